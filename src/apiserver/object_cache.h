@@ -1,0 +1,141 @@
+// The API server's memory: every live object by key, the ordered log of writes, and the watches on it (DESIGN "API server").
+//
+//   propose() --> pending queue --> writer thread: check expectation, assign revision, splice it into the bytes
+//                                     --> Store::commit (one durable transaction per group)
+//                                     --> publish: index, history ring, matching watchers, then the proposals' callbacks
+//
+// Reads and watches come from memory and never wait for the disk. Readers see a write only after it is durable.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "model/api_status.h"
+#include "model/selector.h"
+#include "store/store.h"
+
+namespace berth::apiserver {
+
+using store::Revision;
+
+/// What selectors and the namespace index need of an object, extracted once per revision.
+struct ObjectMeta {
+  std::string ns, name, uid;
+  model::Labels labels;
+  std::vector<std::pair<std::string, std::string>> fields;  ///< Selectable fields by path, e.g. {"spec.nodeName", "n1"}; absent = "".
+};
+
+/// One revision of one object. Immutable, shared.
+struct StoredObject {
+  std::string key;  ///< "/GROUP/PLURAL/NAMESPACE/NAME" with the storage group ("core" is ""): see make_key.
+  Bytes value;      ///< Complete JSON of the object in its storage version, metadata.resourceVersion included.
+  Revision revision = 0;
+  Revision create_revision = 0;
+  ObjectMeta meta;
+};
+using ObjectPtr = std::shared_ptr<const StoredObject>;
+
+/// "/apps/deployments/default/web"; cluster-scoped objects have an empty namespace: "//nodes//n1".
+std::string make_key(std::string_view storage_group, std::string_view plural, std::string_view ns, std::string_view name);
+/// The prefix of all objects of a resource, or of those in one namespace.
+std::string make_prefix(std::string_view storage_group, std::string_view plural, std::string_view ns = {});
+
+/// A write on its way. Exactly one of the expectations holds or the proposal is refused without effect.
+struct Proposal {
+  std::string key;
+  /// JSON with an empty resourceVersion ("resourceVersion":"") whose quotes' inside starts at revision_offset: the writer splices the
+  /// number in. Null: delete.
+  std::string value;
+  bool is_delete = false;
+  std::size_t revision_offset = 0;
+  ObjectMeta meta;
+  /// 0: the key must not exist. Otherwise: its revision must be this one. Unset: whatever is there (must exist for a delete).
+  std::optional<Revision> expected;
+  /// Leases and Events may be acknowledged before the sync (documented and switchable; issue 2 "Speed and size").
+  bool relaxed_durability = false;
+  /// When it is to go by itself (Events); epoch: never.
+  TimePoint expires_at{};
+};
+
+enum class ProposeError { kExists, kNotFound, kRevisionMismatch, kStorage };
+
+/// `result` is called once from the writer thread (or, with a memory store, from within propose): keep it short.
+using ProposeResult = std::expected<ObjectPtr, ProposeError>;  ///< For a delete: the object as it was, with the deletion's revision.
+
+enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark, kError };
+
+struct WatchEvent {
+  WatchEventType type;
+  ObjectPtr object;      ///< kDeleted: the last state, its bytes carrying the deletion's revision; kBookmark, kError: null.
+  ObjectPtr previous;    ///< The state before, when there was one.
+  Revision revision = 0;
+};
+
+struct WatchFilter {
+  std::string prefix;  ///< make_prefix.
+  std::optional<std::string> name;  ///< metadata.name=
+  model::Selector labels;
+  model::FieldSelector fields;
+};
+
+/// Where a watch's events go. `deliver` is called in revision order, one call at a time, from the publishing thread: it must only queue.
+/// Selector transitions are already applied (a label change that leaves the selector comes as kDeleted).
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  /// False: the sink is full or closed; the watch ends, and the sink must tell its client (410 or close).
+  virtual bool deliver(const WatchEvent& event) = 0;
+};
+
+class Watch {  ///< Ends its watch when destroyed; afterwards the sink is not called any more.
+ public:
+  virtual ~Watch() = default;
+};
+
+struct ListResult {
+  std::vector<ObjectPtr> items;  ///< Sorted by key.
+  Revision revision = 0;         ///< Of the snapshot.
+  bool more = false;
+  std::int64_t remaining = 0;    ///< Objects after the page; counted only without selectors.
+};
+
+struct CacheOptions {
+  std::size_t history_events = 100'000;   ///< Watch history kept in memory, in events …
+  std::size_t history_bytes = 256 << 20;  ///< … and bytes, whichever ends first; older starts are 410 Expired.
+  Duration compaction_interval = std::chrono::minutes(5);
+};
+
+/// Thread-safe. Owns the writer thread (none with `synchronous`: then propose commits and publishes before it returns: tests, simulator).
+class ObjectCache {
+ public:
+  /// Reads the store. `meta_of` extracts ObjectMeta from a record's key and bytes.
+  static Result<std::unique_ptr<ObjectCache>> open(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
+                                                   std::function<ObjectMeta(std::string_view key, const std::string& value)> meta_of,
+                                                   bool synchronous);
+  virtual ~ObjectCache() = default;
+
+  virtual void propose(Proposal proposal, std::function<void(ProposeResult)> result) = 0;
+  [[nodiscard]] virtual ObjectPtr get(std::string_view key) const = 0;
+  /// Objects below `filter.prefix` that match, with keys after `after_key`, at most `limit` (0: all).
+  [[nodiscard]] virtual ListResult list(const WatchFilter& filter, std::string_view after_key, std::size_t limit) const = 0;
+  /// As list, at an older revision still in history (for `continue` tokens); nullopt when it is compacted (410).
+  [[nodiscard]] virtual std::optional<ListResult> list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
+                                                          std::size_t limit) const = 0;
+  [[nodiscard]] virtual Revision revision() const = 0;
+  /// Starts after `after`: events with a higher revision, without a gap. nullptr: `after` is older than the history (410 Expired).
+  /// With `initial_state`, first every matching object as kAdded (in key order) and then a kBookmark at that revision.
+  virtual std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) = 0;
+  /// Objects stored per prefix group "/GROUP/PLURAL", for metrics.
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::size_t>> counts() const = 0;
+  /// Calls `done` when everything up to `revision` is published, or after the timeout with false.
+  virtual void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) = 0;
+};
+
+}  // namespace berth::apiserver

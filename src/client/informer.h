@@ -1,0 +1,102 @@
+// List + watch with a local cache (client-go's informers): no gap, no repeat, relist after 410, resume after a lost connection.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/client.h"
+#include "model/selector.h"
+
+namespace berth::client {
+
+/// One revision of an object in a component's cache: the bytes, and the metadata that everybody asks for. Immutable, shared.
+class Object {
+ public:
+  explicit Object(std::string bytes);
+  explicit Object(const json::Value& document);
+
+  [[nodiscard]] const std::string& ns() const { return ns_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& uid() const { return uid_; }
+  [[nodiscard]] std::int64_t revision() const { return revision_; }
+  [[nodiscard]] const model::Labels& labels() const { return labels_; }
+  /// The controlling owner reference's uid and kind, or empty.
+  [[nodiscard]] const std::string& controller_uid() const { return controller_uid_; }
+  [[nodiscard]] const std::string& controller_kind() const { return controller_kind_; }
+  [[nodiscard]] const std::string& controller_name() const { return controller_name_; }
+  [[nodiscard]] bool is_deleting() const { return is_deleting_; }
+  /// "ns/name", or "name" for cluster-scoped objects.
+  [[nodiscard]] std::string key() const { return ns_.empty() ? name_ : ns_ + "/" + name_; }
+  [[nodiscard]] const std::string& bytes() const { return bytes_; }
+  /// Parses the document anew: about 5 µs for a pod. Keep the result while you need it, not for ever.
+  [[nodiscard]] json::Value document() const;
+
+ private:
+  std::string bytes_, ns_, name_, uid_, controller_uid_, controller_kind_, controller_name_;
+  std::int64_t revision_ = 0;
+  bool is_deleting_ = false;
+  model::Labels labels_;
+};
+using ObjectRef = std::shared_ptr<const Object>;
+
+struct InformerHandler {
+  std::function<void(const ObjectRef&)> on_add;
+  std::function<void(const ObjectRef& before, const ObjectRef& after)> on_update;
+  std::function<void(const ObjectRef&)> on_delete;  ///< The last state known.
+};
+
+struct InformerOptions {
+  std::string ns;  ///< Empty: all.
+  std::string label_selector, field_selector;
+  std::size_t page = 500;  ///< List chunk; 0: all at once.
+};
+
+/// Lives on its client's loop: construct, use and destroy it there. Handlers run on the loop, in the order of the watch.
+class Informer {
+ public:
+  Informer(Client& client, Gvr gvr, InformerOptions options = {});
+  ~Informer();
+  Informer(const Informer&) = delete;
+  Informer& operator=(const Informer&) = delete;
+
+  /// Handlers added before start see everything; added later they first get on_add for all that is cached.
+  void add_handler(InformerHandler handler);
+  void start();
+  /// True once the first list is in the cache and its handlers have run.
+  [[nodiscard]] bool has_synced() const;
+  void on_synced(std::function<void()> synced);
+  /// The highest resourceVersion seen, bookmarks included.
+  [[nodiscard]] std::int64_t revision() const;
+
+  [[nodiscard]] ObjectRef get(std::string_view ns, std::string_view name) const;
+  /// In order of (namespace, name).
+  void for_each(const std::function<void(const ObjectRef&)>& each) const;
+  void for_each_in(std::string_view ns, const std::function<void(const ObjectRef&)>& each) const;
+  /// Objects by an index made with add_index (before start), in order of (namespace, name).
+  void add_index(std::string index, std::function<std::vector<std::string>(const Object&)> keys);
+  [[nodiscard]] std::vector<ObjectRef> by_index(std::string_view index, std::string_view key) const;
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// One informer a resource, shared by all who ask on one loop.
+class InformerFactory {
+ public:
+  explicit InformerFactory(Client& client) : client_(client) {}
+  Informer& get(const Gvr& gvr);
+  void start();
+  [[nodiscard]] bool has_synced() const;
+  void on_synced(std::function<void()> synced);
+
+ private:
+  Client& client_;
+  std::map<Gvr, std::unique_ptr<Informer>> informers_;
+};
+
+}  // namespace berth::client

@@ -1,0 +1,50 @@
+// The table of API kinds: names, scope, verbs, subresources. One entry a resource and version (SPEC A3).
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::model {
+
+struct Gvk {
+  std::string group, version, kind;
+  friend auto operator<=>(const Gvk&, const Gvk&) = default;
+  [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+};
+
+struct Gvr {
+  std::string group, version, resource;
+  friend auto operator<=>(const Gvr&, const Gvr&) = default;
+};
+
+struct KindInfo {
+  std::string group, version, kind, list_kind;
+  std::string plural, singular;
+  std::vector<std::string> short_names, categories;
+  bool namespaced = true;
+  std::vector<std::string> verbs;         ///< create delete deletecollection get list patch update watch
+  std::vector<std::string> subresources;  ///< "status", "scale", "binding", "eviction", "log", "token", …
+  /// Where objects of this kind are stored: the group of the storage version. autoscaling/v1 and v2 HPAs, core and events.k8s.io Events
+  /// share one place; the others equal `group`.
+  std::string storage_group;
+  std::string storage_version;
+  std::vector<std::string> field_selectors;  ///< Beyond metadata.name and metadata.namespace.
+  bool generation = false;                   ///< metadata.generation counts spec changes.
+  bool is_virtual = false;                   ///< Created, never stored (reviews, metrics).
+
+  [[nodiscard]] Gvk gvk() const { return {group, version, kind}; }
+  [[nodiscard]] Gvr gvr() const { return {group, version, plural}; }
+  [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  [[nodiscard]] bool has_subresource(std::string_view name) const;
+  [[nodiscard]] bool has_verb(std::string_view name) const;
+};
+
+/// All kinds, fixed for the life of the process, in discovery order.
+const std::vector<KindInfo>& all_kinds();
+/// Null when unknown.
+const KindInfo* find_kind(std::string_view group, std::string_view version, std::string_view kind);
+const KindInfo* find_resource(std::string_view group, std::string_view version, std::string_view plural);
+/// The preferred version of a group's resource; null when unknown.
+const KindInfo* find_resource(std::string_view group, std::string_view plural);
+
+}  // namespace berth::model

@@ -1,0 +1,94 @@
+// The shape of an HTTP exchange, without sockets: what the server's handlers see, what transports send, what tests fake.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace berth::net {
+
+/// Header fields in order; names compare without case.
+class Headers {
+ public:
+  void add(std::string name, std::string value) { fields_.emplace_back(std::move(name), std::move(value)); }
+  void set(std::string_view name, std::string value);
+  /// The first field's value, or empty.
+  [[nodiscard]] std::string_view get(std::string_view name) const;
+  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+/// The verified client certificate's subject: CN is the user, each O a group (Kubernetes x509 authentication).
+struct PeerCertificate {
+  std::string common_name;
+  std::vector<std::string> organizations;
+};
+
+struct HttpRequest {
+  std::string method;
+  std::string path;   ///< Percent-decoded, never with "." or ".." segments.
+  std::string query;  ///< Raw, without '?'.
+  Headers headers;
+  std::string body;
+  std::optional<PeerCertificate> peer;
+  std::string remote_address;
+};
+
+struct HttpResponse {
+  int status = 200;  ///< 0: the exchange failed below HTTP; `body` says how.
+  Headers headers;
+  std::string body;
+};
+
+/// The raw byte stream after a protocol upgrade (exec, attach, port-forward). Threading: one reader, one writer.
+class RawStream {
+ public:
+  virtual ~RawStream() = default;
+  virtual void async_read(std::function<void(std::string data, bool eof)> done) = 0;
+  virtual void write(std::string data) = 0;
+  virtual void close() = 0;
+};
+
+/// The answering side of one request. May be used from any thread, by one at a time. Exactly one of respond, start_stream, upgrade is
+/// called, once. Dropping the last reference without answering answers 500.
+class ResponseWriter {
+ public:
+  virtual ~ResponseWriter() = default;
+  virtual void respond(HttpResponse response) = 0;
+  /// A list or object whose bytes are shared with others: sent without a copy.
+  virtual void respond_shared(int status, Headers headers, std::vector<Bytes> parts) = 0;
+  /// Starts a chunked answer of unknown length.
+  virtual void start_stream(int status, Headers headers) = 0;
+  /// Queues one chunk; false when the peer is gone (then stop). Each `write` is flushed as soon as the socket takes it.
+  virtual bool write(Bytes chunk) = 0;
+  /// Bytes queued and not yet taken by the socket: the producer's measure of a slow reader.
+  [[nodiscard]] virtual std::size_t queued_bytes() const = 0;
+  /// Calls once, from the I/O thread, when queued_bytes() falls below a quarter megabyte: to produce more without holding it in memory.
+  virtual void on_drain(std::function<void()> more) = 0;
+  virtual void finish() = 0;
+  /// Calls once when the peer is gone or the answer is complete.
+  virtual void on_close(std::function<void()> closed) = 0;
+  /// Switches protocols (101 with `headers`) and hands over the connection; null when that is impossible (in process, HTTP error).
+  virtual std::unique_ptr<RawStream> upgrade(Headers headers) = 0;
+};
+
+/// Serves requests. `handle` is called from I/O threads and must not block long; the answer may come later from any thread.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  virtual void handle(HttpRequest request, std::shared_ptr<ResponseWriter> writer) = 0;
+};
+
+/// Query parameters in order, percent-decoded ('+' is a space).
+std::vector<std::pair<std::string, std::string>> parse_query(std::string_view query);
+std::string percent_encode(std::string_view text);
+std::optional<std::string> percent_decode(std::string_view text);
+
+}  // namespace berth::net

@@ -1,0 +1,41 @@
+// HTTP/1.1 server over TLS or plain TCP.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "net/http.h"
+
+namespace berth::net {
+
+struct TlsServerConfig {
+  std::string certificate_pem;  ///< Chain, leaf first.
+  std::string private_key_pem;
+  std::string client_ca_pem;  ///< Client certificates signed by these are verified; empty: none is asked for. Never required.
+};
+
+struct ServerConfig {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;  ///< 0: any free one; Server::port() says which.
+  std::optional<TlsServerConfig> tls;
+  int io_threads = 2;
+  std::size_t max_body_bytes = 3 * 1024 * 1024;     ///< More is answered 413.
+  std::size_t max_header_bytes = 64 * 1024;         ///< More is answered 431.
+  std::size_t max_connections = 20'000;             ///< More are closed at once.
+  int header_timeout_ms = 20'000;                   ///< A request whose header or body comes slower is dropped.
+  int idle_timeout_ms = 120'000;                    ///< Keep-alive connections without a request.
+  int write_timeout_ms = 60'000;                    ///< A reader that takes nothing for so long is dropped.
+};
+
+/// Owns its threads and sockets; the destructor closes everything. The handler must outlive it.
+class Server {
+ public:
+  static Result<std::unique_ptr<Server>> start(ServerConfig config, Handler& handler);
+  virtual ~Server() = default;
+  [[nodiscard]] virtual std::uint16_t port() const = 0;
+  /// Stops accepting, lets answers under way end for up to `grace_ms`, then closes.
+  virtual void stop(int grace_ms) = 0;
+};
+
+}  // namespace berth::net
