@@ -36,11 +36,12 @@ if(BERTH_SANITIZE)
   list(APPEND BERTH_PCH_FLAGS -fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  file(MAKE_DIRECTORY ${BERTH_PCH_DIR})
   file(COPY_FILE ${CMAKE_SOURCE_DIR}/cmake/pch.h ${BERTH_PCH_DIR}/pch.h ONLY_IF_DIFFERENT)
   add_custom_command(
     OUTPUT ${BERTH_PCH_DIR}/pch.h.gch
     COMMAND ${CMAKE_COMMAND} -E copy_if_different ${CMAKE_SOURCE_DIR}/cmake/pch.h ${BERTH_PCH_DIR}/pch.h
-    COMMAND ${CMAKE_CXX_COMPILER} -std=c++23 ${BERTH_PCH_FLAGS} -pthread -DFMT_SHARED -x c++-header pch.h -o pch.h.gch
+    COMMAND ${CMAKE_CXX_COMPILER} -std=c++23 ${BERTH_PCH_FLAGS} -DFMT_SHARED -DBOOST_CONTAINER_DYN_LINK -DBOOST_CONTAINER_NO_LIB -DBOOST_JSON_DYN_LINK -DBOOST_JSON_NO_LIB -x c++-header pch.h -w -o pch.h.gch
     COMMAND sh -c "sha256sum pch.h | cut -c1-64 > pch.h.gch.sum"
     DEPENDS ${CMAKE_SOURCE_DIR}/cmake/pch.h
     WORKING_DIRECTORY ${BERTH_PCH_DIR} VERBATIM)
@@ -51,7 +52,7 @@ add_library(berth_flags INTERFACE)
 target_include_directories(berth_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(berth_flags INTERFACE Boost::json fmt::fmt Threads::Threads)
 if(TARGET berth_pch)
-  target_compile_options(berth_flags INTERFACE -include ${BERTH_PCH_DIR}/pch.h -fpch-preprocess)
+  target_compile_options(berth_flags INTERFACE -include ${BERTH_PCH_DIR}/pch.h -fpch-preprocess -Winvalid-pch)
 endif()
 
 # berth_library(NAME DEPS...): every .cpp below src/NAME, one static library, linking only the named folders.

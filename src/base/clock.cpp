@@ -1,0 +1,151 @@
+#include "base/clock.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace berth {
+namespace {
+
+using std::chrono::days;
+using std::chrono::floor;
+using std::chrono::hh_mm_ss;
+using std::chrono::sys_days;
+using std::chrono::year_month_day;
+
+std::string format_date_time(TimePoint t) {
+  const sys_days day = floor<days>(t);
+  const year_month_day date(day);
+  const hh_mm_ss<Duration> time(t - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()), time.hours().count(), time.minutes().count(), time.seconds().count());
+}
+
+/// Reads exactly `digits` decimal digits at `pos`, moving it on; -1 when there are fewer.
+int read_digits(std::string_view text, std::size_t& pos, int digits) {
+  int value = 0;
+  for (int i = 0; i < digits; ++i, ++pos) {
+    if (pos >= text.size() || text[pos] < '0' || text[pos] > '9') return -1;
+    value = value * 10 + (text[pos] - '0');
+  }
+  return value;
+}
+
+bool read_char(std::string_view text, std::size_t& pos, char wanted) {
+  if (pos >= text.size() || text[pos] != wanted) return false;
+  ++pos;
+  return true;
+}
+
+/// Microseconds of one unit of Go's duration syntax; 0 when unknown. Longest match first ("ms" before "m").
+double unit_microseconds(std::string_view text, std::size_t& pos) {
+  struct Unit { std::string_view name; double us; };
+  static constexpr Unit kUnits[] = {{"ns", 1e-3}, {"us", 1}, {"\xC2\xB5s", 1}, {"\xCE\xBCs", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 6e7}, {"h", 3.6e9}};
+  for (const Unit& unit : kUnits)
+    if (text.substr(pos).starts_with(unit.name)) {
+      pos += unit.name.size();
+      return unit.us;
+    }
+  return 0;
+}
+
+}  // namespace
+
+SystemClock::SystemClock()
+    : wall_start_(std::chrono::floor<Duration>(std::chrono::system_clock::now())), steady_start_(std::chrono::steady_clock::now()) {}
+
+TimePoint SystemClock::now() const {
+  return wall_start_ + std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - steady_start_);
+}
+
+std::string format_rfc3339(TimePoint t) { return format_date_time(t) + "Z"; }
+
+std::string format_rfc3339_micro(TimePoint t) {
+  const auto micros = (t - floor<std::chrono::seconds>(t)).count();
+  return fmt::format("{}.{:06}Z", format_date_time(t), micros);
+}
+
+std::optional<TimePoint> parse_rfc3339(std::string_view text) {
+  std::size_t pos = 0;
+  const int year = read_digits(text, pos, 4);
+  if (year < 0 || !read_char(text, pos, '-')) return std::nullopt;
+  const int month = read_digits(text, pos, 2);
+  if (month < 0 || !read_char(text, pos, '-')) return std::nullopt;
+  const int day = read_digits(text, pos, 2);
+  if (day < 0 || !(read_char(text, pos, 'T') || read_char(text, pos, 't'))) return std::nullopt;
+  const int hour = read_digits(text, pos, 2);
+  if (hour < 0 || hour > 23 || !read_char(text, pos, ':')) return std::nullopt;
+  const int minute = read_digits(text, pos, 2);
+  if (minute < 0 || minute > 59 || !read_char(text, pos, ':')) return std::nullopt;
+  const int second = read_digits(text, pos, 2);
+  if (second < 0 || second > 60) return std::nullopt;
+  std::int64_t micros = 0;
+  if (read_char(text, pos, '.')) {
+    std::int64_t scale = 100'000;
+    const std::size_t first = pos;
+    for (; pos < text.size() && text[pos] >= '0' && text[pos] <= '9'; ++pos, scale /= 10) micros += (text[pos] - '0') * scale;
+    if (pos == first) return std::nullopt;
+  }
+  int offset_minutes = 0;
+  if (!read_char(text, pos, 'Z') && !read_char(text, pos, 'z')) {
+    if (pos >= text.size() || (text[pos] != '+' && text[pos] != '-')) return std::nullopt;
+    const int sign = text[pos++] == '-' ? -1 : 1;
+    const int h = read_digits(text, pos, 2);
+    if (h < 0 || h > 23 || !read_char(text, pos, ':')) return std::nullopt;
+    const int m = read_digits(text, pos, 2);
+    if (m < 0 || m > 59) return std::nullopt;
+    offset_minutes = sign * (h * 60 + m);
+  }
+  if (pos != text.size()) return std::nullopt;
+  const year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)), std::chrono::day(static_cast<unsigned>(day))};
+  if (!date.ok()) return std::nullopt;
+  return TimePoint(sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute - offset_minutes) + std::chrono::seconds(second) +
+         Duration(micros);
+}
+
+std::optional<Duration> parse_go_duration(std::string_view text) {
+  std::size_t pos = 0;
+  double sign = 1;
+  if (read_char(text, pos, '-')) sign = -1;
+  else read_char(text, pos, '+');
+  if (text.substr(pos) == "0") return Duration(0);
+  if (pos >= text.size()) return std::nullopt;
+  double total_us = 0;
+  while (pos < text.size()) {
+    double number = 0;
+    double scale = 1;
+    bool digits = false;
+    for (; pos < text.size() && text[pos] >= '0' && text[pos] <= '9'; ++pos, digits = true) number = number * 10 + (text[pos] - '0');
+    if (read_char(text, pos, '.'))
+      for (; pos < text.size() && text[pos] >= '0' && text[pos] <= '9'; ++pos, digits = true) number += (text[pos] - '0') * (scale /= 10);
+    if (!digits) return std::nullopt;
+    const double unit = unit_microseconds(text, pos);
+    if (unit == 0) return std::nullopt;
+    total_us += number * unit;
+  }
+  if (total_us > 9.2e15) return std::nullopt;  // Go's limit is 2^63 ns.
+  return Duration(static_cast<std::int64_t>(std::llround(sign * total_us)));
+}
+
+std::string format_go_duration(Duration d) {
+  std::int64_t us = d.count();
+  if (us == 0) return "0s";
+  std::string sign = us < 0 ? "-" : "";
+  if (us < 0) us = -us;
+  auto fraction = [](std::int64_t whole, std::int64_t rest, int width) {
+    if (rest == 0) return fmt::format("{}", whole);
+    std::string digits = fmt::format("{:0{}}", rest, width);
+    digits.erase(digits.find_last_not_of('0') + 1);
+    return fmt::format("{}.{}", whole, digits);
+  };
+  if (us < 1000) return fmt::format("{}{}\xC2\xB5s", sign, us);
+  if (us < 1'000'000) return sign + fraction(us / 1000, us % 1000, 3) + "ms";
+  const std::int64_t seconds = us / 1'000'000;
+  std::string out = sign;
+  if (seconds >= 3600) out += fmt::format("{}h", seconds / 3600);
+  if (seconds >= 60) out += fmt::format("{}m", seconds / 60 % 60);
+  return out + fraction(seconds % 60, us % 1'000'000, 6) + "s";
+}
+
+}  // namespace berth
