@@ -1,0 +1,49 @@
+# berth: `make demo` and `make test` do everything, from installing what is missing on.
+PRESET ?= release
+BUILD  := build/$(PRESET)
+JOBS   ?= 2
+
+.PHONY: help setup build demo test test-fast parity bench kill-test asan tsan fuzz format-check clean
+help:
+	@sed -n 's/^## //p' Makefile
+
+setup:
+	@tools/install-deps
+
+## make build      install what is missing, build build/release/bin/{berth,berth-bench}
+build: setup
+	@mkdir -p build
+	@cmake --preset $(PRESET) >build/configure-$(PRESET).log 2>&1 || { cat build/configure-$(PRESET).log; exit 1; }
+	@ninja -C $(BUILD) -j$(JOBS) berth $$(ninja -C $(BUILD) -t query berth-bench >/dev/null 2>&1 && echo berth-bench)
+
+## make demo       build, start a control plane with simulated nodes, place examples/, show where everything went, stop
+demo: build
+	@examples/demo.sh $(BUILD)/bin/berth
+
+## make test       build and run the fast suite (unit, parity subset, kubectl-driven); with ../shared also everything there
+test: setup
+	@tools/test $(PRESET) $(JOBS)
+
+## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler and kubelet
+parity: build
+	@$(BUILD)/bin/berth parity $(VECTORS)
+
+## make kill-test  200 x kill -9 under load: every acknowledged write is there
+kill-test: setup
+	@mkdir -p build && cmake --preset $(PRESET) >build/configure-$(PRESET).log && ninja -C $(BUILD) -j$(JOBS) test_store
+	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_store --gtest_filter='*Kill*'
+
+## make asan | tsan   the unit tests under sanitizers
+asan tsan: setup
+	@tools/test $@ $(JOBS)
+
+## make fuzz       build the fuzz targets (clang) and run each for FUZZ_SECONDS (default 30)
+fuzz: setup
+	@tools/fuzz $${FUZZ_SECONDS:-30}
+
+## make format-check   clang-format, layers, banned words in cores, file sizes
+format-check:
+	@tools/check
+
+clean:
+	rm -rf build
