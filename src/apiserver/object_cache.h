@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,20 +26,53 @@ namespace berth::apiserver {
 
 using store::Revision;
 
-/// What selectors and the namespace index need of an object, extracted once per revision.
+/// What selectors need of an object, extracted once per revision and handed to the cache with a proposal (or by meta_of at start).
 struct ObjectMeta {
-  std::string ns, name, uid;
+  std::string ns, name, uid;  ///< Namespace and name must be those of the key.
   model::Labels labels;
   std::vector<std::pair<std::string, std::string>> fields;  ///< Selectable fields by path, e.g. {"spec.nodeName", "n1"}; absent = "".
+  /// Only from meta_of: when an object found in the store at start is to go by itself (Events); epoch: never.
+  TimePoint expires_at{};
 };
 
-/// One revision of one object. Immutable, shared.
+/// ObjectMeta as a stored object keeps it: views into the object's own key and bytes, labels shared with all objects that have the same.
+/// Valid as long as the object.
+class StoredMeta {
+ public:
+  std::string_view ns, name, uid;
+  [[nodiscard]] const model::Labels& labels() const { return *labels_; }
+  /// A selectable field by path, metadata.name and metadata.namespace included; "" when absent.
+  [[nodiscard]] std::string_view field(std::string_view path) const;
+  [[nodiscard]] std::size_t field_count() const { return field_count_; }
+
+ private:
+  friend struct StoredObject;
+  struct Field {
+    const std::string* path;  ///< Interned for the life of the process: paths are few.
+    std::string_view value;
+  };
+  std::shared_ptr<const model::Labels> labels_;
+  std::unique_ptr<Field[]> fields_;
+  std::uint32_t field_count_ = 0;
+};
+
+/// One revision of one object. Immutable, shared, never copied.
 struct StoredObject {
-  std::string key;  ///< "/GROUP/PLURAL/NAMESPACE/NAME" with the storage group ("core" is ""): see make_key.
-  Bytes value;      ///< Complete JSON of the object in its storage version, metadata.resourceVersion included.
+  std::string_view key;  ///< "/GROUP/PLURAL/NAMESPACE/NAME" with the storage group ("core" is ""): see make_key.
+  Bytes value;           ///< Complete JSON of the object in its storage version, metadata.resourceVersion included.
   Revision revision = 0;
   Revision create_revision = 0;
-  ObjectMeta meta;
+  StoredMeta meta;
+
+  StoredObject(std::string_view key, Bytes value, Revision revision, Revision create_revision, const ObjectMeta& meta);
+  /// `state` with another revision in its bytes and as its own: what a DELETED event carries.
+  StoredObject(const StoredObject& state, Revision revision);
+  StoredObject(const StoredObject&) = delete;
+  StoredObject& operator=(const StoredObject&) = delete;
+
+ private:
+  void set_texts(std::string_view key_text, std::string_view uid, std::span<const std::pair<std::string_view, std::string_view>> fields);
+  std::string text_;  ///< The key, then whatever the views need and the value does not contain.
 };
 using ObjectPtr = std::shared_ptr<const StoredObject>;
 
@@ -87,6 +121,7 @@ struct WatchFilter {
 
 /// Where a watch's events go. `deliver` is called in revision order, one call at a time, from the publishing thread: it must only queue.
 /// Selector transitions are already applied (a label change that leaves the selector comes as kDeleted).
+/// What was there when the watch began (initial state, history) comes from the thread that called watch(), before watch() returns.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -94,9 +129,13 @@ class WatchSink {
   virtual bool deliver(const WatchEvent& event) = 0;
 };
 
-class Watch {  ///< Ends its watch when destroyed; afterwards the sink is not called any more.
+/// Ends its watch when destroyed; afterwards the sink is not called any more. Destroying waits for a delivery under way in another thread
+/// (so hold no lock that deliver takes); it may be destroyed from within its own sink's deliver.
+class Watch {
  public:
   virtual ~Watch() = default;
+  /// Delivers a kBookmark from the calling thread, in its place: everything up to its revision has been delivered before.
+  virtual void request_bookmark() = 0;
 };
 
 struct ListResult {
@@ -108,7 +147,7 @@ struct ListResult {
 
 struct CacheOptions {
   std::size_t history_events = 100'000;   ///< Watch history kept in memory, in events …
-  std::size_t history_bytes = 256 << 20;  ///< … and bytes, whichever ends first; older starts are 410 Expired.
+  std::size_t history_bytes = 128 << 20;  ///< … and bytes, whichever ends first; older starts are 410 Expired.
   Duration compaction_interval = std::chrono::minutes(5);
 };
 
@@ -128,13 +167,16 @@ class ObjectCache {
   /// As list, at an older revision still in history (for `continue` tokens); nullopt when it is compacted (410).
   [[nodiscard]] virtual std::optional<ListResult> list_at(Revision revision, const WatchFilter& filter, std::string_view after_key,
                                                           std::size_t limit) const = 0;
+  /// The last published revision: reads see it, and every watch has been handed everything up to it.
   [[nodiscard]] virtual Revision revision() const = 0;
+  /// Writes are refused since the store failed (the log says how); reads go on.
+  [[nodiscard]] virtual bool is_read_only() const = 0;
   /// Starts after `after`: events with a higher revision, without a gap. nullptr: `after` is older than the history (410 Expired).
   /// With `initial_state`, first every matching object as kAdded (in key order) and then a kBookmark at that revision.
   virtual std::unique_ptr<Watch> watch(WatchFilter filter, Revision after, bool initial_state, std::shared_ptr<WatchSink> sink) = 0;
   /// Objects stored per prefix group "/GROUP/PLURAL", for metrics.
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::size_t>> counts() const = 0;
-  /// Calls `done` when everything up to `revision` is published, or after the timeout with false.
+  /// Calls `done` when everything up to `revision` is published, or after the timeout with false (at once when synchronous).
   virtual void wait_for(Revision revision, Duration timeout, std::function<void(bool)> done) = 0;
 };
 

@@ -20,6 +20,8 @@ using Revision = std::int64_t;
 struct Record {
   Revision revision = 0;
   Revision create_revision = 0;
+  /// The revision of the record that this one supersedes; 0 when the key did not exist. This is how compaction finds what to forget.
+  Revision previous_revision = 0;
   std::string key;
   Bytes value;
 };
@@ -37,11 +39,13 @@ class Store {
   [[nodiscard]] virtual StoreState state() const = 0;
   /// Makes the records durable, all or none, before it returns (`sync` false: they may be lost together with all later ones on power loss,
   /// never on a crash of the process alone). Revisions must continue state().last_revision; on kConflict another writer was faster.
+  /// kUnavailable (disk full): nothing was written, trying again later may help. Any other error: the store is no longer to be trusted.
   virtual Result<void> commit(std::span<const Record> records, bool sync) = 0;
   /// Reads all records after `after` in revision order, superseded ones and tombstones included as far as they are not compacted.
   /// With after = 0: every live key's last record at least. Stops with the callback's error.
   virtual Result<void> read(Revision after, const std::function<Result<void>(Record)>& each) = 0;
-  /// Forgets superseded records and tombstones up to and including `revision`.
+  /// Forgets records superseded by one up to and including `revision`, and tombstones up to it. Its cost grows with the number of revisions
+  /// since the last compaction; the caller keeps it short by going in steps. A revision below state().compacted_revision does nothing.
   virtual Result<void> compact(Revision revision) = 0;
 };
 
