@@ -1,0 +1,172 @@
+#include "scheduler/queue.h"
+
+namespace berth::scheduler {
+
+void SchedulingQueue::leave(Slot& slot) {
+  switch (slot.box) {
+    case Box::kActive: active_.erase({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot}); break;
+    case Box::kBackoff: backoff_.erase({slot.box_until, slot.sequence, &slot}); break;
+    case Box::kUnschedulable: unschedulable_.erase({slot.box_until, slot.sequence, &slot}); break;
+    case Box::kGated: --gated_; break;
+    case Box::kInFlight: break;
+  }
+}
+
+void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until) {
+  slot.box = box;
+  slot.box_until = until;
+  switch (box) {
+    case Box::kActive: active_.insert({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot}); break;
+    case Box::kBackoff: backoff_.insert({until, slot.sequence, &slot}); break;
+    case Box::kUnschedulable: unschedulable_.insert({until, slot.sequence, &slot}); break;
+    case Box::kGated: ++gated_; break;
+    case Box::kInFlight: break;
+  }
+}
+
+TimePoint SchedulingQueue::backoff_end(const Entry& entry) const {
+  if (entry.attempts == 0) return entry.failed_at;
+  Duration backoff = options_.initial_backoff;
+  for (int i = 1; i < entry.attempts && backoff < options_.max_backoff; ++i) backoff *= 2;
+  return entry.failed_at + std::min(backoff, options_.max_backoff);
+}
+
+void SchedulingQueue::enter_backoff_or_active(Slot& slot, TimePoint now) {
+  const TimePoint end = backoff_end(slot.entry);
+  if (end > now) {
+    enter(slot, Box::kBackoff, end);
+  } else {
+    slot.entry.queued_at = now;
+    enter(slot, Box::kActive);
+  }
+}
+
+void SchedulingQueue::add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate) {
+  auto& owned = pods_[pod.uid];
+  if (!owned) {
+    owned = std::make_unique<Slot>();
+    owned->sequence = ++sequence_;
+    owned->entry.pod = pod;
+    owned->entry.queued_at = now;
+    enter(*owned, pod.gated ? Box::kGated : Box::kActive);
+    return;
+  }
+  Slot& slot = *owned;
+  const Box box = slot.box;
+  if (box == Box::kInFlight) {
+    slot.entry.pod = pod;
+    return;
+  }
+  const TimePoint until = slot.box_until;
+  leave(slot);
+  slot.entry.pod = pod;
+  if (pod.gated) {
+    enter(slot, Box::kGated);
+  } else if (box == Box::kGated) {
+    slot.entry.queued_at = now;
+    enter(slot, Box::kActive);
+  } else if (box == Box::kUnschedulable && reactivate) {
+    enter_backoff_or_active(slot, now);
+  } else {
+    enter(slot, box, until);
+  }
+}
+
+void SchedulingQueue::remove(const std::string& uid) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end()) return;
+  leave(*found->second);
+  pods_.erase(found);
+}
+
+void SchedulingQueue::promote(TimePoint now) {
+  for (std::set<TimedKey>* timed : {&backoff_, &unschedulable_})
+    while (!timed->empty() && std::get<TimePoint>(*timed->begin()) <= now) {
+      Slot& slot = *std::get<Slot*>(*timed->begin());
+      const bool long_wait = slot.box == Box::kUnschedulable;
+      leave(slot);
+      if (long_wait) {
+        enter_backoff_or_active(slot, now);
+      } else {
+        slot.entry.queued_at = now;
+        enter(slot, Box::kActive);
+      }
+    }
+}
+
+bool SchedulingQueue::has_ready(TimePoint now) {
+  promote(now);
+  return !active_.empty();
+}
+
+std::optional<SchedulingQueue::Entry> SchedulingQueue::pop(TimePoint now) {
+  promote(now);
+  if (active_.empty()) return std::nullopt;
+  Slot& slot = *active_.begin()->slot;
+  leave(slot);
+  enter(slot, Box::kInFlight);
+  ++slot.entry.attempts;
+  if (slot.entry.first_attempt == TimePoint{}) slot.entry.first_attempt = now;
+  return slot.entry;
+}
+
+void SchedulingQueue::done(const std::string& uid) { remove(uid); }
+
+void SchedulingQueue::unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second->box != Box::kInFlight) return;
+  Slot& slot = *found->second;
+  slot.entry.rejected_by = rejected_by;
+  slot.entry.failed_at = now;
+  if (slot.entry.pod.gated) enter(slot, Box::kGated);
+  else enter(slot, Box::kUnschedulable, now + options_.max_unschedulable);
+}
+
+void SchedulingQueue::failed(const std::string& uid, TimePoint now) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second->box != Box::kInFlight) return;
+  Slot& slot = *found->second;
+  slot.entry.rejected_by = 0;
+  slot.entry.failed_at = now;
+  if (slot.entry.pod.gated) enter(slot, Box::kGated);
+  else enter(slot, Box::kBackoff, backoff_end(slot.entry));
+}
+
+std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help) {
+  std::vector<Slot*> moving;
+  for (const auto& [until, sequence, slot] : unschedulable_) {
+    const Entry& entry = slot->entry;
+    if ((entry.rejected_by == 0 || (entry.rejected_by & plugins) != 0) && could_help(entry)) moving.push_back(slot);
+  }
+  for (Slot* slot : moving) {
+    leave(*slot);
+    enter_backoff_or_active(*slot, now);
+  }
+  return moving.size();
+}
+
+void SchedulingQueue::activate(const std::string& uid, TimePoint now) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end()) return;
+  Slot& slot = *found->second;
+  if (slot.box != Box::kBackoff && slot.box != Box::kUnschedulable) return;
+  leave(slot);
+  slot.entry.queued_at = now;
+  enter(slot, Box::kActive);
+}
+
+std::optional<TimePoint> SchedulingQueue::next_wake() const {
+  std::optional<TimePoint> next;
+  for (const std::set<TimedKey>* timed : {&backoff_, &unschedulable_})
+    if (!timed->empty()) next = next ? std::min(*next, std::get<TimePoint>(*timed->begin())) : std::get<TimePoint>(*timed->begin());
+  return next;
+}
+
+SchedulingQueue::Sizes SchedulingQueue::sizes() const { return {active_.size(), backoff_.size(), unschedulable_.size(), gated_}; }
+
+const SchedulingQueue::Entry* SchedulingQueue::find(const std::string& uid) const {
+  const auto found = pods_.find(uid);
+  return found == pods_.end() ? nullptr : &found->second->entry;
+}
+
+}  // namespace berth::scheduler

@@ -1,0 +1,123 @@
+// The scheduling queue (kube-scheduler's pkg/scheduler/backend/queue): which pod is next, and when a pod that did not fit is tried again.
+//
+//                add                       pop
+//   (new pod) ---------> [ active ] -----------------> (being scheduled)
+//       |                  ^     ^                        |         |
+//       | gated            |     | backoff over           |         | bound: forget
+//       v         gate open|  [ backoff ] <---------------+  error: try again after the backoff
+//    [ gated ] ------------+     ^                        |
+//                                | an event that could help
+//                         [ unschedulable ] <-------------+  no node fits
+//                                | in there for 5 minutes: active
+//
+// A pod is in exactly one of the boxes. Pure: time comes in as a value; no threads.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace berth::scheduler {
+
+/// What the queue must know of a pod. `uid` identifies it; the rest orders it.
+struct QueuedPod {
+  std::string uid, ns, name;
+  std::int32_t priority = 0;
+  bool gated = false;
+};
+
+/// Which of the rejecting plugins decide on retries: bit i stands for the i-th name the scheduler registered. 0: any event may help.
+using PluginSet = std::uint64_t;
+
+struct QueueOptions {
+  Duration initial_backoff = std::chrono::seconds(1);
+  Duration max_backoff = std::chrono::seconds(10);
+  /// A pod that no event woke is tried again after this time (podMaxInUnschedulablePodsDuration).
+  Duration max_unschedulable = std::chrono::minutes(5);
+};
+
+class SchedulingQueue {
+ public:
+  explicit SchedulingQueue(QueueOptions options) : options_(options) {}
+
+  struct Entry {
+    QueuedPod pod;
+    TimePoint queued_at;           ///< Orders pods of one priority: when it last entered the active queue as new or was updated.
+    TimePoint first_attempt{};     ///< Epoch until first popped.
+    TimePoint failed_at{};         ///< When the last attempt ended: the backoff counts from here.
+    int attempts = 0;
+    PluginSet rejected_by = 0;
+  };
+
+  /// A pod that needs a node, new or changed. A pod already known keeps its place unless the change may make it schedulable
+  /// (`reactivate`): then it leaves `unschedulable` for `backoff` or `active`. A gate that closes or opens moves it.
+  void add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate);
+  /// The pod is bound or gone.
+  void remove(const std::string& uid);
+
+  /// Highest priority first, then the one queued longest. The pod stays known as in flight until done, unschedulable or failed is called.
+  std::optional<Entry> pop(TimePoint now);
+  [[nodiscard]] bool has_ready(TimePoint now);
+  void done(const std::string& uid);
+  void unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now);
+  /// The attempt failed for another reason (a conflict, the server): tried again after the backoff.
+  void failed(const std::string& uid, TimePoint now);
+
+  /// Moves unschedulable pods that were rejected by one of `plugins` (or by none known) and for which `could_help` says yes.
+  /// Returns how many moved.
+  std::size_t wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help);
+  /// Moves one pod to active at once, its backoff forgotten (kube-scheduler's Activate).
+  void activate(const std::string& uid, TimePoint now);
+
+  /// When something will be ready by itself (a backoff ends, a long wait ends); nullopt: only a call can change anything.
+  [[nodiscard]] std::optional<TimePoint> next_wake() const;
+
+  struct Sizes { std::size_t active = 0, backoff = 0, unschedulable = 0, gated = 0; };
+  [[nodiscard]] Sizes sizes() const;
+  [[nodiscard]] bool contains(const std::string& uid) const { return pods_.contains(uid); }
+  /// The entry, or null; valid until the next change.
+  [[nodiscard]] const Entry* find(const std::string& uid) const;
+
+ private:
+  enum class Box { kActive, kBackoff, kUnschedulable, kGated, kInFlight };
+  struct Slot {
+    Entry entry;
+    Box box = Box::kActive;
+    TimePoint box_until{};  ///< kBackoff: its end; kUnschedulable: when the long wait ends.
+    std::uint64_t sequence = 0;
+  };
+  struct ActiveKey {
+    std::int32_t priority;
+    TimePoint queued_at;
+    std::uint64_t sequence;
+    Slot* slot;
+    bool operator<(const ActiveKey& o) const {
+      if (priority != o.priority) return priority > o.priority;
+      if (queued_at != o.queued_at) return queued_at < o.queued_at;
+      return sequence < o.sequence;
+    }
+  };
+  using TimedKey = std::tuple<TimePoint, std::uint64_t, Slot*>;
+
+  void leave(Slot& slot);
+  void enter(Slot& slot, Box box, TimePoint until = {});
+  [[nodiscard]] TimePoint backoff_end(const Entry& entry) const;
+  void enter_backoff_or_active(Slot& slot, TimePoint now);
+  void promote(TimePoint now);
+
+  QueueOptions options_;
+  std::uint64_t sequence_ = 0;
+  std::unordered_map<std::string, std::unique_ptr<Slot>> pods_;
+  std::set<ActiveKey> active_;
+  std::set<TimedKey> backoff_, unschedulable_;
+  std::size_t gated_ = 0;
+};
+
+}  // namespace berth::scheduler

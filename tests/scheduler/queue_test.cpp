@@ -1,0 +1,102 @@
+#include "scheduler/queue.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::scheduler {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+const TimePoint kStart = TimePoint{} + std::chrono::hours(1000);
+
+QueuedPod pod(const std::string& name, std::int32_t priority = 0) { return {"uid-" + name, "default", name, priority, false}; }
+
+TEST(SchedulingQueue, PopsByPriorityThenAge) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("old"), kStart, false);
+  queue.add_or_update(pod("new"), kStart + seconds(1), false);
+  queue.add_or_update(pod("high", 10), kStart + seconds(2), false);
+  std::string order;
+  while (auto entry = queue.pop(kStart + seconds(3))) order += entry->pod.name + " ";
+  EXPECT_EQ(order, "high old new ");
+}
+
+TEST(SchedulingQueue, BackoffDoublesUpToTheMaximum) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  TimePoint now = kStart;
+  for (const int wanted_s : {1, 2, 4, 8, 10, 10}) {
+    ASSERT_TRUE(queue.pop(now).has_value());
+    queue.failed("uid-a", now);
+    EXPECT_FALSE(queue.has_ready(now + seconds(wanted_s) - milliseconds(1)));
+    now += seconds(wanted_s);
+    EXPECT_EQ(queue.next_wake(), now);
+    EXPECT_TRUE(queue.has_ready(now));
+  }
+}
+
+TEST(SchedulingQueue, UnschedulablePodWaitsForAnEventThatCouldHelp) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  queue.pop(kStart);
+  queue.unschedulable("uid-a", 0b10, kStart);
+  EXPECT_EQ(queue.wake(0b01, kStart + seconds(5), [](const auto&) { return true; }), 0u);
+  EXPECT_EQ(queue.wake(0b10, kStart + seconds(5), [](const auto&) { return false; }), 0u);
+  EXPECT_EQ(queue.wake(0b10, kStart + seconds(5), [](const auto&) { return true; }), 1u);
+  EXPECT_TRUE(queue.has_ready(kStart + seconds(5)));
+}
+
+TEST(SchedulingQueue, WokenWithinItsBackoffWaitsForItsEnd) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  queue.pop(kStart);
+  queue.unschedulable("uid-a", 1, kStart);
+  queue.wake(1, kStart + milliseconds(200), [](const auto&) { return true; });
+  EXPECT_FALSE(queue.has_ready(kStart + milliseconds(999)));
+  EXPECT_TRUE(queue.has_ready(kStart + seconds(1)));
+}
+
+TEST(SchedulingQueue, LongWaitEndsByItself) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  queue.pop(kStart);
+  queue.unschedulable("uid-a", 1, kStart);
+  EXPECT_FALSE(queue.has_ready(kStart + minutes(5) - milliseconds(1)));
+  EXPECT_TRUE(queue.has_ready(kStart + minutes(5)));
+}
+
+TEST(SchedulingQueue, GatedPodsAreNeverPoppedUntilTheGateOpens) {
+  SchedulingQueue queue({});
+  QueuedPod gated = pod("a");
+  gated.gated = true;
+  queue.add_or_update(gated, kStart, false);
+  EXPECT_FALSE(queue.has_ready(kStart + std::chrono::hours(10)));
+  EXPECT_EQ(queue.sizes().gated, 1u);
+  queue.add_or_update(pod("a"), kStart + seconds(1), true);
+  EXPECT_TRUE(queue.pop(kStart + seconds(1)).has_value());
+}
+
+TEST(SchedulingQueue, RemovedInFlightPodDoesNotComeBack) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  queue.pop(kStart);
+  queue.remove("uid-a");
+  queue.unschedulable("uid-a", 1, kStart);
+  queue.failed("uid-a", kStart);
+  EXPECT_FALSE(queue.contains("uid-a"));
+  EXPECT_EQ(queue.next_wake(), std::nullopt);
+}
+
+TEST(SchedulingQueue, AnUnschedulableHighPriorityPodDoesNotBlockLowerOnes) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("high", 100), kStart, false);
+  queue.add_or_update(pod("low", 1), kStart, false);
+  EXPECT_EQ(queue.pop(kStart)->pod.name, "high");
+  queue.unschedulable("uid-high", 1, kStart);
+  EXPECT_EQ(queue.pop(kStart)->pod.name, "low");
+}
+
+}  // namespace
+}  // namespace berth::scheduler
