@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# The main job from end to end: a control plane with simulated nodes, the examples placed on them, and the picture of where
+# everything went and why one pod is pending. Uses free ports and a directory of its own; leaves nothing running.
+set -euo pipefail
+berth=$(realpath "${1:-build/release/bin/berth}")
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/berth-demo.XXXXXX")
+pid=
+finish() { [ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; rm -rf "$work"; }
+trap finish EXIT
+title() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+run() { printf '\033[2m$ %s\033[0m\n' "$*"; "$@"; }
+k() { run kubectl "$@"; }
+
+title "berth up: API server, scheduler, controllers and 9 simulated nodes in 3 zones, in one process"
+"$berth" up --nodes 9 --data-dir "$work/data" --listen 127.0.0.1:0 >"$work/up.log" 2>&1 &
+pid=$!
+for _ in $(seq 300); do
+  grep -q '^export KUBECONFIG=' "$work/up.log" && break
+  kill -0 "$pid" 2>/dev/null || { cat "$work/up.log"; exit 1; }
+  sleep 0.1
+done
+grep '^export KUBECONFIG=' "$work/up.log"
+KUBECONFIG=$(sed -n 's/^export KUBECONFIG=//p' "$work/up.log"); export KUBECONFIG KUBECACHEDIR=$work/cache
+k wait --for=condition=Ready node --all --timeout=60s >/dev/null
+k get nodes -L topology.kubernetes.io/zone
+
+title "One node is set apart for training: a taint keeps others off, a label attracts"
+first=$(kubectl get nodes -o jsonpath='{.items[0].metadata.name}')
+k taint node "$first" dedicated=training:NoSchedule
+k label node "$first" dedicated=training
+
+title "The examples"
+k apply -f "$here/demo/"
+k -n shop rollout status deployment/web --timeout=60s
+k -n shop rollout status deployment/cache --timeout=60s
+for _ in $(seq 100); do [ -n "$(kubectl -n shop get events --field-selector reason=FailedScheduling -o name)" ] && break; sleep 0.1; done
+k -n shop wait --for=jsonpath='{.status.active}'=2 job/trainer --timeout=30s >/dev/null 2>&1 || true
+
+title "Where everything went"
+k -n shop get deployments,jobs,pdb
+kubectl -n shop wait --for=condition=PodScheduled pod -l app=trainer --timeout=30s >/dev/null
+kubectl get nodes -o jsonpath='{range .items[*]}{.metadata.name}{" "}{.metadata.labels.topology\.kubernetes\.io/zone}{"\n"}{end}' >"$work/zones"
+kubectl -n shop get pods -o jsonpath='{range .items[*]}{.spec.nodeName}{" "}{.metadata.labels.app}{"\n"}{end}' >"$work/pods"
+awk 'NR==FNR {if (NF == 2) {n[$1] = n[$1] " " $2} next} {printf "  %-12s %-8s %s\n", $2, $1, n[$1]}' "$work/pods" "$work/zones" | sort
+
+title "Why one pod is pending"
+k -n shop get pod giant
+kubectl -n shop describe pod giant | sed -n '/^Events:/,$p'
+if "$berth" explain --help >/dev/null 2>&1; then run "$berth" explain pod giant -n shop || true; fi
+
+title "Done: stopping the control plane"
+kill "$pid"; wait "$pid" || true
+pid=
+echo "nothing is left running"
