@@ -1,0 +1,58 @@
+#include "base/json_scan.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::json {
+namespace {
+
+TEST(JsonScan, FindsValuesAtPaths) {
+  PathScanner scanner({"metadata.name", "metadata.labels", "spec.nodeName", "spec", "gone.x"});
+  std::array<std::string_view, 5> values;
+  ASSERT_TRUE(scanner.scan(R"( {"kind":"Pod","metadata":{"labels":{"a":"}\"]"},"name":"p\n1"},"spec":{"list":[1,{"nodeName":"no"}],"nodeName":"n1"}} )", values));
+  EXPECT_EQ(unquote(values[0]), "p\n1");
+  EXPECT_EQ(values[1], R"({"a":"}\"]"})");
+  EXPECT_EQ(values[2], R"("n1")");
+  EXPECT_EQ(values[3], R"({"list":[1,{"nodeName":"no"}],"nodeName":"n1"})");
+  EXPECT_TRUE(values[4].empty());
+}
+
+TEST(JsonScan, KeysMayBeEscapedAndLastOneWins) {
+  PathScanner scanner({"a"});
+  std::array<std::string_view, 1> values;
+  ASSERT_TRUE(scanner.scan(R"({"a":1,"\u0061":2})", values));
+  EXPECT_EQ(values[0], "2");
+}
+
+TEST(JsonScan, MalformedTextIsRefusedWithoutOverrun) {
+  PathScanner scanner({"a.b"});
+  std::array<std::string_view, 1> values;
+  const std::string good = R"({"a":{"b":"x\"y","c":[1,2,{"d":null}]},"e":true})";
+  ASSERT_TRUE(scanner.scan(good, values));
+  for (std::size_t n = 0; n < good.size(); ++n) {
+    std::string cut = good.substr(0, n);
+    EXPECT_FALSE(scanner.scan(std::string_view(cut.data(), cut.size()), values)) << cut;
+  }
+  for (const char* text : {"", "null", "[]", "{\"a\"}", "{\"a\":}", "{,}", "{\"a\":1 \"b\":2}", "{\"a\":\"\\"}) EXPECT_FALSE(scanner.scan(text, values)) << text;
+}
+
+TEST(JsonScan, UnquoteDecodesEscapes) {
+  EXPECT_EQ(unquote(R"("\u00e9\ud83d\ude00\/\\\"\t")"), "é😀/\\\"\t");
+  EXPECT_EQ(unquote("12"), "");
+  bool ok = false;
+  EXPECT_EQ(unquote_plain("\"abc\"", ok), "abc");
+  EXPECT_TRUE(ok);
+  unquote_plain("\"a\\nb\"", ok);
+  EXPECT_FALSE(ok);
+}
+
+TEST(JsonScan, MembersAndElementsInOrder) {
+  std::vector<std::string> seen;
+  EXPECT_TRUE(for_each_member(R"({"x":1,"y":[2,3]})", [&](auto k, auto v) { seen.push_back(std::string(k) + "=" + std::string(v)); }));
+  EXPECT_TRUE(for_each_element(R"([1, "a" ,{"b":2}])", [&](auto v) { seen.emplace_back(v); }));
+  EXPECT_EQ(seen, (std::vector<std::string>{"\"x\"=1", "\"y\"=[2,3]", "1", "\"a\"", "{\"b\":2}"}));
+  EXPECT_FALSE(for_each_member("[1]", [](auto, auto) {}));
+  EXPECT_FALSE(for_each_element("{}", [](auto) {}));
+}
+
+}  // namespace
+}  // namespace berth::json
