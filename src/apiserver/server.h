@@ -1,0 +1,97 @@
+// The API server: Kubernetes' HTTP API over the object cache (SPEC A1–A7, C1, D5, E1–E5; DESIGN "API server").
+//
+//   request ─> request info ─> authenticate ─> impersonate ─> authorise ─┬─> get, list, watch: from memory
+//                                                                        └─> decode ─> default ─> admit (mutate) ─> validate ─>
+//                                                                            admit (validate) ─> commit (asynchronous) ─> respond
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apiserver/admission/config.h"
+#include "apiserver/auth_interfaces.h"
+#include "apiserver/object_cache.h"
+#include "base/event_loop.h"
+#include "base/metrics.h"
+#include "net/client.h"
+#include "net/http.h"
+
+namespace berth::apiserver {
+
+/// Opens the cache on a store with the kinds' own extraction of names, labels and selectable fields: what ServerOptions::cache wants.
+/// `synchronous`: no writer thread, every write is committed within the call (tests, simulator).
+Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
+                                                       bool synchronous);
+
+/// Answers what a node's agent would (the kubelet's own paths: /containerLogs/NS/POD/CONTAINER, /exec/…, /stats/summary, …) for nodes whose
+/// agent has no HTTPS endpoint because it lives in this process (simulated nodes). False: not one of mine, and neither argument was touched.
+using NodeBackend = std::function<bool(const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer)>;
+
+struct ServerOptions {
+  std::unique_ptr<ObjectCache> cache;  ///< Required; from open_object_cache. The server owns it.
+  /// Required; outlives the server. Timers (bookmarks, time-outs) and the time of every time stamp.
+  EventLoop* loop = nullptr;
+  std::shared_ptr<Authenticator> authenticator;  ///< Required.
+  std::shared_ptr<Authorizer> authorizer;        ///< Required.
+  std::shared_ptr<TokenIssuer> token_issuer;     ///< serviceaccounts/token answers 404 without.
+  std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
+  AdmissionConfig admission;
+  std::map<std::string, bool> feature_gates;
+  NodeBackend node_backend;
+  /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks.
+  net::ClientConfig node_client;
+
+  std::uint64_t seed = 0;  ///< Of uids and generated names. 0: from the machine's random source.
+  /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
+  bool single_threaded = false;
+  bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
+  std::string service_cidr = "10.96.0.0/12";
+  int node_port_first = 30000, node_port_last = 32767;
+  std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
+  std::uint16_t advertise_port = 0;             ///< 0: no Endpoints object is written.
+  std::string cluster_ca_pem;                   ///< Published as ConfigMap kube-root-ca.crt by the controllers; unused when empty.
+  std::string git_version = "v1.32.0+berth";
+  Duration event_ttl = std::chrono::hours(1);
+  Duration bookmark_interval = std::chrono::seconds(60);
+  Duration default_watch_timeout = std::chrono::minutes(45);
+  std::size_t watch_queue_events = 20'000;      ///< A watcher further behind than this is dropped with 410.
+  std::size_t max_body_bytes = 3 * 1024 * 1024;
+};
+
+/// Thread-safe. Construct, then give it to net::Server::start or client::make_in_process_transport; both must be gone before it is destroyed.
+/// The destructor ends all watches and waits for writes under way.
+class ApiServer : public net::Handler {
+ public:
+  /// Makes what must always be there (namespaces default, kube-system, kube-public, kube-node-lease; PriorityClasses system-node-critical and
+  /// system-cluster-critical; the kubernetes Service), rebuilds the Service allocator, starts the admission chain. Errors: options or
+  /// admission configuration wrong (kInvalid), store failures.
+  static Result<std::unique_ptr<ApiServer>> create(ServerOptions options);
+  ~ApiServer() override;
+
+  /// Never throws; answers every request once, failures as metav1.Status.
+  void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override;
+
+  [[nodiscard]] ObjectCache& cache();
+  [[nodiscard]] metrics::Registry& metrics();
+  /// Extra condition of /readyz ("informer-sync", …): called on each request, from I/O threads. Add before serving.
+  void add_ready_check(std::string name, std::function<bool()> check);
+  /// Serves `prefix` and everything below it by another handler after authentication and authorisation as a non-resource request (dashboard);
+  /// with `anonymous` without either. Add before serving.
+  void mount(std::string prefix, std::shared_ptr<net::Handler> handler, bool anonymous);
+  /// Serves a virtual group-version (metrics.k8s.io/v1beta1) by a handler, after authorisation as the resource request it is. Discovery of it
+  /// comes from the kinds table. Add before serving.
+  void mount_group_version(std::string group, std::string version, std::shared_ptr<net::Handler> handler);
+  /// From now on /readyz fails ("shutdown"); used for a graceful stop.
+  void begin_shutdown();
+
+  struct Impl;
+
+ private:
+  explicit ApiServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth::apiserver
