@@ -10,7 +10,7 @@
 namespace berth::net {
 
 struct ClientConfig {
-  std::string url;  ///< scheme://host:port, without a path.
+  std::string url;  ///< scheme://host[:port], optionally with a path that goes before every request's.
   std::string ca_pem;
   std::string certificate_pem, private_key_pem;  ///< Client certificate, or empty.
   bool insecure_skip_verify = false;
@@ -38,8 +38,9 @@ class HttpClient {
  public:
   static Result<std::unique_ptr<HttpClient>> create(ClientConfig config);
   virtual ~HttpClient() = default;
-  /// `done` is called once from an I/O thread; status 0 means a transport failure described in the body. A request is repeated on a fresh
-  /// connection when a kept-alive one was closed before any byte of the answer came.
+  /// `done` is called once from an I/O thread; status 0 means a transport failure described in the body. A GET, HEAD or OPTIONS is
+  /// repeated on a fresh connection when a kept-alive one was closed before any byte of the answer came; others are not, as the server may
+  /// have acted on them. The request's path is encoded here; Host, Content-Length and the like are added.
   virtual void send(HttpRequest request, std::function<void(HttpResponse)> done) = 0;
   virtual std::unique_ptr<StreamHandle> stream(HttpRequest request, StreamCallbacks callbacks) = 0;
   /// Opens a connection of its own for a protocol upgrade; `done` gets the stream on 101, otherwise null and the response.

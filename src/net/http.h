@@ -53,7 +53,10 @@ class RawStream {
   virtual ~RawStream() = default;
   virtual void async_read(std::function<void(std::string data, bool eof)> done) = 0;
   virtual void write(std::string data) = 0;
+  /// Sends what is queued, then closes. Destruction does the same.
   virtual void close() = 0;
+  /// Bytes written and not yet taken by the socket: a writer that produces without end waits while this is large.
+  [[nodiscard]] virtual std::size_t queued_bytes() const { return 0; }
 };
 
 /// The answering side of one request. May be used from any thread, by one at a time. Exactly one of respond, start_stream, upgrade is
@@ -90,5 +93,13 @@ class Handler {
 std::vector<std::pair<std::string, std::string>> parse_query(std::string_view query);
 std::string percent_encode(std::string_view text);
 std::optional<std::string> percent_decode(std::string_view text);
+/// The path of a request target, decoded and normalised: "." and ".." resolved, doubled slashes joined. nullopt when it is malformed,
+/// climbs above the root, or hides a '/' or NUL behind an escape.
+std::optional<std::string> decode_path(std::string_view raw);
+bool equal_ignoring_case(std::string_view a, std::string_view b);
+/// Whether a comma-separated header value has the token (without case): `Connection: keep-alive, Upgrade`.
+bool has_token(std::string_view list, std::string_view token);
+/// "Not Found" for 404.
+std::string_view reason_phrase(int status);
 
 }  // namespace berth::net

@@ -1,0 +1,135 @@
+#include "net/client.h"
+
+#include "net/client_session.h"
+
+namespace berth::net {
+namespace {
+
+/// Everything that may stand in a path as it is (RFC 3986 pchar and '/').
+std::string encode_path(std::string_view path) {
+  static constexpr std::string_view kPlain = "/-._~!$&'()*+,;=:@";
+  std::string out;
+  out.reserve(path.size());
+  for (const char c : path) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || kPlain.find(c) != std::string_view::npos;
+    if (is_plain) out.push_back(c);
+    else out += percent_encode(std::string_view(&c, 1));
+  }
+  return out;
+}
+
+class StreamHandleImpl final : public StreamHandle {
+ public:
+  StreamHandleImpl(std::shared_ptr<ClientPool> pool, ClientOpPtr op) : pool_(std::move(pool)), op_(std::move(op)) {}
+  ~StreamHandleImpl() override {
+    StreamCallbacks dropped;
+    {
+      std::lock_guard lock(op_->stream->mutex);
+      op_->stream->is_cancelled = true;
+      dropped = std::exchange(op_->stream->callbacks, {});
+    }
+    pool_->reactor().post([pool = pool_, op = op_] { pool->cancel(op); });
+  }
+
+ private:
+  std::shared_ptr<ClientPool> pool_;
+  ClientOpPtr op_;
+};
+
+class HttpClientImpl final : public HttpClient {
+ public:
+  explicit HttpClientImpl(ClientConfig config, Url url) : config_(std::move(config)), url_(std::move(url)) {}
+
+  ~HttpClientImpl() override {
+    for (const auto& pool : pools_) {
+      pool->reactor().post([pool] { pool->shut_down(); });
+      pool->reactor().stop();
+    }
+  }
+
+  Result<void> open() {
+    TlsContext tls;
+    if (url_.is_https) {
+      auto made = make_client_tls(config_);
+      if (!made) return std::unexpected(made.error());
+      tls = std::move(*made);
+    }
+    const int threads = std::max(1, config_.io_threads);
+    const auto per_thread = static_cast<std::size_t>((std::max(1, config_.max_connections) + threads - 1) / threads);
+    const auto& name = config_.server_name.empty() ? url_.host : config_.server_name;
+    for (int i = 0; i < threads; ++i) {
+      auto reactor = Reactor::start(fmt::format("http-client-{}", i));
+      if (!reactor) return fail(ErrorCode::kInternal, "cannot start an I/O thread");
+      pools_.push_back(std::make_shared<ClientPool>(std::move(reactor), url_, tls, name, !config_.insecure_skip_verify, per_thread));
+    }
+    return {};
+  }
+
+  void send(HttpRequest request, std::function<void(HttpResponse)> done) override {
+    auto op = make_op(ClientOp::Kind::kExchange, std::move(request));
+    op->done = std::move(done);
+    op->deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(config_.timeout_ms);
+    start(std::move(op));
+  }
+
+  std::unique_ptr<StreamHandle> stream(HttpRequest request, StreamCallbacks callbacks) override {
+    auto op = make_op(ClientOp::Kind::kStream, std::move(request));
+    op->stream = std::make_shared<StreamControl>();
+    op->stream->callbacks = std::move(callbacks);
+    auto pool = start(op);
+    return std::make_unique<StreamHandleImpl>(std::move(pool), std::move(op));
+  }
+
+  void upgrade(HttpRequest request, std::function<void(std::unique_ptr<RawStream>, HttpResponse)> done) override {
+    auto op = make_op(ClientOp::Kind::kUpgrade, std::move(request));
+    op->upgraded = std::move(done);
+    op->deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(config_.timeout_ms);
+    start(std::move(op));
+  }
+
+ private:
+  ClientOpPtr make_op(ClientOp::Kind kind, HttpRequest request) const {
+    auto op = std::make_shared<ClientOp>();
+    op->kind = kind;
+    auto& wire = op->wire;
+    wire.reserve(512 + request.body.size());
+    wire.append(request.method).append(" ").append(url_.prefix).append(encode_path(request.path.empty() ? "/" : request.path));
+    if (!request.query.empty()) wire.append("?").append(request.query);
+    wire.append(" HTTP/1.1\r\nHost: ").append(url_.host_header).append("\r\n");
+    for (const auto& [name, value] : request.headers.fields()) {
+      if (equal_ignoring_case(name, "Content-Length") || equal_ignoring_case(name, "Host")) continue;
+      wire.append(name).append(": ");
+      for (const char c : value) wire.push_back(c == '\r' || c == '\n' ? ' ' : c);
+      wire.append("\r\n");
+    }
+    const bool has_body = !request.body.empty() || request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
+    if (has_body) fmt::format_to(std::back_inserter(wire), "Content-Length: {}\r\n", request.body.size());
+    wire.append("\r\n").append(request.body);
+    op->is_replayable = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS";
+    op->method = std::move(request.method);
+    return op;
+  }
+
+  std::shared_ptr<ClientPool> start(ClientOpPtr op) {
+    const auto& pool = pools_[next_.fetch_add(1, std::memory_order_relaxed) % pools_.size()];
+    if (!pool->reactor().post([pool, op] { pool->submit(op); })) op->fail("the client is closed");
+    return pool;
+  }
+
+  ClientConfig config_;
+  Url url_;
+  std::vector<std::shared_ptr<ClientPool>> pools_;
+  std::atomic<std::size_t> next_{0};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HttpClient>> HttpClient::create(ClientConfig config) {
+  auto url = parse_url(config.url);
+  if (!url) return std::unexpected(url.error());
+  auto client = std::make_unique<HttpClientImpl>(std::move(config), std::move(*url));
+  if (auto opened = client->open(); !opened) return std::unexpected(opened.error());
+  return client;
+}
+
+}  // namespace berth::net

@@ -1,0 +1,245 @@
+// The handler's side of an exchange: builds the wire form on the caller's thread and hands it to the session's reactor.
+#include <zlib.h>
+
+#include <ctime>
+
+#include "net/raw_stream.h"
+#include "net/server_session.h"
+
+namespace berth::net {
+namespace {
+
+constexpr std::size_t kGzipFrom = 128 * 1024;  // apiserver/pkg/endpoints/handlers/responsewriters: defaultGzipThresholdBytes
+constexpr std::size_t kDrainedBelow = 256 * 1024;
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, formatted once a second and thread.
+std::string_view http_date() {
+  static thread_local std::time_t formatted = 0;
+  static thread_local std::string text;
+  const auto now = std::time(nullptr);
+  if (now != formatted) {
+    static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    text = fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT", kDays[utc.tm_wday], utc.tm_mday, kMonths[utc.tm_mon], utc.tm_year + 1900,
+                       utc.tm_hour, utc.tm_min, utc.tm_sec);
+    formatted = now;
+  }
+  return text;
+}
+
+/// A value must not end its line: what a handler copied from a request could otherwise forge headers.
+void append_value(std::string& out, std::string_view value) {
+  for (const char c : value) out.push_back(c == '\r' || c == '\n' || c == '\0' ? ' ' : c);
+}
+
+std::string make_head(int status, const Headers& headers) {
+  std::string out;
+  out.reserve(256);
+  fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\n", status, reason_phrase(status));
+  for (const auto& [name, value] : headers.fields()) {
+    if (equal_ignoring_case(name, "Content-Length") || equal_ignoring_case(name, "Transfer-Encoding")) continue;
+    append_value(out, name);
+    out += ": ";
+    append_value(out, value);
+    out += "\r\n";
+  }
+  if (headers.get("Date").empty()) out.append("Date: ").append(http_date()).append("\r\n");
+  return out;
+}
+
+/// Level 1, as the API server has it; nullptr when zlib fails.
+Bytes gzip(const std::vector<Bytes>& parts) {
+  z_stream stream{};
+  if (deflateInit2(&stream, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return nullptr;
+  std::string out;
+  std::array<char, 64 * 1024> buffer;
+  auto pump = [&](int mode) {
+    int result = Z_OK;
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      stream.avail_out = buffer.size();
+      result = deflate(&stream, mode);
+      out.append(buffer.data(), buffer.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+    return result;
+  };
+  for (const auto& part : parts) {
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(part->data()));
+    stream.avail_in = static_cast<uInt>(part->size());
+    pump(Z_NO_FLUSH);
+  }
+  const bool done = pump(Z_FINISH) == Z_STREAM_END;
+  deflateEnd(&stream);
+  return done ? make_bytes(std::move(out)) : nullptr;
+}
+
+std::size_t total_size(const std::vector<Bytes>& parts) {
+  std::size_t size = 0;
+  for (const auto& part : parts) size += part->size();
+  return size;
+}
+
+class ExchangeWriter final : public ResponseWriter {
+ public:
+  explicit ExchangeWriter(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
+
+  ~ExchangeWriter() override {
+    std::unique_lock lock(state_->mutex);
+    const bool answered = state_->answered;
+    const bool cut_off = state_->is_stream && !state_->finished && !state_->gone;
+    lock.unlock();
+    if (!answered) {
+      HttpResponse response{.status = 500};
+      response.headers.add("Content-Type", "application/json");
+      response.body =
+          R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the request was dropped without an answer","reason":"InternalError","code":500})";
+      respond(std::move(response));
+    } else if (cut_off) {
+      with_session([](ServerSession& session, const auto& state) { session.abort(state); });
+    }
+  }
+
+  void respond(HttpResponse response) override {
+    std::vector<Bytes> parts;
+    const int status = response.status;
+    if (!response.body.empty()) parts.push_back(make_bytes(std::move(response.body)));
+    respond_shared(status, std::move(response.headers), std::move(parts));
+  }
+
+  void respond_shared(int status, Headers headers, std::vector<Bytes> parts) override {
+    if (!claim(false)) return;
+    auto size = total_size(parts);
+    if (size >= kGzipFrom && state_->accepts_gzip && headers.get("Content-Encoding").empty()) {
+      if (auto packed = gzip(parts)) {
+        size = packed->size();
+        parts.assign(1, std::move(packed));
+        headers.add("Content-Encoding", "gzip");
+        headers.add("Vary", "Accept-Encoding");
+      }
+    }
+    WireAnswer answer;
+    answer.closes = !state_->keep_alive || has_token(headers.get("Connection"), "close");
+    answer.head = make_head(status, headers);
+    const bool may_have_body = status >= 200 && status != 204 && status != 304;
+    if (may_have_body) fmt::format_to(std::back_inserter(answer.head), "Content-Length: {}\r\n", size);
+    if (answer.closes && headers.get("Connection").empty()) answer.head += "Connection: close\r\n";
+    answer.head += "\r\n";
+    if (may_have_body && state_->method != "HEAD") {
+      // Small answers travel as one piece: one segment, one record, one packet.
+      if (size <= 8 * 1024) {
+        for (const auto& part : parts) answer.head += *part;
+      } else {
+        answer.body = std::move(parts);
+      }
+    }
+    with_session([answer = std::move(answer)](ServerSession& session, const auto& state) mutable { session.answer(state, std::move(answer)); });
+  }
+
+  void start_stream(int status, Headers headers) override {
+    if (!claim(true)) return;
+    auto head = make_head(status, headers);
+    if (state_->method == "HEAD") {
+      // No length is known and none is needed: the answer ends with its head.
+      head += "\r\n";
+      std::lock_guard lock(state_->mutex);
+      state_->finished = true;
+    } else {
+      if (state_->chunked) head += "Transfer-Encoding: chunked\r\n";
+      if (!state_->keep_alive || !state_->chunked) head += "Connection: close\r\n";
+      head += "\r\n";
+    }
+    with_session([head = std::move(head)](ServerSession& session, const auto& state) mutable { session.start_stream(state, std::move(head)); });
+  }
+
+  bool write(Bytes chunk) override {
+    if (chunk->empty()) return true;
+    bool post = false;
+    {
+      std::lock_guard lock(state_->mutex);
+      if (state_->gone) return false;
+      if (!state_->is_stream || state_->finished) return !state_->finished;
+      state_->pending_bytes += chunk->size();
+      state_->pending.push_back(std::move(chunk));
+      post = !std::exchange(state_->flush_posted, true);
+    }
+    if (post) post_flush();
+    return true;
+  }
+
+  [[nodiscard]] std::size_t queued_bytes() const override { return state_->pending_bytes + state_->connection_bytes; }
+
+  void on_drain(std::function<void()> more) override {
+    {
+      std::lock_guard lock(state_->mutex);
+      if (state_->gone) return;
+      state_->on_drain = std::move(more);
+    }
+    if (queued_bytes() < kDrainedBelow) post_flush();
+  }
+
+  void finish() override {
+    {
+      std::lock_guard lock(state_->mutex);
+      if (!state_->is_stream || std::exchange(state_->finished, true)) return;
+    }
+    post_flush();
+  }
+
+  void on_close(std::function<void()> closed) override {
+    {
+      std::lock_guard lock(state_->mutex);
+      if (!state_->gone) {
+        state_->on_close = std::move(closed);
+        return;
+      }
+    }
+    closed();
+  }
+
+  std::unique_ptr<RawStream> upgrade(Headers headers) override {
+    if (!state_->chunked) return nullptr;  // HTTP/1.0 knows no upgrade
+    if (!claim(false)) return nullptr;
+    auto driver = std::make_shared<RawDriver>();
+    auto stream = make_raw_stream(state_->reactor, driver);
+    auto head = make_head(101, headers) + "\r\n";
+    with_session([head = std::move(head), driver](ServerSession& session, const auto& state) mutable {
+      session.switch_protocol(state, std::move(head), driver);
+    });
+    return stream;
+  }
+
+ private:
+  /// True for the first of respond, start_stream, upgrade.
+  bool claim(bool stream) {
+    std::lock_guard lock(state_->mutex);
+    if (std::exchange(state_->answered, true)) return false;
+    state_->is_stream = stream;
+    return true;
+  }
+
+  template <typename F>
+  void with_session(F use) {
+    state_->reactor->dispatch([state = state_, use = std::move(use)]() mutable {
+      if (const auto session = state->session.lock()) use(*session, state);
+    });
+  }
+
+  /// Always posted, also from the reactor's own thread: chunks written in one go then share one flush.
+  void post_flush() {
+    state_->reactor->post([state = state_] {
+      if (const auto session = state->session.lock()) session->flush_stream(state);
+    });
+  }
+
+  std::shared_ptr<ExchangeState> state_;
+};
+
+}  // namespace
+
+std::shared_ptr<ResponseWriter> make_exchange_writer(std::shared_ptr<ExchangeState> state) {
+  return std::make_shared<ExchangeWriter>(std::move(state));
+}
+
+}  // namespace berth::net

@@ -1,0 +1,1 @@
+target_link_libraries(berth_net PUBLIC OpenSSL::SSL OpenSSL::Crypto ZLIB::ZLIB)

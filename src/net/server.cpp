@@ -1,0 +1,233 @@
+#include "net/server.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+
+#include "base/log.h"
+#include "net/server_session.h"
+
+namespace berth::net {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The sessions of one reactor. Used on its thread only.
+struct Shard {
+  std::shared_ptr<Reactor> reactor;
+  std::unordered_map<ServerSession*, std::shared_ptr<ServerSession>> sessions;
+};
+
+std::string address_text(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  std::uint16_t port = 0;
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+    port = ntohs(v6.sin6_port);
+    return fmt::format("[{}]:{}", text.data(), port);
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+  inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+  port = ntohs(v4.sin_port);
+  return fmt::format("{}:{}", text.data(), port);
+}
+
+std::uint16_t port_of(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+Result<int> listen_on(const std::string& address, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const auto service = std::to_string(port);
+  const int problem = getaddrinfo(address.empty() ? nullptr : address.c_str(), service.c_str(), &hints, &found);
+  if (problem != 0) return invalid(fmt::format("listen address \"{}\": {}", address, gai_strerror(problem)));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  int error = 0;
+  for (const auto* at = found; at != nullptr; at = at->ai_next) {
+    const int fd = ::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int on = 1;
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd >= 0 && ::bind(fd, at->ai_addr, at->ai_addrlen) == 0 && ::listen(fd, 4096) == 0) return fd;
+    error = errno;
+    if (fd >= 0) ::close(fd);
+  }
+  return fail(error == EADDRINUSE ? ErrorCode::kConflict : ErrorCode::kUnavailable,
+              fmt::format("cannot listen on {}:{}: {}", address, port, std::generic_category().message(error)));
+}
+
+class ServerImpl;
+
+class Acceptor final : public EventSink {
+ public:
+  Acceptor(ServerImpl& server, int fd) : server_(server), fd_(fd) {}
+  ~Acceptor() override { ::close(fd_); }
+  void on_events(std::uint32_t) override;
+  void on_tick(MonotonicTime now) override;
+  void on_reactor_stop() override {}
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  ServerImpl& server_;
+  int fd_;
+  bool paused_ = false;
+};
+
+class ServerImpl final : public Server {
+ public:
+  ServerImpl(ServerConfig config, Handler& handler, TlsContext tls) : config_(std::move(config)), handler_(handler), tls_(std::move(tls)) {}
+  ~ServerImpl() override { stop(0); }
+
+  Result<void> open() {
+    auto fd = listen_on(config_.address, config_.port);
+    if (!fd) return std::unexpected(fd.error());
+    port_ = port_of(*fd);
+    acceptor_ = std::make_shared<Acceptor>(*this, *fd);
+    for (int i = 0; i < std::max(1, config_.io_threads); ++i) {
+      auto shard = std::make_unique<Shard>();
+      shard->reactor = Reactor::start(fmt::format("http-{}", i));
+      if (!shard->reactor) return fail(ErrorCode::kInternal, "cannot start an I/O thread");
+      shards_.push_back(std::move(shard));
+    }
+    auto& first = *shards_.front()->reactor;
+    first.post([this, &first] { first.add(acceptor_->fd(), EPOLLIN, acceptor_); });
+    return {};
+  }
+
+  [[nodiscard]] std::uint16_t port() const override { return port_; }
+
+  void stop(int grace_ms) override {
+    if (std::exchange(stopped_, true)) return;
+    if (!shards_.empty()) {
+      auto& first = *shards_.front()->reactor;
+      first.post([this, &first] { first.remove(acceptor_->fd(), acceptor_.get()); });
+    }
+    const auto deadline = std::chrono::steady_clock::now() + milliseconds(grace_ms);
+    const auto in_time = [&] { return std::chrono::steady_clock::now() < deadline; };
+    while (grace_ms > 0 && wind_down(false).answering > 0 && in_time()) std::this_thread::sleep_for(milliseconds(5));
+    while (grace_ms > 0 && wind_down(true).open > 0 && in_time()) std::this_thread::sleep_for(milliseconds(5));
+    for (auto& shard : shards_) shard->reactor->stop();
+  }
+
+  void take(int fd, const sockaddr_storage& address) {
+    if (connections_.fetch_add(1) >= config_.max_connections) {
+      --connections_;
+      ::close(fd);
+      return;
+    }
+    auto& shard = *shards_[next_shard_++ % shards_.size()];
+    shard.reactor->dispatch([this, &shard, fd, remote = address_text(address)]() mutable { begin(shard, fd, std::move(remote)); });
+  }
+
+  void watch_acceptor(bool on) { shards_.front()->reactor->modify(acceptor_->fd(), acceptor_.get(), on ? EPOLLIN : 0); }
+
+ private:
+  struct Count {
+    std::size_t open = 0, answering = 0;
+  };
+
+  void begin(Shard& shard, int fd, std::string remote) {
+    auto connection = Connection::accepted(*shard.reactor, fd, tls_.get(), std::move(remote));
+    if (!connection) {
+      --connections_;
+      return;
+    }
+    const SessionTimeouts timeouts{milliseconds(config_.header_timeout_ms), milliseconds(config_.idle_timeout_ms),
+                                   milliseconds(config_.write_timeout_ms)};
+    const ParserLimits limits{config_.max_header_bytes, config_.max_body_bytes};
+    auto session = std::make_shared<ServerSession>(handler_, shard.reactor, limits, timeouts);
+    session->set_on_gone([this, &shard, raw = session.get()] {
+      --connections_;
+      shard.sessions.erase(raw);
+    });
+    shard.sessions.emplace(session.get(), session);
+    session->attach(connection);
+    connection->start(session);
+  }
+
+  /// Asks every shard to end what can end, and counts what is left.
+  Count wind_down(bool end_streams) {
+    Count total;
+    for (auto& shard : shards_) {
+      auto done = std::make_shared<std::promise<Count>>();
+      auto result = done->get_future();
+      const bool posted = shard->reactor->post([&sessions = shard->sessions, end_streams, done] {
+        Count count;
+        std::vector<std::shared_ptr<ServerSession>> all;
+        for (const auto& [raw, session] : sessions) all.push_back(session);
+        for (const auto& session : all) {
+          session->wind_down(end_streams);
+          if (session->is_answering()) ++count.answering;
+        }
+        count.open = sessions.size();
+        done->set_value(count);
+      });
+      if (!posted) continue;
+      const auto count = result.get();
+      total.open += count.open;
+      total.answering += count.answering;
+    }
+    return total;
+  }
+
+  ServerConfig config_;
+  Handler& handler_;
+  TlsContext tls_;
+  std::shared_ptr<Acceptor> acceptor_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::size_t next_shard_ = 0;
+  std::atomic<std::size_t> connections_{0};
+  std::uint16_t port_ = 0;
+  bool stopped_ = false;
+};
+
+void Acceptor::on_events(std::uint32_t) {
+  // A bounded number a turn: a flood of connections must not keep the open ones waiting.
+  for (int i = 0; i < 64 && !paused_; ++i) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address;
+    const int fd = ::accept4(fd_, reinterpret_cast<sockaddr*>(&address), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      server_.take(fd, address);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      // The waiting connection would wake us for ever; others must close first. The next tick tries again.
+      log::warning("net", "cannot accept a connection: {}", std::generic_category().message(errno));
+      paused_ = true;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return;
+    }
+  }
+  if (paused_) server_.watch_acceptor(false);
+}
+
+void Acceptor::on_tick(MonotonicTime) {
+  if (std::exchange(paused_, false)) server_.watch_acceptor(true);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(ServerConfig config, Handler& handler) {
+  TlsContext tls;
+  if (config.tls) {
+    auto made = make_server_tls(*config.tls);
+    if (!made) return std::unexpected(made.error());
+    tls = std::move(*made);
+  }
+  auto server = std::make_unique<ServerImpl>(std::move(config), handler, std::move(tls));
+  if (auto opened = server->open(); !opened) return std::unexpected(opened.error());
+  return server;
+}
+
+}  // namespace berth::net

@@ -1,0 +1,232 @@
+#include "net/tls.h"
+
+#include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+namespace berth::net {
+namespace {
+
+template <auto F>
+struct Free {
+  template <typename T>
+  void operator()(T* p) const { F(p); }
+};
+using BioPtr = std::unique_ptr<BIO, Free<BIO_free>>;
+using X509Ptr = std::unique_ptr<X509, Free<X509_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+
+BioPtr bio_of(const std::string& pem) { return BioPtr(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()))); }
+
+/// Never asks on the terminal for a passphrase.
+int no_passphrase(char*, int, int, void*) { return 0; }
+
+std::vector<X509Ptr> read_certificates(const std::string& pem) {
+  std::vector<X509Ptr> out;
+  const auto bio = bio_of(pem);
+  while (X509* certificate = PEM_read_bio_X509(bio.get(), nullptr, no_passphrase, nullptr)) out.emplace_back(certificate);
+  ERR_clear_error();
+  return out;
+}
+
+Result<void> use_identity(SSL_CTX* context, const std::string& certificate_pem, const std::string& key_pem) {
+  const auto chain = read_certificates(certificate_pem);
+  if (chain.empty()) return invalid("certificate: no PEM certificate found");
+  const auto bio = bio_of(key_pem);
+  const KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr));
+  if (!key) {
+    ERR_clear_error();
+    return invalid("private key: no usable PEM private key found (keys with a passphrase are not supported)");
+  }
+  if (SSL_CTX_use_certificate(context, chain.front().get()) != 1) return invalid("certificate: " + take_tls_error());
+  for (std::size_t i = 1; i < chain.size(); ++i) SSL_CTX_add1_chain_cert(context, chain[i].get());
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
+    ERR_clear_error();
+    return invalid("private key: it does not belong to the certificate");
+  }
+  return {};
+}
+
+Result<void> trust(SSL_CTX* context, const std::string& ca_pem) {
+  const auto authorities = read_certificates(ca_pem);
+  if (authorities.empty()) return invalid("certificate authority: no PEM certificate found");
+  auto* store = SSL_CTX_get_cert_store(context);
+  for (const auto& authority : authorities) X509_STORE_add_cert(store, authority.get());
+  ERR_clear_error();  // the same authority twice is no fault
+  return {};
+}
+
+void set_common(SSL_CTX* context) {
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+  // One read(2) takes all that is there, instead of two a record.
+  SSL_CTX_set_read_ahead(context, 1);
+}
+
+constexpr unsigned char kHttp11[] = "\x08http/1.1";
+constexpr unsigned kHttp11Size = sizeof kHttp11 - 1;
+
+int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* offered, unsigned offered_size, void*) {
+  unsigned char* chosen = nullptr;
+  const int result = SSL_select_next_proto(&chosen, out_size, kHttp11, kHttp11Size, offered, offered_size);
+  if (result != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_NOACK;
+  *out = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+/// The client's sessions for resumption: the newest few tickets of the one server that a client talks to.
+class SessionCache {
+ public:
+  ~SessionCache() {
+    for (auto* session : sessions_) SSL_SESSION_free(session);
+  }
+  void add(SSL_SESSION* session) {
+    std::lock_guard lock(mutex_);
+    sessions_.push_back(session);
+    if (sessions_.size() <= kMax) return;
+    SSL_SESSION_free(sessions_.front());
+    sessions_.pop_front();
+  }
+  void use_for(SSL* ssl) {
+    std::lock_guard lock(mutex_);
+    if (sessions_.empty()) return;
+    auto* session = sessions_.back();
+    SSL_set_session(ssl, session);
+    // A TLS 1.3 ticket is for one use; TLS 1.2 sessions go on being valid, and are handed out anew after their handshake.
+    sessions_.pop_back();
+    SSL_SESSION_free(session);
+  }
+
+ private:
+  static constexpr std::size_t kMax = 64;
+  std::mutex mutex_;
+  std::deque<SSL_SESSION*> sessions_;
+};
+
+int session_cache_index() {
+  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, [](void*, void* data, CRYPTO_EX_DATA*, int, long, void*) {
+    delete static_cast<SessionCache*>(data);
+  });
+  return index;
+}
+
+SessionCache* cache_of(SSL_CTX* context) { return static_cast<SessionCache*>(SSL_CTX_get_ex_data(context, session_cache_index())); }
+
+int keep_session(SSL* ssl, SSL_SESSION* session) {
+  auto* cache = cache_of(SSL_get_SSL_CTX(ssl));
+  if (cache == nullptr) return 0;
+  cache->add(session);
+  return 1;
+}
+
+bool is_ip_address(const std::string& name) {
+  in6_addr address{};
+  return inet_pton(AF_INET, name.c_str(), &address) == 1 || inet_pton(AF_INET6, name.c_str(), &address) == 1;
+}
+
+void append_entry(X509_NAME_ENTRY* entry, std::vector<std::string>& out) {
+  unsigned char* text = nullptr;
+  const int size = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(entry));
+  if (size >= 0) out.emplace_back(reinterpret_cast<char*>(text), static_cast<std::size_t>(size));
+  OPENSSL_free(text);
+}
+
+}  // namespace
+
+Result<TlsContext> make_server_tls(const TlsServerConfig& config) {
+  TlsContext context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  if (!context) return fail(ErrorCode::kInternal, "TLS: " + take_tls_error());
+  set_common(context.get());
+  SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, nullptr);
+  SSL_CTX_set_num_tickets(context.get(), 1);
+  static constexpr unsigned char kContextId[] = "berth";
+  SSL_CTX_set_session_id_context(context.get(), kContextId, sizeof kContextId - 1);
+  if (auto used = use_identity(context.get(), config.certificate_pem, config.private_key_pem); !used) return std::unexpected(used.error());
+  if (!config.client_ca_pem.empty()) {
+    if (auto trusted = trust(context.get(), config.client_ca_pem); !trusted) return std::unexpected(trusted.error());
+    for (const auto& authority : read_certificates(config.client_ca_pem)) SSL_CTX_add_client_CA(context.get(), authority.get());
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  }
+  return context;
+}
+
+Result<TlsContext> make_client_tls(const ClientConfig& config) {
+  TlsContext context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
+  if (!context) return fail(ErrorCode::kInternal, "TLS: " + take_tls_error());
+  set_common(context.get());
+  SSL_CTX_set_alpn_protos(context.get(), kHttp11, kHttp11Size);
+  SSL_CTX_set_ex_data(context.get(), session_cache_index(), new SessionCache());
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  SSL_CTX_sess_set_new_cb(context.get(), keep_session);
+  if (!config.certificate_pem.empty()) {
+    auto used = use_identity(context.get(), config.certificate_pem, config.private_key_pem);
+    if (!used) return invalid("client " + used.error().message);
+  }
+  if (!config.insecure_skip_verify) {
+    if (config.ca_pem.empty()) {
+      SSL_CTX_set_default_verify_paths(context.get());
+    } else if (auto trusted = trust(context.get(), config.ca_pem); !trusted) {
+      return std::unexpected(trusted.error());
+    }
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  }
+  return context;
+}
+
+SSL* new_client_session(SSL_CTX* context, const std::string& server_name, bool verify) {
+  SSL* ssl = SSL_new(context);
+  if (ssl == nullptr) return nullptr;
+  auto* parameters = SSL_get0_param(ssl);
+  if (is_ip_address(server_name)) {
+    if (verify) X509_VERIFY_PARAM_set1_ip_asc(parameters, server_name.c_str());
+  } else {
+    SSL_set_tlsext_host_name(ssl, server_name.c_str());
+    X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (verify) SSL_set1_host(ssl, server_name.c_str());
+  }
+  if (auto* cache = cache_of(context)) cache->use_for(ssl);
+  return ssl;
+}
+
+std::optional<PeerCertificate> verified_peer(SSL* ssl) {
+  X509* certificate = SSL_get0_peer_certificate(ssl);
+  if (certificate == nullptr || SSL_get_verify_result(ssl) != X509_V_OK) return std::nullopt;
+  PeerCertificate out;
+  auto* subject = X509_get_subject_name(certificate);
+  for (int i = 0; i < X509_NAME_entry_count(subject); ++i) {
+    auto* entry = X509_NAME_get_entry(subject, i);
+    const int nid = OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry));
+    if (nid == NID_organizationName) append_entry(entry, out.organizations);
+    if (nid == NID_commonName) {
+      std::vector<std::string> names;
+      append_entry(entry, names);
+      if (!names.empty()) out.common_name = std::move(names.front());
+    }
+  }
+  return out;
+}
+
+std::string take_tls_error(SSL* ssl) {
+  std::string out;
+  while (const auto code = ERR_get_error()) {
+    const char* reason = ERR_reason_error_string(code);
+    if (!out.empty()) out += "; ";
+    out += reason != nullptr ? reason : fmt::format("error {:x}", code);
+  }
+  if (ssl != nullptr) {
+    if (const auto verdict = SSL_get_verify_result(ssl); verdict != X509_V_OK) {
+      out += fmt::format(" ({})", X509_verify_cert_error_string(verdict));
+    }
+  }
+  return out.empty() ? "unknown TLS error" : out;
+}
+
+bool is_plain_http_error() {
+  const auto code = ERR_peek_error();
+  return ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST;
+}
+
+}  // namespace berth::net
