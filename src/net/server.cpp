@@ -131,7 +131,7 @@ class ServerImpl final : public Server {
     shard.reactor->dispatch([this, &shard, fd, remote = address_text(address)]() mutable { begin(shard, fd, std::move(remote)); });
   }
 
-  void watch_acceptor(bool on) { shards_.front()->reactor->modify(acceptor_->fd(), acceptor_.get(), on ? EPOLLIN : 0); }
+  void watch_acceptor(bool on) { shards_.front()->reactor->modify(acceptor_->fd(), acceptor_.get(), on ? static_cast<std::uint32_t>(EPOLLIN) : 0U); }
 
  private:
   struct Count {

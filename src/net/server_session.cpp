@@ -150,7 +150,7 @@ void ServerSession::flush_stream(const std::shared_ptr<ExchangeState>& exchange)
   if (connection_) note_output();
 }
 
-void ServerSession::switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, std::shared_ptr<Driver> driver) {
+void ServerSession::switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, std::shared_ptr<RawDriver> driver) {
   if (exchange != current_ || !connection_) return;
   const auto connection = std::exchange(connection_, nullptr);
   const auto keep = shared_from_this();
@@ -158,7 +158,7 @@ void ServerSession::switch_protocol(const std::shared_ptr<ExchangeState>& exchan
   connection->set_driver(driver);
   current_.reset();
   let_go(exchange);
-  std::static_pointer_cast<RawDriver>(driver)->attach(connection);
+  driver->attach(connection);
   if (eof_) driver->on_eof();
   if (on_gone_) std::exchange(on_gone_, nullptr)();
 }

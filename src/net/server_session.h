@@ -7,6 +7,7 @@
 
 #include "net/connection.h"
 #include "net/http_parser.h"
+#include "net/raw_stream.h"
 #include "net/server.h"
 
 namespace berth::net {
@@ -58,7 +59,7 @@ class ServerSession final : public Driver, public std::enable_shared_from_this<S
   void answer(const std::shared_ptr<ExchangeState>& exchange, WireAnswer answer);
   void start_stream(const std::shared_ptr<ExchangeState>& exchange, std::string head);
   void flush_stream(const std::shared_ptr<ExchangeState>& exchange);
-  void switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, std::shared_ptr<Driver> driver);
+  void switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, std::shared_ptr<RawDriver> driver);
   void abort(const std::shared_ptr<ExchangeState>& exchange);
 
   /// Ends when nothing is under way; then streams are ended in order when `end_streams`.
