@@ -1,0 +1,64 @@
+// What every client verb of `berth` starts from: where the API server is, the namespace, and how results are printed.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "client/client.h"
+#include "model/kinds.h"
+
+namespace CLI {
+class App;
+}
+
+namespace berth::cli {
+
+/// The flags that all client verbs share: --kubeconfig, --context, -n/--namespace.
+struct ConnectionFlags {
+  std::string kubeconfig, context, ns;
+  void add_to(CLI::App& app);
+};
+
+/// A connection to an API server. Blocking; for one thread.
+class Session {
+ public:
+  /// Errors say which file or field is wrong.
+  static Result<std::unique_ptr<Session>> open(const ConnectionFlags& flags);
+
+  [[nodiscard]] client::Client& client() { return client_; }
+  [[nodiscard]] const std::string& ns() const { return ns_; }
+
+ private:
+  Session(std::shared_ptr<client::Transport> transport, std::string ns) : client_(std::move(transport), nullptr, "berth"), ns_(std::move(ns)) {}
+  client::Client client_;
+  std::string ns_;
+};
+
+/// "pods", "po", "Pod", "deploy", "deployments.apps" → the kind; the error lists near names.
+Result<const model::KindInfo*> resolve_resource(const std::string& word);
+
+/// One thing named on the command line.
+struct ResourceName {
+  const model::KindInfo* kind = nullptr;
+  std::string name;
+};
+/// `pods`, `pods a b`, `deploy/web job/x`: kinds with names; one entry with an empty name when only a kind is given.
+Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::string>& args);
+
+/// All documents of the files (JSON or YAML, several a file, Lists taken apart, "-" standard input, directories read whole). Errors name the file.
+Result<std::vector<json::Value>> read_manifests(const std::vector<std::string>& files);
+
+/// The kind of a manifest; the error names what is missing or unknown.
+Result<const model::KindInfo*> kind_of(const json::Value& document);
+
+/// Prints a meta.k8s.io Table as kubectl does; `wide` shows all columns. With `with_namespace` a NAMESPACE column comes first.
+void print_table(const json::Value& table, bool wide, bool with_namespace, bool with_header);
+
+/// "error: …" on standard error; returns 1, the exit code.
+int report(const Error& error);
+int report(const model::ApiStatus& status);
+/// "deployment.apps/web"
+std::string qualified_name(const model::KindInfo& kind, std::string_view name);
+
+}  // namespace berth::cli

@@ -1,0 +1,215 @@
+// create, apply, delete, label, annotate.
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/parse.h"
+#include "cli/session.h"
+#include "cli/verbs/verbs.h"
+
+namespace berth::cli {
+namespace {
+
+using client::Call;
+using client::PatchType;
+
+/// The namespace a manifest goes to: its own, or the session's; empty for cluster-scoped kinds.
+std::string namespace_of(const Session& session, const model::KindInfo& kind, const json::Value& document) {
+  if (!kind.namespaced) return "";
+  return std::string(json::get_string(document, {"metadata", "namespace"}, session.ns()));
+}
+
+/// Runs `each` for every manifest; keeps going after a failure, as kubectl does.
+int for_each_manifest(const ConnectionFlags& flags, const std::vector<std::string>& files,
+                      const std::function<int(Session&, const model::KindInfo&, json::Value&)>& each) {
+  auto documents = read_manifests(files);
+  if (!documents) return report(documents.error());
+  if (documents->empty()) return report(Error{ErrorCode::kInvalid, "no objects passed"});
+  auto session = Session::open(flags);
+  if (!session) return report(session.error());
+  int code = 0;
+  for (json::Value& document : *documents) {
+    auto kind = kind_of(document);
+    code = std::max(code, kind ? each(**session, **kind, document) : report(kind.error()));
+  }
+  return code;
+}
+
+int change_map(const std::vector<std::string>& args, const char* verb, const char* past, const char* field) {
+  CLI::App app(fmt::format("Sets or removes {}s: key=value sets, key- removes", field), fmt::format("berth {}", verb));
+  ConnectionFlags flags;
+  flags.add_to(app);
+  std::vector<std::string> words;
+  bool overwrite = false, all = false;
+  std::string selector;
+  app.add_option("args", words, "TYPE NAME… KEY=VALUE… KEY-…")->required();
+  app.add_flag("--overwrite", overwrite, "Replace values that are there");
+  app.add_flag("--all", all, "All objects of the type");
+  app.add_option("-l,--selector", selector, "Only objects with these labels");
+  if (const auto code = parse_args(app, args)) return *code;
+
+  std::vector<std::string> names;
+  json::Object changes;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals != std::string::npos) changes[word.substr(0, equals)] = word.substr(equals + 1);
+    else if (word.ends_with('-') && !names.empty()) changes[word.substr(0, word.size() - 1)] = nullptr;
+    else names.push_back(word);
+  }
+  if (changes.empty()) return report(Error{ErrorCode::kInvalid, fmt::format("at least one {} update is required", field)});
+  auto targets = parse_resource_args(names);
+  if (!targets) return report(targets.error());
+  auto session = Session::open(flags);
+  if (!session) return report(session.error());
+  if (all || !selector.empty()) {
+    const model::KindInfo* kind = targets->front().kind;
+    client::ListOptions options;
+    options.label_selector = selector;
+    auto page = (*session)->client().list_and_wait(kind->gvr(), kind->namespaced ? (*session)->ns() : "", options);
+    if (!page) return report(page.error());
+    targets->clear();
+    for (const json::Value& item : page->items) targets->push_back({kind, std::string(json::get_string(item, {"metadata", "name"}))});
+  }
+  const std::string_view map = std::string_view(field) == "label" ? "labels" : "annotations";
+  int code = 0;
+  for (const ResourceName& target : *targets) {
+    if (target.name.empty()) return report(Error{ErrorCode::kInvalid, "one or more resources must be specified as <resource> <name> or <resource>/<name>"});
+    const std::string ns = target.kind->namespaced ? (*session)->ns() : "";
+    auto current = (*session)->client().get_and_wait(target.kind->gvr(), ns, target.name);
+    if (!current) {
+      code = report(current.error());
+      continue;
+    }
+    bool refused = false;
+    for (const auto& [key, value] : changes) {
+      const json::Value* old = json::find(*current, {"metadata", map, std::string_view(key.data(), key.size())});
+      if (!overwrite && old != nullptr && value.is_string() && *old != value) {
+        code = report(Error{ErrorCode::kConflict, fmt::format("'{}' already has a value ({}), and --overwrite is false", std::string_view(key.data(), key.size()), json::as_view(*old))});
+        refused = true;
+      }
+    }
+    if (refused) continue;
+    json::Value patch = json::Object();
+    json::ensure_object(patch, {"metadata"})[map] = changes;
+    Call call;
+    call.verb = "patch";
+    call.gvr = target.kind->gvr();
+    call.ns = ns;
+    call.name = target.name;
+    call.content_type = "application/merge-patch+json";
+    call.body = json::serialize(patch);
+    auto done = (*session)->client().call_and_wait(call);
+    if (!done) code = report(done.error());
+    else std::printf("%s %s\n", qualified_name(*target.kind, target.name).c_str(), past);
+  }
+  return code;
+}
+
+}  // namespace
+
+int run_create(const std::vector<std::string>& args) {
+  CLI::App app("Creates the objects of files (JSON or YAML, '-' for standard input)", "berth create");
+  ConnectionFlags flags;
+  flags.add_to(app);
+  std::vector<std::string> files;
+  app.add_option("-f,--filename", files, "File or directory; may be repeated")->required();
+  if (const auto code = parse_args(app, args)) return *code;
+  return for_each_manifest(flags, files, [](Session& session, const model::KindInfo& kind, json::Value& document) {
+    auto created = session.client().create_and_wait(kind.gvr(), namespace_of(session, kind, document), document);
+    if (!created) return report(created.error());
+    std::printf("%s created\n", qualified_name(kind, json::get_string(*created, {"metadata", "name"})).c_str());
+    return 0;
+  });
+}
+
+int run_apply(const std::vector<std::string>& args) {
+  CLI::App app("Applies the objects of files by server-side apply", "berth apply");
+  ConnectionFlags flags;
+  flags.add_to(app);
+  std::vector<std::string> files;
+  bool force = false;
+  app.add_option("-f,--filename", files, "File or directory; may be repeated")->required();
+  app.add_flag("--force-conflicts", force, "Take over fields that others own");
+  if (const auto code = parse_args(app, args)) return *code;
+  return for_each_manifest(flags, files, [force](Session& session, const model::KindInfo& kind, json::Value& document) {
+    Call call;
+    call.verb = "patch";
+    call.gvr = kind.gvr();
+    call.ns = namespace_of(session, kind, document);
+    call.name = json::get_string(document, {"metadata", "name"});
+    call.query = std::string("fieldManager=berth&force=") + (force ? "true" : "false");
+    call.content_type = "application/apply-patch+yaml";
+    call.body = json::serialize(document);
+    auto applied = session.client().call_and_wait(call);
+    if (!applied) return report(applied.error());
+    std::printf("%s serverside-applied\n", qualified_name(kind, call.name).c_str());
+    return 0;
+  });
+}
+
+int run_delete(const std::vector<std::string>& args) {
+  CLI::App app("Deletes objects by name, selector or file", "berth delete");
+  ConnectionFlags flags;
+  flags.add_to(app);
+  std::vector<std::string> files, words;
+  std::string cascade = "background", selector;
+  std::int64_t grace = -1;
+  bool ignore_missing = false;
+  app.add_option("-f,--filename", files, "File or directory; may be repeated");
+  app.add_option("args", words, "TYPE NAME… or TYPE/NAME…");
+  app.add_option("--cascade", cascade, "background, foreground or orphan")->check(CLI::IsMember({"background", "foreground", "orphan"}));
+  app.add_option("--grace-period", grace, "Seconds to let it end; negative: its own");
+  app.add_option("-l,--selector", selector, "Only objects with these labels");
+  app.add_flag("--ignore-not-found", ignore_missing, "A missing object is no error");
+  if (const auto code = parse_args(app, args)) return *code;
+
+  std::vector<std::tuple<const model::KindInfo*, std::string, std::string>> targets;
+  auto session = Session::open(flags);
+  if (!session) return report(session.error());
+  if (!files.empty()) {
+    auto documents = read_manifests(files);
+    if (!documents) return report(documents.error());
+    for (const json::Value& document : *documents) {
+      auto kind = kind_of(document);
+      if (!kind) return report(kind.error());
+      targets.emplace_back(*kind, namespace_of(**session, **kind, document), json::get_string(document, {"metadata", "name"}));
+    }
+  } else {
+    auto named = parse_resource_args(words);
+    if (!named) return report(named.error());
+    for (const ResourceName& one : *named) {
+      const std::string ns = one.kind->namespaced ? (*session)->ns() : "";
+      if (!one.name.empty()) {
+        targets.emplace_back(one.kind, ns, one.name);
+        continue;
+      }
+      if (selector.empty()) return report(Error{ErrorCode::kInvalid, "resource(s) were provided, but no name or label selector was specified"});
+      client::ListOptions options;
+      options.label_selector = selector;
+      auto page = (*session)->client().list_and_wait(one.kind->gvr(), ns, options);
+      if (!page) return report(page.error());
+      for (const json::Value& item : page->items) targets.emplace_back(one.kind, ns, json::get_string(item, {"metadata", "name"}));
+    }
+  }
+  int code = 0;
+  for (const auto& [kind, ns, name] : targets) {
+    json::Value options = {{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
+    options.get_object()["propagationPolicy"] = cascade == "orphan" ? "Orphan" : cascade == "foreground" ? "Foreground" : "Background";
+    if (grace >= 0) options.get_object()["gracePeriodSeconds"] = grace;
+    Call call;
+    call.verb = "delete";
+    call.gvr = kind->gvr();
+    call.ns = ns;
+    call.name = name;
+    call.body = json::serialize(options);
+    auto deleted = (*session)->client().call_and_wait(call);
+    if (deleted) std::printf("%s \"%s\" deleted\n", (kind->singular + (kind->group.empty() ? "" : "." + kind->group)).c_str(), name.c_str());
+    else if (!(ignore_missing && deleted.error().is("NotFound"))) code = report(deleted.error());
+  }
+  return code;
+}
+
+int run_label(const std::vector<std::string>& args) { return change_map(args, "label", "labeled", "label"); }
+int run_annotate(const std::vector<std::string>& args) { return change_map(args, "annotate", "annotated", "annotation"); }
+
+}  // namespace berth::cli
