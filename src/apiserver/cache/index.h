@@ -1,0 +1,95 @@
+// Every live object by key, ordered: one sorted sequence of small leaves per resource.
+//
+// A reader copies references to the leaves it needs while it holds the cache's lock, and walks them afterwards without it; a writer that
+// finds a leaf so referenced changes a copy. A list of 100,000 objects thus holds the lock for some 2,000 reference counts.
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver {
+
+/// Up to kCapacity objects in key order. Shared by snapshots; changed only by the index, and only while nobody else refers to it.
+struct IndexLeaf {
+  static constexpr std::size_t kCapacity = 64;
+  std::atomic<int> references{0};
+  std::vector<ObjectPtr> items;
+};
+
+class LeafRef {
+ public:
+  LeafRef() = default;
+  explicit LeafRef(IndexLeaf* leaf) : leaf_(leaf) { add(); }
+  LeafRef(const LeafRef& other) : leaf_(other.leaf_) { add(); }
+  LeafRef(LeafRef&& other) noexcept : leaf_(std::exchange(other.leaf_, nullptr)) {}
+  LeafRef& operator=(LeafRef other) noexcept {
+    std::swap(leaf_, other.leaf_);
+    return *this;
+  }
+  ~LeafRef() {
+    if (leaf_ != nullptr && leaf_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete leaf_;
+  }
+  [[nodiscard]] const IndexLeaf& operator*() const { return *leaf_; }
+  [[nodiscard]] const IndexLeaf* operator->() const { return leaf_; }
+  /// The leaf to change: a private copy first when snapshots hold it. Only under the lock that also guards the copying of references.
+  IndexLeaf& writable();
+
+ private:
+  void add() {
+    if (leaf_ != nullptr) leaf_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  IndexLeaf* leaf_ = nullptr;
+};
+
+/// A stretch of one resource's objects as it was at one moment. Valid for ever, needs no lock.
+struct IndexSlice {
+  std::vector<LeafRef> leaves;
+  std::size_t begin = 0;  ///< First item, in the first leaf.
+  std::size_t end = 0;    ///< Behind the last item, in the last leaf.
+  std::size_t total = 0;  ///< Items in the whole range asked for; more than the slice has when it was limited.
+
+  /// Calls each(const ObjectPtr&) in key order until it returns false.
+  template <typename Each>
+  void for_each(const Each& each) const {
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const auto& items = leaves[i]->items;
+      std::size_t to = i + 1 == leaves.size() ? end : items.size();
+      for (std::size_t k = i == 0 ? begin : 0; k < to; ++k) {
+        if (!each(items[k])) return;
+      }
+    }
+  }
+};
+
+/// "/GROUP/PLURAL/" of a key or a prefix; empty when it is neither.
+std::string_view resource_prefix(std::string_view key);
+
+/// Not thread-safe; see above for what a reader may do without the lock.
+class ObjectIndex {
+ public:
+  [[nodiscard]] ObjectPtr find(std::string_view key) const;
+  void put(ObjectPtr object);
+  void erase(std::string_view key);
+  /// Objects below `prefix` (make_prefix) with keys after `after_key`, at least `limit` of them if there are (0: all).
+  [[nodiscard]] IndexSlice slice(std::string_view prefix, std::string_view after_key, std::size_t limit) const;
+  [[nodiscard]] std::vector<std::pair<std::string, std::size_t>> counts() const;
+
+ private:
+  struct Resource {
+    std::map<std::string, LeafRef, std::less<>> leaves;  ///< By a lower bound of their keys; the first one's is "".
+    std::size_t count = 0;
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  static void split(Resource& resource, std::map<std::string, LeafRef, std::less<>>::iterator at, bool at_end);
+  std::unordered_map<std::string, Resource, Hash, std::equal_to<>> resources_;
+};
+
+}  // namespace berth::apiserver

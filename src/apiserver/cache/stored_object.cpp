@@ -1,0 +1,104 @@
+#include <array>
+
+#include "apiserver/cache/label_pool.h"
+#include "apiserver/object_cache.h"
+#include "base/json_scan.h"
+
+namespace berth::apiserver {
+namespace {
+
+/// The JSON with another metadata.resourceVersion; unchanged when it has none.
+Bytes with_revision(const Bytes& value, Revision revision) {
+  static const json::PathScanner scanner({"metadata.resourceVersion"});
+  std::array<std::string_view, 1> raw;
+  if (!scanner.scan(*value, raw) || raw[0].empty()) return value;
+  auto offset = static_cast<std::size_t>(raw[0].data() - value->data());
+  std::string text;
+  text.reserve(value->size() + 2);
+  text.append(*value, 0, offset).append("\"").append(std::to_string(revision)).append("\"").append(*value, offset + raw[0].size());
+  return make_bytes(std::move(text));
+}
+
+}  // namespace
+
+std::string make_key(std::string_view storage_group, std::string_view plural, std::string_view ns, std::string_view name) {
+  std::string key;
+  key.reserve(storage_group.size() + plural.size() + ns.size() + name.size() + 4);
+  key.append("/").append(storage_group).append("/").append(plural).append("/").append(ns).append("/").append(name);
+  return key;
+}
+
+std::string make_prefix(std::string_view storage_group, std::string_view plural, std::string_view ns) {
+  std::string prefix;
+  prefix.append("/").append(storage_group).append("/").append(plural).append("/");
+  if (!ns.empty()) prefix.append(ns).append("/");
+  return prefix;
+}
+
+std::string_view StoredMeta::field(std::string_view path) const {
+  for (std::uint32_t i = 0; i < field_count_; ++i) {
+    if (*fields_[i].path == path) return fields_[i].value;
+  }
+  if (path == "metadata.name") return name;
+  if (path == "metadata.namespace") return ns;
+  return {};
+}
+
+StoredObject::StoredObject(std::string_view key_text, Bytes bytes, Revision own_revision, Revision created, const ObjectMeta& from)
+    : value(std::move(bytes)), revision(own_revision), create_revision(created) {
+  std::vector<std::pair<std::string_view, std::string_view>> fields;
+  fields.reserve(from.fields.size());
+  for (const auto& [path, text] : from.fields) {
+    if (!text.empty() && path != "metadata.name" && path != "metadata.namespace") fields.emplace_back(path, text);
+  }
+  meta.labels_ = share_labels(from.labels);
+  set_texts(key_text, from.uid, fields);
+}
+
+StoredObject::StoredObject(const StoredObject& state, Revision own_revision)
+    : value(with_revision(state.value, own_revision)), revision(own_revision), create_revision(state.create_revision) {
+  std::vector<std::pair<std::string_view, std::string_view>> fields;
+  fields.reserve(state.meta.field_count_);
+  for (std::uint32_t i = 0; i < state.meta.field_count_; ++i) fields.emplace_back(*state.meta.fields_[i].path, state.meta.fields_[i].value);
+  meta.labels_ = state.meta.labels_;
+  set_texts(state.key, state.meta.uid, fields);
+}
+
+void StoredObject::set_texts(std::string_view key_text, std::string_view uid,
+                             std::span<const std::pair<std::string_view, std::string_view>> fields) {
+  // The JSON nearly always contains the uid and the fields' values literally: then a view of it costs nothing. Any occurrence will do.
+  const std::string_view bytes = value != nullptr ? std::string_view(*value) : std::string_view();
+  const auto in_bytes = [&](std::string_view text) {
+    auto at = bytes.find(text);
+    return at == std::string_view::npos ? std::string_view() : bytes.substr(at, text.size());
+  };
+  meta.uid = in_bytes(uid);
+  meta.field_count_ = static_cast<std::uint32_t>(fields.size());
+  if (!fields.empty()) meta.fields_ = std::make_unique<StoredMeta::Field[]>(fields.size());
+  std::size_t extra = meta.uid.empty() ? uid.size() : 0;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    meta.fields_[i] = {intern_field_path(fields[i].first), in_bytes(fields[i].second)};
+    if (meta.fields_[i].value.empty()) extra += fields[i].second.size();
+  }
+
+  text_.reserve(key_text.size() + extra);
+  text_.append(key_text);
+  const auto own = [&](std::string_view text) {
+    auto at = text_.size();
+    text_.append(text);
+    return std::string_view(text_).substr(at);
+  };
+  // text_ never grows beyond what was reserved, so these views stay valid.
+  if (meta.uid.empty()) meta.uid = own(uid);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (meta.fields_[i].value.empty()) meta.fields_[i].value = own(fields[i].second);
+  }
+
+  key = std::string_view(text_).substr(0, key_text.size());
+  auto name_at = key.rfind('/');
+  auto ns_at = name_at == 0 || name_at == std::string_view::npos ? std::string_view::npos : key.rfind('/', name_at - 1);
+  if (name_at != std::string_view::npos) meta.name = key.substr(name_at + 1);
+  if (ns_at != std::string_view::npos) meta.ns = key.substr(ns_at + 1, name_at - ns_at - 1);
+}
+
+}  // namespace berth::apiserver

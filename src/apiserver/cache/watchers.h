@@ -1,0 +1,68 @@
+// Who wants to hear of which writes.
+//
+// A watch is filed under the most selective thing it names: an object's name, the value of its first equality field selector
+// (spec.nodeName=n1), or only its prefix. A write asks the few lists that its own name and values lead to, so a thousand watches on other
+// nodes' pods cost it nothing.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "apiserver/cache/history.h"
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver {
+
+/// Does `object`, known to be below the filter's prefix, match the rest of it?
+bool matches(const WatchFilter& filter, const StoredObject& object);
+
+/// One watch. `mutex` serialises everything that reaches the sink, and lets the sink's deliver destroy its own Watch.
+struct WatchState {
+  WatchFilter filter;
+  std::shared_ptr<WatchSink> sink;
+  std::recursive_mutex mutex;
+  bool is_closed = false;
+  bool is_replaying = true;       ///< The starter delivers the past; what is published meanwhile waits in `pending`.
+  std::vector<Change> pending;
+  Revision delivered = 0;         ///< Everything up to it was delivered, or was before the watch's start.
+};
+
+/// Turns one change into the event this watch sees, if any, as Kubernetes does: leaving the selector is a deletion of the previous state.
+/// `gone` caches that state under the new revision, for all watchers of one change. Requires state.mutex. False: the sink gave up.
+bool deliver_change(WatchState& state, const Change& change, ObjectPtr& gone);
+
+/// Thread-safe.
+class WatcherTable {
+ public:
+  void add(std::shared_ptr<WatchState> state);
+  void remove(const std::shared_ptr<WatchState>& state);
+  /// Hands one change to everybody concerned. One caller at a time, in revision order.
+  void publish(const Change& change);
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  using List = std::vector<std::shared_ptr<WatchState>>;
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using ByText = std::unordered_map<std::string, List, Hash, std::equal_to<>>;
+  struct Bucket {
+    List all;
+    ByText by_name;
+    std::vector<std::pair<std::string, ByText>> by_field;
+  };
+  List& list_of(const WatchFilter& filter);
+  static void collect(const Bucket& bucket, const Change& change, List& found);
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
+  std::size_t size_ = 0;
+  List found_;  ///< Of publish; a member to keep its memory.
+};
+
+}  // namespace berth::apiserver

@@ -1,0 +1,1 @@
+target_link_libraries(berth_store PRIVATE SQLite::SQLite3)
