@@ -18,6 +18,7 @@ using model::ApiResult;
 using model::ApiStatus;
 using model::Gvr;
 
+/// kApply is server-side apply: forced, and managed in the name of the user agent up to its slash.
 enum class PatchType { kJson, kMerge, kStrategicMerge, kApply };
 enum class Propagation { kDefault, kBackground, kForeground, kOrphan };
 

@@ -15,9 +15,13 @@ class Transport {
   virtual void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) = 0;
 };
 
+/// Gives the bearer token for a request, or an empty one. Called from any thread.
+using TokenSource = std::function<std::string()>;
+
 /// Over the network.
 Result<std::shared_ptr<Transport>> make_https_transport(net::ClientConfig config, std::string bearer_token);
-/// Straight into a handler, as the user named (groups "system:masters" and the like are given as the peer certificate's organizations).
+Result<std::shared_ptr<Transport>> make_https_transport(net::ClientConfig config, TokenSource token);
+/// Straight into a handler (which must outlive it); synchronous when the handler is: then callbacks run within send and stream. As the user named (groups "system:masters" and the like are given as the peer certificate's organizations).
 std::shared_ptr<Transport> make_in_process_transport(net::Handler& handler, net::PeerCertificate identity);
 
 }  // namespace berth::client

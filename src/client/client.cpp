@@ -1,0 +1,239 @@
+#include "client/client.h"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace berth::client {
+namespace {
+
+using net::HttpRequest;
+using net::HttpResponse;
+
+constexpr int kMaxRetries = 10;  // client-go's rest.Request
+constexpr int kMaxRetryAfterSeconds = 60;
+
+std::string_view http_method(std::string_view verb) {
+  if (verb == "create") return "POST";
+  if (verb == "update") return "PUT";
+  if (verb == "patch") return "PATCH";
+  if (verb == "delete" || verb == "deletecollection") return "DELETE";
+  return "GET";
+}
+
+HttpRequest make_request(const Call& call, const std::string& user_agent) {
+  HttpRequest request;
+  request.method = http_method(call.verb);
+  request.path = resource_path(call.gvr, call.ns, call.name, call.subresource);
+  request.query = call.query;
+  request.headers.add("User-Agent", user_agent);
+  request.headers.add("Accept", "application/json");
+  if (!call.body.empty()) request.headers.add("Content-Type", call.content_type);
+  request.body = call.body;
+  return request;
+}
+
+ApiStatus transport_error(std::string message) {
+  ApiStatus status;
+  status.code = 0;
+  status.reason = "TransportError";
+  status.message = std::move(message);
+  return status;
+}
+
+int retry_after_seconds(const HttpResponse& response) {
+  const auto text = response.headers.get("Retry-After");
+  int seconds = 0;
+  std::from_chars(text.data(), text.data() + text.size(), seconds);
+  return std::clamp(seconds, 0, kMaxRetryAfterSeconds);
+}
+
+/// The server asks to come again: 429, or 5xx with a time (client-go's rest.withRetry). A 429 without a time is an answer (a PDB's refusal).
+bool asks_for_retry(const HttpResponse& response) {
+  return (response.status == 429 || response.status >= 500) && !response.headers.get("Retry-After").empty();
+}
+
+ApiResult<json::Value> read_response(const HttpResponse& response) {
+  if (response.status == 0) return std::unexpected(transport_error(response.body));
+  if (response.status < 200 || response.status > 299) {
+    auto status = ApiStatus::from_json(response.status, response.body);
+    if (status.retry_after_seconds == 0) status.retry_after_seconds = retry_after_seconds(response);
+    return std::unexpected(std::move(status));
+  }
+  if (response.body.empty()) return json::Value(nullptr);
+  auto document = json::parse(response.body);
+  if (!document) return std::unexpected(transport_error("the server's answer is not JSON: " + document.error().message));
+  return std::move(*document);
+}
+
+ApiResult<ListPage> read_page(ApiResult<json::Value> result) {
+  if (!result) return std::unexpected(std::move(result.error()));
+  ListPage page;
+  page.resource_version = json::get_string(*result, {"metadata", "resourceVersion"});
+  page.continue_token = json::get_string(*result, {"metadata", "continue"});
+  if (auto* items = json::find(*result, "items"); items != nullptr && items->is_array()) {
+    auto& array = items->get_array();
+    page.items.reserve(array.size());
+    for (auto& item : array) page.items.push_back(std::move(item));
+  }
+  return page;
+}
+
+void append_query(std::string& query, std::string_view key, std::string_view value) {
+  if (!query.empty()) query += '&';
+  query.append(key).append("=").append(net::percent_encode(value));
+}
+
+Call list_call(const Gvr& gvr, const std::string& ns, const ListOptions& options) {
+  Call call{.verb = "list", .gvr = gvr, .ns = ns};
+  if (!options.label_selector.empty()) append_query(call.query, "labelSelector", options.label_selector);
+  if (!options.field_selector.empty()) append_query(call.query, "fieldSelector", options.field_selector);
+  if (!options.resource_version.empty()) append_query(call.query, "resourceVersion", options.resource_version);
+  if (!options.continue_token.empty()) append_query(call.query, "continue", options.continue_token);
+  if (options.limit > 0) append_query(call.query, "limit", std::to_string(options.limit));
+  return call;
+}
+
+std::string delete_body(const DeleteOptions& options) {
+  json::Object body{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
+  if (options.grace_period_seconds) body["gracePeriodSeconds"] = *options.grace_period_seconds;
+  switch (options.propagation) {
+    case Propagation::kDefault: break;
+    case Propagation::kBackground: body["propagationPolicy"] = "Background"; break;
+    case Propagation::kForeground: body["propagationPolicy"] = "Foreground"; break;
+    case Propagation::kOrphan: body["propagationPolicy"] = "Orphan"; break;
+  }
+  json::Object preconditions;
+  if (!options.precondition_uid.empty()) preconditions["uid"] = options.precondition_uid;
+  if (!options.precondition_resource_version.empty()) preconditions["resourceVersion"] = options.precondition_resource_version;
+  if (!preconditions.empty()) body["preconditions"] = std::move(preconditions);
+  if (options.dry_run) body["dryRun"] = json::Array{"All"};
+  return body.size() == 2 ? std::string() : json::serialize(json::Value(std::move(body)));
+}
+
+std::string_view content_type_of(PatchType type) {
+  switch (type) {
+    case PatchType::kJson: return "application/json-patch+json";
+    case PatchType::kMerge: return "application/merge-patch+json";
+    case PatchType::kStrategicMerge: return "application/strategic-merge-patch+json";
+    case PatchType::kApply: return "application/apply-patch+yaml";
+  }
+  return {};
+}
+
+/// One call with its repetitions, on its way.
+struct Attempt : std::enable_shared_from_this<Attempt> {
+  std::shared_ptr<Transport> transport;
+  EventLoop* loop;
+  std::string user_agent;
+  Call call;
+  Client::Done done;
+  int retries = 0;
+
+  void start() {
+    transport->send(make_request(call, user_agent), [self = shared_from_this()](HttpResponse response) { self->finish(std::move(response)); });
+  }
+
+  void finish(HttpResponse response) {
+    if (loop == nullptr) return done(read_response(response));
+    if (asks_for_retry(response) && retries < kMaxRetries) {
+      ++retries;
+      loop->schedule_after(std::chrono::seconds(std::max(1, retry_after_seconds(response))), [self = shared_from_this()] { self->start(); });
+      return;
+    }
+    // Parsed here, on the transport's thread: the loop has the component's work to do.
+    auto result = std::make_shared<ApiResult<json::Value>>(read_response(response));
+    loop->post([done = std::move(done), result] { done(std::move(*result)); });
+  }
+};
+
+}  // namespace
+
+Client::Client(std::shared_ptr<Transport> transport, EventLoop* loop, std::string user_agent)
+    : transport_(std::move(transport)), loop_(loop), user_agent_(std::move(user_agent)) {}
+
+void Client::call(Call call, Done done) {
+  auto attempt = std::make_shared<Attempt>();
+  attempt->transport = transport_;
+  attempt->loop = loop_;
+  attempt->user_agent = user_agent_;
+  attempt->call = std::move(call);
+  attempt->done = std::move(done);
+  attempt->start();
+}
+
+void Client::get(const Gvr& gvr, const std::string& ns, const std::string& name, Done done) {
+  call({.verb = "get", .gvr = gvr, .ns = ns, .name = name}, std::move(done));
+}
+
+void Client::create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done) {
+  call({.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body)}, std::move(done));
+}
+
+void Client::update(const Gvr& gvr, const std::string& ns, const std::string& name, const json::Value& body, Done done,
+                    const std::string& subresource) {
+  call({.verb = "update", .gvr = gvr, .ns = ns, .name = name, .subresource = subresource, .body = json::serialize(body)}, std::move(done));
+}
+
+void Client::patch(const Gvr& gvr, const std::string& ns, const std::string& name, PatchType type, const json::Value& body, Done done,
+                   const std::string& subresource) {
+  Call patch{.verb = "patch", .gvr = gvr, .ns = ns, .name = name, .subresource = subresource, .body = json::serialize(body)};
+  patch.content_type = content_type_of(type);
+  if (type == PatchType::kApply) {
+    append_query(patch.query, "fieldManager", std::string_view(user_agent_).substr(0, user_agent_.find('/')));
+    append_query(patch.query, "force", "true");
+  }
+  call(std::move(patch), std::move(done));
+}
+
+void Client::remove(const Gvr& gvr, const std::string& ns, const std::string& name, const DeleteOptions& options, Done done) {
+  call({.verb = "delete", .gvr = gvr, .ns = ns, .name = name, .body = delete_body(options)}, std::move(done));
+}
+
+void Client::list(const Gvr& gvr, const std::string& ns, const ListOptions& options, std::function<void(ApiResult<ListPage>)> done) {
+  call(list_call(gvr, ns, options), [done = std::move(done)](ApiResult<json::Value> result) { done(read_page(std::move(result))); });
+}
+
+ApiResult<json::Value> Client::call_and_wait(Call call) {
+  struct Waiting {
+    std::mutex mutex;
+    std::condition_variable ready;
+    std::optional<HttpResponse> response;
+  };
+  for (int retries = 0;; ++retries) {
+    auto waiting = std::make_shared<Waiting>();
+    transport_->send(make_request(call, user_agent_), [waiting](HttpResponse response) {
+      std::lock_guard lock(waiting->mutex);
+      waiting->response = std::move(response);
+      waiting->ready.notify_one();
+    });
+    std::unique_lock lock(waiting->mutex);
+    waiting->ready.wait(lock, [&] { return waiting->response.has_value(); });
+    const auto& response = *waiting->response;
+    if (!asks_for_retry(response) || retries == kMaxRetries) return read_response(response);
+    // The caller asked to be blocked, and the server for a pause.
+    std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(response))));
+  }
+}
+
+ApiResult<json::Value> Client::get_and_wait(const Gvr& gvr, const std::string& ns, const std::string& name) {
+  return call_and_wait({.verb = "get", .gvr = gvr, .ns = ns, .name = name});
+}
+
+ApiResult<json::Value> Client::create_and_wait(const Gvr& gvr, const std::string& ns, const json::Value& body) {
+  return call_and_wait({.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body)});
+}
+
+ApiResult<ListPage> Client::list_and_wait(const Gvr& gvr, const std::string& ns, const ListOptions& options) {
+  return read_page(call_and_wait(list_call(gvr, ns, options)));
+}
+
+std::string resource_path(const Gvr& gvr, std::string_view ns, std::string_view name, std::string_view subresource) {
+  std::string out = gvr.group.empty() ? "/api/" + gvr.version : "/apis/" + gvr.group + "/" + gvr.version;
+  if (!ns.empty()) out.append("/namespaces/").append(ns);
+  out.append("/").append(gvr.resource);
+  if (!name.empty()) out.append("/").append(name);
+  if (!subresource.empty()) out.append("/").append(subresource);
+  return out;
+}
+
+}  // namespace berth::client
