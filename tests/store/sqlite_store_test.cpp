@@ -1,0 +1,236 @@
+// What is particular to the SQLite file: locking, damage, formats, crashes (SPEC A5).
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <fstream>
+
+#include "tests/store/store_fixture.h"
+
+namespace berth::store {
+namespace {
+
+Record put(Revision revision, std::size_t size = 1000) {
+  return {.revision = revision, .create_revision = revision, .key = fmt::format("//pods/a/p{}", revision),
+          .value = make_bytes(std::string(size, static_cast<char>('a' + revision % 26)))};
+}
+
+void fill(const std::string& path, Revision count) {
+  auto store = open_or_fail(path);
+  std::vector<Record> records;
+  for (Revision r = 1; r <= count; ++r) records.push_back(put(r));
+  ASSERT_TRUE(store->commit(records, true).has_value());
+}
+
+void run_sql(const std::string& path, const char* sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  char* message = nullptr;
+  EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, &message), SQLITE_OK) << message;
+  sqlite3_close(db);
+}
+
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Error open_error(const std::string& path) {
+  auto store = open_sqlite_store({.path = path});
+  EXPECT_FALSE(store.has_value());
+  return store ? Error{} : store.error();
+}
+
+/// Opens and reads everything: the error of whichever fails first.
+std::optional<Error> first_error(const std::string& path) {
+  auto store = open_sqlite_store({.path = path});
+  if (!store) return store.error();
+  auto read = (*store)->read(0, [](Record) -> Result<void> { return {}; });
+  if (!read) return read.error();
+  return std::nullopt;
+}
+
+TEST(SqliteStore, FileIsReadableByItsOwnerOnly) {
+  TemporaryDirectory directory;
+  auto store = open_or_fail(directory.file("s.db"));
+  ASSERT_TRUE(store->commit(std::vector{put(1)}, true).has_value());
+  for (const char* name : {"s.db", "s.db-wal", "s.db-shm", "s.db.lock"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat(directory.file(name).c_str(), &info), 0) << name;
+    EXPECT_EQ(info.st_mode & 0777, 0600U) << name;
+  }
+}
+
+TEST(SqliteStore, SecondOpenerIsRefusedByName) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  auto store = open_or_fail(path);
+  auto error = open_error(path);
+  EXPECT_EQ(error.code, ErrorCode::kConflict);
+  EXPECT_NE(error.message.find(path), std::string::npos);
+  EXPECT_NE(error.message.find(fmt::format("process {}", ::getpid())), std::string::npos) << error.message;
+  store.reset();
+  EXPECT_TRUE(open_sqlite_store({.path = path}).has_value());
+}
+
+TEST(SqliteStore, MissingDirectoryIsAnErrorThatNamesTheFile) {
+  auto error = open_error("/nonexistent-directory/s.db");
+  EXPECT_EQ(error.code, ErrorCode::kInvalid);
+  EXPECT_NE(error.message.find("/nonexistent-directory/s.db"), std::string::npos);
+}
+
+TEST(SqliteStore, NewerFormatIsRefusedAndLeftAlone) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  fill(path, 3);
+  run_sql(path, "PRAGMA user_version=99");
+  auto before = content(path);
+  auto error = open_error(path);
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_NE(error.message.find("format 99"), std::string::npos) << error.message;
+  EXPECT_EQ(content(path), before);
+}
+
+TEST(SqliteStore, ForeignDatabaseIsRefusedAndLeftAlone) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  run_sql(path, "CREATE TABLE mine(x); INSERT INTO mine VALUES(1)");
+  auto before = content(path);
+  EXPECT_EQ(open_error(path).code, ErrorCode::kCorrupt);
+  EXPECT_EQ(content(path), before);
+}
+
+TEST(SqliteStore, TextFileIsRefusedAndLeftAlone) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  std::ofstream(path) << std::string(5000, 'n');
+  EXPECT_EQ(open_error(path).code, ErrorCode::kCorrupt);
+  EXPECT_EQ(content(path), std::string(5000, 'n'));
+}
+
+TEST(SqliteStore, LogWithoutItsFileIsNotTakenForANewStore) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  std::ofstream(path + "-wal") << std::string(5000, 'n');
+  EXPECT_EQ(open_error(path).code, ErrorCode::kCorrupt);
+  EXPECT_EQ(content(path + "-wal").size(), 5000U);
+}
+
+TEST(SqliteStore, EveryDamagedPageIsNoticed) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  fill(path, 200);
+  const std::string good = content(path);
+  ASSERT_GT(good.size(), 16384U * 10);
+  for (std::size_t page = 0; page < good.size() / 16384; ++page) {
+    if (page == 0) continue;  // The header page's unused bytes may differ without harm; its used ones are tested above.
+    std::string bad = good;
+    // In the middle of the page, where rows lie.
+    for (std::size_t i = 0; i < 64; ++i) bad[page * 16384 + 9000 + i] = static_cast<char>(~bad[page * 16384 + 9000 + i]);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bad;
+    auto error = first_error(path);
+    if (!error) {
+      // Only pages without rows there (the inner page of the tree, the small tables) may pass, and then nothing read differs.
+      auto store = open_or_fail(path);
+      Revision expected = 0;
+      ASSERT_TRUE(store->read(0, [&](Record record) -> Result<void> {
+        EXPECT_EQ(*record.value, *put(++expected).value);
+        return {};
+      }).has_value());
+      EXPECT_EQ(expected, 200);
+      continue;
+    }
+    EXPECT_EQ(error->code, ErrorCode::kCorrupt) << error->message;
+    EXPECT_NE(error->message.find(path), std::string::npos);
+  }
+}
+
+TEST(SqliteStore, TruncatedFileIsNoticed) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  fill(path, 200);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  auto error = first_error(path);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code, ErrorCode::kCorrupt) << error->message;
+}
+
+TEST(SqliteStore, MissingRowIsNoticed) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  fill(path, 20);
+  run_sql(path, "DELETE FROM log WHERE revision = 7");
+  auto error = first_error(path);
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code, ErrorCode::kCorrupt);
+  EXPECT_NE(error->message.find("revision 7 is missing"), std::string::npos) << error->message;
+}
+
+TEST(SqliteStore, LogIsCheckpointedUnderLoadAndStaysBounded) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  auto store = open_or_fail(path);
+  Revision revision = 0;
+  std::uintmax_t largest = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::vector<Record> records;
+    for (int i = 0; i < 64; ++i) records.push_back(put(++revision, 8000));
+    ASSERT_TRUE(store->commit(records, false).has_value());
+    largest = std::max(largest, std::filesystem::file_size(path + "-wal"));
+  }
+  // 400 * 64 * 8 KiB are 200 MiB of rows.
+  EXPECT_LT(largest, 180U << 20);
+  EXPECT_GT(std::filesystem::file_size(path), 16U << 20);
+}
+
+/// The child commits batches and reports each acknowledged last revision through the pipe until it is killed.
+[[noreturn]] void write_until_killed(const std::string& path, int pipe) {
+  auto store = open_sqlite_store({.path = path});
+  if (!store) ::_exit(3);
+  Revision revision = (*store)->state().last_revision;
+  for (int batch = 1;; batch = batch % 40 + 1) {
+    std::vector<Record> records;
+    for (int i = 0; i < batch; ++i) records.push_back(put(++revision, 2000));
+    if (!(*store)->commit(records, batch % 3 != 0)) ::_exit(4);
+    if (::write(pipe, &revision, sizeof revision) != sizeof revision) ::_exit(5);
+  }
+}
+
+TEST(SqliteStore, KilledProcessLosesNothingAcknowledged) {
+  TemporaryDirectory directory;
+  auto path = directory.file("s.db");
+  std::mt19937 random(7);
+  Revision acknowledged = 0;
+  for (int round = 0; round < 8; ++round) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    pid_t child = ::fork();
+    if (child == 0) write_until_killed(path, ends[1]);
+    ::close(ends[1]);
+    Revision revision = 0;
+    auto wanted = 5 + random() % 200;
+    for (std::size_t seen = 0; seen < wanted && ::read(ends[0], &revision, sizeof revision) == sizeof revision; ++seen) acknowledged = revision;
+    ::kill(child, SIGKILL);
+    while (::read(ends[0], &revision, sizeof revision) == sizeof revision) acknowledged = revision;
+    ::close(ends[0]);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << WEXITSTATUS(status);
+
+    auto store = open_or_fail(path);
+    EXPECT_GE(store->state().last_revision, acknowledged);
+    Revision expected = 0;
+    auto read = store->read(0, [&](Record record) -> Result<void> {
+      EXPECT_EQ(record.revision, ++expected);
+      EXPECT_EQ(*record.value, *put(expected, 2000).value);
+      return {};
+    });
+    ASSERT_TRUE(read.has_value()) << read.error().message;
+    EXPECT_EQ(expected, store->state().last_revision);
+  }
+}
+
+}  // namespace
+}  // namespace berth::store

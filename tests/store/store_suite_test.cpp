@@ -1,0 +1,153 @@
+// What every store must do, run against each of them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/store/store_fixture.h"
+
+namespace berth::store {
+namespace {
+
+Result<std::vector<Record>> read_all(Store& store, Revision after = 0) {
+  std::vector<Record> records;
+  auto read = store.read(after, [&](Record record) -> Result<void> {
+    records.push_back(std::move(record));
+    return {};
+  });
+  if (!read) return std::unexpected(read.error());
+  return records;
+}
+
+std::vector<Revision> revisions(Store& store, Revision after = 0) {
+  std::vector<Revision> all;
+  auto records = read_all(store, after);
+  EXPECT_TRUE(records.has_value());
+  for (const Record& record : records.value_or(std::vector<Record>{})) all.push_back(record.revision);
+  return all;
+}
+
+Record put(Revision revision, std::string key, std::string value, Revision previous = 0, Revision created = 0) {
+  return {.revision = revision, .create_revision = created == 0 ? revision : created, .previous_revision = previous, .key = std::move(key),
+          .value = make_bytes(std::move(value))};
+}
+
+Record tombstone(Revision revision, std::string key, Revision previous, Revision created) {
+  return {.revision = revision, .create_revision = created, .previous_revision = previous, .key = std::move(key)};
+}
+
+class StoreSuite : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { store_ = open(); }
+  std::unique_ptr<Store> open() { return GetParam() == "memory" ? make_memory_store() : open_or_fail(directory_.file("store.db")); }
+  bool survives_reopening() const { return GetParam() != "memory"; }
+  void reopen() {
+    store_.reset();
+    store_ = open();
+  }
+  void commit(std::vector<Record> records, bool sync = true) {
+    auto done = store_->commit(records, sync);
+    ASSERT_TRUE(done.has_value()) << done.error().message;
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_P(StoreSuite, StartsEmpty) {
+  EXPECT_EQ(store_->state().last_revision, 0);
+  EXPECT_EQ(store_->state().compacted_revision, 0);
+  EXPECT_TRUE(revisions(*store_).empty());
+}
+
+TEST_P(StoreSuite, ReturnsRecordsWholeAndInOrder) {
+  std::string big(300'000, 'x');
+  std::string binary("a\0b\"\n\xff", 6);
+  commit({put(1, "//pods/a/p", "{}"), put(2, "//pods/a/q", big)});
+  commit({put(3, "//pods/a/p", binary, 1, 1), tombstone(4, "//pods/a/q", 2, 2)}, false);
+  auto records = read_all(*store_);
+  ASSERT_TRUE(records.has_value());
+  ASSERT_EQ(records->size(), 4U);
+  EXPECT_EQ((*records)[1].key, "//pods/a/q");
+  EXPECT_EQ(*(*records)[1].value, big);
+  EXPECT_EQ(*(*records)[2].value, binary);
+  EXPECT_EQ((*records)[2].previous_revision, 1);
+  EXPECT_EQ((*records)[2].create_revision, 1);
+  EXPECT_EQ((*records)[3].value, nullptr);
+  EXPECT_EQ((*records)[3].create_revision, 2);
+  EXPECT_EQ(store_->state().last_revision, 4);
+}
+
+TEST_P(StoreSuite, ReadsTheTailOnly) {
+  commit({put(1, "//pods/a/p", "1"), put(2, "//pods/a/q", "2"), put(3, "//pods/a/r", "3")});
+  EXPECT_EQ(revisions(*store_, 1), (std::vector<Revision>{2, 3}));
+  EXPECT_TRUE(revisions(*store_, 3).empty());
+}
+
+TEST_P(StoreSuite, RefusesRevisionsThatDoNotFollowAndWritesNothing) {
+  commit({put(1, "//pods/a/p", "1")});
+  for (auto records : {std::vector<Record>{put(1, "//pods/a/q", "x")}, {put(3, "//pods/a/q", "x")}, {put(2, "//pods/a/q", "x"), put(4, "//pods/a/r", "x")}}) {
+    auto done = store_->commit(records, true);
+    ASSERT_FALSE(done.has_value());
+    EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+  }
+  EXPECT_EQ(revisions(*store_), (std::vector<Revision>{1}));
+  commit({put(2, "//pods/a/q", "y")});
+  EXPECT_EQ(store_->state().last_revision, 2);
+}
+
+TEST_P(StoreSuite, StopsReadingWithTheCallersError) {
+  commit({put(1, "//pods/a/p", "1"), put(2, "//pods/a/q", "2")});
+  int calls = 0;
+  auto read = store_->read(0, [&](Record) -> Result<void> {
+    ++calls;
+    return fail(ErrorCode::kUnavailable, "enough");
+  });
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().message, "enough");
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(StoreSuite, CompactionForgetsWhatIsSupersededAndKeepsWhatLives) {
+  commit({put(1, "//pods/a/p", "1"), put(2, "//pods/a/p", "2", 1, 1), put(3, "//pods/a/q", "3"), tombstone(4, "//pods/a/q", 3, 3),
+          put(5, "//pods/a/p", "5", 2, 1), put(6, "//pods/a/q", "6")});
+  ASSERT_TRUE(store_->compact(2).has_value());
+  EXPECT_EQ(revisions(*store_), (std::vector<Revision>{2, 3, 4, 5, 6}));
+  ASSERT_TRUE(store_->compact(4).has_value());
+  EXPECT_EQ(revisions(*store_), (std::vector<Revision>{2, 5, 6}));
+  EXPECT_EQ(store_->state().compacted_revision, 4);
+  ASSERT_TRUE(store_->compact(1).has_value());
+  EXPECT_EQ(store_->state().compacted_revision, 4);
+  ASSERT_TRUE(store_->compact(100).has_value());
+  EXPECT_EQ(store_->state().compacted_revision, 6);
+  EXPECT_EQ(revisions(*store_), (std::vector<Revision>{5, 6}));
+}
+
+TEST_P(StoreSuite, RevisionsGoOnAfterEverythingIsCompactedAway) {
+  commit({put(1, "//pods/a/p", "1"), tombstone(2, "//pods/a/p", 1, 1)});
+  ASSERT_TRUE(store_->compact(2).has_value());
+  EXPECT_TRUE(revisions(*store_).empty());
+  if (survives_reopening()) reopen();
+  EXPECT_EQ(store_->state().last_revision, 2);
+  commit({put(3, "//pods/a/p", "3")});
+  EXPECT_EQ(revisions(*store_), (std::vector<Revision>{3}));
+}
+
+TEST_P(StoreSuite, ReopeningFindsEverything) {
+  if (!survives_reopening()) GTEST_SKIP();
+  std::vector<Record> records;
+  for (Revision r = 1; r <= 5000; ++r) records.push_back(put(r, fmt::format("//pods/a/p{}", r % 100), std::string(500, 'v'), r > 100 ? r - 100 : 0));
+  commit(records);
+  ASSERT_TRUE(store_->compact(4200).has_value());
+  reopen();
+  EXPECT_EQ(store_->state().last_revision, 5000);
+  EXPECT_EQ(store_->state().compacted_revision, 4200);
+  auto left = revisions(*store_);
+  ASSERT_EQ(left.size(), 900U);
+  EXPECT_EQ(left.front(), 4101);
+  EXPECT_EQ(left.back(), 5000);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StoreSuite, testing::Values("memory", "sqlite"), [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace berth::store
