@@ -1,0 +1,207 @@
+#include "bench/api_load.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "client/kubeconfig.h"
+
+namespace berth::bench {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+double proc_status_mb(pid_t pid, const char* field) {
+  std::istringstream lines(read_text(fmt::format("/proc/{}/status", pid)));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(field)) return std::atof(line.c_str() + std::strlen(field) + 1) / 1024;
+  return 0;
+}
+
+}  // namespace
+
+Child::Child(std::vector<std::string> args, std::string log_path) {
+  const std::string binary = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "berth";
+  std::vector<char*> argv{const_cast<char*>(binary.c_str())};
+  for (std::string& arg : args) argv.push_back(arg.data());
+  argv.push_back(nullptr);
+  pid_ = fork();
+  if (pid_ == 0) {
+    const int log = open(log_path.c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    dup2(log, 1);
+    dup2(log, 2);
+    execv(binary.c_str(), argv.data());
+    _exit(127);
+  }
+}
+
+Child::~Child() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGTERM);
+  int status = 0;
+  waitpid(pid_, &status, 0);
+}
+
+bool Child::alive() const { return pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == 0; }
+double Child::rss_mb() const { return proc_status_mb(pid_, "VmRSS:"); }
+double Child::peak_rss_mb() const { return proc_status_mb(pid_, "VmHWM:"); }
+
+double Child::cpu_seconds() const {
+  const std::string stat = read_text(fmt::format("/proc/{}/stat", pid_));
+  std::istringstream fields(stat.substr(stat.rfind(')') + 2));
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+Result<std::unique_ptr<Target>> Target::open(const Options& options) {
+  std::unique_ptr<Target> target(new Target());
+  target->kubeconfig_ = options.kubeconfig;
+  if (options.kubeconfig.empty()) {
+    std::string pattern = "/tmp/berth-bench.XXXXXX";
+    target->directory_ = mkdtemp(pattern.data());
+    const std::string log = target->directory_ + "/log";
+    target->server_ = std::make_unique<Child>(std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0"}, log);
+    const std::string mark = "export KUBECONFIG=";
+    std::string text;
+    if (!wait_until([&] { text = read_text(log); return text.find(mark) != std::string::npos || !target->server_->alive(); }, 30) || text.find(mark) == std::string::npos)
+      return fail(ErrorCode::kUnavailable, "the API server did not start: " + text);
+    const std::size_t start = text.find(mark) + mark.size();
+    target->kubeconfig_ = text.substr(start, text.find('\n', start) - start);
+  }
+  auto config = client::load_kubeconfig(target->kubeconfig_, "");
+  if (!config) return std::unexpected(config.error());
+  config->http.max_connections = 64;
+  auto transport = client::make_https_transport(config->http, config->bearer_token);
+  if (!transport) return std::unexpected(transport.error());
+  target->transport_ = std::move(*transport);
+  return target;
+}
+
+Target::~Target() {
+  transport_.reset();
+  server_.reset();
+  if (!directory_.empty()) std::filesystem::remove_all(directory_);
+}
+
+LoadResult run_load(client::Transport& transport, std::size_t count, std::size_t in_flight, const std::function<net::HttpRequest(std::size_t)>& request) {
+  std::mutex mutex;
+  std::condition_variable all_done;
+  LoadResult result;
+  std::vector<float> latencies_ms(count);
+  std::atomic<std::size_t> next{0};
+  std::size_t finished = 0;
+  // Each answer sends the next request: always `in_flight` on the way, no thread of our own needed.
+  std::function<void()> send_next = [&] {
+    const std::size_t i = next.fetch_add(1);
+    if (i >= count) return;
+    const double start = now_seconds();
+    transport.send(request(i), [&, i, start](net::HttpResponse response) {
+      latencies_ms[i] = static_cast<float>((now_seconds() - start) * 1e3);
+      bool last;
+      {
+        std::lock_guard lock(mutex);
+        if (response.status >= 200 && response.status < 300) {
+          ++result.done;
+        } else if (result.failed++ == 0) {
+          result.first_error = fmt::format("{}: {}", response.status, response.body.substr(0, 300));
+        }
+        last = ++finished == count;
+        if (last) all_done.notify_one();  // Under the lock: the waiter may destroy everything right after.
+      }
+      if (!last) send_next();
+    });
+  };
+  const double start = now_seconds();
+  for (std::size_t i = 0; i < std::min(in_flight, count); ++i) send_next();
+  std::unique_lock lock(mutex);
+  all_done.wait(lock, [&] { return finished == count; });
+  result.seconds = now_seconds() - start;
+  std::sort(latencies_ms.begin(), latencies_ms.end());
+  result.p50_ms = count == 0 ? 0 : latencies_ms[count / 2];
+  result.p99_ms = count == 0 ? 0 : latencies_ms[count * 99 / 100];
+  return result;
+}
+
+net::HttpRequest post_json(std::string path, std::string body) {
+  net::HttpRequest request;
+  request.method = "POST";
+  request.path = std::move(path);
+  request.headers.add("Content-Type", "application/json");
+  request.headers.add("Accept", "application/json");
+  request.body = std::move(body);
+  return request;
+}
+
+std::string pod_json(const std::string& name, const std::string& ns) {
+  return fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"{}","labels":{{"app":"bench"}}}},"spec":{{"containers":[{{"name":"pause",)"
+                     R"("image":"registry.k8s.io/pause:3.10","ports":[{{"containerPort":80}}],"resources":{{"requests":{{"cpu":"100m","memory":"500Mi"}},)"
+                     R"("limits":{{"cpu":"100m","memory":"500Mi"}}}}}}]}}}})",
+                     name, ns);
+}
+
+std::string node_json(std::size_t index) {
+  return fmt::format(R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"node-{0}","labels":{{"kubernetes.io/hostname":"node-{0}","topology.kubernetes.io/zone":"zone-{1}"}}}},)"
+                     R"("status":{{"capacity":{{"pods":"110","cpu":"4","memory":"32Gi"}},"allocatable":{{"pods":"110","cpu":"4","memory":"32Gi"}},)"
+                     R"("conditions":[{{"type":"Ready","status":"True","reason":"KubeletReady"}}]}}}})",
+                     index, index % 3);
+}
+
+WatchCounter::WatchCounter(client::Transport& transport, std::string path, std::string query) {
+  net::HttpRequest request;
+  request.method = "GET";
+  request.path = std::move(path);
+  request.query = "watch=true&allowWatchBookmarks=true" + (query.empty() ? "" : "&" + query);
+  request.headers.add("Accept", "application/json");
+  net::StreamCallbacks callbacks;
+  callbacks.on_header = [this](int status, const net::Headers&) { started = status == 200; };
+  callbacks.on_data = [this](std::string_view data) { consume(data); };
+  callbacks.on_end = [this](const std::string&) { ended = true; };
+  stream_ = transport.stream(std::move(request), std::move(callbacks));
+}
+
+WatchCounter::~WatchCounter() = default;
+
+void WatchCounter::consume(std::string_view data) {
+  while (!data.empty()) {
+    const std::size_t end = data.find('\n');
+    if (end == std::string_view::npos) {
+      partial_ += data;
+      return;
+    }
+    partial_ += data.substr(0, end);
+    data.remove_prefix(end + 1);
+    const std::string_view line = partial_;
+    if (line.starts_with(R"({"type":"ADDED")")) ++added;
+    else if (line.starts_with(R"({"type":"MODIFIED")")) ++modified;
+    else if (line.starts_with(R"({"type":"DELETED")")) ++deleted;
+    else ++other;
+    if (line.starts_with(R"({"type":"MODIFIED")") && line.find(R"("nodeName":")") != std::string_view::npos) ++bound;
+    partial_.clear();
+  }
+}
+
+bool wait_until(const std::function<bool()>& done, double seconds) {
+  const double end = now_seconds() + seconds;
+  while (!done()) {
+    if (now_seconds() > end) return false;
+    usleep(2000);
+  }
+  return true;
+}
+
+}  // namespace berth::bench
