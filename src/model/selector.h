@@ -39,6 +39,9 @@ struct Requirement {
   friend auto operator<=>(const Requirement&, const Requirement&) = default;
 };
 
+/// What labels.NewRequirement checks (key, operator's number of values, value syntax); the values come back sorted. The error has Kubernetes' words.
+Result<Requirement> checked_requirement(Requirement requirement);
+
 /// All requirements hold. No requirements match everything; nothing() matches nothing.
 class Selector {
  public:

@@ -1,0 +1,39 @@
+#include "model/views/node_view.h"
+
+namespace berth::model {
+namespace {
+
+std::string string_at(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
+
+/// v1.AvoidPods in an annotation; a broken one counts as absent (v1helper.GetAvoidPodsFromNodeAnnotations and its caller).
+std::vector<AvoidedController> parse_avoided(const ObjectMeta& meta) {
+  std::vector<AvoidedController> out;
+  const auto* text = meta.annotation("scheduler.alpha.kubernetes.io/preferAvoidPods");
+  if (text == nullptr || text->empty()) return out;
+  const auto parsed = json::parse(*text);
+  if (!parsed) return out;
+  for (const auto& item : json::get_array(*parsed, {"preferAvoidPods"})) {
+    const auto* controller = json::find(item, {"podSignature", "podController"});
+    if (controller != nullptr) out.push_back({string_at(*controller, {"kind"}), string_at(*controller, {"uid"})});
+  }
+  return out;
+}
+
+}  // namespace
+
+NodeView NodeView::parse(const json::Value& node) {
+  NodeView out;
+  out.meta = ObjectMeta::parse(node);
+  out.unschedulable = json::get_bool(node, {"spec", "unschedulable"});
+  for (const auto& item : json::get_array(node, {"spec", "taints"})) out.taints.push_back(parse_taint(item));
+  out.allocatable = parse_resource_list(json::find(node, {"status", "allocatable"}));
+  out.capacity = parse_resource_list(json::find(node, {"status", "capacity"}));
+  for (const auto& item : json::get_array(node, {"status", "conditions"}))
+    out.conditions.push_back({string_at(item, {"type"}), string_at(item, {"status"}), string_at(item, {"reason"})});
+  for (const auto& item : json::get_array(node, {"status", "images"}))
+    out.images.push_back({parse_strings(json::get_array(item, {"names"})), json::get_int(item, {"sizeBytes"})});
+  out.avoided_controllers = parse_avoided(out.meta);
+  return out;
+}
+
+}  // namespace berth::model

@@ -1,0 +1,116 @@
+// What the scheduler, the preemption and the controllers read of a Pod, parsed once per revision.
+#pragma once
+#include <memory>
+
+#include "model/views/common.h"
+
+namespace berth::model {
+
+struct HostPort {
+  std::int32_t port = 0;
+  std::string protocol;  ///< As given; empty counts as TCP.
+  std::string host_ip;   ///< As given; empty counts as 0.0.0.0.
+  friend bool operator==(const HostPort&, const HostPort&) = default;
+};
+
+struct ContainerView {
+  std::string name, image;
+  ResourceList requests, limits;
+  std::vector<HostPort> host_ports;  ///< Only ports with a hostPort other than 0.
+  bool restarts_always = false;      ///< Init containers: a sidecar.
+};
+
+/// status.containerStatuses and initContainerStatuses, as far as in-place resize needs them.
+struct ContainerResourceStatus {
+  std::string name;
+  std::optional<ResourceList> requests;  ///< resources.requests: what runs now; nullopt when absent.
+  ResourceList allocated;                ///< allocatedResources: what the node agreed to.
+  bool is_init = false;
+};
+
+struct PodAffinityTerm {
+  Selector selector;            ///< A null labelSelector matches nothing.
+  std::string selector_error;   ///< Not empty when the selector could not be parsed.
+  std::vector<std::string> namespaces;
+  std::optional<Selector> namespace_selector;  ///< Present and empty matches all namespaces.
+  std::string topology_key;
+  friend bool operator==(const PodAffinityTerm&, const PodAffinityTerm&) = default;
+};
+
+struct WeightedPodAffinityTerm {
+  std::int64_t weight = 0;
+  PodAffinityTerm term;
+  friend bool operator==(const WeightedPodAffinityTerm&, const WeightedPodAffinityTerm&) = default;
+};
+
+struct TopologySpreadConstraint {
+  std::int64_t max_skew = 0;
+  std::string topology_key;
+  bool is_hard = false;  ///< whenUnsatisfiable: DoNotSchedule.
+  Selector selector;
+  std::string selector_error;
+  std::optional<std::int64_t> min_domains;
+  bool honor_affinity = true;  ///< nodeAffinityPolicy; absent is Honor.
+  bool honor_taints = false;   ///< nodeTaintsPolicy; absent is Ignore.
+  std::vector<std::string> match_label_keys;
+  static TopologySpreadConstraint parse(const json::Value& constraint);
+  friend bool operator==(const TopologySpreadConstraint&, const TopologySpreadConstraint&) = default;
+};
+
+/// One entry of spec.volumes, as far as placement reads it.
+struct VolumeView {
+  enum class Kind { kOther, kGcePersistentDisk, kAwsElasticBlockStore, kAzureDisk, kCinder, kIscsi, kRbd, kPersistentVolumeClaim, kEphemeral, kCsi };
+  Kind kind = Kind::kOther;
+  std::string name;
+  /// pdName, volumeID, diskName, volumeID, iqn, image, claimName, (the ephemeral claim's name is pod name "-" volume name), driver.
+  std::string id;
+  std::string disk_uri;               ///< azureDisk.diskURI
+  std::string pool;                   ///< rbd
+  std::vector<std::string> monitors;  ///< rbd
+  std::string target_portal;          ///< iscsi
+  std::int64_t lun = 0;               ///< iscsi
+  bool read_only = false;
+  friend bool operator==(const VolumeView&, const VolumeView&) = default;
+};
+
+struct PodView {
+  ObjectMeta meta;
+  std::string node_name;            ///< spec.nodeName
+  std::string nominated_node_name;  ///< status.nominatedNodeName
+  std::string scheduler_name;
+  std::string priority_class_name;
+  std::int64_t priority = 0;
+  bool preemption_never = false;    ///< preemptionPolicy: Never
+  std::vector<std::string> scheduling_gates;
+  std::string phase, start_time;    ///< status; RFC 3339 as given.
+  bool host_network = false;
+  std::int64_t termination_grace_period_seconds = 0;  ///< 30 when absent.
+
+  std::vector<ContainerView> containers, init_containers;
+  ResourceList overhead;
+  /// spec.resources: pod-level requests, and what status says of them.
+  ResourceList pod_requests, pod_limits;
+  std::vector<ContainerResourceStatus> container_statuses;
+  bool resize_infeasible = false;   ///< Condition PodResizePending with reason Infeasible.
+
+  std::vector<std::pair<std::string, std::string>> node_selector;  ///< Sorted by key.
+  NodeAffinity node_affinity;
+  std::vector<PodAffinityTerm> required_affinity, required_anti_affinity;
+  std::vector<WeightedPodAffinityTerm> preferred_affinity, preferred_anti_affinity;
+  std::vector<Toleration> tolerations;
+  std::vector<TopologySpreadConstraint> spread_constraints;
+  std::vector<VolumeView> volumes;
+  std::vector<std::string> resource_claims;  ///< spec.resourceClaims names
+
+  static PodView parse(const json::Value& pod);
+  [[nodiscard]] const std::string& ns() const { return meta.ns; }
+  [[nodiscard]] const std::string& name() const { return meta.name; }
+  [[nodiscard]] std::string key() const { return meta.ns + "/" + meta.name; }
+  /// phase Succeeded or Failed: takes no room on its node.
+  [[nodiscard]] bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }
+  /// nodeSelector and required node affinity both hold.
+  [[nodiscard]] bool matches_node_selector(const Labels& node_labels, std::string_view node_name) const;
+};
+using PodViewPtr = std::shared_ptr<const PodView>;
+
+}  // namespace berth::model

@@ -1,0 +1,48 @@
+// Small views of the objects that placement consults beside pods and nodes.
+#pragma once
+#include <memory>
+
+#include "model/views/common.h"
+
+namespace berth::model {
+
+struct ServiceView {
+  ObjectMeta meta;
+  Selector selector;
+  bool has_selector = false;  ///< A service without a selector picks no pods.
+  static ServiceView parse(const json::Value& object);
+};
+
+/// ReplicationController, ReplicaSet, StatefulSet: what selector spreading reads.
+struct WorkloadView {
+  std::string kind;
+  ObjectMeta meta;
+  Selector selector;
+  bool selector_ok = true;
+  static WorkloadView parse(const json::Value& object);
+};
+
+struct NamespaceView {
+  ObjectMeta meta;
+  static NamespaceView parse(const json::Value& object);
+};
+
+struct PodDisruptionBudgetView {
+  ObjectMeta meta;
+  Selector selector;            ///< Null and broken selectors match nothing.
+  bool selector_is_empty = false;
+  std::int64_t disruptions_allowed = 0;
+  std::vector<std::string> disrupted_pods;  ///< Names, sorted: already counted as disrupted.
+  bool is_v1beta1 = false;
+  static PodDisruptionBudgetView parse(const json::Value& object);
+};
+
+struct PriorityClassView {
+  ObjectMeta meta;
+  std::int64_t value = 0;
+  bool global_default = false;
+  std::string preemption_policy;
+  static PriorityClassView parse(const json::Value& object);
+};
+
+}  // namespace berth::model
