@@ -1,0 +1,98 @@
+// What a node knows of a pod it runs, and the status that a kubelet would report for it. Shared by real and simulated nodes.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+namespace berth::node {
+
+enum class ContainerRole { kInit, kSidecar, kMain };
+enum class RestartPolicy { kAlways, kOnFailure, kNever };
+
+/// The part of a container's spec that decides how it is run and reported.
+struct ContainerSpec {
+  std::string name, image;
+  ContainerRole role = ContainerRole::kMain;
+  RestartPolicy restart_policy = RestartPolicy::kAlways;  ///< The container's own where it has one, else the pod's; sidecars: always.
+};
+
+/// The part of a pod that decides how it is run and reported. Containers are in the order of the spec, init containers first.
+struct PodSpec {
+  std::string ns, name, uid, node_name;
+  RestartPolicy restart_policy = RestartPolicy::kAlways;
+  bool host_network = false;
+  std::vector<ContainerSpec> containers;
+  std::vector<std::string> readiness_gates;
+};
+[[nodiscard]] PodSpec read_pod_spec(const json::Value& pod);
+
+struct ContainerState {
+  enum class Kind { kWaiting, kRunning, kTerminated };
+  Kind kind = Kind::kWaiting;
+  std::string reason, message;  ///< Of waiting and terminated.
+  int exit_code = 0;
+  TimePoint started_at{}, finished_at{};
+  std::string container_id;
+};
+
+struct ContainerRecord {
+  ContainerState state;
+  std::optional<ContainerState> last;
+  int restart_count = 0;
+  bool is_ready = false;
+  bool is_started = false;
+  std::string image_id, container_id;
+};
+
+struct ConditionRecord {
+  std::string type, status, reason, message;
+  TimePoint transition{};
+};
+
+enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
+[[nodiscard]] std::string_view to_string(PodPhase phase);
+[[nodiscard]] std::optional<PodPhase> parse_phase(std::string_view text);
+
+inline constexpr std::array<std::string_view, 5> kOwnConditions = {"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"};
+
+/// One pod's state on its node. `containers` runs parallel to PodSpec::containers.
+struct PodState {
+  std::vector<ContainerRecord> containers;
+  std::optional<TimePoint> start_time;
+  std::string host_ip, pod_ip;
+  bool has_sandbox = false;
+  /// Set for a pod failed as a whole (eviction, refused admission): overrides the phase that follows from the containers.
+  std::string failure_reason, failure_message;
+  /// The kubelet's own conditions as last reported: status (-1: never) and when it last changed. Order: kOwnConditions.
+  struct OwnCondition {
+    std::int8_t status = -1;
+    TimePoint transition{};
+  };
+  std::array<OwnCondition, 5> conditions;
+  std::vector<ConditionRecord> extra_conditions;  ///< Reported besides the kubelet's own (DisruptionTarget).
+};
+
+/// The phase that the containers' states add up to (kubelet_pods.go getPhase).
+[[nodiscard]] PodPhase pod_phase(const PodSpec& spec, const PodState& state);
+/// True when this container will not run again by itself.
+[[nodiscard]] bool is_done(const ContainerSpec& spec, const ContainerRecord& record);
+/// True once every init container is over and every sidecar has started, or any main container has ever started.
+[[nodiscard]] bool is_initialized(const PodSpec& spec, const PodState& state);
+
+/// The pod's status as a kubelet writes it, for a strategic merge patch of pods/status. `observed` is the status last seen in the API: its
+/// conditions feed readiness gates and say whether PodScheduled is there. Updates `state.conditions` (transition times are kept while a
+/// condition's status stays). Rule source: kubelet status/generate.go, kubelet_pods.go.
+[[nodiscard]] json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Value* observed, TimePoint now);
+
+/// Takes over what an earlier process reported: container states, restart counts, IPs, times. The inverse of make_pod_status.
+void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState& state);
+
+/// Delay before restart number `restart_count` + 1: none for the first, then 10 s doubling to 300 s (kubelet's container back-off).
+[[nodiscard]] Duration restart_backoff(int restart_count);
+
+}  // namespace berth::node

@@ -1,0 +1,483 @@
+#include "node/simulated/fleet.h"
+
+namespace berth::node::simulated {
+namespace {
+
+constexpr Duration kRetry = std::chrono::seconds(1);
+constexpr std::size_t kMaxQueuedEvents = 10'000;
+
+bool should_retry(int code) { return code == 0 || code == 409 || code == 429 || code >= 500; }
+
+bool is_annotated(const json::Value& object, std::string_view key) { return json::get_string(object, {"metadata", "annotations", key}) == "true"; }
+
+json::Object to_object(const std::map<std::string, std::string>& map) {
+  json::Object out;
+  for (const auto& [key, value] : map) out[key] = value;
+  return out;
+}
+
+/// Which of an event's kinds a fleet reports.
+bool is_wanted(FleetOptions::Events events, std::string_view type) {
+  return events == FleetOptions::Events::kAll || (events == FleetOptions::Events::kWarnings && type == "Warning");
+}
+
+}  // namespace
+
+struct Fleet::Node {
+  NodeSpec spec;
+  std::string uid;
+  bool needs_create = true, needs_status = true, needs_lease = true;
+  bool is_writing = false, is_queued = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
+  bool is_ready_seen = false;
+  TimePoint next_lease{}, next_status{}, ready_since{}, wake{}, not_before{};
+  std::array<bool, 256> used_ips{};
+  std::set<std::string> pods;  ///< uids
+
+  [[nodiscard]] std::string host_ip() const { return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1); }
+  [[nodiscard]] std::string pod_ip(int host) const { return fmt::format("10.{}.{}.{}", 10 + spec.index / 250, spec.index % 250, host); }
+  [[nodiscard]] std::string pod_cidr() const { return pod_ip(0) + "/24"; }
+  int take_ip() {
+    for (int i = 2; i < 255; ++i)
+      if (!used_ips[i]) return used_ips[i] = true, i;
+    return 0;
+  }
+  /// Marks an address that an earlier process gave out; 0 when it is not one of this node's.
+  int claim_ip(std::string_view ip) {
+    const std::string prefix = fmt::format("10.{}.{}.", 10 + spec.index / 250, spec.index % 250);
+    int host = 0;
+    if (!ip.starts_with(prefix)) return 0;
+    ip.remove_prefix(prefix.size());
+    if (std::from_chars(ip.data(), ip.data() + ip.size(), host).ec != std::errc() || host < 2 || host > 254) return 0;
+    used_ips[static_cast<std::size_t>(host)] = true;
+    return host;
+  }
+};
+
+struct Fleet::Pod {
+  Pod(const json::Value& document, const PodSimulationOptions& options, TimePoint now) : sim(document, options, now) {}
+  PodSimulation sim;
+  NodeRef node;
+  int ip = 0;
+  bool is_dirty = false, is_writing = false, is_queued = false, is_deleting = false, has_finalizers = false, is_gone = false;
+  bool wrote_final = false;  ///< The terminal status of a deleted pod has been written.
+  std::optional<TimePoint> wake;
+  TimePoint not_before{};
+};
+
+Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {}
+Fleet::~Fleet() = default;
+
+bool Fleet::add_node(const NodeSpec& spec, const json::Value* existing, TimePoint now) {
+  if (existing && !is_annotated(*existing, kSimulatedAnnotation)) return false;
+  if (nodes_.contains(spec.name)) return true;
+  auto node = std::make_shared<Node>();
+  node->spec = spec;
+  node->ready_since = now;
+  if (existing) {
+    node->needs_create = false;
+    node->uid = json::get_string(*existing, {"metadata", "uid"});
+    for (const json::Value& condition : json::get_array(*existing, {"status", "conditions"}))
+      if (json::get_string(condition, {"type"}) == "Ready" && json::get_string(condition, {"status"}) == "True")
+        node->ready_since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(now);
+    node->is_dead = is_annotated(*existing, kDeadAnnotation) || is_annotated(*existing, "kubesuite/dead");
+  }
+  nodes_.emplace(spec.name, node);
+  // Heartbeats are spread over their period, so that thousands of nodes make an even load.
+  const Duration offset = options_.lease_period * (spec.index % 997) / 997;
+  node->next_lease = now + offset;
+  node->next_status = now + options_.status_period * (spec.index % 991) / 991 + options_.lease_period;
+  enqueue(node);
+  return true;
+}
+
+void Fleet::remove_node(std::string_view name) {
+  const auto found = nodes_.find(std::string(name));
+  if (found == nodes_.end()) return;
+  const NodeRef node = found->second;
+  node->is_removed = true;
+  node_wakes_.erase({node->wake, node});
+  if (node->is_counted) --ready_count_;
+  for (const std::string& uid : std::set<std::string>(node->pods)) forget_pod(uid);
+  nodes_.erase(found);
+}
+
+void Fleet::observe_node(const json::Value& document, TimePoint now) {
+  const auto found = nodes_.find(std::string(json::get_string(document, {"metadata", "name"})));
+  if (found == nodes_.end()) return;
+  const NodeRef node = found->second;
+  const std::string_view uid = json::get_string(document, {"metadata", "uid"});
+  if (!is_annotated(document, kSimulatedAnnotation)) {
+    // Somebody made a node of this name before ours could be: it is theirs.
+    if (node->uid != uid) remove_node(std::string(node->spec.name));
+    return;
+  }
+  if (node->uid != uid) {  // Deleted and made again, or our own creation whose answer was lost.
+    node->uid = uid;
+    node->needs_create = false;
+    node->needs_status = node->needs_lease = true;
+    enqueue(node);
+  }
+  set_dead(node, is_annotated(document, kDeadAnnotation) || is_annotated(document, "kubesuite/dead"));
+  for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
+    if (json::get_string(condition, {"type"}) != "Ready") continue;
+    const bool is_ready = json::get_string(condition, {"status"}) == "True";
+    // The node controller marked it Unknown while it was away (or its process was): report again.
+    if (!is_ready && node->is_ready_seen && !node->is_dead) {
+      node->needs_status = true;
+      enqueue(node);
+    }
+    node->is_ready_seen = is_ready;
+  }
+}
+
+void Fleet::set_dead(const NodeRef& node, bool dead) {
+  if (node->is_dead == dead) return;
+  node->is_dead = dead;
+  if (dead) return;
+  node->needs_status = true;
+  enqueue(node);
+  for (const std::string& uid : node->pods)
+    if (const auto pod = pods_.find(uid); pod != pods_.end()) enqueue(pod->second);
+}
+
+void Fleet::observe_pod(const json::Value& document, TimePoint now) {
+  const std::string uid(json::get_string(document, {"metadata", "uid"}));
+  const auto known = pods_.find(uid);
+  if (known != pods_.end()) {
+    const PodRef pod = known->second;
+    pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
+    if (json::find(document, {"metadata", "deletionTimestamp"})) stop_pod(pod, document, now);
+    else if (pod->sim.update(document, now)) pod->is_dirty = true;
+    touch(pod, now);
+    return;
+  }
+  const auto node = nodes_.find(std::string(json::get_string(document, {"spec", "nodeName"})));
+  if (node == nodes_.end() || uid.empty()) return;
+  const int ip = json::get_bool(document, {"spec", "hostNetwork"}) ? 0 : [&] {
+    const int claimed = node->second->claim_ip(json::get_string(document, {"status", "podIP"}));
+    return claimed ? claimed : node->second->take_ip();
+  }();
+  const PodSimulationOptions options{options_.start_delay, options_.stop_delay, node->second->host_ip(), ip ? node->second->pod_ip(ip) : std::string()};
+  const auto pod = std::make_shared<Pod>(document, options, now);
+  pod->node = node->second;
+  pod->ip = ip;
+  pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
+  node->second->pods.insert(uid);
+  pods_.emplace(uid, pod);
+  if (json::find(document, {"metadata", "deletionTimestamp"})) stop_pod(pod, document, now);
+  touch(pod, now);
+}
+
+void Fleet::stop_pod(const PodRef& pod, const json::Value& document, TimePoint now) {
+  pod->is_deleting = true;
+  const std::int64_t grace = std::clamp<std::int64_t>(json::get_int(document, {"metadata", "deletionGracePeriodSeconds"}, 30), 0, 1'000'000'000);
+  pod->sim.stop(std::chrono::seconds(grace), now);
+}
+
+void Fleet::forget_pod(std::string_view uid) {
+  const auto found = pods_.find(std::string(uid));
+  if (found == pods_.end()) return;
+  const PodRef pod = found->second;
+  pod->is_gone = true;
+  schedule(pod, std::nullopt);
+  pod->node->pods.erase(found->first);
+  if (pod->ip) pod->node->used_ips[static_cast<std::size_t>(pod->ip)] = false;
+  pods_.erase(found);
+}
+
+void Fleet::touch(const PodRef& pod, TimePoint now) {
+  if (pod->is_gone) return;
+  if (pod->sim.advance(now)) pod->is_dirty = true;
+  collect_events(*pod, now);
+  schedule(pod, pod->sim.next_change());
+  if (pod->is_dirty || (pod->is_deleting && pod->sim.is_stopped())) enqueue(pod);
+}
+
+void Fleet::schedule(const PodRef& pod, std::optional<TimePoint> when) {
+  if (pod->wake == when) return;
+  if (pod->wake) pod_wakes_.erase({*pod->wake, pod});
+  pod->wake = when;
+  if (when) pod_wakes_.insert({*when, pod});
+}
+
+void Fleet::schedule(const NodeRef& node, TimePoint when) {
+  if (node->wake != TimePoint{}) node_wakes_.erase({node->wake, node});
+  node->wake = when;
+  node_wakes_.insert({when, node});
+}
+
+void Fleet::enqueue(const PodRef& pod) {
+  if (pod->is_queued || pod->is_writing || pod->is_gone || pod->node->is_dead) return;
+  pod->is_queued = true;
+  pod_queue_.push_back(pod);
+}
+
+void Fleet::enqueue(const NodeRef& node) {
+  if (node->is_queued || node->is_writing || node->is_removed || node->is_foreign) return;
+  node->is_queued = true;
+  node_queue_.push_back(node);
+}
+
+std::optional<TimePoint> Fleet::next_wake() const {
+  std::optional<TimePoint> next;
+  if (!pod_wakes_.empty()) next = pod_wakes_.begin()->first;
+  if (!node_wakes_.empty() && (!next || node_wakes_.begin()->first < *next)) next = node_wakes_.begin()->first;
+  return next;
+}
+
+void Fleet::advance(TimePoint now) {
+  while (!node_wakes_.empty() && node_wakes_.begin()->first <= now) {
+    const NodeRef node = node_wakes_.begin()->second;
+    node_wakes_.erase(node_wakes_.begin());
+    node->wake = TimePoint{};
+    enqueue(node);
+  }
+  while (!pod_wakes_.empty() && pod_wakes_.begin()->first <= now) {
+    const PodRef pod = pod_wakes_.begin()->second;
+    const TimePoint due = *pod->wake;
+    touch(pod, now);
+    // A pod that wants to act at the same moment again waits for the next round, so that one pod cannot hold up the others.
+    if (pod->wake && *pod->wake <= due) schedule(pod, now + std::chrono::milliseconds(1));
+    if (pod->not_before <= now && (pod->is_dirty || (pod->is_deleting && pod->sim.is_stopped()))) enqueue(pod);
+  }
+}
+
+std::optional<Write> Fleet::next_write(TimePoint now) {
+  while (!node_queue_.empty()) {
+    const NodeRef node = node_queue_.front();
+    node_queue_.pop_front();
+    node->is_queued = false;
+    if (node->is_removed || node->is_foreign) continue;
+    if (auto write = node_write(*node, now)) {
+      node->is_writing = true;
+      return write;
+    }
+    schedule(node, std::max(node->not_before, std::min(node->next_lease, node->next_status)));
+  }
+  while (!pod_queue_.empty()) {
+    const PodRef pod = pod_queue_.front();
+    pod_queue_.pop_front();
+    pod->is_queued = false;
+    if (pod->is_gone || pod->node->is_dead) continue;
+    if (pod->not_before > now) {
+      schedule(pod, pod->wake ? std::min(*pod->wake, pod->not_before) : pod->not_before);
+      continue;
+    }
+    if (auto write = pod_write(*pod, now)) {
+      pod->is_writing = true;
+      return write;
+    }
+  }
+  if (!events_.empty()) {
+    Write write = std::move(events_.front());
+    events_.pop_front();
+    return write;
+  }
+  return std::nullopt;
+}
+
+std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
+  if (node.not_before > now) return std::nullopt;
+  const std::string& name = node.spec.name;
+  if (node.needs_create) return Write{Write::Kind::kCreateNode, "", name, "", node_body(node)};
+  if (node.is_dead) {
+    node.next_lease = now + options_.lease_period;
+    node.next_status = now + options_.status_period;
+    return std::nullopt;
+  }
+  if (node.needs_status || node.next_status <= now) {
+    node.needs_status = false;
+    node.next_status = now + options_.status_period;
+    return Write{Write::Kind::kNodeStatus, "", name, node.uid, node_status_body(node, now)};
+  }
+  if (node.needs_lease || node.next_lease <= now) {
+    while (node.next_lease <= now) node.next_lease += options_.lease_period;
+    const bool create = node.needs_lease;
+    node.needs_lease = false;
+    return Write{create ? Write::Kind::kCreateLease : Write::Kind::kRenewLease, "kube-node-lease", name, "", lease_body(node, now)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Write> Fleet::pod_write(Pod& pod, TimePoint now) {
+  const PodSpec& spec = pod.sim.spec();
+  if (pod.is_deleting && pod.sim.is_stopped()) {
+    // With finalizers the object stays, and its owner wants to see how the pod ended; without, the deletion says all there is.
+    if (pod.has_finalizers && pod.is_dirty && !pod.wrote_final) {
+      pod.wrote_final = true;
+    } else {
+      return Write{Write::Kind::kDeletePod, spec.ns, spec.name, spec.uid, ""};
+    }
+  } else if (!pod.is_dirty) {
+    return std::nullopt;
+  }
+  pod.is_dirty = false;
+  json::Object body;
+  body["metadata"] = json::Object{{"uid", spec.uid}};
+  body["status"] = pod.sim.status(now);
+  return Write{Write::Kind::kPodStatus, spec.ns, spec.name, spec.uid, json::serialize(body)};
+}
+
+void Fleet::finish_write(const Write& write, const WriteOutcome& outcome, TimePoint now) {
+  switch (write.kind) {
+    case Write::Kind::kCreateNode:
+    case Write::Kind::kNodeStatus:
+    case Write::Kind::kCreateLease:
+    case Write::Kind::kRenewLease: {
+      const auto found = nodes_.find(write.name);
+      if (found == nodes_.end()) return;
+      const NodeRef node = found->second;
+      node->is_writing = false;
+      finish_node_write(*node, write, outcome, now);
+      enqueue(node);
+      return;
+    }
+    case Write::Kind::kPodStatus:
+    case Write::Kind::kDeletePod:
+      if (const auto found = pods_.find(write.uid); found != pods_.end()) finish_pod_write(PodRef(found->second), write, outcome, now);
+      return;
+    case Write::Kind::kEvent: return;
+  }
+}
+
+void Fleet::finish_node_write(Node& node, const Write& write, const WriteOutcome& outcome, TimePoint now) {
+  const bool ok = outcome.code >= 200 && outcome.code < 300;
+  switch (write.kind) {
+    case Write::Kind::kCreateNode:
+      if (ok) {
+        node.needs_create = false;
+        node.uid = outcome.uid;
+      } else if (outcome.code == 409) {
+        node.is_foreign = true;  // Until its object is seen: then observe_node decides whose it is.
+        node.needs_create = false;
+      } else {
+        node.not_before = now + kRetry;
+      }
+      return;
+    case Write::Kind::kNodeStatus:
+      if (!ok && should_retry(outcome.code)) {
+        node.needs_status = true;
+        node.not_before = now + kRetry;
+      }
+      return;
+    case Write::Kind::kCreateLease:
+    case Write::Kind::kRenewLease:
+      if (ok || outcome.code == 409) {
+        if (!node.is_counted) {
+          node.is_counted = true;
+          ++ready_count_;
+        }
+        return;
+      }
+      // A lost lease is made anew; a renewal that failed is repeated soon, as the kubelet does, or the node would be taken for dead.
+      if (outcome.code == 404) node.needs_lease = true;
+      else node.next_lease = now + kRetry;
+      node.not_before = now + kRetry;
+      return;
+    default: return;
+  }
+}
+
+void Fleet::finish_pod_write(const PodRef& pod, const Write& write, const WriteOutcome& outcome, TimePoint now) {
+  pod->is_writing = false;
+  const bool ok = outcome.code >= 200 && outcome.code < 300;
+  if (!ok && (outcome.code == 404 || (outcome.code == 409 && write.kind == Write::Kind::kDeletePod))) return forget_pod(write.uid);
+  if (!ok) {
+    pod->is_dirty = pod->is_dirty || write.kind == Write::Kind::kPodStatus;
+    if (write.kind == Write::Kind::kPodStatus) pod->wrote_final = false;
+    // What the server will never take (4xx) is repeated rarely, what it could not take now soon.
+    pod->not_before = now + (should_retry(outcome.code) ? kRetry : 30 * kRetry);
+    schedule(pod, pod->not_before);
+    return;
+  }
+  if (write.kind == Write::Kind::kDeletePod) {
+    // Its DELETED event comes by the watch; a pod that waits for finalizers must not be deleted over and over.
+    pod->is_deleting = false;
+    return;
+  }
+  touch(pod, now);
+}
+
+const PodSimulation* Fleet::find_pod(std::string_view ns, std::string_view name) const {
+  for (const auto& [uid, pod] : pods_)
+    if (pod->sim.spec().name == name && pod->sim.spec().ns == ns) return &pod->sim;
+  return nullptr;
+}
+
+void Fleet::collect_events(Pod& pod, TimePoint now) {
+  const PodSpec& spec = pod.sim.spec();
+  for (const PodEvent& event : pod.sim.take_events()) {
+    if (!is_wanted(options_.events, event.type) || events_.size() >= kMaxQueuedEvents) continue;
+    json::Object involved{{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", spec.ns}, {"name", spec.name}, {"uid", spec.uid}};
+    if (!event.container.empty()) involved["fieldPath"] = fmt::format("spec.{}{{{}}}", event.is_init ? "initContainers" : "containers", event.container);
+    json::Object body;
+    body["apiVersion"] = "v1";
+    body["kind"] = "Event";
+    body["metadata"] = json::Object{{"namespace", spec.ns}, {"name", fmt::format("{}.{:x}{:04x}", spec.name, now.time_since_epoch().count(), event_number_++ & 0xffff)}};
+    body["involvedObject"] = std::move(involved);
+    body["reason"] = event.reason;
+    body["message"] = event.message;
+    body["type"] = event.type;
+    body["source"] = json::Object{{"component", "kubelet"}, {"host", spec.node_name}};
+    body["firstTimestamp"] = body["lastTimestamp"] = format_rfc3339(now);
+    body["count"] = 1;
+    body["reportingComponent"] = "kubelet";
+    body["reportingInstance"] = spec.node_name;
+    events_.push_back({Write::Kind::kEvent, spec.ns, "", "", json::serialize(body)});
+  }
+}
+
+std::string Fleet::node_body(const Node& node) const {
+  const NodeTemplate& t = node.spec.node_template;
+  json::Object labels{{"kubernetes.io/hostname", node.spec.name},       {"kubernetes.io/os", "linux"},
+                      {"kubernetes.io/arch", "amd64"},                  {"beta.kubernetes.io/os", "linux"},
+                      {"beta.kubernetes.io/arch", "amd64"},             {"node.kubernetes.io/instance-type", t.instance_type},
+                      {"topology.kubernetes.io/zone", node.spec.zone}, {"topology.kubernetes.io/region", node.spec.region}};
+  for (const auto& [key, value] : t.labels) labels[key] = value;
+  json::Object annotations = to_object(t.annotations);
+  annotations[kSimulatedAnnotation] = "true";
+  json::Object spec{{"podCIDR", node.pod_cidr()}, {"podCIDRs", json::Array{json::Value(node.pod_cidr())}}, {"providerID", "simulated://" + node.spec.name}};
+  if (!t.taints.empty()) spec["taints"] = t.taints;
+  json::Object body;
+  body["apiVersion"] = "v1";
+  body["kind"] = "Node";
+  body["metadata"] = json::Object{{"name", node.spec.name}, {"labels", std::move(labels)}, {"annotations", std::move(annotations)}};
+  body["spec"] = std::move(spec);
+  body["status"] = json::Object{{"capacity", to_object(t.capacity)}, {"allocatable", to_object(t.allocatable.empty() ? t.capacity : t.allocatable)}};
+  return json::serialize(body);
+}
+
+std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
+  const NodeTemplate& t = node.spec.node_template;
+  json::Array conditions;
+  const auto add = [&](std::string_view type, std::string_view status, std::string_view reason, std::string_view message) {
+    conditions.push_back(json::Object{{"type", type}, {"status", status}, {"reason", reason}, {"message", message},
+                                      {"lastHeartbeatTime", format_rfc3339(now)}, {"lastTransitionTime", format_rfc3339(node.ready_since)}});
+  };
+  add("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available");
+  add("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure");
+  add("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available");
+  add("Ready", "True", "KubeletReady", "kubelet is posting ready status");
+  json::Object status;
+  status["capacity"] = to_object(t.capacity);
+  status["allocatable"] = to_object(t.allocatable.empty() ? t.capacity : t.allocatable);
+  status["conditions"] = std::move(conditions);
+  status["addresses"] = json::Array{json::Object{{"type", "InternalIP"}, {"address", options_.kubelet_address.empty() ? node.host_ip() : options_.kubelet_address}},
+                                    json::Object{{"type", "Hostname"}, {"address", node.spec.name}}};
+  if (options_.kubelet_port) status["daemonEndpoints"] = json::Object{{"kubeletEndpoint", json::Object{{"Port", options_.kubelet_port}}}};
+  const std::string id = fmt::format("{:032x}", std::hash<std::string>{}(node.spec.name));
+  status["nodeInfo"] = json::Object{{"machineID", id}, {"systemUUID", id}, {"bootID", id}, {"kernelVersion", "6.1.0-simulated"}, {"osImage", "Simulated node"},
+                                    {"containerRuntimeVersion", "simulated://1.0"}, {"kubeletVersion", options_.kubelet_version},
+                                    {"kubeProxyVersion", options_.kubelet_version}, {"operatingSystem", "linux"}, {"architecture", "amd64"}};
+  return json::serialize(json::Object{{"status", std::move(status)}});
+}
+
+std::string Fleet::lease_body(const Node& node, TimePoint now) const {
+  const std::string spec = fmt::format(R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":{},"renewTime":"{}"}})", node.spec.name, options_.lease_duration_seconds,
+                                       format_rfc3339_micro(now));
+  return fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{0}","namespace":"kube-node-lease",)"
+                     R"("ownerReferences":[{{"apiVersion":"v1","kind":"Node","name":"{0}","uid":"{1}"}}]}},{2}}})",
+                     node.spec.name, node.uid, spec);
+}
+
+}  // namespace berth::node::simulated

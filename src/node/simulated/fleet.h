@@ -1,0 +1,131 @@
+// Thousands of simulated nodes as one pure core: it is told of objects and of time, and says what to write to the API server.
+//
+// What it writes is one Write at a time per object: while a write is under way, later changes of that object gather and become the next one.
+// A pod whose containers start at once therefore costs one status patch, a pod that is deleted one delete.
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "node/simulated/pod_simulation.h"
+
+namespace berth::node::simulated {
+
+/// Marks the Node objects that a fleet made. Nodes without it are never touched.
+inline constexpr std::string_view kSimulatedAnnotation = "sim.berth.dev/simulated";
+/// "true" on a node: it gets no heartbeats and its pods stand still, as if its machine had died. "false" or removal brings it back.
+inline constexpr std::string_view kDeadAnnotation = "sim.berth.dev/dead";
+
+struct NodeTemplate {
+  std::map<std::string, std::string> capacity = {{"cpu", "32"}, {"memory", "256Gi"}, {"pods", "110"}, {"ephemeral-storage", "200Gi"}};
+  /// Empty: the same as the capacity.
+  std::map<std::string, std::string> allocatable;
+  std::map<std::string, std::string> labels, annotations;
+  json::Array taints;
+  std::string instance_type = "simulated-32-256";
+};
+
+struct FleetOptions {
+  std::string kubelet_version = "v1.36.2";
+  Duration lease_period = std::chrono::seconds(10);
+  int lease_duration_seconds = 40;
+  Duration status_period = std::chrono::minutes(5);
+  Duration start_delay = std::chrono::milliseconds(0);
+  Duration stop_delay = std::chrono::milliseconds(200);
+  enum class Events { kNone, kWarnings, kAll } events = Events::kWarnings;
+  /// Where the API server reaches the nodes' kubelet endpoints; 0: nowhere.
+  int kubelet_port = 0;
+  std::string kubelet_address;  ///< Empty: the node's own, made-up address.
+};
+
+/// One thing to be written to the API server. `body` is serialised JSON.
+struct Write {
+  enum class Kind { kCreateNode, kNodeStatus, kCreateLease, kRenewLease, kPodStatus, kDeletePod, kEvent };
+  Kind kind = Kind::kEvent;
+  std::string ns, name, uid, body;
+};
+
+struct WriteOutcome {
+  int code = 200;  ///< HTTP status; 0: the server was not reached.
+  std::string uid, resource_version;  ///< Of the object in the answer.
+};
+
+/// Pure; not thread-safe. Times must not go backwards.
+class Fleet {
+ public:
+  explicit Fleet(FleetOptions options);
+  ~Fleet();
+
+  /// Starts a node that is in `zone` of `region`; `index` makes its addresses and must be unique and below 60,000. When the API already has
+  /// a node of that name (`existing`), it is taken over if a fleet made it, and otherwise left alone: false.
+  struct NodeSpec {
+    std::string name, zone, region;
+    int index = 0;
+    NodeTemplate node_template;
+  };
+  bool add_node(const NodeSpec& spec, const json::Value* existing, TimePoint now);
+  /// Forgets a node and its pods; writes nothing (a machine that is switched off).
+  void remove_node(std::string_view name);
+  void observe_node(const json::Value& node, TimePoint now);
+  [[nodiscard]] bool has_node(std::string_view name) const { return nodes_.contains(std::string(name)); }
+
+  /// A pod was seen, new or changed. Pods of other nodes are ignored.
+  void observe_pod(const json::Value& pod, TimePoint now);
+  /// Cheap check whether this uid is known and needs no second look unless it is being deleted.
+  [[nodiscard]] bool knows_pod(std::string_view uid) const { return pods_.contains(std::string(uid)); }
+  void forget_pod(std::string_view uid);
+
+  [[nodiscard]] std::optional<TimePoint> next_wake() const;
+  void advance(TimePoint now);
+  /// The next write, or nullopt when there is none to start now.
+  std::optional<Write> next_write(TimePoint now);
+  void finish_write(const Write& write, const WriteOutcome& outcome, TimePoint now);
+
+  [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
+  [[nodiscard]] std::size_t pod_count() const { return pods_.size(); }
+  /// Nodes whose object, status and lease have all been written at least once.
+  [[nodiscard]] std::size_t ready_count() const { return ready_count_; }
+  [[nodiscard]] const PodSimulation* find_pod(std::string_view ns, std::string_view name) const;
+
+ private:
+  struct Node;
+  struct Pod;
+  using NodeRef = std::shared_ptr<Node>;
+  using PodRef = std::shared_ptr<Pod>;
+
+  void touch(const PodRef& pod, TimePoint now);
+  void schedule(const PodRef& pod, std::optional<TimePoint> when);
+  void schedule(const NodeRef& node, TimePoint when);
+  void enqueue(const PodRef& pod);
+  void enqueue(const NodeRef& node);
+  void collect_events(Pod& pod, TimePoint now);
+  void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
+  void set_dead(const NodeRef& node, bool dead);
+  std::optional<Write> node_write(Node& node, TimePoint now);
+  std::optional<Write> pod_write(Pod& pod, TimePoint now);
+  void finish_node_write(Node& node, const Write& write, const WriteOutcome& outcome, TimePoint now);
+  void finish_pod_write(const PodRef& pod, const Write& write, const WriteOutcome& outcome, TimePoint now);
+  [[nodiscard]] std::string node_body(const Node& node) const;
+  [[nodiscard]] std::string node_status_body(const Node& node, TimePoint now) const;
+  [[nodiscard]] std::string lease_body(const Node& node, TimePoint now) const;
+
+  FleetOptions options_;
+  std::unordered_map<std::string, NodeRef> nodes_;
+  std::unordered_map<std::string, PodRef> pods_;  ///< By uid.
+  std::set<std::pair<TimePoint, PodRef>> pod_wakes_;
+  std::set<std::pair<TimePoint, NodeRef>> node_wakes_;
+  std::deque<NodeRef> node_queue_;
+  std::deque<PodRef> pod_queue_;
+  std::deque<Write> events_;
+  std::uint64_t event_number_ = 0;
+  std::size_t ready_count_ = 0;
+};
+
+}  // namespace berth::node::simulated
