@@ -1,5 +1,7 @@
 #include "node/simulated/fleet.h"
 
+#include "model/quantity.h"
+
 namespace berth::node::simulated {
 namespace {
 
@@ -67,27 +69,66 @@ struct Fleet::Pod {
 Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {}
 Fleet::~Fleet() = default;
 
-bool Fleet::add_node(const NodeSpec& spec, const json::Value* existing, TimePoint now) {
-  if (existing && !is_annotated(*existing, kSimulatedAnnotation)) return false;
-  if (nodes_.contains(spec.name)) return true;
+bool Fleet::owns(const json::Value& node) const { return json::get_string(node, {"metadata", "annotations", kFleetAnnotation}) == options_.name; }
+
+int Fleet::free_index(int wanted) const {
+  if (wanted >= 0 && !indexes_.contains(wanted)) return wanted;
+  return indexes_.empty() ? 0 : *indexes_.rbegin() + 1;
+}
+
+void Fleet::add_node(const NodeSpec& spec, TimePoint now) {
+  if (nodes_.contains(spec.name)) return;
   auto node = std::make_shared<Node>();
   node->spec = spec;
+  node->spec.index = free_index(spec.index);
   node->ready_since = now;
-  if (existing) {
-    node->needs_create = false;
-    node->uid = json::get_string(*existing, {"metadata", "uid"});
-    for (const json::Value& condition : json::get_array(*existing, {"status", "conditions"}))
-      if (json::get_string(condition, {"type"}) == "Ready" && json::get_string(condition, {"status"}) == "True")
-        node->ready_since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(now);
-    node->is_dead = is_annotated(*existing, kDeadAnnotation) || is_annotated(*existing, "kubesuite/dead");
+  start_node(std::move(node), now);
+}
+
+bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults, TimePoint now) {
+  if (!owns(document)) return false;
+  const std::string name(json::get_string(document, {"metadata", "name"}));
+  if (nodes_.contains(name)) return true;
+  auto node = std::make_shared<Node>();
+  node->spec.name = name;
+  node->spec.node_template = defaults;
+  NodeTemplate& t = node->spec.node_template;
+  for (const auto& [key, value] : json::get_object(document, {"status", "capacity"}))
+    if (value.is_string()) t.capacity[std::string(key)] = json::as_view(value);
+  if (!json::get_object(document, {"status", "allocatable"}).empty()) t.allocatable.clear();
+  for (const auto& [key, value] : json::get_object(document, {"status", "allocatable"}))
+    if (value.is_string()) t.allocatable[std::string(key)] = json::as_view(value);
+  std::string_view own = json::get_string(document, {"metadata", "annotations", kCapacityAnnotation});
+  while (!own.empty()) {
+    const std::string_view part = own.substr(0, own.find(','));
+    own.remove_prefix(std::min(own.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos || !model::Quantity::parse(part.substr(equals + 1))) continue;
+    t.capacity[std::string(part.substr(0, equals))] = part.substr(equals + 1);
+    t.allocatable[std::string(part.substr(0, equals))] = part.substr(equals + 1);
   }
-  nodes_.emplace(spec.name, node);
-  // Heartbeats are spread over their period, so that thousands of nodes make an even load.
-  const Duration offset = options_.lease_period * (spec.index % 997) / 997;
-  node->next_lease = now + offset;
-  node->next_status = now + options_.status_period * (spec.index % 991) / 991 + options_.lease_period;
-  enqueue(node);
+  const std::string_view number = json::get_string(document, {"metadata", "annotations", kIndexAnnotation});
+  int index = -1;
+  std::from_chars(number.data(), number.data() + number.size(), index);
+  node->spec.index = free_index(index < 60'000 ? index : -1);
+  node->needs_create = false;
+  node->uid = json::get_string(document, {"metadata", "uid"});
+  node->ready_since = now;
+  for (const json::Value& condition : json::get_array(document, {"status", "conditions"}))
+    if (json::get_string(condition, {"type"}) == "Ready" && json::get_string(condition, {"status"}) == "True")
+      node->ready_since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(now);
+  node->is_dead = is_annotated(document, kDeadAnnotation) || is_annotated(document, "kubesuite/dead");
+  start_node(std::move(node), now);
   return true;
+}
+
+void Fleet::start_node(NodeRef node, TimePoint now) {
+  indexes_.insert(node->spec.index);
+  // Heartbeats are spread over their period, so that thousands of nodes make an even load.
+  node->next_lease = now + options_.lease_period * (node->spec.index % 997) / 997;
+  node->next_status = now + options_.status_period * (node->spec.index % 991) / 991 + options_.lease_period;
+  nodes_.emplace(node->spec.name, node);
+  enqueue(node);
 }
 
 void Fleet::remove_node(std::string_view name) {
@@ -98,6 +139,7 @@ void Fleet::remove_node(std::string_view name) {
   node_wakes_.erase({node->wake, node});
   if (node->is_counted) --ready_count_;
   for (const std::string& uid : std::set<std::string>(node->pods)) forget_pod(uid);
+  indexes_.erase(node->spec.index);
   nodes_.erase(found);
 }
 
@@ -106,14 +148,14 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
   if (found == nodes_.end()) return;
   const NodeRef node = found->second;
   const std::string_view uid = json::get_string(document, {"metadata", "uid"});
-  if (!is_annotated(document, kSimulatedAnnotation)) {
+  if (!owns(document)) {
     // Somebody made a node of this name before ours could be: it is theirs.
     if (node->uid != uid) remove_node(std::string(node->spec.name));
     return;
   }
   if (node->uid != uid) {  // Deleted and made again, or our own creation whose answer was lost.
     node->uid = uid;
-    node->needs_create = false;
+    node->needs_create = node->is_foreign = false;
     node->needs_status = node->needs_lease = true;
     enqueue(node);
   }
@@ -435,7 +477,8 @@ std::string Fleet::node_body(const Node& node) const {
                       {"topology.kubernetes.io/zone", node.spec.zone}, {"topology.kubernetes.io/region", node.spec.region}};
   for (const auto& [key, value] : t.labels) labels[key] = value;
   json::Object annotations = to_object(t.annotations);
-  annotations[kSimulatedAnnotation] = "true";
+  annotations[kFleetAnnotation] = options_.name;
+  annotations[kIndexAnnotation] = std::to_string(node.spec.index);
   json::Object spec{{"podCIDR", node.pod_cidr()}, {"podCIDRs", json::Array{json::Value(node.pod_cidr())}}, {"providerID", "simulated://" + node.spec.name}};
   if (!t.taints.empty()) spec["taints"] = t.taints;
   json::Object body;

@@ -18,8 +18,13 @@
 
 namespace berth::node::simulated {
 
-/// Marks the Node objects that a fleet made. Nodes without it are never touched.
-inline constexpr std::string_view kSimulatedAnnotation = "sim.berth.dev/simulated";
+/// On a Node object: the name of the fleet that plays its machine. Nodes without it, or of another fleet, are never touched; a node that
+/// anybody creates with it comes to life.
+inline constexpr std::string_view kFleetAnnotation = "sim.berth.dev/fleet";
+/// On a Node object: the number that its addresses are made of.
+inline constexpr std::string_view kIndexAnnotation = "sim.berth.dev/index";
+/// On a Node object that others create: its resources, "cpu=64,memory=512Gi" over the fleet's own.
+inline constexpr std::string_view kCapacityAnnotation = "sim.berth.dev/capacity";
 /// "true" on a node: it gets no heartbeats and its pods stand still, as if its machine had died. "false" or removal brings it back.
 inline constexpr std::string_view kDeadAnnotation = "sim.berth.dev/dead";
 
@@ -33,6 +38,7 @@ struct NodeTemplate {
 };
 
 struct FleetOptions {
+  std::string name = "default";
   std::string kubelet_version = "v1.36.2";
   Duration lease_period = std::chrono::seconds(10);
   int lease_duration_seconds = 40;
@@ -63,17 +69,19 @@ class Fleet {
   explicit Fleet(FleetOptions options);
   ~Fleet();
 
-  /// Starts a node that is in `zone` of `region`; `index` makes its addresses and must be unique and below 60,000. When the API already has
-  /// a node of that name (`existing`), it is taken over if a fleet made it, and otherwise left alone: false.
   struct NodeSpec {
     std::string name, zone, region;
-    int index = 0;
+    int index = 0;  ///< Unique, below 60,000.
     NodeTemplate node_template;
   };
-  bool add_node(const NodeSpec& spec, const json::Value* existing, TimePoint now);
+  /// Makes a node that the API does not have.
+  void add_node(const NodeSpec& spec, TimePoint now);
+  /// Takes over a node that the API has, with its resources, place and times. False when it is not one of this fleet's.
+  bool adopt_node(const json::Value& node, const NodeTemplate& defaults, TimePoint now);
   /// Forgets a node and its pods; writes nothing (a machine that is switched off).
   void remove_node(std::string_view name);
   void observe_node(const json::Value& node, TimePoint now);
+  [[nodiscard]] bool owns(const json::Value& node) const;
   [[nodiscard]] bool has_node(std::string_view name) const { return nodes_.contains(std::string(name)); }
 
   /// A pod was seen, new or changed. Pods of other nodes are ignored.
@@ -112,12 +120,15 @@ class Fleet {
   std::optional<Write> pod_write(Pod& pod, TimePoint now);
   void finish_node_write(Node& node, const Write& write, const WriteOutcome& outcome, TimePoint now);
   void finish_pod_write(const PodRef& pod, const Write& write, const WriteOutcome& outcome, TimePoint now);
+  void start_node(NodeRef node, TimePoint now);
+  [[nodiscard]] int free_index(int wanted) const;
   [[nodiscard]] std::string node_body(const Node& node) const;
   [[nodiscard]] std::string node_status_body(const Node& node, TimePoint now) const;
   [[nodiscard]] std::string lease_body(const Node& node, TimePoint now) const;
 
   FleetOptions options_;
   std::unordered_map<std::string, NodeRef> nodes_;
+  std::set<int> indexes_;
   std::unordered_map<std::string, PodRef> pods_;  ///< By uid.
   std::set<std::pair<TimePoint, PodRef>> pod_wakes_;
   std::set<std::pair<TimePoint, NodeRef>> node_wakes_;

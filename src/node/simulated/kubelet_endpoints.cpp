@@ -1,0 +1,70 @@
+#include "node/simulated/kubelet_endpoints.h"
+
+namespace berth::node::simulated {
+namespace {
+
+void respond_text(net::ResponseWriter& writer, int status, std::string body) {
+  net::HttpResponse response;
+  response.status = status;
+  response.headers.add("Content-Type", "text/plain; charset=utf-8");
+  response.body = std::move(body);
+  writer.respond(std::move(response));
+}
+
+std::vector<std::string_view> split_path(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    path.remove_prefix(path.front() == '/');
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (!part.empty()) parts.push_back(part);
+    path.remove_prefix(part.size());
+  }
+  return parts;
+}
+
+/// The last `lines` lines of a text.
+std::string_view tail(std::string_view text, std::int64_t lines) {
+  if (lines <= 0) return {};
+  std::size_t at = text.size();
+  while (at > 0 && lines >= 0) {
+    if (text[at - 1] == '\n' && at != text.size() && --lines == 0) break;
+    --at;
+  }
+  return text.substr(at);
+}
+
+void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, const net::HttpRequest& request, net::ResponseWriter& writer) {
+  const PodSimulation* pod = fleet.find_pod(path[1], path[2]);
+  if (!pod) return respond_text(writer, 404, fmt::format("pod {}/{} does not exist on this node\n", path[1], path[2]));
+  bool timestamps = false;
+  std::optional<std::int64_t> tail_lines;
+  for (const auto& [key, value] : net::parse_query(request.query)) {
+    if (key == "timestamps") timestamps = value == "true" || value == "1";
+    if (key != "tailLines") continue;
+    std::int64_t lines = 0;
+    if (std::from_chars(value.data(), value.data() + value.size(), lines).ec == std::errc()) tail_lines = lines;
+  }
+  const auto& containers = pod->spec().containers;
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    if (containers[i].name != path[3]) continue;
+    const ContainerRecord& record = pod->state().containers[i];
+    if (record.state.kind == ContainerState::Kind::kWaiting && !record.last)
+      return respond_text(writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}\n", path[3], path[2], record.state.reason));
+    const std::string text = pod->log(i, timestamps);
+    return respond_text(writer, 200, std::string(tail_lines ? tail(text, *tail_lines) : std::string_view(text)));
+  }
+  respond_text(writer, 404, fmt::format("container {} is not valid for pod {}\n", path[3], path[2]));
+}
+
+}  // namespace
+
+void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer, TimePoint now) {
+  const std::vector<std::string_view> path = split_path(request.path);
+  if (path.size() == 4 && path[0] == "containerLogs") return answer_logs(fleet, path, request, writer);
+  if (path.size() == 1 && path[0] == "healthz") return respond_text(writer, 200, "ok");
+  if (!path.empty() && (path[0] == "exec" || path[0] == "attach" || path[0] == "portForward" || path[0] == "run"))
+    return respond_text(writer, 501, fmt::format("node {} is simulated: no process runs there to talk to\n", node));
+  respond_text(writer, 404, "404 page not found\n");
+}
+
+}  // namespace berth::node::simulated

@@ -1,0 +1,211 @@
+#include "node/simulated/simulated_nodes.h"
+
+#include <mutex>
+#include <unordered_set>
+
+#include "base/json_scan.h"
+#include "base/log.h"
+#include "client/informer.h"
+#include "node/simulated/kubelet_endpoints.h"
+
+namespace berth::node::simulated {
+namespace {
+
+const model::Gvr kNodes{"", "v1", "nodes"};
+const model::Gvr kPods{"", "v1", "pods"};
+const model::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+const model::Gvr kEvents{"", "v1", "events"};
+
+client::Call to_call(const Write& write) {
+  using Kind = Write::Kind;
+  static constexpr const char* kStrategic = "application/strategic-merge-patch+json";
+  switch (write.kind) {
+    case Kind::kCreateNode: return {.verb = "create", .gvr = kNodes, .body = write.body};
+    case Kind::kNodeStatus: return {.verb = "patch", .gvr = kNodes, .name = write.name, .subresource = "status", .body = write.body, .content_type = kStrategic};
+    case Kind::kCreateLease: return {.verb = "create", .gvr = kLeases, .ns = write.ns, .body = write.body};
+    case Kind::kRenewLease: return {.verb = "patch", .gvr = kLeases, .ns = write.ns, .name = write.name, .body = write.body, .content_type = "application/merge-patch+json"};
+    case Kind::kPodStatus:
+      return {.verb = "patch", .gvr = kPods, .ns = write.ns, .name = write.name, .subresource = "status", .body = write.body, .content_type = kStrategic};
+    case Kind::kDeletePod:
+      return {.verb = "delete", .gvr = kPods, .ns = write.ns, .name = write.name,
+              .body = fmt::format(R"({{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{{"uid":"{}"}}}})", write.uid)};
+    case Kind::kEvent: return {.verb = "create", .gvr = kEvents, .ns = write.ns, .body = write.body};
+  }
+  return {};
+}
+
+std::string pod_node_name(const client::Object& pod) {
+  static const json::PathScanner scanner({"spec.nodeName"});
+  std::string_view value;
+  return scanner.scan(pod.bytes(), {&value, 1}) ? json::unquote(value) : std::string();
+}
+
+/// Later revisions of a pod matter only when they can change what its simulation does.
+bool is_worth_reading(const client::Object& pod) {
+  return pod.is_deleting() || pod.bytes().find("sim.berth.dev/ready") != std::string::npos || pod.bytes().find("\"readinessGates\"") != std::string::npos;
+}
+
+}  // namespace
+
+struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
+  Impl(client::Client& c, SimulatedNodesOptions o)
+      : client(c), loop(*c.loop()), options(std::move(o)), fleet(options.fleet), nodes(c, kNodes), pods(c, kPods, {.field_selector = "spec.nodeName!="}) {}
+
+  client::Client& client;
+  EventLoop& loop;
+  SimulatedNodesOptions options;
+  Fleet fleet;
+  client::Informer nodes, pods;
+  int in_flight = 0;
+  bool stopped = false, pumping = false;
+  TimerId timer = TimerId::kNone;
+  TimePoint timer_at{};
+  std::mutex names_mutex;
+  std::unordered_set<std::string> names;  ///< The fleet's nodes, for other threads.
+  std::atomic<std::size_t> ready{0}, count{0};
+
+  void start() {
+    nodes.add_handler({.on_add = [this](const client::ObjectRef& object) { node_seen(*object); },
+                       .on_update = [this](const client::ObjectRef&, const client::ObjectRef& object) { node_seen(*object); },
+                       .on_delete = [this](const client::ObjectRef& object) { node_gone(*object); }});
+    pods.add_handler({.on_add = [this](const client::ObjectRef& object) { pod_seen(*object); },
+                      .on_update =
+                          [this](const client::ObjectRef& before, const client::ObjectRef& after) {
+                            if (before->uid() != after->uid()) fleet.forget_pod(before->uid());
+                            if (!fleet.knows_pod(after->uid()) || is_worth_reading(*after)) pod_seen(*after);
+                          },
+                      .on_delete =
+                          [this](const client::ObjectRef& object) {
+                            fleet.forget_pod(object->uid());
+                            pump();
+                          }});
+    pods.add_index("node", [](const client::Object& pod) { return std::vector<std::string>{pod_node_name(pod)}; });
+    nodes.on_synced([this] { make_missing_nodes(); });
+    nodes.start();
+  }
+
+  void make_missing_nodes() {
+    for (int i = 0; i < options.nodes; ++i) {
+      const std::string name = options.prefix + std::to_string(i + 1);
+      if (fleet.has_node(name)) continue;
+      if (nodes.get("", name)) {
+        log::warning("nodes", "node {} exists and is not simulated by fleet \"{}\": left alone", name, options.fleet.name);
+        continue;
+      }
+      const int zone = i % std::max(options.zones, 1);
+      const std::string zone_name = zone < 26 ? fmt::format("zone-{}", static_cast<char>('a' + zone)) : fmt::format("zone-{}", zone + 1);
+      fleet.add_node({name, zone_name, options.region, i, options.node_template}, loop.now());
+      add_name(name);
+    }
+    pods.start();
+    pump();
+  }
+
+  void node_seen(const client::Object& object) {
+    const json::Value document = object.document();
+    if (fleet.has_node(object.name())) {
+      fleet.observe_node(document, loop.now());
+    } else if (fleet.adopt_node(document, options.node_template, loop.now())) {
+      add_name(object.name());
+      // A pod may have been seen bound to this node before the node itself was seen.
+      for (const client::ObjectRef& pod : pods.by_index("node", object.name())) pod_seen(*pod);
+    }
+    pump();
+  }
+
+  void add_name(const std::string& name) {
+    std::lock_guard lock(names_mutex);
+    names.insert(name);
+  }
+
+  void node_gone(const client::Object& object) {
+    fleet.remove_node(object.name());
+    {
+      std::lock_guard lock(names_mutex);
+      names.erase(object.name());
+    }
+    pump();
+  }
+
+  void pod_seen(const client::Object& object) {
+    const json::Value document = object.document();
+    fleet.observe_pod(document, loop.now());
+    pump();
+  }
+
+  void pump() {
+    if (stopped || pumping) return;
+    pumping = true;  // A synchronous transport may answer within call().
+    while (in_flight < options.max_writes_in_flight) {
+      std::optional<Write> write = fleet.next_write(loop.now());
+      if (!write) break;
+      ++in_flight;
+      client::Call call = to_call(*write);
+      client.call(std::move(call), [weak = weak_from_this(), write = std::move(*write)](client::ApiResult<json::Value> result) {
+        if (const auto self = weak.lock(); self && !self->stopped) self->finished(write, result);
+      });
+    }
+    pumping = false;
+    ready = fleet.ready_count();
+    count = fleet.node_count();
+    arm();
+  }
+
+  void finished(const Write& write, const client::ApiResult<json::Value>& result) {
+    --in_flight;
+    WriteOutcome outcome;
+    if (result) {
+      outcome.uid = json::get_string(*result, {"metadata", "uid"});
+    } else {
+      outcome.code = result.error().code;
+      if (outcome.code != 404 && outcome.code != 409)
+        log::warning("nodes", "writing {} {}: {} ({})", write.ns, write.name, result.error().message, outcome.code);
+    }
+    fleet.finish_write(write, outcome, loop.now());
+    pump();
+  }
+
+  void arm() {
+    const std::optional<TimePoint> next = fleet.next_wake();
+    if (!next || (timer != TimerId::kNone && timer_at <= *next)) return;
+    if (timer != TimerId::kNone) loop.cancel(timer);
+    timer_at = *next;
+    timer = loop.schedule_at(*next, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self || self->stopped) return;
+      self->timer = TimerId::kNone;
+      self->fleet.advance(self->loop.now());
+      self->pump();
+    });
+  }
+};
+
+SimulatedNodes::SimulatedNodes(client::Client& client, SimulatedNodesOptions options) : impl_(std::make_shared<Impl>(client, std::move(options))) {}
+
+SimulatedNodes::~SimulatedNodes() {
+  impl_->stopped = true;
+  if (impl_->timer != TimerId::kNone) impl_->loop.cancel(impl_->timer);
+}
+
+void SimulatedNodes::start() { impl_->start(); }
+std::size_t SimulatedNodes::ready_nodes() const { return impl_->ready; }
+std::size_t SimulatedNodes::node_count() const { return impl_->count; }
+
+SimulatedNodes::Backend SimulatedNodes::backend() {
+  return [weak = std::weak_ptr<Impl>(impl_)](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+    const auto impl = weak.lock();
+    if (!impl || impl->stopped) return false;
+    {
+      std::lock_guard lock(impl->names_mutex);
+      if (!impl->names.contains(node)) return false;
+    }
+    impl->loop.post([weak = std::weak_ptr<Impl>(impl), node, request = std::make_shared<net::HttpRequest>(std::move(request)), writer = std::move(writer)] {
+      const auto impl = weak.lock();
+      if (!impl || impl->stopped || !impl->fleet.has_node(node)) return writer->respond({404, {}, fmt::format("node {} is not simulated here\n", node)});
+      answer_kubelet_request(impl->fleet, node, *request, *writer, impl->loop.now());
+    });
+    return true;
+  };
+}
+
+}  // namespace berth::node::simulated

@@ -1,0 +1,377 @@
+// Simulated pods and fleets under a virtual clock.
+#include <gtest/gtest.h>
+
+#include "node/simulated/fleet.h"
+#include "node/simulated/usage_curve.h"
+
+namespace berth::node::simulated {
+namespace {
+
+using namespace std::chrono_literals;
+
+const TimePoint kStart = *parse_rfc3339("2026-01-01T00:00:00Z");
+
+json::Value pod_document(std::string_view name, std::string_view spec_json, std::string_view annotations_json = "{}") {
+  return *json::parse(fmt::format(R"({{"metadata":{{"namespace":"default","name":"{0}","uid":"uid-{0}","annotations":{2}}},"spec":{1},
+    "status":{{"phase":"Pending","conditions":[{{"type":"PodScheduled","status":"True"}}]}}}})",
+                                  name, spec_json, annotations_json));
+}
+
+json::Value simple_pod(std::string_view name, std::string_view annotations = "{}", std::string_view policy = "Always", std::string_view command = "[]") {
+  return pod_document(name, fmt::format(R"({{"nodeName":"node-1","restartPolicy":"{}","containers":[{{"name":"c","image":"nginx","command":{}}}]}})", policy, command),
+                      annotations);
+}
+
+std::string condition(const json::Value& status, std::string_view type) {
+  for (const json::Value& c : json::get_array(status, {"conditions"}))
+    if (json::get_string(c, {"type"}) == type) return std::string(json::get_string(c, {"status"}));
+  return "absent";
+}
+
+const json::Value& container(const json::Value& status, std::size_t i = 0) { return json::get_array(status, {"containerStatuses"})[i]; }
+
+PodSimulationOptions options() { return {.host_ip = "172.16.0.1", .pod_ip = "10.10.0.2"}; }
+
+TEST(PodSimulation, StartsAtOnceAsAKubeletReports) {
+  PodSimulation sim(simple_pod("a"), options(), kStart);
+  EXPECT_TRUE(sim.advance(kStart));
+  const json::Value status = sim.status(kStart);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
+  EXPECT_EQ(json::get_string(status, {"podIP"}), "10.10.0.2");
+  EXPECT_EQ(json::get_string(status, {"hostIP"}), "172.16.0.1");
+  for (const char* type : {"PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"}) EXPECT_EQ(condition(status, type), "True") << type;
+  EXPECT_EQ(condition(status, "PodScheduled"), "absent") << "the scheduler's condition is left to it";
+  EXPECT_TRUE(json::find(container(status), {"state", "running"}));
+  EXPECT_TRUE(json::get_bool(container(status), {"ready"}));
+  EXPECT_FALSE(sim.next_change().has_value());
+}
+
+TEST(PodSimulation, StartDelayIsSeenAsContainerCreating) {
+  PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/start-delay":"2s"})"), options(), kStart);
+  EXPECT_TRUE(sim.advance(kStart));
+  json::Value status = sim.status(kStart);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Pending");
+  EXPECT_EQ(json::get_string(container(status), {"state", "waiting", "reason"}), "ContainerCreating");
+  EXPECT_EQ(condition(status, "Ready"), "False");
+  EXPECT_EQ(*sim.next_change(), kStart + 2s);
+  EXPECT_TRUE(sim.advance(kStart + 2s));
+  status = sim.status(kStart + 2s);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
+  EXPECT_EQ(condition(status, "Ready"), "True");
+}
+
+TEST(PodSimulation, CompletesByAnnotationAndByCommand) {
+  struct Case {
+    const char *annotations, *command, *phase;
+    int exit_code;
+    Duration after;
+  };
+  for (const Case& c : {Case{R"({"kubesuite/complete":"succeeded"})", "[]", "Succeeded", 0, 500ms}, Case{R"({"kubesuite/complete":"failed:3"})", "[]", "Failed", 1, 3s},
+                        Case{"{}", R"(["sh","-c","exit 7"])", "Failed", 7, 500ms}, Case{"{}", R"(["sh","-c","sleep 2; echo done && exit 0"])", "Succeeded", 0, 2s},
+                        Case{"{}", R"(["sh","-c","false && exit 3; sleep 1"])", "Succeeded", 0, 1s},
+                        Case{R"({"sim.berth.dev/run-for":"4s","sim.berth.dev/exit-code":"9"})", "[]", "Failed", 9, 4s}}) {
+    PodSimulation sim(simple_pod("a", c.annotations, "Never", c.command), options(), kStart);
+    sim.advance(kStart);
+    EXPECT_EQ(sim.phase(), PodPhase::kRunning) << c.command;
+    ASSERT_TRUE(sim.next_change()) << c.command;
+    EXPECT_EQ(*sim.next_change(), kStart + c.after) << c.command;
+    sim.advance(kStart + c.after);
+    const json::Value status = sim.status(kStart + c.after);
+    EXPECT_EQ(json::get_string(status, {"phase"}), c.phase) << c.annotations << c.command;
+    EXPECT_EQ(json::get_int(container(status), {"state", "terminated", "exitCode"}), c.exit_code);
+    EXPECT_EQ(condition(status, "Ready"), "False");
+    EXPECT_FALSE(sim.next_change());
+  }
+}
+
+TEST(PodSimulation, SuiteAnnotationDoesNotEndPodsThatAlwaysRestart) {
+  PodSimulation sim(simple_pod("a", R"({"kubesuite/complete":"succeeded"})"), options(), kStart);
+  sim.advance(kStart + 1h);
+  EXPECT_EQ(sim.phase(), PodPhase::kRunning);
+  EXPECT_FALSE(sim.next_change());
+}
+
+TEST(PodSimulation, CrashLoopsWithDoublingBackOff) {
+  PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/run-for":"1s","sim.berth.dev/exit-code":"1"})"), options(), kStart);
+  sim.advance(kStart + 1s);  // Ends, and starts again at once.
+  EXPECT_EQ(json::get_int(container(sim.status(kStart + 1s)), {"restartCount"}), 1);
+  EXPECT_TRUE(json::find(container(sim.status(kStart + 1s)), {"lastState", "terminated"}));
+  sim.advance(kStart + 2s);
+  const json::Value status = sim.status(kStart + 2s);
+  EXPECT_EQ(json::get_string(container(status), {"state", "waiting", "reason"}), "CrashLoopBackOff");
+  EXPECT_EQ(json::get_string(container(status), {"state", "waiting", "message"}), "back-off 10s restarting failed container=c pod=a_default(uid-a)");
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
+  EXPECT_EQ(*sim.next_change(), kStart + 12s);
+  sim.advance(kStart + 13s);
+  EXPECT_EQ(*sim.next_change(), kStart + 33s) << "20 s after the third end";
+  EXPECT_EQ(json::get_int(container(sim.status(kStart + 13s)), {"restartCount"}), 2);
+}
+
+TEST(PodSimulation, InitContainersRunInOrderAndSidecarsStay) {
+  PodSimulation sim(pod_document("a", R"({"nodeName":"node-1","restartPolicy":"Never","initContainers":[{"name":"first","image":"i"},
+      {"name":"proxy","image":"p","restartPolicy":"Always"},{"name":"second","image":"i"}],
+      "containers":[{"name":"c","image":"x","command":["sleep","5"]}]})",
+                                 R"({"sim.berth.dev/init-for":"2s"})"),
+                    options(), kStart);
+  sim.advance(kStart);
+  json::Value status = sim.status(kStart);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Pending");
+  EXPECT_EQ(condition(status, "Initialized"), "False");
+  EXPECT_EQ(json::get_string(container(status), {"state", "waiting", "reason"}), "PodInitializing");
+  sim.advance(kStart + 2s);
+  const auto& init = sim.state().containers;
+  EXPECT_EQ(init[0].state.kind, ContainerState::Kind::kTerminated);
+  EXPECT_EQ(init[1].state.kind, ContainerState::Kind::kRunning);
+  EXPECT_EQ(init[2].state.kind, ContainerState::Kind::kRunning);
+  sim.advance(kStart + 4s);
+  status = sim.status(kStart + 4s);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
+  EXPECT_EQ(condition(status, "Initialized"), "True");
+  EXPECT_EQ(condition(status, "Ready"), "True");
+  sim.advance(kStart + 9s);
+  EXPECT_EQ(sim.phase(), PodPhase::kSucceeded);
+  EXPECT_EQ(sim.state().containers[1].state.kind, ContainerState::Kind::kTerminated);
+}
+
+TEST(PodSimulation, FailedInitContainerFailsANeverPodAndRepeatsOtherwise) {
+  for (const bool never : {true, false}) {
+    PodSimulation sim(pod_document("a", fmt::format(R"({{"nodeName":"n","restartPolicy":"{}","initContainers":[{{"name":"i","image":"i"}}],"containers":[{{"name":"c","image":"x"}}]}})",
+                                                    never ? "Never" : "Always"),
+                                   R"({"sim.berth.dev/init-for":"1s","sim.berth.dev/init-exit-code":"3"})"),
+                      options(), kStart);
+    sim.advance(kStart + 30s);
+    EXPECT_EQ(sim.phase(), never ? PodPhase::kFailed : PodPhase::kPending);
+    EXPECT_GE(sim.state().containers[0].restart_count, never ? 0 : 2);
+  }
+}
+
+TEST(PodSimulation, ReadinessWaitsAndCanBeSwitched) {
+  PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/ready-after":"5s"})"), options(), kStart);
+  sim.advance(kStart);
+  EXPECT_EQ(condition(sim.status(kStart), "Ready"), "False");
+  sim.advance(kStart + 5s);
+  EXPECT_EQ(condition(sim.status(kStart + 5s), "Ready"), "True");
+  EXPECT_TRUE(sim.update(simple_pod("a", R"({"sim.berth.dev/ready-after":"5s","sim.berth.dev/ready":"false"})"), kStart + 6s));
+  EXPECT_EQ(condition(sim.status(kStart + 6s), "Ready"), "False");
+  EXPECT_TRUE(sim.update(simple_pod("a", R"({"sim.berth.dev/ready-after":"5s"})"), kStart + 7s));
+  EXPECT_EQ(condition(sim.status(kStart + 7s), "Ready"), "True");
+}
+
+TEST(PodSimulation, FailingLivenessRestartsTheContainer) {
+  PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/liveness-after":"30s"})"), options(), kStart);
+  sim.advance(kStart + 30s);
+  EXPECT_EQ(sim.state().containers[0].restart_count, 1);
+  EXPECT_EQ(sim.state().containers[0].last->exit_code, 137);
+  bool saw_unhealthy = false;
+  for (const PodEvent& event : sim.take_events()) saw_unhealthy = saw_unhealthy || event.reason == "Unhealthy";
+  EXPECT_TRUE(saw_unhealthy);
+}
+
+TEST(PodSimulation, StopHonoursTheShorterOfGraceAndNeed) {
+  for (const auto& [grace, need, code] : {std::tuple{30s, "2s", 143}, std::tuple{1s, "10s", 137}}) {
+    PodSimulation sim(simple_pod("a", fmt::format(R"({{"sim.berth.dev/stop-after":"{}"}})", need)), options(), kStart);
+    sim.advance(kStart);
+    sim.stop(grace, kStart);
+    const TimePoint end = kStart + std::min<Duration>(grace, *parse_go_duration(need));
+    EXPECT_EQ(*sim.next_change(), end);
+    sim.advance(end);
+    EXPECT_TRUE(sim.is_stopped());
+    EXPECT_EQ(sim.state().containers[0].state.exit_code, code);
+    EXPECT_EQ(sim.phase(), PodPhase::kFailed);
+  }
+}
+
+TEST(PodSimulation, GoesOnWhereAnEarlierProcessStopped) {
+  json::Value pod = simple_pod("a", R"({"sim.berth.dev/run-for":"10s","sim.berth.dev/exit-code":"1"})");
+  PodSimulation first(pod, options(), kStart);
+  first.advance(kStart + 25s);
+  pod.as_object()["status"] = first.status(kStart + 25s);
+  PodSimulation second(pod, {.host_ip = "172.16.0.1", .pod_ip = "10.10.0.9"}, kStart + 26s);
+  EXPECT_EQ(second.next_change(), first.next_change());
+  EXPECT_FALSE(second.advance(kStart + 26s)) << "nothing to report that is not known";
+  EXPECT_EQ(json::serialize(second.status(kStart + 26s)), json::serialize(first.status(kStart + 26s)));
+}
+
+TEST(PodSimulation, WrongAnnotationsAreNamedAndIgnored) {
+  PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/run-for":"soon","kubesuite/complete":"maybe","sim.berth.dev/exit-code":"999"})", "Never"), options(), kStart);
+  sim.advance(kStart + 1h);
+  EXPECT_EQ(sim.phase(), PodPhase::kRunning);
+  int problems = 0;
+  for (const PodEvent& event : sim.take_events()) problems += event.reason == "InvalidSimulationAnnotation";
+  EXPECT_EQ(problems, 3);
+}
+
+TEST(PodSimulation, DeadlineFailsThePod) {
+  PodSimulation sim(pod_document("a", R"({"nodeName":"n","restartPolicy":"Never","activeDeadlineSeconds":10,"containers":[{"name":"c","image":"x"}]})"), options(), kStart);
+  sim.advance(kStart + 20s);
+  const json::Value status = sim.status(kStart + 20s);
+  EXPECT_EQ(json::get_string(status, {"phase"}), "Failed");
+  EXPECT_EQ(json::get_string(status, {"reason"}), "DeadlineExceeded");
+}
+
+TEST(UsageCurve, ReadsConstantsAndLines) {
+  EXPECT_EQ(UsageCurve::parse("100Mi")->at(1h), 100.0 * 1024 * 1024);
+  const auto curve = UsageCurve::parse("10s=1,20s=3");
+  EXPECT_EQ(curve->at(0s), 1);
+  EXPECT_EQ(curve->at(15s), 2);
+  EXPECT_EQ(curve->at(1h), 3);
+  EXPECT_EQ(UsageCurve::parse("0s=0,10s=10,loop")->at(25s), 5);
+  for (const char* wrong : {"", "x", "1s=", "1s=1,1s=2", "5s=1,2s=2", "1,2", "loop", "-1", "1s=1,loop,2s=3"}) EXPECT_FALSE(UsageCurve::parse(wrong)) << wrong;
+}
+
+// ---- the fleet
+
+/// Answers every write as a server would, and keeps what was written.
+struct FakeServer {
+  Fleet fleet;
+  TimePoint now = kStart;
+  std::vector<Write> writes;
+  explicit FakeServer(FleetOptions o = {}) : fleet(std::move(o)) {}
+  void drain(int code = 200) {
+    while (auto write = fleet.next_write(now)) {
+      writes.push_back(*write);
+      fleet.finish_write(*write, {code, "uid-" + write->name, "1"}, now);
+    }
+  }
+  void run_until(TimePoint until) {
+    drain();
+    while (const auto next = fleet.next_wake()) {
+      if (*next > until) break;
+      now = std::max(now, *next);
+      fleet.advance(now);
+      drain();
+    }
+    now = until;
+  }
+  [[nodiscard]] int count(Write::Kind kind) const {
+    return static_cast<int>(std::ranges::count_if(writes, [&](const Write& w) { return w.kind == kind; }));
+  }
+};
+
+Fleet::NodeSpec node_spec(int i) { return {"node-" + std::to_string(i + 1), "zone-a", "region-1", i, {}}; }
+
+TEST(Fleet, RegistersNodesAndRenewsTheirLeasesEvenly) {
+  FakeServer server;
+  for (int i = 0; i < 1000; ++i) server.fleet.add_node(node_spec(i), kStart);
+  server.run_until(kStart);
+  EXPECT_EQ(server.count(Write::Kind::kCreateNode), 1000);
+  EXPECT_EQ(server.count(Write::Kind::kNodeStatus), 1000);
+  EXPECT_EQ(server.count(Write::Kind::kCreateLease), 1000);
+  EXPECT_EQ(server.fleet.ready_count(), 1000u);
+  server.run_until(kStart + 15s);
+  server.writes.clear();
+  server.run_until(kStart + 16s);
+  EXPECT_NEAR(server.count(Write::Kind::kRenewLease), 100, 10) << "a tenth of the nodes in a tenth of the period";
+  server.writes.clear();
+  server.run_until(kStart + 5min + 20s);
+  EXPECT_EQ(server.count(Write::Kind::kNodeStatus), 1000) << "one status heartbeat each";
+}
+
+TEST(Fleet, OnePatchStartsAPodAndOneDeleteEndsIt) {
+  FakeServer server;
+  server.fleet.add_node(node_spec(0), kStart);
+  server.run_until(kStart);
+  server.writes.clear();
+  json::Value pod = simple_pod("a");
+  server.fleet.observe_pod(pod, server.now);
+  server.drain();
+  ASSERT_EQ(server.writes.size(), 1u);
+  EXPECT_EQ(server.writes[0].kind, Write::Kind::kPodStatus);
+  EXPECT_NE(server.writes[0].body.find(R"("phase":"Running")"), std::string::npos);
+  EXPECT_NE(server.writes[0].body.find(R"("uid":"uid-a")"), std::string::npos) << "a pod made anew under the name must not get this status";
+  server.writes.clear();
+  json::set(pod, {"metadata", "deletionTimestamp"}, "2026-01-01T00:00:30Z");
+  json::set(pod, {"metadata", "deletionGracePeriodSeconds"}, 30);
+  server.fleet.observe_pod(pod, server.now);
+  server.run_until(kStart + 100ms);
+  EXPECT_TRUE(server.writes.empty()) << "its containers are still stopping";
+  server.run_until(kStart + 1s);
+  ASSERT_EQ(server.writes.size(), 1u);
+  EXPECT_EQ(server.writes[0].kind, Write::Kind::kDeletePod);
+  EXPECT_EQ(server.writes[0].uid, "uid-a");
+  server.fleet.forget_pod("uid-a");
+  EXPECT_EQ(server.fleet.pod_count(), 0u);
+}
+
+TEST(Fleet, APodWithFinalizersShowsHowItEndedBeforeItIsDeleted) {
+  FakeServer server;
+  server.fleet.add_node(node_spec(0), kStart);
+  json::Value pod = simple_pod("a");
+  json::set(pod, {"metadata", "finalizers"}, json::Array{"batch.kubernetes.io/job-tracking"});
+  server.fleet.observe_pod(pod, server.now);
+  server.run_until(kStart);
+  server.writes.clear();
+  json::set(pod, {"metadata", "deletionTimestamp"}, "2026-01-01T00:00:30Z");
+  server.fleet.observe_pod(pod, server.now);
+  server.run_until(kStart + 5s);
+  ASSERT_EQ(server.writes.size(), 2u);
+  EXPECT_NE(server.writes[0].body.find(R"("phase":"Failed")"), std::string::npos);
+  EXPECT_EQ(server.writes[1].kind, Write::Kind::kDeletePod);
+}
+
+TEST(Fleet, LeavesOthersNodesAndPodsAlone) {
+  FakeServer server;
+  EXPECT_FALSE(server.fleet.adopt_node(*json::parse(R"({"metadata":{"name":"ks-1-a","uid":"u"}})"), {}, kStart));
+  EXPECT_FALSE(server.fleet.adopt_node(*json::parse(R"({"metadata":{"name":"x","uid":"u","annotations":{"sim.berth.dev/fleet":"other"}}})"), {}, kStart));
+  server.fleet.observe_pod(simple_pod("a"), kStart);
+  server.run_until(kStart + 1min);
+  EXPECT_TRUE(server.writes.empty());
+}
+
+TEST(Fleet, TakesOverAFormerProcessesNodesAndPods) {
+  FakeServer server;
+  const json::Value node = *json::parse(R"({"metadata":{"name":"node-7","uid":"u7","annotations":{"sim.berth.dev/fleet":"default","sim.berth.dev/index":"6"}},
+      "status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"20"},"allocatable":{"cpu":"3","memory":"7Gi","pods":"20"},
+      "conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2025-06-01T00:00:00Z"}]}})");
+  ASSERT_TRUE(server.fleet.adopt_node(node, {}, kStart));
+  server.run_until(kStart);
+  EXPECT_EQ(server.count(Write::Kind::kCreateNode), 0);
+  const std::string& status = server.writes.at(0).body;
+  EXPECT_NE(status.find(R"("cpu":"3")"), std::string::npos);
+  EXPECT_NE(status.find("2025-06-01T00:00:00Z"), std::string::npos) << "it has been ready all the time";
+}
+
+TEST(Fleet, ADeadNodeFallsSilentAndComesBack) {
+  FakeServer server;
+  server.fleet.add_node(node_spec(0), kStart);
+  server.run_until(kStart);
+  json::Value node = *json::parse(R"({"metadata":{"name":"node-1","uid":"uid-node-1","annotations":{"sim.berth.dev/fleet":"default","sim.berth.dev/dead":"true"}}})");
+  server.fleet.observe_node(node, server.now);
+  server.writes.clear();
+  server.fleet.observe_pod(simple_pod("a"), server.now);
+  server.run_until(kStart + 2min);
+  EXPECT_TRUE(server.writes.empty());
+  json::erase(node, {"metadata", "annotations", "sim.berth.dev/dead"});
+  server.fleet.observe_node(node, server.now);
+  server.run_until(kStart + 2min + 10s);
+  EXPECT_GE(server.count(Write::Kind::kNodeStatus), 1);
+  EXPECT_GE(server.count(Write::Kind::kRenewLease), 1);
+  EXPECT_EQ(server.count(Write::Kind::kPodStatus), 1);
+}
+
+TEST(Fleet, RetriesWhatTheServerCouldNotTake) {
+  FakeServer server;
+  server.fleet.add_node(node_spec(0), kStart);
+  server.run_until(kStart);
+  server.fleet.observe_pod(simple_pod("a"), server.now);
+  server.writes.clear();
+  server.drain(503);
+  ASSERT_EQ(server.writes.size(), 1u);
+  server.run_until(kStart + 2s);
+  EXPECT_EQ(server.count(Write::Kind::kPodStatus), 2);
+}
+
+TEST(Fleet, GoneNodesAreNotWrittenAgain) {
+  FakeServer server;
+  server.fleet.add_node(node_spec(0), kStart);
+  server.fleet.observe_pod(simple_pod("a"), kStart);
+  server.run_until(kStart);
+  server.fleet.remove_node("node-1");
+  server.writes.clear();
+  server.run_until(kStart + 10min);
+  EXPECT_TRUE(server.writes.empty());
+  EXPECT_EQ(server.fleet.pod_count(), 0u);
+}
+
+}  // namespace
+}  // namespace berth::node::simulated
