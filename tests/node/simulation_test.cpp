@@ -186,6 +186,7 @@ TEST(PodSimulation, GoesOnWhereAnEarlierProcessStopped) {
   PodSimulation first(pod, options(), kStart);
   first.advance(kStart + 25s);
   pod.as_object()["status"] = first.status(kStart + 25s);
+  pod.as_object()["status"].as_object()["conditions"].as_array().push_back(json::Object{{"type", "PodScheduled"}, {"status", "True"}});  // The scheduler's.
   PodSimulation second(pod, {.host_ip = "172.16.0.1", .pod_ip = "10.10.0.9"}, kStart + 26s);
   EXPECT_EQ(second.next_change(), first.next_change());
   EXPECT_FALSE(second.advance(kStart + 26s)) << "nothing to report that is not known";
