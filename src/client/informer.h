@@ -52,9 +52,11 @@ struct InformerOptions {
   std::string ns;  ///< Empty: all.
   std::string label_selector, field_selector;
   std::size_t page = 500;  ///< List chunk; 0: all at once.
+  std::uint64_t seed = 0;  ///< Of the pauses' jitter and the watches' lengths, mixed with the resource's name.
 };
 
-/// Lives on its client's loop: construct, use and destroy it there. Handlers run on the loop, in the order of the watch.
+/// Lives on its client's loop (which it needs): construct, use and destroy it there. Handlers run on the loop, in the order of the watch.
+/// An object deleted and made again under its name is a deletion and an addition, even when the watch was away meanwhile.
 class Informer {
  public:
   Informer(Client& client, Gvr gvr, InformerOptions options = {});
@@ -85,7 +87,7 @@ class Informer {
   std::shared_ptr<Impl> impl_;
 };
 
-/// One informer a resource, shared by all who ask on one loop.
+/// One informer a resource, shared by all who ask on one loop. Asked for after start, an informer starts at once.
 class InformerFactory {
  public:
   explicit InformerFactory(Client& client) : client_(client) {}
@@ -96,6 +98,7 @@ class InformerFactory {
 
  private:
   Client& client_;
+  bool is_started_ = false;
   std::map<Gvr, std::unique_ptr<Informer>> informers_;
 };
 

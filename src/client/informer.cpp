@@ -1,0 +1,420 @@
+// The informer's life:
+//
+//   start --> list (pages) --> emit the difference --> watch from the list's revision <--+
+//               ^   ^                                     |      |                      |
+//               |   +-- after a pause: failed list        |      +-- ended, lost: after a pause, from the last revision seen
+//               +-- 410 in any form, refused watch  ------+
+//
+// Decoding happens on the transport's thread; everything else on the loop.
+#include "client/informer.h"
+
+#include <mutex>
+
+#include "base/log.h"
+#include "client/informer_store.h"
+#include "client/watch_decoder.h"
+
+namespace berth::client {
+namespace {
+
+constexpr Duration kFirstPause = std::chrono::milliseconds(200);
+constexpr Duration kLongestPause = std::chrono::seconds(30);
+/// A watch that ends sooner without having brought anything counts as a failure.
+constexpr Duration kShortWatch = std::chrono::seconds(1);
+/// How long after its agreed end a watch may stay silent before it is given up.
+constexpr Duration kWatchOverdue = std::chrono::seconds(30);
+constexpr int kMinWatchSeconds = 300;  // client-go's reflector: five to ten minutes
+
+std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325ULL) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+bool is_expired(const ApiStatus& status) { return status.code == 410 || status.is("Expired") || status.is("Gone"); }
+
+/// The server is busy or away, not unwilling: the watch may go on from where it was.
+bool is_passing(const ApiStatus& status) { return status.code == 0 || status.code == 429 || status.code >= 500; }
+
+ApiStatus to_status(const net::HttpResponse& response) {
+  if (response.status == 0) {
+    ApiStatus status;
+    status.code = 0;
+    status.reason = "TransportError";
+    status.message = response.body;
+    return status;
+  }
+  return ApiStatus::from_json(response.status, response.body);
+}
+
+/// One watch request on its way. Filled by the transport's callbacks, emptied on the loop.
+struct WatchSession {
+  std::mutex mutex;
+  WatchDecoder decoder;
+  std::vector<WatchEvent> events;
+  int http_status = 0;
+  std::string error_body;
+  bool is_posted = false, is_ended = false, is_broken = false;
+  std::string end_error;
+
+  std::unique_ptr<net::StreamHandle> handle;  // on the loop only, as the rest
+  TimePoint started{};
+  bool brought_events = false;
+};
+
+}  // namespace
+
+struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
+  Impl(Client& client, Gvr gvr, InformerOptions options)
+      : transport(client.transport()), loop(client.loop()), user_agent(client.user_agent()), gvr(std::move(gvr)), options(std::move(options)) {
+    const auto seed = hash_of(this->options.ns + "/" + this->options.label_selector + "/" + this->options.field_selector,
+                              hash_of(this->gvr.group + "/" + this->gvr.resource));
+    random.seed(seed ^ this->options.seed);
+  }
+
+  std::shared_ptr<Transport> transport;
+  EventLoop* loop;
+  std::string user_agent;
+  Gvr gvr;
+  InformerOptions options;
+  std::mt19937_64 random;
+
+  InformerStore store;
+  std::vector<std::shared_ptr<InformerHandler>> handlers;
+  std::vector<std::function<void()>> waiting_for_sync;
+  bool is_started = false, is_stopped = false, is_synced = false;
+  std::string last_revision;  ///< As the server wrote it.
+  std::int64_t revision = 0;
+  int failures = 0;
+
+  std::uint64_t list_id = 0;  ///< Answers to earlier lists are ignored.
+  std::vector<ObjectRef> listed;
+  bool list_whole = false;  ///< A continue token expired: take the list in one piece.
+  std::shared_ptr<WatchSession> session;
+  TimerId timer = TimerId::kNone;
+
+  void stop() {
+    is_stopped = true;
+    loop->cancel(timer);
+    session.reset();
+    handlers.clear();
+  }
+
+  net::HttpRequest request(std::string query) const {
+    net::HttpRequest out;
+    out.method = "GET";
+    out.path = resource_path(gvr, options.ns);
+    if (!options.label_selector.empty()) query += "&labelSelector=" + net::percent_encode(options.label_selector);
+    if (!options.field_selector.empty()) query += "&fieldSelector=" + net::percent_encode(options.field_selector);
+    out.query = std::move(query);
+    out.headers.add("User-Agent", user_agent);
+    out.headers.add("Accept", "application/json");
+    return out;
+  }
+
+  /// Runs a step of this informer on the loop later, unless it is gone by then.
+  void later(Duration delay, void (Impl::*step)()) {
+    loop->cancel(timer);
+    timer = loop->schedule_after(delay, [weak = weak_from_this(), step] {
+      const auto self = weak.lock();
+      if (!self || self->is_stopped) return;
+      self->timer = TimerId::kNone;
+      (*self.*step)();
+    });
+  }
+
+  Duration next_pause(int retry_after_seconds) {
+    ++failures;
+    const auto doubled = failures > 16 ? kLongestPause : kFirstPause * (std::int64_t{1} << (failures - 1));
+    const auto base = std::min<Duration>(doubled, kLongestPause);
+    const auto jittered = base * (900 + static_cast<std::int64_t>(random() % 201)) / 1000;
+    return std::max<Duration>(jittered, std::chrono::seconds(retry_after_seconds));
+  }
+
+  // --- list ---
+
+  void begin_list() {
+    session.reset();
+    listed.clear();
+    list_page({});
+  }
+
+  void list_page(const std::string& token) {
+    const auto id = ++list_id;
+    std::string query = "resourceVersion=";
+    if (options.page > 0 && !list_whole) query = "limit=" + std::to_string(options.page) + (token.empty() ? "&resourceVersion=" : "");
+    if (!token.empty()) query += "&continue=" + net::percent_encode(token);
+    transport->send(request(std::move(query)), [weak = weak_from_this(), id, loop = loop](net::HttpResponse response) {
+      auto page = std::make_shared<ApiResult<ObjectPage>>(decode_response(response));
+      loop->post([weak, id, page] {
+        const auto self = weak.lock();
+        if (self && !self->is_stopped && self->list_id == id) self->take_page(std::move(*page));
+      });
+    });
+  }
+
+  static ApiResult<ObjectPage> decode_response(const net::HttpResponse& response) {
+    if (response.status != 200) return std::unexpected(to_status(response));
+    auto page = decode_list(response.body);
+    if (page) return std::move(*page);
+    ApiStatus status;
+    status.code = 0;
+    status.reason = "TransportError";
+    status.message = page.error().message;
+    return std::unexpected(std::move(status));
+  }
+
+  void take_page(ApiResult<ObjectPage> page) {
+    if (!page) {
+      const auto& status = page.error();
+      if (is_expired(status) && !listed.empty() && !list_whole) {
+        list_whole = true;
+        return begin_list();
+      }
+      list_whole = false;
+      report("list", status.message);
+      return later(next_pause(status.retry_after_seconds), &Impl::begin_list);
+    }
+    listed.insert(listed.end(), std::make_move_iterator(page->objects.begin()), std::make_move_iterator(page->objects.end()));
+    if (!page->continue_token.empty()) return list_page(page->continue_token);
+    list_whole = false;
+    note_revision(page->resource_version);
+    replace(std::exchange(listed, {}));
+    if (is_stopped) return;
+    if (!std::exchange(is_synced, true)) {
+      for (const auto& synced : std::exchange(waiting_for_sync, {})) synced();
+    }
+    if (!is_stopped) begin_watch();
+  }
+
+  /// Emits the difference between the cache and a complete list.
+  void replace(std::vector<ObjectRef> objects) {
+    std::set<std::pair<std::string_view, std::string_view>> present;
+    for (const auto& object : objects) present.emplace(object->ns(), object->name());
+    // Deletions first: what they free is there for what is added.
+    for (const auto& known : store.all()) {
+      if (!present.contains({known->ns(), known->name()})) remove(known);
+    }
+    for (auto& object : objects) put(std::move(object), true);
+  }
+
+  // --- watch ---
+
+  void begin_watch() {
+    session = std::make_shared<WatchSession>();
+    session->started = loop->now();
+    const int seconds = kMinWatchSeconds + static_cast<int>(random() % kMinWatchSeconds);
+    auto query = fmt::format("watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}", net::percent_encode(last_revision), seconds);
+    later(std::chrono::seconds(seconds) + kWatchOverdue, &Impl::rewatch);
+    const auto current = session;
+    auto notify = [weak = weak_from_this(), current_weak = std::weak_ptr(current), loop = loop](WatchSession& s) {
+      if (std::exchange(s.is_posted, true)) return;
+      loop->post([weak, current_weak] {
+        const auto self = weak.lock();
+        const auto posted = current_weak.lock();
+        if (self && posted && !self->is_stopped && self->session == posted) self->take_events(posted);
+      });
+    };
+    net::StreamCallbacks callbacks;
+    // The callbacks must not keep the session alive: it owns the handle whose destruction ends them.
+    callbacks.on_header = [weak = std::weak_ptr(current)](int status, const net::Headers&) {
+      if (const auto s = weak.lock()) {
+        std::lock_guard lock(s->mutex);
+        s->http_status = status;
+      }
+    };
+    callbacks.on_data = [weak = std::weak_ptr(current), notify](std::string_view data) {
+      const auto s = weak.lock();
+      if (!s) return;
+      std::lock_guard lock(s->mutex);
+      if (s->http_status != 200) {
+        s->error_body.append(data);
+        return;
+      }
+      if (s->is_broken) return;
+      s->is_broken = !s->decoder.feed(data, s->events);
+      if (!s->events.empty() || s->is_broken) notify(*s);
+    };
+    callbacks.on_end = [weak = std::weak_ptr(current), notify](std::string error) {
+      const auto s = weak.lock();
+      if (!s) return;
+      std::lock_guard lock(s->mutex);
+      s->is_ended = true;
+      s->end_error = std::move(error);
+      notify(*s);
+    };
+    current->handle = transport->stream(request(std::move(query)), std::move(callbacks));
+  }
+
+  void rewatch() {
+    session.reset();
+    begin_watch();
+  }
+
+  void take_events(const std::shared_ptr<WatchSession>& current) {
+    std::vector<WatchEvent> events;
+    bool is_ended = false, is_broken = false;
+    {
+      std::lock_guard lock(current->mutex);
+      current->is_posted = false;
+      events.swap(current->events);
+      is_ended = current->is_ended;
+      is_broken = current->is_broken;
+    }
+    for (auto& event : events) {
+      if (event.type == WatchEvent::Type::kError) return watch_failed(event.status);
+      apply(std::move(event));
+      if (is_stopped || session != current) return;
+      current->brought_events = true;
+      failures = 0;
+    }
+    if (is_broken) return watch_failed({.code = 0, .reason = "TransportError", .message = "the watch stream is malformed"});
+    if (is_ended) watch_ended(*current);
+  }
+
+  void apply(WatchEvent event) {
+    note_revision(event.object->revision());
+    switch (event.type) {
+      case WatchEvent::Type::kAdded:
+      case WatchEvent::Type::kModified: put(std::move(event.object)); break;
+      case WatchEvent::Type::kDeleted: remove(std::move(event.object)); break;
+      case WatchEvent::Type::kBookmark:
+      case WatchEvent::Type::kError: break;
+    }
+  }
+
+  void watch_ended(const WatchSession& ended) {
+    if (ended.http_status != 200) {
+      const bool answered = ended.http_status != 0;
+      return watch_failed(to_status({.status = ended.http_status, .headers = {}, .body = answered ? ended.error_body : ended.end_error}));
+    }
+    const bool was_short = !ended.brought_events && loop->now() - ended.started < kShortWatch;
+    if (!was_short && ended.end_error.empty()) return rewatch();
+    session.reset();
+    later(next_pause(0), &Impl::rewatch);
+  }
+
+  void watch_failed(const ApiStatus& status) {
+    session.reset();
+    if (is_expired(status)) {
+      // The first time at once; a server that goes on so is not hammered with lists.
+      const auto pause = next_pause(0);
+      return later(failures == 1 ? Duration::zero() : pause, &Impl::begin_list);
+    }
+    report("watch", status.message);
+    later(next_pause(status.retry_after_seconds), is_passing(status) ? &Impl::rewatch : &Impl::begin_list);
+  }
+
+  void report(std::string_view what, std::string_view message) const {
+    if (failures == 0 || failures == 5) log::warning("informer", "{} of {} failed, trying again: {}", what, gvr.resource, message);
+  }
+
+  // --- cache and handlers ---
+
+  void note_revision(const std::string& text) {
+    last_revision = text;
+    std::from_chars(text.data(), text.data() + text.size(), revision);
+  }
+  void note_revision(std::int64_t seen) {
+    if (seen == 0) return;
+    revision = seen;
+    last_revision = std::to_string(seen);
+  }
+
+  /// A watch never goes back; a list is the truth even when the server's store was set back to an earlier state.
+  void put(ObjectRef object, bool is_listed = false) {
+    auto before = store.get(object->ns(), object->name());
+    if (before && before->uid() != object->uid()) {
+      // Deleted and made again while nobody looked: two objects, not one that changed.
+      remove(before);
+      before = nullptr;
+    }
+    if (before && object->revision() != 0) {
+      const bool is_old = is_listed ? object->revision() == before->revision() : object->revision() <= before->revision();
+      if (is_old) return;
+    }
+    store.put(object);
+    for (std::size_t i = 0; i < handlers.size(); ++i) {
+      const auto handler = handlers[i];
+      if (before && handler->on_update) handler->on_update(before, object);
+      if (!before && handler->on_add) handler->on_add(object);
+    }
+  }
+
+  void remove(ObjectRef object) {
+    const auto known = store.get(object->ns(), object->name());
+    if (!known || known->uid() != object->uid()) return;
+    store.erase(object->ns(), object->name());
+    for (std::size_t i = 0; i < handlers.size(); ++i) {
+      const auto handler = handlers[i];
+      if (handler->on_delete) handler->on_delete(object);
+    }
+  }
+};
+
+Informer::Informer(Client& client, Gvr gvr, InformerOptions options)
+    : impl_(std::make_shared<Impl>(client, std::move(gvr), std::move(options))) {}
+
+Informer::~Informer() { impl_->stop(); }
+
+void Informer::add_handler(InformerHandler handler) {
+  auto shared = std::make_shared<InformerHandler>(std::move(handler));
+  const auto known = impl_->store.all();
+  impl_->handlers.push_back(shared);
+  if (!shared->on_add) return;
+  for (const auto& object : known) shared->on_add(object);
+}
+
+void Informer::start() {
+  if (std::exchange(impl_->is_started, true)) return;
+  impl_->loop->post([weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock(); impl && !impl->is_stopped) impl->begin_list();
+  });
+}
+
+bool Informer::has_synced() const { return impl_->is_synced; }
+
+void Informer::on_synced(std::function<void()> synced) {
+  if (impl_->is_synced) return synced();
+  impl_->waiting_for_sync.push_back(std::move(synced));
+}
+
+std::int64_t Informer::revision() const { return impl_->revision; }
+ObjectRef Informer::get(std::string_view ns, std::string_view name) const { return impl_->store.get(ns, name); }
+void Informer::for_each(const std::function<void(const ObjectRef&)>& each) const { impl_->store.for_each(each); }
+void Informer::for_each_in(std::string_view ns, const std::function<void(const ObjectRef&)>& each) const { impl_->store.for_each_in(ns, each); }
+void Informer::add_index(std::string index, std::function<std::vector<std::string>(const Object&)> keys) {
+  impl_->store.add_index(std::move(index), std::move(keys));
+}
+std::vector<ObjectRef> Informer::by_index(std::string_view index, std::string_view key) const { return impl_->store.by_index(index, key); }
+std::size_t Informer::size() const { return impl_->store.size(); }
+
+Informer& InformerFactory::get(const Gvr& gvr) {
+  auto& informer = informers_[gvr];
+  if (!informer) {
+    informer = std::make_unique<Informer>(client_, gvr);
+    if (is_started_) informer->start();
+  }
+  return *informer;
+}
+
+void InformerFactory::start() {
+  is_started_ = true;
+  for (const auto& [gvr, informer] : informers_) informer->start();
+}
+
+bool InformerFactory::has_synced() const {
+  return std::all_of(informers_.begin(), informers_.end(), [](const auto& entry) { return entry.second->has_synced(); });
+}
+
+void InformerFactory::on_synced(std::function<void()> synced) {
+  auto left = std::make_shared<std::size_t>(informers_.size());
+  if (*left == 0) return synced();
+  auto shared = std::make_shared<std::function<void()>>(std::move(synced));
+  for (const auto& [gvr, informer] : informers_) {
+    informer->on_synced([left, shared] {
+      if (--*left == 0) (*shared)();
+    });
+  }
+}
+
+}  // namespace berth::client

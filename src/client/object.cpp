@@ -1,0 +1,54 @@
+// client::Object: metadata read out of the bytes in one pass.
+#include "base/json_scan.h"
+#include "client/informer.h"
+
+namespace berth::client {
+namespace {
+
+enum Field : std::size_t { kName, kNamespace, kUid, kRevision, kLabels, kOwners, kDeletion, kFieldCount };
+
+const json::PathScanner& metadata_scanner() {
+  static const json::PathScanner scanner({"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.labels",
+                                          "metadata.ownerReferences", "metadata.deletionTimestamp"});
+  return scanner;
+}
+
+bool is_present(std::string_view raw) { return !raw.empty() && raw != "null"; }
+
+}  // namespace
+
+Object::Object(std::string bytes) : bytes_(std::move(bytes)) {
+  std::array<std::string_view, kFieldCount> raw;
+  if (!metadata_scanner().scan(bytes_, raw)) return;
+  name_ = json::unquote(raw[kName]);
+  ns_ = json::unquote(raw[kNamespace]);
+  uid_ = json::unquote(raw[kUid]);
+  const auto revision = json::unquote(raw[kRevision]);
+  std::from_chars(revision.data(), revision.data() + revision.size(), revision_);
+  is_deleting_ = is_present(raw[kDeletion]);
+  if (is_present(raw[kLabels])) {
+    std::vector<std::pair<std::string, std::string>> labels;
+    json::for_each_member(raw[kLabels], [&](std::string_view key, std::string_view value) {
+      if (value.starts_with('"')) labels.emplace_back(json::unquote(key), json::unquote(value));
+    });
+    labels_ = model::Labels(std::move(labels));
+  }
+  if (!is_present(raw[kOwners])) return;
+  json::for_each_element(raw[kOwners], [&](std::string_view owner) {
+    static const json::PathScanner scanner({"controller", "uid", "kind", "name"});
+    std::array<std::string_view, 4> fields;
+    if (!scanner.scan(owner, fields) || fields[0] != "true") return;
+    controller_uid_ = json::unquote(fields[1]);
+    controller_kind_ = json::unquote(fields[2]);
+    controller_name_ = json::unquote(fields[3]);
+  });
+}
+
+Object::Object(const json::Value& document) : Object(json::serialize(document)) {}
+
+json::Value Object::document() const {
+  auto parsed = json::parse(bytes_);
+  return parsed ? std::move(*parsed) : json::Value(nullptr);
+}
+
+}  // namespace berth::client

@@ -1,0 +1,335 @@
+#include "client/informer.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/client/fake_api.h"
+
+namespace berth::client::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Gvr kPods{"", "v1", "pods"};
+
+/// Keeps what the handlers said, and checks that it makes sense: no add of a known object, no update or delete of an unknown one, no repeat.
+struct Recorder {
+  std::map<std::string, ObjectRef> state;
+  std::vector<std::string> log;
+
+  InformerHandler handler() {
+    return {.on_add =
+                [this](const ObjectRef& object) {
+                  EXPECT_FALSE(state.contains(object->key())) << "added twice: " << object->key();
+                  state[object->key()] = object;
+                  log.push_back("+" + object->key());
+                },
+            .on_update =
+                [this](const ObjectRef& before, const ObjectRef& after) {
+                  EXPECT_TRUE(state.contains(after->key()) && state[after->key()] == before);
+                  EXPECT_NE(before->revision(), after->revision()) << "repeated: " << after->key();
+                  EXPECT_EQ(before->uid(), after->uid());
+                  state[after->key()] = after;
+                  log.push_back("~" + after->key());
+                },
+            .on_delete =
+                [this](const ObjectRef& object) {
+                  EXPECT_EQ(state.erase(object->key()), 1U) << "deleted twice: " << object->key();
+                  log.push_back("-" + object->key());
+                }};
+  }
+};
+
+class InformerTest : public ::testing::Test {
+ protected:
+  VirtualLoop loop{TimePoint{}};
+  FakeApi api;
+  Client client{make_in_process_transport(api, {"test", {"system:masters"}}), &loop, "test/1"};
+  Recorder recorder;
+
+  std::unique_ptr<Informer> start(InformerOptions options = {}) {
+    auto informer = std::make_unique<Informer>(client, kPods, options);
+    informer->add_handler(recorder.handler());
+    informer->start();
+    loop.run_ready();
+    return informer;
+  }
+
+  void expect_same_state(const Informer& informer) {
+    EXPECT_EQ(informer.size(), api.objects().size());
+    EXPECT_EQ(recorder.state.size(), api.objects().size());
+    for (const auto& [key, bytes] : api.objects()) {
+      const auto slash = key.find('/');
+      const auto object = informer.get(key.substr(0, slash), key.substr(slash + 1));
+      ASSERT_TRUE(object) << key;
+      const auto expected = Object(bytes);
+      EXPECT_EQ(object->revision(), expected.revision()) << key;
+      EXPECT_EQ(object->uid(), expected.uid()) << key;
+      EXPECT_EQ(recorder.state[key], object) << key;
+    }
+  }
+};
+
+TEST_F(InformerTest, ListsInPagesThenFollowsTheWatch) {
+  for (int i = 0; i < 25; ++i) api.put("default", fmt::format("p{:02}", i));
+  const auto informer = start({.page = 10});
+  EXPECT_TRUE(informer->has_synced());
+  EXPECT_EQ(api.lists, 3);
+  EXPECT_EQ(informer->size(), 25U);
+  api.put("default", "p05", R"({"nodeName":"n1"})");
+  api.put("default", "new");
+  api.remove("default", "p00");
+  loop.run_ready();
+  expect_same_state(*informer);
+  const std::vector<std::string> last(recorder.log.end() - 3, recorder.log.end());
+  EXPECT_EQ(last, (std::vector<std::string>{"~default/p05", "+default/new", "-default/p00"}));
+  EXPECT_EQ(informer->revision(), api.revision());
+}
+
+TEST_F(InformerTest, ListedObjectsCarryTheirKind) {
+  api.put("default", "a");
+  const auto informer = start();
+  const auto document = informer->get("default", "a")->document();
+  EXPECT_EQ(json::get_string(document, {"kind"}), "Pod");
+  EXPECT_EQ(json::get_string(document, {"apiVersion"}), "v1");
+}
+
+TEST_F(InformerTest, SyncedOnlyAfterTheHandlersHaveRun) {
+  api.put("default", "a");
+  Informer informer(client, kPods);
+  std::size_t seen_at_sync = 99;
+  informer.add_handler(recorder.handler());
+  informer.on_synced([&] { seen_at_sync = recorder.log.size(); });
+  EXPECT_FALSE(informer.has_synced());
+  informer.start();
+  EXPECT_FALSE(informer.has_synced());
+  loop.run_ready();
+  EXPECT_EQ(seen_at_sync, 1U);
+}
+
+TEST_F(InformerTest, AHandlerAddedLaterSeesWhatIsCached) {
+  api.put("default", "a");
+  const auto informer = start();
+  Recorder late;
+  informer->add_handler(late.handler());
+  EXPECT_EQ(late.log, std::vector<std::string>{"+default/a"});
+  api.put("default", "b");
+  loop.run_ready();
+  EXPECT_EQ(late.log.size(), 2U);
+}
+
+TEST_F(InformerTest, AnEndedWatchGoesOnWithoutAList) {
+  api.put("default", "a");
+  const auto informer = start();
+  loop.run_for(5min);
+  api.end_watches();
+  api.put("default", "b");  // while nobody watches
+  loop.run_ready();
+  EXPECT_EQ(api.lists, 1);
+  EXPECT_EQ(api.watches_started, 2);
+  expect_same_state(*informer);
+}
+
+TEST_F(InformerTest, ALostConnectionGoesOnAfterAPauseFromTheLastRevision) {
+  api.put("default", "a");
+  const auto informer = start();
+  api.put("default", "b");
+  loop.run_ready();
+  api.cut_watches(R"({"type":"ADDED","object":{"metadata":{"name":"half)");
+  api.put("default", "c");
+  loop.run_ready();
+  EXPECT_EQ(api.watches_started, 1);
+  loop.run_for(300ms);
+  EXPECT_EQ(api.watches_started, 2);
+  EXPECT_EQ(api.lists, 1);
+  expect_same_state(*informer);
+}
+
+TEST_F(InformerTest, BookmarksMoveTheRevisionOn) {
+  api.put("default", "a");
+  const auto informer = start();
+  api.bookmark();
+  loop.run_ready();
+  EXPECT_EQ(informer->revision(), api.revision());
+  api.compact(false);
+  api.end_watches();
+  loop.run_for(1s);
+  EXPECT_EQ(api.lists, 1) << "the bookmark's revision is new enough to resume from";
+}
+
+class Expiry : public InformerTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(Expiry, RelistsAndTellsOnlyTheDifference) {
+  for (const auto* name : {"kept", "changed", "gone", "remade"}) api.put("default", name);
+  const auto informer = start();
+  recorder.log.clear();
+  const auto uid_before = informer->get("default", "remade")->uid();
+  api.cut_watches("");
+  api.put("default", "changed", R"({"nodeName":"n"})");
+  api.remove("default", "gone");
+  api.remove("default", "remade");
+  api.put("default", "remade");
+  api.put("default", "added");
+  if (GetParam() == 2) {
+    // The watch is expired while it runs.
+    loop.run_for(300ms);
+    api.expire_running_watches();
+  } else {
+    api.compact(GetParam() == 1);
+  }
+  loop.run_for(2s);
+  expect_same_state(*informer);
+  EXPECT_NE(informer->get("default", "remade")->uid(), uid_before);
+  std::sort(recorder.log.begin(), recorder.log.end());
+  EXPECT_EQ(recorder.log, (std::vector<std::string>{"+default/added", "+default/remade", "-default/gone", "-default/remade", "~default/changed"}));
+  EXPECT_EQ(api.open_watches(), 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, Expiry, ::testing::Values(0, 1, 2), [](const auto& info) {
+  return std::string(info.param == 0 ? "HttpStatus" : info.param == 1 ? "ErrorEventAtStart" : "ErrorEventWhileRunning");
+});
+
+TEST_F(InformerTest, AnExpiredContinueTokenStartsTheListAnew) {
+  for (int i = 0; i < 25; ++i) api.put("default", fmt::format("p{:02}", i));
+  api.expire_continue_tokens();
+  const auto informer = start({.page = 10});
+  loop.run_for(1s);
+  expect_same_state(*informer);
+}
+
+TEST_F(InformerTest, FailedListsAreRepeatedWithGrowingPauses) {
+  api.put("default", "a");
+  api.fail_next(6, 500, "InternalError");
+  const auto informer = start();
+  EXPECT_FALSE(informer->has_synced());
+  EXPECT_EQ(api.queries.size(), 1U);
+  loop.run_for(250ms);
+  EXPECT_EQ(api.queries.size(), 2U);
+  loop.run_for(20s);
+  EXPECT_TRUE(informer->has_synced());
+  expect_same_state(*informer);
+}
+
+TEST_F(InformerTest, HonoursRetryAfter) {
+  api.fail_next(1, 429, "TooManyRequests", 7);
+  const auto informer = start();
+  loop.run_for(6s);
+  EXPECT_FALSE(informer->has_synced());
+  loop.run_for(2s);
+  EXPECT_TRUE(informer->has_synced());
+}
+
+TEST_F(InformerTest, AServerThatAlwaysExpiresIsNotHammered) {
+  api.put("default", "a");
+  const auto informer = start();
+  for (int i = 0; i < 600; ++i) {
+    api.expire_running_watches();
+    loop.run_for(100ms);
+  }
+  EXPECT_LT(api.lists, 20);
+}
+
+TEST_F(InformerTest, ListIsTheTruthEvenWhenRevisionsWentBack) {
+  api.put("default", "a");
+  const auto informer = start();
+  for (int i = 0; i < 5; ++i) api.put("default", "a");
+  loop.run_ready();
+  api.cut_watches("");
+  FakeApi restored;
+  restored.put("default", "a", R"({"restored":true})");
+  std::swap(api, restored);
+  restored = FakeApi{};
+  api.fail_next(1, 410, "Expired");
+  loop.run_for(2s);
+  EXPECT_EQ(informer->get("default", "a")->revision(), 11);
+}
+
+TEST_F(InformerTest, IndexesFollowTheObjects) {
+  const auto node_of = [](const Object& object) {
+    const auto document = object.document();
+    const auto node = json::get_string(document, {"spec", "nodeName"});
+    return node.empty() ? std::vector<std::string>{} : std::vector<std::string>{std::string(node)};
+  };
+  api.put("default", "b", R"({"nodeName":"n1"})");
+  api.put("default", "a", R"({"nodeName":"n1"})");
+  Informer informer(client, kPods);
+  informer.add_index("node", node_of);
+  informer.start();
+  loop.run_ready();
+  const auto names = [&](std::string_view node) {
+    std::string out;
+    for (const auto& object : informer.by_index("node", node)) out += object->name();
+    return out;
+  };
+  EXPECT_EQ(names("n1"), "ab");
+  api.put("default", "a", R"({"nodeName":"n2"})");
+  api.remove("default", "b");
+  loop.run_ready();
+  EXPECT_EQ(names("n1"), "");
+  EXPECT_EQ(names("n2"), "a");
+}
+
+TEST_F(InformerTest, EachNamespaceInOrder) {
+  for (const auto& [ns, name] : {std::pair{"b", "x"}, {"a", "y"}, {"a", "x"}, {"ab", "z"}}) api.put(ns, name);
+  const auto informer = start();
+  std::string all, in_a;
+  informer->for_each([&](const ObjectRef& object) { all += object->key() + " "; });
+  informer->for_each_in("a", [&](const ObjectRef& object) { in_a += object->name(); });
+  EXPECT_EQ(all, "a/x a/y ab/z b/x ");
+  EXPECT_EQ(in_a, "xy");
+}
+
+TEST_F(InformerTest, DestructionEndsTheWatchAndTheCallbacks) {
+  auto informer = start();
+  EXPECT_EQ(api.open_watches(), 1U);
+  informer.reset();
+  EXPECT_EQ(api.open_watches(), 0U);
+  api.put("default", "a");
+  loop.run_for(1h);
+  EXPECT_TRUE(recorder.log.empty());
+}
+
+TEST_F(InformerTest, ASilentWatchIsGivenUpAfterItsTime) {
+  const auto informer = start();
+  loop.run_for(11min);
+  EXPECT_GE(api.watches_started, 2);
+  EXPECT_EQ(api.open_watches(), 1U);
+}
+
+class RandomFaults : public InformerTest, public ::testing::WithParamInterface<unsigned> {};
+
+/// Whatever is lost on the way: no gap, no repeat, and in the end the server's state.
+TEST_P(RandomFaults, ConvergeWithoutGapOrRepeat) {
+  std::mt19937 random(GetParam());
+  const auto roll = [&](unsigned n) { return random() % n; };
+  const auto informer = start({.page = roll(2) * 3, .seed = GetParam()});
+  for (int step = 0; step < 600; ++step) {
+    const auto ns = std::string(1, static_cast<char>('a' + roll(3)));
+    const auto name = std::string(1, static_cast<char>('p' + roll(6)));
+    switch (roll(14)) {
+      case 0: api.end_watches(); break;
+      case 1: api.cut_watches(roll(2) ? R"({"type":"ADD)" : ""); break;
+      case 2: api.compact(roll(2)); break;
+      case 3: api.expire_running_watches(); break;
+      case 4: api.bookmark(); break;
+      case 5: {
+        static constexpr int kStatuses[] = {0, 429, 500, 503, 410, 403};
+        api.fail_next(static_cast<int>(roll(4)), kStatuses[roll(6)], "Made");
+        break;
+      }
+      case 6: loop.run_for(std::chrono::milliseconds(roll(3000))); break;
+      case 7:
+      case 8: api.remove(ns, name); break;
+      case 9: api.expire_continue_tokens(); break;
+      default: api.put(ns, name, fmt::format(R"({{"step":{}}})", step));
+    }
+    if (roll(3) == 0) loop.run_ready();
+  }
+  api.fail_next(0, 0, "");
+  loop.run_for(2min);
+  expect_same_state(*informer);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomFaults, ::testing::Range(1U, 60U));
+
+}  // namespace
+}  // namespace berth::client::test
