@@ -3,6 +3,8 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "client/response.h"
+
 namespace berth::client {
 namespace {
 
@@ -32,33 +34,13 @@ HttpRequest make_request(const Call& call, const std::string& user_agent) {
   return request;
 }
 
-ApiStatus transport_error(std::string message) {
-  ApiStatus status;
-  status.code = 0;
-  status.reason = "TransportError";
-  status.message = std::move(message);
-  return status;
-}
-
-int retry_after_seconds(const HttpResponse& response) {
-  const auto text = response.headers.get("Retry-After");
-  int seconds = 0;
-  std::from_chars(text.data(), text.data() + text.size(), seconds);
-  return std::clamp(seconds, 0, kMaxRetryAfterSeconds);
-}
-
 /// The server asks to come again: 429, or 5xx with a time (client-go's rest.withRetry). A 429 without a time is an answer (a PDB's refusal).
 bool asks_for_retry(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && !response.headers.get("Retry-After").empty();
 }
 
 ApiResult<json::Value> read_response(const HttpResponse& response) {
-  if (response.status == 0) return std::unexpected(transport_error(response.body));
-  if (response.status < 200 || response.status > 299) {
-    auto status = ApiStatus::from_json(response.status, response.body);
-    if (status.retry_after_seconds == 0) status.retry_after_seconds = retry_after_seconds(response);
-    return std::unexpected(std::move(status));
-  }
+  if (response.status < 200 || response.status > 299) return std::unexpected(status_of(response));
   if (response.body.empty()) return json::Value(nullptr);
   auto document = json::parse(response.body);
   if (!document) return std::unexpected(transport_error("the server's answer is not JSON: " + document.error().message));
@@ -137,7 +119,7 @@ struct Attempt : std::enable_shared_from_this<Attempt> {
     if (loop == nullptr) return done(read_response(response));
     if (asks_for_retry(response) && retries < kMaxRetries) {
       ++retries;
-      loop->schedule_after(std::chrono::seconds(std::max(1, retry_after_seconds(response))), [self = shared_from_this()] { self->start(); });
+      loop->schedule_after(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))), [self = shared_from_this()] { self->start(); });
       return;
     }
     // Parsed here, on the transport's thread: the loop has the component's work to do.
@@ -147,6 +129,28 @@ struct Attempt : std::enable_shared_from_this<Attempt> {
 };
 
 }  // namespace
+
+int retry_after_seconds(const net::Headers& headers) {
+  const auto text = headers.get("Retry-After");
+  int seconds = 0;
+  std::from_chars(text.data(), text.data() + text.size(), seconds);
+  return std::clamp(seconds, 0, kMaxRetryAfterSeconds);
+}
+
+ApiStatus transport_error(std::string message) {
+  ApiStatus status;
+  status.code = 0;
+  status.reason = "TransportError";
+  status.message = std::move(message);
+  return status;
+}
+
+ApiStatus status_of(const net::HttpResponse& response) {
+  if (response.status == 0) return transport_error(response.body);
+  auto status = ApiStatus::from_json(response.status, response.body);
+  if (status.retry_after_seconds == 0) status.retry_after_seconds = retry_after_seconds(response.headers);
+  return status;
+}
 
 Client::Client(std::shared_ptr<Transport> transport, EventLoop* loop, std::string user_agent)
     : transport_(std::move(transport)), loop_(loop), user_agent_(std::move(user_agent)) {}
@@ -211,7 +215,7 @@ ApiResult<json::Value> Client::call_and_wait(Call call) {
     const auto& response = *waiting->response;
     if (!asks_for_retry(response) || retries == kMaxRetries) return read_response(response);
     // The caller asked to be blocked, and the server for a pause.
-    std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(response))));
+    std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))));
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "client/informer_store.h"
+#include "client/response.h"
 #include "client/watch_decoder.h"
 
 namespace berth::client {
@@ -35,24 +36,12 @@ bool is_expired(const ApiStatus& status) { return status.code == 410 || status.i
 /// The server is busy or away, not unwilling: the watch may go on from where it was.
 bool is_passing(const ApiStatus& status) { return status.code == 0 || status.code == 429 || status.code >= 500; }
 
-ApiStatus to_status(const net::HttpResponse& response) {
-  if (response.status == 0) {
-    ApiStatus status;
-    status.code = 0;
-    status.reason = "TransportError";
-    status.message = response.body;
-    return status;
-  }
-  return ApiStatus::from_json(response.status, response.body);
-}
-
 /// One watch request on its way. Filled by the transport's callbacks, emptied on the loop.
 struct WatchSession {
   std::mutex mutex;
   WatchDecoder decoder;
   std::vector<WatchEvent> events;
-  int http_status = 0;
-  std::string error_body;
+  net::HttpResponse answer{.status = 0, .headers = {}, .body = {}};  ///< The head; and the body, when it is not a watch's.
   bool is_posted = false, is_ended = false, is_broken = false;
   std::string end_error;
 
@@ -153,14 +142,10 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   }
 
   static ApiResult<ObjectPage> decode_response(const net::HttpResponse& response) {
-    if (response.status != 200) return std::unexpected(to_status(response));
+    if (response.status != 200) return std::unexpected(status_of(response));
     auto page = decode_list(response.body);
     if (page) return std::move(*page);
-    ApiStatus status;
-    status.code = 0;
-    status.reason = "TransportError";
-    status.message = page.error().message;
-    return std::unexpected(std::move(status));
+    return std::unexpected(transport_error(page.error().message));
   }
 
   void take_page(ApiResult<ObjectPage> page) {
@@ -216,18 +201,19 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     };
     net::StreamCallbacks callbacks;
     // The callbacks must not keep the session alive: it owns the handle whose destruction ends them.
-    callbacks.on_header = [weak = std::weak_ptr(current)](int status, const net::Headers&) {
+    callbacks.on_header = [weak = std::weak_ptr(current)](int status, const net::Headers& headers) {
       if (const auto s = weak.lock()) {
         std::lock_guard lock(s->mutex);
-        s->http_status = status;
+        s->answer.status = status;
+        if (status != 200) s->answer.headers = headers;
       }
     };
     callbacks.on_data = [weak = std::weak_ptr(current), notify](std::string_view data) {
       const auto s = weak.lock();
       if (!s) return;
       std::lock_guard lock(s->mutex);
-      if (s->http_status != 200) {
-        s->error_body.append(data);
+      if (s->answer.status != 200) {
+        s->answer.body.append(data);
         return;
       }
       if (s->is_broken) return;
@@ -267,7 +253,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
       current->brought_events = true;
       failures = 0;
     }
-    if (is_broken) return watch_failed({.code = 0, .reason = "TransportError", .message = "the watch stream is malformed"});
+    if (is_broken) return watch_failed(transport_error("the watch stream is malformed"));
     if (is_ended) watch_ended(*current);
   }
 
@@ -283,10 +269,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   }
 
   void watch_ended(const WatchSession& ended) {
-    if (ended.http_status != 200) {
-      const bool answered = ended.http_status != 0;
-      return watch_failed(to_status({.status = ended.http_status, .headers = {}, .body = answered ? ended.error_body : ended.end_error}));
-    }
+    if (ended.answer.status == 0) return watch_failed(transport_error(ended.end_error));
+    if (ended.answer.status != 200) return watch_failed(status_of(ended.answer));
     const bool was_short = !ended.brought_events && loop->now() - ended.started < kShortWatch;
     if (!was_short && ended.end_error.empty()) return rewatch();
     session.reset();

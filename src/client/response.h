@@ -1,0 +1,14 @@
+// HTTP answers as the API's failures.
+#pragma once
+#include "model/api_status.h"
+#include "net/http.h"
+
+namespace berth::client {
+
+/// The seconds of a Retry-After header, at most a minute; 0 without one.
+int retry_after_seconds(const net::Headers& headers);
+/// Of a failed answer; an HTTP status of 0 becomes code 0, reason "TransportError".
+model::ApiStatus status_of(const net::HttpResponse& response);
+model::ApiStatus transport_error(std::string message);
+
+}  // namespace berth::client
