@@ -1,0 +1,239 @@
+// The state that placement decides on: nodes with their pods, and the objects that plugins consult. A value: no I/O, no clock.
+#pragma once
+#include <array>
+#include <compare>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "model/views/node_view.h"
+#include "model/views/pod_view.h"
+#include "model/views/storage_views.h"
+#include "model/views/workload_views.h"
+#include "placement/resource.h"
+
+namespace berth::placement {
+
+/// A dense index of nodes; slots of removed nodes are used again.
+struct NodeIndex {
+  std::uint32_t value = UINT32_MAX;
+  [[nodiscard]] bool is_valid() const { return value != UINT32_MAX; }
+  friend auto operator<=>(NodeIndex, NodeIndex) = default;
+};
+
+class Cluster;
+
+/// A pod affinity term with its namespaces resolved: an empty list with no selector means the owner's own namespace.
+struct AffinityTerm {
+  std::vector<std::string> namespaces;  ///< Sorted.
+  std::optional<model::Selector> namespace_selector;
+  model::Selector selector;
+  std::string topology_key;
+  std::int64_t weight = 0;  ///< Preferred terms only; negative for anti-affinity where a plugin says so.
+
+  /// `namespace_labels` are those of the pod's namespace; one that is not there has no labels.
+  [[nodiscard]] bool matches(const model::PodView& pod, const model::Labels& namespace_labels) const;
+  friend auto operator<=>(const AffinityTerm&, const AffinityTerm&) = default;
+};
+
+/// A pod with all that is derived from it once: shared, never changed.
+struct PodInfo : std::enable_shared_from_this<PodInfo> {
+  model::PodViewPtr pod;
+  std::string key;  ///< "namespace/name"
+  PodRequest request;
+  std::vector<model::HostPort> host_ports;  ///< Of containers, and in 1.36 of sidecars; protocol and IP defaulted.
+  std::vector<AffinityTerm> required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity;
+  std::int64_t start_time_ns = 0;  ///< status.startTime; the far future when absent.
+
+  static std::shared_ptr<const PodInfo> make(model::PodViewPtr pod, Era era);
+  [[nodiscard]] const model::PodView& view() const { return *pod; }
+  [[nodiscard]] bool has_affinity() const {
+    return !required_affinity.empty() || !required_anti_affinity.empty() || !preferred_affinity.empty() || !preferred_anti_affinity.empty();
+  }
+};
+using PodInfoPtr = std::shared_ptr<const PodInfo>;
+
+/// A node and what is on it (framework.NodeInfo). Copyable: plugins and preemption try changes on a copy.
+struct NodeInfo {
+  NodeIndex index;
+  std::string name;
+  model::NodeViewPtr node;  ///< Null while only pods speak of the node: never a candidate.
+  Resource allocatable, requested;
+  std::int64_t nonzero_cpu_milli = 0, nonzero_memory_bytes = 0;
+  std::vector<PodInfoPtr> pods;  ///< In order of arrival.
+  std::uint32_t pods_with_affinity = 0, pods_with_required_anti_affinity = 0, pods_with_ports = 0;
+  std::map<std::string, int, std::less<>> claim_references;  ///< "namespace/claim" to the number of pods using it.
+
+  void add_pod(PodInfoPtr pod);
+  /// By key; false when not here.
+  bool remove_pod(std::string_view key);
+  [[nodiscard]] const model::Labels& labels() const { return node->meta.labels; }
+  /// The label's value, or null.
+  [[nodiscard]] const std::string* label(std::string_view key) const { return node->meta.labels.get(key); }
+};
+
+/// Where an image is, for ImageLocality.
+struct ImageState {
+  std::int64_t size_bytes = 0;
+  std::int64_t node_count = 0;
+};
+
+/// One entry of the change log by which engines catch up.
+struct Change {
+  enum class Kind : std::uint8_t { kPodAdded, kPodRemoved, kNode, kNominated, kOther };
+  Kind kind = Kind::kOther;
+  NodeIndex node;
+  PodInfoPtr pod;  ///< Of pod changes.
+};
+
+/// Owner: the scheduler shell, a test, a simulation. Single-threaded; a fork may be handed to another thread.
+/// Invariants: a pod is on at most one node; NodeInfo sums equal a recount over its pods; nothing throws on any input.
+class Cluster {
+ public:
+  explicit Cluster(Era era = Era::k136);
+  ~Cluster();
+  Cluster(Cluster&&) noexcept;
+  Cluster& operator=(Cluster&&) noexcept;
+
+  /// Copy on write: cheap, independent of this one from now on. Its change log starts empty.
+  [[nodiscard]] Cluster fork() const;
+  [[nodiscard]] Era era() const { return era_; }
+
+  // Objects. Each upsert replaces; unknown kinds are ignored.
+  NodeIndex upsert_node(model::NodeViewPtr node);
+  bool remove_node(std::string_view name);
+  /// With nodeName: runs there (a terminal pod takes no room and is left out). Without: forgotten, or kept as nominated when
+  /// nominatedNodeName is set. An assumed pod that arrives bound is confirmed.
+  void upsert_pod(model::PodViewPtr pod);
+  void upsert_pod(PodInfoPtr pod);
+  bool remove_pod(std::string_view key);
+  /// Any of the kinds that placement knows, from its document (Node, Pod, Service, PersistentVolume, …). False for other kinds.
+  bool upsert(const json::Value& object);
+  bool remove(std::string_view kind, std::string_view ns, std::string_view name);
+
+  /// The pod counts as running on `node` from now on (Reserve). Replaces any earlier place of the pod; drops its nomination.
+  void assume(const PodInfoPtr& pod, NodeIndex node);
+  /// Undoes assume; false when it was not there.
+  bool forget(std::string_view key);
+  /// The pod waits for room on the named node; an empty name clears it.
+  void nominate(const PodInfoPtr& pod, std::string_view node_name);
+
+  // Reading.
+  [[nodiscard]] std::size_t node_count() const { return node_count_; }
+  /// One past the largest index in use; slots may be empty or without a node object.
+  [[nodiscard]] std::uint32_t slot_count() const { return slot_count_; }
+  /// Null for an empty slot. The reference holds until the next change of this cluster.
+  [[nodiscard]] const NodeInfo* node(NodeIndex index) const;
+  [[nodiscard]] const NodeInfo* find_node(std::string_view name) const;
+  /// All nodes with a node object, in order of arrival.
+  [[nodiscard]] std::vector<const NodeInfo*> nodes() const;
+  [[nodiscard]] PodInfoPtr find_pod(std::string_view key) const;
+  /// The node a pod runs or is assumed on; invalid when none.
+  [[nodiscard]] NodeIndex pod_node(std::string_view key) const;
+  [[nodiscard]] std::size_t pod_count() const;
+  /// Pods nominated to the node; empty mostly.
+  [[nodiscard]] const std::vector<PodInfoPtr>& nominated(NodeIndex index) const;
+  [[nodiscard]] bool has_nominations() const { return !nominations_.empty(); }
+  /// Null when no node has the image.
+  [[nodiscard]] const ImageState* image(std::string_view name) const;
+
+  template <typename T>
+  using Table = std::map<std::string, std::shared_ptr<const T>, std::less<>>;  ///< By "namespace/name" or "name".
+  [[nodiscard]] const Table<model::ServiceView>& services() const { return *objects_.services; }
+  [[nodiscard]] const Table<model::WorkloadView>& replication_controllers() const { return *objects_.replication_controllers; }
+  [[nodiscard]] const Table<model::WorkloadView>& replica_sets() const { return *objects_.replica_sets; }
+  [[nodiscard]] const Table<model::WorkloadView>& stateful_sets() const { return *objects_.stateful_sets; }
+  [[nodiscard]] const Table<model::NamespaceView>& namespaces() const { return *objects_.namespaces; }
+  [[nodiscard]] const Table<model::PersistentVolumeView>& persistent_volumes() const { return *objects_.persistent_volumes; }
+  [[nodiscard]] const Table<model::PersistentVolumeClaimView>& claims() const { return *objects_.claims; }
+  [[nodiscard]] const Table<model::StorageClassView>& storage_classes() const { return *objects_.storage_classes; }
+  [[nodiscard]] const Table<model::CsiNodeView>& csi_nodes() const { return *objects_.csi_nodes; }
+  [[nodiscard]] const Table<model::CsiDriverView>& csi_drivers() const { return *objects_.csi_drivers; }
+  [[nodiscard]] const Table<model::CsiStorageCapacityView>& storage_capacities() const { return *objects_.storage_capacities; }
+  [[nodiscard]] const Table<model::PodDisruptionBudgetView>& disruption_budgets() const { return *objects_.disruption_budgets; }
+  [[nodiscard]] const Table<model::PriorityClassView>& priority_classes() const { return *objects_.priority_classes; }
+  void upsert(std::shared_ptr<const model::PersistentVolumeView> object);
+  void upsert(std::shared_ptr<const model::PersistentVolumeClaimView> object);
+  void upsert(std::shared_ptr<const model::NamespaceView> object);
+  void upsert(std::shared_ptr<const model::ServiceView> object);
+  void upsert(std::shared_ptr<const model::CsiNodeView> object);
+  void upsert(std::shared_ptr<const model::PodDisruptionBudgetView> object);
+  /// Labels of a namespace; empty when it is not there.
+  [[nodiscard]] const model::Labels& namespace_labels(std::string_view name) const;
+
+  // The change log: entries [log_begin(), log_end()); older ones are gone and mean "rebuild".
+  [[nodiscard]] std::uint64_t log_begin() const { return log_begin_; }
+  [[nodiscard]] std::uint64_t log_end() const { return log_begin_ + log_.size(); }
+  [[nodiscard]] const Change& change(std::uint64_t position) const { return log_[position - log_begin_]; }
+  /// Counts changes of everything that is not a node or a pod.
+  [[nodiscard]] std::uint64_t objects_version() const { return objects_version_; }
+  /// Counts changes of the set of images on nodes, and of the number of nodes.
+  [[nodiscard]] std::uint64_t images_version() const { return images_version_; }
+
+ private:
+  static constexpr std::uint32_t kChunkNodes = 256;
+  using NodeChunk = std::array<std::shared_ptr<NodeInfo>, kChunkNodes>;
+  struct PodSlot {
+    const PodInfo* pod = nullptr;
+    NodeIndex node;
+  };
+  struct PodShards;
+  struct Nomination {
+    PodInfoPtr pod;
+    NodeIndex node;
+  };
+  template <typename T>
+  using TablePtr = std::shared_ptr<Table<T>>;
+  struct Objects {
+    TablePtr<model::ServiceView> services;
+    TablePtr<model::WorkloadView> replication_controllers, replica_sets, stateful_sets;
+    TablePtr<model::NamespaceView> namespaces;
+    TablePtr<model::PersistentVolumeView> persistent_volumes;
+    TablePtr<model::PersistentVolumeClaimView> claims;
+    TablePtr<model::StorageClassView> storage_classes;
+    TablePtr<model::CsiNodeView> csi_nodes;
+    TablePtr<model::CsiDriverView> csi_drivers;
+    TablePtr<model::CsiStorageCapacityView> storage_capacities;
+    TablePtr<model::PodDisruptionBudgetView> disruption_budgets;
+    TablePtr<model::PriorityClassView> priority_classes;
+  };
+
+  Cluster(const Cluster&) = default;
+  NodeInfo& writable(NodeIndex index);
+  NodeIndex slot_for(std::string_view name);
+  void release_slot_if_empty(NodeIndex index);
+  void place(const PodInfoPtr& pod, NodeIndex node);
+  bool take_away(std::string_view key);
+  void drop_nomination(std::string_view key);
+  void count_images(const model::NodeView& node, int sign);
+  void record(Change::Kind kind, NodeIndex node, PodInfoPtr pod = nullptr);
+  void touch_objects();
+  template <typename T>
+  void put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key);
+  template <typename T>
+  bool drop(TablePtr<T>& table, std::string_view key);
+
+  Era era_;
+  std::size_t node_count_ = 0;
+  std::uint32_t slot_count_ = 0;
+  std::vector<std::shared_ptr<NodeChunk>> chunks_;
+  std::vector<NodeIndex> free_slots_;
+  struct NameIndex;
+  std::shared_ptr<NameIndex> names_;
+  std::shared_ptr<PodShards> pods_;
+  std::map<std::string, Nomination, std::less<>> nominations_;                 ///< By pod key.
+  std::map<NodeIndex, std::vector<PodInfoPtr>> nominated_by_node_;
+  std::map<std::string, ImageState, std::less<>> images_;
+  Objects objects_;
+  std::vector<Change> log_;
+  std::uint64_t log_begin_ = 0;
+  std::uint64_t objects_version_ = 0, images_version_ = 0;
+  std::uint64_t next_arrival_ = 0;
+  std::vector<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
+};
+
+}  // namespace berth::placement

@@ -1,0 +1,99 @@
+// The placement engine: one pod in, one decision out, over a Cluster and a Framework.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "placement/cluster.h"
+#include "placement/framework.h"
+
+namespace berth::placement {
+
+/// Why no node took the pod (framework.Diagnosis). Reasons are counted; the nodes themselves come from Engine::evaluate.
+struct Diagnosis {
+  std::size_t node_count = 0;
+  /// The PreFilter rejection; code Success when there was none.
+  Status pre_filter;
+  /// Reason to number of nodes, sorted by reason.
+  std::vector<std::pair<std::string, std::size_t>> reasons;
+  /// Plugins that rejected (UnschedulablePlugins): what the queue's wake-ups go by. Sorted.
+  std::vector<std::string_view> plugins;
+  /// Nodes on which evicting pods could help: rejected with plain Unschedulable.
+  std::size_t resolvable_nodes = 0;
+};
+/// The FailedScheduling message in the release's words; `post_filter_message` is appended in 1.36 (FitError.Error).
+std::string fit_error_message(const Diagnosis& diagnosis, Era era, std::string_view post_filter_message);
+
+struct Decision {
+  enum class Outcome : std::uint8_t { kScheduled, kUnschedulable, kError };
+  Outcome outcome = Outcome::kUnschedulable;
+  NodeIndex node;
+  std::string_view node_name;  ///< Of the cluster; holds until its next change.
+  std::int64_t score = 0;
+  std::size_t feasible_nodes = 0;
+  std::size_t tied_nodes = 0;
+  bool nominated_first = false;
+  std::string error;  ///< Of kError.
+  /// Of kUnschedulable.
+  std::shared_ptr<const Diagnosis> diagnosis;
+};
+
+/// Everything about one pod on every node: for parity, explain and tests. The plain form: costs nodes × plugins.
+struct Evaluation {
+  struct Rejected {
+    NodeIndex node;
+    Status status;            ///< plugin is empty for nodes that PreFilter left out.
+    std::vector<Status> all;  ///< always_check_all_filters: each plugin's verdict.
+  };
+  struct Feasible {
+    NodeIndex node;
+    std::int64_t total = 0;
+    std::vector<std::int64_t> scores;  ///< Parallel to scorers.
+  };
+  Status pre_filter;                                       ///< A rejection, or success.
+  std::optional<std::set<std::string>> pre_filter_nodes;   ///< Names, when PreFilter narrowed the nodes.
+  std::vector<Rejected> rejected;
+  std::vector<Feasible> feasible;
+  std::vector<std::string_view> scorers;  ///< Those that were not skipped.
+  std::vector<NodeIndex> tied;            ///< Of the highest total, or the nominated node alone; sorted by name.
+  bool nominated_first = false;
+  std::vector<std::string> errors;        ///< Distinct, sorted; not empty means the cycle ends in an error.
+  Diagnosis diagnosis;                    ///< When nothing is feasible.
+};
+
+/// Evaluates the plain form: no caches, no state. `framework` decides the era.
+Evaluation evaluate(const Framework& framework, const Cluster& cluster, const PodInfo& pod);
+
+struct EngineOptions {
+  enum class TieBreak : std::uint8_t { kRandom, kFirstByName };
+  TieBreak tie_break = TieBreak::kRandom;
+  std::uint64_t seed = 0;
+  /// Every decision is checked against the plain form; a difference is a programmer's error (tests, fuzzing).
+  bool verify = false;
+};
+
+/// Decides over one cluster, keeping columns per class of pods that catch up with the cluster's change log. Deterministic in the cluster's
+/// history, the calls and the seed. Owner: one thread. The cluster must outlive it; change the cluster freely between calls.
+class Engine {
+ public:
+  explicit Engine(const Cluster& cluster, EngineOptions options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Where the pod goes now. Changes nothing in the cluster: the caller assumes the pod on the node (Reserve) or not.
+  [[nodiscard]] Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  [[nodiscard]] Evaluation evaluate(const Framework& framework, const PodInfo& pod) const;
+
+  /// Bytes held by the columns, for the benchmarks' count.
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth::placement

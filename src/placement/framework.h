@@ -1,0 +1,195 @@
+// The scheduling framework: kube-scheduler's extension points, in its words (pkg/scheduler/framework/interface.go).
+//
+// The life of a pod through a profile:
+//
+//   PreEnqueue -> (queue, QueueSort) -> PreFilter -> Filter (each node) -> PreScore -> Score (each feasible node) -> NormalizeScore
+//                                          |             | none fits
+//                                          v             v
+//                                       PostFilter (preemption)       chosen: Reserve -> Permit -> PreBind -> Bind -> PostBind
+//
+// A plugin is a small stateless object; what it computes for one pod lives in the CycleState. Filter and Score here are the plain
+// form: pod and node in, verdict or score out. The columnar form (placement/columns.h) is the same plugin's other method.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "placement/cluster.h"
+#include "placement/profile.h"
+#include "placement/status.h"
+
+namespace berth::placement {
+
+inline constexpr std::int64_t kMaxNodeScore = 100;
+
+/// What a plugin keeps of one pod's cycle.
+struct StateData {
+  virtual ~StateData() = default;
+  [[nodiscard]] virtual std::unique_ptr<StateData> clone() const = 0;
+};
+
+/// `struct MyState : Cloneable<MyState> {…}` gives clone() by copy construction.
+template <typename T>
+struct Cloneable : StateData {
+  [[nodiscard]] std::unique_ptr<StateData> clone() const override { return std::make_unique<T>(static_cast<const T&>(*this)); }
+};
+
+/// One pod's cycle over one cluster: the plugins' states by slot. The cluster must outlive it and not change meanwhile.
+class CycleState {
+ public:
+  CycleState(const Cluster& cluster, std::size_t slots) : cluster_(&cluster), data_(slots), skip_filter_(slots, 0), skip_score_(slots, 0) {}
+  CycleState(CycleState&&) = default;
+  CycleState& operator=(CycleState&&) = default;
+  /// A deep copy: AddPod and RemovePod on it leave this one as it is.
+  [[nodiscard]] CycleState clone() const;
+
+  [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
+  void set(std::size_t slot, std::unique_ptr<StateData> data) { data_[slot] = std::move(data); }
+  /// Null when the plugin stored nothing.
+  template <typename T>
+  [[nodiscard]] T* get(std::size_t slot) const { return static_cast<T*>(data_[slot].get()); }
+
+  void skip_filter(std::size_t slot) { skip_filter_[slot] = 1; }
+  void skip_score(std::size_t slot) { skip_score_[slot] = 1; }
+  [[nodiscard]] bool filter_skipped(std::size_t slot) const { return skip_filter_[slot] != 0; }
+  [[nodiscard]] bool score_skipped(std::size_t slot) const { return skip_score_[slot] != 0; }
+  void clear_score_skips() { std::ranges::fill(skip_score_, 0); }
+
+ private:
+  const Cluster* cluster_;
+  std::vector<std::unique_ptr<StateData>> data_;
+  std::vector<std::uint8_t> skip_filter_, skip_score_;
+};
+
+/// PreFilter's answer: a status, and optionally the only nodes worth filtering (names that may not exist).
+struct PreFilterOutcome {
+  Status status;
+  std::optional<std::set<std::string>> node_names;
+};
+
+/// A write that PreBind asks of the shell before the pod is bound: a JSON merge patch on one object, then, when `wait_bound`, until the
+/// claim is bound (VolumeBinding).
+struct PreBindWrite {
+  std::string group, resource, ns, name;
+  json::Value merge_patch;
+  bool wait_bound = false;
+};
+
+/// The points at which a plugin takes part.
+struct Points {
+  bool pre_enqueue = false, queue_sort = false, pre_filter = false, filter = false, post_filter = false, pre_score = false, score = false,
+       reserve = false, permit = false, pre_bind = false, bind = false, post_bind = false;
+};
+
+/// Base of all plugins. Stateless after construction; every method is const and may run on any thread.
+class Plugin {
+ public:
+  virtual ~Plugin() = default;
+  /// The Kubernetes name.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  [[nodiscard]] virtual Points points() const = 0;
+
+  virtual Status pre_enqueue(const model::PodView& pod) const { return Status::success(); }
+
+  /// Once per pod, before any node. Skip: this plugin's Filter is not run for the pod.
+  virtual PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const { return {}; }
+  /// The effect of one more or one less pod on `node` upon the PreFilter state; `node` already has, or no longer has, the pod.
+  virtual Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const { return Status::success(); }
+  virtual Status remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const {
+    return Status::success();
+  }
+  virtual Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return Status::success(); }
+
+  /// Once per pod with all feasible nodes. Skip: this plugin's Score is not run for the pod.
+  virtual Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const { return Status::success(); }
+  virtual std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return 0; }
+  /// Brings raw scores to 0–100; `scores` are parallel to `feasible`.
+  virtual Status normalize(const CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible,
+                           std::span<std::int64_t> scores) const {
+    return Status::success();
+  }
+
+  /// The pod goes to `node`: change the assumed objects of `cluster` (volumes). Undone by unreserve.
+  virtual Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const { return Status::success(); }
+  virtual void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {}
+  virtual std::vector<PreBindWrite> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return {}; }
+
+  /// Index of this instance's state in every CycleState of its framework.
+  [[nodiscard]] std::size_t slot() const { return slot_; }
+
+ private:
+  friend class Framework;
+  std::size_t slot_ = 0;
+};
+
+using PluginPtr = std::unique_ptr<Plugin>;
+/// Makes a plugin for a profile: its arguments and era. The error says what is wrong with the arguments.
+using PluginFactory = Result<PluginPtr> (*)(const Profile& profile);
+struct PluginRegistration {
+  std::string_view name;
+  PluginFactory make;
+};
+/// Every plugin of both eras by its Kubernetes name (placement/registry.cpp: one line each).
+std::span<const PluginRegistration> plugin_registry();
+/// Null when unknown.
+const PluginRegistration* find_plugin(std::string_view name);
+
+/// A profile with its plugin objects: runs extension points in order. Immutable; shared by engines.
+class Framework {
+ public:
+  struct Scorer {
+    const Plugin* plugin;
+    std::int64_t weight;
+  };
+  /// Fails on a name that the registry does not know, or that does not take part at that point.
+  static Result<std::shared_ptr<const Framework>> create(Profile profile);
+
+  [[nodiscard]] const Profile& profile() const { return profile_; }
+  [[nodiscard]] std::size_t slot_count() const { return plugins_.size(); }
+  [[nodiscard]] CycleState new_cycle(const Cluster& cluster) const { return {cluster, slot_count()}; }
+  [[nodiscard]] std::span<const Plugin* const> pre_filters() const { return pre_filters_; }
+  [[nodiscard]] std::span<const Plugin* const> filters() const { return filters_; }
+  [[nodiscard]] std::span<const Plugin* const> pre_scorers() const { return pre_scorers_; }
+  [[nodiscard]] std::span<const Scorer> scorers() const { return scorers_; }
+
+  Status run_pre_enqueue(const model::PodView& pod) const;
+  /// Success with an optional set of nodes; or the rejection or error (wrapped in Kubernetes' words). `narrowed_by` gets the plugins that
+  /// returned node names.
+  PreFilterOutcome run_pre_filter(CycleState& state, const PodInfo& pod, std::vector<std::string_view>* narrowed_by = nullptr) const;
+  Status run_add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const;
+  Status run_remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const;
+  /// The first rejection in filter order; with always_check_all_filters the union.
+  Status run_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  /// Each plugin's own rejection, in order (always_check_all_filters, explain).
+  std::vector<Status> run_every_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  /// Filter with the nominated pods of equal or higher priority on the node, and again without (RunFilterPluginsWithNominatedPods).
+  Status run_filter_with_nominated(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  Status run_pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const;
+  /// Weighted, normalized scores: one row a scorer that was not skipped, parallel to `feasible`.
+  struct ScoreRow {
+    std::string_view plugin;
+    std::vector<std::int64_t> scores;
+  };
+  std::expected<std::vector<ScoreRow>, Status> run_score(const CycleState& state, const PodInfo& pod,
+                                                         std::span<const NodeInfo* const> feasible) const;
+  Status run_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const;
+  void run_unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const;
+  std::vector<PreBindWrite> run_pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+
+ private:
+  explicit Framework(Profile profile) : profile_(std::move(profile)) {}
+  Profile profile_;
+  std::vector<PluginPtr> plugins_;
+  std::vector<const Plugin*> pre_enqueues_, pre_filters_, filters_, pre_scorers_, reservers_, pre_binders_;
+  std::vector<Scorer> scorers_;
+};
+using FrameworkPtr = std::shared_ptr<const Framework>;
+
+}  // namespace berth::placement

@@ -1,0 +1,58 @@
+// Amounts of resources as the scheduler counts them (framework.Resource), and a pod's request by the release's rules.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/views/pod_view.h"
+#include "placement/status.h"
+
+namespace berth::placement {
+
+/// Saturating: absurd quantities stay absurd instead of wrapping around.
+inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_add_overflow(a, b, &out)) return b < 0 ? INT64_MIN : INT64_MAX;
+  return out;
+}
+inline std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_sub_overflow(a, b, &out)) return b < 0 ? INT64_MAX : INT64_MIN;
+  return out;
+}
+
+struct Resource {
+  std::int64_t cpu_milli = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t ephemeral_storage_bytes = 0;
+  std::int64_t allowed_pods = 0;  ///< Of nodes only.
+  /// Extended resources, hugepages, attachable volumes; sorted by name.
+  std::vector<std::pair<std::string, std::int64_t>> scalars;
+
+  static Resource from_list(const model::ResourceList& list);
+  [[nodiscard]] std::int64_t scalar(std::string_view name) const;
+  void add(const Resource& other);
+  void subtract(const Resource& other);
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+/// What a pod takes from its node.
+struct PodRequest {
+  Resource total;
+  /// With 100m CPU and 200 MB for containers that ask for nothing: what the resource scorers count.
+  std::int64_t nonzero_cpu_milli = 0;
+  std::int64_t nonzero_memory_bytes = 0;
+  friend bool operator==(const PodRequest&, const PodRequest&) = default;
+};
+
+/// 1.36: sum of containers and sidecars, maximum over init steps, pod-level requests, overhead; with `use_status` (bound pods) the
+/// larger of spec and what runs (in-place resize). 1.20: per-container sums rounded up, maximum over init containers, overhead.
+/// (component-helpers resource.PodRequests; 1.20 framework/types.go calculateResource.)
+PodRequest pod_request(const model::PodView& pod, Era era, bool use_status);
+
+/// Native names and *.kubernetes.io/ names excluded; hugepages and attachable volumes are scalar but not extended (v1helper).
+bool is_extended_resource_name(std::string_view name);
+bool is_scalar_resource_name(std::string_view name);
+
+}  // namespace berth::placement
