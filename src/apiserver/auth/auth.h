@@ -1,0 +1,43 @@
+// Puts the parts together: what a server's start needs of this folder.
+//
+//   authenticator.h         who asks: client certificate, static token, service account token, anonymous
+//   service_account_tokens.h  issues and verifies JSON Web Tokens; OpenID discovery documents
+//   impersonation.h         Impersonate-* headers
+//   rbac.h                  Roles and bindings, watched from the cache, evaluated per request
+//   node_authorizer.h       what system:node:NAME may do beyond its roles' rules
+//   default_roles.h         Kubernetes' default ClusterRoles, Roles and bindings, reconciled at start
+//   reviews.h               TokenReview, SubjectAccessReview and their kind
+#pragma once
+#include <memory>
+#include <string>
+
+#include "apiserver/auth/pki.h"
+#include "apiserver/auth_interfaces.h"
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver::auth {
+
+class ServiceAccountTokens;
+
+struct AuthOptions {
+  ObjectCache* cache = nullptr;    ///< Required; outlives the parts' use (their destruction may come later).
+  const Clock* clock = nullptr;    ///< Required; outlives the parts.
+  std::string service_account_key_pem;  ///< Required: Pki::service_account_key_pem().
+  std::string issuer = "https://kubernetes.default.svc.cluster.local";
+  /// Token file as kube-apiserver's --token-auth-file: lines `token,user,uid,"group1,group2"`. Empty: none.
+  std::string token_file;
+  bool anonymous = true;  ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
+  bool reconcile_default_roles = true;
+};
+
+struct AuthParts {
+  std::shared_ptr<Authenticator> authenticator;
+  std::shared_ptr<Authorizer> authorizer;
+  std::shared_ptr<ServiceAccountTokens> tokens;  ///< The TokenIssuer; also serves the OpenID documents.
+};
+
+/// Writes the default roles into the cache (waits for the store), starts watching RBAC objects. Errors: bad key or token file (kInvalid), store
+/// failures.
+Result<AuthParts> make_auth(const AuthOptions& options);
+
+}  // namespace berth::apiserver::auth

@@ -1,0 +1,20 @@
+// Role-based access control over the Roles, ClusterRoles and bindings in the object cache.
+//
+// Bindings are indexed by (subject, namespace), so a request looks at the grants of its user and groups only. Changes arrive by a watch and
+// are applied one object at a time. A rule that a request's own write changed is in force when that write's answer is out.
+#pragma once
+#include <memory>
+
+#include "apiserver/auth_interfaces.h"
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver::auth {
+
+/// Thread-safe. system:masters may do everything. Nodes (system:node:NAME in system:nodes) are judged by the node rules first. An aggregated
+/// ClusterRole has the rules of those it selects; its stored `rules` are kept up to date in the cache as kube-controller-manager does.
+class RbacAuthorizer : public Authorizer {
+ public:
+  static std::shared_ptr<RbacAuthorizer> create(ObjectCache& cache);
+};
+
+}  // namespace berth::apiserver::auth

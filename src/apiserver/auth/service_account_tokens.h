@@ -1,0 +1,41 @@
+// Service account tokens: JSON Web Tokens signed with ES256 (or RS256, when the key is RSA), bound to objects (KEP 1205).
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apiserver/auth_interfaces.h"
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver::auth {
+
+struct TokenOptions {
+  std::string key_pem;  ///< Private key, EC P-256 or RSA.
+  std::string issuer;
+  std::vector<std::string> api_audiences;  ///< Empty: the issuer.
+};
+
+/// Thread-safe. A token is good while its signature, times and audience are, and the objects it names are still there with the same uid:
+/// the ServiceAccount, and the bound Pod, Secret or Node (a Pod or ServiceAccount being deleted counts as there for 60 s after its
+/// deletionTimestamp, as in Kubernetes).
+class ServiceAccountTokens final : public TokenIssuer {
+ public:
+  static Result<std::shared_ptr<ServiceAccountTokens>> create(TokenOptions options, const ObjectCache& cache, const Clock& clock);
+  ~ServiceAccountTokens() override;
+
+  model::ApiResult<IssuedToken> issue(const TokenSpec& spec) override;
+  /// Who the token speaks for. `audiences` empty: the API's own. 401 with the reason as message otherwise.
+  [[nodiscard]] model::ApiResult<UserInfo> verify(std::string_view token, const std::vector<std::string>& audiences) const;
+  /// True when the token's unverified claims name this issuer (or the legacy one): whether verify is the one to ask.
+  [[nodiscard]] bool is_own(std::string_view token) const;
+  /// Content of /.well-known/openid-configuration and /openid/v1/jwks.
+  [[nodiscard]] std::string openid_configuration() const;
+  [[nodiscard]] std::string json_web_keys() const;
+
+ private:
+  struct Impl;
+  explicit ServiceAccountTokens(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth::apiserver::auth
