@@ -34,7 +34,8 @@ HttpRequest make_request(const Call& call, const std::string& user_agent) {
   return request;
 }
 
-/// The server asks to come again: 429, or 5xx with a time (client-go's rest.withRetry). A 429 without a time is an answer (a PDB's refusal).
+/// The server asks to come again: 429, or 5xx with a time (client-go's rest.withRetry). A 429 without a time is an answer (a PDB's
+/// refusal).
 bool asks_for_retry(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && !response.headers.get("Retry-After").empty();
 }
@@ -79,10 +80,17 @@ std::string delete_body(const DeleteOptions& options) {
   json::Object body{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
   if (options.grace_period_seconds) body["gracePeriodSeconds"] = *options.grace_period_seconds;
   switch (options.propagation) {
-    case Propagation::kDefault: break;
-    case Propagation::kBackground: body["propagationPolicy"] = "Background"; break;
-    case Propagation::kForeground: body["propagationPolicy"] = "Foreground"; break;
-    case Propagation::kOrphan: body["propagationPolicy"] = "Orphan"; break;
+    case Propagation::kDefault:
+      break;
+    case Propagation::kBackground:
+      body["propagationPolicy"] = "Background";
+      break;
+    case Propagation::kForeground:
+      body["propagationPolicy"] = "Foreground";
+      break;
+    case Propagation::kOrphan:
+      body["propagationPolicy"] = "Orphan";
+      break;
   }
   json::Object preconditions;
   if (!options.precondition_uid.empty()) preconditions["uid"] = options.precondition_uid;
@@ -94,10 +102,14 @@ std::string delete_body(const DeleteOptions& options) {
 
 std::string_view content_type_of(PatchType type) {
   switch (type) {
-    case PatchType::kJson: return "application/json-patch+json";
-    case PatchType::kMerge: return "application/merge-patch+json";
-    case PatchType::kStrategicMerge: return "application/strategic-merge-patch+json";
-    case PatchType::kApply: return "application/apply-patch+yaml";
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kStrategicMerge:
+      return "application/strategic-merge-patch+json";
+    case PatchType::kApply:
+      return "application/apply-patch+yaml";
   }
   return {};
 }
@@ -112,14 +124,16 @@ struct Attempt : std::enable_shared_from_this<Attempt> {
   int retries = 0;
 
   void start() {
-    transport->send(make_request(call, user_agent), [self = shared_from_this()](HttpResponse response) { self->finish(std::move(response)); });
+    transport->send(make_request(call, user_agent),
+                    [self = shared_from_this()](HttpResponse response) { self->finish(std::move(response)); });
   }
 
   void finish(HttpResponse response) {
     if (loop == nullptr) return done(read_response(response));
     if (asks_for_retry(response) && retries < kMaxRetries) {
       ++retries;
-      loop->schedule_after(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))), [self = shared_from_this()] { self->start(); });
+      loop->schedule_after(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))),
+                           [self = shared_from_this()] { self->start(); });
       return;
     }
     // Parsed here, on the transport's thread: the loop has the component's work to do.

@@ -45,8 +45,8 @@ struct Call {
   std::string verb;  ///< create get list update patch delete deletecollection
   Gvr gvr;
   std::string ns, name, subresource;
-  std::string query;          ///< Raw extra query, without '?'.
-  std::string body;           ///< Serialised; empty for none.
+  std::string query;  ///< Raw extra query, without '?'.
+  std::string body;   ///< Serialised; empty for none.
   std::string content_type = "application/json";
 };
 
@@ -60,7 +60,8 @@ class Client {
   void call(Call call, Done done);
   void get(const Gvr& gvr, const std::string& ns, const std::string& name, Done done);
   void create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done);
-  void update(const Gvr& gvr, const std::string& ns, const std::string& name, const json::Value& body, Done done, const std::string& subresource = "");
+  void update(const Gvr& gvr, const std::string& ns, const std::string& name, const json::Value& body, Done done,
+              const std::string& subresource = "");
   void patch(const Gvr& gvr, const std::string& ns, const std::string& name, PatchType type, const json::Value& body, Done done,
              const std::string& subresource = "");
   void remove(const Gvr& gvr, const std::string& ns, const std::string& name, const DeleteOptions& options, Done done);

@@ -54,7 +54,11 @@ struct WatchSession {
 
 struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   Impl(Client& client, Gvr gvr, InformerOptions options)
-      : transport(client.transport()), loop(client.loop()), user_agent(client.user_agent()), gvr(std::move(gvr)), options(std::move(options)) {
+      : transport(client.transport()),
+        loop(client.loop()),
+        user_agent(client.user_agent()),
+        gvr(std::move(gvr)),
+        options(std::move(options)) {
     const auto seed = hash_of(this->options.ns + "/" + this->options.label_selector + "/" + this->options.field_selector,
                               hash_of(this->gvr.group + "/" + this->gvr.resource));
     random.seed(seed ^ this->options.seed);
@@ -188,7 +192,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     session = std::make_shared<WatchSession>();
     session->started = loop->now();
     const int seconds = kMinWatchSeconds + static_cast<int>(random() % kMinWatchSeconds);
-    auto query = fmt::format("watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}", net::percent_encode(last_revision), seconds);
+    auto query = fmt::format("watch=true&allowWatchBookmarks=true&resourceVersion={}&timeoutSeconds={}", net::percent_encode(last_revision),
+                             seconds);
     later(std::chrono::seconds(seconds) + kWatchOverdue, &Impl::rewatch);
     const auto current = session;
     auto notify = [weak = weak_from_this(), current_weak = std::weak_ptr(current), loop = loop](WatchSession& s) {
@@ -261,10 +266,15 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     note_revision(event.object->revision());
     switch (event.type) {
       case WatchEvent::Type::kAdded:
-      case WatchEvent::Type::kModified: put(std::move(event.object)); break;
-      case WatchEvent::Type::kDeleted: remove(std::move(event.object)); break;
+      case WatchEvent::Type::kModified:
+        put(std::move(event.object));
+        break;
+      case WatchEvent::Type::kDeleted:
+        remove(std::move(event.object));
+        break;
       case WatchEvent::Type::kBookmark:
-      case WatchEvent::Type::kError: break;
+      case WatchEvent::Type::kError:
+        break;
     }
   }
 
@@ -365,7 +375,9 @@ void Informer::on_synced(std::function<void()> synced) {
 std::int64_t Informer::revision() const { return impl_->revision; }
 ObjectRef Informer::get(std::string_view ns, std::string_view name) const { return impl_->store.get(ns, name); }
 void Informer::for_each(const std::function<void(const ObjectRef&)>& each) const { impl_->store.for_each(each); }
-void Informer::for_each_in(std::string_view ns, const std::function<void(const ObjectRef&)>& each) const { impl_->store.for_each_in(ns, each); }
+void Informer::for_each_in(std::string_view ns, const std::function<void(const ObjectRef&)>& each) const {
+  impl_->store.for_each_in(ns, each);
+}
 void Informer::add_index(std::string index, std::function<std::vector<std::string>(const Object&)> keys) {
   impl_->store.add_index(std::move(index), std::move(keys));
 }

@@ -5,8 +5,10 @@ namespace berth::client {
 void InformerStore::add_index(std::string index, IndexKeys keys) {
   for (const auto& entry : entries_) leave(entry);
   const auto same = std::find_if(indexes_.begin(), indexes_.end(), [&](const Index& i) { return i.name == index; });
-  if (same != indexes_.end()) same->keys = std::move(keys);
-  else indexes_.push_back({std::move(index), std::move(keys), {}});
+  if (same != indexes_.end())
+    same->keys = std::move(keys);
+  else
+    indexes_.push_back({std::move(index), std::move(keys), {}});
   for (const auto& entry : entries_) enter(entry);
 }
 

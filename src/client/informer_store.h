@@ -31,7 +31,7 @@ class InformerStore {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
   struct Entry {
-    mutable ObjectRef object;                                 ///< Replaced only by one of the same key.
+    mutable ObjectRef object;                                  ///< Replaced only by one of the same key.
     mutable std::vector<std::vector<std::string>> index_keys;  ///< One place an index.
     [[nodiscard]] Key key() const { return {object->ns(), object->name()}; }
   };

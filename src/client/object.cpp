@@ -8,8 +8,8 @@ namespace {
 enum Field : std::size_t { kName, kNamespace, kUid, kRevision, kLabels, kOwners, kDeletion, kFieldCount };
 
 const json::PathScanner& metadata_scanner() {
-  static const json::PathScanner scanner({"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion", "metadata.labels",
-                                          "metadata.ownerReferences", "metadata.deletionTimestamp"});
+  static const json::PathScanner scanner({"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion",
+                                          "metadata.labels", "metadata.ownerReferences", "metadata.deletionTimestamp"});
   return scanner;
 }
 

@@ -87,8 +87,10 @@ class InProcessWriter final : public net::ResponseWriter {
       lock.unlock();
       exchange_->deliver({.status = 500, .headers = {}, .body = "the request was dropped without an answer"});
     } else if (exchange_->is_stream && !exchange_->is_gone) {
-      if (exchange_->done) std::exchange(exchange_->done, nullptr)({.status = 0, .headers = {}, .body = "unexpected EOF: the answer was cut off"});
-      else exchange_->end_stream("unexpected EOF: the answer was cut off");
+      if (exchange_->done)
+        std::exchange(exchange_->done, nullptr)({.status = 0, .headers = {}, .body = "unexpected EOF: the answer was cut off"});
+      else
+        exchange_->end_stream("unexpected EOF: the answer was cut off");
       lock.unlock();
       exchange_->close();
     }
@@ -111,15 +113,19 @@ class InProcessWriter final : public net::ResponseWriter {
     if (!claim(true)) return;
     std::lock_guard lock(exchange_->mutex);
     if (exchange_->is_gone) return;
-    if (exchange_->done) exchange_->collected = {.status = status, .headers = std::move(headers), .body = {}};
-    else if (exchange_->stream.on_header) exchange_->stream.on_header(status, headers);
+    if (exchange_->done)
+      exchange_->collected = {.status = status, .headers = std::move(headers), .body = {}};
+    else if (exchange_->stream.on_header)
+      exchange_->stream.on_header(status, headers);
   }
 
   bool write(Bytes chunk) override {
     std::lock_guard lock(exchange_->mutex);
     if (exchange_->is_gone || !exchange_->is_stream) return false;
-    if (exchange_->done) exchange_->collected.body += *chunk;
-    else if (!chunk->empty() && exchange_->stream.on_data) exchange_->stream.on_data(*chunk);
+    if (exchange_->done)
+      exchange_->collected.body += *chunk;
+    else if (!chunk->empty() && exchange_->stream.on_data)
+      exchange_->stream.on_data(*chunk);
     return !exchange_->is_gone;
   }
 
@@ -137,8 +143,10 @@ class InProcessWriter final : public net::ResponseWriter {
     {
       std::lock_guard lock(exchange_->mutex);
       if (!exchange_->is_stream || exchange_->is_gone) return;
-      if (exchange_->done) std::exchange(exchange_->done, nullptr)(std::move(exchange_->collected));
-      else exchange_->end_stream("");
+      if (exchange_->done)
+        std::exchange(exchange_->done, nullptr)(std::move(exchange_->collected));
+      else
+        exchange_->end_stream("");
     }
     exchange_->close();
   }

@@ -21,7 +21,8 @@ using TokenSource = std::function<std::string()>;
 /// Over the network.
 Result<std::shared_ptr<Transport>> make_https_transport(net::ClientConfig config, std::string bearer_token);
 Result<std::shared_ptr<Transport>> make_https_transport(net::ClientConfig config, TokenSource token);
-/// Straight into a handler (which must outlive it); synchronous when the handler is: then callbacks run within send and stream. As the user named (groups "system:masters" and the like are given as the peer certificate's organizations).
+/// Straight into a handler (which must outlive it); synchronous when the handler is: then callbacks run within send and stream. As the user
+/// named (groups "system:masters" and the like are given as the peer certificate's organizations).
 std::shared_ptr<Transport> make_in_process_transport(net::Handler& handler, net::PeerCertificate identity);
 
 }  // namespace berth::client

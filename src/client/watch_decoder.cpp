@@ -6,12 +6,18 @@ namespace berth::client {
 namespace {
 
 bool type_of(std::string_view name, WatchEvent::Type& type) {
-  if (name == "ADDED") type = WatchEvent::Type::kAdded;
-  else if (name == "MODIFIED") type = WatchEvent::Type::kModified;
-  else if (name == "DELETED") type = WatchEvent::Type::kDeleted;
-  else if (name == "BOOKMARK") type = WatchEvent::Type::kBookmark;
-  else if (name == "ERROR") type = WatchEvent::Type::kError;
-  else return false;
+  if (name == "ADDED")
+    type = WatchEvent::Type::kAdded;
+  else if (name == "MODIFIED")
+    type = WatchEvent::Type::kModified;
+  else if (name == "DELETED")
+    type = WatchEvent::Type::kDeleted;
+  else if (name == "BOOKMARK")
+    type = WatchEvent::Type::kBookmark;
+  else if (name == "ERROR")
+    type = WatchEvent::Type::kError;
+  else
+    return false;
   return true;
 }
 
@@ -64,8 +70,10 @@ bool WatchDecoder::decode_line(std::string_view line, std::vector<WatchEvent>& o
   }
   WatchEvent event;
   if (!object.starts_with('{') || !type_of(type, event.type)) return false;
-  if (event.type == WatchEvent::Type::kError) event.status = ApiStatus::from_json(500, object);
-  else event.object = std::make_shared<const Object>(std::string(object));
+  if (event.type == WatchEvent::Type::kError)
+    event.status = ApiStatus::from_json(500, object);
+  else
+    event.object = std::make_shared<const Object>(std::string(object));
   out.push_back(std::move(event));
   return true;
 }

@@ -11,8 +11,8 @@ namespace berth::client {
 struct WatchEvent {
   enum class Type { kAdded, kModified, kDeleted, kBookmark, kError };
   Type type = Type::kError;
-  ObjectRef object;   ///< Not of errors.
-  ApiStatus status;   ///< Of errors only.
+  ObjectRef object;  ///< Not of errors.
+  ApiStatus status;  ///< Of errors only.
 };
 
 /// A watch's body: one JSON object a line.

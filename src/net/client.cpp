@@ -11,9 +11,12 @@ std::string encode_path(std::string_view path) {
   std::string out;
   out.reserve(path.size());
   for (const char c : path) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || kPlain.find(c) != std::string_view::npos;
-    if (is_plain) out.push_back(c);
-    else out += percent_encode(std::string_view(&c, 1));
+    const bool is_plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || kPlain.find(c) != std::string_view::npos;
+    if (is_plain)
+      out.push_back(c);
+    else
+      out += percent_encode(std::string_view(&c, 1));
   }
   return out;
 }

@@ -14,9 +14,9 @@ struct ClientConfig {
   std::string ca_pem;
   std::string certificate_pem, private_key_pem;  ///< Client certificate, or empty.
   bool insecure_skip_verify = false;
-  std::string server_name;      ///< SNI and verification name when it differs from the URL's host.
-  int max_connections = 64;     ///< For exchanges; streams have connections of their own.
-  int timeout_ms = 60'000;      ///< Per exchange; streams have none.
+  std::string server_name;   ///< SNI and verification name when it differs from the URL's host.
+  int max_connections = 64;  ///< For exchanges; streams have connections of their own.
+  int timeout_ms = 60'000;   ///< Per exchange; streams have none.
   int io_threads = 1;
 };
 

@@ -19,8 +19,10 @@ constexpr auto kAddressesKept = std::chrono::seconds(30);
 Result<Url> parse_url(std::string_view text) {
   Url url;
   auto rest = text;
-  if (rest.starts_with("https://")) url.is_https = true;
-  else if (!rest.starts_with("http://")) return invalid(fmt::format("server URL \"{}\": it must begin with https:// or http://", text));
+  if (rest.starts_with("https://"))
+    url.is_https = true;
+  else if (!rest.starts_with("http://"))
+    return invalid(fmt::format("server URL \"{}\": it must begin with https:// or http://", text));
   rest.remove_prefix(url.is_https ? 8 : 7);
   const auto slash = rest.find('/');
   auto authority = rest.substr(0, slash);
@@ -67,7 +69,8 @@ void ClientOp::fail(std::string why) {
 
 // --- ClientPool ---
 
-ClientPool::ClientPool(std::shared_ptr<Reactor> reactor, Url url, TlsContext tls, std::string server_name, bool verify, std::size_t max_connections)
+ClientPool::ClientPool(std::shared_ptr<Reactor> reactor, Url url, TlsContext tls, std::string server_name, bool verify,
+                       std::size_t max_connections)
     : reactor_(std::move(reactor)),
       url_(std::move(url)),
       tls_(std::move(tls)),
@@ -151,7 +154,8 @@ void ClientPool::open_connection(ClientOpPtr op) {
       std::thread([self = shared_from_this()] {
         std::string why;
         auto found = resolve(self->url_.host, self->url_.port, false, why);
-        self->reactor_->post([self, found = std::move(found), why = std::move(why)]() mutable { self->resolved(std::move(found), std::move(why)); });
+        self->reactor_->post(
+            [self, found = std::move(found), why = std::move(why)]() mutable { self->resolved(std::move(found), std::move(why)); });
       }).detach();
       return;
     }
@@ -167,9 +171,12 @@ void ClientPool::resolved(std::vector<Address> addresses, std::string problem) {
   addresses_ = std::move(addresses);
   addresses_until_ = reactor_->now() + kAddressesKept;
   for (auto& op : std::exchange(waiting_for_address_, {})) {
-    if (is_shut_down_) op->fail("the client is closed");
-    else if (addresses_.empty()) op->fail(problem);
-    else open_connection(std::move(op));
+    if (is_shut_down_)
+      op->fail("the client is closed");
+    else if (addresses_.empty())
+      op->fail(problem);
+    else
+      open_connection(std::move(op));
   }
   run_queue();
 }
@@ -178,7 +185,8 @@ bool ClientPool::connect(const std::shared_ptr<ClientSession>& session, std::siz
   if (index >= addresses_.size() || is_shut_down_) return false;
   const auto& address = addresses_[index].bytes;
   SSL* ssl = tls_ ? new_client_session(tls_.get(), server_name_, verify_) : nullptr;
-  auto connection = Connection::connecting(*reactor_, reinterpret_cast<const sockaddr*>(address.data()), static_cast<unsigned>(address.size()), ssl);
+  auto connection =
+      Connection::connecting(*reactor_, reinterpret_cast<const sockaddr*>(address.data()), static_cast<unsigned>(address.size()), ssl);
   session->attach(connection);
   connection->start(session);
   return true;
@@ -306,9 +314,15 @@ void ClientSession::finish(bool leftover) {
     connection_->close("");
   }
   switch (op->kind) {
-    case ClientOp::Kind::kExchange: std::exchange(op->done, nullptr)(std::move(response)); break;
-    case ClientOp::Kind::kUpgrade: std::exchange(op->upgraded, nullptr)(nullptr, std::move(response)); break;
-    case ClientOp::Kind::kStream: op->fail(""); break;
+    case ClientOp::Kind::kExchange:
+      std::exchange(op->done, nullptr)(std::move(response));
+      break;
+    case ClientOp::Kind::kUpgrade:
+      std::exchange(op->upgraded, nullptr)(nullptr, std::move(response));
+      break;
+    case ClientOp::Kind::kStream:
+      op->fail("");
+      break;
   }
 }
 
@@ -327,8 +341,10 @@ void ClientSession::on_eof() {
   const auto keep = shared_from_this();
   if (!op_) return connection_->close("");
   parser_.end_of_input();
-  if (parser_.state() == ResponseParser::State::kDone) finish(true);
-  else connection_->close(parser_.failure().message);
+  if (parser_.state() == ResponseParser::State::kDone)
+    finish(true);
+  else
+    connection_->close(parser_.failure().message);
 }
 
 void ClientSession::on_tick(MonotonicTime now) {

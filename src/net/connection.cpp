@@ -91,7 +91,8 @@ void Connection::start(std::shared_ptr<Driver> driver) {
   write_progress_ = reactor_.now();
   if (fd_ < 0) {
     // Told later: the caller is still setting itself up.
-    reactor_.post([self = shared_from_this()] { self->close(self->remote_address_.empty() ? "no socket to be had" : self->remote_address_); });
+    reactor_.post(
+        [self = shared_from_this()] { self->close(self->remote_address_.empty() ? "no socket to be had" : self->remote_address_); });
     return;
   }
   interest_ = state_ == State::kConnecting ? EPOLLOUT : EPOLLIN;
@@ -154,8 +155,12 @@ void Connection::handshake() {
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) return open();
   switch (SSL_get_error(ssl_, result)) {
-    case SSL_ERROR_WANT_READ: want_write_ = false; return update_interest();
-    case SSL_ERROR_WANT_WRITE: want_write_ = true; return update_interest();
+    case SSL_ERROR_WANT_READ:
+      want_write_ = false;
+      return update_interest();
+    case SSL_ERROR_WANT_WRITE:
+      want_write_ = true;
+      return update_interest();
     case SSL_ERROR_SSL:
       if (is_plain_http_error()) {
         static constexpr std::string_view kAnswer =
@@ -163,7 +168,8 @@ void Connection::handshake() {
         [[maybe_unused]] const auto sent = ::send(fd_, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
       }
       return close("TLS handshake failed: " + take_tls_error(ssl_));
-    default: return close("TLS handshake failed: the connection was closed");
+    default:
+      return close("TLS handshake failed: the connection was closed");
   }
 }
 
@@ -188,8 +194,10 @@ std::size_t Connection::read_some(char* to, std::size_t size, bool& more) {
       more = static_cast<std::size_t>(got) == size;
       return static_cast<std::size_t>(got);
     }
-    if (got == 0) eof_ = true;
-    else if (!would_block()) close(errno_text(errno));
+    if (got == 0)
+      eof_ = true;
+    else if (!would_block())
+      close(errno_text(errno));
     return 0;
   }
   std::size_t filled = 0;
@@ -248,8 +256,10 @@ void Connection::offer(std::string_view data) {
   }
   offering_ = false;
   if (state_ != State::kOpen || closing_) rest = {};
-  if (was_empty) in_.assign(rest);
-  else in_.erase(0, in_.size() - rest.size());
+  if (was_empty)
+    in_.assign(rest);
+  else
+    in_.erase(0, in_.size() - rest.size());
   if (in_.empty() && in_.capacity() > kMaxUnconsumed) in_.shrink_to_fit();
   paused_ = in_.size() >= kMaxUnconsumed;
   update_interest();
@@ -282,8 +292,10 @@ void Connection::write(std::string bytes) {
   if (state_ == State::kClosed || closing_ || bytes.empty()) return;
   if (out_.empty()) write_progress_ = reactor_.now();
   out_bytes_ += bytes.size();
-  if (!out_.empty() && !out_.back().shared && out_.back().own.size() + bytes.size() <= kJoinUpTo) out_.back().own.append(bytes);
-  else out_.push_back({std::move(bytes), nullptr, 0});
+  if (!out_.empty() && !out_.back().shared && out_.back().own.size() + bytes.size() <= kJoinUpTo)
+    out_.back().own.append(bytes);
+  else
+    out_.push_back({std::move(bytes), nullptr, 0});
 }
 
 void Connection::write(Bytes bytes) {
@@ -394,8 +406,10 @@ void Connection::close_after_flush() {
   if (state_ != State::kOpen) return close("");
   closing_ = true;
   in_.clear();
-  if (!offering_) flush();
-  else reactor_.post([self = shared_from_this()] { self->flush(); });
+  if (!offering_)
+    flush();
+  else
+    reactor_.post([self = shared_from_this()] { self->flush(); });
 }
 
 void Connection::linger() {

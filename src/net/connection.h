@@ -25,7 +25,8 @@ class Driver {
   virtual ~Driver() = default;
   /// The connection is usable.
   virtual void on_open() {}
-  /// More input, not consumed ones first. Returns how many bytes were consumed; the rest is offered again with the next input or resume_input.
+  /// More input, not consumed ones first. Returns how many bytes were consumed; the rest is offered again with the next input or
+  /// resume_input.
   virtual std::size_t on_input(std::string_view data) = 0;
   /// The peer will send nothing more.
   virtual void on_eof() = 0;

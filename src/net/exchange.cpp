@@ -134,7 +134,8 @@ class ExchangeWriter final : public ResponseWriter {
         answer.body = std::move(parts);
       }
     }
-    with_session([answer = std::move(answer)](ServerSession& session, const auto& state) mutable { session.answer(state, std::move(answer)); });
+    with_session(
+        [answer = std::move(answer)](ServerSession& session, const auto& state) mutable { session.answer(state, std::move(answer)); });
   }
 
   void start_stream(int status, Headers headers) override {
@@ -150,7 +151,8 @@ class ExchangeWriter final : public ResponseWriter {
       if (!state_->keep_alive || !state_->chunked) head += "Connection: close\r\n";
       head += "\r\n";
     }
-    with_session([head = std::move(head)](ServerSession& session, const auto& state) mutable { session.start_stream(state, std::move(head)); });
+    with_session(
+        [head = std::move(head)](ServerSession& session, const auto& state) mutable { session.start_stream(state, std::move(head)); });
   }
 
   bool write(Bytes chunk) override {

@@ -6,7 +6,8 @@ namespace {
 bool is_token_char(char c) {
   static constexpr auto kTable = [] {
     std::array<bool, 256> table{};
-    for (int u = 0; u < 256; ++u) table[static_cast<std::size_t>(u)] = (u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9');
+    for (int u = 0; u < 256; ++u)
+      table[static_cast<std::size_t>(u)] = (u >= 'a' && u <= 'z') || (u >= 'A' && u <= 'Z') || (u >= '0' && u <= '9');
     for (const char mark : std::string_view("!#$%&'*+-.^_`|~")) table[static_cast<unsigned char>(mark)] = true;
     return table;
   }();
@@ -106,7 +107,9 @@ void BodyDecoder::start(Mode mode, std::uint64_t length, const ParserLimits& lim
   line_is_empty_ = true;
   after_cr_ = false;
   switch (mode) {
-    case Mode::kNone: state_ = State::kDone; break;
+    case Mode::kNone:
+      state_ = State::kDone;
+      break;
     case Mode::kLength:
       state_ = length == 0 ? State::kDone : State::kData;
       if (length > limits.max_body_bytes) fail(413, fmt::format("Request entity too large: limit is {}", limits.max_body_bytes));
@@ -163,9 +166,12 @@ bool BodyDecoder::feed_framing(char c) {
         return true;
       }
       if (digits_ == 0) return false;
-      if (c == ';') state_ = State::kChunkExtension;
-      else if (c == '\r') state_ = State::kChunkSizeEnd;
-      else return false;
+      if (c == ';')
+        state_ = State::kChunkExtension;
+      else if (c == '\r')
+        state_ = State::kChunkSizeEnd;
+      else
+        return false;
       return true;
     case State::kChunkExtension:
       if (c == '\r') state_ = State::kChunkSizeEnd;
@@ -176,8 +182,12 @@ bool BodyDecoder::feed_framing(char c) {
       state_ = remaining_ == 0 ? State::kTrailer : State::kChunkData;
       line_is_empty_ = true;
       return c == '\n';
-    case State::kChunkDataCr: state_ = State::kChunkDataLf; return c == '\r';
-    case State::kChunkDataLf: state_ = State::kChunkSize; return c == '\n';
+    case State::kChunkDataCr:
+      state_ = State::kChunkDataLf;
+      return c == '\r';
+    case State::kChunkDataLf:
+      state_ = State::kChunkSize;
+      return c == '\n';
     case State::kTrailer:
       // Trailers are read and dropped.
       if (after_cr_) {
@@ -192,7 +202,8 @@ bool BodyDecoder::feed_framing(char c) {
         return c != '\n';
       }
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -251,9 +262,14 @@ std::size_t RequestParser::feed(std::string_view data) {
     std::size_t consumed = 0;
     std::string_view head;
     switch (head_.feed(data.substr(at), consumed, head)) {
-      case HeadCollector::Outcome::kNeedMore: return at + consumed;
-      case HeadCollector::Outcome::kTooLarge: fail(431, fmt::format("the request's header is larger than {} bytes", limits_.max_header_bytes)); return at;
-      case HeadCollector::Outcome::kComplete: parse_head(head); head_.clear();
+      case HeadCollector::Outcome::kNeedMore:
+        return at + consumed;
+      case HeadCollector::Outcome::kTooLarge:
+        fail(431, fmt::format("the request's header is larger than {} bytes", limits_.max_header_bytes));
+        return at;
+      case HeadCollector::Outcome::kComplete:
+        parse_head(head);
+        head_.clear();
     }
     at += consumed;
   }
@@ -334,7 +350,8 @@ void RequestParser::choose_body() {
       expects_continue_ = !is_http_1_0_;
     }
   }
-  if (hosts > 1 || (hosts == 0 && !is_http_1_0_)) return fail(400, hosts > 1 ? "more than one Host header" : "missing required Host header");
+  if (hosts > 1 || (hosts == 0 && !is_http_1_0_))
+    return fail(400, hosts > 1 ? "more than one Host header" : "missing required Host header");
   keep_alive_ = is_http_1_0_ ? keep && !close : !close;
   if (framing.is_chunked && is_http_1_0_) return fail(400, "Transfer-Encoding in an HTTP/1.0 request");
   const auto mode = framing.is_chunked ? BodyDecoder::Mode::kChunked : BodyDecoder::Mode::kLength;
@@ -363,17 +380,24 @@ std::size_t ResponseParser::feed(std::string_view data) {
     std::size_t consumed = 0;
     std::string_view head;
     switch (head_.feed(data.substr(at), consumed, head)) {
-      case HeadCollector::Outcome::kNeedMore: return at + consumed;
-      case HeadCollector::Outcome::kTooLarge: fail("the response's header is too large"); return at;
-      case HeadCollector::Outcome::kComplete: parse_head(head); head_.clear();
+      case HeadCollector::Outcome::kNeedMore:
+        return at + consumed;
+      case HeadCollector::Outcome::kTooLarge:
+        fail("the response's header is too large");
+        return at;
+      case HeadCollector::Outcome::kComplete:
+        parse_head(head);
+        head_.clear();
     }
     at += consumed;
   }
   if (state_ == State::kBody) {
     at += body_.feed(data.substr(at), response_.body);
     if (body_.is_done()) state_ = State::kDone;
-    if (body_.failure().status == 413) fail(fmt::format("the response is larger than {} bytes", limits_.max_body_bytes));
-    else if (body_.failure().status != 0) fail(body_.failure().message);
+    if (body_.failure().status == 413)
+      fail(fmt::format("the response is larger than {} bytes", limits_.max_body_bytes));
+    else if (body_.failure().status != 0)
+      fail(body_.failure().message);
   }
   return at;
 }
@@ -383,7 +407,8 @@ void ResponseParser::end_of_input() {
     state_ = State::kDone;
     keep_alive_ = false;
   } else if (state_ != State::kDone) {
-    fail(started_ ? "unexpected EOF: the connection was closed in the middle of a response" : "EOF: the connection was closed without a response");
+    fail(started_ ? "unexpected EOF: the connection was closed in the middle of a response"
+                  : "EOF: the connection was closed without a response");
   }
 }
 
@@ -399,7 +424,8 @@ void ResponseParser::parse_head(std::string_view head) {
   int status = 0;
   const bool is_http = line.size() >= 12 && (line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 "));
   if (is_http) std::from_chars(line.data() + 9, line.data() + 12, status);
-  if (status < 100 || status > 999 || (line.size() > 12 && line[12] != ' ')) return fail("the answer is not HTTP/1.1: malformed status line");
+  if (status < 100 || status > 999 || (line.size() > 12 && line[12] != ' '))
+    return fail("the answer is not HTTP/1.1: malformed status line");
   response_.status = status;
   response_.headers = {};
   auto problem = parse_fields(line_end == std::string_view::npos ? std::string_view{} : head.substr(line_end + 2), response_.headers);
@@ -410,9 +436,12 @@ void ResponseParser::parse_head(std::string_view head) {
   const auto connection = response_.headers.get("Connection");
   keep_alive_ = line.starts_with("HTTP/1.1") ? !has_token(connection, "close") : has_token(connection, "keep-alive");
   auto mode = BodyDecoder::Mode::kUntilClose;
-  if (is_head_request_ || status == 204 || status == 304 || status == 101) mode = BodyDecoder::Mode::kNone;
-  else if (framing.is_chunked) mode = BodyDecoder::Mode::kChunked;
-  else if (framing.length) mode = BodyDecoder::Mode::kLength;
+  if (is_head_request_ || status == 204 || status == 304 || status == 101)
+    mode = BodyDecoder::Mode::kNone;
+  else if (framing.is_chunked)
+    mode = BodyDecoder::Mode::kChunked;
+  else if (framing.length)
+    mode = BodyDecoder::Mode::kLength;
   if (mode == BodyDecoder::Mode::kUntilClose) keep_alive_ = false;
   body_.start(mode, framing.length.value_or(0), limits_);
   if (body_.failure().status != 0) return fail(fmt::format("the response is larger than {} bytes", limits_.max_body_bytes));

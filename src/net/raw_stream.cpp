@@ -5,7 +5,8 @@ namespace {
 
 class RawStreamHandle final : public RawStream {
  public:
-  RawStreamHandle(std::shared_ptr<Reactor> reactor, std::shared_ptr<RawDriver> driver) : reactor_(std::move(reactor)), driver_(std::move(driver)) {}
+  RawStreamHandle(std::shared_ptr<Reactor> reactor, std::shared_ptr<RawDriver> driver)
+      : reactor_(std::move(reactor)), driver_(std::move(driver)) {}
   ~RawStreamHandle() override { close(); }
 
   void async_read(std::function<void(std::string, bool)> done) override {

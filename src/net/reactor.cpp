@@ -51,8 +51,10 @@ bool Reactor::post(Task task) {
 }
 
 void Reactor::dispatch(Task task) {
-  if (in_thread()) task();
-  else post(std::move(task));
+  if (in_thread())
+    task();
+  else
+    post(std::move(task));
 }
 
 void Reactor::stop() {
@@ -93,7 +95,9 @@ void Reactor::remove(int fd, EventSink* sink) {
   sinks_.erase(found);
 }
 
-void Reactor::run_after(std::chrono::milliseconds delay, Task task) { timers_.emplace(std::chrono::steady_clock::now() + delay, std::move(task)); }
+void Reactor::run_after(std::chrono::milliseconds delay, Task task) {
+  timers_.emplace(std::chrono::steady_clock::now() + delay, std::move(task));
+}
 
 int Reactor::wait_ms() const {
   auto until = sinks_.empty() ? now_ + std::chrono::hours(1) : next_tick_;

@@ -42,7 +42,8 @@ std::uint16_t port_of(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
 Result<int> listen_on(const std::string& address, std::uint16_t port) {
@@ -131,7 +132,9 @@ class ServerImpl final : public Server {
     shard.reactor->dispatch([this, &shard, fd, remote = address_text(address)]() mutable { begin(shard, fd, std::move(remote)); });
   }
 
-  void watch_acceptor(bool on) { shards_.front()->reactor->modify(acceptor_->fd(), acceptor_.get(), on ? static_cast<std::uint32_t>(EPOLLIN) : 0U); }
+  void watch_acceptor(bool on) {
+    shards_.front()->reactor->modify(acceptor_->fd(), acceptor_.get(), on ? static_cast<std::uint32_t>(EPOLLIN) : 0U);
+  }
 
  private:
   struct Count {

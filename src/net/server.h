@@ -20,12 +20,12 @@ struct ServerConfig {
   std::uint16_t port = 0;  ///< 0: any free one; Server::port() says which.
   std::optional<TlsServerConfig> tls;
   int io_threads = 2;
-  std::size_t max_body_bytes = 3 * 1024 * 1024;     ///< More is answered 413.
-  std::size_t max_header_bytes = 64 * 1024;         ///< More is answered 431.
-  std::size_t max_connections = 20'000;             ///< More are closed at once.
-  int header_timeout_ms = 20'000;                   ///< A request whose header or body comes slower is dropped.
-  int idle_timeout_ms = 120'000;                    ///< Keep-alive connections without a request.
-  int write_timeout_ms = 60'000;                    ///< A reader that takes nothing for so long is dropped.
+  std::size_t max_body_bytes = 3 * 1024 * 1024;  ///< More is answered 413.
+  std::size_t max_header_bytes = 64 * 1024;      ///< More is answered 431.
+  std::size_t max_connections = 20'000;          ///< More are closed at once.
+  int header_timeout_ms = 20'000;                ///< A request whose header or body comes slower is dropped.
+  int idle_timeout_ms = 120'000;                 ///< Keep-alive connections without a request.
+  int write_timeout_ms = 60'000;                 ///< A reader that takes nothing for so long is dropped.
 };
 
 /// Owns its threads and sockets; the destructor closes everything. The handler must outlive it.

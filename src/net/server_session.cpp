@@ -13,9 +13,12 @@ constexpr std::size_t kMinBodyBytesPerSecond = 16 * 1024;
 
 std::string_view status_reason(int code) {
   switch (code) {
-    case 413: return "RequestEntityTooLarge";
-    case 500: return "InternalError";
-    default: return "BadRequest";
+    case 413:
+      return "RequestEntityTooLarge";
+    case 500:
+      return "InternalError";
+    default:
+      return "BadRequest";
   }
 }
 
@@ -30,8 +33,8 @@ std::string refusal(const ParseFailure& failure) {
   std::string body = R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":")";
   append_json_string(body, failure.message);
   fmt::format_to(std::back_inserter(body), R"(","reason":"{}","code":{}}})", status_reason(failure.status), failure.status);
-  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}", failure.status,
-                     reason_phrase(failure.status), body.size(), body);
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
+                     failure.status, reason_phrase(failure.status), body.size(), body);
 }
 
 void append_chunk_size(std::string& out, std::size_t size) { fmt::format_to(std::back_inserter(out), "{:x}\r\n", size); }

@@ -12,7 +12,9 @@ namespace {
 template <auto F>
 struct Free {
   template <typename T>
-  void operator()(T* p) const { F(p); }
+  void operator()(T* p) const {
+    F(p);
+  }
 };
 using BioPtr = std::unique_ptr<BIO, Free<BIO_free>>;
 using X509Ptr = std::unique_ptr<X509, Free<X509_free>>;
@@ -60,7 +62,8 @@ Result<void> trust(SSL_CTX* context, const std::string& ca_pem) {
 
 void set_common(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_options(context,
+                      SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
   // One read(2) takes all that is there, instead of two a record.
   SSL_CTX_set_read_ahead(context, 1);
@@ -107,9 +110,8 @@ class SessionCache {
 };
 
 int session_cache_index() {
-  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, [](void*, void* data, CRYPTO_EX_DATA*, int, long, void*) {
-    delete static_cast<SessionCache*>(data);
-  });
+  static const int index = SSL_CTX_get_ex_new_index(
+      0, nullptr, nullptr, nullptr, [](void*, void* data, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<SessionCache*>(data); });
   return index;
 }
 

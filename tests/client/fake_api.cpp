@@ -11,7 +11,9 @@ std::string parameter(const net::HttpRequest& request, std::string_view name) {
 }
 
 std::string status_json(int code, const std::string& reason) {
-  return fmt::format(R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"made to fail","reason":"{}","code":{}}})", reason, code);
+  return fmt::format(
+      R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"made to fail","reason":"{}","code":{}}})",
+      reason, code);
 }
 
 void answer(net::ResponseWriter& writer, int status, std::string body) {
@@ -28,8 +30,8 @@ void FakeApi::put(const std::string& ns, const std::string& name, const std::str
   if (is_new) uids_[key] = "uid-" + std::to_string(++next_uid_);
   ++revision_;
   auto bytes = fmt::format(
-      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"{}","uid":"{}","resourceVersion":"{}","labels":{}}},"spec":{}}})", name, ns,
-      uids_[key], revision_, labels, spec);
+      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"{}","uid":"{}","resourceVersion":"{}","labels":{}}},"spec":{}}})",
+      name, ns, uids_[key], revision_, labels, spec);
   objects_[key] = bytes;
   publish({is_new ? "ADDED" : "MODIFIED", revision_, std::move(bytes)});
 }
@@ -40,14 +42,16 @@ void FakeApi::remove(const std::string& ns, const std::string& name) {
   if (found == objects_.end()) return;
   objects_.erase(found);
   ++revision_;
-  publish({"DELETED", revision_,
-           fmt::format(R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"{}","uid":"{}","resourceVersion":"{}"}}}})", name, ns, uids_[key],
-                       revision_)});
+  publish(
+      {"DELETED", revision_,
+       fmt::format(R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"{}","uid":"{}","resourceVersion":"{}"}}}})",
+                   name, ns, uids_[key], revision_)});
 }
 
 void FakeApi::bookmark() {
   ++revision_;
-  const auto line = line_of({"BOOKMARK", revision_, fmt::format(R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{}"}}}})", revision_)});
+  const auto line = line_of(
+      {"BOOKMARK", revision_, fmt::format(R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{}"}}}})", revision_)});
   for (const auto& watch : watches_) watch->writer->write(make_bytes(line));
 }
 

@@ -11,7 +11,8 @@ using namespace std::chrono_literals;
 
 const Gvr kPods{"", "v1", "pods"};
 
-/// Keeps what the handlers said, and checks that it makes sense: no add of a known object, no update or delete of an unknown one, no repeat.
+/// Keeps what the handlers said, and checks that it makes sense: no add of a known object, no update or delete of an unknown one, no
+/// repeat.
 struct Recorder {
   std::map<std::string, ObjectRef> state;
   std::vector<std::string> log;
@@ -180,7 +181,8 @@ TEST_P(Expiry, RelistsAndTellsOnlyTheDifference) {
   expect_same_state(*informer);
   EXPECT_NE(informer->get("default", "remade")->uid(), uid_before);
   std::sort(recorder.log.begin(), recorder.log.end());
-  EXPECT_EQ(recorder.log, (std::vector<std::string>{"+default/added", "+default/remade", "-default/gone", "-default/remade", "~default/changed"}));
+  EXPECT_EQ(recorder.log,
+            (std::vector<std::string>{"+default/added", "+default/remade", "-default/gone", "-default/remade", "~default/changed"}));
   EXPECT_EQ(api.open_watches(), 1U);
 }
 
@@ -306,21 +308,38 @@ TEST_P(RandomFaults, ConvergeWithoutGapOrRepeat) {
     const auto ns = std::string(1, static_cast<char>('a' + roll(3)));
     const auto name = std::string(1, static_cast<char>('p' + roll(6)));
     switch (roll(14)) {
-      case 0: api.end_watches(); break;
-      case 1: api.cut_watches(roll(2) ? R"({"type":"ADD)" : ""); break;
-      case 2: api.compact(roll(2)); break;
-      case 3: api.expire_running_watches(); break;
-      case 4: api.bookmark(); break;
+      case 0:
+        api.end_watches();
+        break;
+      case 1:
+        api.cut_watches(roll(2) ? R"({"type":"ADD)" : "");
+        break;
+      case 2:
+        api.compact(roll(2));
+        break;
+      case 3:
+        api.expire_running_watches();
+        break;
+      case 4:
+        api.bookmark();
+        break;
       case 5: {
         static constexpr int kStatuses[] = {0, 429, 500, 503, 410, 403};
         api.fail_next(static_cast<int>(roll(4)), kStatuses[roll(6)], "Made");
         break;
       }
-      case 6: loop.run_for(std::chrono::milliseconds(roll(3000))); break;
+      case 6:
+        loop.run_for(std::chrono::milliseconds(roll(3000)));
+        break;
       case 7:
-      case 8: api.remove(ns, name); break;
-      case 9: api.expire_continue_tokens(); break;
-      default: api.put(ns, name, fmt::format(R"({{"step":{}}})", step));
+      case 8:
+        api.remove(ns, name);
+        break;
+      case 9:
+        api.expire_continue_tokens();
+        break;
+      default:
+        api.put(ns, name, fmt::format(R"({{"step":{}}})", step));
     }
     if (roll(3) == 0) loop.run_ready();
   }

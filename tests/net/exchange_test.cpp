@@ -98,17 +98,18 @@ TEST_P(Exchange, StreamsComeInPiecesAndEnd) {
   const auto client = make_client(*server, tls());
   Signal data, ended;
   std::string received, end_error = "not ended";
-  const auto handle = client->stream(make_request("GET", "/watch"), {.on_header = [&](int status, const Headers&) { EXPECT_EQ(status, 200); },
-                                                                     .on_data =
-                                                                         [&](std::string_view piece) {
-                                                                           received += piece;
-                                                                           data.notify();
-                                                                         },
-                                                                     .on_end =
-                                                                         [&](std::string error) {
-                                                                           end_error = std::move(error);
-                                                                           ended.notify();
-                                                                         }});
+  const auto handle =
+      client->stream(make_request("GET", "/watch"), {.on_header = [&](int status, const Headers&) { EXPECT_EQ(status, 200); },
+                                                     .on_data =
+                                                         [&](std::string_view piece) {
+                                                           received += piece;
+                                                           data.notify();
+                                                         },
+                                                     .on_end =
+                                                         [&](std::string error) {
+                                                           end_error = std::move(error);
+                                                           ended.notify();
+                                                         }});
   started.get_future().get();
   EXPECT_TRUE(stream->write(make_bytes("first\n")));
   ASSERT_TRUE(data.wait_for_count(1));
@@ -147,7 +148,8 @@ TEST_P(Exchange, AStreamCutOffEndsWithAnError) {
   const auto server = start_server(handler, {}, tls());
   const auto client = make_client(*server, tls());
   std::promise<std::string> ended;
-  const auto handle = client->stream(make_request("GET", "/watch"), {.on_end = [&](std::string error) { ended.set_value(std::move(error)); }});
+  const auto handle =
+      client->stream(make_request("GET", "/watch"), {.on_end = [&](std::string error) { ended.set_value(std::move(error)); }});
   EXPECT_NE(ended.get_future().get(), "");
 }
 
@@ -240,10 +242,11 @@ TEST_P(Exchange, AThousandStreamsAtOnce) {
   Signal ended;
   for (int i = 0; i < kStreams; ++i) {
     handles.push_back(client->stream(make_request("GET", "/watch"), {.on_data = [&](std::string_view piece) { bytes += piece.size(); },
-                                                                     .on_end = [&](std::string error) {
-                                                                       EXPECT_EQ(error, "");
-                                                                       ended.notify();
-                                                                     }}));
+                                                                     .on_end =
+                                                                         [&](std::string error) {
+                                                                           EXPECT_EQ(error, "");
+                                                                           ended.notify();
+                                                                         }}));
   }
   ASSERT_TRUE(started.wait_for_count(kStreams));
   const auto event = make_bytes(std::string(1000, 'e'));
@@ -255,7 +258,8 @@ TEST_P(Exchange, AThousandStreamsAtOnce) {
   EXPECT_EQ(bytes, kStreams * 5 * 1000U);
 }
 
-INSTANTIATE_TEST_SUITE_P(PlainAndTls, Exchange, ::testing::Values(false, true), [](const auto& info) { return info.param ? "Tls" : "Plain"; });
+INSTANTIATE_TEST_SUITE_P(PlainAndTls, Exchange, ::testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "Tls" : "Plain"; });
 
 }  // namespace
 }  // namespace berth::net::test

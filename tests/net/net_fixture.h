@@ -1,6 +1,7 @@
 // A server on loopback with handlers given as functions, and raw sockets to be rude with.
 #pragma once
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,8 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "net/client.h"
 #include "net/server.h"
