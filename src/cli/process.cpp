@@ -1,0 +1,78 @@
+#include "cli/process.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace berth::cli {
+namespace {
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+void block_signals() {
+  const sigset_t set = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+int wait_for_signal() {
+  const sigset_t set = stop_signals();
+  int number = 0;
+  while (sigwait(&set, &number) != 0) {
+  }
+  // From here on a second Ctrl-C has its default effect.
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  return number;
+}
+
+Result<ListenAddress> parse_listen(const std::string& text, std::uint16_t default_port) {
+  ListenAddress out;
+  out.port = default_port;
+  const std::size_t colon = text.rfind(':');
+  const bool bracketed = text.starts_with('[');
+  const bool has_port = colon != std::string::npos && (!bracketed || colon > text.find(']'));
+  std::string host = has_port ? text.substr(0, colon) : text;
+  if (bracketed && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (!host.empty()) out.host = host;
+  if (has_port) {
+    const std::string digits = text.substr(colon + 1);
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value > 65535)
+      return invalid(fmt::format("--listen {}: \"{}\" is not a port (0 to 65535)", text, digits));
+    out.port = static_cast<std::uint16_t>(value);
+  }
+  return out;
+}
+
+Result<void> make_private_directory(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return {};
+  const auto parent = std::filesystem::absolute(path).parent_path();
+  std::filesystem::create_directories(parent, error);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail(ErrorCode::kInvalid, fmt::format("{}: cannot make the directory: {}", path, std::strerror(errno)));
+  return {};
+}
+
+void raise_file_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,24 @@
+// What every long-running role of the binary needs from the operating system.
+#pragma once
+#include <string>
+
+#include "base/error.h"
+
+namespace berth::cli {
+
+/// Blocks SIGINT, SIGTERM and SIGPIPE in this thread and all made after it: call first in a role's main.
+void block_signals();
+/// Waits for SIGINT or SIGTERM and returns its number. A second SIGINT later ends the process at once.
+int wait_for_signal();
+/// `host:port`, `:port` or `host`; the port may be 0. The error says what is wrong.
+struct ListenAddress {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;
+};
+Result<ListenAddress> parse_listen(const std::string& text, std::uint16_t default_port);
+/// Makes a directory (and those above it) with mode 0700; an existing one is left as it is.
+Result<void> make_private_directory(const std::string& path);
+/// Raises the limit of open files as far as the system lets us: each watch of a node is a connection.
+void raise_file_limit();
+
+}  // namespace berth::cli

@@ -1,0 +1,14 @@
+// The long-running roles of the binary; each returns the process's exit code.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace berth::cli {
+
+int run_up(const std::vector<std::string>& args);
+int run_server(const std::vector<std::string>& args);
+int run_scheduler(const std::vector<std::string>& args);
+int run_controllers(const std::vector<std::string>& args);
+int run_nodes(const std::vector<std::string>& args);
+
+}  // namespace berth::cli
