@@ -1,0 +1,61 @@
+// The API server as a role: data directory, certificates, store, cache, pipeline, listener; and what `berth up` needs of it.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apiserver/server.h"
+#include "base/error.h"
+#include "base/event_loop.h"
+#include "client/transport.h"
+
+namespace CLI {
+class App;
+}
+
+namespace berth::cli {
+
+/// The flags of `berth server`; `berth up` has them too.
+struct ServerFlags {
+  std::string data_dir;  ///< Default: ~/.berth
+  std::string listen = "127.0.0.1:6443";
+  std::string master_config;                          ///< OpenShift's master-config.yaml
+  std::string admission_config;                       ///< --admission-control-config-file
+  std::vector<std::string> enable_admission, disable_admission;
+  std::vector<std::string> feature_gates;
+  std::string service_cidr = "10.96.0.0/12";
+  std::string event_ttl = "1h";
+  bool strict_durability = false;
+  bool no_sync = false;
+  void add_to(CLI::App& app);
+};
+
+/// A serving API server; the destructor stops it in order: listener, pipeline, store.
+class ServerRole {
+ public:
+  /// Errors are for people: which flag, file or directory is wrong and what to do. A data directory in use is refused (kConflict).
+  /// `backend` answers kubelet requests for simulated nodes of this process; may be empty.
+  static Result<std::unique_ptr<ServerRole>> start(const ServerFlags& flags, apiserver::NodeBackend backend);
+  ~ServerRole();
+
+  [[nodiscard]] const std::string& kubeconfig_path() const { return kubeconfig_path_; }
+  [[nodiscard]] const std::string& url() const { return url_; }
+  [[nodiscard]] const std::string& data_dir() const { return data_dir_; }
+  [[nodiscard]] const std::string& ca_pem() const { return ca_pem_; }
+  [[nodiscard]] apiserver::ApiServer& api() { return *api_; }
+  /// What master-config.yaml says of the other components; empty without one.
+  [[nodiscard]] const apiserver::MasterConfig& master_config() const { return master_config_; }
+  /// Straight into the pipeline as a user of these groups.
+  std::shared_ptr<client::Transport> in_process(std::string user, std::vector<std::string> groups);
+
+ private:
+  ServerRole() = default;
+  std::string data_dir_, kubeconfig_path_, url_, ca_pem_;
+  apiserver::MasterConfig master_config_;
+  std::unique_ptr<SystemClock> clock_;
+  std::unique_ptr<ThreadLoop> loop_;
+  std::unique_ptr<apiserver::ApiServer> api_;
+  std::unique_ptr<net::Server> listener_;
+};
+
+}  // namespace berth::cli
