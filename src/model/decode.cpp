@@ -1,0 +1,180 @@
+// Type checks of request bodies, in the words of the API server's decoder.
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "model/quantity.h"
+#include "model/schema.h"
+
+namespace berth::model {
+namespace {
+
+using Kind = TypeRef::Kind;
+constexpr std::string_view kQuantityError = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// One step of a path; linked on the stack, so that a path costs nothing until it is reported.
+struct Step {
+  const Step* parent = nullptr;
+  std::string_view key;
+  std::size_t index = 0;
+  bool is_index = false;
+};
+
+std::string render(const Step* step, bool with_indices) {
+  if (step == nullptr) return {};
+  std::string before = render(step->parent, with_indices);
+  if (step->is_index) return with_indices ? before + fmt::format("[{}]", step->index) : before;
+  return before.empty() ? std::string(step->key) : before + "." + std::string(step->key);
+}
+
+std::string_view json_word(const json::Value& value) {
+  switch (value.kind()) {
+    case boost::json::kind::object: return "object";
+    case boost::json::kind::array: return "array";
+    case boost::json::kind::string: return "string";
+    case boost::json::kind::bool_: return "bool";
+    case boost::json::kind::null: return "null";
+    default: return "number";
+  }
+}
+
+class Decoder {
+ public:
+  Decoder(const KindInfo& kind, DecodeReport& report) : kind_(kind), report_(report) {}
+
+  ApiResult<void> run(json::Value& doc) {
+    if (!doc.is_object()) return failure(fmt::format("json: cannot unmarshal {} into Go value of type {}", json_word(doc), TypeRef{Kind::kStruct, type_of(kind_)}.go_name()));
+    walk_struct(*type_of(kind_), doc.get_object(), nullptr);
+    if (!error_.empty()) return failure(error_);
+    return {};
+  }
+
+ private:
+  std::unexpected<ApiStatus> failure(const std::string& why) const {
+    return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", kind_.kind, kind_.version, kind_.kind, why)));
+  }
+  void set_error(std::string text) {
+    if (error_.empty()) error_ = std::move(text);
+  }
+  void mismatch(const json::Value& value, const TypeRef& ref, const TypeDef* owner, const Step* step) {
+    std::string word(json_word(value));
+    if (word == "number" && (ref.kind == Kind::kInt32 || ref.kind == Kind::kInt64)) word += " " + json::serialize(value);
+    const std::string owner_name = owner == nullptr ? "" : owner->name.substr(owner->name.rfind('.') + 1) + ".";
+    set_error(fmt::format("json: cannot unmarshal {} into Go struct field {}{} of type {}", word, owner_name, render(step, false), ref.go_name()));
+  }
+
+  void walk_struct(const TypeDef& type, json::Object& object, const Step* parent) {
+    for (auto it = object.begin(); it != object.end();) {
+      const std::string_view key(it->key().data(), it->key().size());
+      const FieldDef* field = type.field(key);
+      const Step step{parent, key};
+      if (field == nullptr) {
+        report_.unknown_fields.push_back(render(&step, true));
+        ++it;
+        continue;
+      }
+      if (it->value().is_null()) {
+        it = object.erase(it);
+        continue;
+      }
+      walk(field->ref, it->value(), &type, &step);
+      if (!error_.empty()) return;
+      ++it;
+    }
+  }
+
+  void walk(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
+    switch (ref.kind) {
+      case Kind::kAny: return;
+      case Kind::kString:
+        if (!value.is_string()) mismatch(value, ref, owner, step);
+        return;
+      case Kind::kBool:
+        if (!value.is_bool()) mismatch(value, ref, owner, step);
+        return;
+      case Kind::kInt32: case Kind::kInt64: return walk_integer(ref, value, owner, step);
+      case Kind::kDouble:
+        if (!value.is_number()) mismatch(value, ref, owner, step);
+        return;
+      case Kind::kQuantity: return walk_quantity(value);
+      case Kind::kTime: case Kind::kMicroTime: return walk_time(ref, value, owner, step);
+      case Kind::kBytes: return walk_bytes(ref, value, owner, step);
+      case Kind::kIntOrString:
+        if (!value.is_string() && !value.is_int64()) mismatch(value, ref, owner, step);
+        return;
+      case Kind::kStruct:
+        if (!value.is_object()) return mismatch(value, ref, owner, step);
+        return walk_struct(*ref.type, value.get_object(), step);
+      case Kind::kList: {
+        if (!value.is_array()) return mismatch(value, ref, owner, step);
+        std::size_t i = 0;
+        for (json::Value& item : value.get_array()) {
+          const Step item_step{step, {}, i++, true};
+          if (item.is_null() && ref.element->kind == Kind::kStruct) item.emplace_object();  // Go: null into a struct leaves it empty.
+          if (item.is_null() && ref.element->kind == Kind::kString) item = "";
+          walk(*ref.element, item, owner, &item_step);
+          if (!error_.empty()) return;
+        }
+        return;
+      }
+      case Kind::kMap: {
+        if (!value.is_object()) return mismatch(value, ref, owner, step);
+        for (auto& member : value.get_object()) {
+          const Step item_step{step, {member.key().data(), member.key().size()}};
+          if (member.value().is_null() && ref.element->kind == Kind::kString) member.value() = "";
+          walk(*ref.element, member.value(), owner, &item_step);
+          if (!error_.empty()) return;
+        }
+        return;
+      }
+    }
+  }
+
+  void walk_integer(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
+    const bool fits = value.is_int64() && (ref.kind == Kind::kInt64 || (value.get_int64() >= INT32_MIN && value.get_int64() <= INT32_MAX));
+    if (!fits) mismatch(value, ref, owner, step);
+  }
+
+  void walk_quantity(json::Value& value) {
+    std::string text;
+    if (value.is_string()) text = json::as_view(value);
+    else if (value.is_number()) text = json::serialize(value);
+    const auto quantity = Quantity::parse(text);
+    if (!quantity) return set_error(std::string(kQuantityError));
+    const std::string canonical = quantity->to_string();
+    if (!value.is_string() || canonical != text) value = canonical;
+  }
+
+  void walk_time(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
+    if (!value.is_string()) return mismatch(value, ref, owner, step);
+    const std::string text(json::as_view(value));
+    const auto time = parse_rfc3339(text);
+    if (!time) {
+      const char* layout = ref.kind == Kind::kTime ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00";
+      return set_error(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \"2006\"", text, layout, text));
+    }
+    const std::string canonical = ref.kind == Kind::kTime ? format_rfc3339(*time) : format_rfc3339_micro(*time);
+    if (canonical != text) value = canonical;
+  }
+
+  void walk_bytes(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
+    if (!value.is_string()) return mismatch(value, ref, owner, step);
+    const std::string_view text = json::as_view(value);
+    std::size_t i = 0;
+    while (i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '+' || text[i] == '/')) ++i;
+    const std::size_t data = i;
+    while (i < text.size() && text[i] == '=') ++i;
+    if (i != text.size() || text.size() % 4 != 0 || i - data > 2) set_error(fmt::format("illegal base64 data at input byte {}", std::min(i, text.size())));
+  }
+
+  const KindInfo& kind_;
+  DecodeReport& report_;
+  std::string error_;
+};
+
+}  // namespace
+
+ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report) { return Decoder(kind, report).run(doc); }
+
+}  // namespace berth::model

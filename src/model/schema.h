@@ -1,0 +1,87 @@
+// What is known of every API kind's fields and behaviour: one place, used by the server, the client and explain
+// (DESIGN "Objects: documents with typed views"; SPEC A1–A4).
+#pragma once
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "model/api_status.h"
+#include "model/kinds.h"
+
+namespace berth::model {
+
+struct TypeDef;
+
+/// The type of a field, a list's item or a map's value.
+struct TypeRef {
+  enum class Kind { kAny, kString, kInt32, kInt64, kDouble, kBool, kQuantity, kTime, kMicroTime, kBytes, kIntOrString, kStruct, kList, kMap };
+  Kind kind = Kind::kAny;
+  const TypeDef* type = nullptr;     ///< kStruct.
+  const TypeRef* element = nullptr;  ///< kList, kMap.
+  /// Go's name of it, as in decoder errors: "string", "int32", "v1.PodSpec", "[]v1.Container", "map[string]string".
+  [[nodiscard]] std::string go_name() const;
+};
+
+struct FieldDef {
+  std::string name;
+  TypeRef ref;
+  bool required = false;
+  // Strategic merge patch.
+  bool patch_merge = false, patch_retain_keys = false;
+  std::string patch_merge_key;
+  // Server-side apply.
+  enum class ListType { kAtomic, kSet, kMap };
+  ListType list_type = ListType::kAtomic;
+  std::vector<std::string> list_keys;  ///< kMap.
+  bool is_atomic = false;              ///< A map or struct that is owned as a whole.
+};
+
+struct TypeDef {
+  std::string name;  ///< "core.v1.PodSpec"
+  bool is_atomic = false;
+  std::vector<FieldDef> fields;
+  [[nodiscard]] const FieldDef* field(std::string_view name) const;
+  /// "io.k8s.api.core.v1.PodSpec"
+  [[nodiscard]] std::string openapi_name() const;
+
+  std::unordered_map<std::string_view, const FieldDef*> by_name;
+};
+
+/// The type of a kind's whole object; never null for a kind of the table.
+const TypeDef* type_of(const KindInfo& kind);
+/// By the name used in the tables ("meta.v1.LabelSelector"); null when unknown.
+const TypeDef* find_type(std::string_view name);
+/// All types, by name.
+const std::vector<const TypeDef*>& all_types();
+
+/// What decode saw that is not an error by itself.
+struct DecodeReport {
+  std::vector<std::string> unknown_fields;  ///< "spec.containers[0].foo"
+};
+
+/// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does, drops
+/// nulls. Unknown fields are kept (SPEC A3) and reported. `doc` is half-changed after an error.
+ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report);
+/// Between the versions that share one storage (HPA v1 and v2, core and events.k8s.io Events, PriorityClass v1beta1). Sets apiVersion and kind.
+void convert(const KindInfo& from, const KindInfo& to, json::Value& doc);
+
+/// The API server's defaulting. Idempotent. `doc` must have passed decode.
+void apply_defaults(const KindInfo& kind, json::Value& doc);
+/// The storage strategy's part at creation: status dropped or initialised, generation 1, a Job's selector, a Pod's phase and QoS class, …
+void prepare_for_create(const KindInfo& kind, json::Value& doc);
+/// The strategy's part at update: a main-resource update keeps the old status, a status update everything but status; generation rises when the
+/// spec changed. `subresource` is "" or "status" (others write through their own code and use "").
+void prepare_for_update(const KindInfo& kind, const json::Value& old, json::Value& doc, std::string_view subresource);
+
+/// All findings in field order, in Kubernetes' words. Never crashes, whatever the document.
+FieldErrors validate_create(const KindInfo& kind, const json::Value& doc);
+/// `subresource` as above; also "binding", "ephemeralcontainers", "resize", "scale" where rules differ.
+FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const json::Value& doc, std::string_view subresource);
+
+/// Guaranteed, Burstable or BestEffort (component-helpers qos).
+std::string_view pod_qos_class(const json::Value& pod);
+
+}  // namespace berth::model
