@@ -1,0 +1,231 @@
+#include "client/leader_election.h"
+
+#include "base/log.h"
+
+namespace berth::client {
+namespace {
+
+const Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
+constexpr double kJitter = 1.2;  // client-go's JitterFactor
+
+json::Value text(std::string_view s) { return json::Value(s); }
+
+}  // namespace
+
+struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
+  enum class State { kStopped, kAcquiring, kLeading };
+
+  Impl(Client& c, LeaderElectionConfig cfg, LeaderCallbacks cb)
+      : client(c), loop(c.loop()), config(std::move(cfg)), callbacks(std::move(cb)), random(config.seed) {}
+
+  Client client;
+  EventLoop* loop;
+  LeaderElectionConfig config;
+  LeaderCallbacks callbacks;
+  std::mt19937_64 random;
+
+  State state = State::kStopped;
+  bool is_destroyed = false;
+  std::uint64_t attempt = 0;  ///< Answers to earlier attempts are ignored.
+  json::Value lease;          ///< As last read or written; null when unknown.
+  std::string observed_spec;
+  TimePoint observed_at{};
+  std::string holder, reported_holder;
+  TimerId retry_timer = TimerId::kNone, deadline_timer = TimerId::kNone;
+
+  [[nodiscard]] bool holds_lease() const { return holder == config.identity; }
+
+  [[nodiscard]] bool is_lease_valid() const {
+    const auto seconds = json::get_int(lease, {"spec", "leaseDurationSeconds"});
+    return !lease.is_null() && observed_at + std::chrono::seconds(seconds) > loop->now();
+  }
+
+  /// Notes a lease as the server has it; a changed record counts from now.
+  void observe(json::Value seen) {
+    const auto* spec = json::find(seen, "spec");
+    auto text = spec != nullptr ? json::serialize(*spec) : std::string();
+    if (text != observed_spec || lease.is_null()) {
+      observed_spec = std::move(text);
+      observed_at = loop->now();
+    }
+    lease = std::move(seen);
+    holder = json::get_string(lease, {"spec", "holderIdentity"});
+  }
+
+  void report_holder() {
+    if (holder == reported_holder) return;
+    reported_holder = holder;
+    if (callbacks.on_new_leader && !holder.empty()) callbacks.on_new_leader(holder);
+  }
+
+  template <typename Step>
+  Client::Done answer(Step step) {
+    return [weak = weak_from_this(), id = attempt, step](ApiResult<json::Value> result) {
+      const auto self = weak.lock();
+      if (self && !self->is_destroyed && self->attempt == id) step(*self, std::move(result));
+    };
+  }
+
+  // --- one attempt: update what we hold, or read, then create or update ---
+
+  void try_once() {
+    ++attempt;
+    if (state == State::kLeading && holds_lease() && is_lease_valid()) {
+      client.update(kLeases, config.ns, config.name, next_lease(), answer([](Impl& self, ApiResult<json::Value> result) {
+                      if (result) return self.succeeded(std::move(*result));
+                      // Somebody else wrote, or the write's answer was lost: look before giving up.
+                      self.read();
+                    }));
+      return;
+    }
+    read();
+  }
+
+  void read() {
+    client.get(kLeases, config.ns, config.name, answer([](Impl& self, ApiResult<json::Value> result) {
+                 if (!result) return result.error().is("NotFound") ? self.create() : self.failed(result.error().message);
+                 self.observe(std::move(*result));
+                 if (!self.holder.empty() && !self.holds_lease() && self.is_lease_valid()) return self.failed({});
+                 self.write();
+               }));
+  }
+
+  void create() {
+    lease = json::Value(nullptr);
+    holder.clear();
+    client.create(kLeases, config.ns, next_lease(),
+                  answer([](Impl& self, ApiResult<json::Value> result) { self.wrote(std::move(result)); }));
+  }
+
+  void write() {
+    client.update(kLeases, config.ns, config.name, next_lease(),
+                  answer([](Impl& self, ApiResult<json::Value> result) { self.wrote(std::move(result)); }));
+  }
+
+  void wrote(ApiResult<json::Value> result) {
+    if (result)
+      succeeded(std::move(*result));
+    else
+      failed(result.error().message);
+  }
+
+  /// The lease with us as its holder from now on.
+  json::Value next_lease() {
+    json::Value next = lease.is_null() ? json::Value(json::Object{{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}}) : lease;
+    json::set(next, {"metadata", "name"}, text(config.name));
+    json::set(next, {"metadata", "namespace"}, text(config.ns));
+    const auto now = format_rfc3339_micro(loop->now());
+    const auto transitions = json::get_int(next, {"spec", "leaseTransitions"});
+    if (!holds_lease()) {
+      json::set(next, {"spec", "acquireTime"}, text(now));
+      json::set(next, {"spec", "leaseTransitions"}, lease.is_null() ? 0 : transitions + 1);
+    }
+    json::set(next, {"spec", "holderIdentity"}, text(config.identity));
+    json::set(next, {"spec", "leaseDurationSeconds"}, std::chrono::duration_cast<std::chrono::seconds>(config.lease_duration).count());
+    json::set(next, {"spec", "renewTime"}, text(now));
+    return next;
+  }
+
+  // --- what follows from an attempt ---
+
+  void retry_after(Duration delay) {
+    loop->cancel(retry_timer);
+    retry_timer = loop->schedule_after(delay, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self && !self->is_destroyed && self->state != State::kStopped) self->try_once();
+    });
+  }
+
+  void succeeded(json::Value written) {
+    observe(std::move(written));
+    const bool is_new = state == State::kAcquiring;
+    state = State::kLeading;
+    // The next renewal begins in retry_period, and then has renew_deadline to succeed.
+    loop->cancel(deadline_timer);
+    deadline_timer = loop->schedule_after(config.retry_period + config.renew_deadline, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self && !self->is_destroyed) self->lost();
+    });
+    retry_after(config.retry_period);
+    if (is_new) log::info("leader-election", "{} leads {}/{}", config.identity, config.ns, config.name);
+    if (is_new && callbacks.on_started_leading) callbacks.on_started_leading();
+    if (!is_destroyed) report_holder();
+  }
+
+  void failed(const std::string& why) {
+    if (!why.empty()) log::warning("leader-election", "lease {}/{}: {}", config.ns, config.name, why);
+    if (state == State::kLeading) {
+      retry_after(config.retry_period);
+    } else {
+      const double stretch = 1 + kJitter * (static_cast<double>(random() >> 11) / static_cast<double>(1ULL << 53));
+      retry_after(std::chrono::duration_cast<Duration>(config.retry_period * stretch));
+    }
+    report_holder();
+  }
+
+  void lost() {
+    log::warning("leader-election", "{} could not renew {}/{} in time and leads no more", config.identity, config.ns, config.name);
+    end({});
+  }
+
+  void end(std::function<void()> done) {
+    const bool was_leading = state == State::kLeading;
+    state = State::kStopped;
+    ++attempt;
+    loop->cancel(retry_timer);
+    loop->cancel(deadline_timer);
+    if (was_leading && callbacks.on_stopped_leading) callbacks.on_stopped_leading();
+    if (is_destroyed) return;
+    if (was_leading && config.release_on_stop && holds_lease()) return release(std::move(done));
+    if (done) loop->post(std::move(done));
+  }
+
+  void release(std::function<void()> done) {
+    auto free = lease;
+    const auto now = format_rfc3339_micro(loop->now());
+    json::set(free, {"spec", "holderIdentity"}, "");
+    json::set(free, {"spec", "leaseDurationSeconds"}, 1);
+    json::set(free, {"spec", "acquireTime"}, text(now));
+    json::set(free, {"spec", "renewTime"}, text(now));
+    holder.clear();
+    lease = json::Value(nullptr);
+    reported_holder.clear();
+    client.update(kLeases, config.ns, config.name, free, [done = std::move(done)](const ApiResult<json::Value>&) {
+      if (done) done();
+    });
+  }
+};
+
+Result<void> LeaderElector::validate(const LeaderElectionConfig& config) {
+  if (config.name.empty()) return invalid("leader election: the lease's name must not be empty");
+  if (config.identity.empty()) return invalid("leader election: the identity must not be empty");
+  if (config.lease_duration < std::chrono::seconds(1)) return invalid("leaseDuration must be at least one second");
+  if (config.renew_deadline < std::chrono::microseconds(1)) return invalid("renewDeadline must be greater than zero");
+  if (config.retry_period < std::chrono::microseconds(1)) return invalid("retryPeriod must be greater than zero");
+  if (config.lease_duration <= config.renew_deadline) return invalid("leaseDuration must be greater than renewDeadline");
+  if (config.renew_deadline <= std::chrono::duration_cast<Duration>(config.retry_period * kJitter)) {
+    return invalid("renewDeadline must be greater than retryPeriod*JitterFactor");
+  }
+  return {};
+}
+
+LeaderElector::LeaderElector(Client& client, LeaderElectionConfig config, LeaderCallbacks callbacks)
+    : impl_(std::make_shared<Impl>(client, std::move(config), std::move(callbacks))) {}
+
+LeaderElector::~LeaderElector() {
+  impl_->is_destroyed = true;
+  impl_->loop->cancel(impl_->retry_timer);
+  impl_->loop->cancel(impl_->deadline_timer);
+}
+
+void LeaderElector::start() {
+  if (impl_->state != Impl::State::kStopped) return;
+  impl_->state = Impl::State::kAcquiring;
+  impl_->retry_after(Duration::zero());
+}
+
+void LeaderElector::stop(std::function<void()> done) { impl_->end(std::move(done)); }
+bool LeaderElector::is_leader() const { return impl_->state == Impl::State::kLeading; }
+const std::string& LeaderElector::leader() const { return impl_->holder; }
+
+}  // namespace berth::client

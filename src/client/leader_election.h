@@ -1,0 +1,60 @@
+// Leader election on a coordination.k8s.io/v1 Lease, as client-go's tools/leaderelection: one of several candidates leads at a time.
+//
+//   start --> acquiring --(lease free, expired or ours)--> leading --(not renewed within renew_deadline, or stop)--> stopped
+//                 ^  |                                        ^ |
+//                 +--+ every retry_period, with jitter        +-+ every retry_period
+//
+// Other candidates' clocks are never trusted: a lease counts as expired when its record did not change for its duration on our own clock.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/client.h"
+
+namespace berth::client {
+
+struct LeaderElectionConfig {
+  std::string ns = "kube-system";
+  std::string name;      ///< Of the Lease.
+  std::string identity;  ///< Unique among the candidates: "host_uuid".
+  Duration lease_duration = std::chrono::seconds(15);
+  Duration renew_deadline = std::chrono::seconds(10);
+  Duration retry_period = std::chrono::seconds(2);
+  /// Gives the lease up on stop, so that the next candidate need not wait for it to expire.
+  bool release_on_stop = true;
+  std::uint64_t seed = 0;  ///< Of the jitter.
+};
+
+/// Called on the loop. None runs after the elector is destroyed.
+struct LeaderCallbacks {
+  std::function<void()> on_started_leading;
+  std::function<void()> on_stopped_leading;  ///< Once for every on_started_leading.
+  std::function<void(const std::string& identity)> on_new_leader;
+};
+
+/// Lives on its client's loop. After leadership was lost it is stopped; start may be called again.
+class LeaderElector {
+ public:
+  /// The error names the setting that is impossible (client-go's rules).
+  static Result<void> validate(const LeaderElectionConfig& config);
+  /// Requires a valid config.
+  LeaderElector(Client& client, LeaderElectionConfig config, LeaderCallbacks callbacks);
+  /// Without a release: the others wait for the lease to expire.
+  ~LeaderElector();
+  LeaderElector(const LeaderElector&) = delete;
+  LeaderElector& operator=(const LeaderElector&) = delete;
+
+  void start();
+  /// Stops leading and competing; `done` (may be empty) is called when the lease is released or that has failed.
+  void stop(std::function<void()> done = {});
+  [[nodiscard]] bool is_leader() const;
+  /// The holder last seen; empty when none.
+  [[nodiscard]] const std::string& leader() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace berth::client

@@ -1,0 +1,211 @@
+#include "client/leader_election.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::client::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// One Lease, with optimistic concurrency; can be made unreachable for one candidate (by user agent) or for all.
+class LeaseServer final : public net::Handler {
+ public:
+  json::Value lease;
+  std::set<std::string> cut_off;
+  bool lose_answers = false;
+  int writes = 0;
+
+  void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
+    if (cut_off.contains(std::string(request.headers.get("User-Agent"))))
+      return writer->respond({.status = 0, .headers = {}, .body = "no route"});
+    auto body = json::parse(request.body.empty() ? "{}" : request.body).value();
+    if (request.method == "GET") {
+      if (lease.is_null()) return refuse(*writer, 404, "NotFound");
+      return writer->respond({.status = 200, .headers = {}, .body = json::serialize(lease)});
+    }
+    const bool is_create = request.method == "POST";
+    if (is_create && !lease.is_null()) return refuse(*writer, 409, "AlreadyExists");
+    if (!is_create && lease.is_null()) return refuse(*writer, 404, "NotFound");
+    if (!is_create && json::get_string(body, {"metadata", "resourceVersion"}) != json::get_string(lease, {"metadata", "resourceVersion"})) {
+      return refuse(*writer, 409, "Conflict");
+    }
+    lease = std::move(body);
+    json::set(lease, {"metadata", "resourceVersion"}, json::Value(std::string_view(std::to_string(++writes))));
+    if (lose_answers) return writer->respond({.status = 0, .headers = {}, .body = "lost"});
+    writer->respond({.status = is_create ? 201 : 200, .headers = {}, .body = json::serialize(lease)});
+  }
+
+  [[nodiscard]] std::string holder() const { return std::string(json::get_string(lease, {"spec", "holderIdentity"})); }
+
+ private:
+  static void refuse(net::ResponseWriter& writer, int code, const std::string& reason) {
+    writer.respond({.status = code, .headers = {}, .body = fmt::format(R"({{"kind":"Status","reason":"{}","code":{}}})", reason, code)});
+  }
+};
+
+struct Candidate {
+  Candidate(LeaseServer& server, EventLoop& loop, const std::string& name)
+      : client(make_in_process_transport(server, {}), &loop, name), elector(client, config(name), callbacks()) {}
+  static LeaderElectionConfig config(const std::string& name) {
+    return {.name = "scheduler", .identity = name, .seed = std::hash<std::string>{}(name)};
+  }
+  LeaderCallbacks callbacks() {
+    return {.on_started_leading = [this] { ++started; },
+            .on_stopped_leading = [this] { ++stopped; },
+            .on_new_leader = [this](const std::string& id) { seen.push_back(id); }};
+  }
+  int started = 0, stopped = 0;
+  std::vector<std::string> seen;
+  Client client;
+  LeaderElector elector;
+};
+
+class LeaderElectionTest : public ::testing::Test {
+ protected:
+  VirtualLoop loop{*parse_rfc3339("2026-01-02T03:04:05Z")};
+  LeaseServer server;
+};
+
+TEST_F(LeaderElectionTest, TheFirstCandidateLeadsAndTheLeaseSaysSo) {
+  Candidate a(server, loop, "a");
+  a.elector.start();
+  loop.run_ready();
+  EXPECT_TRUE(a.elector.is_leader());
+  EXPECT_EQ(a.started, 1);
+  EXPECT_EQ(a.seen, std::vector<std::string>{"a"});
+  const auto spec = *json::find(server.lease, "spec");
+  EXPECT_EQ(
+      json::serialize(spec),
+      R"({"acquireTime":"2026-01-02T03:04:05.000000Z","leaseTransitions":0,"holderIdentity":"a","leaseDurationSeconds":15,"renewTime":"2026-01-02T03:04:05.000000Z"})");
+  loop.run_for(1h);
+  EXPECT_EQ(a.stopped, 0);
+  EXPECT_EQ(json::get_string(server.lease, {"spec", "acquireTime"}), "2026-01-02T03:04:05.000000Z");
+  EXPECT_GT(server.writes, 1700) << "renewed every two seconds";
+}
+
+TEST_F(LeaderElectionTest, AnotherTakesOverOnlyWhenTheLeaseExpired) {
+  Candidate a(server, loop, "a"), b(server, loop, "b");
+  a.elector.start();
+  loop.run_ready();
+  b.elector.start();
+  loop.run_for(60s);
+  EXPECT_FALSE(b.elector.is_leader());
+  EXPECT_EQ(b.elector.leader(), "a");
+  server.cut_off.insert("a");
+  loop.run_for(11s);
+  EXPECT_TRUE(a.elector.is_leader());
+  loop.run_for(2s);
+  EXPECT_FALSE(a.elector.is_leader()) << "it steps back before the lease expires for others";
+  EXPECT_EQ(a.stopped, 1);
+  EXPECT_FALSE(b.elector.is_leader());
+  loop.run_for(10s);
+  EXPECT_TRUE(b.elector.is_leader());
+  EXPECT_EQ(json::get_int(server.lease, {"spec", "leaseTransitions"}), 1);
+  EXPECT_EQ(b.seen, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(LeaderElectionTest, AReleasedLeaseIsTakenAtOnce) {
+  Candidate a(server, loop, "a"), b(server, loop, "b");
+  a.elector.start();
+  loop.run_ready();
+  b.elector.start();
+  loop.run_for(10s);
+  bool released = false;
+  a.elector.stop([&] { released = true; });
+  loop.run_ready();
+  EXPECT_TRUE(released);
+  EXPECT_EQ(a.stopped, 1);
+  EXPECT_EQ(server.holder(), "");
+  loop.run_for(5s);
+  EXPECT_TRUE(b.elector.is_leader());
+}
+
+TEST_F(LeaderElectionTest, OtherClocksDoNotMatter) {
+  // The holder's clock is a day behind: its renew time looks long past, but the record goes on changing.
+  VirtualLoop late{loop.now() - 24h};
+  Candidate a(server, late, "a");
+  a.elector.start();
+  late.run_ready();
+  Candidate b(server, loop, "b");
+  b.elector.start();
+  for (int i = 0; i < 60; ++i) {
+    late.run_for(1s);
+    loop.run_for(1s);
+  }
+  EXPECT_TRUE(a.elector.is_leader());
+  EXPECT_FALSE(b.elector.is_leader());
+}
+
+TEST_F(LeaderElectionTest, ALostAnswerDoesNotLoseTheLead) {
+  Candidate a(server, loop, "a");
+  a.elector.start();
+  loop.run_ready();
+  server.lose_answers = true;
+  loop.run_for(5s);
+  server.lose_answers = false;
+  loop.run_for(20s);
+  EXPECT_TRUE(a.elector.is_leader());
+  EXPECT_EQ(a.stopped, 0);
+  EXPECT_EQ(json::get_int(server.lease, {"spec", "leaseTransitions"}), 0);
+}
+
+TEST_F(LeaderElectionTest, ARestartedHolderGoesOnWithItsLease) {
+  {
+    Candidate a(server, loop, "a");
+    a.elector.start();
+    loop.run_ready();
+  }
+  Candidate again(server, loop, "a");
+  again.elector.start();
+  loop.run_ready();
+  EXPECT_TRUE(again.elector.is_leader());
+  EXPECT_EQ(json::get_int(server.lease, {"spec", "leaseTransitions"}), 0);
+}
+
+TEST_F(LeaderElectionTest, ADeletedLeaseIsMadeAgain) {
+  Candidate a(server, loop, "a");
+  a.elector.start();
+  loop.run_ready();
+  server.lease = nullptr;
+  loop.run_for(5s);
+  EXPECT_TRUE(a.elector.is_leader());
+  EXPECT_EQ(server.holder(), "a");
+}
+
+TEST_F(LeaderElectionTest, NeverTwoLeadersWhateverIsCutOff) {
+  std::mt19937 random(7);
+  std::vector<std::unique_ptr<Candidate>> candidates;
+  for (const auto* name : {"a", "b", "c"}) candidates.push_back(std::make_unique<Candidate>(server, loop, name));
+  int changes = 0;
+  std::string last;
+  for (int second = 0; second < 20'000; ++second) {
+    if (random() % 40 == 0) {
+      const std::string name(1, static_cast<char>('a' + random() % 3));
+      if (!server.cut_off.erase(name)) server.cut_off.insert(name);
+    }
+    for (const auto& candidate : candidates) candidate->elector.start();
+    loop.run_for(1s);
+    int leaders = 0;
+    for (const auto& candidate : candidates) {
+      if (!candidate->elector.is_leader()) continue;
+      ++leaders;
+      if (std::exchange(last, candidate->elector.leader()) != last) ++changes;
+    }
+    ASSERT_LE(leaders, 1);
+  }
+  EXPECT_GT(changes, 20);
+}
+
+TEST(LeaderElectionConfigTest, ImpossibleSettingsAreNamed) {
+  LeaderElectionConfig config{.name = "x", .identity = "a"};
+  EXPECT_TRUE(LeaderElector::validate(config));
+  config.renew_deadline = 15s;
+  EXPECT_EQ(LeaderElector::validate(config).error().message, "leaseDuration must be greater than renewDeadline");
+  config.renew_deadline = 2s;
+  EXPECT_EQ(LeaderElector::validate(config).error().message, "renewDeadline must be greater than retryPeriod*JitterFactor");
+  config.identity.clear();
+  EXPECT_FALSE(LeaderElector::validate(config));
+}
+
+}  // namespace
+}  // namespace berth::client::test
