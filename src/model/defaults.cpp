@@ -1,0 +1,472 @@
+// The API server's defaulting, kind by kind (Kubernetes: pkg/apis/*/v1/defaults.go).
+#include "model/defaults.h"
+
+#include <fmt/format.h>
+
+#include "model/quantity.h"
+#include "model/schema.h"
+
+namespace berth::model {
+namespace defaults {
+
+using json::Array;
+using json::Object;
+using json::Value;
+
+void put(Object& object, std::string_view key, Value value) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->value().is_null()) object[key] = std::move(value);
+}
+
+void put_string(Object& object, std::string_view key, std::string_view value) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->value().is_string() || found->value().get_string().empty()) object[key] = value;
+}
+
+Object* child(Object& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : found->value().if_object();
+}
+
+Array* list(Object& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : found->value().if_array();
+}
+
+Object& make_child(Object& object, std::string_view key) {
+  Value& value = object[key];
+  if (!value.is_object()) value.emplace_object();
+  return value.get_object();
+}
+
+template <typename F>
+void each(Object& object, std::string_view key, F&& apply) {
+  if (Array* items = list(object, key))
+    for (Value& item : *items)
+      if (Object* one = item.if_object()) apply(*one);
+}
+
+namespace {
+
+std::string_view string_at(Object& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->value().is_string() ? json::as_view(found->value()) : std::string_view();
+}
+
+/// Always for ":latest" or no tag; a digest pins.
+std::string_view pull_policy_of(std::string_view image) {
+  if (image.find('@') != std::string_view::npos) return "IfNotPresent";
+  const std::size_t slash = image.rfind('/');
+  const std::size_t colon = image.find(':', slash == std::string_view::npos ? 0 : slash);
+  return colon == std::string_view::npos || image.substr(colon + 1) == "latest" ? "Always" : "IfNotPresent";
+}
+
+void http_get(Object& action) {
+  put_string(action, "path", "/");
+  put_string(action, "scheme", "HTTP");
+}
+
+void probe(Object& container, std::string_view key) {
+  Object* object = child(container, key);
+  if (object == nullptr) return;
+  if (Object* get = child(*object, "httpGet")) http_get(*get);
+  if (Object* grpc = child(*object, "grpc")) put(*grpc, "service", "");
+  const auto positive = [&](std::string_view name, std::int64_t value) {
+    const auto found = object->find(name);
+    if (found == object->end() || (found->value().is_int64() && found->value().get_int64() == 0)) (*object)[name] = value;
+  };
+  positive("timeoutSeconds", 1);
+  positive("periodSeconds", 10);
+  positive("successThreshold", 1);
+  positive("failureThreshold", 3);
+}
+
+void requests_from_limits(Object& container) {
+  Object* resources = child(container, "resources");
+  Object* limits = resources == nullptr ? nullptr : child(*resources, "limits");
+  if (limits == nullptr) return;
+  const Object copy = *limits;  // Adding a member to `resources` may move it.
+  Object& requests = make_child(*resources, "requests");
+  for (const auto& [name, quantity] : copy) put(requests, name, quantity);
+}
+
+void container(Object& object, bool host_network) {
+  put_string(object, "terminationMessagePath", "/dev/termination-log");
+  put_string(object, "terminationMessagePolicy", "File");
+  put_string(object, "imagePullPolicy", pull_policy_of(string_at(object, "image")));
+  each(object, "ports", [&](Object& port) {
+    put_string(port, "protocol", "TCP");
+    if (host_network && port.contains("containerPort")) {
+      const auto host = port.find("hostPort");
+      if (host == port.end() || (host->value().is_int64() && host->value().get_int64() == 0)) port["hostPort"] = port.at("containerPort");
+    }
+  });
+  each(object, "env", [](Object& variable) {
+    Object* from = child(variable, "valueFrom");
+    if (from == nullptr) return;
+    if (Object* field = child(*from, "fieldRef")) put_string(*field, "apiVersion", "v1");
+    if (Object* resource = child(*from, "resourceFieldRef")) put(*resource, "divisor", "0");
+  });
+  for (const char* name : {"livenessProbe", "readinessProbe", "startupProbe"}) probe(object, name);
+  if (Object* lifecycle = child(object, "lifecycle"))
+    for (const char* hook : {"postStart", "preStop"})
+      if (Object* handler = child(*lifecycle, hook))
+        if (Object* get = child(*handler, "httpGet")) http_get(*get);
+  put(object, "resources", Object());
+  requests_from_limits(object);
+}
+
+void projection(Object& source) {
+  if (Object* token = child(source, "serviceAccountToken")) put(*token, "expirationSeconds", 3600);
+  if (Object* downward = child(source, "downwardAPI"))
+    each(*downward, "items", [](Object& item) {
+      if (Object* field = child(item, "fieldRef")) put_string(*field, "apiVersion", "v1");
+    });
+}
+
+void volume(Object& object) {
+  static constexpr std::string_view kSources[] = {"hostPath", "emptyDir", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "secret", "nfs", "iscsi", "glusterfs",
+      "persistentVolumeClaim", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "downwardAPI", "fc", "azureFile", "configMap", "vsphereVolume", "quobyte", "azureDisk",
+      "photonPersistentDisk", "projected", "portworxVolume", "scaleIO", "storageos", "csi", "ephemeral", "image"};
+  bool has_source = false;
+  for (const std::string_view source : kSources) has_source |= object.contains(source);
+  if (!has_source && object.contains("name") && object.size() == 1) object["emptyDir"] = Object();
+  if (Object* source = child(object, "hostPath")) put(*source, "type", "");
+  for (const char* name : {"secret", "configMap", "downwardAPI", "projected"})
+    if (Object* source = child(object, name)) put(*source, "defaultMode", 0644);
+  if (Object* source = child(object, "downwardAPI"))
+    each(*source, "items", [](Object& item) {
+      if (Object* field = child(item, "fieldRef")) put_string(*field, "apiVersion", "v1");
+    });
+  if (Object* source = child(object, "projected")) each(*source, "sources", projection);
+  if (Object* source = child(object, "iscsi")) put_string(*source, "iscsiInterface", "default");
+  if (Object* source = child(object, "rbd")) {
+    put_string(*source, "pool", "rbd");
+    put_string(*source, "user", "admin");
+    put_string(*source, "keyring", "/etc/ceph/keyring");
+  }
+  if (Object* source = child(object, "azureDisk")) {
+    put_string(*source, "cachingMode", "ReadWrite");
+    put_string(*source, "fsType", "ext4");
+    put(*source, "readOnly", false);
+    put_string(*source, "kind", "Shared");
+  }
+  if (Object* source = child(object, "scaleIO")) {
+    put_string(*source, "storageMode", "ThinProvisioned");
+    put_string(*source, "fsType", "xfs");
+  }
+  if (Object* ephemeral = child(object, "ephemeral"))
+    if (Object* claim = child(*ephemeral, "volumeClaimTemplate"))
+      if (Object* spec = child(*claim, "spec")) put_string(*spec, "volumeMode", "Filesystem");
+}
+
+}  // namespace
+
+void pod_spec(Object& spec) {
+  put_string(spec, "restartPolicy", "Always");
+  put(spec, "terminationGracePeriodSeconds", 30);
+  put_string(spec, "dnsPolicy", "ClusterFirst");
+  // The older name of the same field: either sets both.
+  if (!string_at(spec, "serviceAccountName").empty()) spec["serviceAccount"] = string_at(spec, "serviceAccountName");
+  else if (!string_at(spec, "serviceAccount").empty()) spec["serviceAccountName"] = string_at(spec, "serviceAccount");
+  put(spec, "securityContext", Object());
+  put_string(spec, "schedulerName", "default-scheduler");
+  const bool host_network = spec.contains("hostNetwork") && spec.at("hostNetwork").is_bool() && spec.at("hostNetwork").get_bool();
+  for (const char* name : {"initContainers", "containers", "ephemeralContainers"}) each(spec, name, [&](Object& one) { container(one, host_network); });
+  each(spec, "volumes", volume);
+  each(spec, "topologySpreadConstraints", [](Object& constraint) { put_string(constraint, "whenUnsatisfiable", "DoNotSchedule"); });
+}
+
+void pod(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  pod_spec(spec);
+  put(spec, "enableServiceLinks", true);
+}
+
+namespace {
+
+void pod_template(Object& owner) {
+  if (Object* pod_template = child(owner, "template"))
+    if (Object* spec = child(*pod_template, "spec")) pod_spec(*spec);
+}
+
+void labels_from_template(Object& doc, bool with_selector) {
+  Object* spec = child(doc, "spec");
+  Object* pod_template = spec == nullptr ? nullptr : child(*spec, "template");
+  Object* meta = pod_template == nullptr ? nullptr : child(*pod_template, "metadata");
+  Object* labels = meta == nullptr ? nullptr : child(*meta, "labels");
+  if (labels == nullptr || labels->empty()) return;
+  if (with_selector && (child(*spec, "selector") == nullptr || child(*spec, "selector")->empty())) (*spec)["selector"] = *labels;
+  Object& own = make_child(doc, "metadata");
+  if (child(own, "labels") == nullptr || child(own, "labels")->empty()) own["labels"] = *labels;
+}
+
+void deployment(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put(spec, "replicas", 1);
+  Object& strategy = make_child(spec, "strategy");
+  put_string(strategy, "type", "RollingUpdate");
+  if (string_at(strategy, "type") == "RollingUpdate") {
+    Object& rolling = make_child(strategy, "rollingUpdate");
+    put(rolling, "maxUnavailable", "25%");
+    put(rolling, "maxSurge", "25%");
+  }
+  put(spec, "revisionHistoryLimit", 10);
+  put(spec, "progressDeadlineSeconds", 600);
+  pod_template(spec);
+}
+
+void replica_set(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put(spec, "replicas", 1);
+  labels_from_template(doc, false);
+  pod_template(spec);
+}
+
+void replication_controller(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put(spec, "replicas", 1);
+  labels_from_template(doc, true);
+  pod_template(spec);
+}
+
+void persistent_volume_claim(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put_string(spec, "volumeMode", "Filesystem");
+  if (Object* source = child(spec, "dataSource"); source != nullptr && !spec.contains("dataSourceRef")) spec["dataSourceRef"] = *source;
+  else if (Object* ref = child(spec, "dataSourceRef"); ref != nullptr && !spec.contains("dataSource") && !ref->contains("namespace")) spec["dataSource"] = *ref;
+  put_string(make_child(doc, "status"), "phase", "Pending");
+}
+
+void stateful_set(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put(spec, "replicas", 1);
+  put_string(spec, "podManagementPolicy", "OrderedReady");
+  Object& strategy = make_child(spec, "updateStrategy");
+  put_string(strategy, "type", "RollingUpdate");
+  if (string_at(strategy, "type") == "RollingUpdate") put(make_child(strategy, "rollingUpdate"), "partition", 0);
+  put(spec, "revisionHistoryLimit", 10);
+  Object& retention = make_child(spec, "persistentVolumeClaimRetentionPolicy");
+  put_string(retention, "whenDeleted", "Retain");
+  put_string(retention, "whenScaled", "Retain");
+  each(spec, "volumeClaimTemplates", [](Object& claim) {
+    put_string(claim, "apiVersion", "v1");
+    put_string(claim, "kind", "PersistentVolumeClaim");
+    persistent_volume_claim(claim);
+  });
+  pod_template(spec);
+}
+
+void daemon_set(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  labels_from_template(doc, false);
+  Object& strategy = make_child(spec, "updateStrategy");
+  put_string(strategy, "type", "RollingUpdate");
+  if (string_at(strategy, "type") == "RollingUpdate") {
+    Object& rolling = make_child(strategy, "rollingUpdate");
+    put(rolling, "maxUnavailable", 1);
+    put(rolling, "maxSurge", 0);
+  }
+  put(spec, "revisionHistoryLimit", 10);
+  pod_template(spec);
+}
+
+void job_spec(Object& spec) {
+  if (!spec.contains("completions") && !spec.contains("parallelism")) {
+    spec["completions"] = 1;
+    spec["parallelism"] = 1;
+  }
+  put(spec, "parallelism", 1);
+  const bool per_index = spec.contains("backoffLimitPerIndex");
+  put(spec, "backoffLimit", per_index ? std::int64_t{INT32_MAX} : std::int64_t{6});
+  put_string(spec, "completionMode", "NonIndexed");
+  put(spec, "suspend", false);
+  put(spec, "manualSelector", false);
+  if (spec.at("manualSelector") == false) spec.erase("manualSelector");
+  if (Object* policy = child(spec, "podFailurePolicy"))
+    each(*policy, "rules", [](Object& rule) {
+      each(rule, "onPodConditions", [](Object& pattern) { put_string(pattern, "status", "True"); });
+    });
+  if (!spec.contains("podReplacementPolicy")) spec["podReplacementPolicy"] = spec.contains("podFailurePolicy") ? "Failed" : "TerminatingOrFailed";
+  pod_template(spec);
+}
+
+void job(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  labels_from_template(doc, false);
+  job_spec(spec);
+}
+
+void cron_job(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put_string(spec, "concurrencyPolicy", "Allow");
+  put(spec, "suspend", false);
+  put(spec, "successfulJobsHistoryLimit", 3);
+  put(spec, "failedJobsHistoryLimit", 1);
+  if (Object* job_template = child(spec, "jobTemplate"))
+    if (Object* inner = child(*job_template, "spec")) {
+      // A template gets only what the pod template needs and what a JobSpec always has; counts are defaulted when the Job is made.
+      pod_template(*inner);
+    }
+}
+
+void service(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put_string(spec, "sessionAffinity", "None");
+  if (string_at(spec, "sessionAffinity") == "ClientIP") put(make_child(make_child(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10800);
+  put_string(spec, "type", "ClusterIP");
+  const std::string type(string_at(spec, "type"));
+  each(spec, "ports", [](Object& port) {
+    put_string(port, "protocol", "TCP");
+    const auto target = port.find("targetPort");
+    const bool unset = target == port.end() || (target->value().is_int64() && target->value().get_int64() == 0) || (target->value().is_string() && target->value().get_string().empty());
+    if (unset && port.contains("port")) port["targetPort"] = port.at("port");
+  });
+  if (type == "NodePort" || type == "LoadBalancer") put_string(spec, "externalTrafficPolicy", "Cluster");
+  if (type != "ExternalName") put_string(spec, "internalTrafficPolicy", "Cluster");
+  if (type == "LoadBalancer") put(spec, "allocateLoadBalancerNodePorts", true);
+}
+
+void horizontal_pod_autoscaler(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put(spec, "minReplicas", 1);
+  if (list(spec, "metrics") == nullptr || list(spec, "metrics")->empty())
+    spec["metrics"] = Array{Object{{"type", "Resource"}, {"resource", Object{{"name", "cpu"}, {"target", Object{{"type", "Utilization"}, {"averageUtilization", 80}}}}}}};
+  Object* behavior = child(spec, "behavior");
+  if (behavior == nullptr) return;
+  const auto rules = [&](std::string_view key, bool up) {
+    Object& one = make_child(*behavior, key);
+    if (up) put(one, "stabilizationWindowSeconds", 0);
+    put_string(one, "selectPolicy", "Max");
+    if (list(one, "policies") == nullptr || list(one, "policies")->empty()) {
+      Array policies{Object{{"type", "Percent"}, {"value", 100}, {"periodSeconds", 15}}};
+      if (up) policies.insert(policies.begin(), Object{{"type", "Pods"}, {"value", 4}, {"periodSeconds", 15}});
+      one["policies"] = std::move(policies);
+    }
+  };
+  rules("scaleUp", true);
+  rules("scaleDown", false);
+}
+
+void webhooks(Object& doc, bool mutating) {
+  each(doc, "webhooks", [&](Object& hook) {
+    put_string(hook, "failurePolicy", "Fail");
+    put_string(hook, "matchPolicy", "Equivalent");
+    put(hook, "namespaceSelector", Object());
+    put(hook, "objectSelector", Object());
+    put(hook, "timeoutSeconds", 10);
+    if (mutating) put_string(hook, "reinvocationPolicy", "Never");
+    if (Object* config = child(hook, "clientConfig"))
+      if (Object* target = child(*config, "service")) put(*target, "port", 443);
+    each(hook, "rules", [](Object& rule) { put_string(rule, "scope", "*"); });
+  });
+}
+
+void storage_class(Object& doc) {
+  put_string(doc, "reclaimPolicy", "Delete");
+  put_string(doc, "volumeBindingMode", "Immediate");
+}
+
+void persistent_volume(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put_string(spec, "persistentVolumeReclaimPolicy", "Retain");
+  put_string(spec, "volumeMode", "Filesystem");
+  if (Object* host = child(spec, "hostPath")) put(*host, "type", "");
+  put_string(make_child(doc, "status"), "phase", "Pending");
+}
+
+void limit_range(Object& doc) {
+  Object* spec = child(doc, "spec");
+  if (spec == nullptr) return;
+  each(*spec, "limits", [](Object& item) {
+    if (string_at(item, "type") != "Container") return;
+    // Each default falls back on the next stricter bound.
+    const auto fill = [&](std::string_view to, std::string_view from) {
+      Object* source = child(item, from);
+      if (source == nullptr) return;
+      const Object copy = *source;
+      Object& target = make_child(item, to);
+      for (const auto& [name, quantity] : copy) put(target, name, quantity);
+    };
+    fill("default", "max");
+    fill("defaultRequest", "default");
+    fill("defaultRequest", "min");
+  });
+}
+
+void role_binding(Object& doc) {
+  if (Object* ref = child(doc, "roleRef")) put_string(*ref, "apiGroup", "rbac.authorization.k8s.io");
+  each(doc, "subjects", [](Object& subject) {
+    const std::string_view kind = string_at(subject, "kind");
+    if (kind == "User" || kind == "Group") put_string(subject, "apiGroup", "rbac.authorization.k8s.io");
+  });
+}
+
+void csi_driver(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put(spec, "attachRequired", true);
+  put(spec, "podInfoOnMount", false);
+  put(spec, "storageCapacity", false);
+  put_string(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+  put(spec, "requiresRepublish", false);
+  put(spec, "seLinuxMount", false);
+  if (list(spec, "volumeLifecycleModes") == nullptr) spec["volumeLifecycleModes"] = Array{"Persistent"};
+}
+
+void priority_class(Object& doc) { put_string(doc, "preemptionPolicy", "PreemptLowerPriority"); }
+
+void endpoint_slice(Object& doc) {
+  each(doc, "ports", [](Object& port) {
+    put(port, "name", "");
+    put_string(port, "protocol", "TCP");
+  });
+}
+
+void endpoints(Object& doc) {
+  each(doc, "subsets", [](Object& subset) {
+    each(subset, "ports", [](Object& port) { put_string(port, "protocol", "TCP"); });
+  });
+}
+
+void network_policy(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  if (list(spec, "policyTypes") == nullptr || list(spec, "policyTypes")->empty()) {
+    Array types{"Ingress"};
+    if (list(spec, "egress") != nullptr && !list(spec, "egress")->empty()) types.push_back("Egress");
+    spec["policyTypes"] = std::move(types);
+  }
+}
+
+void namespace_object(Object& doc) {
+  put_string(make_child(doc, "status"), "phase", "Active");
+  // The label that selectors of namespaces rely on is the server's, whatever the client says.
+  Object& meta = make_child(doc, "metadata");
+  if (const std::string_view name = string_at(meta, "name"); !name.empty()) make_child(meta, "labels")["kubernetes.io/metadata.name"] = name;
+}
+
+void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSeconds", 3600); }
+
+}  // namespace
+
+}  // namespace defaults
+
+void apply_defaults(const KindInfo& kind, json::Value& doc) {
+  using namespace defaults;
+  using Function = void (*)(json::Object&);
+  static const std::map<std::string_view, Function> kCore = {
+      {"Pod", pod}, {"Namespace", namespace_object}, {"Service", service}, {"ReplicationController", replication_controller}, {"PersistentVolumeClaim", persistent_volume_claim},
+      {"PersistentVolume", persistent_volume}, {"LimitRange", limit_range}, {"Endpoints", endpoints},
+      {"Secret", [](json::Object& o) { put_string(o, "type", "Opaque"); }},
+      {"PodTemplate", [](json::Object& o) { pod_template(o); }}};
+  static const std::map<std::string_view, Function> kOthers = {
+      {"Deployment", deployment}, {"ReplicaSet", replica_set}, {"StatefulSet", stateful_set}, {"DaemonSet", daemon_set}, {"Job", job}, {"CronJob", cron_job},
+      {"HorizontalPodAutoscaler", horizontal_pod_autoscaler}, {"MutatingWebhookConfiguration", [](json::Object& o) { webhooks(o, true); }},
+      {"ValidatingWebhookConfiguration", [](json::Object& o) { webhooks(o, false); }}, {"StorageClass", storage_class}, {"RoleBinding", role_binding},
+      {"ClusterRoleBinding", role_binding}, {"CSIDriver", csi_driver}, {"PriorityClass", priority_class}, {"EndpointSlice", endpoint_slice},
+      {"NetworkPolicy", network_policy}, {"TokenRequest", token_request}};
+  const auto& table = kind.group.empty() ? kCore : kOthers;
+  const auto found = table.find(kind.kind);
+  if (found != table.end() && doc.is_object()) found->second(doc.get_object());
+}
+
+}  // namespace berth::model

@@ -1,0 +1,179 @@
+// What the registry strategies do around a write (Kubernetes: pkg/registry/*/strategy.go).
+#include <fmt/format.h>
+
+#include "model/quantity.h"
+#include "model/schema.h"
+
+namespace berth::model {
+namespace {
+
+using json::Object;
+using json::Value;
+
+/// Kinds with a status that only the status subresource writes.
+bool has_status(const KindInfo& kind) { return kind.has_subresource("status"); }
+
+void copy_member(const Value& from, Value& to, std::string_view key) {
+  const Value* value = json::find(from, key);
+  if (value != nullptr) to.get_object()[key] = *value;
+  else to.get_object().erase(key);
+}
+
+/// A zero-valued status, as Go prints it for fields without omitempty.
+Value initial_status(const KindInfo& kind) {
+  if (kind.kind == "Pod") return {{"phase", "Pending"}};
+  if (kind.kind == "Namespace") return {{"phase", "Active"}};
+  if (kind.kind == "PersistentVolumeClaim" || kind.kind == "PersistentVolume") return {{"phase", "Pending"}};
+  if (kind.kind == "Service") return {{"loadBalancer", Object()}};
+  if (kind.kind == "Ingress") return {{"loadBalancer", Object()}};
+  if (kind.kind == "ReplicaSet" || kind.kind == "ReplicationController") return {{"replicas", 0}};
+  if (kind.kind == "StatefulSet") return {{"replicas", 0}, {"availableReplicas", 0}};
+  if (kind.kind == "DaemonSet") return {{"currentNumberScheduled", 0}, {"numberMisscheduled", 0}, {"desiredNumberScheduled", 0}, {"numberReady", 0}};
+  if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v2") return {{"desiredReplicas", 0}, {"currentMetrics", nullptr}};
+  if (kind.kind == "HorizontalPodAutoscaler") return {{"currentReplicas", 0}, {"desiredReplicas", 0}};
+  if (kind.kind == "PodDisruptionBudget") return {{"disruptionsAllowed", 0}, {"currentHealthy", 0}, {"desiredHealthy", 0}, {"expectedPods", 0}};
+  return Object();
+}
+
+void prepare_job(Value& doc) {
+  // A Job owns its pods through a selector on its uid, unless the user manages the selector.
+  if (json::get_bool(doc, {"spec", "manualSelector"})) return;
+  const std::string uid(json::get_string(doc, {"metadata", "uid"}));
+  const std::string name(json::get_string(doc, {"metadata", "name"}));
+  if (uid.empty()) return;
+  Object& labels = json::ensure_object(doc, {"spec", "template", "metadata", "labels"});
+  labels["batch.kubernetes.io/controller-uid"] = uid;
+  labels["batch.kubernetes.io/job-name"] = name;
+  labels["controller-uid"] = uid;
+  labels["job-name"] = name;
+  json::ensure_object(doc, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
+}
+
+/// secret.stringData is write-only: it ends up in data, encoded.
+void fold_string_data(Value& doc) {
+  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const Object* strings = json::find(doc, "stringData") != nullptr ? json::find(doc, "stringData")->if_object() : nullptr;
+  if (strings == nullptr) return;
+  const Object copy = *strings;
+  Object& data = json::ensure_object(doc, {"data"});
+  for (const auto& [key, value] : copy) {
+    if (!value.is_string()) continue;
+    const std::string_view text = json::as_view(value);
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); i += 3) {
+      std::uint32_t bits = 0;
+      for (std::size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U);
+      for (std::size_t k = 0; k < 4; ++k) out += i + k <= text.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
+    }
+    data[key] = out;
+  }
+  doc.get_object().erase("stringData");
+}
+
+/// Fields whose change is a new generation: everything but metadata and status.
+bool same_but_metadata_and_status(const Value& a, const Value& b) {
+  const auto rest = [](const Value& v) {
+    std::vector<std::pair<std::string_view, const Value*>> out;
+    for (const auto& member : v.get_object()) {
+      const std::string_view key(member.key().data(), member.key().size());
+      if (key != "metadata" && key != "status" && key != "apiVersion" && key != "kind") out.emplace_back(key, &member.value());
+    }
+    std::sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    return out;
+  };
+  const auto left = rest(a), right = rest(b);
+  return left.size() == right.size() &&
+         std::equal(left.begin(), left.end(), right.begin(), [](const auto& x, const auto& y) { return x.first == y.first && json::equal(*x.second, *y.second); });
+}
+
+const Quantity* parse_resource(const Value& resources, std::string_view list, std::string_view name, Quantity& storage) {
+  const std::string_view text = json::get_string(resources, {list, name});
+  if (text.empty()) return nullptr;
+  const auto quantity = Quantity::parse(text);
+  if (!quantity || quantity->is_zero()) return nullptr;
+  storage = *quantity;
+  return &storage;
+}
+
+}  // namespace
+
+std::string_view pod_qos_class(const Value& pod) {
+  bool any = false, guaranteed = true;
+  const auto look = [&](const Value& holder) {
+    const Value* resources = json::find(holder, "resources");
+    const Value none = Object();
+    const Value& r = resources != nullptr ? *resources : none;
+    for (const std::string_view name : {std::string_view("cpu"), std::string_view("memory")}) {
+      Quantity a, b;
+      const Quantity* request = parse_resource(r, "requests", name, a);
+      const Quantity* limit = parse_resource(r, "limits", name, b);
+      any |= request != nullptr || limit != nullptr;
+      // A limit without a request counts as both (the defaults make it so).
+      guaranteed &= limit != nullptr && (request == nullptr || *request == *limit);
+    }
+  };
+  const Value* spec = json::find(pod, "spec");
+  if (spec == nullptr) return "BestEffort";
+  if (const Value* pod_level = json::find(*spec, "resources"); pod_level != nullptr && !json::get_object(*spec, {"resources"}).empty()) {
+    look(*spec);
+    return guaranteed && any ? "Guaranteed" : any ? "Burstable" : "BestEffort";
+  }
+  bool containers = false;
+  for (const char* list : {"containers", "initContainers"})
+    for (const Value& container : json::get_array(*spec, {list})) {
+      look(container);
+      containers = true;
+    }
+  if (!any) return "BestEffort";
+  return containers && guaranteed ? "Guaranteed" : "Burstable";
+}
+
+void prepare_for_create(const KindInfo& kind, Value& doc) {
+  if (kind.generation) json::set(doc, {"metadata", "generation"}, 1);
+  else json::erase(doc, {"metadata", "generation"});
+  if (has_status(kind) && kind.kind != "Node") {
+    doc.get_object()["status"] = initial_status(kind);
+    if (kind.kind == "HorizontalPodAutoscaler") json::erase(doc, {"status", "currentMetrics"});
+  }
+  if (kind.kind == "Pod") json::set(doc, {"status", "qosClass"}, Value(pod_qos_class(doc)));
+  if (kind.kind == "Job") prepare_job(doc);
+  if (kind.kind == "Secret") fold_string_data(doc);
+  if (kind.kind == "Namespace") {
+    json::Array& finalizers = doc.get_object()["spec"].is_object() && json::find(doc, {"spec", "finalizers"}) != nullptr && json::find(doc, {"spec", "finalizers"})->is_array()
+                                  ? doc.at("spec").at("finalizers").get_array()
+                                  : json::ensure_object(doc, {"spec"})["finalizers"].emplace_array();
+    if (std::none_of(finalizers.begin(), finalizers.end(), [](const Value& f) { return f == "kubernetes"; })) finalizers.emplace_back("kubernetes");
+  }
+}
+
+void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource) {
+  if (subresource == "status") {
+    // Only status moves; of the metadata, what controllers keep there for their status may.
+    Value kept = old;
+    copy_member(doc, kept, "status");
+    if (kind.kind == "Node") {
+      for (const char* key : {"labels", "annotations"}) {
+        const Value* value = json::find(doc, {"metadata", key});
+        if (value != nullptr) json::set(kept, {"metadata", key}, *value);
+      }
+    }
+    // The request's preconditions and manager entries stay readable for the caller.
+    for (const char* key : {"resourceVersion", "managedFields"})
+      if (const Value* value = json::find(doc, {"metadata", key})) json::set(kept, {"metadata", key}, *value);
+    if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty()) json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));
+    doc = std::move(kept);
+    return;
+  }
+  if (has_status(kind)) copy_member(old, doc, "status");
+  if (kind.kind == "Secret") fold_string_data(doc);
+  if (kind.kind == "Namespace" && subresource.empty()) {
+    if (const Value* finalizers = json::find(old, {"spec", "finalizers"})) json::set(doc, {"spec", "finalizers"}, *finalizers);
+  }
+  if (kind.generation) {
+    const std::int64_t generation = json::get_int(old, {"metadata", "generation"}, 1);
+    const bool changed = !same_but_metadata_and_status(old, doc);
+    json::set(doc, {"metadata", "generation"}, changed ? generation + 1 : generation);
+  }
+}
+
+}  // namespace berth::model
