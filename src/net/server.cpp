@@ -74,7 +74,10 @@ class ServerImpl;
 class Acceptor final : public EventSink {
  public:
   Acceptor(ServerImpl& server, int fd) : server_(server), fd_(fd) {}
-  ~Acceptor() override { ::close(fd_); }
+  ~Acceptor() override { close(); }
+  void close() {
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  }
   void on_events(std::uint32_t) override;
   void on_tick(MonotonicTime now) override;
   void on_reactor_stop() override {}
@@ -113,7 +116,10 @@ class ServerImpl final : public Server {
     if (std::exchange(stopped_, true)) return;
     if (!shards_.empty()) {
       auto& first = *shards_.front()->reactor;
-      first.post([this, &first] { first.remove(acceptor_->fd(), acceptor_.get()); });
+      first.post([this, &first] {
+        first.remove(acceptor_->fd(), acceptor_.get());
+        acceptor_->close();  // from now on connecting is refused, instead of waiting in the backlog
+      });
     }
     const auto deadline = std::chrono::steady_clock::now() + milliseconds(grace_ms);
     const auto in_time = [&] { return std::chrono::steady_clock::now() < deadline; };
