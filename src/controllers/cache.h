@@ -1,0 +1,77 @@
+// What controllers see of the cluster: the last known revision of every object of the watched kinds, indexed for the questions they ask.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "controllers/kinds.h"
+#include "controllers/pod_info.h"
+
+namespace berth::controllers {
+
+/// A change of one object: `before` null: it is new; `after` null: it is gone (`before` is the last state known). The pods are set for pods.
+struct Event {
+  Kind kind = nullptr;
+  ObjectRef before, after;
+  PodRef pod_before, pod_after;
+  [[nodiscard]] const Object& object() const { return after ? *after : *before; }
+};
+
+/// Pods by name or by "namespace/name", ordered so that every walk is repeatable.
+using PodMap = std::map<std::string, PodRef, std::less<>>;
+
+/// Single-threaded: lives on the manager's loop; reconcile steps read it, the shell alone writes it.
+class Cache {
+ public:
+  /// Takes a change over and returns it completed with the pod summaries. A duplicate of the state already known has after == before.
+  Event apply(Kind kind, ObjectRef after, bool is_delete);
+
+  [[nodiscard]] ObjectRef get(Kind kind, std::string_view ns, std::string_view name) const;
+  /// In order of (namespace, name).
+  void for_each(Kind kind, const std::function<void(const ObjectRef&)>& each) const;
+  void for_each_in(Kind kind, std::string_view ns, const std::function<void(const ObjectRef&)>& each) const;
+  [[nodiscard]] std::size_t size(Kind kind) const;
+  [[nodiscard]] std::size_t size_in(Kind kind, std::string_view ns) const;
+  /// Objects of a kind whose controlling owner has this uid, in order of (namespace, name).
+  [[nodiscard]] std::vector<ObjectRef> controlled(Kind kind, std::string_view owner_uid) const;
+  /// Objects of a kind in a namespace that nobody controls.
+  [[nodiscard]] std::vector<ObjectRef> uncontrolled(Kind kind, std::string_view ns) const;
+  /// The highest revision seen of a kind.
+  [[nodiscard]] std::int64_t revision(Kind kind) const;
+
+  [[nodiscard]] PodRef pod(std::string_view ns, std::string_view name) const;
+  [[nodiscard]] const PodMap& pods_in(std::string_view ns) const;
+  [[nodiscard]] const PodMap& pods_controlled(std::string_view owner_uid) const;
+  /// Pods without a controlling owner in a namespace.
+  [[nodiscard]] const PodMap& orphan_pods(std::string_view ns) const;
+  /// Keys are "namespace/name". The empty node: pods not bound yet.
+  [[nodiscard]] const PodMap& pods_on(std::string_view node) const;
+  void for_each_pod(const std::function<void(const PodRef&)>& each) const;
+
+ private:
+  struct StringHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
+  };
+  template <typename T>
+  using StringMap = std::unordered_map<std::string, T, StringHash, std::equal_to<>>;
+  using ObjectMap = std::map<std::string, ObjectRef, std::less<>>;
+  struct Store {
+    std::map<std::string, ObjectMap, std::less<>> by_ns;
+    StringMap<ObjectMap> by_controller;                        ///< Keyed by owner uid; inner keys "ns/name".
+    std::map<std::string, ObjectMap, std::less<>> orphans;     ///< By namespace.
+    std::int64_t revision = 0;
+    std::size_t size = 0;
+  };
+  void index_object(Store& store, const ObjectRef& before, const ObjectRef& after);
+  void index_pod(const PodRef& before, const PodRef& after);
+
+  std::unordered_map<Kind, Store> stores_;
+  std::map<std::string, PodMap, std::less<>> pods_by_ns_, orphan_pods_;
+  StringMap<PodMap> pods_by_controller_, pods_by_node_;
+};
+
+}  // namespace berth::controllers

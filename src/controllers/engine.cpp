@@ -1,0 +1,406 @@
+#include "controllers/engine.h"
+
+#include "base/log.h"
+
+namespace berth::controllers {
+namespace {
+
+/// Steps per task of the loop, so that timers and answers are not held up by a long queue.
+constexpr int kStepsPerTurn = 64;
+
+bool is_namespace_terminating(const ApiStatus& status) {
+  for (const model::StatusCause& cause : status.causes)
+    if (cause.reason == "NamespaceTerminating") return true;
+  return false;
+}
+
+std::string fill(std::string message, std::string_view with) {
+  if (const std::size_t at = message.find("{}"); at != std::string::npos) message.replace(at, 2, with);
+  return message;
+}
+
+double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+}  // namespace
+
+EventNote note_about(Kind kind, const Object& object, std::string_view type, std::string_view reason, std::string message) {
+  EventNote note;
+  note.api_version = kind->api_version();
+  note.kind = kind->kind;
+  note.ns = object.ns();
+  note.name = object.name();
+  note.uid = object.uid();
+  note.resource_version = std::to_string(object.revision());
+  note.type = type;
+  note.reason = reason;
+  note.message = std::move(message);
+  return note;
+}
+
+std::pair<std::string, std::string> split_key(std::string_view key) {
+  const std::size_t slash = key.find('/');
+  if (slash == std::string_view::npos) return {std::string(), std::string(key)};
+  return {std::string(key.substr(0, slash)), std::string(key.substr(slash + 1))};
+}
+
+struct Engine::Key {
+  std::string name;
+  bool queued = false, running = false, dirty = false;
+  int failures = 0;
+  TimerId timer = TimerId::kNone;
+  TimePoint timer_at{}, not_before{}, queued_at{};
+};
+
+struct Engine::Queue {
+  ControllerPtr controller;
+  std::unordered_map<std::string, std::unique_ptr<Key>> keys;
+  std::deque<Key*> ready;
+  int running = 0;
+  metrics::Gauge* depth = nullptr;
+  metrics::Counter* adds = nullptr;
+  metrics::Counter* retries = nullptr;
+  metrics::Histogram* queue_seconds = nullptr;
+  metrics::Histogram* work_seconds = nullptr;
+};
+
+/// One plan being carried out, then waiting for its writes to be seen.
+struct Engine::Run {
+  Queue* queue = nullptr;
+  Key* key = nullptr;
+  Plan plan;
+  TimePoint started{};
+  std::size_t next = 0;
+  int in_flight = 0, slow_in_flight = 0, slow_window = 1;
+  std::int64_t stage = 0;
+  bool failed = false, slow_stopped = false, over = false;
+  std::string error;
+  std::map<Kind, std::int64_t> seen_at_least;
+  std::vector<std::size_t> deleted;  ///< Indexes of deletes that were accepted.
+  int waits = 0;
+  TimerId timeout = TimerId::kNone;
+};
+
+class Engine::Sink final : public KeySink {
+ public:
+  Sink(Engine& engine, Queue& queue) : engine_(engine), queue_(queue) {}
+  void add(std::string key, Duration delay) override { engine_.enqueue(queue_, key, delay); }
+
+ private:
+  Engine& engine_;
+  Queue& queue_;
+};
+
+Engine::Engine(EventLoop& loop, Api& api, EngineOptions options, metrics::Registry* metrics)
+    : loop_(loop), api_(api), options_(std::move(options)), metrics_(metrics), recorder_(options_.component), alive_(std::make_shared<bool>(true)) {}
+
+Engine::~Engine() {
+  *alive_ = false;
+  for (const auto& queue : queues_)
+    for (const auto& [name, key] : queue->keys)
+      if (key->timer != TimerId::kNone) loop_.cancel(key->timer);
+}
+
+void Engine::add(ControllerPtr controller) {
+  if (options_.disabled.contains(controller->name())) return;
+  auto queue = std::make_unique<Queue>();
+  queue->controller = std::move(controller);
+  if (metrics_ != nullptr) {
+    const metrics::Labels labels = {{"name", std::string(queue->controller->name())}};
+    const std::vector<double> bounds = metrics::exponential_buckets(1e-8, 10, 10);
+    queue->depth = &metrics_->gauge("workqueue_depth", "Current depth of workqueue", labels);
+    queue->adds = &metrics_->counter("workqueue_adds_total", "Total number of adds handled by workqueue", labels);
+    queue->retries = &metrics_->counter("workqueue_retries_total", "Total number of retries handled by workqueue", labels);
+    queue->queue_seconds = &metrics_->histogram("workqueue_queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested", bounds, labels);
+    queue->work_seconds = &metrics_->histogram("workqueue_work_duration_seconds", "How long in seconds processing an item from workqueue takes", bounds, labels);
+  }
+  for (const Kind kind : queue->controller->watches()) watchers_[kind].push_back(queue.get());
+  queues_.push_back(std::move(queue));
+}
+
+std::vector<Kind> Engine::watched_kinds() const {
+  std::vector<Kind> all;
+  for (const model::KindInfo& info : model::all_kinds())
+    if (watchers_.contains(&info)) all.push_back(&info);
+  return all;
+}
+
+void Engine::observe(Kind kind, ObjectRef object, bool is_delete) {
+  if (stopped_) return;
+  const Event event = cache_.apply(kind, std::move(object), is_delete);
+  release_waiters(event);
+  if (event.after && event.before == event.after) return;
+  const auto it = watchers_.find(kind);
+  if (it == watchers_.end()) return;
+  for (Queue* queue : it->second) {
+    Sink sink(*this, *queue);
+    queue->controller->on_event(event, cache_, loop_.now(), sink);
+  }
+}
+
+void Engine::start() {
+  started_ = true;
+  for (const auto& queue : queues_) {
+    Sink sink(*this, *queue);
+    queue->controller->on_start(cache_, loop_.now(), sink);
+  }
+  drain();
+}
+
+void Engine::stop() { stopped_ = true; }
+
+bool Engine::is_idle() const {
+  return std::all_of(queues_.begin(), queues_.end(), [](const auto& queue) { return queue->ready.empty() && queue->running == 0; });
+}
+
+void Engine::enqueue(Queue& queue, const std::string& name, Duration delay) {
+  std::unique_ptr<Key>& slot = queue.keys[name];
+  if (!slot) {
+    slot = std::make_unique<Key>();
+    slot->name = name;
+  }
+  Key& key = *slot;
+  if (delay <= Duration{0}) {
+    make_ready(queue, key);
+    return;
+  }
+  const TimePoint when = loop_.now() + delay;
+  if (key.timer != TimerId::kNone) {
+    if (key.timer_at <= when) return;
+    loop_.cancel(key.timer);
+  }
+  key.timer_at = when;
+  key.timer = loop_.schedule_at(when, [this, alive = std::weak_ptr(alive_), &queue, name] {
+    if (const auto living = alive.lock(); !living || !*living) return;
+    const auto it = queue.keys.find(name);
+    if (it == queue.keys.end()) return;
+    it->second->timer = TimerId::kNone;
+    make_ready(queue, *it->second);
+  });
+}
+
+void Engine::make_ready(Queue& queue, Key& key) {
+  if (key.running) {
+    key.dirty = true;
+    return;
+  }
+  if (key.queued) return;
+  if (const TimePoint now = loop_.now(); now < key.not_before) {
+    enqueue(queue, key.name, key.not_before - now);
+    return;
+  }
+  key.queued = true;
+  key.queued_at = loop_.now();
+  queue.ready.push_back(&key);
+  if (queue.adds != nullptr) queue.adds->add(), queue.depth->set(static_cast<double>(queue.ready.size()));
+  post_drain();
+}
+
+void Engine::post_drain() {
+  if (!started_ || drain_posted_) return;
+  drain_posted_ = true;
+  loop_.post([this, alive = std::weak_ptr(alive_)] {
+    if (const auto living = alive.lock(); !living || !*living) return;
+    drain_posted_ = false;
+    drain();
+  });
+}
+
+void Engine::drain() {
+  int budget = kStepsPerTurn;
+  for (bool progress = true; progress && budget > 0 && !stopped_;) {
+    progress = false;
+    for (const auto& queue : queues_) {
+      if (queue->ready.empty() || queue->running >= queue->controller->concurrency()) continue;
+      Key* key = queue->ready.front();
+      queue->ready.pop_front();
+      step(*queue, *key);
+      progress = true;
+      if (--budget <= 0) break;
+    }
+  }
+  if (budget <= 0) post_drain();
+}
+
+void Engine::step(Queue& queue, Key& key) {
+  key.queued = false;
+  key.running = true;
+  ++queue.running;
+  ++steps_;
+  auto run = std::make_shared<Run>();
+  run->queue = &queue;
+  run->key = &key;
+  run->started = loop_.now();
+  try {
+    run->plan = queue.controller->reconcile(key.name, run->started, cache_);
+  } catch (const std::exception& e) {
+    run->plan = Plan{};
+    run->plan.error = fmt::format("unexpected document: {}", e.what());
+  }
+  if (queue.depth != nullptr) {
+    queue.depth->set(static_cast<double>(queue.ready.size()));
+    queue.queue_seconds->observe(seconds(run->started - key.queued_at));
+  }
+  if (options_.trace) log::info(queue.controller->name(), "step {}: {} writes, {} events", key.name, run->plan.writes.size(), run->plan.events.size());
+  for (EventNote& note : run->plan.events) record(queue, std::move(note));
+  for (const std::string& other : run->plan.enqueue) enqueue(queue, other, Duration{0});
+  if (run->plan.error) {
+    run->failed = true;
+    run->error = *run->plan.error;
+  }
+  std::stable_sort(run->plan.writes.begin(), run->plan.writes.end(), [](const Write& a, const Write& b) { return a.stage < b.stage; });
+  if (!run->plan.writes.empty()) run->stage = run->plan.writes.front().stage;
+  pump(run);
+}
+
+void Engine::pump(const std::shared_ptr<Run>& run) {
+  std::vector<Write>& writes = run->plan.writes;
+  while (run->next < writes.size() && run->in_flight < options_.writes_in_flight) {
+    const Write& write = writes[run->next];
+    if (write.stage != run->stage) {
+      if (run->in_flight > 0) return;
+      if (run->failed) break;
+      run->stage = write.stage;
+    }
+    if (write.slow_start) {
+      if (run->slow_stopped) {
+        ++run->next;
+        continue;
+      }
+      if (run->slow_in_flight >= run->slow_window) return;
+      ++run->slow_in_flight;
+    }
+    const std::size_t index = run->next++;
+    ++run->in_flight;
+    api_.send(write, [this, alive = std::weak_ptr(alive_), run, index](ApiResult<json::Value> result) {
+      if (const auto living = alive.lock(); !living || !*living || stopped_) return;
+      answered(run, index, std::move(result));
+    });
+  }
+  if (run->in_flight == 0) finish(run);
+}
+
+void Engine::answered(const std::shared_ptr<Run>& run, std::size_t index, ApiResult<json::Value> result) {
+  Write& write = run->plan.writes[index];
+  --run->in_flight;
+  if (write.slow_start) --run->slow_in_flight;
+  const bool gone = !result && write.verb == Write::Verb::kDelete && (result.error().code == 404 || result.error().code == 409);
+  if (result || gone) {
+    if (write.slow_start) run->slow_window = std::min(run->slow_window + 1, options_.writes_in_flight);
+    const bool is_read = write.verb == Write::Verb::kGet || write.verb == Write::Verb::kList || write.verb == Write::Verb::kDeleteCollection;
+    if (write.verb == Write::Verb::kDelete) {
+      run->deleted.push_back(index);
+    } else if (!is_read && watchers_.contains(write.kind)) {
+      std::int64_t revision = 0;
+      const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
+      std::from_chars(text.data(), text.data() + text.size(), revision);
+      // A subresource may answer with another kind (Scale, Binding), whose revision is the object's all the same.
+      run->seen_at_least[write.kind] = std::max(run->seen_at_least[write.kind], revision);
+    }
+    if (write.on_success && !gone) {
+      std::string name(result ? json::get_string(*result, {"metadata", "name"}, write.name) : std::string_view(write.name));
+      write.on_success->message = fill(std::move(write.on_success->message), name);
+      record(*run->queue, *write.on_success);
+    }
+  } else {
+    const ApiStatus& status = result.error();
+    const bool silent = write.may_fail || (write.verb == Write::Verb::kCreate && is_namespace_terminating(status));
+    if (write.slow_start) run->slow_stopped = true;
+    if (write.on_failure && !is_namespace_terminating(status)) {
+      write.on_failure->message = fill(std::move(write.on_failure->message), status.message);
+      record(*run->queue, *write.on_failure);
+    }
+    if (!silent) {
+      run->failed = true;
+      if (run->error.empty()) run->error = fmt::format("{} {}/{}: {}", write.kind->plural, write.ns, write.name, status.message);
+    }
+  }
+  run->queue->controller->on_result(run->key->name, write, result, loop_.now());
+  write.body = nullptr;  // The largest part of a big plan's memory.
+  pump(run);
+}
+
+void Engine::finish(const std::shared_ptr<Run>& run) {
+  if (run->over) return;
+  run->over = true;
+  if (run->queue->work_seconds != nullptr) run->queue->work_seconds->observe(seconds(loop_.now() - run->started));
+  count_waits(*run);
+  if (run->waits == 0) settle(*run->queue, *run->key, *run);
+  else hold(run);
+}
+
+void Engine::count_waits(Run& run) const {
+  for (const auto& [kind, revision] : run.seen_at_least)
+    if (cache_.revision(kind) < revision) ++run.waits;
+  std::erase_if(run.deleted, [&](std::size_t index) {
+    const Write& write = run.plan.writes[index];
+    const ObjectRef object = cache_.get(write.kind, write.ns, write.name);
+    return write.uid.empty() || !object || object->uid() != write.uid || object->is_deleting() || !watchers_.contains(write.kind);
+  });
+  run.waits += static_cast<int>(run.deleted.size());
+}
+
+void Engine::hold(const std::shared_ptr<Run>& run) {
+  for (const auto& [kind, revision] : run->seen_at_least)
+    if (cache_.revision(kind) < revision) revision_waiters_[kind].emplace(revision, run);
+  for (const std::size_t index : run->deleted) deletion_waiters_.emplace(run->plan.writes[index].uid, run);
+  run->timeout = loop_.schedule_after(options_.visibility_timeout, [this, alive = std::weak_ptr(alive_), run] {
+    if (const auto living = alive.lock(); !living || !*living || run->waits == 0) return;
+    run->waits = 0;
+    settle(*run->queue, *run->key, *run);
+  });
+}
+
+void Engine::release_waiters(const Event& event) {
+  const auto release = [this](const std::shared_ptr<Run>& run) {
+    if (run->waits == 0 || --run->waits > 0) return;
+    loop_.cancel(run->timeout);
+    settle(*run->queue, *run->key, *run);
+  };
+  std::vector<std::shared_ptr<Run>> released;
+  if (const auto it = revision_waiters_.find(event.kind); it != revision_waiters_.end()) {
+    const auto end = it->second.upper_bound(cache_.revision(event.kind));
+    for (auto waiter = it->second.begin(); waiter != end; ++waiter) released.push_back(waiter->second);
+    it->second.erase(it->second.begin(), end);
+  }
+  const auto release_uid = [&](const std::string& uid) {
+    const auto [begin, end] = deletion_waiters_.equal_range(uid);
+    for (auto waiter = begin; waiter != end; ++waiter) released.push_back(waiter->second);
+    deletion_waiters_.erase(begin, end);
+  };
+  if (!deletion_waiters_.empty()) {
+    if (event.after && event.after->is_deleting()) release_uid(event.after->uid());
+    if (event.before && (!event.after || event.after->uid() != event.before->uid())) release_uid(event.before->uid());
+  }
+  for (const std::shared_ptr<Run>& run : released) release(run);
+}
+
+void Engine::settle(Queue& queue, Key& key, Run& run) {
+  const TimePoint now = loop_.now();
+  key.running = false;
+  --queue.running;
+  key.not_before = now + run.plan.cooldown;
+  if (run.failed) {
+    Duration delay = options_.backoff_base;
+    for (int i = 0; i < key.failures && delay < options_.backoff_max; ++i) delay *= 2;
+    ++key.failures;
+    if (queue.retries != nullptr) queue.retries->add();
+    if (key.failures > 3) log::warning(queue.controller->name(), "\"{}\" failed {} times, trying again: {}", key.name, key.failures, run.error);
+    enqueue(queue, key.name, std::min(delay, options_.backoff_max));
+  } else {
+    key.failures = 0;
+  }
+  if (run.plan.requeue_after) enqueue(queue, key.name, std::max(*run.plan.requeue_after, Duration{1}));
+  if (key.dirty) {
+    key.dirty = false;
+    make_ready(queue, key);
+  }
+  if (!queue.ready.empty()) post_drain();
+  if (!key.queued && key.timer == TimerId::kNone && key.not_before <= now) queue.keys.erase(std::string(key.name));
+}
+
+void Engine::record(Queue& queue, EventNote note) {
+  std::optional<Write> write = recorder_.record(queue.controller->name(), note, loop_.now());
+  if (write) api_.send(*write, [](ApiResult<json::Value>) {});
+}
+
+}  // namespace berth::controllers

@@ -1,0 +1,93 @@
+// The shell around all controllers: a work queue a controller, the execution of plans, and the guard that keeps a key from being looked at
+// again before the cache shows what it wrote.
+//
+//      event --> on_event --> queued --(cooldown, backoff)--> reconcile --> plan --> writes in flight --> waiting for the cache --> idle
+//                               ^                                                        | failure: backoff 5 ms .. 1000 s            |
+//                               +--------------------------------------------------------+------------ dirty meanwhile ---------------+
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+#include "base/metrics.h"
+#include "controllers/controller.h"
+#include "controllers/event_recorder.h"
+
+namespace berth::controllers {
+
+/// Where writes go: a client in production, a fake in tests. `done` must come on the engine's loop, never from within send.
+class Api {
+ public:
+  virtual ~Api() = default;
+  virtual void send(const Write& write, std::function<void(ApiResult<json::Value>)> done) = 0;
+};
+
+struct EngineOptions {
+  std::string component = "kube-controller-manager";
+  Duration backoff_base = std::chrono::milliseconds(5);
+  Duration backoff_max = std::chrono::seconds(1000);
+  /// How long a key waits to see its own writes before it goes on without (a watch that lags or a foreign server that rewrites revisions).
+  Duration visibility_timeout = std::chrono::seconds(10);
+  int writes_in_flight = 256;  ///< Per plan.
+  bool trace = false;          ///< A log line a step.
+  std::set<std::string, std::less<>> disabled;  ///< Controllers switched off.
+};
+
+/// Lives on one loop. All members must be called there.
+class Engine {
+ public:
+  Engine(EventLoop& loop, Api& api, EngineOptions options, metrics::Registry* metrics);
+  ~Engine();
+
+  /// Before start.
+  void add(ControllerPtr controller);
+  /// The kinds that somebody watches.
+  [[nodiscard]] std::vector<Kind> watched_kinds() const;
+  /// A change from a watch. May come before start: then only the cache and the controllers' indexes take it.
+  void observe(Kind kind, ObjectRef object, bool is_delete);
+  /// All caches are filled: steps may run.
+  void start();
+  /// No step starts any more; answers still outstanding are ignored. For the loss of leadership and for shutdown.
+  void stop();
+
+  [[nodiscard]] const Cache& cache() const { return cache_; }
+  /// True when no key is queued for now, in flight or waiting (delayed keys do not count).
+  [[nodiscard]] bool is_idle() const;
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+
+ private:
+  struct Key;
+  struct Queue;
+  struct Run;
+  class Sink;
+  void enqueue(Queue& queue, const std::string& key, Duration delay);
+  void make_ready(Queue& queue, Key& key);
+  void drain();
+  void post_drain();
+  void step(Queue& queue, Key& key);
+  void pump(const std::shared_ptr<Run>& run);
+  void answered(const std::shared_ptr<Run>& run, std::size_t index, ApiResult<json::Value> result);
+  void finish(const std::shared_ptr<Run>& run);
+  void count_waits(Run& run) const;
+  void hold(const std::shared_ptr<Run>& run);
+  void settle(Queue& queue, Key& key, Run& run);
+  void release_waiters(const Event& event);
+  void record(Queue& queue, EventNote note);
+
+  EventLoop& loop_;
+  Api& api_;
+  EngineOptions options_;
+  metrics::Registry* metrics_;
+  Cache cache_;
+  EventRecorder recorder_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  std::unordered_map<Kind, std::vector<Queue*>> watchers_;
+  std::unordered_map<Kind, std::multimap<std::int64_t, std::shared_ptr<Run>>> revision_waiters_;
+  std::unordered_multimap<std::string, std::shared_ptr<Run>> deletion_waiters_;  ///< By uid.
+  bool started_ = false, stopped_ = false, drain_posted_ = false;
+  std::uint64_t steps_ = 0;
+  std::shared_ptr<bool> alive_;
+};
+
+}  // namespace berth::controllers

@@ -1,0 +1,228 @@
+// Owners and dependents (pkg/controller/garbagecollector). A key is the uid of an object to look at.
+//
+//   owner goes        --> its dependents are looked at: no owner left -> deleted; another one left -> the dead references are dropped
+//   owner, foreground --> dependents are deleted first; its finalizer falls when none that blocks is left
+//   owner, orphan     --> dependents lose the reference; its finalizer falls when none has it
+//
+// An owner that is not in the graph counts as absent only after the server said so, by name and uid.
+#include "controllers/cluster.h"
+#include "controllers/common.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr const char* kForeground = "foregroundDeletion";
+constexpr const char* kOrphan = "orphan";
+constexpr std::size_t kAbsentMemory = 200'000;
+
+class GarbageCollector final : public Controller {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "garbage-collector-controller"; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return collectable_kinds(); }
+  [[nodiscard]] int concurrency() const override { return 256; }
+  void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;
+  void on_start(const Cache&, TimePoint, KeySink& sink) override {
+    started_ = true;
+    for (const auto& [uid, node] : nodes_)
+      if (is_suspect(node)) sink.add(uid);
+  }
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
+  void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint now) override;
+
+ private:
+  struct Node {
+    Kind kind = nullptr;
+    ObjectRef object;
+    std::vector<OwnerReference> owners;
+  };
+  enum class OwnerState { kSolid, kAbsent, kWaiting, kUnknown };
+
+  [[nodiscard]] bool is_suspect(const Node& node) const;
+  [[nodiscard]] bool waits_for_dependents(const Node& node) const;
+  OwnerState state_of(const Node& dependent, const OwnerReference& owner) const;
+  void enqueue_dependents(const std::string& uid, KeySink& sink) const;
+  void forget(const std::string& uid);
+  Plan orphan_dependents(const Node& node, const json::Value& document);
+  Plan delete_dependents_first(const Node& node, const json::Value& document);
+  Plan attempt_to_delete(const Node& node, const json::Value& document);
+
+  std::unordered_map<std::string, Node> nodes_;                                         ///< By uid.
+  std::unordered_map<std::string, std::set<std::string>> dependents_;                   ///< By the owner's uid.
+  std::unordered_set<std::string> absent_;                                              ///< Uids that are known to be gone.
+  bool started_ = false;
+};
+
+std::vector<OwnerReference> owners_of(const Event& event) {
+  if (event.pod_after) return event.pod_after->owners;
+  // Most objects have no owner: the parse is spared by a look at the bytes.
+  if (event.after->bytes().find("\"ownerReferences\"") == std::string::npos) return {};
+  return owner_references(event.after->document());
+}
+
+void GarbageCollector::forget(const std::string& uid) {
+  const auto it = nodes_.find(uid);
+  if (it == nodes_.end()) return;
+  for (const OwnerReference& owner : it->second.owners) {
+    const auto group = dependents_.find(owner.uid);
+    if (group == dependents_.end()) continue;
+    group->second.erase(uid);
+    if (group->second.empty()) dependents_.erase(group);
+  }
+  nodes_.erase(it);
+}
+
+void GarbageCollector::on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) {
+  const bool replaced = event.before && (!event.after || event.before->uid() != event.after->uid());
+  std::vector<OwnerReference> lost;
+  if (const auto it = nodes_.find(event.object().uid()); it != nodes_.end()) lost = it->second.owners;
+  if (replaced) {
+    const std::string& uid = event.before->uid();
+    if (absent_.size() > kAbsentMemory) absent_.clear();
+    absent_.insert(uid);
+    if (const auto it = nodes_.find(uid); it != nodes_.end()) lost = it->second.owners;
+    forget(uid);
+    enqueue_dependents(uid, sink);
+  }
+  if (event.after) {
+    const std::string& uid = event.after->uid();
+    forget(uid);
+    Node& node = nodes_[uid];
+    node.kind = event.kind;
+    node.object = event.after;
+    node.owners = owners_of(event);
+    for (const OwnerReference& owner : node.owners) dependents_[owner.uid].insert(uid);
+    if (started_ && is_suspect(node)) sink.add(uid);
+    if (event.after->is_deleting() && (!event.before || !event.before->is_deleting())) enqueue_dependents(uid, sink);
+  }
+  // A dependent that went or let go of its owner may be what a foreground or orphan deletion waits for.
+  for (const OwnerReference& owner : lost)
+    if (const auto it = nodes_.find(owner.uid); it != nodes_.end() && it->second.object->is_deleting()) sink.add(owner.uid);
+}
+
+void GarbageCollector::enqueue_dependents(const std::string& uid, KeySink& sink) const {
+  if (const auto it = dependents_.find(uid); it != dependents_.end())
+    for (const std::string& dependent : it->second) sink.add(dependent);
+}
+
+/// Whether a look at it could lead to anything: being deleted itself, or an owner missing or on its way out.
+bool GarbageCollector::is_suspect(const Node& node) const {
+  if (node.object->is_deleting()) return true;
+  return std::any_of(node.owners.begin(), node.owners.end(), [&](const OwnerReference& owner) {
+    const auto it = nodes_.find(owner.uid);
+    return it == nodes_.end() || it->second.object->is_deleting() || it->second.object->name() != owner.name || it->second.kind->kind != owner.kind;
+  });
+}
+
+bool GarbageCollector::waits_for_dependents(const Node& node) const { return node.object->is_deleting() && has_finalizer(node.object->document(), kForeground); }
+
+GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, const OwnerReference& owner) const {
+  if (absent_.contains(owner.uid)) return OwnerState::kAbsent;
+  const Kind kind = kind_of_reference(owner.api_version, owner.kind);
+  // A kind nobody serves cannot be asked for: its dependents are left alone. So is a namespaced owner of a cluster-scoped object.
+  if (kind == nullptr || (kind->namespaced && !dependent.kind->namespaced)) return OwnerState::kSolid;
+  const auto it = nodes_.find(owner.uid);
+  if (it == nodes_.end()) return OwnerState::kUnknown;
+  const Node& found = it->second;
+  if (found.object->name() != owner.name || found.kind->kind != owner.kind || (kind->namespaced && found.object->ns() != dependent.object->ns())) return OwnerState::kUnknown;
+  return waits_for_dependents(found) ? OwnerState::kWaiting : OwnerState::kSolid;
+}
+
+Plan GarbageCollector::reconcile(const std::string& key, TimePoint, const Cache&) {
+  const auto it = nodes_.find(key);
+  if (it == nodes_.end()) return {};
+  const Node& node = it->second;
+  const json::Value document = node.object->document();
+  if (!node.object->is_deleting()) return node.owners.empty() ? Plan{} : attempt_to_delete(node, document);
+  if (has_finalizer(document, kOrphan)) return orphan_dependents(node, document);
+  if (has_finalizer(document, kForeground)) return delete_dependents_first(node, document);
+  return {};
+}
+
+Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& document) {
+  Plan plan;
+  if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
+    for (const std::string& uid : it->second) {
+      const Node& dependent = nodes_.at(uid);
+      json::Array kept;
+      for (const json::Value& owner : json::get_array(dependent.object->document(), {"metadata", "ownerReferences"}))
+        if (json::get_string(owner, {"uid"}) != node.object->uid()) kept.push_back(owner);
+      json::Value value = kept.empty() ? json::Value(nullptr) : json::Value(std::move(kept));
+      plan.writes.push_back(patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
+    }
+  }
+  if (plan.writes.empty()) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kOrphan));
+  return plan;
+}
+
+Plan GarbageCollector::delete_dependents_first(const Node& node, const json::Value& document) {
+  Plan plan;
+  bool blocked = false;
+  if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
+    for (const std::string& uid : it->second) {
+      const Node& dependent = nodes_.at(uid);
+      const bool blocks = std::any_of(dependent.owners.begin(), dependent.owners.end(), [&](const OwnerReference& owner) { return owner.uid == node.object->uid() && owner.blocks_deletion; });
+      blocked |= blocks;
+      if (blocks && !dependent.object->is_deleting()) plan.enqueue.push_back(uid);
+    }
+  }
+  if (!blocked) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kForeground));
+  return plan;
+}
+
+Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& document) {
+  Plan plan;
+  std::set<std::string> dead;
+  bool solid = false, waiting = false;
+  for (const OwnerReference& owner : node.owners) {
+    switch (state_of(node, owner)) {
+      case OwnerState::kSolid: solid = true; break;
+      case OwnerState::kWaiting: waiting = true; dead.insert(owner.uid); break;
+      case OwnerState::kAbsent: dead.insert(owner.uid); break;
+      case OwnerState::kUnknown: {
+        const Kind kind = kind_of_reference(owner.api_version, owner.kind);
+        Write write;
+        write.verb = Write::Verb::kGet;
+        write.kind = kind;
+        write.ns = kind->namespaced ? node.object->ns() : std::string();
+        write.name = owner.name;
+        write.tag = owner.uid;
+        write.may_fail = true;
+        plan.writes.push_back(std::move(write));
+        break;
+      }
+    }
+  }
+  if (!plan.writes.empty()) {
+    plan.requeue_after = std::chrono::milliseconds(10);
+    plan.cooldown = std::chrono::milliseconds(5);
+    return plan;
+  }
+  if (solid && dead.empty()) return plan;
+  if (solid) {
+    json::Array kept;
+    for (const json::Value& owner : json::get_array(document, {"metadata", "ownerReferences"}))
+      if (!dead.contains(std::string(json::get_string(owner, {"uid"})))) kept.push_back(owner);
+    plan.writes.push_back(patch_object(node.kind, *node.object, {{"metadata", json::Object{{"ownerReferences", std::move(kept)}}}}));
+    return plan;
+  }
+  const bool has_dependents = dependents_.contains(node.object->uid());
+  Write write = delete_object(node.kind, *node.object);
+  if (waiting && has_dependents) write.delete_options.propagation = Propagation::kForeground;
+  else if (has_finalizer(document, kOrphan)) write.delete_options.propagation = Propagation::kOrphan;
+  else if (has_finalizer(document, kForeground)) write.delete_options.propagation = Propagation::kForeground;
+  write.delete_options.precondition_resource_version = std::to_string(node.object->revision());
+  plan.writes.push_back(std::move(write));
+  return plan;
+}
+
+void GarbageCollector::on_result(const std::string&, const Write& write, const ApiResult<json::Value>& result, TimePoint) {
+  if (write.verb != Write::Verb::kGet) return;
+  const bool gone = result ? json::get_string(*result, {"metadata", "uid"}) != write.tag : result.error().code == 404;
+  if (gone) absent_.insert(write.tag);
+}
+
+}  // namespace
+
+ControllerPtr make_garbage_collector() { return std::make_unique<GarbageCollector>(); }
+
+}  // namespace berth::controllers

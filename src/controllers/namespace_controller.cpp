@@ -1,0 +1,159 @@
+// Deleting a namespace: everything in it goes, pods before the rest, then the "kubernetes" finalizer falls (pkg/controller/namespace).
+#include "controllers/cluster.h"
+#include "controllers/common.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr const char* kFinalizer = "kubernetes";
+
+class NamespaceController final : public Controller {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "namespace-controller"; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return collectable_kinds(); }
+  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
+    if (event.kind == kinds().namespace_) {
+      if (event.after && event.after->is_deleting()) sink.add(event.after->name());
+      return;
+    }
+    if (event.after || event.object().ns().empty()) return;
+    const ObjectRef ns = cache.get(kinds().namespace_, "", event.object().ns());
+    if (ns && ns->is_deleting()) sink.add(ns->name());
+  }
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
+  void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
+    if (write.verb != Write::Verb::kList) return;
+    const auto it = checks_.find(key);
+    if (it == checks_.end()) return;
+    if (!result || !json::get_array(*result, {"items"}).empty()) it->second.failed = true;
+    else ++it->second.empty;
+  }
+
+ private:
+  /// The last look at the server itself, kind by kind: the caches may be behind.
+  struct Check {
+    std::size_t asked = 0, empty = 0;
+    bool failed = false;
+  };
+  Plan check_server(const std::string& key);
+  static void note_remaining(Plan& plan, const Object& object, const json::Value& document, const Cache& cache, TimePoint now);
+
+  std::map<std::string, Check> checks_;
+};
+
+std::vector<Kind> namespaced_kinds() {
+  std::vector<Kind> all;
+  for (const Kind kind : collectable_kinds())
+    if (kind->namespaced) all.push_back(kind);
+  return all;
+}
+
+Write empty_out(Kind kind, const std::string& ns) {
+  Write write;
+  write.verb = Write::Verb::kDeleteCollection;
+  write.kind = kind;
+  write.ns = ns;
+  write.delete_options.propagation = Propagation::kBackground;
+  return write;
+}
+
+Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+  Plan plan;
+  const ObjectRef object = cache.get(kinds().namespace_, "", key);
+  if (!object || !object->is_deleting()) {
+    checks_.erase(key);
+    return plan;
+  }
+  json::Value document = object->document();
+  json::Array kept;
+  bool ours = false;
+  for (const json::Value& finalizer : json::get_array(document, {"spec", "finalizers"})) {
+    if (finalizer.is_string() && json::as_view(finalizer) == kFinalizer) ours = true;
+    else kept.push_back(finalizer);
+  }
+  if (!ours) return plan;
+
+  std::vector<Kind> filled;
+  for (const Kind kind : namespaced_kinds())
+    if (cache.size_in(kind, key) > 0) filled.push_back(kind);
+  const bool has_pods = cache.size_in(kinds().pod, key) > 0;
+  for (const Kind kind : filled) {
+    if (has_pods && kind != kinds().pod) continue;
+    bool untouched = false;
+    cache.for_each_in(kind, key, [&](const ObjectRef& item) { untouched |= !item->is_deleting(); });
+    if (untouched) plan.writes.push_back(empty_out(kind, key));
+  }
+  if (!filled.empty()) {
+    checks_.erase(key);
+    note_remaining(plan, *object, document, cache, now);
+    plan.requeue_after = std::chrono::seconds(5);
+    plan.cooldown = std::chrono::milliseconds(50);
+    return plan;
+  }
+  const auto check = checks_.find(key);
+  if (check == checks_.end() || check->second.failed || check->second.empty < check->second.asked) return check_server(key);
+  checks_.erase(check);
+  json::set(document, {"spec", "finalizers"}, std::move(kept));
+  Write write;
+  write.verb = Write::Verb::kUpdate;
+  write.kind = kinds().namespace_;
+  write.name = key;
+  write.subresource = "finalize";
+  write.body = std::move(document);
+  plan.writes.push_back(std::move(write));
+  return plan;
+}
+
+Plan NamespaceController::check_server(const std::string& key) {
+  Plan plan;
+  Check& check = checks_[key] = Check{};
+  plan.writes.push_back(empty_out(kinds().event, key));
+  for (const Kind kind : namespaced_kinds()) {
+    Write write;
+    write.verb = Write::Verb::kList;
+    write.kind = kind;
+    write.ns = key;
+    write.query = "limit=1";
+    write.stage = 1;
+    plan.writes.push_back(std::move(write));
+    ++check.asked;
+  }
+  plan.requeue_after = std::chrono::milliseconds(5);
+  return plan;
+}
+
+void NamespaceController::note_remaining(Plan& plan, const Object& object, const json::Value& document, const Cache& cache, TimePoint now) {
+  std::string content, held;
+  std::map<std::string, int> finalizers;
+  for (const Kind kind : namespaced_kinds()) {
+    const std::size_t count = cache.size_in(kind, object.name());
+    if (count == 0) continue;
+    const std::string resource = kind->group.empty() ? kind->plural + "." : kind->plural + "." + kind->group;
+    content += fmt::format("{}{} has {} resource instances", content.empty() ? "" : ", ", resource, count);
+    if (count > 1000) continue;
+    cache.for_each_in(kind, object.name(), [&](const ObjectRef& item) {
+      if (!item->is_deleting() || item->bytes().find("\"finalizers\"") == std::string::npos) return;
+      for (const json::Value& finalizer : json::get_array(item->document(), {"metadata", "finalizers"}))
+        if (finalizer.is_string()) ++finalizers[std::string(json::as_view(finalizer))];
+    });
+  }
+  for (const auto& [name, count] : finalizers) held += fmt::format("{}{} in {} resource instances", held.empty() ? "" : ", ", name, count);
+  json::Object status = json::get_object(document, {"status"});
+  json::Array conditions = json::get_array(document, {"status", "conditions"});
+  set_condition(conditions, {"NamespaceContentRemaining", "True", "SomeResourcesRemain", "Some resources are remaining: " + content}, now);
+  if (held.empty()) set_condition(conditions, {"NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"}, now);
+  else set_condition(conditions, {"NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + held}, now);
+  status["conditions"] = std::move(conditions);
+  // Only what stays for more than a moment is worth a status.
+  if (now - read_time(document, {"metadata", "deletionTimestamp"}) < std::chrono::seconds(3)) return;
+  if (auto write = patch_status(kinds().namespace_, object, document, status)) {
+    write->may_fail = true;
+    plan.writes.push_back(std::move(*write));
+  }
+}
+
+}  // namespace
+
+ControllerPtr make_namespace_controller() { return std::make_unique<NamespaceController>(); }
+
+}  // namespace berth::controllers

@@ -1,0 +1,62 @@
+// What controllers need to know of a pod, read once per revision and shared by all of them.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "client/informer.h"
+
+namespace berth::controllers {
+
+using client::Object;
+using client::ObjectRef;
+
+struct OwnerReference {
+  std::string api_version, kind, name, uid;
+  bool is_controller = false;
+  bool blocks_deletion = false;
+};
+/// metadata.ownerReferences; entries without a uid are left out.
+std::vector<OwnerReference> owner_references(const json::Value& document);
+
+struct Toleration {
+  std::string key, op, value, effect;
+  std::optional<std::int64_t> seconds;
+};
+
+enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+/// One revision of a pod, compact. Immutable, shared.
+struct PodInfo {
+  ObjectRef object;
+  std::string node;
+  PodPhase phase = PodPhase::kPending;
+  bool ready = false;
+  bool deleting = false;
+  bool scheduled_condition = false;
+  bool has_job_finalizer = false;
+  bool has_claim_volumes = false;  ///< Names a PersistentVolumeClaim or has an ephemeral volume.
+  std::int32_t restarts = 0;       ///< The largest restartCount of its containers.
+  std::int32_t deletion_cost = 0;  ///< controller.kubernetes.io/pod-deletion-cost
+  TimePoint created{}, ready_since{}, scheduled_since{}, deletion_time{};
+  std::vector<OwnerReference> owners;
+  std::vector<Toleration> no_execute_tolerations;  ///< In the pod's order; those whose effect is empty or NoExecute.
+
+  [[nodiscard]] const std::string& ns() const { return object->ns(); }
+  [[nodiscard]] const std::string& name() const { return object->name(); }
+  [[nodiscard]] const std::string& uid() const { return object->uid(); }
+  [[nodiscard]] const model::Labels& labels() const { return object->labels(); }
+  [[nodiscard]] bool is_finished() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
+  /// Neither finished nor being deleted: what workload controllers count.
+  [[nodiscard]] bool is_active() const { return !is_finished() && !deleting; }
+  /// Ready for at least `min_ready` by `now`.
+  [[nodiscard]] bool is_available(Duration min_ready, TimePoint now) const {
+    return ready && (min_ready.count() == 0 || (ready_since != TimePoint{} && ready_since + min_ready <= now));
+  }
+};
+using PodRef = std::shared_ptr<const PodInfo>;
+
+PodRef make_pod_info(ObjectRef object);
+
+}  // namespace berth::controllers

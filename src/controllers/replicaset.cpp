@@ -1,0 +1,161 @@
+// ReplicaSet and ReplicationController: as many active pods as asked for (pkg/controller/replicaset).
+#include "controllers/common.h"
+#include "controllers/workloads.h"
+
+namespace berth::controllers {
+namespace {
+
+bool wants_active(const PodInfo& pod) { return pod.is_active(); }
+
+class ReplicaSetController final : public Controller {
+ public:
+  ReplicaSetController(Kind kind, std::string name, ReplicaSetOptions options) : kind_(kind), name_(std::move(name)), options_(options) {}
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return {kind_, kinds().pod}; }
+  [[nodiscard]] int concurrency() const override { return options_.concurrency; }
+
+  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
+    if (event.kind == kinds().pod) {
+      enqueue_pod_owners(kind_, event, cache, sink, [this](const json::Value& document) { return selector_of(document); });
+    } else {
+      sink.add(event.object().key());
+    }
+  }
+
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
+
+  void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
+    if (write.tag != "FailedCreate" && write.tag != "FailedDelete") return;
+    if (result || result.error().code == 404) {
+      failures_.erase(key);
+    } else {
+      failures_[key] = {write.tag, result.error().message};
+    }
+  }
+
+ private:
+  struct Failure {
+    std::string reason, message;
+  };
+  [[nodiscard]] model::Selector selector_of(const json::Value& document) const {
+    if (kind_ == kinds().replica_set) return label_selector_of(document);
+    const json::Value* map = json::find(document, {"spec", "selector"});
+    // An empty map would select everything; a ReplicationController without a selector selects nothing.
+    if (map == nullptr || !map->is_object() || map->get_object().empty()) return model::Selector::nothing();
+    return model::Selector::from_map(map);
+  }
+  void create_pods(Plan& plan, const Object& object, const json::Value& document, std::int64_t count) const;
+  void delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now, const Cache& cache) const;
+  [[nodiscard]] json::Object status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods, TimePoint now) const;
+
+  Kind kind_;
+  std::string name_;
+  ReplicaSetOptions options_;
+  std::map<std::string, Failure> failures_;  ///< The last create or delete that failed, by key.
+};
+
+Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+  Plan plan;
+  const auto [ns, name] = split_key(key);
+  const ObjectRef object = cache.get(kind_, ns, name);
+  if (!object) {
+    failures_.erase(key);
+    return plan;
+  }
+  const json::Value document = object->document();
+  const model::Selector selector = selector_of(document);
+  Claim claim = claim_pods(kind_, *object, selector, cache, wants_active);
+  plan.writes = std::move(claim.writes);
+  const std::int64_t wanted = json::get_int(document, {"spec", "replicas"}, 1);
+  const auto have = static_cast<std::int64_t>(claim.pods.size());
+  if (!object->is_deleting() && !selector.is_nothing()) {
+    if (have < wanted) create_pods(plan, *object, document, std::min<std::int64_t>(wanted - have, options_.burst));
+    if (have > wanted) delete_pods(plan, *object, claim.pods, static_cast<std::size_t>(std::min<std::int64_t>(have - wanted, options_.burst)), now, cache);
+  }
+  if (have == wanted) failures_.erase(key);
+  if (auto write = patch_status(kind_, *object, document, status_of(key, document, claim.pods, now))) plan.writes.insert(plan.writes.begin(), std::move(*write));
+  plan.requeue_after = next_availability(claim.pods, seconds_at(document, {"spec", "minReadySeconds"}), now);
+  plan.cooldown = std::min<Duration>(Duration(have), std::chrono::milliseconds(100));
+  return plan;
+}
+
+void ReplicaSetController::create_pods(Plan& plan, const Object& object, const json::Value& document, std::int64_t count) const {
+  const json::Value* pod_template = json::find(document, {"spec", "template"});
+  if (pod_template == nullptr) return;
+  const json::Value pod = pod_from_template(*pod_template, kind_, object, object.name() + "-");
+  plan.writes.reserve(plan.writes.size() + static_cast<std::size_t>(count) + 1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    Write write = create_object(kinds().pod, object.ns(), pod);
+    write.slow_start = true;
+    write.tag = "FailedCreate";
+    write.on_success = note_about(kind_, object, "Normal", "SuccessfulCreate", "Created pod: {}");
+    write.on_failure = note_about(kind_, object, "Warning", "FailedCreate", "Error creating: {}");
+    plan.writes.push_back(std::move(write));
+  }
+}
+
+void ReplicaSetController::delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now, const Cache& cache) const {
+  if (count < pods.size()) {
+    // Pods of all ReplicaSets of one Deployment count for colocation, so that a rollout keeps its pods spread.
+    std::vector<PodRef> related = pods;
+    if (!object.controller_uid().empty()) {
+      related.clear();
+      for (const ObjectRef& sibling : cache.controlled(kind_, object.controller_uid()))
+        for (const auto& [name, pod] : cache.pods_controlled(sibling->uid())) related.push_back(pod);
+    }
+    sort_for_deletion(pods, related, now);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    Write write = delete_object(kinds().pod, *pods[i]->object);
+    write.tag = "FailedDelete";
+    write.on_success = note_about(kind_, object, "Normal", "SuccessfulDelete", "Deleted pod: " + pods[i]->name());
+    write.on_failure = note_about(kind_, object, "Warning", "FailedDelete", "Error deleting: {}");
+    plan.writes.push_back(std::move(write));
+  }
+}
+
+json::Object ReplicaSetController::status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods, TimePoint now) const {
+  const model::Labels template_labels = model::Labels::from_json(json::find(document, {"spec", "template", "metadata", "labels"}));
+  const Duration min_ready = seconds_at(document, {"spec", "minReadySeconds"});
+  std::int64_t labelled = 0, ready = 0, available = 0;
+  for (const PodRef& pod : pods) {
+    const auto& wanted = template_labels.pairs();
+    labelled += std::all_of(wanted.begin(), wanted.end(), [&](const auto& pair) {
+      const std::string* value = pod->labels().get(pair.first);
+      return value != nullptr && *value == pair.second;
+    });
+    ready += pod->ready;
+    available += pod->is_available(min_ready, now);
+  }
+  json::Object status = json::get_object(document, {"status"});
+  const auto set_count = [&status](std::string_view field, std::int64_t count) {
+    if (count != 0) status[field] = count;
+    else status.erase(field);  // Kubernetes leaves zero counts out.
+  };
+  status["replicas"] = static_cast<std::int64_t>(pods.size());
+  set_count("fullyLabeledReplicas", labelled);
+  set_count("readyReplicas", ready);
+  set_count("availableReplicas", available);
+  set_count("observedGeneration", json::get_int(document, {"metadata", "generation"}));
+  json::Array conditions = json::get_array(document, {"status", "conditions"});
+  if (const auto it = failures_.find(key); it != failures_.end()) {
+    if (find_condition(document, "ReplicaFailure") == nullptr) set_condition(conditions, {"ReplicaFailure", "True", it->second.reason, it->second.message}, now);
+  } else {
+    remove_condition(conditions, "ReplicaFailure");
+  }
+  if (conditions.empty()) status.erase("conditions");
+  else status["conditions"] = std::move(conditions);
+  return status;
+}
+
+}  // namespace
+
+ControllerPtr make_replicaset_controller(ReplicaSetOptions options) {
+  return std::make_unique<ReplicaSetController>(kinds().replica_set, "replicaset-controller", options);
+}
+ControllerPtr make_replication_controller(ReplicaSetOptions options) {
+  return std::make_unique<ReplicaSetController>(kinds().replication_controller, "replication-controller", options);
+}
+
+}  // namespace berth::controllers
