@@ -135,6 +135,9 @@ class Cluster {
   /// The node a pod runs or is assumed on; invalid when none.
   [[nodiscard]] NodeIndex pod_node(std::string_view key) const;
   [[nodiscard]] std::size_t pod_count() const;
+  /// Pods on nodes that have any affinity term, and those with required anti-affinity.
+  [[nodiscard]] std::size_t affinity_pods() const { return affinity_pods_; }
+  [[nodiscard]] std::size_t required_anti_affinity_pods() const { return required_anti_affinity_pods_; }
   /// Pods nominated to the node; empty mostly.
   [[nodiscard]] const std::vector<PodInfoPtr>& nominated(NodeIndex index) const;
   [[nodiscard]] bool has_nominations() const { return !nominations_.empty(); }
@@ -219,6 +222,7 @@ class Cluster {
 
   Era era_;
   std::size_t node_count_ = 0;
+  std::size_t affinity_pods_ = 0, required_anti_affinity_pods_ = 0;
   std::uint32_t slot_count_ = 0;
   std::vector<std::shared_ptr<NodeChunk>> chunks_;
   std::vector<NodeIndex> free_slots_;

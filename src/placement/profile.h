@@ -46,7 +46,7 @@ struct RequestedToCapacityRatioArgs {
 
 struct PodTopologySpreadArgs {
   std::vector<model::TopologySpreadConstraint> default_constraints;
-  /// defaultingType System: zone and hostname, soft (1.36's default; 1.20 knows it only where Policy's SelectorSpread maps to it).
+  /// defaultingType System (the default): hostname and zone, soft. False: `default_constraints` (List).
   bool system_defaulting = true;
 };
 

@@ -49,13 +49,14 @@ void parse_field(const json::Value& item, NodeSelectorTerm& out) {
   }
   if (one->key != "metadata.name") {
     out.error = fmt::format("key: Unsupported value: \"{}\": supported values: \"metadata.name\"", one->key);
-  } else if (one->op != Requirement::Op::kIn && one->op != Requirement::Op::kNotIn) {
+    return;
+  }
+  if (one->op != Requirement::Op::kIn && one->op != Requirement::Op::kNotIn) {
     out.error = "operator: Unsupported value: supported values: \"In\", \"NotIn\"";
   } else if (one->values.size() != 1) {
     out.error = "values: Required value: must have one element";
-  } else {
-    out.fields.push_back(std::move(*one));
   }
+  out.fields.push_back(std::move(*one));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ Taint parse_taint(const json::Value& item);
 /// (bad operator, wrong number of values) carries its error and matches nothing (component-helpers nodeaffinity).
 struct NodeSelectorTerm {
   std::vector<Requirement> expressions;
-  /// On metadata.name, with In or NotIn and one value each.
+  /// On metadata.name: In or NotIn with one value each, unless `error` says otherwise.
   std::vector<Requirement> fields;
   std::string error;
 

@@ -1,0 +1,399 @@
+#include "placement/cluster.h"
+
+#include <algorithm>
+
+#include <boost/unordered/unordered_flat_map.hpp>
+
+namespace berth::placement {
+namespace {
+
+/// Keys are views into objects that the maps' values keep alive.
+struct ViewHash {
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
+constexpr std::size_t kPodShards = 1024;
+/// Beyond this many entries the older half of the log goes; whoever lags that far rebuilds.
+constexpr std::size_t kMinLog = 1 << 16;
+
+std::size_t shard_of(std::string_view key) { return (std::hash<std::string_view>{}(key) >> 20) % kPodShards; }
+
+/// The owner of copied-on-write data, made unique before a write.
+template <typename T>
+T& unshare(std::shared_ptr<T>& pointer) {
+  if (pointer.use_count() != 1) pointer = std::make_shared<T>(*pointer);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return *pointer;
+}
+
+std::string object_key(const model::ObjectMeta& meta) { return meta.key(); }
+
+}  // namespace
+
+struct Cluster::NameIndex {
+  boost::unordered_flat_map<std::string, NodeIndex> by_name;
+};
+
+struct Cluster::PodShards {
+  using Shard = boost::unordered_flat_map<std::string_view, PodSlot, ViewHash>;
+  std::array<std::shared_ptr<Shard>, kPodShards> shards;
+  std::size_t count = 0;
+};
+
+Cluster::Cluster(Era era) : era_(era), names_(std::make_shared<NameIndex>()), pods_(std::make_shared<PodShards>()) {
+  objects_.services = std::make_shared<Table<model::ServiceView>>();
+  objects_.replication_controllers = std::make_shared<Table<model::WorkloadView>>();
+  objects_.replica_sets = std::make_shared<Table<model::WorkloadView>>();
+  objects_.stateful_sets = std::make_shared<Table<model::WorkloadView>>();
+  objects_.namespaces = std::make_shared<Table<model::NamespaceView>>();
+  objects_.persistent_volumes = std::make_shared<Table<model::PersistentVolumeView>>();
+  objects_.claims = std::make_shared<Table<model::PersistentVolumeClaimView>>();
+  objects_.storage_classes = std::make_shared<Table<model::StorageClassView>>();
+  objects_.csi_nodes = std::make_shared<Table<model::CsiNodeView>>();
+  objects_.csi_drivers = std::make_shared<Table<model::CsiDriverView>>();
+  objects_.storage_capacities = std::make_shared<Table<model::CsiStorageCapacityView>>();
+  objects_.disruption_budgets = std::make_shared<Table<model::PodDisruptionBudgetView>>();
+  objects_.priority_classes = std::make_shared<Table<model::PriorityClassView>>();
+}
+
+Cluster::~Cluster() = default;
+Cluster::Cluster(Cluster&&) noexcept = default;
+Cluster& Cluster::operator=(Cluster&&) noexcept = default;
+
+Cluster Cluster::fork() const {
+  Cluster out(*this);
+  out.log_begin_ = log_end();
+  out.log_ = {};
+  return out;
+}
+
+// Nodes
+
+NodeInfo& Cluster::writable(NodeIndex index) {
+  auto& chunk = unshare(chunks_[index.value / kChunkNodes]);
+  return unshare(chunk[index.value % kChunkNodes]);
+}
+
+const NodeInfo* Cluster::node(NodeIndex index) const {
+  if (index.value >= slot_count_) return nullptr;
+  return (*chunks_[index.value / kChunkNodes])[index.value % kChunkNodes].get();
+}
+
+const NodeInfo* Cluster::find_node(std::string_view name) const {
+  const auto at = names_->by_name.find(std::string(name));
+  return at == names_->by_name.end() ? nullptr : node(at->second);
+}
+
+NodeIndex Cluster::slot_for(std::string_view name) {
+  if (const auto at = names_->by_name.find(std::string(name)); at != names_->by_name.end()) return at->second;
+  NodeIndex index;
+  if (!free_slots_.empty()) {
+    index = free_slots_.back();
+    free_slots_.pop_back();
+  } else {
+    index = NodeIndex{slot_count_++};
+    if (index.value % kChunkNodes == 0) chunks_.push_back(std::make_shared<NodeChunk>());
+    arrivals_.push_back(0);
+  }
+  auto info = std::make_shared<NodeInfo>();
+  info->index = index;
+  info->name = std::string(name);
+  unshare(chunks_[index.value / kChunkNodes])[index.value % kChunkNodes] = std::move(info);
+  unshare(names_).by_name.emplace(std::string(name), index);
+  return index;
+}
+
+void Cluster::release_slot_if_empty(NodeIndex index) {
+  const NodeInfo& info = *node(index);
+  if (info.node != nullptr || !info.pods.empty()) return;
+  unshare(names_).by_name.erase(info.name);
+  unshare(chunks_[index.value / kChunkNodes])[index.value % kChunkNodes] = nullptr;
+  free_slots_.push_back(index);
+}
+
+NodeIndex Cluster::upsert_node(model::NodeViewPtr view) {
+  const NodeIndex index = slot_for(view->name());
+  NodeInfo& info = writable(index);
+  if (info.node != nullptr) {
+    count_images(*info.node, -1);
+  } else {
+    ++node_count_;
+    ++images_version_;
+    arrivals_[index.value] = next_arrival_++;
+  }
+  count_images(*view, 1);
+  info.allocatable = Resource::from_list(view->allocatable);
+  info.node = std::move(view);
+  record(Change::Kind::kNode, index);
+  return index;
+}
+
+bool Cluster::remove_node(std::string_view name) {
+  const auto at = names_->by_name.find(std::string(name));
+  if (at == names_->by_name.end()) return false;
+  const NodeIndex index = at->second;
+  NodeInfo& info = writable(index);
+  if (info.node == nullptr) return false;
+  count_images(*info.node, -1);
+  ++images_version_;
+  info.node = nullptr;
+  info.allocatable = {};
+  --node_count_;
+  record(Change::Kind::kNode, index);
+  release_slot_if_empty(index);
+  return true;
+}
+
+std::vector<const NodeInfo*> Cluster::nodes() const {
+  std::vector<const NodeInfo*> out;
+  out.reserve(node_count_);
+  for (std::uint32_t i = 0; i < slot_count_; ++i) {
+    const NodeInfo* info = node(NodeIndex{i});
+    if (info != nullptr && info->node != nullptr) out.push_back(info);
+  }
+  const auto arrival = [&](const NodeInfo* info) { return arrivals_[info->index.value]; };
+  if (!std::ranges::is_sorted(out, {}, arrival)) std::ranges::sort(out, {}, arrival);
+  return out;
+}
+
+void Cluster::count_images(const model::NodeView& view, int sign) {
+  if (view.images.empty()) return;
+  ++images_version_;
+  for (const auto& image : view.images) {
+    for (const auto& name : image.names) {
+      if (sign > 0) {
+        auto [at, is_new] = images_.try_emplace(name);
+        // The first node to report an image decides its size for all.
+        if (is_new) at->second.size_bytes = image.size_bytes;
+        ++at->second.node_count;
+      } else if (const auto at = images_.find(name); at != images_.end() && --at->second.node_count <= 0) {
+        images_.erase(at);
+      }
+    }
+  }
+}
+
+const ImageState* Cluster::image(std::string_view name) const {
+  const auto at = images_.find(name);
+  return at == images_.end() ? nullptr : &at->second;
+}
+
+// Pods
+
+void Cluster::place(const PodInfoPtr& pod, NodeIndex index) {
+  writable(index).add_pod(pod);
+  auto& shards = unshare(pods_);
+  auto& shard = shards.shards[shard_of(pod->key)];
+  if (shard == nullptr) shard = std::make_shared<PodShards::Shard>();
+  unshare(shard).emplace(pod->key, PodSlot{pod.get(), index});
+  ++shards.count;
+  affinity_pods_ += pod->has_affinity();
+  required_anti_affinity_pods_ += !pod->required_anti_affinity.empty();
+  record(Change::Kind::kPodAdded, index, pod);
+}
+
+bool Cluster::take_away(std::string_view key) {
+  const auto& shared = pods_->shards[shard_of(key)];
+  if (shared == nullptr) return false;
+  const auto at = shared->find(key);
+  if (at == shared->end()) return false;
+  const NodeIndex index = at->second.node;
+  const PodInfoPtr pod = at->second.pod->shared_from_this();
+  auto& shards = unshare(pods_);
+  unshare(shards.shards[shard_of(key)]).erase(key);
+  --shards.count;
+  affinity_pods_ -= pod->has_affinity();
+  required_anti_affinity_pods_ -= !pod->required_anti_affinity.empty();
+  writable(index).remove_pod(pod->key);
+  record(Change::Kind::kPodRemoved, index, pod);
+  release_slot_if_empty(index);
+  return true;
+}
+
+void Cluster::upsert_pod(model::PodViewPtr pod) { upsert_pod(PodInfo::make(std::move(pod), era_)); }
+
+void Cluster::upsert_pod(PodInfoPtr pod) {
+  const model::PodView& view = pod->view();
+  take_away(pod->key);
+  drop_nomination(pod->key);
+  if (view.is_terminal()) return;
+  if (!view.node_name.empty()) {
+    place(pod, slot_for(view.node_name));
+  } else if (!view.nominated_node_name.empty()) {
+    nominate(pod, view.nominated_node_name);
+  }
+}
+
+bool Cluster::remove_pod(std::string_view key) {
+  const std::string kept(key);  // The caller's view may point into the pod that goes.
+  drop_nomination(kept);
+  return take_away(kept);
+}
+
+void Cluster::assume(const PodInfoPtr& pod, NodeIndex index) {
+  drop_nomination(pod->key);
+  take_away(pod->key);
+  if (node(index) != nullptr) place(pod, index);
+}
+
+bool Cluster::forget(std::string_view key) { return take_away(std::string(key)); }
+
+void Cluster::drop_nomination(std::string_view key) {
+  if (nominations_.empty()) return;
+  const auto at = nominations_.find(key);
+  if (at == nominations_.end()) return;
+  const NodeIndex index = at->second.node;
+  auto& there = nominated_by_node_[index];
+  std::erase_if(there, [&](const PodInfoPtr& pod) { return pod->key == key; });
+  if (there.empty()) nominated_by_node_.erase(index);
+  record(Change::Kind::kNominated, index, at->second.pod);
+  nominations_.erase(at);
+}
+
+void Cluster::nominate(const PodInfoPtr& pod, std::string_view node_name) {
+  drop_nomination(pod->key);
+  // A node that is not there has no room to keep.
+  const NodeInfo* info = node_name.empty() ? nullptr : find_node(node_name);
+  if (info == nullptr) return;
+  nominations_.emplace(pod->key, Nomination{pod, info->index});
+  nominated_by_node_[info->index].push_back(pod);
+  record(Change::Kind::kNominated, info->index, pod);
+}
+
+const std::vector<PodInfoPtr>& Cluster::nominated(NodeIndex index) const {
+  static const std::vector<PodInfoPtr> kNone;
+  if (nominated_by_node_.empty()) return kNone;
+  const auto at = nominated_by_node_.find(index);
+  return at == nominated_by_node_.end() ? kNone : at->second;
+}
+
+PodInfoPtr Cluster::find_pod(std::string_view key) const {
+  const auto& shard = pods_->shards[shard_of(key)];
+  if (shard == nullptr) return nullptr;
+  const auto at = shard->find(key);
+  return at == shard->end() ? nullptr : at->second.pod->shared_from_this();
+}
+
+NodeIndex Cluster::pod_node(std::string_view key) const {
+  const auto& shard = pods_->shards[shard_of(key)];
+  if (shard == nullptr) return {};
+  const auto at = shard->find(key);
+  return at == shard->end() ? NodeIndex{} : at->second.node;
+}
+
+std::size_t Cluster::pod_count() const { return pods_->count; }
+
+void Cluster::record(Change::Kind kind, NodeIndex index, PodInfoPtr pod) {
+  if (log_.size() >= std::max<std::size_t>(kMinLog, 2 * slot_count_)) {
+    const auto half = log_.size() / 2;
+    log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(half));
+    log_begin_ += half;
+  }
+  log_.push_back({kind, index, std::move(pod)});
+}
+
+// Other objects
+
+void Cluster::touch_objects() {
+  ++objects_version_;
+  record(Change::Kind::kOther, {});
+}
+
+template <typename T>
+void Cluster::put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key) {
+  unshare(table).insert_or_assign(std::move(key), std::move(object));
+  touch_objects();
+}
+
+template <typename T>
+bool Cluster::drop(TablePtr<T>& table, std::string_view key) {
+  if (!table->contains(key)) return false;
+  auto& own = unshare(table);
+  own.erase(own.find(key));
+  touch_objects();
+  return true;
+}
+
+void Cluster::upsert(std::shared_ptr<const model::PersistentVolumeView> object) {
+  auto key = object_key(object->meta);
+  put(objects_.persistent_volumes, std::move(object), std::move(key));
+}
+void Cluster::upsert(std::shared_ptr<const model::PersistentVolumeClaimView> object) {
+  auto key = object_key(object->meta);
+  put(objects_.claims, std::move(object), std::move(key));
+}
+void Cluster::upsert(std::shared_ptr<const model::NamespaceView> object) {
+  auto key = object_key(object->meta);
+  put(objects_.namespaces, std::move(object), std::move(key));
+}
+void Cluster::upsert(std::shared_ptr<const model::ServiceView> object) {
+  auto key = object_key(object->meta);
+  put(objects_.services, std::move(object), std::move(key));
+}
+void Cluster::upsert(std::shared_ptr<const model::CsiNodeView> object) {
+  auto key = object_key(object->meta);
+  put(objects_.csi_nodes, std::move(object), std::move(key));
+}
+void Cluster::upsert(std::shared_ptr<const model::PodDisruptionBudgetView> object) {
+  auto key = object_key(object->meta);
+  put(objects_.disruption_budgets, std::move(object), std::move(key));
+}
+
+bool Cluster::upsert(const json::Value& object) {
+  const auto kind = json::get_string(object, {"kind"});
+  const auto store = [&]<typename T>(TablePtr<T>& table) {
+    auto view = std::make_shared<const T>(T::parse(object));
+    auto key = object_key(view->meta);
+    put(table, std::move(view), std::move(key));
+    return true;
+  };
+  if (kind == "Node") {
+    upsert_node(std::make_shared<const model::NodeView>(model::NodeView::parse(object)));
+    return true;
+  }
+  if (kind == "Pod") {
+    upsert_pod(std::make_shared<const model::PodView>(model::PodView::parse(object)));
+    return true;
+  }
+  if (kind == "Service") return store(objects_.services);
+  if (kind == "ReplicationController") return store(objects_.replication_controllers);
+  if (kind == "ReplicaSet") return store(objects_.replica_sets);
+  if (kind == "StatefulSet") return store(objects_.stateful_sets);
+  if (kind == "Namespace") return store(objects_.namespaces);
+  if (kind == "PersistentVolume") return store(objects_.persistent_volumes);
+  if (kind == "PersistentVolumeClaim") return store(objects_.claims);
+  if (kind == "StorageClass") return store(objects_.storage_classes);
+  if (kind == "CSINode") return store(objects_.csi_nodes);
+  if (kind == "CSIDriver") return store(objects_.csi_drivers);
+  if (kind == "CSIStorageCapacity") return store(objects_.storage_capacities);
+  if (kind == "PodDisruptionBudget") return store(objects_.disruption_budgets);
+  if (kind == "PriorityClass") return store(objects_.priority_classes);
+  return false;
+}
+
+bool Cluster::remove(std::string_view kind, std::string_view ns, std::string_view name) {
+  const std::string key = ns.empty() ? std::string(name) : std::string(ns) + "/" + std::string(name);
+  if (kind == "Node") return remove_node(name);
+  if (kind == "Pod") return remove_pod(key);
+  if (kind == "Service") return drop(objects_.services, key);
+  if (kind == "ReplicationController") return drop(objects_.replication_controllers, key);
+  if (kind == "ReplicaSet") return drop(objects_.replica_sets, key);
+  if (kind == "StatefulSet") return drop(objects_.stateful_sets, key);
+  if (kind == "Namespace") return drop(objects_.namespaces, key);
+  if (kind == "PersistentVolume") return drop(objects_.persistent_volumes, key);
+  if (kind == "PersistentVolumeClaim") return drop(objects_.claims, key);
+  if (kind == "StorageClass") return drop(objects_.storage_classes, key);
+  if (kind == "CSINode") return drop(objects_.csi_nodes, key);
+  if (kind == "CSIDriver") return drop(objects_.csi_drivers, key);
+  if (kind == "CSIStorageCapacity") return drop(objects_.storage_capacities, key);
+  if (kind == "PodDisruptionBudget") return drop(objects_.disruption_budgets, key);
+  if (kind == "PriorityClass") return drop(objects_.priority_classes, key);
+  return false;
+}
+
+const model::Labels& Cluster::namespace_labels(std::string_view name) const {
+  static const model::Labels kNone;
+  const auto at = objects_.namespaces->find(name);
+  return at == objects_.namespaces->end() ? kNone : at->second->meta.labels;
+}
+
+}  // namespace berth::placement

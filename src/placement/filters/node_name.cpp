@@ -1,0 +1,28 @@
+// NodeName: a pod that names its node goes there or nowhere (pkg/scheduler/framework/plugins/nodename; predicate HostName).
+#include "placement/plugins/factories.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::string_view kReason = "node(s) didn't match the requested node name";
+constexpr std::string_view kReason120 = "node(s) didn't match the requested hostname";
+
+class NodeName final : public Plugin {
+ public:
+  explicit NodeName(Era era) : reason_(era == Era::k120 ? kReason120 : kReason) {}
+  std::string_view name() const override { return "NodeName"; }
+  Points points() const override { return {.filter = true}; }
+  Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto& wanted = pod.view().node_name;
+    return wanted.empty() || wanted == node.name ? Status::success() : Status::unresolvable(std::string(reason_));
+  }
+
+ private:
+  std::string_view reason_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_node_name(const Profile& profile) { return std::make_unique<NodeName>(profile.era); }
+
+}  // namespace berth::placement

@@ -1,0 +1,264 @@
+#include "placement/framework.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace berth::placement {
+namespace {
+
+Status attributed(Status status, const Plugin& plugin) {
+  if (status.plugin.empty() && !status.is_success()) status.plugin = plugin.name();
+  return status;
+}
+
+/// All verdicts as one: errors first, then unresolvable, then unschedulable (1.20's PluginToStatus.Merge).
+Status merge(std::vector<Status> statuses) {
+  if (statuses.empty()) return Status::success();
+  if (statuses.size() == 1) return std::move(statuses.front());
+  Status out = statuses.front();
+  out.reasons.clear();
+  for (auto& status : statuses) {
+    if (status.is_error() || (status.code == Code::kUnschedulableAndUnresolvable && !out.is_error())) out.code = status.code;
+    for (auto& reason : status.reasons) out.reasons.push_back(std::move(reason));
+  }
+  return out;
+}
+
+}  // namespace
+
+CycleState CycleState::clone() const {
+  CycleState out(*cluster_, data_.size());
+  for (std::size_t i = 0; i < data_.size(); ++i)
+    if (data_[i] != nullptr) out.data_[i] = data_[i]->clone();
+  out.skip_filter_ = skip_filter_;
+  out.skip_score_ = skip_score_;
+  return out;
+}
+
+Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
+  auto out = std::shared_ptr<Framework>(new Framework(std::move(profile)));
+  const Profile& p = out->profile_;
+  const auto instance = [&](std::string_view name) -> Result<const Plugin*> {
+    for (const auto& plugin : out->plugins_)
+      if (plugin->name() == name) return plugin.get();
+    const auto* registration = find_plugin(name);
+    if (registration == nullptr) return invalid(fmt::format("plugin \"{}\" does not exist", name));
+    auto made = registration->make(p);
+    if (!made) return std::unexpected(made.error());
+    (*made)->slot_ = out->plugins_.size();
+    out->plugins_.push_back(std::move(*made));
+    return out->plugins_.back().get();
+  };
+  const auto fill = [&](const std::vector<PluginUse>& uses, bool Points::*point, std::string_view point_name, auto&& add) -> Result<bool> {
+    for (const auto& use : uses) {
+      const auto plugin = instance(use.name);
+      if (!plugin) return std::unexpected(plugin.error());
+      if (!((*plugin)->points().*point)) return invalid(fmt::format("plugin \"{}\" does not extend {} plugin", use.name, point_name));
+      add(*plugin, use.weight);
+    }
+    return true;
+  };
+  const auto into = [](std::vector<const Plugin*>& list) { return [&list](const Plugin* plugin, std::int64_t) { list.push_back(plugin); }; };
+  const auto nowhere = [](const Plugin*, std::int64_t) {};
+
+  Result<bool> done = fill(p.pre_enqueue, &Points::pre_enqueue, "PreEnqueue", into(out->pre_enqueues_));
+  if (done) done = fill(p.queue_sort, &Points::queue_sort, "QueueSort", nowhere);
+  if (done) done = fill(p.pre_filter, &Points::pre_filter, "PreFilter", into(out->pre_filters_));
+  if (done) done = fill(p.filter, &Points::filter, "Filter", into(out->filters_));
+  if (done) done = fill(p.post_filter, &Points::post_filter, "PostFilter", nowhere);
+  if (done) done = fill(p.pre_score, &Points::pre_score, "PreScore", into(out->pre_scorers_));
+  if (done) {
+    done = fill(p.score, &Points::score, "Score", [&](const Plugin* plugin, std::int64_t weight) { out->scorers_.push_back({plugin, weight}); });
+  }
+  if (done) done = fill(p.reserve, &Points::reserve, "Reserve", into(out->reservers_));
+  if (done) done = fill(p.permit, &Points::permit, "Permit", nowhere);
+  if (done) done = fill(p.pre_bind, &Points::pre_bind, "PreBind", into(out->pre_binders_));
+  if (done) done = fill(p.bind, &Points::bind, "Bind", nowhere);
+  if (done) done = fill(p.post_bind, &Points::post_bind, "PostBind", nowhere);
+  if (!done) return std::unexpected(done.error());
+  return out;
+}
+
+Status Framework::run_pre_enqueue(const model::PodView& pod) const {
+  for (const Plugin* plugin : pre_enqueues_) {
+    Status status = plugin->pre_enqueue(pod);
+    if (!status.is_success()) return attributed(std::move(status), *plugin);
+  }
+  return Status::success();
+}
+
+PreFilterOutcome Framework::run_pre_filter(CycleState& state, const PodInfo& pod, std::vector<std::string_view>* narrowed_by) const {
+  PreFilterOutcome out;
+  std::vector<std::string_view> narrowing;
+  for (const Plugin* plugin : pre_filters_) {
+    PreFilterOutcome one = plugin->pre_filter(state, pod);
+    if (one.status.is_skip()) {
+      state.skip_filter(plugin->slot());
+      continue;
+    }
+    if (one.status.is_rejected()) {
+      out.status = attributed(std::move(one.status), *plugin);
+      break;
+    }
+    if (!one.status.is_success()) {
+      out.status = Status::error(fmt::format("running PreFilter plugin \"{}\": {}", plugin->name(), one.status.message()));
+      out.status.plugin = plugin->name();
+      break;
+    }
+    if (!one.node_names) continue;
+    narrowing.push_back(plugin->name());
+    if (!out.node_names) {
+      out.node_names = std::move(one.node_names);
+    } else {
+      std::erase_if(*out.node_names, [&](const std::string& name) { return !one.node_names->contains(name); });
+    }
+    if (out.node_names->empty()) {
+      out.status = Status::unresolvable(narrowing.size() == 1
+                                            ? fmt::format("node(s) didn't satisfy plugin {}", narrowing[0])
+                                            : fmt::format("node(s) didn't satisfy plugin(s) [{}] simultaneously", fmt::join(narrowing, " ")));
+      break;
+    }
+  }
+  if (narrowed_by != nullptr) {
+    std::ranges::sort(narrowing);
+    *narrowed_by = std::move(narrowing);
+  }
+  return out;
+}
+
+Status Framework::run_add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const {
+  for (const Plugin* plugin : pre_filters_) {
+    if (state.filter_skipped(plugin->slot())) continue;
+    Status status = plugin->add_pod(state, pod, added, node);
+    if (!status.is_success()) return attributed(std::move(status), *plugin);
+  }
+  return Status::success();
+}
+
+Status Framework::run_remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const {
+  for (const Plugin* plugin : pre_filters_) {
+    if (state.filter_skipped(plugin->slot())) continue;
+    Status status = plugin->remove_pod(state, pod, removed, node);
+    if (!status.is_success()) return attributed(std::move(status), *plugin);
+  }
+  return Status::success();
+}
+
+Status Framework::run_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
+  if (profile_.always_check_all_filters) return merge(run_every_filter(state, pod, node));
+  for (const Plugin* plugin : filters_) {
+    if (state.filter_skipped(plugin->slot())) continue;
+    Status status = plugin->filter(state, pod, node);
+    if (status.is_success()) continue;
+    status = attributed(std::move(status), *plugin);
+    if (status.is_rejected()) return status;
+    const std::string of_pod = profile_.era == Era::k120 ? fmt::format(" for pod \"{}\"", pod.view().name()) : "";
+    status.reasons = {fmt::format("running \"{}\" filter plugin{}: {}", plugin->name(), of_pod, status.message())};
+    status.code = Code::kError;
+    return status;
+  }
+  return Status::success();
+}
+
+std::vector<Status> Framework::run_every_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
+  std::vector<Status> out;
+  for (const Plugin* plugin : filters_) {
+    if (state.filter_skipped(plugin->slot())) continue;
+    Status status = plugin->filter(state, pod, node);
+    if (status.is_success()) continue;
+    status = attributed(std::move(status), *plugin);
+    if (status.is_rejected()) {
+      out.push_back(std::move(status));
+      continue;
+    }
+    const std::string of_pod = profile_.era == Era::k120 ? fmt::format(" for pod \"{}\"", pod.view().name()) : "";
+    status.reasons = {fmt::format("running \"{}\" filter plugin{}: {}", plugin->name(), of_pod, status.message())};
+    status.code = Code::kError;
+    return {std::move(status)};
+  }
+  return out;
+}
+
+Status Framework::run_filter_with_nominated(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
+  const auto& nominated = state.cluster().nominated(node.index);
+  std::vector<PodInfoPtr> counted;
+  for (const auto& other : nominated) {
+    if (other->view().priority >= pod.view().priority && other->key != pod.key) counted.push_back(other);
+  }
+  if (counted.empty()) return run_filter(state, pod, node);
+  CycleState with = state.clone();
+  NodeInfo crowded = node;
+  for (const auto& other : counted) {
+    crowded.add_pod(other);
+    Status status = run_add_pod(with, pod, *other, crowded);
+    if (!status.is_success()) return status;
+  }
+  Status status = run_filter(with, pod, crowded);
+  // The nominated pods may never come: what needs them (affinity) must not be met by them alone.
+  return status.is_success() ? run_filter(state, pod, node) : status;
+}
+
+Status Framework::run_pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const {
+  state.clear_score_skips();
+  for (const Plugin* plugin : pre_scorers_) {
+    const Status status = plugin->pre_score(state, pod, feasible);
+    if (status.is_skip()) {
+      state.skip_score(plugin->slot());
+    } else if (!status.is_success()) {
+      Status out = Status::error(fmt::format("running PreScore plugin \"{}\": {}", plugin->name(), status.message()));
+      out.plugin = plugin->name();
+      return out;
+    }
+  }
+  return Status::success();
+}
+
+std::expected<std::vector<Framework::ScoreRow>, Status> Framework::run_score(const CycleState& state, const PodInfo& pod,
+                                                                            std::span<const NodeInfo* const> feasible) const {
+  std::vector<ScoreRow> out;
+  const auto failed = [&](const Plugin& plugin, const Status& status) {
+    const bool old = profile_.era == Era::k120;
+    Status error = Status::error(old ? fmt::format("error while running score plugin for pod \"{}\": {}", pod.view().name(), status.message())
+                                     : fmt::format("running Score plugins: plugin \"{}\" failed with: {}", plugin.name(), status.message()));
+    error.plugin = plugin.name();
+    return std::unexpected(std::move(error));
+  };
+  for (const auto& [plugin, weight] : scorers_) {
+    if (state.score_skipped(plugin->slot())) continue;
+    ScoreRow row{plugin->name(), std::vector<std::int64_t>(feasible.size())};
+    for (std::size_t i = 0; i < feasible.size(); ++i) {
+      const auto score = plugin->score(state, pod, *feasible[i]);
+      if (!score) return failed(*plugin, score.error());
+      row.scores[i] = *score;
+    }
+    const Status status = plugin->normalize(state, pod, feasible, row.scores);
+    if (!status.is_success()) return failed(*plugin, status);
+    for (auto& score : row.scores) score *= weight;
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Status Framework::run_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {
+  for (const Plugin* plugin : reservers_) {
+    Status status = plugin->reserve(state, pod, node, cluster);
+    if (!status.is_success()) return attributed(std::move(status), *plugin);
+  }
+  return Status::success();
+}
+
+void Framework::run_unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {
+  for (std::size_t i = reservers_.size(); i-- > 0;) reservers_[i]->unreserve(state, pod, node, cluster);
+}
+
+std::vector<PreBindWrite> Framework::run_pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
+  std::vector<PreBindWrite> out;
+  for (const Plugin* plugin : pre_binders_) {
+    auto writes = plugin->pre_bind(state, pod, node);
+    std::ranges::move(writes, std::back_inserter(out));
+  }
+  return out;
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+
+#include "placement/cluster.h"
+
+namespace berth::placement {
+namespace {
+
+/// Seconds since 1970 of a UTC date (proleptic Gregorian).
+std::int64_t days_from_civil(std::int64_t year, unsigned month, unsigned day) {
+  year -= month <= 2;
+  const std::int64_t era = (year >= 0 ? year : year - 399) / 400;
+  const auto year_of_era = static_cast<unsigned>(year - era * 400);
+  const unsigned day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  const unsigned day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+  return era * 146097 + static_cast<std::int64_t>(day_of_era) - 719468;
+}
+
+/// "2026-01-10T04:18:00Z", with optional fraction; the far future when it is not that.
+std::int64_t parse_time_ns(std::string_view text) {
+  const auto number = [&](std::size_t at, std::size_t size) -> std::int64_t {
+    std::int64_t value = -1;
+    if (at + size > text.size()) return -1;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + at + size, value);
+    return error == std::errc() && end == text.data() + at + size ? value : -1;
+  };
+  if (text.size() < 20 || text[4] != '-' || text[10] != 'T') return INT64_MAX;
+  const auto year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+  if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || hour < 0 || minute < 0 || second < 0) return INT64_MAX;
+  std::int64_t nanos = 0;
+  std::size_t at = 19;
+  if (text[at] == '.') {
+    std::int64_t unit = 100'000'000;
+    for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10) nanos += (text[at] - '0') * unit;
+  }
+  std::int64_t offset_seconds = 0;
+  if (at + 6 <= text.size() && (text[at] == '+' || text[at] == '-')) {
+    offset_seconds = (number(at + 1, 2) * 60 + number(at + 4, 2)) * 60;
+    if (text[at] == '-') offset_seconds = -offset_seconds;
+  }
+  const std::int64_t seconds =
+      days_from_civil(year, static_cast<unsigned>(month), static_cast<unsigned>(day)) * 86400 + hour * 3600 + minute * 60 + second - offset_seconds;
+  return seconds * 1'000'000'000 + nanos;
+}
+
+AffinityTerm resolve(const model::PodAffinityTerm& term, const model::PodView& owner, Era era) {
+  AffinityTerm out;
+  out.namespaces = term.namespaces;
+  // 1.20 knows no namespaceSelector.
+  if (era != Era::k120) out.namespace_selector = term.namespace_selector;
+  if (out.namespaces.empty() && !out.namespace_selector) out.namespaces.push_back(owner.meta.ns);
+  out.selector = term.selector;
+  out.topology_key = term.topology_key;
+  return out;
+}
+
+void collect_ports(const std::vector<model::ContainerView>& containers, bool only_sidecars, std::vector<model::HostPort>& out) {
+  for (const auto& container : containers) {
+    if (only_sidecars && !container.restarts_always) continue;
+    for (auto port : container.host_ports) {
+      if (port.port <= 0) continue;
+      if (port.protocol.empty()) port.protocol = "TCP";
+      if (port.host_ip.empty()) port.host_ip = "0.0.0.0";
+      out.push_back(std::move(port));
+    }
+  }
+}
+
+/// Sums that hit a limit cannot be taken apart again.
+bool is_saturated(std::int64_t value) { return value == INT64_MAX || value == INT64_MIN; }
+
+}  // namespace
+
+bool AffinityTerm::matches(const model::PodView& pod, const model::Labels& namespace_labels) const {
+  if (!std::ranges::binary_search(namespaces, pod.meta.ns) && !(namespace_selector && namespace_selector->matches(namespace_labels))) return false;
+  return selector.matches(pod.meta.labels);
+}
+
+std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
+  auto out = std::make_shared<PodInfo>();
+  const model::PodView& view = *pod;
+  out->key = view.key();
+  out->request = pod_request(view, era, true);
+  collect_ports(view.containers, false, out->host_ports);
+  if (era != Era::k120) collect_ports(view.init_containers, true, out->host_ports);
+  for (const auto& term : view.required_affinity) out->required_affinity.push_back(resolve(term, view, era));
+  for (const auto& term : view.required_anti_affinity) out->required_anti_affinity.push_back(resolve(term, view, era));
+  for (const auto& weighted : view.preferred_affinity) {
+    out->preferred_affinity.push_back(resolve(weighted.term, view, era));
+    out->preferred_affinity.back().weight = weighted.weight;
+  }
+  for (const auto& weighted : view.preferred_anti_affinity) {
+    out->preferred_anti_affinity.push_back(resolve(weighted.term, view, era));
+    out->preferred_anti_affinity.back().weight = weighted.weight;
+  }
+  out->start_time_ns = parse_time_ns(view.start_time);
+  out->pod = std::move(pod);
+  return out;
+}
+
+void NodeInfo::add_pod(PodInfoPtr pod) {
+  requested.add(pod->request.total);
+  nonzero_cpu_milli = saturating_add(nonzero_cpu_milli, pod->request.nonzero_cpu_milli);
+  nonzero_memory_bytes = saturating_add(nonzero_memory_bytes, pod->request.nonzero_memory_bytes);
+  pods_with_affinity += pod->has_affinity();
+  pods_with_required_anti_affinity += !pod->required_anti_affinity.empty();
+  pods_with_ports += !pod->host_ports.empty();
+  for (const auto& volume : pod->view().volumes) {
+    if (volume.kind == model::VolumeView::Kind::kPersistentVolumeClaim || volume.kind == model::VolumeView::Kind::kEphemeral)
+      ++claim_references[pod->view().ns() + "/" + volume.id];
+  }
+  pods.push_back(std::move(pod));
+}
+
+bool NodeInfo::remove_pod(std::string_view key) {
+  const auto at = std::ranges::find_if(pods, [&](const PodInfoPtr& pod) { return pod->key == key; });
+  if (at == pods.end()) return false;
+  const PodInfoPtr pod = *at;
+  pods.erase(at);
+  pods_with_affinity -= pod->has_affinity();
+  pods_with_required_anti_affinity -= !pod->required_anti_affinity.empty();
+  pods_with_ports -= !pod->host_ports.empty();
+  for (const auto& volume : pod->view().volumes) {
+    if (volume.kind != model::VolumeView::Kind::kPersistentVolumeClaim && volume.kind != model::VolumeView::Kind::kEphemeral) continue;
+    const auto claim = claim_references.find(pod->view().ns() + "/" + volume.id);
+    if (claim != claim_references.end() && --claim->second == 0) claim_references.erase(claim);
+  }
+  const bool recount = is_saturated(requested.cpu_milli) || is_saturated(requested.memory_bytes) || is_saturated(requested.ephemeral_storage_bytes) ||
+                       is_saturated(nonzero_cpu_milli) || is_saturated(nonzero_memory_bytes) ||
+                       std::ranges::any_of(requested.scalars, [](const auto& pair) { return is_saturated(pair.second); });
+  if (!recount) {
+    requested.subtract(pod->request.total);
+    nonzero_cpu_milli -= pod->request.nonzero_cpu_milli;
+    nonzero_memory_bytes -= pod->request.nonzero_memory_bytes;
+    return true;
+  }
+  requested = {};
+  nonzero_cpu_milli = nonzero_memory_bytes = 0;
+  for (const auto& other : pods) {
+    requested.add(other->request.total);
+    nonzero_cpu_milli = saturating_add(nonzero_cpu_milli, other->request.nonzero_cpu_milli);
+    nonzero_memory_bytes = saturating_add(nonzero_memory_bytes, other->request.nonzero_memory_bytes);
+  }
+  return true;
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,30 @@
+// The makers of the plugins, one a file, collected by placement/registry.cpp.
+#pragma once
+#include "placement/framework.h"
+
+namespace berth::placement {
+
+Result<PluginPtr> make_scheduling_gates(const Profile& profile);
+Result<PluginPtr> make_priority_sort(const Profile& profile);
+Result<PluginPtr> make_default_binder(const Profile& profile);
+Result<PluginPtr> make_default_preemption(const Profile& profile);
+Result<PluginPtr> make_dynamic_resources(const Profile& profile);
+Result<PluginPtr> make_node_unschedulable(const Profile& profile);
+Result<PluginPtr> make_node_name(const Profile& profile);
+Result<PluginPtr> make_node_ports(const Profile& profile);
+Result<PluginPtr> make_taint_toleration(const Profile& profile);
+Result<PluginPtr> make_node_affinity(const Profile& profile);
+Result<PluginPtr> make_node_resources_fit(const Profile& profile);
+Result<PluginPtr> make_balanced_allocation(const Profile& profile);
+Result<PluginPtr> make_least_allocated(const Profile& profile);
+Result<PluginPtr> make_most_allocated(const Profile& profile);
+Result<PluginPtr> make_requested_to_capacity_ratio(const Profile& profile);
+Result<PluginPtr> make_image_locality(const Profile& profile);
+Result<PluginPtr> make_pod_topology_spread(const Profile& profile);
+Result<PluginPtr> make_inter_pod_affinity(const Profile& profile);
+Result<PluginPtr> make_selector_spread(const Profile& profile);
+Result<PluginPtr> make_node_prefer_avoid_pods(const Profile& profile);
+Result<PluginPtr> make_node_label(const Profile& profile);
+Result<PluginPtr> make_service_affinity(const Profile& profile);
+
+}  // namespace berth::placement

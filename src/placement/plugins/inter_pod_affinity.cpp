@@ -1,0 +1,222 @@
+// InterPodAffinity: affinity and anti-affinity between pods over topology domains, of the incoming pod and of those that are there
+// (pkg/scheduler/framework/plugins/interpodaffinity; predicate MatchInterPodAffinity, priority InterPodAffinityPriority).
+#include "placement/plugins/inter_pod_affinity.h"
+
+#include <algorithm>
+#include <map>
+
+#include "placement/plugins/factories.h"
+
+namespace berth::placement {
+namespace {
+
+/// (topology key, value) to a count or a sum; entries that come to zero go.
+using TopologyCounts = std::map<std::pair<std::string, std::string>, std::int64_t>;
+
+void bump(TopologyCounts& counts, const std::string& key, const std::string& value, std::int64_t delta) {
+  auto [at, is_new] = counts.try_emplace({key, value}, 0);
+  at->second += delta;
+  if (at->second == 0) counts.erase(at);
+}
+
+struct FilterState : Cloneable<FilterState> {
+  TopologyCounts existing_anti;  ///< Existing pods whose required anti-affinity matches the incoming pod.
+  TopologyCounts affinity;       ///< Existing pods that match all of its affinity terms.
+  TopologyCounts anti;           ///< Existing pods that match one of its anti-affinity terms.
+  std::vector<AffinityTerm> affinity_terms, anti_terms;
+  const model::Labels* namespace_labels = nullptr;
+
+  void update(const Cluster& cluster, const PodInfo& incoming, const PodInfo& other, const NodeInfo& node, std::int64_t delta) {
+    add_existing_anti(incoming, other, node, delta);
+    if (affinity_terms.empty() && anti_terms.empty()) return;
+    const auto& labels_of_namespace = cluster.namespace_labels(other.view().ns());
+    if (matches_all_terms(other.view(), labels_of_namespace, affinity_terms)) {
+      for (const auto& term : affinity_terms)
+        if (const auto* value = node.label(term.topology_key)) bump(affinity, term.topology_key, *value, delta);
+    }
+    for (const auto& term : anti_terms) {
+      if (!term.matches(other.view(), labels_of_namespace)) continue;
+      if (const auto* value = node.label(term.topology_key)) bump(anti, term.topology_key, *value, delta);
+    }
+  }
+
+  void add_existing_anti(const PodInfo& incoming, const PodInfo& other, const NodeInfo& node, std::int64_t delta) {
+    for (const auto& term : other.required_anti_affinity) {
+      if (!term.matches(incoming.view(), *namespace_labels)) continue;
+      if (const auto* value = node.label(term.topology_key)) bump(existing_anti, term.topology_key, *value, delta);
+    }
+  }
+};
+
+struct ScoreState : Cloneable<ScoreState> {
+  std::map<std::string, std::map<std::string, std::int64_t>, std::less<>> scores;  ///< Topology key, value, sum of weights.
+
+  void add(const AffinityTerm& term, std::int64_t weight, const model::PodView& pod, const model::Labels& namespace_labels, const NodeInfo& node) {
+    if (!term.matches(pod, namespace_labels)) return;
+    if (const auto* value = node.label(term.topology_key)) scores[term.topology_key][*value] += weight;
+  }
+};
+
+class InterPodAffinity final : public Plugin {
+ public:
+  InterPodAffinity(Era era, InterPodAffinityArgs args) : era_(era), args_(args) {}
+  std::string_view name() const override { return "InterPodAffinity"; }
+  Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+
+  PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
+    for (const auto* terms : {&pod.view().required_affinity, &pod.view().required_anti_affinity})
+      for (const auto& term : *terms)
+        if (!term.selector_error.empty()) return {Status::unresolvable("parsing pod: " + term.selector_error), {}};
+    const Cluster& cluster = state.cluster();
+    auto data = std::make_unique<FilterState>();
+    data->affinity_terms = resolve_namespaces(pod.required_affinity, cluster);
+    data->anti_terms = resolve_namespaces(pod.required_anti_affinity, cluster);
+    data->namespace_labels = &cluster.namespace_labels(pod.view().ns());
+    const bool has_terms = !data->affinity_terms.empty() || !data->anti_terms.empty();
+    if (has_terms || cluster.required_anti_affinity_pods() != 0) {
+      for (const NodeInfo* node : cluster.nodes()) {
+        if (!has_terms && node->pods_with_required_anti_affinity == 0) continue;
+        for (const auto& other : node->pods) data->update(cluster, pod, *other, *node, 1);
+      }
+    }
+    if (era_ != Era::k120 && !has_terms && data->existing_anti.empty()) return {Status::skip(), {}};
+    state.set(slot(), std::move(data));
+    return {};
+  }
+
+  Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const override {
+    if (auto* data = state.get<FilterState>(slot()); data != nullptr && node.node != nullptr) data->update(state.cluster(), pod, added, node, 1);
+    return Status::success();
+  }
+  Status remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const override {
+    if (auto* data = state.get<FilterState>(slot()); data != nullptr && node.node != nullptr) data->update(state.cluster(), pod, removed, node, -1);
+    return Status::success();
+  }
+
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto* data = state.get<FilterState>(slot());
+    if (data == nullptr) return Status::success();
+    if (!affinity_holds(*data, pod, node)) return affinity_rejection(Code::kUnschedulableAndUnresolvable, kReasonAffinityRules, era_);
+    for (const auto& term : data->anti_terms) {
+      const auto* value = node.label(term.topology_key);
+      if (value != nullptr && positive(data->anti, term.topology_key, *value))
+        return affinity_rejection(Code::kUnschedulable, kReasonAntiAffinityRules, era_);
+    }
+    for (const auto& [pair, count] : data->existing_anti) {
+      const auto* value = node.label(pair.first);
+      if (count > 0 && value != nullptr && *value == pair.second)
+        return affinity_rejection(Code::kUnschedulable, kReasonExistingAntiAffinity, era_);
+    }
+    return Status::success();
+  }
+
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const override {
+    const Cluster& cluster = state.cluster();
+    const bool has_preferences = !pod.preferred_affinity.empty() || !pod.preferred_anti_affinity.empty();
+    if (era_ != Era::k120 && args_.ignore_preferred_terms_of_existing_pods && !has_preferences) return Status::skip();
+    auto data = std::make_unique<ScoreState>();
+    if (has_preferences || cluster.affinity_pods() != 0) {
+      const auto affinity = resolve_namespaces(pod.preferred_affinity, cluster);
+      const auto anti = resolve_namespaces(pod.preferred_anti_affinity, cluster);
+      const auto& own_namespace = cluster.namespace_labels(pod.view().ns());
+      for (const NodeInfo* node : cluster.nodes()) {
+        if (node->labels().empty() || (!has_preferences && node->pods_with_affinity == 0)) continue;
+        for (const auto& other : node->pods) {
+          if (has_preferences) {
+            const auto& labels_of_namespace = cluster.namespace_labels(other->view().ns());
+            for (const auto& term : affinity) data->add(term, term.weight, other->view(), labels_of_namespace, *node);
+            for (const auto& term : anti) data->add(term, -term.weight, other->view(), labels_of_namespace, *node);
+          }
+          if (other->has_affinity()) add_existing(*data, *other, pod.view(), own_namespace, *node);
+        }
+      }
+    }
+    if (era_ != Era::k120 && data->scores.empty()) return Status::skip();
+    state.set(slot(), std::move(data));
+    return Status::success();
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo&, const NodeInfo& node) const override {
+    const auto* data = state.get<ScoreState>(slot());
+    if (data == nullptr) return 0;
+    std::int64_t out = 0;
+    for (const auto& [key, values] : data->scores) {
+      const auto* value = node.label(key);
+      if (value == nullptr) continue;
+      const auto at = values.find(*value);
+      if (at != values.end()) out += at->second;
+    }
+    return out;
+  }
+
+  Status normalize(const CycleState& state, const PodInfo&, std::span<const NodeInfo* const>, std::span<std::int64_t> scores) const override {
+    const auto* data = state.get<ScoreState>(slot());
+    if (data == nullptr || data->scores.empty()) return Status::success();
+    std::int64_t min = era_ == Era::k120 ? 0 : INT64_MAX;
+    std::int64_t max = era_ == Era::k120 ? 0 : INT64_MIN;
+    for (const auto score : scores) {
+      min = std::min(min, score);
+      max = std::max(max, score);
+    }
+    for (auto& score : scores) score = affinity_normalized(score, min, max);
+    return Status::success();
+  }
+
+ private:
+  static bool positive(const TopologyCounts& counts, const std::string& key, const std::string& value) {
+    const auto at = counts.find({key, value});
+    return at != counts.end() && at->second > 0;
+  }
+
+  static bool affinity_holds(const FilterState& data, const PodInfo& pod, const NodeInfo& node) {
+    bool all_there = true;
+    for (const auto& term : data.affinity_terms) {
+      const auto* value = node.label(term.topology_key);
+      if (value == nullptr) return false;
+      all_there &= positive(data.affinity, term.topology_key, *value);
+    }
+    if (all_there) return true;
+    // The first of a group whose members want each other: nobody matches yet, and the pod matches its own terms.
+    return data.affinity.empty() && matches_all_terms(pod.view(), *data.namespace_labels, data.affinity_terms);
+  }
+
+  /// What the pod that is there says about the incoming one.
+  void add_existing(ScoreState& data, const PodInfo& other, const model::PodView& pod, const model::Labels& own_namespace, const NodeInfo& node) const {
+    if (args_.hard_pod_affinity_weight > 0)
+      for (const auto& term : other.required_affinity) data.add(term, args_.hard_pod_affinity_weight, pod, own_namespace, node);
+    for (const auto& term : other.preferred_affinity) data.add(term, term.weight, pod, own_namespace, node);
+    for (const auto& term : other.preferred_anti_affinity) data.add(term, -term.weight, pod, own_namespace, node);
+  }
+
+  Era era_;
+  InterPodAffinityArgs args_;
+};
+
+}  // namespace
+
+std::vector<AffinityTerm> resolve_namespaces(std::vector<AffinityTerm> terms, const Cluster& cluster) {
+  for (auto& term : terms) {
+    if (!term.namespace_selector || term.namespace_selector->is_everything()) continue;
+    for (const auto& [name, ns] : cluster.namespaces())
+      if (term.namespace_selector->matches(ns->meta.labels)) term.namespaces.push_back(name);
+    std::ranges::sort(term.namespaces);
+    term.namespace_selector.reset();
+  }
+  return terms;
+}
+
+bool matches_all_terms(const model::PodView& pod, const model::Labels& namespace_labels, const std::vector<AffinityTerm>& terms) {
+  return !terms.empty() && std::ranges::all_of(terms, [&](const AffinityTerm& term) { return term.matches(pod, namespace_labels); });
+}
+
+Status affinity_rejection(Code code, std::string_view reason, Era era) {
+  Status out{code, {}, {std::string(reason)}};
+  if (era == Era::k120) out.reasons.insert(out.reasons.begin(), std::string(kReasonAffinity120));
+  return out;
+}
+
+Result<PluginPtr> make_inter_pod_affinity(const Profile& profile) {
+  return std::make_unique<InterPodAffinity>(profile.era, profile.args.inter_pod_affinity);
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,117 @@
+// NodeAffinity: nodeSelector, required and preferred node affinity, and the profile's addedAffinity
+// (pkg/scheduler/framework/plugins/nodeaffinity; predicate MatchNodeSelector, priority NodeAffinityPriority).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/plugins/factories.h"
+#include "placement/plugins/normalize.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::string_view kReasonPod = "node(s) didn't match Pod's node affinity/selector";
+constexpr std::string_view kReasonPod120 = "node(s) didn't match Pod's node affinity";
+constexpr std::string_view kReasonEnforced = "node(s) didn't match scheduler-enforced node affinity";
+constexpr std::string_view kReasonConflict = "pod affinity terms conflict";
+
+bool counts(const model::PreferredSchedulingTerm& term) { return term.weight != 0 && !term.preference.is_empty(); }
+
+std::int64_t preferred_sum(const std::vector<model::PreferredSchedulingTerm>& terms, const NodeInfo& node) {
+  std::int64_t out = 0;
+  for (const auto& term : terms)
+    if (counts(term) && term.preference.matches(node.labels(), node.name)) out += term.weight;
+  return out;
+}
+
+/// The first term that cannot be parsed, of those that count.
+const std::string* parse_error(const std::vector<model::PreferredSchedulingTerm>& terms) {
+  for (const auto& term : terms)
+    if (term.weight != 0 && !term.preference.error.empty()) return &term.preference.error;
+  return nullptr;
+}
+
+/// The node names that required terms allow, when every term names nodes by metadata.name.
+std::optional<std::set<std::string>> named_nodes(const model::NodeSelector& required) {
+  std::set<std::string> out;
+  for (const auto& term : required.terms) {
+    std::optional<std::set<std::string>> names;
+    for (const auto& field : term.fields) {
+      if (field.op != model::Requirement::Op::kIn) continue;
+      const std::set<std::string> values(field.values.begin(), field.values.end());
+      if (!names) {
+        names = values;
+      } else {
+        std::erase_if(*names, [&](const std::string& name) { return !values.contains(name); });
+      }
+    }
+    if (!names) return std::nullopt;
+    out.merge(*names);
+  }
+  return out;
+}
+
+class NodeAffinity final : public Plugin {
+ public:
+  NodeAffinity(Era era, std::optional<model::NodeAffinity> added) : era_(era), added_(std::move(added)) {}
+  std::string_view name() const override { return "NodeAffinity"; }
+  Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+
+  PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
+    if (era_ == Era::k120) return {};
+    const auto& view = pod.view();
+    const auto& required = view.node_affinity.required;
+    if (!required && !(added_ && added_->required) && view.node_selector.empty()) return {Status::skip(), {}};
+    if (!required || required->terms.empty()) return {};
+    auto names = named_nodes(*required);
+    if (!names) return {};
+    if (names->empty()) return {Status::unresolvable(std::string(kReasonConflict)), {}};
+    return {Status::success(), std::move(names)};
+  }
+
+  Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    if (added_ && added_->required && !added_->required->matches(node.labels(), node.name)) return Status::unresolvable(std::string(kReasonEnforced));
+    if (pod.view().matches_node_selector(node.labels(), node.name)) return Status::success();
+    return Status::unresolvable(std::string(era_ == Era::k120 ? kReasonPod120 : kReasonPod));
+  }
+
+  Status pre_score(CycleState&, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
+    const auto& preferred = pod.view().node_affinity.preferred;
+    if (era_ == Era::k120) return Status::success();
+    if (const auto* error = parse_error(preferred)) return Status::error(*error);
+    const bool nothing_added = !added_ || added_->preferred.empty();
+    return preferred.empty() && nothing_added ? Status::skip() : Status::success();
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto& preferred = pod.view().node_affinity.preferred;
+    if (const auto* error = parse_error(preferred)) return std::unexpected(Status::error(*error));
+    return preferred_sum(preferred, node) + (added_ ? preferred_sum(added_->preferred, node) : 0);
+  }
+
+  Status normalize(const CycleState&, const PodInfo&, std::span<const NodeInfo* const>, std::span<std::int64_t> scores) const override {
+    normalize_by_max(scores, false);
+    return Status::success();
+  }
+
+ private:
+  Era era_;
+  std::optional<model::NodeAffinity> added_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_node_affinity(const Profile& profile) {
+  const auto& added = profile.args.added_affinity;
+  if (added && added->required) {
+    for (const auto& term : added->required->terms)
+      if (!term.error.empty()) return invalid("parsing addedAffinity.requiredDuringSchedulingIgnoredDuringExecution: " + term.error);
+  }
+  if (added) {
+    if (const auto* error = parse_error(added->preferred))
+      return invalid("parsing addedAffinity.preferredDuringSchedulingIgnoredDuringExecution: " + *error);
+  }
+  return std::make_unique<NodeAffinity>(profile.era, added);
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,41 @@
+// NodeLabel of 1.20: labels that must (not) be there, labels that are (not) liked (pkg/scheduler/framework/plugins/nodelabel; predicate
+// CheckNodeLabelPresence with the labelsPresence argument, priorities with the labelPreference argument).
+#include <algorithm>
+
+#include "placement/plugins/factories.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::string_view kReason = "node(s) didn't have the requested labels";
+
+class NodeLabel final : public Plugin {
+ public:
+  explicit NodeLabel(NodeLabelArgs args) : args_(std::move(args)) {}
+  std::string_view name() const override { return "NodeLabel"; }
+  Points points() const override { return {.filter = true, .score = true}; }
+
+  Status filter(const CycleState&, const PodInfo&, const NodeInfo& node) const override {
+    const auto has = [&](const std::string& label) { return node.label(label) != nullptr; };
+    if (std::ranges::all_of(args_.present_labels, has) && std::ranges::none_of(args_.absent_labels, has)) return Status::success();
+    return Status::unresolvable(std::string(kReason));
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo&, const NodeInfo& node) const override {
+    const auto count = static_cast<std::int64_t>(args_.present_labels_preference.size() + args_.absent_labels_preference.size());
+    if (count == 0) return 0;
+    std::int64_t sum = 0;
+    for (const auto& label : args_.present_labels_preference) sum += node.label(label) != nullptr ? kMaxNodeScore : 0;
+    for (const auto& label : args_.absent_labels_preference) sum += node.label(label) == nullptr ? kMaxNodeScore : 0;
+    return sum / count;
+  }
+
+ private:
+  NodeLabelArgs args_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_node_label(const Profile& profile) { return std::make_unique<NodeLabel>(profile.args.node_label); }
+
+}  // namespace berth::placement

@@ -1,0 +1,95 @@
+// NodeResourcesFit: the pod's requests must fit what is left; in 1.36 it scores by the configured strategy too
+// (pkg/scheduler/framework/plugins/noderesources/fit.go; predicate PodFitsResources).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/plugins/factories.h"
+#include "placement/scorers/resource_allocation.h"
+
+namespace berth::placement {
+namespace {
+
+struct FitState : Cloneable<FitState> {
+  std::vector<ScoredResource> resources;
+};
+
+class NodeResourcesFit final : public Plugin {
+ public:
+  NodeResourcesFit(Era era, NodeResourcesFitArgs args) : era_(era), args_(std::move(args)), shape_(scaled_shape(args_.shape)) {}
+  std::string_view name() const override { return "NodeResourcesFit"; }
+  Points points() const override {
+    return {.pre_filter = true, .filter = true, .pre_score = era_ != Era::k120, .score = era_ != Era::k120};
+  }
+
+  Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    Verdict verdict;
+    if (static_cast<std::int64_t>(node.pods.size()) + 1 > node.allocatable.allowed_pods) verdict.reasons.emplace_back("Too many pods");
+    check_request(pod.request.total, node, verdict);
+    if (verdict.reasons.empty()) return Status::success();
+    // 1.36 knows when even an empty node would be too small.
+    const bool hopeless = verdict.exceeds_node && era_ != Era::k120;
+    return {hopeless ? Code::kUnschedulableAndUnresolvable : Code::kUnschedulable, name(), std::move(verdict.reasons)};
+  }
+
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
+    auto data = std::make_unique<FitState>();
+    data->resources = scored_resources(pod, args_.resources, era_, false);
+    state.set(slot(), std::move(data));
+    return Status::success();
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto* data = state.get<FitState>(slot());
+    // PreScore may be disabled on its own.
+    const auto resources = data != nullptr ? data->resources : scored_resources(pod, args_.resources, era_, false);
+    switch (args_.strategy) {
+      case ScoringStrategyType::kLeastAllocated: return least_allocated_score(resources, node, era_);
+      case ScoringStrategyType::kMostAllocated: return most_allocated_score(resources, node, era_);
+      case ScoringStrategyType::kRequestedToCapacityRatio: return capacity_ratio_score(resources, shape_, node, era_);
+    }
+    return 0;
+  }
+
+ private:
+  struct Verdict {
+    std::vector<std::string> reasons;
+    bool exceeds_node = false;
+  };
+
+  void check(std::string_view resource, std::int64_t wanted, std::int64_t used, std::int64_t allocatable, Verdict& out) const {
+    // 1.20 looks at every native resource as soon as the pod asks for any: an overcommitted one rejects even a request of zero.
+    if (wanted == 0 && era_ != Era::k120) return;
+    if (saturating_add(wanted, used) <= allocatable) return;
+    out.reasons.push_back(fmt::format("Insufficient {}", resource));
+    out.exceeds_node |= wanted > allocatable;
+  }
+
+  void check_request(const Resource& wanted, const NodeInfo& node, Verdict& out) const {
+    if (wanted.cpu_milli == 0 && wanted.memory_bytes == 0 && wanted.ephemeral_storage_bytes == 0 && wanted.scalars.empty()) return;
+    check("cpu", wanted.cpu_milli, node.requested.cpu_milli, node.allocatable.cpu_milli, out);
+    check("memory", wanted.memory_bytes, node.requested.memory_bytes, node.allocatable.memory_bytes, out);
+    check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes, node.allocatable.ephemeral_storage_bytes, out);
+    for (const auto& [resource, amount] : wanted.scalars) {
+      if (is_ignored(resource)) continue;
+      check(resource, amount, node.requested.scalar(resource), node.allocatable.scalar(resource), out);
+    }
+  }
+
+  bool is_ignored(const std::string& resource) const {
+    if (!is_extended_resource_name(resource)) return false;
+    const std::string group = resource.substr(0, resource.find('/'));
+    return std::ranges::find(args_.ignored_resources, resource) != args_.ignored_resources.end() ||
+           std::ranges::find(args_.ignored_resource_groups, group) != args_.ignored_resource_groups.end();
+  }
+
+  Era era_;
+  NodeResourcesFitArgs args_;
+  std::vector<UtilizationShapePoint> shape_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_node_resources_fit(const Profile& profile) { return std::make_unique<NodeResourcesFit>(profile.era, profile.args.fit); }
+
+}  // namespace berth::placement

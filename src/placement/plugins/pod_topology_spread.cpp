@@ -1,0 +1,331 @@
+// PodTopologySpread: keeps matching pods evenly over topology domains (pkg/scheduler/framework/plugins/podtopologyspread; predicate
+// EvenPodsSpread, priority EvenPodsSpreadPriority).
+//
+// 1.20 keeps one count a (key, value): constraints with the same key add up in it. 1.36 counts each constraint by itself and knows
+// minDomains, inclusion policies and matchLabelKeys.
+#include "placement/plugins/pod_topology_spread.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "placement/plugins/default_selector.h"
+#include "placement/plugins/factories.h"
+
+namespace berth::placement {
+namespace {
+
+/// The two smallest counts seen. The second is not always the true second smallest: kube-scheduler's own shortcut, which preemption
+/// can show.
+struct CriticalPaths {
+  std::string value[2];
+  std::int64_t count[2] = {INT32_MAX, INT32_MAX};
+
+  void update(const std::string& at, std::int64_t number) {
+    if (at == value[0]) {
+      count[0] = number;
+    } else if (at == value[1]) {
+      count[1] = number;
+    } else if (number < count[0]) {
+      value[1] = value[0];
+      count[1] = count[0];
+      value[0] = at;
+      count[0] = number;
+      return;
+    } else if (number < count[1]) {
+      value[1] = at;
+      count[1] = number;
+      return;
+    }
+    if (count[0] > count[1]) {
+      std::swap(count[0], count[1]);
+      std::swap(value[0], value[1]);
+    }
+  }
+};
+
+struct Domains {
+  std::map<std::string, std::int64_t> counts;
+  CriticalPaths paths;
+};
+
+struct FilterState : Cloneable<FilterState> {
+  std::vector<SpreadConstraint> constraints;
+  std::vector<std::size_t> table_of;  ///< Constraint to its table.
+  std::vector<Domains> tables;
+};
+
+struct ScoreState : Cloneable<ScoreState> {
+  std::vector<SpreadConstraint> constraints;
+  std::vector<std::size_t> table_of;
+  std::vector<std::unordered_map<std::string, std::int64_t>> tables;
+  std::vector<double> weights;
+  bool require_all_keys = true;
+};
+
+/// 1.36: a table a constraint; 1.20: one a topology key.
+std::vector<std::size_t> assign_tables(const std::vector<SpreadConstraint>& constraints, Era era) {
+  std::vector<std::size_t> out;
+  std::vector<std::string> keys;
+  for (const auto& constraint : constraints) {
+    const auto at = era == Era::k120 ? std::ranges::find(keys, constraint.topology_key) : keys.end();
+    out.push_back(static_cast<std::size_t>(at - keys.begin()));
+    if (at == keys.end()) keys.push_back(constraint.topology_key);
+  }
+  return out;
+}
+
+std::size_t table_count(const std::vector<std::size_t>& table_of) { return table_of.empty() ? 0 : *std::ranges::max_element(table_of) + 1; }
+
+std::string value_or_empty(const NodeInfo& node, const std::string& key) {
+  const auto* value = node.label(key);
+  return value == nullptr ? std::string() : *value;
+}
+
+class PodTopologySpread final : public Plugin {
+ public:
+  PodTopologySpread(Era era, PodTopologySpreadArgs args) : era_(era), args_(std::move(args)) {}
+  std::string_view name() const override { return "PodTopologySpread"; }
+  Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+
+  PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
+    auto [constraints, error] = spread_constraints(pod.view(), state.cluster(), args_, era_, true);
+    if (!error.empty()) {
+      return {Status::error(era_ == Era::k120 ? "obtaining pod's hard topology spread constraints: " + error
+                                              : "get constraints from pod: obtaining pod's hard topology spread constraints: " + error),
+              {}};
+    }
+    if (constraints.empty()) return era_ == Era::k120 ? PreFilterOutcome{} : PreFilterOutcome{Status::skip(), {}};
+    auto data = std::make_unique<FilterState>();
+    data->table_of = assign_tables(constraints, era_);
+    data->tables.resize(table_count(data->table_of));
+    data->constraints = std::move(constraints);
+    count_all(state.cluster(), pod.view(), *data);
+    for (auto& table : data->tables)
+      for (const auto& [value, count] : table.counts) table.paths.update(value, count);
+    state.set(slot(), std::move(data));
+    return {};
+  }
+
+  Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const override {
+    update(state, pod, added, node, 1);
+    return Status::success();
+  }
+  Status remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const override {
+    update(state, pod, removed, node, -1);
+    return Status::success();
+  }
+
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto* data = state.get<FilterState>(slot());
+    if (data == nullptr) return Status::success();
+    for (std::size_t i = 0; i < data->constraints.size(); ++i) {
+      const auto& constraint = data->constraints[i];
+      const auto* value = node.label(constraint.topology_key);
+      if (value == nullptr) return Status::unresolvable(std::string(kReasonSpreadLabel));
+      const Domains& table = data->tables[data->table_of[i]];
+      std::int64_t minimum = table.paths.count[0];
+      if (era_ != Era::k120 && static_cast<std::int64_t>(table.counts.size()) < constraint.min_domains) minimum = 0;
+      const auto at = table.counts.find(*value);
+      const std::int64_t there = at == table.counts.end() ? 0 : at->second;
+      const std::int64_t self = constraint.selector.matches(pod.view().meta.labels) ? 1 : 0;
+      if (there + self - minimum > constraint.max_skew) return Status::unschedulable(std::string(kReasonSpread));
+    }
+    return Status::success();
+  }
+
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const override {
+    auto [constraints, error] = spread_constraints(pod.view(), state.cluster(), args_, era_, false);
+    if (!error.empty()) return Status::error("calculating preScoreState: obtaining pod's soft topology spread constraints: " + error);
+    if (constraints.empty() && era_ != Era::k120) return Status::skip();
+    auto data = std::make_unique<ScoreState>();
+    data->table_of = assign_tables(constraints, era_);
+    data->tables.resize(table_count(data->table_of));
+    data->constraints = std::move(constraints);
+    data->require_all_keys = era_ == Era::k120 || !pod.view().spread_constraints.empty() || !args_.system_defaulting;
+    find_domains(*data, feasible);
+    count_soft(state.cluster(), pod.view(), *data);
+    state.set(slot(), std::move(data));
+    return Status::success();
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto* data = state.get<ScoreState>(slot());
+    if (data == nullptr || is_ignored(*data, node)) return 0;
+    double sum = 0;
+    for (std::size_t i = 0; i < data->constraints.size(); ++i) {
+      const auto& constraint = data->constraints[i];
+      const auto* value = node.label(constraint.topology_key);
+      if (value == nullptr) continue;
+      std::int64_t count = 0;
+      if (constraint.topology_key == kHostnameLabel) {
+        count = count_matching_pods(node, constraint.selector, pod.view().ns());
+      } else if (const auto at = data->tables[data->table_of[i]].find(*value); at != data->tables[data->table_of[i]].end()) {
+        count = at->second;
+      }
+      sum += static_cast<double>(count) * data->weights[i] + static_cast<double>(constraint.max_skew - 1);
+    }
+    return static_cast<std::int64_t>(era_ == Era::k120 ? sum : std::round(sum));
+  }
+
+  Status normalize(const CycleState& state, const PodInfo&, std::span<const NodeInfo* const> feasible, std::span<std::int64_t> scores) const override {
+    const auto* data = state.get<ScoreState>(slot());
+    if (data == nullptr) return Status::success();
+    std::int64_t min = INT64_MAX;
+    std::int64_t max = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      if (is_ignored(*data, *feasible[i])) continue;
+      min = std::min(min, scores[i]);
+      max = std::max(max, scores[i]);
+    }
+    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = is_ignored(*data, *feasible[i]) ? 0 : spread_normalized(scores[i], min, max);
+    return Status::success();
+  }
+
+ private:
+  /// Hard constraints: domains are those of the nodes that count; in 1.20 pods on other nodes of such a domain count as well.
+  void count_all(const Cluster& cluster, const model::PodView& pod, FilterState& data) const {
+    const auto nodes = cluster.nodes();
+    for (const NodeInfo* node : nodes) {
+      if (!has_all_topology_keys(*node, data.constraints)) continue;
+      for (std::size_t i = 0; i < data.constraints.size(); ++i) {
+        const auto& constraint = data.constraints[i];
+        if (!spread_includes_node(constraint, pod, *node, era_)) continue;
+        auto& count = data.tables[data.table_of[i]].counts[*node->label(constraint.topology_key)];
+        if (era_ != Era::k120) count += count_matching_pods(*node, constraint.selector, pod.ns());
+      }
+    }
+    if (era_ != Era::k120) return;
+    for (const NodeInfo* node : nodes) {
+      for (std::size_t i = 0; i < data.constraints.size(); ++i) {
+        auto& counts = data.tables[data.table_of[i]].counts;
+        const auto at = counts.find(value_or_empty(*node, data.constraints[i].topology_key));
+        if (at != counts.end()) at->second += count_matching_pods(*node, data.constraints[i].selector, pod.ns());
+      }
+    }
+  }
+
+  void update(CycleState& state, const PodInfo& pod, const PodInfo& other, const NodeInfo& node, std::int64_t delta) const {
+    auto* data = state.get<FilterState>(slot());
+    if (data == nullptr || other.view().ns() != pod.view().ns() || node.node == nullptr) return;
+    if (!has_all_topology_keys(node, data->constraints)) return;
+    for (std::size_t i = 0; i < data->constraints.size(); ++i) {
+      const auto& constraint = data->constraints[i];
+      if (!constraint.selector.matches(other.view().meta.labels)) continue;
+      if (era_ != Era::k120 && !spread_includes_node(constraint, pod.view(), node, era_)) continue;
+      const auto& value = *node.label(constraint.topology_key);
+      Domains& table = data->tables[data->table_of[i]];
+      const auto at = table.counts.find(value);
+      if (at == table.counts.end() && era_ == Era::k120) continue;
+      auto& count = table.counts[value];
+      count += delta;
+      table.paths.update(value, count);
+    }
+  }
+
+  static bool is_ignored(const ScoreState& data, const NodeInfo& node) { return data.require_all_keys && !has_all_topology_keys(node, data.constraints); }
+
+  /// The domains of the feasible nodes, and each constraint's weight by their number.
+  static void find_domains(ScoreState& data, std::span<const NodeInfo* const> feasible) {
+    std::vector<std::size_t> domains(data.constraints.size());
+    std::size_t counted_nodes = 0;
+    for (const NodeInfo* node : feasible) {
+      if (is_ignored(data, *node)) continue;
+      ++counted_nodes;
+      for (std::size_t i = 0; i < data.constraints.size(); ++i) {
+        const auto& key = data.constraints[i].topology_key;
+        if (key == kHostnameLabel) continue;
+        // 1.20: only the first constraint of a key sees a domain as new.
+        domains[i] += data.tables[data.table_of[i]].try_emplace(value_or_empty(*node, key), 0).second;
+      }
+    }
+    for (std::size_t i = 0; i < data.constraints.size(); ++i)
+      data.weights.push_back(spread_weight(data.constraints[i].topology_key == kHostnameLabel ? counted_nodes : domains[i]));
+  }
+
+  void count_soft(const Cluster& cluster, const model::PodView& pod, ScoreState& data) const {
+    if (data.constraints.empty()) return;
+    for (const NodeInfo* node : cluster.nodes()) {
+      if (is_ignored(data, *node)) continue;
+      for (std::size_t i = 0; i < data.constraints.size(); ++i) {
+        const auto& constraint = data.constraints[i];
+        if (!spread_includes_node(constraint, pod, *node, era_)) continue;
+        auto& table = data.tables[data.table_of[i]];
+        const auto at = table.find(value_or_empty(*node, constraint.topology_key));
+        if (at != table.end()) at->second += count_matching_pods(*node, constraint.selector, pod.ns());
+      }
+    }
+  }
+
+  Era era_;
+  PodTopologySpreadArgs args_;
+};
+
+}  // namespace
+
+SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& cluster, const PodTopologySpreadArgs& args, Era era, bool hard) {
+  static const std::vector<model::TopologySpreadConstraint> kSystemDefaults = [] {
+    model::TopologySpreadConstraint hostname, zone;
+    hostname.topology_key = kHostnameLabel;
+    hostname.max_skew = 3;
+    zone.topology_key = "topology.kubernetes.io/zone";
+    zone.max_skew = 5;
+    return std::vector{hostname, zone};
+  }();
+  const bool own = !pod.spread_constraints.empty();
+  const auto& source = own ? pod.spread_constraints : args.system_defaulting ? kSystemDefaults : args.default_constraints;
+  SpreadConstraints out;
+  for (const auto& from : source) {
+    if (from.is_hard != hard) continue;
+    if (!from.selector_error.empty()) return {{}, from.selector_error};
+    SpreadConstraint one{from.max_skew, from.topology_key, from.selector, 1, true, false};
+    if (era != Era::k120) {
+      one.min_domains = from.min_domains.value_or(1);
+      one.honor_affinity = from.honor_affinity;
+      one.honor_taints = from.honor_taints;
+      std::vector<model::Requirement> requirements;
+      for (const auto& key : from.match_label_keys)
+        if (const auto* value = pod.meta.labels.get(key)) requirements.push_back({key, model::Requirement::Op::kIn, {*value}});
+      if (!requirements.empty()) {
+        // A selector of nothing has no requirements to add: the keys alone decide.
+        requirements.insert(requirements.end(), one.selector.requirements().begin(), one.selector.requirements().end());
+        one.selector = model::Selector(std::move(requirements));
+      }
+    }
+    out.list.push_back(std::move(one));
+  }
+  if (own || out.list.empty()) return out;
+  const model::Selector selector = default_selector(pod, cluster, era);
+  if (selector.is_everything()) return {};
+  for (auto& one : out.list) one.selector = selector;
+  return out;
+}
+
+bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era) {
+  if (constraint.honor_affinity && !pod.matches_node_selector(node.labels(), node.name)) return false;
+  if (!constraint.honor_taints || era == Era::k120) return true;
+  return std::ranges::all_of(node.node->taints, [&](const model::Taint& taint) {
+    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") return true;
+    return std::ranges::any_of(pod.tolerations, [&](const auto& toleration) { return toleration.tolerates(taint); });
+  });
+}
+
+bool has_all_topology_keys(const NodeInfo& node, const std::vector<SpreadConstraint>& constraints) {
+  return std::ranges::all_of(constraints, [&](const auto& constraint) { return node.label(constraint.topology_key) != nullptr; });
+}
+
+std::int64_t count_matching_pods(const NodeInfo& node, const model::Selector& selector, std::string_view ns) {
+  return std::ranges::count_if(node.pods, [&](const PodInfoPtr& pod) {
+    const auto& view = pod->view();
+    return !view.meta.is_deleting && view.meta.ns == ns && selector.matches(view.meta.labels);
+  });
+}
+
+double spread_weight(std::size_t domains) { return std::log(static_cast<double>(domains + 2)); }
+
+Result<PluginPtr> make_pod_topology_spread(const Profile& profile) {
+  return std::make_unique<PodTopologySpread>(profile.era, profile.args.spread);
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,142 @@
+// ServiceAffinity of 1.20: pods of one service on nodes with the same values of the given labels (filter), or spread over the values of
+// others (score) (pkg/scheduler/framework/plugins/serviceaffinity; arguments serviceAffinity and serviceAntiAffinity of a Policy).
+#include <algorithm>
+#include <map>
+
+#include "placement/plugins/default_selector.h"
+#include "placement/plugins/factories.h"
+#include "placement/plugins/pod_topology_spread.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::string_view kReason = "node(s) didn't match service affinity";
+
+struct MatchingPod {
+  std::string key;
+  NodeIndex node;
+};
+
+struct FilterState : Cloneable<FilterState> {
+  std::vector<MatchingPod> matching;  ///< Pods of the namespace with the pod's labels, in 1.20's order of nodes.
+  bool has_service = false;
+};
+
+/// 1.20's node tree: nodes grouped by (region, zone) in order of first appearance, then one of each group in turn.
+std::vector<const NodeInfo*> zone_interleaved(const std::vector<const NodeInfo*>& nodes) {
+  std::vector<std::vector<const NodeInfo*>> groups;
+  std::map<std::string, std::size_t> group_of;
+  for (const NodeInfo* node : nodes) {
+    const auto [at, is_new] = group_of.try_emplace(zone_key(node->labels()), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(node);
+  }
+  std::vector<const NodeInfo*> out;
+  for (std::size_t round = 0; out.size() < nodes.size(); ++round)
+    for (const auto& group : groups)
+      if (round < group.size()) out.push_back(group[round]);
+  return out;
+}
+
+bool has_labels_of(const model::PodView& other, const model::PodView& pod) {
+  return std::ranges::all_of(pod.meta.labels.pairs(), [&](const auto& pair) {
+    const auto* value = other.meta.labels.get(pair.first);
+    return value != nullptr && *value == pair.second;
+  });
+}
+
+class ServiceAffinity final : public Plugin {
+ public:
+  explicit ServiceAffinity(ServiceAffinityArgs args) : args_(std::move(args)) {}
+  std::string_view name() const override { return "ServiceAffinity"; }
+  Points points() const override { return {.pre_filter = true, .filter = true, .score = true}; }
+
+  PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
+    if (args_.affinity_labels.empty()) return {};
+    auto data = std::make_unique<FilterState>();
+    data->has_service = !pod_services(pod.view(), state.cluster()).empty();
+    for (const NodeInfo* node : zone_interleaved(state.cluster().nodes()))
+      for (const auto& other : node->pods)
+        if (other->view().ns() == pod.view().ns() && has_labels_of(other->view(), pod.view())) data->matching.push_back({other->key, node->index});
+    state.set(slot(), std::move(data));
+    return {};
+  }
+
+  Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const override {
+    auto* data = state.get<FilterState>(slot());
+    if (data != nullptr && added.view().ns() == pod.view().ns() && has_labels_of(added.view(), pod.view()))
+      data->matching.push_back({added.key, node.index});
+    return Status::success();
+  }
+  Status remove_pod(CycleState& state, const PodInfo&, const PodInfo& removed, const NodeInfo&) const override {
+    if (auto* data = state.get<FilterState>(slot())) std::erase_if(data->matching, [&](const auto& one) { return one.key == removed.key; });
+    return Status::success();
+  }
+
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    if (args_.affinity_labels.empty()) return Status::success();
+    const auto* data = state.get<FilterState>(slot());
+    std::map<std::string, std::string> wanted;
+    for (const auto& label : args_.affinity_labels)
+      for (const auto& [key, value] : pod.view().node_selector)
+        if (key == label) wanted[label] = value;
+    if (data != nullptr && data->has_service && wanted.size() < args_.affinity_labels.size()) {
+      if (const NodeInfo* example = first_matching_node(state.cluster(), *data, node)) {
+        for (const auto& label : args_.affinity_labels)
+          if (const auto* value = example->label(label)) wanted.try_emplace(label, *value);
+      }
+    }
+    for (const auto& [key, value] : wanted) {
+      const auto* actual = node.label(key);
+      if (actual == nullptr || *actual != value) return Status::unschedulable(std::string(kReason));
+    }
+    return Status::success();
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto services = pod_services(pod.view(), state.cluster());
+    if (services.empty() || services.front()->selector.is_everything()) return 0;
+    return count_matching_pods(node, services.front()->selector, pod.view().ns());
+  }
+
+  Status normalize(const CycleState&, const PodInfo&, std::span<const NodeInfo* const> feasible, std::span<std::int64_t> scores) const override {
+    std::vector<double> sums(scores.size());
+    const auto labels = static_cast<double>(args_.anti_affinity_labels_preference.size());
+    std::int64_t service_pods = 0;
+    for (const auto score : scores) service_pods += score;
+    for (const auto& label : args_.anti_affinity_labels_preference) {
+      std::map<std::string, std::int64_t> by_value;
+      for (std::size_t i = 0; i < scores.size(); ++i)
+        if (const auto* value = feasible[i]->label(label)) by_value[*value] += scores[i];
+      for (std::size_t i = 0; i < scores.size(); ++i) {
+        const auto* value = feasible[i]->label(label);
+        if (value == nullptr) continue;
+        double score = kMaxNodeScore;
+        if (service_pods > 0)
+          score = static_cast<double>(kMaxNodeScore) * (static_cast<double>(service_pods - by_value[*value]) / static_cast<double>(service_pods));
+        sums[i] += score / labels;
+      }
+    }
+    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<std::int64_t>(sums[i]);
+    return Status::success();
+  }
+
+ private:
+  /// The node of the first matching pod, leaving out pods that the node under test was said to hold but no longer does (preemption).
+  static const NodeInfo* first_matching_node(const Cluster& cluster, const FilterState& data, const NodeInfo& tested) {
+    for (const auto& [key, index] : data.matching) {
+      const bool on_tested = index == tested.index;
+      if (on_tested && std::ranges::none_of(tested.pods, [&](const PodInfoPtr& pod) { return pod->key == key; })) continue;
+      return on_tested ? &tested : cluster.node(index);
+    }
+    return nullptr;
+  }
+
+  ServiceAffinityArgs args_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_service_affinity(const Profile& profile) { return std::make_unique<ServiceAffinity>(profile.args.service_affinity); }
+
+}  // namespace berth::placement

@@ -1,0 +1,51 @@
+// TaintToleration: untolerated NoSchedule and NoExecute taints reject, PreferNoSchedule ones cost score
+// (pkg/scheduler/framework/plugins/tainttoleration; predicate PodToleratesNodeTaints, priority TaintTolerationPriority).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/plugins/factories.h"
+#include "placement/plugins/normalize.h"
+
+namespace berth::placement {
+namespace {
+
+bool tolerated(const std::vector<model::Toleration>& tolerations, const model::Taint& taint) {
+  return std::ranges::any_of(tolerations, [&](const auto& toleration) { return toleration.tolerates(taint); });
+}
+
+class TaintToleration final : public Plugin {
+ public:
+  explicit TaintToleration(Era era) : era_(era) {}
+  std::string_view name() const override { return "TaintToleration"; }
+  Points points() const override { return {.filter = true, .pre_score = true, .score = true}; }
+
+  Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    for (const auto& taint : node.node->taints) {
+      if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
+      if (tolerated(pod.view().tolerations, taint)) continue;
+      if (era_ != Era::k120) return Status::unresolvable("node(s) had untolerated taint(s)");
+      return Status::unresolvable(fmt::format("node(s) had taint {{{}: {}}}, that the pod didn't tolerate", taint.key, taint.value));
+    }
+    return Status::success();
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    return std::ranges::count_if(node.node->taints,
+                                 [&](const auto& taint) { return taint.effect == "PreferNoSchedule" && !tolerated(pod.view().tolerations, taint); });
+  }
+
+  Status normalize(const CycleState&, const PodInfo&, std::span<const NodeInfo* const>, std::span<std::int64_t> scores) const override {
+    normalize_by_max(scores, true);
+    return Status::success();
+  }
+
+ private:
+  Era era_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_taint_toleration(const Profile& profile) { return std::make_unique<TaintToleration>(profile.era); }
+
+}  // namespace berth::placement

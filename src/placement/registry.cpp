@@ -1,0 +1,43 @@
+// Every plugin of both eras by its Kubernetes name.
+#include <algorithm>
+
+#include "placement/plugins/factories.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr PluginRegistration kPlugins[] = {
+    {"SchedulingGates", make_scheduling_gates},
+    {"PrioritySort", make_priority_sort},
+    {"DefaultBinder", make_default_binder},
+    {"DefaultPreemption", make_default_preemption},
+    {"DynamicResources", make_dynamic_resources},
+    {"NodeUnschedulable", make_node_unschedulable},
+    {"NodeName", make_node_name},
+    {"NodePorts", make_node_ports},
+    {"TaintToleration", make_taint_toleration},
+    {"NodeAffinity", make_node_affinity},
+    {"NodeResourcesFit", make_node_resources_fit},
+    {"NodeResourcesBalancedAllocation", make_balanced_allocation},
+    {"NodeResourcesLeastAllocated", make_least_allocated},
+    {"NodeResourcesMostAllocated", make_most_allocated},
+    {"RequestedToCapacityRatio", make_requested_to_capacity_ratio},
+    {"ImageLocality", make_image_locality},
+    {"PodTopologySpread", make_pod_topology_spread},
+    {"InterPodAffinity", make_inter_pod_affinity},
+    {"SelectorSpread", make_selector_spread},
+    {"NodePreferAvoidPods", make_node_prefer_avoid_pods},
+    {"NodeLabel", make_node_label},
+    {"ServiceAffinity", make_service_affinity},
+};
+
+}  // namespace
+
+std::span<const PluginRegistration> plugin_registry() { return kPlugins; }
+
+const PluginRegistration* find_plugin(std::string_view name) {
+  const auto at = std::ranges::find(kPlugins, name, &PluginRegistration::name);
+  return at == std::end(kPlugins) ? nullptr : at;
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,219 @@
+#include "placement/resource.h"
+
+#include <algorithm>
+
+namespace berth::placement {
+namespace {
+
+using model::Quantity;
+using model::ResourceList;
+
+constexpr std::int64_t kDefaultCpuMilli = 100;
+constexpr std::int64_t kDefaultMemoryBytes = 200LL * 1024 * 1024;
+
+std::int64_t& scalar_slot(Resource& resource, std::string_view name) {
+  auto at = std::ranges::lower_bound(resource.scalars, name, {}, [](const auto& pair) -> std::string_view { return pair.first; });
+  if (at == resource.scalars.end() || at->first != name) at = resource.scalars.emplace(at, std::string(name), 0);
+  return at->second;
+}
+
+/// Adds one list, each amount rounded up by itself (1.20's Resource.Add).
+void add_rounded(Resource& out, const ResourceList& list) {
+  for (const auto& [name, amount] : list) {
+    if (name == "cpu") {
+      out.cpu_milli = saturating_add(out.cpu_milli, amount.milli_value());
+    } else if (name == "memory") {
+      out.memory_bytes = saturating_add(out.memory_bytes, amount.value());
+    } else if (name == "pods") {
+      out.allowed_pods = saturating_add(out.allowed_pods, amount.value());
+    } else if (name == "ephemeral-storage") {
+      out.ephemeral_storage_bytes = saturating_add(out.ephemeral_storage_bytes, amount.value());
+    } else if (is_scalar_resource_name(name)) {
+      auto& slot = scalar_slot(out, name);
+      slot = saturating_add(slot, amount.value());
+    }
+  }
+}
+
+void max_rounded(Resource& out, const ResourceList& list) {
+  for (const auto& [name, amount] : list) {
+    if (name == "cpu") {
+      out.cpu_milli = std::max(out.cpu_milli, amount.milli_value());
+    } else if (name == "memory") {
+      out.memory_bytes = std::max(out.memory_bytes, amount.value());
+    } else if (name == "ephemeral-storage") {
+      out.ephemeral_storage_bytes = std::max(out.ephemeral_storage_bytes, amount.value());
+    } else if (is_scalar_resource_name(name) && amount.value() > out.scalar(name)) {
+      scalar_slot(out, name) = amount.value();
+    }
+  }
+}
+
+std::int64_t or_default(const ResourceList& list, std::string_view name) {
+  const auto* amount = model::find_resource(list, name);
+  if (name == "cpu") return amount == nullptr ? kDefaultCpuMilli : amount->milli_value();
+  return amount == nullptr ? kDefaultMemoryBytes : amount->value();
+}
+
+PodRequest request_120(const model::PodView& pod) {
+  PodRequest out;
+  for (const auto& container : pod.containers) {
+    add_rounded(out.total, container.requests);
+    out.nonzero_cpu_milli = saturating_add(out.nonzero_cpu_milli, or_default(container.requests, "cpu"));
+    out.nonzero_memory_bytes = saturating_add(out.nonzero_memory_bytes, or_default(container.requests, "memory"));
+  }
+  for (const auto& container : pod.init_containers) {
+    max_rounded(out.total, container.requests);
+    out.nonzero_cpu_milli = std::max(out.nonzero_cpu_milli, or_default(container.requests, "cpu"));
+    out.nonzero_memory_bytes = std::max(out.nonzero_memory_bytes, or_default(container.requests, "memory"));
+  }
+  add_rounded(out.total, pod.overhead);
+  if (const auto* cpu = model::find_resource(pod.overhead, "cpu"))
+    out.nonzero_cpu_milli = saturating_add(out.nonzero_cpu_milli, cpu->milli_value());
+  if (const auto* memory = model::find_resource(pod.overhead, "memory"))
+    out.nonzero_memory_bytes = saturating_add(out.nonzero_memory_bytes, memory->value());
+  return out;
+}
+
+// 1.36 keeps exact quantities until the end.
+
+void set_amount(ResourceList& list, std::string_view name, const Quantity& amount) {
+  for (auto& [key, value] : list)
+    if (key == name) {
+      value = amount;
+      return;
+    }
+  list.emplace_back(std::string(name), amount);
+}
+
+void add_list(ResourceList& out, const ResourceList& list) {
+  for (const auto& [name, amount] : list) {
+    const auto* old = model::find_resource(out, name);
+    set_amount(out, name, old == nullptr ? amount : *old + amount);
+  }
+}
+
+void max_list(ResourceList& out, const ResourceList& list) {
+  for (const auto& [name, amount] : list) {
+    const auto* old = model::find_resource(out, name);
+    if (old == nullptr || *old < amount) set_amount(out, name, amount);
+  }
+}
+
+/// The container's request, or the larger of that and what the node runs and has allocated.
+ResourceList container_request(const model::PodView& pod, const model::ContainerView& container, bool use_status) {
+  if (!use_status) return container.requests;
+  const auto status = std::ranges::find(pod.container_statuses, container.name, &model::ContainerResourceStatus::name);
+  if (status == pod.container_statuses.end()) return container.requests;
+  ResourceList out = pod.resize_infeasible ? ResourceList{} : container.requests;
+  if (status->requests) max_list(out, *status->requests);
+  max_list(out, status->allocated);
+  return out;
+}
+
+ResourceList with_defaults(ResourceList list, bool defaults) {
+  if (!defaults) return list;
+  if (model::find_resource(list, "cpu") == nullptr) set_amount(list, "cpu", Quantity::from_milli(kDefaultCpuMilli));
+  if (model::find_resource(list, "memory") == nullptr) set_amount(list, "memory", Quantity::from_value(kDefaultMemoryBytes));
+  return list;
+}
+
+bool is_pod_level_resource(std::string_view name) { return name == "cpu" || name == "memory" || name.starts_with("hugepages-"); }
+
+ResourceList pod_requests_136(const model::PodView& pod, bool use_status, bool defaults) {
+  ResourceList out;
+  for (const auto& container : pod.containers) add_list(out, with_defaults(container_request(pod, container, use_status), defaults));
+  ResourceList sidecars;
+  ResourceList init_peak;
+  for (const auto& container : pod.init_containers) {
+    ResourceList step = with_defaults(container_request(pod, container, use_status), defaults);
+    if (container.restarts_always) {
+      add_list(out, step);
+      add_list(sidecars, step);
+      step = sidecars;
+    } else {
+      add_list(step, sidecars);
+    }
+    max_list(init_peak, step);
+  }
+  max_list(out, init_peak);
+  for (const auto& [name, amount] : pod.pod_requests)
+    if (is_pod_level_resource(name)) set_amount(out, name, amount);
+  add_list(out, pod.overhead);
+  return out;
+}
+
+PodRequest request_136(const model::PodView& pod, bool use_status) {
+  PodRequest out;
+  out.total = Resource::from_list(pod_requests_136(pod, use_status, false));
+  out.total.allowed_pods = 0;
+  const ResourceList filled = pod_requests_136(pod, use_status, true);
+  if (const auto* cpu = model::find_resource(filled, "cpu")) out.nonzero_cpu_milli = cpu->milli_value();
+  if (const auto* memory = model::find_resource(filled, "memory")) out.nonzero_memory_bytes = memory->value();
+  return out;
+}
+
+}  // namespace
+
+std::string_view code_name(Code code) {
+  switch (code) {
+    case Code::kSuccess: return "Success";
+    case Code::kError: return "Error";
+    case Code::kUnschedulable: return "Unschedulable";
+    case Code::kUnschedulableAndUnresolvable: return "UnschedulableAndUnresolvable";
+    case Code::kWait: return "Wait";
+    case Code::kSkip: return "Skip";
+    case Code::kPending: return "Pending";
+  }
+  return "";
+}
+
+std::string Status::message() const { return fmt::format("{}", fmt::join(reasons, ", ")); }
+
+Resource Resource::from_list(const ResourceList& list) {
+  Resource out;
+  add_rounded(out, list);
+  return out;
+}
+
+std::int64_t Resource::scalar(std::string_view name) const {
+  for (const auto& [key, amount] : scalars)
+    if (key == name) return amount;
+  return 0;
+}
+
+void Resource::add(const Resource& other) {
+  cpu_milli = saturating_add(cpu_milli, other.cpu_milli);
+  memory_bytes = saturating_add(memory_bytes, other.memory_bytes);
+  ephemeral_storage_bytes = saturating_add(ephemeral_storage_bytes, other.ephemeral_storage_bytes);
+  for (const auto& [name, amount] : other.scalars) {
+    auto& slot = scalar_slot(*this, name);
+    slot = saturating_add(slot, amount);
+  }
+}
+
+void Resource::subtract(const Resource& other) {
+  cpu_milli = saturating_sub(cpu_milli, other.cpu_milli);
+  memory_bytes = saturating_sub(memory_bytes, other.memory_bytes);
+  ephemeral_storage_bytes = saturating_sub(ephemeral_storage_bytes, other.ephemeral_storage_bytes);
+  for (const auto& [name, amount] : other.scalars) {
+    auto& slot = scalar_slot(*this, name);
+    slot = saturating_sub(slot, amount);
+  }
+}
+
+PodRequest pod_request(const model::PodView& pod, Era era, bool use_status) {
+  return era == Era::k120 ? request_120(pod) : request_136(pod, use_status);
+}
+
+bool is_extended_resource_name(std::string_view name) {
+  if (name.find('/') == std::string_view::npos || name.find("kubernetes.io/") != std::string_view::npos) return false;
+  return !name.starts_with("requests.");
+}
+
+bool is_scalar_resource_name(std::string_view name) {
+  return is_extended_resource_name(name) || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-") ||
+         name.find("kubernetes.io/") != std::string_view::npos;
+}
+
+}  // namespace berth::placement

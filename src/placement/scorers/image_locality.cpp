@@ -1,0 +1,66 @@
+// ImageLocality: prefers nodes that have the pod's images, weighed by how widely they are spread
+// (pkg/scheduler/framework/plugins/imagelocality; priority ImageLocalityPriority).
+#include "placement/scorers/image_locality.h"
+
+#include <algorithm>
+
+#include "placement/plugins/factories.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::int64_t kMinThreshold = 23LL * 1024 * 1024;
+constexpr std::int64_t kMaxContainerThreshold = 1000LL * 1024 * 1024;
+
+bool has_image(const model::NodeView& node, std::string_view name) {
+  return std::ranges::any_of(node.images, [&](const auto& image) { return std::ranges::find(image.names, name) != image.names.end(); });
+}
+
+class ImageLocality final : public Plugin {
+ public:
+  explicit ImageLocality(Era era) : era_(era) {}
+  std::string_view name() const override { return "ImageLocality"; }
+  Points points() const override { return {.score = true}; }
+  std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    return image_locality_score(image_references(pod.view(), era_), state.cluster(), node);
+  }
+
+ private:
+  Era era_;
+};
+
+}  // namespace
+
+std::vector<std::string> image_references(const model::PodView& pod, Era era) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::vector<model::ContainerView>& containers) {
+    for (const auto& container : containers) {
+      const auto colon = container.image.rfind(':');
+      const auto slash = container.image.rfind('/');
+      const bool untagged = colon == std::string::npos || (slash != std::string::npos && colon < slash);
+      out.push_back(untagged ? container.image + ":latest" : container.image);
+    }
+  };
+  // 1.36 counts init containers as well.
+  if (era != Era::k120) add(pod.init_containers);
+  add(pod.containers);
+  return out;
+}
+
+std::int64_t image_locality_score(const std::vector<std::string>& images, const Cluster& cluster, const NodeInfo& node) {
+  if (images.empty()) return 0;
+  std::int64_t sum = 0;
+  for (const auto& name : images) {
+    const ImageState* image = cluster.image(name);
+    if (image == nullptr || !has_image(*node.node, name)) continue;
+    const double spread = static_cast<double>(image->node_count) / static_cast<double>(cluster.node_count());
+    sum = saturating_add(sum, static_cast<std::int64_t>(static_cast<double>(image->size_bytes) * spread));
+  }
+  const std::int64_t max_threshold = kMaxContainerThreshold * static_cast<std::int64_t>(images.size());
+  sum = std::clamp(sum, kMinThreshold, max_threshold);
+  return kMaxNodeScore * (sum - kMinThreshold) / (max_threshold - kMinThreshold);
+}
+
+Result<PluginPtr> make_image_locality(const Profile& profile) { return std::make_unique<ImageLocality>(profile.era); }
+
+}  // namespace berth::placement

@@ -1,0 +1,27 @@
+// NodeResourcesMostAllocated of 1.20 (pkg/scheduler/framework/plugins/noderesources/most_allocated.go; priority MostRequestedPriority).
+#include "placement/plugins/factories.h"
+#include "placement/scorers/resource_allocation.h"
+
+namespace berth::placement {
+namespace {
+
+class MostAllocated final : public Plugin {
+ public:
+  explicit MostAllocated(std::vector<ResourceWeight> resources) : resources_(std::move(resources)) {}
+  std::string_view name() const override { return "NodeResourcesMostAllocated"; }
+  Points points() const override { return {.score = true}; }
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    return most_allocated_score(scored_resources(pod, resources_, Era::k120, false), node, Era::k120);
+  }
+
+ private:
+  std::vector<ResourceWeight> resources_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_most_allocated(const Profile& profile) {
+  return std::make_unique<MostAllocated>(profile.args.most_allocated.resources);
+}
+
+}  // namespace berth::placement

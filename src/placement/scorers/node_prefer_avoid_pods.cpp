@@ -1,0 +1,27 @@
+// NodePreferAvoidPods of 1.20: the node's annotation keeps a controller's pods away (pkg/scheduler/framework/plugins/nodepreferavoidpods;
+// priority NodePreferAvoidPodsPriority, weight 10000 by default).
+#include <algorithm>
+
+#include "placement/plugins/factories.h"
+
+namespace berth::placement {
+namespace {
+
+class NodePreferAvoidPods final : public Plugin {
+ public:
+  std::string_view name() const override { return "NodePreferAvoidPods"; }
+  Points points() const override { return {.score = true}; }
+  std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
+    const auto* controller = pod.view().meta.controller();
+    if (controller == nullptr || (controller->kind != "ReplicationController" && controller->kind != "ReplicaSet")) return kMaxNodeScore;
+    const bool avoided = std::ranges::any_of(node.node->avoided_controllers,
+                                             [&](const auto& avoid) { return avoid.kind == controller->kind && avoid.uid == controller->uid; });
+    return avoided ? 0 : kMaxNodeScore;
+  }
+};
+
+}  // namespace
+
+Result<PluginPtr> make_node_prefer_avoid_pods(const Profile&) { return std::make_unique<NodePreferAvoidPods>(); }
+
+}  // namespace berth::placement

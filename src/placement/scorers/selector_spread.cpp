@@ -1,0 +1,71 @@
+// SelectorSpread of 1.20: spreads the pods of a service or workload over nodes and zones (pkg/scheduler/framework/plugins/selectorspread;
+// priorities SelectorSpreadPriority and ServiceSpreadingPriority of older releases).
+#include <algorithm>
+#include <map>
+
+#include "placement/plugins/default_selector.h"
+#include "placement/plugins/factories.h"
+#include "placement/plugins/pod_topology_spread.h"
+
+namespace berth::placement {
+namespace {
+
+/// Zones weigh two thirds where nodes have them.
+constexpr double kZoneWeight = 2.0 / 3.0;
+
+struct SpreadState : Cloneable<SpreadState> {
+  model::Selector selector;
+};
+
+class SelectorSpread final : public Plugin {
+ public:
+  std::string_view name() const override { return "SelectorSpread"; }
+  Points points() const override { return {.pre_score = true, .score = true}; }
+
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
+    if (!pod.view().spread_constraints.empty()) return Status::success();
+    auto data = std::make_unique<SpreadState>();
+    data->selector = default_selector(pod.view(), state.cluster(), Era::k120);
+    state.set(slot(), std::move(data));
+    return Status::success();
+  }
+
+  std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    if (!pod.view().spread_constraints.empty()) return 0;
+    const auto* data = state.get<SpreadState>(slot());
+    if (data == nullptr || data->selector.is_everything()) return 0;
+    return count_matching_pods(node, data->selector, pod.view().ns());
+  }
+
+  Status normalize(const CycleState&, const PodInfo& pod, std::span<const NodeInfo* const> feasible, std::span<std::int64_t> scores) const override {
+    if (!pod.view().spread_constraints.empty()) return Status::success();
+    std::map<std::string, std::int64_t> by_zone;
+    std::vector<std::string> zones(scores.size());
+    std::int64_t max_node = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      max_node = std::max(max_node, scores[i]);
+      zones[i] = zone_key(feasible[i]->labels());
+      if (!zones[i].empty()) by_zone[zones[i]] += scores[i];
+    }
+    std::int64_t max_zone = 0;
+    for (const auto& [zone, count] : by_zone) max_zone = std::max(max_zone, count);
+    constexpr double kMax = kMaxNodeScore;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      double score = kMax;
+      if (max_node > 0) score = kMax * (static_cast<double>(max_node - scores[i]) / static_cast<double>(max_node));
+      if (!zones[i].empty()) {
+        double zone_score = kMax;
+        if (max_zone > 0) zone_score = kMax * (static_cast<double>(max_zone - by_zone[zones[i]]) / static_cast<double>(max_zone));
+        score = score * (1.0 - kZoneWeight) + kZoneWeight * zone_score;
+      }
+      scores[i] = static_cast<std::int64_t>(score);
+    }
+    return Status::success();
+  }
+};
+
+}  // namespace
+
+Result<PluginPtr> make_selector_spread(const Profile&) { return std::make_unique<SelectorSpread>(); }
+
+}  // namespace berth::placement
