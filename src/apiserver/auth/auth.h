@@ -4,6 +4,7 @@
 //   service_account_tokens.h  issues and verifies JSON Web Tokens; OpenID discovery documents
 //   impersonation.h         Impersonate-* headers
 //   rbac.h                  Roles and bindings, watched from the cache, evaluated per request
+//   aggregation.h           ClusterRoles that gather the rules of others
 //   node_authorizer.h       what system:node:NAME may do beyond its roles' rules
 //   default_roles.h         Kubernetes' default ClusterRoles, Roles and bindings, reconciled at start
 //   reviews.h               TokenReview, SubjectAccessReview and their kind
@@ -12,12 +13,11 @@
 #include <string>
 
 #include "apiserver/auth/pki.h"
+#include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/object_cache.h"
 
 namespace berth::apiserver::auth {
-
-class ServiceAccountTokens;
 
 struct AuthOptions {
   ObjectCache* cache = nullptr;    ///< Required; outlives the parts' use (their destruction may come later).
@@ -33,7 +33,9 @@ struct AuthOptions {
 struct AuthParts {
   std::shared_ptr<Authenticator> authenticator;
   std::shared_ptr<Authorizer> authorizer;
-  std::shared_ptr<ServiceAccountTokens> tokens;  ///< The TokenIssuer; also serves the OpenID documents.
+  std::shared_ptr<ServiceAccountTokens> tokens;  ///< The TokenIssuer.
+  std::shared_ptr<net::Handler> openid;          ///< To be mounted at /.well-known/openid-configuration and /openid/v1/jwks.
+  std::unique_ptr<Watch> aggregation;            ///< Keeps aggregated ClusterRoles up to date; destroy it before the cache.
 };
 
 /// Writes the default roles into the cache (waits for the store), starts watching RBAC objects. Errors: bad key or token file (kInvalid), store

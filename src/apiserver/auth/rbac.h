@@ -10,8 +10,8 @@
 
 namespace berth::apiserver::auth {
 
-/// Thread-safe. system:masters may do everything. Nodes (system:node:NAME in system:nodes) are judged by the node rules first. An aggregated
-/// ClusterRole has the rules of those it selects; its stored `rules` are kept up to date in the cache as kube-controller-manager does.
+/// Thread-safe. system:masters may do everything. Nodes (system:node:NAME in system:nodes) are judged by the node rules first. Aggregated
+/// ClusterRoles count with the rules that aggregation.h has stored in them.
 class RbacAuthorizer : public Authorizer {
  public:
   static std::shared_ptr<RbacAuthorizer> create(ObjectCache& cache);

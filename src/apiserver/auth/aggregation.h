@@ -1,0 +1,13 @@
+// ClusterRoles with an aggregationRule: their rules are gathered from the ClusterRoles that it selects
+// (kube-controller-manager's clusterrole-aggregation-controller).
+#pragma once
+#include <memory>
+
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver::auth {
+
+/// Gathers at once and then on every change of a ClusterRole, until the watch is destroyed (before the cache and the clock).
+std::unique_ptr<Watch> start_aggregation(ObjectCache& cache, const Clock& clock);
+
+}  // namespace berth::apiserver::auth

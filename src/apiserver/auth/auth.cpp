@@ -1,0 +1,59 @@
+#include "apiserver/auth/auth.h"
+
+#include "apiserver/auth/aggregation.h"
+#include "apiserver/auth/authenticator.h"
+#include "apiserver/auth/default_roles.h"
+#include "apiserver/auth/rbac.h"
+#include "apiserver/auth/service_account_tokens.h"
+
+namespace berth::apiserver::auth {
+namespace {
+
+class OpenIdHandler final : public net::Handler {
+ public:
+  explicit OpenIdHandler(std::shared_ptr<const ServiceAccountTokens> tokens) : tokens_(std::move(tokens)) {}
+  void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
+    net::HttpResponse response;
+    const bool keys = request.path == "/openid/v1/jwks";
+    if (request.method != "GET") {
+      response.status = 405;
+    } else if (keys || request.path == "/.well-known/openid-configuration") {
+      response.headers.set("Content-Type", keys ? "application/jwk-set+json" : "application/json");
+      response.headers.set("Cache-Control", "public, max-age=3600");
+      response.body = keys ? tokens_->json_web_keys() : tokens_->openid_configuration();
+    } else {
+      response.status = 404;
+    }
+    writer->respond(std::move(response));
+  }
+
+ private:
+  std::shared_ptr<const ServiceAccountTokens> tokens_;
+};
+
+}  // namespace
+
+Result<AuthParts> make_auth(const AuthOptions& options) {
+  AuthParts parts;
+  AuthenticatorOptions authenticator;
+  authenticator.anonymous = options.anonymous;
+  if (!options.token_file.empty()) {
+    auto tokens = parse_token_file(options.token_file);
+    if (!tokens) return std::unexpected(tokens.error());
+    authenticator.static_tokens = std::move(*tokens);
+  }
+  auto tokens = ServiceAccountTokens::create({options.service_account_key_pem, options.issuer, {}}, *options.cache, *options.clock);
+  if (!tokens) return std::unexpected(tokens.error());
+  parts.tokens = std::move(*tokens);
+  authenticator.service_account_tokens = parts.tokens;
+  parts.authenticator = make_authenticator(std::move(authenticator));
+  if (options.reconcile_default_roles) {
+    if (auto ok = reconcile_default_roles(*options.cache, *options.clock); !ok) return std::unexpected(ok.error());
+  }
+  parts.aggregation = start_aggregation(*options.cache, *options.clock);
+  parts.authorizer = RbacAuthorizer::create(*options.cache);
+  parts.openid = std::make_shared<OpenIdHandler>(parts.tokens);
+  return parts;
+}
+
+}  // namespace berth::apiserver::auth

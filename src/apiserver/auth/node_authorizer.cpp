@@ -1,0 +1,194 @@
+#include "apiserver/auth/node_authorizer.h"
+
+#include "apiserver/auth/default_roles.h"
+
+namespace berth::apiserver::auth {
+namespace {
+
+using Decision = Authorizer::Decision;
+
+Decision no(std::string reason) { return {false, std::move(reason)}; }
+Decision yes() { return {true, ""}; }
+bool is_read(const std::string& verb) { return verb == "get" || verb == "list" || verb == "watch"; }
+
+/// The value that the field selector demands of `field`, or empty.
+std::string demanded(const Attributes& attributes, std::string_view field) {
+  auto selector = model::FieldSelector::parse(attributes.field_selector);
+  if (!selector) return {};
+  for (const auto& term : selector->terms) {
+    if (term.equals && term.field == field) return term.value;
+  }
+  return {};
+}
+
+bool names(const json::Value& holder, json::Path path, std::string_view name) { return json::get_string(holder, path) == name; }
+
+bool volume_refers(const json::Value& volume, std::string_view pod_name, std::string_view resource, std::string_view name) {
+  if (resource == "secrets") {
+    if (names(volume, {"secret", "secretName"}, name) || names(volume, {"azureFile", "secretName"}, name) ||
+        names(volume, {"csi", "nodePublishSecretRef", "name"}, name)) {
+      return true;
+    }
+    for (std::string_view kind : {"cephfs", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"}) {
+      if (names(volume, {kind, "secretRef", "name"}, name)) return true;
+    }
+  }
+  if (resource == "configmaps" && names(volume, {"configMap", "name"}, name)) return true;
+  if (resource == "persistentvolumeclaims") {
+    if (names(volume, {"persistentVolumeClaim", "claimName"}, name)) return true;
+    if (json::find(volume, "ephemeral") != nullptr) return fmt::format("{}-{}", pod_name, json::get_string(volume, {"name"})) == name;
+  }
+  for (const auto& source : json::get_array(volume, {"projected", "sources"})) {
+    if (resource == "secrets" && names(source, {"secret", "name"}, name)) return true;
+    if (resource == "configmaps" && names(source, {"configMap", "name"}, name)) return true;
+  }
+  return false;
+}
+
+bool container_refers(const json::Value& container, std::string_view resource, std::string_view name) {
+  const bool secret = resource == "secrets";
+  if (!secret && resource != "configmaps") return false;
+  for (const auto& source : json::get_array(container, {"envFrom"})) {
+    if (names(source, {secret ? "secretRef" : "configMapRef", "name"}, name)) return true;
+  }
+  for (const auto& variable : json::get_array(container, {"env"})) {
+    if (names(variable, {"valueFrom", secret ? "secretKeyRef" : "configMapKeyRef", "name"}, name)) return true;
+  }
+  return false;
+}
+
+bool pod_refers(const json::Value& pod, std::string_view resource, std::string_view name) {
+  // A mirror pod says what the node wants it to say: it must not open secrets.
+  if (json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr) return false;
+  if (resource == "serviceaccounts") return names(pod, {"spec", "serviceAccountName"}, name);
+  if (resource == "secrets") {
+    for (const auto& reference : json::get_array(pod, {"spec", "imagePullSecrets"})) {
+      if (names(reference, {"name"}, name)) return true;
+    }
+  }
+  for (const auto& volume : json::get_array(pod, {"spec", "volumes"})) {
+    if (volume_refers(volume, json::get_string(pod, {"metadata", "name"}), resource, name)) return true;
+  }
+  for (std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
+    for (const auto& container : json::get_array(pod, {"spec", list})) {
+      if (container_refers(container, resource, name)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> node_name_of(const UserInfo& user) {
+  constexpr std::string_view kPrefix = "system:node:";
+  if (!user.name.starts_with(kPrefix) || user.name.size() == kPrefix.size() || !user.in_group("system:nodes")) return std::nullopt;
+  return user.name.substr(kPrefix.size());
+}
+
+NodeAuthorizer::NodeAuthorizer(const ObjectCache& cache) : cache_(cache) {
+  for (const auto& object : default_rbac_objects()) {
+    if (json::get_string(object, {"kind"}) == "ClusterRole" && json::get_string(object, {"metadata", "name"}) == "system:node") {
+      rules_ = PolicyRule::list_from_json(json::find(object, "rules"));
+    }
+  }
+}
+
+Decision NodeAuthorizer::authorize(const std::string& node, const Attributes& attributes) const {
+  if (!attributes.is_resource) return no("");
+  const std::string& resource = attributes.resource;
+  if (attributes.group.empty()) {
+    if (resource == "secrets" || resource == "configmaps") return read_for_pods(node, attributes);
+    if (resource == "persistentvolumeclaims" || resource == "persistentvolumes") return volume(node, attributes);
+    if (resource == "nodes") return node_object(node, attributes);
+    if (resource == "pods") return pod(node, attributes);
+    if (resource == "serviceaccounts" && attributes.subresource == "token") {
+      if (attributes.verb != "create" || attributes.name.empty()) return no("can only create tokens for individual service accounts");
+      return is_referred_to(node, attributes.ns, resource, attributes.name) ? yes()
+                                                                             : no(fmt::format("no relationship found between node '{}' and this object", node));
+    }
+  }
+  if (attributes.group == "coordination.k8s.io" && resource == "leases") {
+    if (attributes.ns != "kube-node-lease") return no("can only access leases in the \"kube-node-lease\" system namespace");
+    return own_object(node, attributes, "node lease");
+  }
+  if (attributes.group == "storage.k8s.io" && resource == "csinodes") return own_object(node, attributes, "CSINode");
+  if (attributes.group == "storage.k8s.io" && resource == "volumeattachments") return volume(node, attributes);
+  return by_rules(attributes);
+}
+
+Decision NodeAuthorizer::read_for_pods(const std::string& node, const Attributes& attributes) const {
+  if (!is_read(attributes.verb)) return no("can only read resources of this type");
+  if (!attributes.subresource.empty()) return no("cannot read subresource");
+  std::string name = !attributes.name.empty() ? attributes.name : demanded(attributes, "metadata.name");
+  if (name.empty() || attributes.ns.empty()) return no("No Object name found");
+  return is_referred_to(node, attributes.ns, attributes.resource, name) ? yes()
+                                                                         : no(fmt::format("no relationship found between node '{}' and this object", node));
+}
+
+Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attributes) const {
+  const bool is_claim = attributes.resource == "persistentvolumeclaims";
+  if (is_claim && attributes.subresource == "status") {
+    if (attributes.verb != "get" && attributes.verb != "update" && attributes.verb != "patch") return no("can only get, update, or patch status");
+  } else if (attributes.verb != "get" || !attributes.subresource.empty() || attributes.name.empty()) {
+    return no("can only get individual resources of this type");
+  }
+  const auto related = [&]() {
+    if (is_claim) return is_referred_to(node, attributes.ns, attributes.resource, attributes.name);
+    auto object = cache_.get(make_key(attributes.group, attributes.resource, "", attributes.name));
+    auto document = object != nullptr ? json::parse(*object->value) : Result<json::Value>(json::Value());
+    if (!document) return false;
+    if (attributes.resource == "volumeattachments") return json::get_string(*document, {"spec", "nodeName"}) == node;
+    auto claim = json::get_string(*document, {"spec", "claimRef", "name"});
+    return !claim.empty() && is_referred_to(node, json::get_string(*document, {"spec", "claimRef", "namespace"}), "persistentvolumeclaims", claim);
+  };
+  return related() ? yes() : no(fmt::format("no relationship found between node '{}' and this object", node));
+}
+
+Decision NodeAuthorizer::own_object(const std::string& node, const Attributes& attributes, std::string_view what) const {
+  static constexpr std::string_view kVerbs[] = {"get", "create", "update", "patch", "delete"};
+  if (std::find(std::begin(kVerbs), std::end(kVerbs), attributes.verb) == std::end(kVerbs)) {
+    return no(fmt::format("can only get, create, update, patch, or delete a {}", what));
+  }
+  if (!attributes.subresource.empty()) return no(fmt::format("cannot access {} subresources", what));
+  // A creation's path has no name; admission (NodeRestriction) looks into the body.
+  if (attributes.verb != "create" && attributes.name != node) return no(fmt::format("can only access {} with the same name as the requesting node", what));
+  return yes();
+}
+
+Decision NodeAuthorizer::node_object(const std::string& node, const Attributes& attributes) const {
+  if (attributes.subresource.empty() && is_read(attributes.verb)) {
+    std::string name = !attributes.name.empty() ? attributes.name : demanded(attributes, "metadata.name");
+    if (name == node) return yes();
+    return no(fmt::format("node '{}' cannot read '{}', only its own Node object", node, name.empty() ? "all nodes" : name));
+  }
+  return by_rules(attributes);
+}
+
+Decision NodeAuthorizer::pod(const std::string& node, const Attributes& attributes) const {
+  if (!attributes.subresource.empty() || !is_read(attributes.verb)) return by_rules(attributes);
+  if (attributes.verb == "get") {
+    auto object = cache_.get(make_key("", "pods", attributes.ns, attributes.name));
+    if (object == nullptr || object->meta.field("spec.nodeName") == node) return yes();
+    return no(fmt::format("no relationship found between node '{}' and this object", node));
+  }
+  return demanded(attributes, "spec.nodeName") == node ? yes() : no("can only list/watch pods with spec.nodeName field selector");
+}
+
+Decision NodeAuthorizer::by_rules(const Attributes& attributes) const {
+  bool allowed = std::any_of(rules_.begin(), rules_.end(), [&](const PolicyRule& rule) { return rule.allows(attributes); });
+  return {allowed, ""};
+}
+
+bool NodeAuthorizer::is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name) const {
+  WatchFilter filter{.prefix = make_prefix("", "pods", ns)};
+  filter.fields.terms.push_back({"spec.nodeName", true, node});
+  for (const auto& object : cache_.list(filter, {}, 0).items) {
+    // Most pods do not even contain the name: no need to parse them.
+    if (resource != "persistentvolumeclaims" && object->value->find(name) == std::string::npos) continue;
+    auto pod = json::parse(*object->value);
+    if (pod && pod_refers(*pod, resource, name)) return true;
+  }
+  return false;
+}
+
+}  // namespace berth::apiserver::auth

@@ -1,0 +1,37 @@
+// What the user system:node:NAME may do: what its pods need, and its own objects (plugin/pkg/auth/authorizer/node).
+#pragma once
+#include <optional>
+#include <string>
+
+#include "apiserver/auth/rbac_rules.h"
+#include "apiserver/auth_interfaces.h"
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver::auth {
+
+/// The node's name when the user is one: system:node:NAME in the group system:nodes.
+std::optional<std::string> node_name_of(const UserInfo& user);
+
+/// Thread-safe. Whether an object belongs to a node's pods is looked up when it is asked for: the cost is that of looking at the pods of one
+/// namespace.
+class NodeAuthorizer {
+ public:
+  explicit NodeAuthorizer(const ObjectCache& cache);
+  /// Not allowed is no refusal: other authorizers are asked then. `reason` says what was missing.
+  [[nodiscard]] Authorizer::Decision authorize(const std::string& node, const Attributes& attributes) const;
+
+ private:
+  [[nodiscard]] Authorizer::Decision read_for_pods(const std::string& node, const Attributes& attributes) const;
+  [[nodiscard]] Authorizer::Decision volume(const std::string& node, const Attributes& attributes) const;
+  [[nodiscard]] Authorizer::Decision own_object(const std::string& node, const Attributes& attributes, std::string_view what) const;
+  [[nodiscard]] Authorizer::Decision node_object(const std::string& node, const Attributes& attributes) const;
+  [[nodiscard]] Authorizer::Decision pod(const std::string& node, const Attributes& attributes) const;
+  [[nodiscard]] Authorizer::Decision by_rules(const Attributes& attributes) const;
+  /// Does a pod on the node, in the namespace, refer to that secret, configmap, persistentvolumeclaim or serviceaccount?
+  [[nodiscard]] bool is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name) const;
+
+  const ObjectCache& cache_;
+  std::vector<PolicyRule> rules_;
+};
+
+}  // namespace berth::apiserver::auth

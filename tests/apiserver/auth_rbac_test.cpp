@@ -1,0 +1,322 @@
+// Role-based access control, the default roles, escalation, nodes (SPEC A6).
+#include <gtest/gtest.h>
+
+#include "apiserver/auth/default_roles.h"
+#include "apiserver/auth/rbac_rules.h"
+#include "apiserver/auth/reviews.h"
+#include "tests/apiserver/auth_fixture.h"
+
+namespace berth::apiserver::auth {
+namespace {
+
+class RbacTest : public AuthFixture {};
+
+TEST_F(RbacTest, MastersMayEverythingOthersNothingButDiscovery) {
+  auto admin = user("kubernetes-admin", {"system:masters"});
+  EXPECT_TRUE(may(admin, "delete nodes n1"));
+  EXPECT_TRUE(may(admin, "get /metrics"));
+  auto jane = user("jane");
+  EXPECT_FALSE(may(jane, "list pods", "default"));
+  EXPECT_FALSE(may(jane, "get /metrics"));
+  EXPECT_TRUE(may(jane, "get /apis/apps/v1"));
+  EXPECT_TRUE(may(jane, "create authorization.k8s.io:selfsubjectaccessreviews"));
+  UserInfo anonymous{"system:anonymous", "", {"system:unauthenticated"}, {}};
+  EXPECT_TRUE(may(anonymous, "get /healthz"));
+  EXPECT_TRUE(may(anonymous, "get /version"));
+  EXPECT_FALSE(may(anonymous, "get /api"));
+  EXPECT_FALSE(may(anonymous, "list pods", "default"));
+  UserInfo monitoring{"prometheus", "", {"system:monitoring"}, {}};
+  EXPECT_TRUE(may(monitoring, "get /metrics"));
+}
+
+TEST_F(RbacTest, RoleBindingGrantsInItsNamespaceOnly) {
+  write_rbac(R"(
+kind: Role
+metadata: {namespace: dev, name: reader}
+rules:
+- {apiGroups: [""], resources: [pods, pods/log], verbs: [get, list]}
+---
+kind: RoleBinding
+metadata: {namespace: dev, name: readers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
+subjects:
+- {kind: User, name: jane}
+- {kind: ServiceAccount, name: bot, namespace: ci}
+- {kind: Group, name: team}
+)");
+  for (const auto& who : {user("jane"), user("joe", {"team"}), user("system:serviceaccount:ci:bot")}) {
+    EXPECT_TRUE(may(who, "list pods", "dev")) << who.name;
+    EXPECT_TRUE(may(who, "get pods/log web", "dev"));
+    EXPECT_FALSE(may(who, "get pods/exec web", "dev"));
+    EXPECT_FALSE(may(who, "delete pods", "dev"));
+    EXPECT_FALSE(may(who, "list pods", "prod"));
+    EXPECT_FALSE(may(who, "list pods"));
+    EXPECT_FALSE(may(who, "list apps:pods", "dev"));
+  }
+  EXPECT_FALSE(may(user("joe"), "list pods", "dev"));
+  EXPECT_FALSE(may(user("team"), "list pods", "dev"));
+  auto decision = parts_.authorizer->authorize(user("jane"), ask("list pods", "dev"));
+  EXPECT_EQ(decision.reason, "RBAC: allowed by RoleBinding \"readers/dev\" of Role \"reader\" to User \"jane\"");
+}
+
+TEST_F(RbacTest, ChangesAreInForceAtOnce) {
+  auto jane = user("jane");
+  write_rbac("{kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: later}, subjects: [{kind: User, name: jane}]}");
+  auto decision = parts_.authorizer->authorize(jane, ask("list nodes"));
+  EXPECT_FALSE(decision.allowed);
+  EXPECT_EQ(decision.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"later\" not found");
+  write_rbac("{kind: ClusterRole, metadata: {name: later}, rules: [{apiGroups: [''], resources: [nodes], verbs: [list]}]}");
+  EXPECT_TRUE(may(jane, "list nodes"));
+  write_rbac("{kind: ClusterRole, metadata: {name: later}, rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]}");
+  EXPECT_FALSE(may(jane, "list nodes"));
+  EXPECT_TRUE(may(jane, "get nodes n1"));
+  write_rbac("{kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: later}, subjects: [{kind: User, name: joe}]}");
+  EXPECT_FALSE(may(jane, "get nodes n1"));
+  EXPECT_TRUE(may(user("joe"), "get nodes n1"));
+  Proposal gone;
+  gone.key = make_key("rbac.authorization.k8s.io", "clusterrolebindings", "", "x");
+  gone.is_delete = true;
+  ASSERT_TRUE(propose_and_wait(*cache_, std::move(gone)).has_value());
+  EXPECT_FALSE(may(user("joe"), "get nodes n1"));
+}
+
+TEST_F(RbacTest, NamesWildcardsAndSubresources) {
+  write_rbac(R"(
+kind: ClusterRole
+metadata: {name: special}
+rules:
+- {apiGroups: [""], resources: [configmaps], resourceNames: [a, b], verbs: [get, update]}
+- {apiGroups: ["*"], resources: ["*/scale"], verbs: ["*"]}
+- {apiGroups: [batch], resources: ["*"], verbs: [watch]}
+- {nonResourceURLs: [/logs/*, /exact], verbs: [get]}
+---
+kind: ClusterRoleBinding
+metadata: {name: special}
+roleRef: {kind: ClusterRole, name: special}
+subjects: [{kind: User, name: jane}]
+)");
+  auto jane = user("jane");
+  EXPECT_TRUE(may(jane, "get configmaps a", "x"));
+  EXPECT_FALSE(may(jane, "get configmaps c", "x"));
+  EXPECT_FALSE(may(jane, "get configmaps", "x"));
+  EXPECT_TRUE(may(jane, "patch apps:deployments/scale web", "x"));
+  EXPECT_FALSE(may(jane, "patch apps:deployments web", "x"));
+  EXPECT_FALSE(may(jane, "patch apps:deployments/status web", "x"));
+  EXPECT_TRUE(may(jane, "watch batch:jobs", "x"));
+  EXPECT_TRUE(may(jane, "watch batch:jobs/status", "x"));
+  EXPECT_TRUE(may(jane, "get /logs/kube"));
+  EXPECT_TRUE(may(jane, "get /exact"));
+  EXPECT_FALSE(may(jane, "get /exact/more"));
+  EXPECT_FALSE(may(jane, "post /logs/kube"));
+}
+
+TEST_F(RbacTest, AggregatedRolesGatherAndFollow) {
+  write_rbac(R"(
+kind: RoleBinding
+metadata: {namespace: dev, name: e}
+roleRef: {kind: ClusterRole, name: edit}
+subjects: [{kind: User, name: eve}]
+---
+kind: RoleBinding
+metadata: {namespace: dev, name: a}
+roleRef: {kind: ClusterRole, name: admin}
+subjects: [{kind: User, name: ada}]
+---
+kind: RoleBinding
+metadata: {namespace: dev, name: v}
+roleRef: {kind: ClusterRole, name: view}
+subjects: [{kind: User, name: vic}]
+)");
+  EXPECT_TRUE(may(user("vic"), "list apps:deployments", "dev"));
+  EXPECT_FALSE(may(user("vic"), "get secrets s", "dev"));
+  EXPECT_FALSE(may(user("vic"), "create pods", "dev"));
+  EXPECT_TRUE(may(user("eve"), "list apps:deployments", "dev"));
+  EXPECT_TRUE(may(user("eve"), "create pods", "dev"));
+  EXPECT_TRUE(may(user("eve"), "get secrets s", "dev"));
+  EXPECT_FALSE(may(user("eve"), "create rbac.authorization.k8s.io:roles", "dev"));
+  EXPECT_TRUE(may(user("ada"), "create rbac.authorization.k8s.io:roles", "dev"));
+  EXPECT_TRUE(may(user("ada"), "create pods", "dev"));
+  EXPECT_FALSE(may(user("ada"), "create pods", "prod"));
+  write_rbac(R"(
+kind: ClusterRole
+metadata: {name: tabs, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true"}}
+rules: [{apiGroups: [stable.example.com], resources: [crontabs], verbs: [get]}]
+)");
+  for (const char* name : {"vic", "eve", "ada"}) EXPECT_TRUE(may(user(name), "get stable.example.com:crontabs x", "dev")) << name;
+  auto admin = json::parse(*cache_->get(make_key("rbac.authorization.k8s.io", "clusterroles", "", "admin"))->value);
+  EXPECT_GT(json::get_array(*admin, {"rules"}).size(), 20U);
+}
+
+TEST_F(RbacTest, DefaultRolesServeTheirComponents) {
+  auto scheduler = user("system:kube-scheduler");
+  for (const char* allowed : {"create pods/binding p", "watch storage.k8s.io:storageclasses", "list persistentvolumeclaims", "patch pods/status p", "list namespaces",
+                              "create events.k8s.io:events", "update coordination.k8s.io:leases kube-scheduler"}) {
+    EXPECT_TRUE(may(scheduler, allowed, std::string(allowed).find("storageclasses") == std::string::npos ? "kube-system" : "")) << allowed;
+  }
+  EXPECT_TRUE(may(scheduler, "get configmaps extension-apiserver-authentication", "kube-system"));
+  EXPECT_FALSE(may(scheduler, "create pods", "default"));
+  EXPECT_TRUE(may(user("system:kube-controller-manager"), "list apps:deployments"));
+  EXPECT_TRUE(may(user("system:serviceaccount:kube-system:replicaset-controller"), "create pods", "default"));
+  EXPECT_FALSE(may(user("system:serviceaccount:default:replicaset-controller"), "create pods", "default"));
+  for (const auto& object : default_rbac_objects()) {
+    EXPECT_NE(cache_->get(rbac_key(object)), nullptr) << json::serialize(object);
+  }
+}
+
+TEST_F(RbacTest, ReconciliationAddsWhatIsMissingAndRespectsOptingOut) {
+  write_rbac("{kind: ClusterRole, metadata: {name: 'system:kube-dns'}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}");
+  write_rbac(R"(
+kind: ClusterRoleBinding
+metadata: {name: 'system:discovery', annotations: {rbac.authorization.kubernetes.io/autoupdate: "false"}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: 'system:discovery'}
+)");
+  ASSERT_TRUE(reconcile_default_roles(*cache_, clock_).has_value());
+  auto dns = json::parse(*cache_->get(make_key("rbac.authorization.k8s.io", "clusterroles", "", "system:kube-dns"))->value);
+  EXPECT_EQ(json::get_array(*dns, {"rules"}).size(), 2U);
+  EXPECT_FALSE(may(user("jane"), "get /apis"));
+  auto before = cache_->revision();
+  ASSERT_TRUE(reconcile_default_roles(*cache_, clock_).has_value());
+  EXPECT_EQ(cache_->revision(), before) << "nothing to do must write nothing";
+}
+
+TEST_F(RbacTest, NobodyGrantsMoreThanTheyHave) {
+  write_rbac(R"(
+kind: RoleBinding
+metadata: {namespace: dev, name: a}
+roleRef: {kind: ClusterRole, name: admin}
+subjects: [{kind: User, name: ada}]
+---
+kind: ClusterRole
+metadata: {name: binder}
+rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], resourceNames: [view], verbs: [bind]}]
+---
+kind: ClusterRoleBinding
+metadata: {name: binder}
+roleRef: {kind: ClusterRole, name: binder}
+subjects: [{kind: User, name: bob}]
+---
+kind: ClusterRole
+metadata: {name: escalator}
+rules: [{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}]
+---
+kind: ClusterRoleBinding
+metadata: {name: escalator}
+roleRef: {kind: ClusterRole, name: escalator}
+subjects: [{kind: User, name: esc}]
+)");
+  auto& authorizer = *parts_.authorizer;
+  auto role = *json::parse_yaml("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods, nodes], verbs: [get, list]}]}");
+  auto refused = authorizer.check_escalation(user("ada"), "Role", role, nullptr);
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(*refused, "user \"ada\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n"
+                      "{APIGroups:[\"\"], Resources:[\"nodes\"], Verbs:[\"get\" \"list\"]}");
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", role, &role), std::nullopt) << "an update that changes no rules grants nothing";
+  EXPECT_EQ(authorizer.check_escalation(user("esc"), "Role", role, nullptr), std::nullopt);
+  EXPECT_EQ(authorizer.check_escalation(user("root", {"system:masters"}), "Role", role, nullptr), std::nullopt);
+  auto fine = *json::parse_yaml("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], resourceNames: [x], verbs: [get]}]}");
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", fine, nullptr), std::nullopt);
+  json::set(fine, {"metadata", "namespace"}, json::Value("prod"));
+  EXPECT_TRUE(authorizer.check_escalation(user("ada"), "Role", fine, nullptr).has_value());
+
+  auto binding = *json::parse_yaml("{metadata: {namespace: dev, name: b}, roleRef: {kind: ClusterRole, name: view}, subjects: [{kind: User, name: x}]}");
+  EXPECT_EQ(authorizer.check_escalation(user("bob"), "RoleBinding", binding, nullptr), std::nullopt);
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "RoleBinding", binding, nullptr), std::nullopt) << "ada holds all of view";
+  json::set(binding, {"roleRef", "name"}, json::Value("cluster-admin"));
+  EXPECT_TRUE(authorizer.check_escalation(user("bob"), "RoleBinding", binding, nullptr).has_value());
+  EXPECT_TRUE(authorizer.check_escalation(user("ada"), "RoleBinding", binding, nullptr).has_value());
+  auto gatherer = *json::parse_yaml("{metadata: {name: g}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}");
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "ClusterRole", gatherer, nullptr), "must have cluster-admin privileges to use the aggregationRule");
+}
+
+TEST_F(RbacTest, NodesSeeWhatTheirPodsNeed) {
+  write_core("pods", *json::parse_yaml(R"(
+metadata: {namespace: dev, name: p1, uid: u1}
+spec:
+  nodeName: n1
+  serviceAccountName: bot
+  imagePullSecrets: [{name: pull}]
+  containers: [{env: [{valueFrom: {secretKeyRef: {name: env-secret}}}], envFrom: [{configMapRef: {name: cm}}]}]
+  volumes: [{name: v, secret: {secretName: vol-secret}}, {name: d, persistentVolumeClaim: {claimName: data}}, {name: p, projected: {sources: [{configMap: {name: proj}}]}}]
+)"));
+  auto n1 = user("system:node:n1", {"system:nodes"}), n2 = user("system:node:n2", {"system:nodes"});
+  for (const char* name : {"pull", "env-secret", "vol-secret"}) {
+    EXPECT_TRUE(may(n1, std::string("get secrets ") + name, "dev")) << name;
+    EXPECT_FALSE(may(n2, std::string("get secrets ") + name, "dev")) << name;
+    EXPECT_FALSE(may(n1, std::string("get secrets ") + name, "prod")) << name;
+  }
+  EXPECT_FALSE(may(n1, "get secrets other", "dev"));
+  EXPECT_FALSE(may(n1, "list secrets", "dev"));
+  EXPECT_FALSE(may(n1, "update secrets pull", "dev"));
+  EXPECT_TRUE(may(n1, "watch configmaps cm", "dev"));
+  EXPECT_TRUE(may(n1, "get configmaps proj", "dev"));
+  EXPECT_TRUE(may(n1, "get persistentvolumeclaims data", "dev"));
+  EXPECT_TRUE(may(n1, "create serviceaccounts/token bot", "dev"));
+  EXPECT_FALSE(may(n2, "create serviceaccounts/token bot", "dev"));
+  EXPECT_TRUE(may(n1, "get nodes n1"));
+  EXPECT_FALSE(may(n1, "get nodes n2"));
+  EXPECT_TRUE(may(n1, "patch nodes/status n1"));
+  EXPECT_TRUE(may(n1, "update coordination.k8s.io:leases n1", "kube-node-lease"));
+  EXPECT_FALSE(may(n1, "update coordination.k8s.io:leases n2", "kube-node-lease"));
+  EXPECT_FALSE(may(n1, "update coordination.k8s.io:leases n1", "kube-system"));
+  EXPECT_TRUE(may(n1, "get pods p1", "dev"));
+  EXPECT_FALSE(may(n2, "get pods p1", "dev"));
+  auto list = ask("list pods");
+  EXPECT_FALSE(parts_.authorizer->authorize(n1, list).allowed);
+  list.field_selector = "spec.nodeName=n1";
+  EXPECT_TRUE(parts_.authorizer->authorize(n1, list).allowed);
+  EXPECT_FALSE(parts_.authorizer->authorize(n2, list).allowed);
+  EXPECT_TRUE(may(n1, "list services"));
+  EXPECT_FALSE(may(n1, "delete nodes n1"));
+  EXPECT_FALSE(may(user("system:node:n1"), "get nodes n1")) << "the name alone is not enough";
+}
+
+TEST_F(RbacTest, ReviewsAnswerInKubernetesWords) {
+  auto jane = user("jane");
+  EXPECT_EQ(forbidden_status(jane, ask("list pods", "default")).message,
+            "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"");
+  EXPECT_EQ(forbidden_status(jane, ask("get apps:deployments/scale web", "x")).message,
+            "deployments.apps \"web\" is forbidden: User \"jane\" cannot get resource \"deployments/scale\" in API group \"apps\" in the namespace \"x\"");
+  EXPECT_EQ(forbidden_status(jane, ask("list nodes")).message, "nodes is forbidden: User \"jane\" cannot list resource \"nodes\" in API group \"\" at the cluster scope");
+  EXPECT_EQ(forbidden_status(jane, ask("get /metrics")).message, "forbidden: User \"jane\" cannot get path \"/metrics\"");
+
+  auto& authorizer = *parts_.authorizer;
+  auto self = review_self_subject_access(authorizer, jane, *json::parse_yaml("{kind: SelfSubjectAccessReview, spec: {resourceAttributes: {verb: list, resource: pods, namespace: x}}}"));
+  ASSERT_TRUE(self.has_value());
+  EXPECT_FALSE(json::get_bool(*self, {"status", "allowed"}, true));
+  auto other = review_subject_access(authorizer, *json::parse_yaml("{spec: {user: root, groups: ['system:masters'], nonResourceAttributes: {verb: get, path: /metrics}}}"));
+  EXPECT_TRUE(json::get_bool(*other, {"status", "allowed"}));
+  auto bad = review_subject_access(authorizer, *json::parse_yaml("{kind: SubjectAccessReview, spec: {resourceAttributes: {verb: get}}}"));
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_EQ(bad.error().code, 422);
+  EXPECT_NE(bad.error().message.find("spec.user: Invalid value: \"\": at least one of user or group must be specified"), std::string::npos) << bad.error().message;
+  EXPECT_FALSE(review_local_subject_access(authorizer, *json::parse_yaml("{spec: {user: a, resourceAttributes: {verb: get, namespace: x}}}"), "y").has_value());
+  auto rules = review_self_subject_rules(authorizer, jane, *json::parse_yaml("{spec: {namespace: default}}"));
+  EXPECT_EQ(json::get_array(*rules, {"status", "resourceRules"}).size(), 2U);
+  EXPECT_FALSE(json::get_array(*rules, {"status", "nonResourceRules"}).empty());
+  auto who = review_self_subject(jane, json::Object{});
+  EXPECT_EQ(json::get_string(*who, {"status", "userInfo", "username"}), "jane");
+}
+
+TEST(RbacRules, CoverageSplitsWhatIsMissing) {
+  std::vector<PolicyRule> held = {{.verbs = {"get", "list"}, .groups = {""}, .resources = {"pods", "*/scale"}},
+                                  {.verbs = {"*"}, .groups = {"apps"}, .resources = {"*"}},
+                                  {.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}, .names = {"a"}},
+                                  {.verbs = {"get"}, .urls = {"/logs/*"}}};
+  const auto covered = [&](PolicyRule rule) { return uncovered(held, {std::move(rule)}).empty(); };
+  EXPECT_TRUE(covered({.verbs = {"list"}, .groups = {"", "apps"}, .resources = {"pods"}}));
+  EXPECT_TRUE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"replicationcontrollers/scale"}}));
+  EXPECT_FALSE(covered({.verbs = {"*"}, .groups = {""}, .resources = {"pods"}}));
+  EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {"*"}, .resources = {"pods"}}));
+  EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"*"}}));
+  EXPECT_TRUE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}, .names = {"a"}}));
+  EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}, .names = {"a", "b"}}));
+  EXPECT_FALSE(covered({.verbs = {"get"}, .groups = {""}, .resources = {"secrets"}}));
+  EXPECT_TRUE(covered({.verbs = {"get"}, .urls = {"/logs/x", "/logs/*"}}));
+  EXPECT_FALSE(covered({.verbs = {"get"}, .urls = {"*"}}));
+  auto missing = uncovered(held, {{.verbs = {"get", "delete"}, .groups = {""}, .resources = {"pods"}}});
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_EQ(missing[0].to_string(), "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\"]}");
+}
+
+}  // namespace
+}  // namespace berth::apiserver::auth
