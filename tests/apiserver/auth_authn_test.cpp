@@ -32,9 +32,9 @@ class AuthenticationTest : public AuthFixture {
  protected:
   void SetUp() override {
     AuthFixture::SetUp();
-    write_core("serviceaccounts", *json::parse_yaml("{metadata: {namespace: dev, name: bot, uid: sa-uid}}"));
-    write_core("nodes", *json::parse_yaml("{metadata: {name: n1, uid: node-uid}}"));
-    write_core("pods", *json::parse_yaml("{metadata: {namespace: dev, name: web, uid: pod-uid}, spec: {nodeName: n1}}"));
+    write_core("serviceaccounts", doc("{metadata: {namespace: dev, name: bot, uid: sa-uid}}"));
+    write_core("nodes", doc("{metadata: {name: n1, uid: node-uid}}"));
+    write_core("pods", doc("{metadata: {namespace: dev, name: web, uid: pod-uid}, spec: {nodeName: n1}}"));
   }
   TokenSpec spec() const { return {.ns = "dev", .service_account = "bot", .service_account_uid = "sa-uid"}; }
   std::string token(const TokenSpec& spec) {
@@ -105,7 +105,7 @@ TEST_F(AuthenticationTest, TokensDieWithTheirTimeAndTheirObjects) {
   // The same name with another uid is another pod.
   remove_core("pods", "dev", "web");
   EXPECT_FALSE(who(pod_token).has_value());
-  write_core("pods", *json::parse_yaml("{metadata: {namespace: dev, name: web, uid: other}}"));
+  write_core("pods", doc("{metadata: {namespace: dev, name: web, uid: other}}"));
   EXPECT_FALSE(who(pod_token).has_value());
   EXPECT_TRUE(who(plain).has_value());
   remove_core("serviceaccounts", "dev", "bot");
@@ -119,7 +119,7 @@ TEST_F(AuthenticationTest, TerminatingPodsSpeakForAMinuteMore) {
   bound.bound_uid = "pod-uid";
   bound.expiration_seconds = 7200;
   auto pod_token = token(bound);
-  json::Value pod = *json::parse_yaml("{metadata: {namespace: dev, name: web, uid: pod-uid}}");
+  json::Value pod = doc("{metadata: {namespace: dev, name: web, uid: pod-uid}}");
   json::set(pod, {"metadata", "deletionTimestamp"}, json::Value(format_rfc3339(clock_.now())));
   write_core("pods", pod);
   EXPECT_TRUE(who(pod_token).has_value());

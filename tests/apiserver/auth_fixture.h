@@ -10,6 +10,13 @@
 
 namespace berth::apiserver::auth {
 
+/// One document of YAML, flow style too (which at the very beginning would be taken for JSON).
+inline json::Value doc(const std::string& yaml) {
+  auto parsed = json::parse_yaml("--- " + yaml);
+  EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
+  return parsed.value_or(json::Value(json::Object{}));
+}
+
 class AuthFixture : public CacheFixture {
  protected:
   void SetUp() override {
@@ -25,7 +32,7 @@ class AuthFixture : public CacheFixture {
 
   /// Writes an RBAC document given as YAML.
   void write_rbac(const char* yaml) {
-    auto documents = json::parse_yaml_stream(yaml);
+    auto documents = json::parse_yaml_stream(std::string(yaml[0] == '{' ? "--- " : "") + yaml);
     ASSERT_TRUE(documents.has_value()) << documents.error().message;
     for (auto& document : *documents) {
       auto current = cache_->get(rbac_key(document));

@@ -205,7 +205,7 @@ roleRef: {kind: ClusterRole, name: escalator}
 subjects: [{kind: User, name: esc}]
 )");
   auto& authorizer = *parts_.authorizer;
-  auto role = *json::parse_yaml("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods, nodes], verbs: [get, list]}]}");
+  auto role = doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods, nodes], verbs: [get, list]}]}");
   auto refused = authorizer.check_escalation(user("ada"), "Role", role, nullptr);
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(*refused, "user \"ada\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n"
@@ -213,23 +213,23 @@ subjects: [{kind: User, name: esc}]
   EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", role, &role), std::nullopt) << "an update that changes no rules grants nothing";
   EXPECT_EQ(authorizer.check_escalation(user("esc"), "Role", role, nullptr), std::nullopt);
   EXPECT_EQ(authorizer.check_escalation(user("root", {"system:masters"}), "Role", role, nullptr), std::nullopt);
-  auto fine = *json::parse_yaml("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], resourceNames: [x], verbs: [get]}]}");
+  auto fine = doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], resourceNames: [x], verbs: [get]}]}");
   EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", fine, nullptr), std::nullopt);
   json::set(fine, {"metadata", "namespace"}, json::Value("prod"));
   EXPECT_TRUE(authorizer.check_escalation(user("ada"), "Role", fine, nullptr).has_value());
 
-  auto binding = *json::parse_yaml("{metadata: {namespace: dev, name: b}, roleRef: {kind: ClusterRole, name: view}, subjects: [{kind: User, name: x}]}");
+  auto binding = doc("{metadata: {namespace: dev, name: b}, roleRef: {kind: ClusterRole, name: view}, subjects: [{kind: User, name: x}]}");
   EXPECT_EQ(authorizer.check_escalation(user("bob"), "RoleBinding", binding, nullptr), std::nullopt);
   EXPECT_EQ(authorizer.check_escalation(user("ada"), "RoleBinding", binding, nullptr), std::nullopt) << "ada holds all of view";
   json::set(binding, {"roleRef", "name"}, json::Value("cluster-admin"));
   EXPECT_TRUE(authorizer.check_escalation(user("bob"), "RoleBinding", binding, nullptr).has_value());
   EXPECT_TRUE(authorizer.check_escalation(user("ada"), "RoleBinding", binding, nullptr).has_value());
-  auto gatherer = *json::parse_yaml("{metadata: {name: g}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}");
+  auto gatherer = doc("{metadata: {name: g}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}");
   EXPECT_EQ(authorizer.check_escalation(user("ada"), "ClusterRole", gatherer, nullptr), "must have cluster-admin privileges to use the aggregationRule");
 }
 
 TEST_F(RbacTest, NodesSeeWhatTheirPodsNeed) {
-  write_core("pods", *json::parse_yaml(R"(
+  write_core("pods", doc(R"(
 metadata: {namespace: dev, name: p1, uid: u1}
 spec:
   nodeName: n1
@@ -280,17 +280,17 @@ TEST_F(RbacTest, ReviewsAnswerInKubernetesWords) {
   EXPECT_EQ(forbidden_status(jane, ask("get /metrics")).message, "forbidden: User \"jane\" cannot get path \"/metrics\"");
 
   auto& authorizer = *parts_.authorizer;
-  auto self = review_self_subject_access(authorizer, jane, *json::parse_yaml("{kind: SelfSubjectAccessReview, spec: {resourceAttributes: {verb: list, resource: pods, namespace: x}}}"));
+  auto self = review_self_subject_access(authorizer, jane, doc("{kind: SelfSubjectAccessReview, spec: {resourceAttributes: {verb: list, resource: pods, namespace: x}}}"));
   ASSERT_TRUE(self.has_value());
   EXPECT_FALSE(json::get_bool(*self, {"status", "allowed"}, true));
-  auto other = review_subject_access(authorizer, *json::parse_yaml("{spec: {user: root, groups: ['system:masters'], nonResourceAttributes: {verb: get, path: /metrics}}}"));
+  auto other = review_subject_access(authorizer, doc("{spec: {user: root, groups: ['system:masters'], nonResourceAttributes: {verb: get, path: /metrics}}}"));
   EXPECT_TRUE(json::get_bool(*other, {"status", "allowed"}));
-  auto bad = review_subject_access(authorizer, *json::parse_yaml("{kind: SubjectAccessReview, spec: {resourceAttributes: {verb: get}}}"));
+  auto bad = review_subject_access(authorizer, doc("{kind: SubjectAccessReview, spec: {resourceAttributes: {verb: get}}}"));
   ASSERT_FALSE(bad.has_value());
   EXPECT_EQ(bad.error().code, 422);
   EXPECT_NE(bad.error().message.find("spec.user: Invalid value: \"\": at least one of user or group must be specified"), std::string::npos) << bad.error().message;
-  EXPECT_FALSE(review_local_subject_access(authorizer, *json::parse_yaml("{spec: {user: a, resourceAttributes: {verb: get, namespace: x}}}"), "y").has_value());
-  auto rules = review_self_subject_rules(authorizer, jane, *json::parse_yaml("{spec: {namespace: default}}"));
+  EXPECT_FALSE(review_local_subject_access(authorizer, doc("{spec: {user: a, resourceAttributes: {verb: get, namespace: x}}}"), "y").has_value());
+  auto rules = review_self_subject_rules(authorizer, jane, doc("{spec: {namespace: default}}"));
   EXPECT_EQ(json::get_array(*rules, {"status", "resourceRules"}).size(), 2U);
   EXPECT_FALSE(json::get_array(*rules, {"status", "nonResourceRules"}).empty());
   auto who = review_self_subject(jane, json::Object{});
