@@ -1,0 +1,343 @@
+#include <fmt/format.h>
+
+#include "model/quantity.h"
+#include "model/schema.h"
+#include "model/selector.h"
+#include "model/validation/validation.h"
+
+namespace berth::model::validation {
+namespace {
+
+bool is_lower_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool is_alnum(char c) { return is_lower_alnum(c) || (c >= 'A' && c <= 'Z'); }
+
+bool matches_label(std::string_view text, bool (*edge)(char), std::string_view middle) {
+  if (text.empty() || !edge(text.front()) || !edge(text.back())) return false;
+  return std::all_of(text.begin(), text.end(), [&](char c) { return edge(c) || middle.find(c) != std::string_view::npos; });
+}
+
+bool is_subdomain(std::string_view text) {
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find('.', start), text.size());
+    if (!matches_label(text.substr(start, end - start), is_lower_alnum, "-")) return false;
+    start = end + 1;
+  }
+  return true;
+}
+
+std::string too_long_text(std::size_t limit) { return fmt::format("must be no more than {} characters", limit); }
+
+constexpr std::string_view kLabelText =
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
+    "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+constexpr std::string_view kSubdomainText =
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
+    "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+constexpr std::string_view kQualifiedText =
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+    "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+constexpr std::string_view kLabelValueText =
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
+    "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+}  // namespace
+
+std::string Path::text() const {
+  std::string before = parent_ == nullptr ? std::string() : parent_->text();
+  if (is_index_) return before + fmt::format("[{}]", index_);
+  if (is_key_) return before + fmt::format("[{}]", key_);
+  return before.empty() ? std::string(key_) : before + "." + std::string(key_);
+}
+
+void Errors::add(FieldError::Type type, const Path& at, std::string value, std::string_view detail) { list_.push_back({type, at.text(), std::move(value), std::string(detail)}); }
+void Errors::required(const Path& at, std::string_view detail) { add(FieldError::Type::kRequired, at, "", detail); }
+void Errors::invalid(const Path& at, const Value& value, std::string_view detail) { add(FieldError::Type::kInvalid, at, json::serialize(value), detail); }
+void Errors::invalid(const Path& at, std::string_view value, std::string_view detail) { add(FieldError::Type::kInvalid, at, json::serialize(Value(value)), detail); }
+void Errors::duplicate(const Path& at, const Value& value) { add(FieldError::Type::kDuplicate, at, json::serialize(value), ""); }
+void Errors::forbidden(const Path& at, std::string_view detail) { add(FieldError::Type::kForbidden, at, "", detail); }
+void Errors::not_found(const Path& at, const Value& value) { add(FieldError::Type::kNotFound, at, json::serialize(value), ""); }
+void Errors::too_long(const Path& at, std::size_t limit) { add(FieldError::Type::kTooLong, at, "", fmt::format("may not be more than {} bytes", limit)); }
+void Errors::too_many(const Path& at, std::size_t actual, std::size_t limit) {
+  add(FieldError::Type::kTooMany, at, fmt::format("{}", actual), fmt::format("must have at most {} item{}", limit, limit == 1 ? "" : "s"));
+}
+void Errors::not_supported(const Path& at, std::string_view value, const std::vector<std::string_view>& supported) {
+  std::vector<std::string> quoted;
+  for (const std::string_view one : supported) quoted.push_back(fmt::format("\"{}\"", one));
+  add(FieldError::Type::kNotSupported, at, json::serialize(Value(value)), fmt::format("supported values: {}", fmt::join(quoted, ", ")));
+}
+
+std::string check_dns1123_label(std::string_view text) {
+  std::string out;
+  if (text.size() > 63) out = too_long_text(63);
+  if (!matches_label(text, is_lower_alnum, "-")) out += (out.empty() ? "" : ", ") + std::string(kLabelText);
+  return out;
+}
+
+std::string check_dns1123_subdomain(std::string_view text) {
+  std::string out;
+  if (text.size() > 253) out = too_long_text(253);
+  if (!is_subdomain(text)) out += (out.empty() ? "" : ", ") + std::string(kSubdomainText);
+  return out;
+}
+
+std::string check_dns1035_label(std::string_view text) {
+  if (text.size() > 63) return too_long_text(63);
+  if (matches_label(text, is_lower_alnum, "-") && text.front() >= 'a') return {};
+  return "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+         "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+}
+
+std::string check_qualified_name(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  std::string_view name = text;
+  if (slash != std::string_view::npos) {
+    const std::string_view prefix = text.substr(0, slash);
+    name = text.substr(slash + 1);
+    if (name.find('/') != std::string_view::npos)
+      return "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+             "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+    if (prefix.empty()) return "prefix part must be non-empty";
+    if (const std::string why = check_dns1123_subdomain(prefix); !why.empty()) return "prefix part " + why;
+  }
+  if (name.empty()) return "name part must be non-empty, " + std::string(kQualifiedText);
+  if (name.size() > 63) return "name part must be no more than 63 characters";
+  if (!matches_label(name, is_alnum, "-_.")) return std::string(kQualifiedText);
+  return {};
+}
+
+std::string check_label_value(std::string_view text) {
+  if (text.size() > 63) return too_long_text(63);
+  if (!text.empty() && !matches_label(text, is_alnum, "-_.")) return std::string(kLabelValueText);
+  return {};
+}
+
+std::string check_config_map_key(std::string_view text) {
+  if (text.size() > 253) return too_long_text(253);
+  if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; }))
+    return "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+  if (text == ".") return "must not be '.'";
+  if (text == "..") return "must not be '..'";
+  if (text.starts_with("..")) return "must not start with '..'";
+  return {};
+}
+
+std::string check_env_name(std::string_view text) {
+  const bool printable = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f && c != '='; });
+  return printable ? std::string() : "a valid environment variable name must consist only of printable ASCII characters other than '='";
+}
+
+std::string check_path_segment(std::string_view text) {
+  if (text == "." || text == "..") return fmt::format("may not be '{}'", text);
+  for (const char c : {'/', '%'})
+    if (text.find(c) != std::string_view::npos) return fmt::format("may not contain '{}'", c);
+  return {};
+}
+
+std::string check_port_number(std::int64_t port) { return port >= 1 && port <= 65535 ? std::string() : "must be between 1 and 65535, inclusive"; }
+
+std::string check_port_name(std::string_view text) {
+  if (text.size() > 15) return "must be no more than 15 characters";
+  if (!matches_label(text, is_lower_alnum, "-")) return "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
+  if (std::none_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; })) return "must contain at least one letter (a-z)";
+  if (text.find("--") != std::string_view::npos) return "must not contain consecutive hyphens";
+  return {};
+}
+
+bool is_ip(std::string_view text) {
+  if (text.find(':') != std::string_view::npos) return std::all_of(text.begin(), text.end(), [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0 || c == ':' || c == '.'; });
+  int parts = 0;
+  for (std::size_t start = 0; start <= text.size(); ++parts) {
+    const std::size_t end = std::min(text.find('.', start), text.size());
+    const std::string_view part = text.substr(start, end - start);
+    if (part.empty() || part.size() > 3 || (part.size() > 1 && part[0] == '0')) return false;
+    int value = 0;
+    for (const char c : part) {
+      if (c < '0' || c > '9') return false;
+      value = value * 10 + (c - '0');
+    }
+    if (value > 255) return false;
+    start = end + 1;
+  }
+  return parts == 4;
+}
+
+namespace {
+
+/// How objects of a kind may be named.
+std::string check_name(const KindInfo& kind, std::string_view name) {
+  if (kind.kind == "Namespace") return check_dns1123_label(name);
+  if (kind.kind == "Service") return check_dns1035_label(name);
+  if (kind.group == "rbac.authorization.k8s.io") return check_path_segment(name);
+  return check_dns1123_subdomain(name);
+}
+
+}  // namespace
+
+void labels(const Value& map, const Path& at, Errors& errors) {
+  const json::Object* object = map.if_object();
+  if (object == nullptr) return;
+  for (const auto& [key, value] : *object) {
+    const std::string_view name(key.data(), key.size());
+    if (const std::string why = check_qualified_name(name); !why.empty()) errors.invalid(at, name, why);
+    if (value.is_string())
+      if (const std::string why = check_label_value(json::as_view(value)); !why.empty()) errors.invalid(at, value, why);
+  }
+}
+
+void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
+  const Path at("metadata");
+  const std::string_view name = json::get_string(doc, {"metadata", "name"}), generate = json::get_string(doc, {"metadata", "generateName"});
+  const std::string_view ns = json::get_string(doc, {"metadata", "namespace"});
+  if (!generate.empty()) {
+    std::string_view stem = generate;
+    // A generated suffix follows: a trailing dash is fine.
+    const std::string probe = std::string(stem) + "x";
+    if (const std::string why = check_name(kind, probe); !why.empty()) errors.invalid(at / "generateName", generate, why);
+  }
+  if (name.empty()) errors.required(at / "name", "name or generateName is required");
+  else if (const std::string why = check_name(kind, name); !why.empty()) errors.invalid(at / "name", name, why);
+  if (kind.namespaced) {
+    if (ns.empty()) errors.required(at / "namespace");
+    else if (const std::string why = check_dns1123_label(ns); !why.empty()) errors.invalid(at / "namespace", ns, why);
+  } else if (!ns.empty()) {
+    errors.forbidden(at / "namespace", "not allowed on this type");
+  }
+  if (json::get_int(doc, {"metadata", "generation"}) < 0) errors.invalid(at / "generation", *json::find(doc, {"metadata", "generation"}), kNegative);
+  if (const Value* map = json::find(doc, {"metadata", "labels"})) labels(*map, at / "labels", errors);
+  std::size_t annotation_bytes = 0;
+  for (const auto& [key, value] : json::get_object(doc, {"metadata", "annotations"})) {
+    std::string lower(key);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (const std::string why = check_qualified_name(lower); !why.empty()) errors.invalid(at / "annotations", std::string_view(key.data(), key.size()), why);
+    annotation_bytes += key.size() + (value.is_string() ? value.get_string().size() : 0);
+  }
+  if (annotation_bytes > 256 * 1024) errors.too_long(at / "annotations", 256 * 1024);
+  for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"})) {
+    const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
+    if (const std::string why = check_qualified_name(text); !why.empty()) errors.invalid(at / "finalizers", text, why);
+  }
+  std::size_t controllers = 0, i = 0;
+  const Path owners = at / "ownerReferences";
+  for (const Value& owner : json::get_array(doc, {"metadata", "ownerReferences"})) {
+    const Path one = owners[i++];
+    if (json::get_string(owner, {"apiVersion"}).empty()) errors.invalid(one / "apiVersion", "", "version must not be empty");
+    if (json::get_string(owner, {"kind"}).empty()) errors.invalid(one / "kind", "", "must not be empty");
+    if (json::get_string(owner, {"name"}).empty()) errors.invalid(one / "name", "", "must not be empty");
+    if (json::get_string(owner, {"uid"}).empty()) errors.invalid(one / "uid", "", "must not be empty");
+    controllers += json::get_bool(owner, {"controller"});
+  }
+  if (controllers > 1)
+    errors.invalid(owners, Value(json::get_array(doc, {"metadata", "ownerReferences"})), "Only one reference can have Controller set to true. Found \"true\" in references for several owners");
+}
+
+void object_meta_update(const Value& old, const Value& doc, Errors& errors) {
+  const Path at("metadata");
+  for (const char* key : {"name", "namespace", "uid", "creationTimestamp"}) immutable(old, doc, {"metadata", key}, at / key, errors);
+  if (json::find(old, {"metadata", "deletionTimestamp"}) != nullptr) {
+    // Once an object is going, no finalizer may be added.
+    const json::Array& before = json::get_array(old, {"metadata", "finalizers"});
+    json::Array added;
+    for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"}))
+      if (std::find(before.begin(), before.end(), finalizer) == before.end()) added.push_back(finalizer);
+    if (!added.empty()) errors.forbidden(at / "finalizers", fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers {}", json::serialize(added)));
+  }
+}
+
+void label_selector(const Value& selector, const Path& at, Errors& errors) {
+  const Path match = at / "matchLabels";
+  if (const Value* map = json::find(selector, "matchLabels")) labels(*map, match, errors);
+  const Path expressions = at / "matchExpressions";
+  std::size_t i = 0;
+  for (const Value& expression : json::get_array(selector, {"matchExpressions"})) {
+    const Path one = expressions[i++];
+    const std::string_view op = json::get_string(expression, {"operator"}), key = json::get_string(expression, {"key"});
+    const std::size_t values = json::get_array(expression, {"values"}).size();
+    if (op == "In" || op == "NotIn") {
+      if (values == 0) errors.required(one / "values", "must be specified when `operator` is 'In' or 'NotIn'");
+    } else if (op == "Exists" || op == "DoesNotExist") {
+      if (values > 0) errors.forbidden(one / "values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+    } else {
+      errors.invalid(one / "operator", op, "not a valid selector operator");
+    }
+    if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one / "key", key, why);
+    for (const Value& value : json::get_array(expression, {"values"}))
+      if (value.is_string())
+        if (const std::string why = check_label_value(json::as_view(value)); !why.empty()) errors.invalid(one / "values", value, why);
+  }
+}
+
+void non_negative(const Value& object, std::string_view key, const Path& at, Errors& errors) {
+  const Value* value = json::find(object, key);
+  if (value != nullptr && value->is_int64() && value->get_int64() < 0) errors.invalid(at / key, *value, kNegative);
+}
+
+void int_or_percent(const Value& value, const Path& at, Errors& errors) {
+  if (value.is_int64()) {
+    if (value.get_int64() < 0) errors.invalid(at, value, kNegative);
+    return;
+  }
+  const std::string_view text = value.is_string() ? json::as_view(value) : "";
+  const bool percent = text.size() >= 2 && text.back() == '%' && text.find_first_not_of("0123456789") == text.size() - 1;
+  if (!percent) errors.invalid(at, value, "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
+}
+
+void immutable(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors) {
+  const Value* before = json::find(old, where);
+  const Value* after = json::find(doc, where);
+  const bool same = before == nullptr ? after == nullptr : after != nullptr && json::equal(*before, *after);
+  if (!same) errors.invalid(at, after == nullptr ? Value(nullptr) : *after, kImmutable);
+}
+
+void resource_list(const Value& holder, const Path& at, Errors& errors) {
+  const json::Object* object = holder.if_object();
+  if (object == nullptr) return;
+  for (const auto& [key, value] : *object) {
+    const std::string_view name(key.data(), key.size());
+    const Path one = Path::map_key(at, name);
+    if (const std::string why = check_qualified_name(name); !why.empty()) errors.invalid(one, name, why);
+    else if (name.find('/') == std::string_view::npos) {
+      static constexpr std::string_view kStandard[] = {"cpu", "memory", "ephemeral-storage", "storage", "pods", "attachable-volumes"};
+      const bool known = std::find(std::begin(kStandard), std::end(kStandard), name) != std::end(kStandard) || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
+      if (!known) errors.invalid(one, name, "must be a standard resource type or fully qualified");
+    }
+    const auto quantity = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
+    if (quantity && quantity->sign() < 0) errors.invalid(one, value, kNegative);
+    if (quantity && name.find('/') != std::string_view::npos && quantity->milli_value() % 1000 != 0) errors.invalid(one, value, "must be an integer");
+  }
+}
+
+}  // namespace berth::model::validation
+
+namespace berth::model {
+
+FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
+  using namespace validation;
+  Errors errors;
+  object_meta(kind, doc, errors);
+  if (kind.group.empty() && kind.kind == "Pod") pod(doc, errors);
+  else if (kind.group.empty() && kind.kind == "Node") node(doc, errors);
+  else if (!workload(kind, doc, errors)) other(kind, doc, errors);
+  return errors.take();
+}
+
+FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const json::Value& doc, std::string_view subresource) {
+  using namespace validation;
+  Errors errors;
+  object_meta(kind, doc, errors);
+  object_meta_update(old, doc, errors);
+  if (subresource == "status" || subresource == "finalize") return errors.take();
+  if (kind.group.empty() && kind.kind == "Pod") {
+    pod_update(old, doc, subresource, errors);
+  } else if (kind.group.empty() && kind.kind == "Node") {
+    node(doc, errors);
+    node_update(old, doc, errors);
+  } else if (workload(kind, doc, errors)) {
+    workload_update(kind, old, doc, errors);
+  } else {
+    other(kind, doc, errors);
+    other_update(kind, old, doc, errors);
+  }
+  return errors.take();
+}
+
+}  // namespace berth::model

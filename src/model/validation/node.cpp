@@ -1,0 +1,47 @@
+// Nodes and their taints (ValidateNode, ValidateNodeUpdate, validateNodeTaints).
+#include <set>
+
+#include <fmt/format.h>
+
+#include "model/validation/validation.h"
+
+namespace berth::model::validation {
+
+using json::get_array;
+using json::get_string;
+
+void node(const Value& doc, Errors& errors) {
+  const Path spec("spec");
+  const Path at = spec / "taints";
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  std::size_t i = 0;
+  for (const Value& taint : get_array(doc, {"spec", "taints"})) {
+    const Path one = at[i++];
+    const std::string_view key = get_string(taint, {"key"}), value = get_string(taint, {"value"}), effect = get_string(taint, {"effect"});
+    if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one / "key", key, why);
+    if (const std::string why = check_label_value(value); !why.empty()) errors.invalid(one / "value", value, why);
+    static const std::vector<std::string_view> kEffects = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
+    if (effect.empty()) errors.required(one / "effect");
+    else if (std::find(kEffects.begin(), kEffects.end(), effect) == kEffects.end()) errors.not_supported(one / "effect", effect, kEffects);
+    if (!seen.emplace(key, effect).second) {
+      errors.duplicate(one, taint);
+    }
+  }
+  const Path status("status");
+  for (const char* list : {"capacity", "allocatable"})
+    if (const Value* resources = json::find(doc, {"status", list})) resource_list(*resources, status / list, errors);
+  for (const Value& cidr : get_array(doc, {"spec", "podCIDRs"})) {
+    const std::string_view text = cidr.is_string() ? json::as_view(cidr) : "";
+    if (!is_ip(text.substr(0, text.find('/'))) || text.find('/') == std::string_view::npos) errors.invalid(spec / "podCIDRs", text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+  }
+}
+
+void node_update(const Value& old, const Value& doc, Errors& errors) {
+  const Path spec("spec");
+  const std::string_view before = get_string(old, {"spec", "providerID"});
+  if (!before.empty() && before != get_string(doc, {"spec", "providerID"})) errors.forbidden(spec / "providerID", "node updates may not change providerID except from \"\" to valid");
+  if (json::find(old, {"spec", "podCIDR"}) != nullptr && get_string(old, {"spec", "podCIDR"}) != get_string(doc, {"spec", "podCIDR"}))
+    errors.forbidden(spec / "podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
+}
+
+}  // namespace berth::model::validation

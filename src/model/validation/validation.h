@@ -1,0 +1,106 @@
+// Validation pieces shared by the kinds. Within src/model only; everybody else calls validate_create and validate_update (schema.h).
+// Kubernetes: pkg/apis/*/validation, apimachinery/pkg/api/validation, apimachinery/pkg/util/validation.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "model/api_status.h"
+#include "model/kinds.h"
+
+namespace berth::model::validation {
+
+using json::Value;
+
+/// A place in a document, linked on the stack; rendered only when something is wrong there.
+class Path {
+ public:
+  explicit Path(std::string_view key) : key_(key) {}
+  Path(const Path& parent, std::string_view key) : parent_(&parent), key_(key) {}
+  Path(const Path& parent, std::size_t index) : parent_(&parent), index_(index), is_index_(true) {}
+  /// A map's key: `labels[app]` is not how Kubernetes writes it for maps under Key(); this is "parent[key]".
+  static Path map_key(const Path& parent, std::string_view key) { Path out(parent, key); out.is_key_ = true; return out; }
+  [[nodiscard]] Path operator/(std::string_view key) const { return Path(*this, key); }
+  [[nodiscard]] Path operator[](std::size_t index) const { return Path(*this, index); }
+  [[nodiscard]] std::string text() const;
+
+ private:
+  const Path* parent_ = nullptr;
+  std::string_view key_;
+  std::size_t index_ = 0;
+  bool is_index_ = false, is_key_ = false;
+};
+
+/// Collects findings.
+class Errors {
+ public:
+  void required(const Path& at, std::string_view detail = {});
+  void invalid(const Path& at, const Value& value, std::string_view detail);
+  void invalid(const Path& at, std::string_view value, std::string_view detail);
+  void invalid(const Path& at, const char* value, std::string_view detail) { invalid(at, std::string_view(value), detail); }
+  void duplicate(const Path& at, const Value& value);
+  void forbidden(const Path& at, std::string_view detail);
+  void not_found(const Path& at, const Value& value);
+  void too_long(const Path& at, std::size_t limit);
+  void too_many(const Path& at, std::size_t actual, std::size_t limit);
+  /// `Unsupported value: "x": supported values: "a", "b"`
+  void not_supported(const Path& at, std::string_view value, const std::vector<std::string_view>& supported);
+  FieldErrors take() { return std::move(list_); }
+  [[nodiscard]] bool empty() const { return list_.empty(); }
+  [[nodiscard]] std::size_t size() const { return list_.size(); }
+
+ private:
+  void add(FieldError::Type type, const Path& at, std::string value, std::string_view detail);
+  FieldErrors list_;
+};
+
+// ---- names and strings; empty: fine, otherwise Kubernetes' sentence
+std::string check_dns1123_label(std::string_view text);
+std::string check_dns1123_subdomain(std::string_view text);
+std::string check_dns1035_label(std::string_view text);
+std::string check_qualified_name(std::string_view text);
+std::string check_label_value(std::string_view text);
+std::string check_config_map_key(std::string_view text);
+std::string check_env_name(std::string_view text);
+std::string check_path_segment(std::string_view text);
+std::string check_port_number(std::int64_t port);
+std::string check_port_name(std::string_view text);
+bool is_ip(std::string_view text);
+
+inline constexpr std::string_view kNegative = "must be greater than or equal to 0";
+inline constexpr std::string_view kImmutable = "field is immutable";
+
+void object_meta(const KindInfo& kind, const Value& doc, Errors& errors);
+void object_meta_update(const Value& old, const Value& doc, Errors& errors);
+void labels(const Value& map, const Path& at, Errors& errors);
+/// A metav1.LabelSelector.
+void label_selector(const Value& selector, const Path& at, Errors& errors);
+void non_negative(const Value& object, std::string_view key, const Path& at, Errors& errors);
+/// Int or percentage of 0 or more.
+void int_or_percent(const Value& value, const Path& at, Errors& errors);
+/// Findings when the two differ.
+void immutable(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors);
+void resource_list(const Value& holder, const Path& at, Errors& errors);
+
+// ---- kinds
+void pod_spec(const Value& spec, const Path& at, Errors& errors, bool is_template);
+void pod_template(const Value& owner_spec, const Path& at, Errors& errors);
+void pod(const Value& doc, Errors& errors);
+void pod_update(const Value& old, const Value& doc, std::string_view subresource, Errors& errors);
+void tolerations(const Value& spec, const Path& at, Errors& errors);
+void affinity(const Value& affinity, const Path& at, Errors& errors);
+void node_selector(const Value& selector, const Path& at, Errors& errors);
+void volumes(const Value& spec, const Path& at, Errors& errors);
+void node(const Value& doc, Errors& errors);
+void node_update(const Value& old, const Value& doc, Errors& errors);
+/// Kinds of apps, batch and core's ReplicationController; false when `kind` is none of them.
+bool workload(const KindInfo& kind, const Value& doc, Errors& errors);
+bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
+/// Everything else.
+void other(const KindInfo& kind, const Value& doc, Errors& errors);
+void other_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
+/// Empty, or why a cron schedule is none.
+std::string check_cron_schedule(std::string_view text);
+
+}  // namespace berth::model::validation

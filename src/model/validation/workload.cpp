@@ -1,0 +1,191 @@
+// Workloads: apps, batch, and ReplicationController.
+#include <fmt/format.h>
+
+#include "model/selector.h"
+#include "model/validation/validation.h"
+
+namespace berth::model::validation {
+namespace {
+
+using json::get_array;
+using json::get_bool;
+using json::get_int;
+using json::get_object;
+using json::get_string;
+
+const Value& spec_of(const Value& doc) {
+  static const Value kEmpty = json::Object();
+  const Value* spec = json::find(doc, "spec");
+  return spec == nullptr ? kEmpty : *spec;
+}
+
+/// spec.selector is there, well-formed, not empty, and matches the template's labels.
+void selector_and_template(const Value& spec, const Path& at, Errors& errors) {
+  const Value* selector = json::find(spec, "selector");
+  const Path selector_at = at / "selector";
+  if (selector == nullptr) {
+    errors.required(selector_at);
+  } else {
+    label_selector(*selector, selector_at, errors);
+    if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty()) errors.invalid(selector_at, *selector, "empty selector is invalid for deployment");
+  }
+  if (const Value* labels_value = json::find(spec, {"template", "metadata", "labels"}); selector != nullptr) {
+    const auto compiled = Selector::from_label_selector(selector);
+    if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
+      errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
+  }
+  pod_template(spec, at, errors);
+}
+
+void restart_always(const Value& spec, const Path& at, Errors& errors) {
+  const std::string_view policy = get_string(spec, {"template", "spec", "restartPolicy"});
+  if (!policy.empty() && policy != "Always") errors.not_supported(at / "template" / "spec" / "restartPolicy", policy, {"Always"});
+  if (const Value* deadline = json::find(spec, {"template", "spec", "activeDeadlineSeconds"})) errors.forbidden(at / "template" / "spec" / "activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported"), (void)deadline;
+}
+
+std::int64_t as_percent_or_zero(const Value* value) {
+  if (value == nullptr) return 0;
+  if (value->is_int64()) return value->get_int64();
+  return value->is_string() ? std::atoll(value->get_string().c_str()) : 0;
+}
+
+void deployment(const Value& spec, const Path& at, Errors& errors) {
+  non_negative(spec, "replicas", at, errors);
+  selector_and_template(spec, at, errors);
+  restart_always(spec, at, errors);
+  const Path strategy_at = at / "strategy";
+  const std::string_view type = get_string(spec, {"strategy", "type"});
+  if (type == "Recreate") {
+    if (json::find(spec, {"strategy", "rollingUpdate"}) != nullptr) errors.forbidden(strategy_at / "rollingUpdate", "may not be specified when strategy `type` is 'Recreate'");
+  } else if (type == "RollingUpdate") {
+    const Path rolling = strategy_at / "rollingUpdate";
+    const Value* surge = json::find(spec, {"strategy", "rollingUpdate", "maxSurge"});
+    const Value* unavailable = json::find(spec, {"strategy", "rollingUpdate", "maxUnavailable"});
+    if (unavailable != nullptr) int_or_percent(*unavailable, rolling / "maxUnavailable", errors);
+    if (surge != nullptr) int_or_percent(*surge, rolling / "maxSurge", errors);
+    if (as_percent_or_zero(unavailable) == 0 && as_percent_or_zero(surge) == 0 && unavailable != nullptr) errors.invalid(rolling / "maxUnavailable", *unavailable, "may not be 0 when `maxSurge` is 0");
+    if (unavailable != nullptr && unavailable->is_string() && as_percent_or_zero(unavailable) > 100) errors.invalid(rolling / "maxUnavailable", *unavailable, "must not be greater than 100%");
+  } else if (!type.empty()) {
+    errors.not_supported(strategy_at / "type", type, {"Recreate", "RollingUpdate"});
+  }
+  for (const char* key : {"minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"}) non_negative(spec, key, at, errors);
+  if (json::find(spec, "progressDeadlineSeconds") != nullptr && get_int(spec, {"progressDeadlineSeconds"}) <= get_int(spec, {"minReadySeconds"}))
+    errors.invalid(at / "progressDeadlineSeconds", *json::find(spec, "progressDeadlineSeconds"), "must be greater than minReadySeconds");
+}
+
+void stateful_set(const Value& spec, const Path& at, Errors& errors) {
+  non_negative(spec, "replicas", at, errors);
+  const std::string_view policy = get_string(spec, {"podManagementPolicy"});
+  if (policy.empty()) errors.required(at / "podManagementPolicy");
+  else if (policy != "OrderedReady" && policy != "Parallel") errors.invalid(at / "podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'");
+  const std::string_view type = get_string(spec, {"updateStrategy", "type"});
+  if (type != "RollingUpdate" && type != "OnDelete") errors.invalid(at / "updateStrategy", type, "must be 'RollingUpdate' or 'OnDelete'");
+  if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) non_negative(*rolling, "partition", at / "updateStrategy" / "rollingUpdate", errors);
+  non_negative(spec, "minReadySeconds", at, errors);
+  selector_and_template(spec, at, errors);
+  restart_always(spec, at, errors);
+}
+
+void daemon_set(const Value& spec, const Path& at, Errors& errors) {
+  selector_and_template(spec, at, errors);
+  restart_always(spec, at, errors);
+  non_negative(spec, "minReadySeconds", at, errors);
+  const std::string_view type = get_string(spec, {"updateStrategy", "type"});
+  if (!type.empty() && type != "RollingUpdate" && type != "OnDelete") errors.not_supported(at / "updateStrategy" / "type", type, {"OnDelete", "RollingUpdate"});
+  if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) {
+    const Path here = at / "updateStrategy" / "rollingUpdate";
+    for (const char* key : {"maxUnavailable", "maxSurge"})
+      if (const Value* value = json::find(*rolling, key)) int_or_percent(*value, here / key, errors);
+    if (as_percent_or_zero(json::find(*rolling, "maxUnavailable")) == 0 && as_percent_or_zero(json::find(*rolling, "maxSurge")) == 0) errors.required(here / "maxUnavailable", "cannot be 0 when maxSurge is 0");
+  }
+}
+
+void job_spec(const Value& spec, const Path& at, Errors& errors) {
+  for (const char* key : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"}) non_negative(spec, key, at, errors);
+  const std::string_view mode = get_string(spec, {"completionMode"});
+  if (!mode.empty() && mode != "NonIndexed" && mode != "Indexed") errors.not_supported(at / "completionMode", mode, {"Indexed", "NonIndexed"});
+  if (mode == "Indexed" && json::find(spec, "completions") == nullptr) errors.required(at / "completions", "when completion mode is Indexed");
+  if (json::find(spec, "backoffLimitPerIndex") != nullptr && mode != "Indexed") errors.invalid(at / "backoffLimitPerIndex", *json::find(spec, "backoffLimitPerIndex"), "requires indexed completion mode");
+  pod_template(spec, at, errors);
+  const std::string_view policy = get_string(spec, {"template", "spec", "restartPolicy"});
+  if (policy.empty() || policy == "Always") errors.required(at / "template" / "spec" / "restartPolicy", "valid values: \"OnFailure\", \"Never\"");
+  else if (policy != "OnFailure" && policy != "Never") errors.not_supported(at / "template" / "spec" / "restartPolicy", policy, {"OnFailure", "Never"});
+  if (json::find(spec, "podFailurePolicy") != nullptr && policy != "Never") errors.invalid(at / "template" / "spec" / "restartPolicy", policy, "only \"Never\" is supported when podFailurePolicy is specified");
+}
+
+void cron_job(const Value& spec, const Path& at, Errors& errors) {
+  const std::string_view schedule = get_string(spec, {"schedule"});
+  if (schedule.empty()) errors.required(at / "schedule");
+  else if (const std::string why = check_cron_schedule(schedule); !why.empty()) errors.invalid(at / "schedule", schedule, why);
+  if (schedule.find("TZ") != std::string_view::npos) errors.invalid(at / "schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+  non_negative(spec, "startingDeadlineSeconds", at, errors);
+  const std::string_view policy = get_string(spec, {"concurrencyPolicy"});
+  if (policy.empty()) errors.required(at / "concurrencyPolicy");
+  else if (policy != "Allow" && policy != "Forbid" && policy != "Replace") errors.not_supported(at / "concurrencyPolicy", policy, {"Allow", "Forbid", "Replace"});
+  for (const char* key : {"successfulJobsHistoryLimit", "failedJobsHistoryLimit"}) non_negative(spec, key, at, errors);
+  static const Value kEmpty = json::Object();
+  const Value* inner = json::find(spec, {"jobTemplate", "spec"});
+  job_spec(inner == nullptr ? kEmpty : *inner, at / "jobTemplate" / "spec", errors);
+}
+
+void replica_set(const Value& spec, const Path& at, Errors& errors) {
+  non_negative(spec, "replicas", at, errors);
+  non_negative(spec, "minReadySeconds", at, errors);
+  selector_and_template(spec, at, errors);
+  restart_always(spec, at, errors);
+}
+
+void replication_controller(const Value& spec, const Path& at, Errors& errors) {
+  non_negative(spec, "replicas", at, errors);
+  non_negative(spec, "minReadySeconds", at, errors);
+  const json::Object& selector = get_object(spec, {"selector"});
+  if (selector.empty()) errors.required(at / "selector");
+  else if (const Value* map = json::find(spec, "selector"); !Selector::from_map(map).matches(Labels::from_json(json::find(spec, {"template", "metadata", "labels"})))) {
+    const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
+    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
+  }
+  pod_template(spec, at, errors);
+  restart_always(spec, at, errors);
+}
+
+}  // namespace
+
+bool workload(const KindInfo& kind, const Value& doc, Errors& errors) {
+  const Value& spec = spec_of(doc);
+  const Path at("spec");
+  if (kind.kind == "Deployment") deployment(spec, at, errors);
+  else if (kind.kind == "ReplicaSet") replica_set(spec, at, errors);
+  else if (kind.kind == "StatefulSet") stateful_set(spec, at, errors);
+  else if (kind.kind == "DaemonSet") daemon_set(spec, at, errors);
+  else if (kind.kind == "ReplicationController") replication_controller(spec, at, errors);
+  else if (kind.kind == "Job") job_spec(spec, at, errors);
+  else if (kind.kind == "CronJob") cron_job(spec, at, errors);
+  else return false;
+  return true;
+}
+
+bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors) {
+  const Path at("spec");
+  if (kind.kind == "Deployment" || kind.kind == "ReplicaSet" || kind.kind == "DaemonSet") {
+    immutable(old, doc, {"spec", "selector"}, at / "selector", errors);
+  } else if (kind.kind == "StatefulSet") {
+    // Only these fields may change; everything else together is refused in one sentence.
+    Value before = spec_of(old), after = spec_of(doc);
+    for (const char* key : {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"}) {
+      json::erase(before, {key});
+      json::erase(after, {key});
+    }
+    if (!json::equal(before, after))
+      errors.forbidden(at, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
+  } else if (kind.kind == "Job") {
+    for (const char* key : {"completions", "selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "successPolicy"}) {
+      if (std::string_view(key) == "completions" && get_string(doc, {"spec", "completionMode"}) == "Indexed") continue;  // Elastic: follows parallelism.
+      immutable(old, doc, {"spec", key}, at / key, errors);
+    }
+    const bool may_change = get_bool(old, {"spec", "suspend"}) && json::find(old, {"status", "startTime"}) == nullptr;
+    if (!may_change) immutable(old, doc, {"spec", "template"}, at / "template", errors);
+  }
+  return true;
+}
+
+}  // namespace berth::model::validation
