@@ -1,0 +1,121 @@
+#include "node/eviction/allocatable.h"
+
+namespace berth::node::eviction {
+namespace {
+
+using Format = Quantity::Format;
+
+TextResult<Quantity> parse_reserved(const std::string& name, const std::string& text) {
+  if (name != "cpu" && name != "memory" && name != "ephemeral-storage" && name != "pid") return std::unexpected(fmt::format("cannot reserve \"{}\" resource", name));
+  const auto quantity = parse_quantity(text);
+  if (!quantity) return std::unexpected(fmt::format("failed to parse quantity {} for {} resource: {}", go_quote(text), go_quote(name), quantity.error()));
+  if (quantity->sign() < 0) return std::unexpected(fmt::format("resource quantity for {} cannot be negative: {}", go_quote(name), text));
+  return *quantity;
+}
+
+std::vector<std::string> reserved_errors(std::string_view flag, const std::map<std::string, std::string>& settings) {
+  std::vector<std::string> errors;
+  for (const auto& [name, text] : settings)
+    if (const auto parsed = parse_reserved(name, text); !parsed) errors.push_back(fmt::format("--{} value failed to parse: {}", flag, parsed.error()));
+  return errors;
+}
+
+ResourceList read_reserved(const std::map<std::string, std::string>& settings) {
+  ResourceList list;
+  for (const auto& [name, text] : settings) list.emplace(name, *parse_reserved(name, text));
+  return list;
+}
+
+EvictionSettings hard_only(const ReservationSettings& settings) {
+  EvictionSettings eviction;
+  eviction.hard = settings.eviction_hard;
+  eviction.enforce_node_allocatable.clear();
+  return eviction;
+}
+
+Quantity get(const ResourceList& list, std::string_view name) {
+  const auto found = list.find(name);
+  return found == list.end() ? Quantity{} : found->second;
+}
+
+/// Negative amounts make no sense to offer; the format stays.
+void clamp_to_zero(Quantity& quantity) {
+  if (quantity.sign() < 0) quantity = Quantity::from_value(0, quantity.format());
+}
+
+void take_huge_pages_from_memory(ResourceList& list) {
+  for (const auto& [name, quantity] : ResourceList(list)) {
+    if (!name.starts_with("hugepages-")) continue;
+    Quantity& memory = list["memory"];
+    memory -= quantity;
+    clamp_to_zero(memory);
+  }
+}
+
+ResourceList machine_capacity(const Machine& machine, bool local_storage) {
+  ResourceList capacity;
+  capacity["cpu"] = Quantity::from_milli(machine.cores * 1000, Format::kDecimalSI);
+  capacity["memory"] = Quantity::from_value(machine.memory_bytes, Format::kBinarySI);
+  for (const Machine::HugePages& huge : machine.huge_pages) {
+    const std::int64_t page_bytes = huge.page_kib * 1024;
+    capacity["hugepages-" + Quantity::from_value(page_bytes, Format::kBinarySI).to_string()] = Quantity::from_value(page_bytes * huge.pages, Format::kBinarySI);
+  }
+  if (local_storage) capacity["ephemeral-storage"] = Quantity::from_value(machine.root_fs_bytes, Format::kBinarySI);
+  return capacity;
+}
+
+}  // namespace
+
+std::vector<std::string> all_reservation_errors(const ReservationSettings& settings) {
+  if (auto errors = reserved_errors("kube-reserved", settings.kube_reserved); !errors.empty()) return errors;
+  if (auto errors = reserved_errors("system-reserved", settings.system_reserved); !errors.empty()) return errors;
+  return settings.ignore_eviction_threshold ? std::vector<std::string>{} : all_parse_errors(hard_only(settings));
+}
+
+TextResult<NodeResources> compute_node_resources(const Machine& machine, const ReservationSettings& settings) {
+  if (const auto errors = all_reservation_errors(settings); !errors.empty()) return std::unexpected(errors.front());
+  const ResourceList kube = read_reserved(settings.kube_reserved), system = read_reserved(settings.system_reserved);
+  std::vector<Threshold> thresholds;
+  if (!settings.ignore_eviction_threshold) thresholds = *parse_thresholds(hard_only(settings));
+
+  NodeResources out;
+  const ResourceList machine_list = machine_capacity(machine, settings.local_storage_capacity_isolation);
+  for (const Threshold& threshold : thresholds) {
+    const std::string_view name = threshold.signal == Signal::kMemoryAvailable ? "memory" : threshold.signal == Signal::kNodeFsAvailable ? "ephemeral-storage" : "";
+    if (!name.empty()) out.eviction_reservation[std::string(name)] = threshold.value.of(get(machine_list, name));
+  }
+  for (const auto& [name, capacity] : machine_list) {
+    Quantity reserved = Quantity::from_value(0);
+    reserved += get(system, name);
+    reserved += get(kube, name);
+    reserved += get(out.eviction_reservation, name);
+    if (reserved.is_zero()) continue;
+    if (capacity < reserved) out.invalid.push_back(name);
+    out.reservation[name] = reserved;
+  }
+
+  out.capacity = machine_list;
+  const std::int64_t by_cores = machine.cores * settings.pods_per_core;
+  out.capacity["pods"] = Quantity::from_value(settings.pods_per_core > 0 ? std::min(by_cores, settings.max_pods) : settings.max_pods);
+  for (const auto& [name, capacity] : out.capacity) {
+    Quantity left = capacity;
+    if (const auto reserved = out.reservation.find(name); reserved != out.reservation.end()) left -= reserved->second;
+    clamp_to_zero(left);
+    out.allocatable[name] = left;
+  }
+  take_huge_pages_from_memory(out.allocatable);
+
+  ResourceList internal = machine_list;
+  if (machine.max_pid > 0) internal["pid"] = Quantity::from_value(machine.max_pid);
+  for (const auto& [name, capacity] : internal) {
+    Quantity left = capacity;
+    left -= get(system, name);
+    left -= get(kube, name);
+    clamp_to_zero(left);
+    out.cgroup[name] = left;
+  }
+  take_huge_pages_from_memory(out.cgroup);
+  return out;
+}
+
+}  // namespace berth::node::eviction

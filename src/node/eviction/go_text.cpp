@@ -1,0 +1,207 @@
+#include "node/eviction/go_text.h"
+
+#include <cmath>
+#include <cstdlib>
+
+namespace berth::node::eviction {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
+
+/// Whether Go's grammar takes this number: sign, digits with one dot, exponent. Hexadecimal numbers need their 'p' exponent.
+bool is_float_syntax(std::string_view s) {
+  std::size_t i = 0;
+  if (i < s.size() && (s[i] == '+' || s[i] == '-')) ++i;
+  const std::string body = lower(s.substr(i));
+  std::size_t at = 0;
+  const bool hex = body.starts_with("0x");
+  if (hex) at = 2;
+  bool digits = false, dot = false;
+  for (; at < body.size(); ++at) {
+    if (body[at] == '.' && !dot) dot = true;
+    else if (hex ? is_hex(body[at]) : is_digit(body[at])) digits = true;
+    else break;
+  }
+  if (!digits) return false;
+  if (at == body.size()) return !hex;
+  if (body[at] != (hex ? 'p' : 'e')) return false;
+  ++at;
+  if (at < body.size() && (body[at] == '+' || body[at] == '-')) ++at;
+  if (at == body.size()) return false;
+  return std::all_of(body.begin() + static_cast<std::ptrdiff_t>(at), body.end(), is_digit);
+}
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t ns;
+};
+constexpr std::array<Unit, 8> kUnits = {{{"ns", 1},
+                                         {"us", 1'000},
+                                         {"\xc2\xb5s", 1'000},
+                                         {"\xce\xbcs", 1'000},
+                                         {"ms", 1'000'000},
+                                         {"s", 1'000'000'000},
+                                         {"m", 60'000'000'000},
+                                         {"h", 3'600'000'000'000}}};
+
+}  // namespace
+
+std::string go_quote(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\t': out += "\\t"; break;
+      case '\r': out += "\\r"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        else out += c;
+    }
+  }
+  return out + "\"";
+}
+
+TextResult<float> parse_float32(std::string_view text) {
+  const std::string_view unsigned_text = !text.empty() && (text[0] == '+' || text[0] == '-') ? text.substr(1) : text;
+  const float sign = !text.empty() && text[0] == '-' ? -1.0F : 1.0F;
+  const std::string word = lower(unsigned_text);
+  if (word == "inf" || word == "infinity") return sign * std::numeric_limits<float>::infinity();
+  if (lower(text) == "nan") return std::numeric_limits<float>::quiet_NaN();
+  if (!is_float_syntax(text)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: invalid syntax", go_quote(text)));
+  const float value = std::strtof(std::string(text).c_str(), nullptr);
+  if (std::isinf(value)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go_quote(text)));
+  return value;
+}
+
+std::string format_float32(float value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  if (value == 0) return std::signbit(value) ? "-0" : "0";
+  // Shortest digits that read back the same, in Go's 'g' layout: exponent form below 1e-4 and from 1e21 on.
+  char buffer[64];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
+  const std::string_view scientific(buffer, static_cast<std::size_t>(end - buffer));
+  const int exponent = std::atoi(std::string(scientific.substr(scientific.find('e') + 1)).c_str());
+  if (exponent < -4 || exponent >= 21) return std::string(scientific);
+  const auto [fixed_end, fixed_error] = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed);
+  return {buffer, fixed_end};
+}
+
+TextResult<std::int64_t> parse_duration_ns(std::string_view text) {
+  const auto invalid = [&] { return std::unexpected(fmt::format("time: invalid duration {}", go_quote(text))); };
+  constexpr std::uint64_t kLimit = std::uint64_t{1} << 63;
+  std::string_view s = text;
+  bool negative = false;
+  if (!s.empty() && (s[0] == '-' || s[0] == '+')) {
+    negative = s[0] == '-';
+    s.remove_prefix(1);
+  }
+  if (s == "0") return 0;
+  if (s.empty()) return invalid();
+  std::uint64_t total = 0;
+  while (!s.empty()) {
+    if (s[0] != '.' && !is_digit(s[0])) return invalid();
+    std::uint64_t whole = 0, fraction = 0;
+    double scale = 1;
+    const std::size_t before = s.size();
+    while (!s.empty() && is_digit(s[0])) {
+      if (whole > kLimit / 10) return invalid();
+      whole = whole * 10 + static_cast<std::uint64_t>(s[0] - '0');
+      if (whole > kLimit) return invalid();
+      s.remove_prefix(1);
+    }
+    const bool has_whole = s.size() != before;
+    bool has_fraction = false;
+    if (!s.empty() && s[0] == '.') {
+      s.remove_prefix(1);
+      const std::size_t start = s.size();
+      bool overflow = false;
+      while (!s.empty() && is_digit(s[0])) {
+        const std::uint64_t next = fraction * 10 + static_cast<std::uint64_t>(s[0] - '0');
+        // Go keeps as many digits as fit and ignores the rest.
+        if (!overflow && (fraction > (kLimit - 1) / 10 || next > kLimit)) overflow = true;
+        if (!overflow) {
+          fraction = next;
+          scale *= 10;
+        }
+        s.remove_prefix(1);
+      }
+      has_fraction = s.size() != start;
+    }
+    if (!has_whole && !has_fraction) return invalid();
+    std::size_t unit_end = 0;
+    while (unit_end < s.size() && s[unit_end] != '.' && !is_digit(s[unit_end])) ++unit_end;
+    if (unit_end == 0) return std::unexpected(fmt::format("time: missing unit in duration {}", go_quote(text)));
+    const std::string_view name = s.substr(0, unit_end);
+    const auto unit = std::ranges::find(kUnits, name, &Unit::name);
+    if (unit == kUnits.end()) return std::unexpected(fmt::format("time: unknown unit {} in duration {}", go_quote(name), go_quote(text)));
+    s.remove_prefix(unit_end);
+    if (whole > kLimit / unit->ns) return invalid();
+    whole *= unit->ns;
+    if (fraction > 0) {
+      whole += static_cast<std::uint64_t>(static_cast<double>(fraction) * (static_cast<double>(unit->ns) / scale));
+      if (whole > kLimit) return invalid();
+    }
+    total += whole;
+    if (total > kLimit) return invalid();
+  }
+  if (negative) return -static_cast<std::int64_t>(total - 1) - 1;
+  if (total > kLimit - 1) return invalid();
+  return static_cast<std::int64_t>(total);
+}
+
+std::string format_duration_ns(std::int64_t ns) {
+  if (ns == 0) return "0s";
+  const bool negative = ns < 0;
+  const std::uint64_t u = negative ? 0 - static_cast<std::uint64_t>(ns) : static_cast<std::uint64_t>(ns);
+  const auto fraction = [](std::uint64_t value, int digits) {
+    std::string text = fmt::format("{:0{}}", value, digits);
+    while (!text.empty() && text.back() == '0') text.pop_back();
+    return text.empty() ? text : "." + text;
+  };
+  std::string out;
+  if (u < 1'000) out = fmt::format("{}ns", u);
+  else if (u < 1'000'000) out = fmt::format("{}{}\xc2\xb5s", u / 1'000, fraction(u % 1'000, 3));
+  else if (u < 1'000'000'000) out = fmt::format("{}{}ms", u / 1'000'000, fraction(u % 1'000'000, 6));
+  else {
+    const std::uint64_t seconds = u / 1'000'000'000;
+    if (seconds >= 3600) out += fmt::format("{}h", seconds / 3600);
+    if (seconds >= 60) out += fmt::format("{}m", seconds / 60 % 60);
+    out += fmt::format("{}{}s", seconds % 60, fraction(u % 1'000'000'000, 9));
+  }
+  return negative ? "-" + out : out;
+}
+
+TextResult<model::Quantity> parse_quantity(std::string_view text) {
+  static constexpr const char* kFormatWrong = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+  if (const auto parsed = model::Quantity::parse(text)) return *parsed;
+  // Which of the two errors it is: the shape is wrong, or only the suffix is unknown.
+  std::size_t i = 0;
+  if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
+  const std::size_t digits_from = i;
+  bool dot = false;
+  while (i < text.size() && (is_digit(text[i]) || (text[i] == '.' && !dot))) {
+    dot = dot || text[i] == '.';
+    ++i;
+  }
+  const bool has_digits = text.substr(digits_from, i - digits_from).find_first_of("0123456789") != std::string_view::npos;
+  if (!has_digits) return std::unexpected(kFormatWrong);
+  std::size_t end = i;
+  while (end < text.size() && std::string_view("eEinumkKMGTP").find(text[end]) != std::string_view::npos) ++end;
+  if (end < text.size() && (text[end] == '+' || text[end] == '-')) ++end;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  if (end != text.size()) return std::unexpected(kFormatWrong);
+  return std::unexpected("unable to parse quantity's suffix");
+}
+
+}  // namespace berth::node::eviction

@@ -1,0 +1,31 @@
+// Numbers and durations read and printed as Go's library does, with its error texts: kubelet configurations are full of them, and users
+// compare what is said.
+#pragma once
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+
+#include "model/quantity.h"
+
+namespace berth::node::eviction {
+
+/// The text of the error as value: these functions have nothing else to say.
+template <typename T>
+using TextResult = std::expected<T, std::string>;
+
+/// strconv.ParseFloat(text, 32) as a float: decimal, exponents, "inf", "infinity", "nan" in any case, hexadecimal floats, underscores only
+/// with a base prefix (so never here). Errors: `strconv.ParseFloat: parsing "x": invalid syntax` or `…: value out of range`.
+TextResult<float> parse_float32(std::string_view text);
+/// strconv.FormatFloat(value, 'g', -1, 32)-like shortest text: "0.05", "1e-07", "NaN", "+Inf".
+std::string format_float32(float value);
+/// time.ParseDuration in nanoseconds, with its errors (`time: unknown unit "d" in duration "1d"`).
+TextResult<std::int64_t> parse_duration_ns(std::string_view text);
+/// time.Duration.String.
+std::string format_duration_ns(std::int64_t ns);
+/// resource.ParseQuantity, with its errors.
+TextResult<model::Quantity> parse_quantity(std::string_view text);
+/// strconv.Quote for the texts that occur in errors.
+std::string go_quote(std::string_view text);
+
+}  // namespace berth::node::eviction

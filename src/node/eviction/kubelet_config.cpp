@@ -1,0 +1,267 @@
+#include "node/eviction/kubelet_config.h"
+
+namespace berth::node::eviction {
+namespace {
+
+/// Reads fields in document order with the error behaviour of Go's JSON decoder: a wrong type is remembered and reading goes on; a field with
+/// a reader of its own (durations) that fails ends it at once.
+class Decoder {
+ public:
+  std::string type_error, fatal_error;
+
+  void wrong(const json::Value& value, std::string_view field, std::string_view type, bool with_text = false) {
+    std::string_view kind = "object";
+    if (value.is_string()) kind = "string";
+    else if (value.is_bool()) kind = "bool";
+    else if (value.is_number()) kind = "number";
+    else if (value.is_array()) kind = "array";
+    const std::string text = with_text ? fmt::format("{} {}", kind, json::serialize(value)) : std::string(kind);
+    if (type_error.empty()) type_error = fmt::format("json: cannot unmarshal {} into Go struct field KubeletConfiguration.{} of type {}", text, field, type);
+  }
+  void read(const json::Value& value, std::string_view field, std::optional<StatementMap>& out) {
+    if (value.is_null()) return;
+    if (!value.is_object()) return wrong(value, field, "map[string]string");
+    out.emplace();
+    for (const auto& [key, entry] : value.get_object()) {
+      if (entry.is_string()) (*out)[std::string(key)] = json::as_view(entry);
+      else if (entry.is_null()) (*out)[std::string(key)] = "";
+      else wrong(entry, field, "string");
+    }
+  }
+  void read(const json::Value& value, std::string_view field, StatementMap& out) {
+    std::optional<StatementMap> map;
+    read(value, field, map);
+    if (map) out = std::move(*map);
+  }
+  void read(const json::Value& value, std::string_view field, std::vector<std::string>& out) {
+    if (value.is_null()) return;
+    if (!value.is_array()) return wrong(value, field, "[]string");
+    out.clear();
+    for (const json::Value& entry : value.get_array()) {
+      if (entry.is_string()) out.emplace_back(json::as_view(entry));
+      else if (entry.is_null()) out.emplace_back();
+      else wrong(entry, field, "string");
+    }
+  }
+  void read(const json::Value& value, std::string_view field, bool& out) {
+    if (value.is_null()) return;
+    if (!value.is_bool()) return wrong(value, field, "bool");
+    out = value.get_bool();
+  }
+  void read(const json::Value& value, std::string_view field, std::string& out) {
+    if (value.is_null()) return;
+    if (!value.is_string()) return wrong(value, field, "string");
+    out = json::as_view(value);
+  }
+  template <typename Number>
+  void read_int32(const json::Value& value, std::string_view field, Number& out) {
+    if (value.is_null()) return;
+    const bool fits = value.is_int64() && value.get_int64() >= std::numeric_limits<std::int32_t>::min() && value.get_int64() <= std::numeric_limits<std::int32_t>::max();
+    if (!fits) return wrong(value, field, "int32", value.is_number());
+    out = static_cast<Number>(value.get_int64());
+  }
+  void read_duration(const json::Value& value, std::string_view field, std::int64_t& out) {
+    if (value.is_null()) return;
+    if (!value.is_string()) {
+      std::string_view kind = value.is_bool() ? "bool" : value.is_number() ? "number" : value.is_array() ? "array" : "object";
+      fatal_error = fmt::format("json: cannot unmarshal {} into Go value of type string", kind);
+      return;
+    }
+    const auto ns = parse_duration_ns(json::as_view(value));
+    if (ns) out = *ns;
+    else fatal_error = ns.error();
+  }
+};
+
+void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, const json::Value& value) {
+  if (key == "evictionHard") decoder.read(value, key, s.eviction_hard);
+  else if (key == "evictionSoft") decoder.read(value, key, s.eviction_soft);
+  else if (key == "evictionSoftGracePeriod") decoder.read(value, key, s.eviction_soft_grace_period);
+  else if (key == "evictionMinimumReclaim") decoder.read(value, key, s.eviction_minimum_reclaim);
+  else if (key == "enforceNodeAllocatable") decoder.read(value, key, s.enforce_node_allocatable);
+  else if (key == "mergeDefaultEvictionSettings") decoder.read(value, key, s.merge_default_eviction_settings);
+  else if (key == "evictionMaxPodGracePeriod") decoder.read_int32(value, key, s.eviction_max_pod_grace_period_seconds);
+  else if (key == "evictionPressureTransitionPeriod") decoder.read_duration(value, key, s.eviction_pressure_transition_period_ns);
+  else if (key == "kubeReserved") decoder.read(value, key, s.kube_reserved);
+  else if (key == "systemReserved") decoder.read(value, key, s.system_reserved);
+  else if (key == "maxPods") decoder.read_int32(value, key, s.max_pods);
+  else if (key == "podsPerCore") decoder.read_int32(value, key, s.pods_per_core);
+  else if (key == "failSwapOn") decoder.read(value, key, s.fail_swap_on);
+  else if (key == "imageGCHighThresholdPercent") decoder.read_int32(value, key, s.image_gc_high_threshold_percent);
+  else if (key == "imageGCLowThresholdPercent") decoder.read_int32(value, key, s.image_gc_low_threshold_percent);
+  else if (key == "imageMinimumGCAge") decoder.read_duration(value, key, s.image_minimum_gc_age_ns);
+  else if (key == "localStorageCapacityIsolation") decoder.read(value, key, s.local_storage_capacity_isolation);
+  else if (key == "staticPodPath") decoder.read(value, key, s.static_pod_path);
+  else if (key == "nodeStatusUpdateFrequency") decoder.read_duration(value, key, s.node_status_update_frequency_ns);
+  else if (key == "nodeLeaseDurationSeconds") decoder.read_int32(value, key, s.node_lease_duration_seconds);
+  else if (key == "containerLogMaxFiles") decoder.read_int32(value, key, s.container_log_max_files);
+}
+
+void apply_defaults(KubeletSettings& s) {
+  if (!s.eviction_hard) {
+    s.eviction_hard = default_eviction_hard();
+  } else if (s.merge_default_eviction_settings) {
+    for (const auto& [signal, value] : default_eviction_hard()) s.eviction_hard->emplace(signal, value);
+  }
+  if (s.eviction_pressure_transition_period_ns == 0) s.eviction_pressure_transition_period_ns = 300'000'000'000;
+  if (s.max_pods == 0) s.max_pods = 110;
+  if (s.image_minimum_gc_age_ns == 0) s.image_minimum_gc_age_ns = 120'000'000'000;
+  if (s.node_status_update_frequency_ns == 0) s.node_status_update_frequency_ns = 10'000'000'000;
+  if (s.node_lease_duration_seconds == 0) s.node_lease_duration_seconds = 40;
+  if (s.container_log_max_files == 0) s.container_log_max_files = 5;
+}
+
+std::vector<std::string> split_commas(const std::vector<std::string>& values) {
+  std::vector<std::string> parts;
+  for (std::string_view value : values) {
+    while (!value.empty()) {
+      const std::string_view part = value.substr(0, value.find(','));
+      value.remove_prefix(std::min(value.size(), part.size() + 1));
+      if (!part.empty()) parts.emplace_back(part);
+    }
+  }
+  return parts;
+}
+
+std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign, StatementMap& out) {
+  StatementMap map;
+  for (const std::string& part : split_commas(values)) {
+    const auto statement = split_statement(part, sign);
+    if (!statement) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: {}", part, name, statement.error());
+    if (!map.emplace(statement->first, statement->second).second)
+      return fmt::format("invalid argument \"{}\" for \"--{}\" flag: \"{}\" is set twice", part, name, statement->first);
+  }
+  out = std::move(map);
+  return std::nullopt;
+}
+
+std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign, std::optional<StatementMap>& out) {
+  StatementMap map;
+  if (auto error = read_statements(name, values, sign, map)) return error;
+  out = std::move(map);
+  return std::nullopt;
+}
+
+template <typename Number>
+std::optional<std::string> read_number(std::string_view name, const std::vector<std::string>& values, Number& out) {
+  const std::string text = values.empty() ? "" : values.back();
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: not a whole number", text, name);
+  out = static_cast<Number>(number);
+  return std::nullopt;
+}
+
+std::optional<std::string> read_duration(std::string_view name, const std::vector<std::string>& values, std::int64_t& out) {
+  const std::string text = values.empty() ? "" : values.back();
+  const auto ns = parse_duration_ns(text);
+  if (!ns) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: {}", text, name, ns.error());
+  out = *ns;
+  return std::nullopt;
+}
+
+TextResult<KubeletSettings> read_node_config(const json::Value& document) {
+  KubeletSettings settings;
+  apply_defaults(settings);
+  for (const auto& [name, values] : json::get_object(document, {"kubeletArguments"})) {
+    std::vector<std::string> texts;
+    if (!values.is_array()) return std::unexpected(fmt::format("kubeletArguments.{}: must be a list of strings", std::string_view(name)));
+    for (const json::Value& value : values.get_array()) {
+      if (!value.is_string()) return std::unexpected(fmt::format("kubeletArguments.{}: {} is not a string", std::string_view(name), json::serialize(value)));
+      texts.emplace_back(json::as_view(value));
+    }
+    if (auto error = apply_kubelet_argument(settings, std::string(name), texts)) return std::unexpected(fmt::format("kubeletArguments.{}: {}", std::string_view(name), *error));
+  }
+  return settings;
+}
+
+}  // namespace
+
+EvictionSettings KubeletSettings::eviction() const {
+  EvictionSettings out;
+  out.hard = eviction_hard.value_or(StatementMap{});
+  out.soft = eviction_soft.value_or(StatementMap{});
+  out.soft_grace_period = eviction_soft_grace_period.value_or(StatementMap{});
+  out.minimum_reclaim = eviction_minimum_reclaim.value_or(StatementMap{});
+  out.enforce_node_allocatable = enforce_node_allocatable;
+  return out;
+}
+
+const StatementMap& default_eviction_hard() {
+  static const StatementMap map = {
+      {"memory.available", "100Mi"}, {"nodefs.available", "10%"}, {"nodefs.inodesFree", "5%"}, {"imagefs.available", "15%"}, {"imagefs.inodesFree", "5%"}};
+  return map;
+}
+
+TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& document) {
+  if (!document.is_object()) return std::unexpected("the configuration is not an object");
+  Decoder decoder;
+  KubeletSettings settings;
+  settings.eviction_pressure_transition_period_ns = 0;
+  for (const auto& [key, value] : document.get_object()) {
+    read_field(decoder, settings, key, value);
+    if (!decoder.fatal_error.empty()) return std::unexpected(decoder.fatal_error);
+  }
+  if (!decoder.type_error.empty()) return std::unexpected(decoder.type_error);
+  apply_defaults(settings);
+  return settings;
+}
+
+TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_view name) {
+  const auto failed = [&](std::string_view why) { return std::unexpected(fmt::format("failed to load Kubelet config file {}, error failed to decode: {}", name, why)); };
+  // A JSON text may repeat a key, as may YAML to Kubernetes' lenient second reading: the last one counts.
+  const bool is_json = text.find_first_not_of(" \t\r\n") != std::string_view::npos && text[text.find_first_not_of(" \t\r\n")] == '{';
+  const Result<json::Value> document = is_json ? json::parse(text) : json::parse_yaml(text);
+  if (!document) return failed(document.error().message);
+  const std::string_view kind = json::get_string(*document, {"kind"}), version = json::get_string(*document, {"apiVersion"});
+  if (kind == "NodeConfig" || (kind.empty() && json::find(*document, "kubeletArguments"))) {
+    auto settings = read_node_config(*document);
+    if (!settings) return std::unexpected(fmt::format("{}: {}", name, settings.error()));
+    return settings;
+  }
+  if (kind.empty()) return failed("Object 'Kind' is missing");
+  if (version.empty()) return failed("Object 'apiVersion' is missing");
+  if (kind != "KubeletConfiguration" || version != "kubelet.config.k8s.io/v1beta1")
+    return failed(fmt::format("no kind \"{}\" is registered for version \"{}\"", kind, version));
+  auto settings = read_kubelet_configuration(*document);
+  if (!settings) return failed(settings.error());
+  return settings;
+}
+
+std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std::string& name, const std::vector<std::string>& values) {
+  if (name == "eviction-hard") return read_statements(name, values, '<', s.eviction_hard);
+  if (name == "eviction-soft") return read_statements(name, values, '<', s.eviction_soft);
+  if (name == "eviction-soft-grace-period") return read_statements(name, values, '=', s.eviction_soft_grace_period);
+  if (name == "eviction-minimum-reclaim") return read_statements(name, values, '=', s.eviction_minimum_reclaim);
+  if (name == "kube-reserved") return read_statements(name, values, '=', s.kube_reserved);
+  if (name == "system-reserved") return read_statements(name, values, '=', s.system_reserved);
+  if (name == "eviction-max-pod-grace-period") return read_number(name, values, s.eviction_max_pod_grace_period_seconds);
+  if (name == "eviction-pressure-transition-period") return read_duration(name, values, s.eviction_pressure_transition_period_ns);
+  if (name == "max-pods") return read_number(name, values, s.max_pods);
+  if (name == "pods-per-core") return read_number(name, values, s.pods_per_core);
+  if (name == "image-gc-high-threshold") return read_number(name, values, s.image_gc_high_threshold_percent);
+  if (name == "image-gc-low-threshold") return read_number(name, values, s.image_gc_low_threshold_percent);
+  if (name == "minimum-image-ttl-duration") return read_duration(name, values, s.image_minimum_gc_age_ns);
+  if (name == "node-status-update-frequency") return read_duration(name, values, s.node_status_update_frequency_ns);
+  if (name == "enforce-node-allocatable") {
+    s.enforce_node_allocatable = split_commas(values);
+    return std::nullopt;
+  }
+  if (name == "fail-swap-on" || name == "experimental-fail-swap-on") {
+    const std::string text = values.empty() ? "true" : values.back();
+    if (text != "true" && text != "false") return fmt::format("invalid argument \"{}\" for \"--{}\" flag: must be true or false", text, name);
+    s.fail_swap_on = text == "true";
+    return std::nullopt;
+  }
+  return fmt::format("unknown flag: --{}", name);
+}
+
+std::optional<std::string> validate(const KubeletSettings& settings) {
+  if (const auto errors = all_parse_errors(settings.eviction()); !errors.empty()) return "failed to parse eviction configuration: " + errors.front();
+  if (settings.image_gc_low_threshold_percent >= settings.image_gc_high_threshold_percent)
+    return fmt::format("imageGCLowThresholdPercent {} must be less than imageGCHighThresholdPercent {}", settings.image_gc_low_threshold_percent, settings.image_gc_high_threshold_percent);
+  if (settings.eviction_max_pod_grace_period_seconds < 0) return "evictionMaxPodGracePeriod must not be negative";
+  return std::nullopt;
+}
+
+}  // namespace berth::node::eviction

@@ -1,0 +1,56 @@
+// A node's configuration: KubeletConfiguration (kubelet.config.k8s.io/v1beta1), OpenShift's node-config.yaml with its kubeletArguments, and the
+// kubelet's flags (SPEC F3; document 000 §21.2).
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "node/eviction/thresholds.h"
+
+namespace berth::node::eviction {
+
+/// The settings of a KubeletConfiguration that berth acts on, after Kubernetes' defaulting.
+struct KubeletSettings {
+  std::optional<StatementMap> eviction_hard, eviction_soft, eviction_soft_grace_period, eviction_minimum_reclaim;
+  std::vector<std::string> enforce_node_allocatable = {"pods"};
+  bool merge_default_eviction_settings = false;
+  std::int64_t eviction_max_pod_grace_period_seconds = 0;
+  std::int64_t eviction_pressure_transition_period_ns = 300'000'000'000;
+  StatementMap kube_reserved, system_reserved;
+  std::int64_t max_pods = 110, pods_per_core = 0;
+  bool fail_swap_on = true;
+  int image_gc_high_threshold_percent = 85, image_gc_low_threshold_percent = 80;
+  std::int64_t image_minimum_gc_age_ns = 120'000'000'000;
+  bool local_storage_capacity_isolation = true;
+  std::string static_pod_path;
+  std::int64_t node_status_update_frequency_ns = 10'000'000'000, node_lease_duration_seconds = 40;
+  std::int64_t container_log_max_size_bytes = 10 << 20;
+  int container_log_max_files = 5;
+
+  [[nodiscard]] EvictionSettings eviction() const;
+};
+
+/// Kubernetes' own defaults for Linux: memory.available<100Mi, nodefs.available<10%, nodefs.inodesFree<5%, imagefs.available<15%,
+/// imagefs.inodesFree<5%.
+[[nodiscard]] const StatementMap& default_eviction_hard();
+
+/// Reads a KubeletConfiguration document. The error has the words of Kubernetes' decoder: `json: cannot unmarshal number into Go struct field
+/// KubeletConfiguration.evictionHard of type string`, `time: invalid duration "abc"`. Unknown fields are ignored (with a warning by whoever
+/// loads the file). Defaults are applied.
+[[nodiscard]] TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& document);
+/// The file's text, YAML or JSON; a KubeletConfiguration or an OpenShift NodeConfig. Errors: `failed to load Kubelet config file NAME, error
+/// failed to decode: …`.
+[[nodiscard]] TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_view name);
+
+/// One kubelet flag or kubeletArguments entry over `settings`: eviction-hard, eviction-soft, eviction-soft-grace-period,
+/// eviction-max-pod-grace-period, eviction-pressure-transition-period, eviction-minimum-reclaim, kube-reserved, system-reserved, max-pods,
+/// pods-per-core, fail-swap-on, enforce-node-allocatable, image-gc-*. Several values are joined, as are commas within one. Unknown names
+/// are an error that names them. Document 000 writes "memory=1.5Gi" for system-reserved and "memory.available<500Mi" for thresholds.
+[[nodiscard]] std::optional<std::string> apply_kubelet_argument(KubeletSettings& settings, const std::string& name, const std::vector<std::string>& values);
+
+/// All that refuses to start, beyond what reading found: thresholds that cannot be parsed, soft ones without a grace period. Nullopt: fine.
+[[nodiscard]] std::optional<std::string> validate(const KubeletSettings& settings);
+
+}  // namespace berth::node::eviction

@@ -1,0 +1,57 @@
+// What eviction, admission and the OOM killer need to know of a pod (kubelet types/pod_update.go, qos/policy.go, core/v1/helper/qos).
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "model/quantity.h"
+
+namespace berth::node::eviction {
+
+using ResourceList = std::map<std::string, model::Quantity, std::less<>>;
+/// Quantities that cannot be read are left out.
+[[nodiscard]] ResourceList read_resources(const json::Object& list);
+
+enum class QosClass { kGuaranteed, kBurstable, kBestEffort };
+[[nodiscard]] std::string_view to_string(QosClass qos);
+
+struct ContainerFacts {
+  std::string name;
+  bool is_init = false, is_sidecar = false;
+  ResourceList requests, limits;
+};
+
+struct VolumeFacts {
+  std::string name;
+  bool is_empty_dir = false;
+  bool is_local = false;  ///< Its bytes lie on the node: emptyDir on disk, configMap, secret, downwardAPI, projected, gitRepo; or hostPath.
+  std::optional<model::Quantity> size_limit;
+};
+
+struct PodFacts {
+  std::string ns, name, uid;
+  std::int32_t priority = 0;
+  QosClass qos = QosClass::kBestEffort;
+  bool is_critical = false;       ///< Static, mirror, or priority of at least 2000000000: never evicted, always admitted.
+  bool is_node_critical = false;  ///< Critical and of class system-node-critical.
+  std::optional<std::int64_t> grace_period_seconds;
+  std::vector<ContainerFacts> containers;  ///< Main containers first, then init containers.
+  std::vector<VolumeFacts> volumes;
+  bool has_pod_level_resources = false;
+  ResourceList pod_requests, pod_limits, overhead;
+  bool tolerates_memory_pressure = false;
+
+  [[nodiscard]] std::string key() const { return ns + "/" + name; }
+};
+
+[[nodiscard]] PodFacts read_pod_facts(const json::Value& pod);
+/// The request of the whole pod for one resource, as the eviction manager counts it.
+[[nodiscard]] model::Quantity pod_request(const PodFacts& pod, std::string_view resource);
+/// The limit of the whole pod (sum of containers, init containers as they overlap, overhead), or nullopt when nothing sets one.
+[[nodiscard]] std::optional<model::Quantity> pod_limit(const PodFacts& pod, std::string_view resource);
+/// oom_score_adj of one container on a machine with this much memory (SPEC F10). Needs memory_capacity_bytes > 0.
+[[nodiscard]] int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes);
+
+}  // namespace berth::node::eviction
