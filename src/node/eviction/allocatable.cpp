@@ -9,8 +9,8 @@ TextResult<Quantity> parse_reserved(const std::string& name, const std::string& 
   if (name != "cpu" && name != "memory" && name != "ephemeral-storage" && name != "pid") return std::unexpected(fmt::format("cannot reserve \"{}\" resource", name));
   const auto quantity = parse_quantity(text);
   if (!quantity) return std::unexpected(fmt::format("failed to parse quantity {} for {} resource: {}", go_quote(text), go_quote(name), quantity.error()));
-  if (quantity->sign() < 0) return std::unexpected(fmt::format("resource quantity for {} cannot be negative: {}", go_quote(name), text));
-  return *quantity;
+  if (quantity->value.sign() < 0) return std::unexpected(fmt::format("resource quantity for {} cannot be negative: {}", go_quote(name), text));
+  return quantity->value;
 }
 
 std::vector<std::string> reserved_errors(std::string_view flag, const std::map<std::string, std::string>& settings) {
@@ -114,7 +114,6 @@ TextResult<NodeResources> compute_node_resources(const Machine& machine, const R
     clamp_to_zero(left);
     out.cgroup[name] = left;
   }
-  take_huge_pages_from_memory(out.cgroup);
   return out;
 }
 

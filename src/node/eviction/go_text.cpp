@@ -52,6 +52,77 @@ constexpr std::array<Unit, 8> kUnits = {{{"ns", 1},
                                          {"m", 60'000'000'000},
                                          {"h", 3'600'000'000'000}}};
 
+/// A quantity's text cut as Go cuts it; the whole part without leading zeros, "0" when nothing is left.
+struct QuantityParts {
+  std::string_view whole, fraction, suffix;
+};
+
+/// Nullopt: not of a quantity's shape.
+std::optional<QuantityParts> split_quantity(std::string_view text) {
+  QuantityParts parts;
+  std::size_t at = text[0] == '+' || text[0] == '-' ? 1 : 0;
+  while (at < text.size() && text[at] == '0') ++at;
+  const std::size_t whole = at;
+  while (at < text.size() && is_digit(text[at])) ++at;
+  parts.whole = at == whole ? std::string_view("0") : text.substr(whole, at - whole);
+  if (at < text.size() && text[at] == '.') {
+    const std::size_t fraction = ++at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    parts.fraction = text.substr(fraction, at - fraction);
+  }
+  parts.suffix = text.substr(at);
+  while (at < text.size() && std::string_view("eEinumkKMGTP").find(text[at]) != std::string_view::npos) ++at;
+  if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+  while (at < text.size() && is_digit(text[at])) ++at;
+  if (at != text.size()) return std::nullopt;
+  return parts;
+}
+
+struct SuffixInfo {
+  bool is_binary = false;
+  int exponent = 0;  ///< Of ten, or of two.
+};
+
+std::optional<SuffixInfo> read_suffix(std::string_view suffix) {
+  static constexpr std::string_view kDecimal = "num kMGTPE";
+  if (suffix.empty()) return SuffixInfo{};
+  if (suffix.size() == 1 && suffix != " ")
+    if (const std::size_t at = kDecimal.find(suffix); at != std::string_view::npos) return SuffixInfo{false, static_cast<int>(at) * 3 - 9};
+  if (suffix.size() == 2 && suffix[1] == 'i')
+    if (const std::size_t at = std::string_view("KMGTPE").find(suffix[0]); at != std::string_view::npos) return SuffixInfo{true, 10 * (static_cast<int>(at) + 1)};
+  if (suffix.size() > 1 && (suffix[0] == 'e' || suffix[0] == 'E')) {
+    std::string_view digits = suffix.substr(1);
+    if (digits[0] == '+') digits.remove_prefix(1);
+    int exponent = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    if (!digits.empty() && error == std::errc() && end == digits.data() + digits.size()) return SuffixInfo{false, exponent};
+  }
+  return std::nullopt;
+}
+
+/// Whether Go keeps the amount in a plain integer with a scale, and with it the text it was written as. Fractions are not kept as written.
+bool is_kept_as_written(const QuantityParts& parts, const SuffixInfo& suffix) {
+  if (!parts.fraction.empty()) return false;
+  const int digits = static_cast<int>(parts.whole.size());
+  if (!suffix.is_binary) return digits <= 18 && suffix.exponent >= -9;
+  return 15 - digits - static_cast<int>(static_cast<float>(suffix.exponent) * 3 / 10) - 1 >= 0;
+}
+
+/// Canonical text of a decimal amount, also of one too large for model::Quantity, which caps it.
+std::string canonical_decimal(const model::Quantity& value, std::string digits, int exponent, bool negative) {
+  digits.erase(0, digits.find_first_not_of('0'));
+  if (static_cast<int>(digits.size()) + exponent <= 18) return value.to_string();
+  while (digits.ends_with('0')) {
+    digits.pop_back();
+    ++exponent;
+  }
+  if (exponent < 0) return value.to_string();
+  for (; exponent % 3 != 0; --exponent) digits += '0';
+  static constexpr std::array<std::string_view, 7> kSuffixes = {"", "k", "M", "G", "T", "P", "E"};
+  const std::string_view suffix = exponent / 3 < 7 ? kSuffixes[static_cast<std::size_t>(exponent / 3)] : std::string_view{};
+  return fmt::format("{}{}{}", negative ? "-" : "", digits, suffix);
+}
+
 }  // namespace
 
 std::string go_quote(std::string_view text) {
@@ -182,26 +253,26 @@ std::string format_duration_ns(std::int64_t ns) {
   return negative ? "-" + out : out;
 }
 
-TextResult<model::Quantity> parse_quantity(std::string_view text) {
+TextResult<WrittenQuantity> parse_quantity(std::string_view text) {
   static constexpr const char* kFormatWrong = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-  if (const auto parsed = model::Quantity::parse(text)) return *parsed;
-  // Which of the two errors it is: the shape is wrong, or only the suffix is unknown.
-  std::size_t i = 0;
-  if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
-  const std::size_t digits_from = i;
-  bool dot = false;
-  while (i < text.size() && (is_digit(text[i]) || (text[i] == '.' && !dot))) {
-    dot = dot || text[i] == '.';
-    ++i;
+  if (text.empty()) return std::unexpected(kFormatWrong);
+  const auto parts = split_quantity(text);
+  if (!parts) return std::unexpected(kFormatWrong);
+  const std::optional<SuffixInfo> suffix = read_suffix(parts->suffix);
+  if (!suffix) return std::unexpected("unable to parse quantity's suffix");
+  WrittenQuantity out;
+  const std::string digits = std::string(parts->whole) + std::string(parts->fraction);
+  if (digits.find_first_not_of('0') == std::string::npos) {
+    out.text = "0";
+    return out;
   }
-  const bool has_digits = text.substr(digits_from, i - digits_from).find_first_of("0123456789") != std::string_view::npos;
-  if (!has_digits) return std::unexpected(kFormatWrong);
-  std::size_t end = i;
-  while (end < text.size() && std::string_view("eEinumkKMGTP").find(text[end]) != std::string_view::npos) ++end;
-  if (end < text.size() && (text[end] == '+' || text[end] == '-')) ++end;
-  while (end < text.size() && is_digit(text[end])) ++end;
-  if (end != text.size()) return std::unexpected(kFormatWrong);
-  return std::unexpected("unable to parse quantity's suffix");
+  const auto value = model::Quantity::parse(text);
+  if (!value) return std::unexpected(kFormatWrong);
+  out.value = *value;
+  out.text = is_kept_as_written(*parts, *suffix) ? std::string(text)
+             : suffix->is_binary                 ? value->to_string()
+                                                 : canonical_decimal(*value, digits, suffix->exponent - static_cast<int>(parts->fraction.size()), text[0] == '-');
+  return out;
 }
 
 }  // namespace berth::node::eviction

@@ -74,7 +74,7 @@ EvictionText describe_eviction(const Threshold& threshold, const Observations& o
   EvictionText text;
   text.message = fmt::format("The node was low on resource: {}. ", name);
   if (const auto& observed = at(observations, threshold.signal))
-    text.message += fmt::format("Threshold quantity: {}, available: {}. ", threshold.value.of(observed->capacity).to_string(), observed->available.to_string());
+    text.message += fmt::format("Threshold quantity: {}, available: {}. ", threshold.value.text_of(observed->capacity), observed->available.to_string());
   if (!pod.usage) return text;
   if (resource == StarvedResource::kMemory && pod.facts->has_pod_level_resources && pod.usage->memory) {
     if (const auto request = pod.facts->pod_requests.find(name); request != pod.facts->pod_requests.end()) {
@@ -103,11 +103,9 @@ EvictionText describe_eviction(const Threshold& threshold, const Observations& o
 
 std::string EvictionManager::set_layout(DiskLayout layout) {
   layout_ = layout;
-  first_pass_thresholds_ = config_.thresholds;
-  std::string warning = add_container_fs_thresholds(config_.thresholds, layout);
-  // Replaced entries already count in this pass: they stand at their old places; appended ones do not.
-  for (std::size_t i = 0; i < first_pass_thresholds_->size(); ++i) (*first_pass_thresholds_)[i] = config_.thresholds[i];
-  return warning;
+  ContainerFsUpdate update = add_container_fs_thresholds(config_.thresholds, layout, config_.spare_places);
+  first_pass_thresholds_ = std::move(update.first_pass);
+  return update.warning;
 }
 
 std::vector<Threshold> EvictionManager::thresholds_met(const std::vector<Threshold>& thresholds, const Observations& observations, bool with_reclaim) const {

@@ -26,6 +26,7 @@ inline constexpr std::string_view kEvictedReason = "Evicted";
 
 struct ManagerConfig {
   std::vector<Threshold> thresholds;
+  std::size_t spare_places = 0;  ///< thresholds_spare_places of the settings.
   std::int64_t max_pod_grace_period_seconds = 0;
   std::int64_t pressure_transition_period_ns = 300'000'000'000;
   /// Pods over their emptyDir sizeLimit or ephemeral-storage limits are evicted.
@@ -80,6 +81,9 @@ class EvictionManager {
   /// The pass after its clean-ups, with the node's figures after them; null when they could not be read. Evicts unless every threshold is
   /// cleared by its minimum reclaim.
   const Outcome& finish(const NodeUsage* node_after);
+
+  /// A pass whose figures could not be read: nothing is decided, conditions stay. The pass after set_layout counts as over.
+  void skip_pass() { first_pass_thresholds_.reset(); }
 
   /// Conditions that are true now, in the order of their names.
   [[nodiscard]] const std::vector<NodeCondition>& conditions() const { return conditions_; }

@@ -71,14 +71,9 @@ VolumeFacts read_volume(const json::Value& volume) {
     facts.is_local = json::get_string(*empty_dir, {"medium"}).empty();
     facts.size_limit = Quantity::parse(json::get_string(*empty_dir, {"sizeLimit"}));
   }
-  for (const std::string_view kind : {"hostPath", "configMap", "secret", "downwardAPI", "gitRepo"})
+  for (const std::string_view kind : {"hostPath", "configMap", "gitRepo"})
     if (json::find(volume, kind)) facts.is_local = true;
   return facts;
-}
-
-Quantity request_of(const ContainerFacts& container, std::string_view resource) {
-  const auto found = container.requests.find(resource);
-  return found == container.requests.end() ? Quantity{} : found->second;
 }
 
 /// Sum of the main containers and sidecars, and what init containers need at most while they run, sidecars started before them included.
@@ -147,6 +142,7 @@ PodFacts read_pod_facts(const json::Value& pod) {
   facts.ns = json::get_string(pod, {"metadata", "namespace"});
   facts.name = json::get_string(pod, {"metadata", "name"});
   facts.uid = json::get_string(pod, {"metadata", "uid"});
+  facts.generation = json::get_int(pod, {"metadata", "generation"});
   const json::Value* priority = json::find(pod, {"spec", "priority"});
   facts.priority = static_cast<std::int32_t>(json::get_int(pod, {"spec", "priority"}));
   facts.is_critical = is_static_or_mirror(pod) || (priority && facts.priority >= kSystemCriticalPriority);
@@ -179,14 +175,12 @@ PodFacts read_pod_facts(const json::Value& pod) {
 
 Quantity pod_request(const PodFacts& pod, std::string_view resource) {
   Quantity total;
-  if (pod.has_pod_level_resources && (is_compute(resource) || resource.starts_with("hugepages-"))) {
+  if (pod.has_pod_level_resources) {
+    // The kubelet then looks at the pod's own requests alone, also for resources that cannot be requested there (disk).
     if (const auto own = pod.pod_requests.find(resource); own != pod.pod_requests.end()) total = own->second;
-  }
-  if (total.is_zero()) {
-    for (const ContainerFacts& container : pod.containers)
-      if (!container.is_init) total += request_of(container, resource);
-    for (const ContainerFacts& container : pod.containers)
-      if (container.is_init) total = std::max(total, request_of(container, resource));
+  } else {
+    const ResourceList requests = aggregate(pod, &ContainerFacts::requests);
+    if (const auto found = requests.find(resource); found != requests.end()) total = found->second;
   }
   if (const auto overhead = pod.overhead.find(resource); overhead != pod.overhead.end() && !total.is_zero()) total += overhead->second;
   return total;

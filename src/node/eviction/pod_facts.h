@@ -26,12 +26,13 @@ struct ContainerFacts {
 struct VolumeFacts {
   std::string name;
   bool is_empty_dir = false;
-  bool is_local = false;  ///< Its bytes lie on the node: emptyDir on disk, configMap, secret, downwardAPI, projected, gitRepo; or hostPath.
+  bool is_local = false;  ///< Its bytes count as the pod's on the node's disk: emptyDir on disk, configMap, gitRepo, hostPath.
   std::optional<model::Quantity> size_limit;
 };
 
 struct PodFacts {
   std::string ns, name, uid;
+  std::int64_t generation = 0;
   std::int32_t priority = 0;
   QosClass qos = QosClass::kBestEffort;
   bool is_critical = false;       ///< Static, mirror, or priority of at least 2000000000: never evicted, always admitted.

@@ -50,8 +50,9 @@ TextResult<std::optional<Threshold>> parse_statement(const std::string& name, co
   }
   const auto quantity = parse_quantity(text);
   if (!quantity) return std::unexpected(quantity.error());
-  if (quantity->sign() <= 0) return std::unexpected(fmt::format("eviction threshold {} must be positive: {}", name, quantity->to_string()));
-  threshold.value.quantity = *quantity;
+  if (quantity->value.sign() <= 0) return std::unexpected(fmt::format("eviction threshold {} must be positive: {}", name, quantity->text));
+  threshold.value.quantity = quantity->value;
+  threshold.value.text = quantity->text;
   return threshold;
 }
 
@@ -75,8 +76,9 @@ TextResult<ThresholdValue> parse_minimum_reclaim(const std::string& name, const 
   }
   const auto quantity = parse_quantity(text);
   if (!quantity) return std::unexpected(quantity.error());
-  if (quantity->sign() < 0) return std::unexpected(fmt::format("negative eviction minimum reclaim specified for {}", name));
-  value.quantity = *quantity;
+  if (quantity->value.sign() < 0) return std::unexpected(fmt::format("negative eviction minimum reclaim specified for {}", name));
+  value.quantity = quantity->value;
+  value.text = quantity->text;
   return value;
 }
 
@@ -193,40 +195,90 @@ std::vector<std::string> all_parse_errors(const EvictionSettings& settings) {
   return missing_grace_periods(settings);
 }
 
-std::string add_container_fs_thresholds(std::vector<Threshold>& thresholds, DiskLayout layout) {
+ContainerFsUpdate add_container_fs_thresholds(std::vector<Threshold>& thresholds, DiskLayout layout, std::size_t spare_places) {
   const bool shares_node_fs = layout.dedicated_image_fs == layout.dedicated_container_fs;
   const bool shares_image_fs = layout.dedicated_image_fs && !layout.dedicated_container_fs;
-  std::string warning;
   struct Slot {
     Signal target, source;
     bool hard;
     std::string_view name;
   };
-  const auto source = [&](Signal node, Signal image) { return shares_image_fs ? image : node; };
-  const Signal bytes = source(Signal::kNodeFsAvailable, Signal::kImageFsAvailable), inodes = source(Signal::kNodeFsInodesFree, Signal::kImageFsInodesFree);
+  const Signal bytes = shares_image_fs ? Signal::kImageFsAvailable : Signal::kNodeFsAvailable;
+  const Signal inodes = shares_image_fs ? Signal::kImageFsInodesFree : Signal::kNodeFsInodesFree;
   const std::array<Slot, 4> slots = {{{Signal::kContainerFsAvailable, bytes, true, "containerfs.available for hard"},
                                       {Signal::kContainerFsAvailable, bytes, false, "containerfs.available for soft"},
                                       {Signal::kContainerFsInodesFree, inodes, true, "containerfs.inodesFree for hard"},
                                       {Signal::kContainerFsInodesFree, inodes, false, "containerfs.inodesFree for soft"}}};
   const std::vector<Threshold> configured = thresholds;
+  ContainerFsUpdate update{{}, thresholds};
   // The last configured entry decides what is said, as the kubelet keeps only the latest error.
   for (const Threshold& threshold : configured)
     for (const Slot& slot : slots)
-      if (threshold.signal == slot.target && threshold.is_hard() == slot.hard) warning = fmt::format("found {} eviction. ignoring", slot.name);
-  if (!shares_node_fs && !shares_image_fs) return warning;
+      if (threshold.signal == slot.target && threshold.is_hard() == slot.hard) update.warning = fmt::format("found {} eviction. ignoring", slot.name);
+  if (!shares_node_fs && !shares_image_fs) return update;
+  bool moved = false;
   for (const Slot& slot : slots) {
     Threshold mirrored;
     mirrored.has_operator = false;
-    for (const Threshold& threshold : configured)
-      if (threshold.signal == slot.source && threshold.is_hard() == slot.hard) mirrored = threshold;
+    std::optional<std::size_t> place;
+    for (std::size_t i = 0; i < configured.size(); ++i) {
+      if (configured[i].is_hard() != slot.hard) continue;
+      if (configured[i].signal == slot.source) mirrored = configured[i];
+      if (configured[i].signal == slot.target) place = i;
+    }
     mirrored.signal = slot.target;
-    int place = -1;
-    for (std::size_t i = 0; i < configured.size(); ++i)
-      if (configured[i].signal == slot.target && configured[i].is_hard() == slot.hard) place = static_cast<int>(i);
-    if (place >= 0) thresholds[static_cast<std::size_t>(place)] = std::move(mirrored);
-    else thresholds.push_back(std::move(mirrored));
+    if (place) {
+      if (!moved) update.first_pass[*place] = mirrored;
+      thresholds[*place] = std::move(mirrored);
+    } else {
+      thresholds.push_back(std::move(mirrored));
+      moved = moved || thresholds.size() > configured.size() + spare_places;
+    }
   }
-  return warning;
+  return update;
+}
+
+namespace {
+
+/// Go's memory sizes for small objects, as far as a list of thresholds can need them.
+constexpr std::array<std::size_t, 48> kGoSizeClasses = {8,   16,  24,  32,  48,  64,  80,  96,  112,  128,  144,  160,  176,  192,  208,  224,
+                                                        240, 256, 288, 320, 352, 384, 416, 448, 480,  512,  576,  640,  704,  768,  896,  1024,
+                                                        1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5120, 5376, 6144};
+constexpr std::size_t kThresholdBytes = 64, kHeaderBytes = 8, kLargestWithoutHeader = 512;
+
+struct GoSlice {
+  std::size_t length = 0, capacity = 0;
+  /// append(slice, count elements): Go's growslice.
+  void append(std::size_t count) {
+    length += count;
+    if (length <= capacity) return;
+    const std::size_t wanted = std::max(length, 2 * capacity) * kThresholdBytes;
+    const std::size_t header = wanted > kLargestWithoutHeader ? kHeaderBytes : 0;
+    const auto fitting = std::ranges::lower_bound(kGoSizeClasses, wanted + header);
+    capacity = ((fitting == kGoSizeClasses.end() ? wanted : *fitting) - header) / kThresholdBytes;
+  }
+};
+
+}  // namespace
+
+std::size_t thresholds_spare_places(const EvictionSettings& settings) {
+  const auto count = [](const StatementMap& map) {
+    return static_cast<std::size_t>(std::ranges::count_if(map, [](const auto& entry) {
+      const auto parsed = parse_statement(entry.first, entry.second);
+      return parsed && *parsed;
+    }));
+  };
+  GoSlice list;
+  list.append(count(settings.hard));
+  list.append(count(settings.soft));
+  if (std::ranges::find(settings.enforce_node_allocatable, "pods") != settings.enforce_node_allocatable.end()) {
+    const auto thresholds = parse_thresholds(settings);
+    GoSlice copy;
+    copy.append(list.length);
+    copy.append(thresholds ? thresholds->size() - list.length : 0);
+    list = copy;
+  }
+  return list.capacity - list.length;
 }
 
 TextResult<std::pair<std::string, std::string>> split_statement(std::string_view statement, char operator_sign) {
