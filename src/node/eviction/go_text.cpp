@@ -39,6 +39,30 @@ bool is_float_syntax(std::string_view s) {
   return std::all_of(body.begin() + static_cast<std::ptrdiff_t>(at), body.end(), is_digit);
 }
 
+/// Underscores stand between digits; a base prefix counts as one.
+bool has_valid_underscores(std::string_view s) {
+  char saw = '^';
+  if (!s.empty() && (s[0] == '+' || s[0] == '-')) s.remove_prefix(1);
+  bool hex = false;
+  if (s.size() >= 2 && s[0] == '0' && std::string_view("bBoOxX").find(s[1]) != std::string_view::npos) {
+    saw = '0';
+    hex = s[1] == 'x' || s[1] == 'X';
+    s.remove_prefix(2);
+  }
+  for (const char c : s) {
+    if (is_digit(c) || (hex && is_hex(static_cast<char>(c | 0x20)))) {
+      saw = '0';
+    } else if (c == '_') {
+      if (saw != '0') return false;
+      saw = '_';
+    } else {
+      if (saw == '_') return false;
+      saw = '!';
+    }
+  }
+  return saw != '_';
+}
+
 struct Unit {
   std::string_view name;
   std::uint64_t ns;
@@ -100,12 +124,17 @@ std::optional<SuffixInfo> read_suffix(std::string_view suffix) {
   return std::nullopt;
 }
 
-/// Whether Go keeps the amount in a plain integer with a scale, and with it the text it was written as. Fractions are not kept as written.
+/// Whether Go prints the amount as it was written: it was held in one integer and the text looks canonical to Go's quick check (which lets a
+/// sign, leading zeros and a bare dot through).
 bool is_kept_as_written(const QuantityParts& parts, const SuffixInfo& suffix) {
-  if (!parts.fraction.empty()) return false;
-  const int digits = static_cast<int>(parts.whole.size());
-  if (!suffix.is_binary) return digits <= 18 && suffix.exponent >= -9;
-  return 15 - digits - static_cast<int>(static_cast<float>(suffix.exponent) * 3 / 10) - 1 >= 0;
+  const std::string digits = std::string(parts.whole) + std::string(parts.fraction);
+  if (suffix.is_binary) {
+    if (!parts.fraction.empty()) return false;
+    if (15 - static_cast<int>(digits.size()) - static_cast<int>(static_cast<float>(suffix.exponent) * 3 / 10) - 1 < 0) return false;
+    return std::strtoull(digits.c_str(), nullptr, 10) % 8 != 0;
+  }
+  const int scale = suffix.exponent - static_cast<int>(parts.fraction.size());
+  return digits.size() <= 18 && scale >= -9 && scale % 3 == 0 && !digits.ends_with("000") && digits[0] != '0';
 }
 
 /// Canonical text of a decimal amount, also of one too large for model::Quantity, which caps it.
@@ -143,6 +172,12 @@ std::string go_quote(std::string_view text) {
 }
 
 TextResult<float> parse_float32(std::string_view text) {
+  if (text.find('_') != std::string_view::npos && has_valid_underscores(text)) {
+    std::string plain(text);
+    std::erase(plain, '_');
+    // The error, if it comes to one, names the text as it was given.
+    if (const auto value = parse_float32(plain)) return value;
+  }
   const std::string_view unsigned_text = !text.empty() && (text[0] == '+' || text[0] == '-') ? text.substr(1) : text;
   const float sign = !text.empty() && text[0] == '-' ? -1.0F : 1.0F;
   const std::string word = lower(unsigned_text);

@@ -14,8 +14,8 @@ namespace berth::node::eviction {
 template <typename T>
 using TextResult = std::expected<T, std::string>;
 
-/// strconv.ParseFloat(text, 32) as a float: decimal, exponents, "inf", "infinity", "nan" in any case, hexadecimal floats, underscores only
-/// with a base prefix (so never here). Errors: `strconv.ParseFloat: parsing "x": invalid syntax` or `…: value out of range`.
+/// strconv.ParseFloat(text, 32) as a float: decimal, exponents, "inf", "infinity", "nan" in any case, hexadecimal floats, underscores
+/// between digits. Errors: `strconv.ParseFloat: parsing "x": invalid syntax` or `…: value out of range`.
 TextResult<float> parse_float32(std::string_view text);
 /// strconv.FormatFloat(value, 'g', -1, 32)-like shortest text: "0.05", "1e-07", "NaN", "+Inf".
 std::string format_float32(float value);

@@ -196,10 +196,11 @@ std::optional<Quantity> pod_limit(const PodFacts& pod, std::string_view resource
   return found->second;
 }
 
-int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes) {
-  constexpr int kGuaranteed = -998, kBestEffort = 1000;
-  if (pod.is_node_critical) return kGuaranteed;
-  if (pod.qos == QosClass::kGuaranteed) return kGuaranteed;
+int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes, OomScores scores) {
+  constexpr int kBestEffort = 1000;
+  const int guaranteed = scores == OomScores::kDocument ? -998 : -997;
+  if (pod.is_node_critical) return guaranteed;
+  if (pod.qos == QosClass::kGuaranteed) return guaranteed;
   if (pod.qos == QosClass::kBestEffort) return kBestEffort;
   const std::int64_t share = pod.pod_requests.empty() ? 0 : unallocated_request_share(pod);
   // Products may pass 2^63 for absurd requests: they wrap, as they do in the kubelet.
@@ -214,7 +215,7 @@ int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::
       if (!other.is_init) least = std::min(least.value_or(std::numeric_limits<std::int64_t>::max()), value_or_zero(other.requests, "memory"));
     adjust = std::min(adjust, score(least.value_or(0) + share));
   }
-  if (adjust < 1000 + kGuaranteed) return 1000 + kGuaranteed;
+  if (adjust < 1000 + guaranteed) return 1000 + guaranteed;
   if (adjust == kBestEffort) return kBestEffort - 1;
   return static_cast<int>(adjust);
 }

@@ -49,7 +49,7 @@ json::Value reservation_answer(const json::Value& input) {
 json::Value oom_answer(const json::Value& input) {
   const PodFacts facts = read_pod_facts(*json::find(input, "pod"));
   json::Object scores;
-  for (const ContainerFacts& container : facts.containers) scores[container.name] = oom_score_adjust(facts, container, json::get_int(input, {"memoryCapacity"}, 1));
+  for (const ContainerFacts& container : facts.containers) scores[container.name] = oom_score_adjust(facts, container, json::get_int(input, {"memoryCapacity"}, 1), OomScores::kKubernetes136);
   return json::Object{{"qosClass", to_string(facts.qos)}, {"critical", facts.is_critical}, {"nodeCritical", facts.is_node_critical}, {"oomScoreAdj", std::move(scores)}};
 }
 
