@@ -1,0 +1,104 @@
+#include <cstdio>
+#include <future>
+
+#include "base/event_loop.h"
+#include "cli/parse.h"
+#include "cli/process.h"
+#include "cli/roles.h"
+#include "cli/session.h"
+#include "client/kubeconfig.h"
+#include "model/quantity.h"
+#include "node/simulated/simulated_nodes.h"
+
+namespace berth::cli {
+namespace {
+
+using node::simulated::FleetOptions;
+using node::simulated::SimulatedNodes;
+using node::simulated::SimulatedNodesOptions;
+
+struct NodesFlags {
+  std::string cpu = "32", memory = "256Gi", pods = "110";
+  std::string start_delay = "0s", stop_delay = "200ms", lease_period = "10s", status_period = "5m", events = "warnings";
+  std::vector<std::string> labels;
+};
+
+/// Nullopt: fine; otherwise what is wrong.
+std::optional<std::string> apply(const NodesFlags& flags, SimulatedNodesOptions& options) {
+  for (const auto& [name, text] : {std::pair("cpu", flags.cpu), std::pair("memory", flags.memory), std::pair("pods", flags.pods)}) {
+    const auto quantity = model::Quantity::parse(text);
+    if (!quantity || quantity->sign() < 0) return fmt::format("--{}: \"{}\" is not a quantity", name, text);
+    options.node_template.capacity[name] = text;
+  }
+  for (const auto& [name, text, out] : {std::tuple("start-delay", flags.start_delay, &options.fleet.start_delay), std::tuple("stop-delay", flags.stop_delay, &options.fleet.stop_delay),
+                                        std::tuple("lease-period", flags.lease_period, &options.fleet.lease_period),
+                                        std::tuple("status-period", flags.status_period, &options.fleet.status_period)}) {
+    const auto duration = parse_go_duration(text);
+    if (!duration || *duration < Duration::zero()) return fmt::format("--{}: \"{}\" is not a duration", name, text);
+    *out = *duration;
+  }
+  if (options.fleet.lease_period < std::chrono::seconds(1)) return "--lease-period: at least 1s";
+  if (options.fleet.status_period < std::chrono::seconds(1)) return "--status-period: at least 1s";
+  for (const std::string& label : flags.labels) {
+    const std::size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) return fmt::format("--label: \"{}\" is not KEY=VALUE", label);
+    options.node_template.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  if (flags.events == "none") options.fleet.events = FleetOptions::Events::kNone;
+  else if (flags.events == "warnings") options.fleet.events = FleetOptions::Events::kWarnings;
+  else if (flags.events == "all") options.fleet.events = FleetOptions::Events::kAll;
+  else return fmt::format("--events: \"{}\" is not none, warnings or all", flags.events);
+  return std::nullopt;
+}
+
+}  // namespace
+
+int run_nodes(const std::vector<std::string>& args) {
+  CLI::App app{"Simulated nodes, thousands in one process, for any Kubernetes-compatible API server.\n"
+               "Pods' behaviour is set by annotations sim.berth.dev/… (docs/simulated-nodes.md).",
+               "berth nodes"};
+  ConnectionFlags connection;
+  connection.add_to(app);
+  SimulatedNodesOptions options;
+  NodesFlags flags;
+  app.add_option("--nodes", options.nodes, "how many nodes there must be at least")->capture_default_str()->check(CLI::Range(0, 60'000));
+  app.add_option("--prefix", options.prefix, "node names are PREFIX1, PREFIX2, …")->capture_default_str();
+  app.add_option("--fleet", options.fleet.name, "plays the nodes annotated sim.berth.dev/fleet=NAME")->capture_default_str();
+  app.add_option("--zones", options.zones, "zones, taken in turn")->capture_default_str()->check(CLI::Range(1, 10'000));
+  app.add_option("--region", options.region, "region of all nodes")->capture_default_str();
+  app.add_option("--cpu", flags.cpu, "cores of a node")->capture_default_str();
+  app.add_option("--memory", flags.memory, "memory of a node")->capture_default_str();
+  app.add_option("--pods", flags.pods, "pods that a node takes")->capture_default_str();
+  app.add_option("--label", flags.labels, "KEY=VALUE for every node; may be repeated");
+  app.add_option("--start-delay", flags.start_delay, "how long a pod's containers take to start")->capture_default_str();
+  app.add_option("--stop-delay", flags.stop_delay, "how long they take to stop")->capture_default_str();
+  app.add_option("--lease-period", flags.lease_period, "between heartbeats")->capture_default_str();
+  app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
+  app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")->capture_default_str();
+  app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")->capture_default_str()->check(CLI::Range(1, 10'000));
+  if (const auto code = parse_args(app, args)) return *code;
+  if (const auto wrong = apply(flags, options)) {
+    std::fprintf(stderr, "error: %s\n", wrong->c_str());
+    return 2;
+  }
+  block_signals();
+  const auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
+  if (!transport) return report(transport.error());
+  ThreadLoop loop("nodes");
+  client::Client client(*transport, &loop, "berth-nodes");
+  std::unique_ptr<SimulatedNodes> nodes;
+  loop.post([&] {
+    nodes = std::make_unique<SimulatedNodes>(client, options);
+    nodes->start();
+  });
+  wait_for_signal();
+  std::promise<void> done;
+  loop.post([&] {
+    nodes.reset();
+    done.set_value();
+  });
+  done.get_future().wait();
+  return 0;
+}
+
+}  // namespace berth::cli

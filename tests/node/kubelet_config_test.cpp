@@ -1,0 +1,96 @@
+// The node's configuration in its three forms, and every way in which it refuses to start.
+#include <gtest/gtest.h>
+
+#include "node/eviction/allocatable.h"
+#include "node/eviction/kubelet_config.h"
+
+namespace berth::node::eviction {
+namespace {
+
+TEST(KubeletConfig, TheDocumentsNodeConfigIsReadVerbatim) {
+  const auto settings = load_config_text(R"(kubeletArguments:
+  eviction-hard: 
+    - "memory.available<500Mi"
+  system-reserved:
+    - "memory=1.5Gi"
+)",
+                                         "node-config.yaml");
+  ASSERT_TRUE(settings) << settings.error();
+  EXPECT_EQ(*settings->eviction_hard, (StatementMap{{"memory.available", "500Mi"}}));
+  EXPECT_EQ(settings->system_reserved, (StatementMap{{"memory", "1.5Gi"}}));
+  EXPECT_FALSE(validate(*settings));
+}
+
+TEST(KubeletConfig, EveryDocumentedFlagIsRead) {
+  KubeletSettings s;
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"eviction-soft", "memory.available<1.5Gi"},
+                                                                                    {"eviction-soft-grace-period", "memory.available=1m30s"},
+                                                                                    {"eviction-max-pod-grace-period", "30"},
+                                                                                    {"eviction-pressure-transition-period", "2m"},
+                                                                                    {"eviction-minimum-reclaim", "nodefs.available=500Mi,imagefs.available=2Gi"},
+                                                                                    {"eviction-hard", "memory.available<1Gi,nodefs.available<10%"}})
+    EXPECT_FALSE(apply_kubelet_argument(s, name, {value})) << name;
+  EXPECT_FALSE(validate(s));
+  const auto thresholds = parse_thresholds(s.eviction());
+  ASSERT_TRUE(thresholds);
+  EXPECT_EQ(thresholds->size(), 4u) << "two hard, one soft, and the allocatable memory's";
+  EXPECT_EQ(s.eviction_pressure_transition_period_ns, 120'000'000'000);
+  EXPECT_EQ(s.eviction_max_pod_grace_period_seconds, 30);
+}
+
+TEST(KubeletConfig, StartUpErrorsSayWhatIsWrong) {
+  const auto error = [](const std::vector<std::pair<std::string, std::string>>& flags) {
+    KubeletSettings s;
+    for (const auto& [name, value] : flags)
+      if (const auto wrong = apply_kubelet_argument(s, name, {value})) return *wrong;
+    return validate(s).value_or("");
+  };
+  EXPECT_EQ(error({{"eviction-soft", "memory.available<1Gi"}}), "failed to parse eviction configuration: grace period must be specified for the soft eviction threshold memory.available");
+  EXPECT_EQ(error({{"eviction-hard", "memory.free<1Gi"}}), "failed to parse eviction configuration: unsupported eviction signal memory.free");
+  EXPECT_EQ(error({{"eviction-hard", "memory.available<-1Gi"}}), "failed to parse eviction configuration: eviction threshold memory.available must be positive: -1Gi");
+  EXPECT_EQ(error({{"eviction-hard", "memory.available<150%"}}), "failed to parse eviction configuration: eviction percentage threshold memory.available must be <= 100%: 150%");
+  EXPECT_NE(error({{"eviction-hard", "memory.available<x"}}).find("quantities must match the regular expression"), std::string::npos);
+  EXPECT_NE(error({{"eviction-hard", "memory.available>1Gi"}}).find("must be <eviction signal><<value>"), std::string::npos);
+  EXPECT_NE(error({{"eviction-soft-grace-period", "memory.available=1x"}, {"eviction-soft", "memory.available<1Gi"}}).find("unknown unit \"x\""), std::string::npos);
+  EXPECT_EQ(error({{"eviction-harder", "x"}}), "unknown flag: --eviction-harder");
+  EXPECT_NE(error({{"eviction-max-pod-grace-period", "soon"}}).find("\"soon\""), std::string::npos);
+}
+
+TEST(KubeletConfig, OtherKindsAndBrokenFilesAreRefused) {
+  EXPECT_FALSE(load_config_text("kind: Pod\napiVersion: v1\n", "f"));
+  EXPECT_FALSE(load_config_text("{", "f"));
+  EXPECT_FALSE(load_config_text("kubeletArguments:\n  eviction-hard: 5\n", "f"));
+  EXPECT_FALSE(load_config_text("", "f"));
+}
+
+// The document's scenario (000 §21.2.9): 10 Gi, a tenth reserved for the system, eviction at 10% soft and 5% hard: 8 Gi are left for pods.
+TEST(Allocatable, TheDocumentsTenToEightGibibytes) {
+  Machine machine{.cores = 4, .memory_bytes = 10LL << 30, .root_fs_bytes = 100LL << 30, .max_pid = 0};
+  ReservationSettings settings;
+  settings.system_reserved = {{"memory", "2Gi"}};
+  auto resources = compute_node_resources(machine, settings);
+  ASSERT_TRUE(resources);
+  EXPECT_EQ(resources->allocatable.at("memory").to_string(), "8Gi");
+  settings.system_reserved = {{"memory", "1.5Gi"}};
+  settings.eviction_hard = {{"memory.available", "500Mi"}};
+  resources = compute_node_resources(machine, settings);
+  EXPECT_EQ(resources->allocatable.at("memory").value(), (10LL << 30) - (1536LL << 20) - (500LL << 20));
+}
+
+TEST(OomScore, TheDocumentsTable) {
+  const auto facts = [](const char* resources) {
+    return read_pod_facts(*json::parse(fmt::format(R"({{"metadata":{{"name":"p","namespace":"d"}},"spec":{{"containers":[{{"name":"c","resources":{}}}]}}}})", resources)));
+  };
+  const auto score = [&](const char* resources) {
+    const PodFacts pod = facts(resources);
+    return oom_score_adjust(pod, pod.containers[0], 10LL << 30);
+  };
+  EXPECT_EQ(score("{}"), 1000);
+  EXPECT_EQ(score(R"({"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}})"), -998);
+  EXPECT_EQ(score(R"({"requests":{"memory":"5Gi"}})"), 500);
+  EXPECT_EQ(score(R"({"requests":{"memory":"1"}})"), 999);
+  EXPECT_EQ(score(R"({"requests":{"memory":"10Gi"}})"), 2);
+}
+
+}  // namespace
+}  // namespace berth::node::eviction
