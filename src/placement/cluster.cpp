@@ -122,6 +122,12 @@ NodeIndex Cluster::upsert_node(model::NodeViewPtr view) {
   }
   count_images(*view, 1);
   info.allocatable = Resource::from_list(view->allocatable);
+  if (era_ == Era::k120) {
+    info.image_states.clear();
+    for (const auto& image : view->images)
+      for (const auto& name : image.names)
+        if (const auto* state = this->image(name)) info.image_states.emplace_back(name, *state);
+  }
   info.node = std::move(view);
   record(Change::Kind::kNode, index);
   return index;

@@ -57,6 +57,12 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
 };
 using PodInfoPtr = std::shared_ptr<const PodInfo>;
 
+/// Where an image is, for ImageLocality.
+struct ImageState {
+  std::int64_t size_bytes = 0;
+  std::int64_t node_count = 0;
+};
+
 /// A node and what is on it (framework.NodeInfo). Copyable: plugins and preemption try changes on a copy.
 struct NodeInfo {
   NodeIndex index;
@@ -66,6 +72,8 @@ struct NodeInfo {
   std::int64_t nonzero_cpu_milli = 0, nonzero_memory_bytes = 0;
   std::vector<PodInfoPtr> pods;  ///< In order of arrival.
   std::uint32_t pods_with_affinity = 0, pods_with_required_anti_affinity = 0, pods_with_ports = 0;
+  /// 1.20 alone: each image as the cluster had it when this node was added or last changed (that release never refreshes the count).
+  std::vector<std::pair<std::string, ImageState>> image_states;
   std::map<std::string, int, std::less<>> claim_references;  ///< "namespace/claim" to the number of pods using it.
 
   void add_pod(PodInfoPtr pod);
@@ -74,12 +82,6 @@ struct NodeInfo {
   [[nodiscard]] const model::Labels& labels() const { return node->meta.labels; }
   /// The label's value, or null.
   [[nodiscard]] const std::string* label(std::string_view key) const { return node->meta.labels.get(key); }
-};
-
-/// Where an image is, for ImageLocality.
-struct ImageState {
-  std::int64_t size_bytes = 0;
-  std::int64_t node_count = 0;
 };
 
 /// One entry of the change log by which engines catch up.

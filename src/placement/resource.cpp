@@ -120,7 +120,7 @@ ResourceList with_defaults(ResourceList list, bool defaults) {
 
 bool is_pod_level_resource(std::string_view name) { return name == "cpu" || name == "memory" || name.starts_with("hugepages-"); }
 
-ResourceList pod_requests_136(const model::PodView& pod, bool use_status, bool defaults) {
+ResourceList pod_requests_136(const model::PodView& pod, bool use_status, bool defaults, bool pod_level = true) {
   ResourceList out;
   for (const auto& container : pod.containers) add_list(out, with_defaults(container_request(pod, container, use_status), defaults));
   ResourceList sidecars;
@@ -138,7 +138,7 @@ ResourceList pod_requests_136(const model::PodView& pod, bool use_status, bool d
   }
   max_list(out, init_peak);
   for (const auto& [name, amount] : pod.pod_requests)
-    if (is_pod_level_resource(name)) set_amount(out, name, amount);
+    if (pod_level && is_pod_level_resource(name)) set_amount(out, name, amount);
   add_list(out, pod.overhead);
   return out;
 }
@@ -205,6 +205,8 @@ void Resource::subtract(const Resource& other) {
 PodRequest pod_request(const model::PodView& pod, Era era, bool use_status) {
   return era == Era::k120 ? request_120(pod) : request_136(pod, use_status);
 }
+
+Resource container_level_request(const model::PodView& pod) { return Resource::from_list(pod_requests_136(pod, true, true, false)); }
 
 bool is_extended_resource_name(std::string_view name) {
   if (name.find('/') == std::string_view::npos || name.find("kubernetes.io/") != std::string_view::npos) return false;

@@ -51,6 +51,10 @@ struct PodRequest {
 /// (component-helpers resource.PodRequests; 1.20 framework/types.go calculateResource.)
 PodRequest pod_request(const model::PodView& pod, Era era, bool use_status);
 
+/// 1.36 without pod-level requests, with defaults for containers that ask for nothing: what NodeResourcesFit scores the incoming pod by
+/// (its scorer is not told of pod-level resources).
+Resource container_level_request(const model::PodView& pod);
+
 /// Native names and *.kubernetes.io/ names excluded; hugepages and attachable volumes are scalar but not extended (v1helper).
 bool is_extended_resource_name(std::string_view name);
 bool is_scalar_resource_name(std::string_view name);

@@ -12,8 +12,14 @@ namespace {
 constexpr std::int64_t kMinThreshold = 23LL * 1024 * 1024;
 constexpr std::int64_t kMaxContainerThreshold = 1000LL * 1024 * 1024;
 
-bool has_image(const model::NodeView& node, std::string_view name) {
-  return std::ranges::any_of(node.images, [&](const auto& image) { return std::ranges::find(image.names, name) != image.names.end(); });
+/// Null when the node does not have the image.
+const ImageState* image_on_node(const Cluster& cluster, const NodeInfo& node, std::string_view name) {
+  if (cluster.era() == Era::k120) {
+    const auto at = std::ranges::find_if(node.image_states, [&](const auto& pair) { return pair.first == name; });
+    return at == node.image_states.end() ? nullptr : &at->second;
+  }
+  const bool there = std::ranges::any_of(node.node->images, [&](const auto& image) { return std::ranges::find(image.names, name) != image.names.end(); });
+  return there ? cluster.image(name) : nullptr;
 }
 
 class ImageLocality final : public Plugin {
@@ -51,8 +57,8 @@ std::int64_t image_locality_score(const std::vector<std::string>& images, const 
   if (images.empty()) return 0;
   std::int64_t sum = 0;
   for (const auto& name : images) {
-    const ImageState* image = cluster.image(name);
-    if (image == nullptr || !has_image(*node.node, name)) continue;
+    const ImageState* image = image_on_node(cluster, node, name);
+    if (image == nullptr) continue;
     const double spread = static_cast<double>(image->node_count) / static_cast<double>(cluster.node_count());
     sum = saturating_add(sum, static_cast<std::int64_t>(static_cast<double>(image->size_bytes) * spread));
   }

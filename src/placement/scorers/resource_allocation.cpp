@@ -31,12 +31,12 @@ std::int64_t pod_request_120(const model::PodView& pod, std::string_view name, S
   return out;
 }
 
-std::int64_t pod_request_136(const PodInfo& pod, std::string_view name, ScoredResource::Kind kind, bool use_requested) {
+std::int64_t pod_request_136(const Resource& request, std::string_view name, ScoredResource::Kind kind) {
   switch (kind) {
-    case ScoredResource::Kind::kCpu: return use_requested ? pod.request.total.cpu_milli : pod.request.nonzero_cpu_milli;
-    case ScoredResource::Kind::kMemory: return use_requested ? pod.request.total.memory_bytes : pod.request.nonzero_memory_bytes;
-    case ScoredResource::Kind::kEphemeralStorage: return pod.request.total.ephemeral_storage_bytes;
-    case ScoredResource::Kind::kScalar: return pod.request.total.scalar(name);
+    case ScoredResource::Kind::kCpu: return request.cpu_milli;
+    case ScoredResource::Kind::kMemory: return request.memory_bytes;
+    case ScoredResource::Kind::kEphemeralStorage: return request.ephemeral_storage_bytes;
+    case ScoredResource::Kind::kScalar: return request.scalar(name);
     case ScoredResource::Kind::kUnknown: return 0;
   }
   return 0;
@@ -68,6 +68,7 @@ double used_fraction(std::int64_t requested, std::int64_t allocatable) {
 
 std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vector<ResourceWeight>& resources, Era era, bool use_requested) {
   std::vector<ScoredResource> out;
+  const Resource request = era == Era::k120 ? Resource{} : use_requested ? pod.request.total : container_level_request(pod.view());
   for (const auto& [name, weight] : resources) {
     const auto same = std::ranges::find(out, name, &ScoredResource::name);
     if (era == Era::k120 && same != out.end()) {
@@ -75,7 +76,7 @@ std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vect
       continue;
     }
     ScoredResource one{kind_of(name), name, weight, 0};
-    one.pod_request = era == Era::k120 ? pod_request_120(pod.view(), name, one.kind) : pod_request_136(pod, name, one.kind, use_requested);
+    one.pod_request = era == Era::k120 ? pod_request_120(pod.view(), name, one.kind) : pod_request_136(request, name, one.kind);
     out.push_back(std::move(one));
   }
   return out;
