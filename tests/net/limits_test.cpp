@@ -266,12 +266,14 @@ TEST(Gzip, BigBodiesOnlyAndOnlyWhenAsked) {
 
 TEST(ServerStop, LetsAnswersEndAndEndsStreams) {
   Signal started;
-  Writer late;
+  Writer late, watch;
   FunctionHandler handler([&](HttpRequest request, Writer writer) {
-    if (request.path == "/watch") writer->start_stream(200, {});
-    late = request.path == "/watch" ? late : writer;
-    static std::vector<Writer> streams;
-    if (request.path == "/watch") streams.push_back(writer);
+    if (request.path == "/watch") {
+      writer->start_stream(200, {});
+      watch = std::move(writer);
+    } else {
+      late = std::move(writer);
+    }
     started.notify();
   });
   auto server = start_server(handler);
