@@ -257,8 +257,15 @@ std::size_t RequestParser::feed(std::string_view data) {
   std::size_t at = 0;
   if (state_ == State::kHead) {
     // RFC 9112 2.2: an empty line before the request line is ignored.
-    while (head_.is_empty() && data.size() - at >= 2 && data[at] == '\r' && data[at + 1] == '\n') at += 2;
+    while (head_.is_empty() && at < data.size() && data[at] == (after_leading_cr_ ? '\n' : '\r')) {
+      after_leading_cr_ = !after_leading_cr_;
+      ++at;
+    }
     if (at == data.size()) return at;
+    if (std::exchange(after_leading_cr_, false)) {
+      fail(400, "malformed request line");
+      return at;
+    }
     std::size_t consumed = 0;
     std::string_view head;
     switch (head_.feed(data.substr(at), consumed, head)) {

@@ -97,7 +97,7 @@ class RequestParser {
   State state_ = State::kHead;
   ParseFailure failure_;
   HttpRequest request_;
-  bool keep_alive_ = true, expects_continue_ = false, is_http_1_0_ = false;
+  bool keep_alive_ = true, expects_continue_ = false, is_http_1_0_ = false, after_leading_cr_ = false;
 };
 
 /// One response after the other. `expect` names the request's method first (a HEAD's answer has no body).

@@ -86,7 +86,7 @@ void FakeApi::fail_next(int count, int status, std::string reason, int retry_aft
 }
 
 std::size_t FakeApi::open_watches() {
-  std::erase_if(watches_, [](const auto& watch) { return watch->is_gone; });
+  std::erase_if(watches_, [](const auto& watch) { return watch->is_gone.load(); });
   return watches_.size();
 }
 

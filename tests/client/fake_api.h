@@ -1,5 +1,6 @@
 // A little API server for informer tests: objects of any resource, list in pages, watch with history; and every way to misbehave.
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,7 +21,7 @@ class FakeApi final : public net::Handler {
   struct Watch {
     std::shared_ptr<net::ResponseWriter> writer;
     std::string query;
-    bool is_gone = false;
+    std::atomic<bool> is_gone = false;
   };
 
   // The cluster:
