@@ -1,0 +1,57 @@
+// The scheduler as a shell around the queue and the placement engine: informers in, bindings, conditions and events out (SPEC B9, B10, C2, C4).
+//
+//   pod without a node --> queue --> engine decides --> assume --> (volumes) --> bind (asynchronous) --> the watch confirms
+//                            ^           | nothing fits                               | refused
+//                            |           +--> condition, event, perhaps preemption    +--> forget, try again after a backoff
+//                            +-- an event that could help
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/metrics.h"
+#include "client/client.h"
+#include "client/event_recorder.h"
+#include "client/informer.h"
+#include "placement/engine.h"
+#include "scheduler/queue.h"
+
+namespace berth::scheduler {
+
+struct SchedulerOptions {
+  /// One per schedulerName; all of one era. Empty: the default profile of 1.36.
+  std::vector<placement::Profile> profiles;
+  QueueOptions queue;
+  placement::EngineOptions engine;
+  /// Bindings under way at once; the cycle waits beyond.
+  std::size_t max_bindings_in_flight = 512;
+  /// Decisions made before the loop gets to other work.
+  std::size_t cycles_per_turn = 128;
+  std::shared_ptr<metrics::Registry> metrics;  ///< Made when null.
+};
+
+/// Lives on the client's loop: construct, start and destroy it there. Restart-safe at any moment: what counts is in the API.
+class Scheduler {
+ public:
+  /// The error names the profile or plugin that is wrong.
+  static Result<std::unique_ptr<Scheduler>> create(client::Client& client, client::InformerFactory& informers, SchedulerOptions options);
+  ~Scheduler();
+
+  /// Subscribes to the informers (which the caller starts); decisions begin when they have synced and lead() was called.
+  void start();
+  /// With leader election: begins and stops deciding. Without: call lead(true) at once.
+  void lead(bool is_leader);
+  [[nodiscard]] bool has_synced() const;
+  [[nodiscard]] const placement::Cluster& cluster() const;
+  [[nodiscard]] SchedulingQueue::Sizes queue_sizes() const;
+  [[nodiscard]] metrics::Registry& metrics();
+
+ private:
+  struct Impl;
+  explicit Scheduler(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace berth::scheduler
