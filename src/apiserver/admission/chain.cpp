@@ -1,0 +1,121 @@
+#include "apiserver/admission/plugins.h"
+#include "base/log.h"
+
+namespace berth::apiserver {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  PluginResult (*make)(const AdmissionContext&);
+  enum class When { kDefault, kConfigured, kEnabled } when;
+};
+using When = Entry::When;
+
+// Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
+constexpr std::array<Entry, 20> kOrder = {{
+    // Nothing else is worth computing for a namespace that is missing or going away.
+    {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
+    // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
+    // annotation that `adm new-project --node-selector=` sets, and on nothing else unless configured.
+    {"NodeEnv", make_node_env, When::kDefault},
+    // Its defaults are what quota counts and QoS derives from.
+    {"LimitRanger", make_limit_ranger, When::kDefault},
+    // Adds the token volume that every later look at volumes has to see.
+    {"ServiceAccount", make_service_account, When::kDefault},
+    // Refuses a node's foreign writes before anything is derived from them.
+    {"NodeRestriction", make_node_restriction, When::kDefault},
+    // A new node is not-ready before anybody can place on it.
+    {"TaintNodesByCondition", make_taint_nodes_by_condition, When::kDefault},
+    {"AlwaysPullImages", make_always_pull_images, When::kConfigured},
+    {"PodNodeSelector", make_pod_node_selector, When::kConfigured},
+    // Before tolerations and quota: both may look at the priority.
+    {"Priority", make_priority, When::kDefault},
+    {"DefaultTolerationSeconds", make_default_toleration_seconds, When::kDefault},
+    // After the default tolerations: a namespace's whitelist judges them all.
+    {"PodTolerationRestriction", make_pod_toleration_restriction, When::kDefault},
+    {"ExtendedResourceToleration", make_extended_resource_toleration, When::kEnabled},
+    // The class decides what the following two may do with a claim.
+    {"DefaultStorageClass", make_default_storage_class, When::kDefault},
+    {"StorageObjectInUseProtection", make_storage_object_in_use_protection, When::kDefault},
+    {"PersistentVolumeClaimResize", make_persistent_volume_claim_resize, When::kDefault},
+    // The overhead it adds counts against quota.
+    {"RuntimeClass", make_runtime_class, When::kDefault},
+    // Judges the selector as merged from everywhere above.
+    {"PodNodeConstraints", make_pod_node_constraints, When::kConfigured},
+    // Users' own code sees and changes what the built-in plugins made …
+    {"MutatingAdmissionWebhook", make_mutating_webhook, When::kDefault},
+    // … and judges what everybody made.
+    {"ValidatingAdmissionWebhook", make_validating_webhook, When::kDefault},
+    // Last: it reserves, so nothing after it may refuse.
+    {"ResourceQuota", make_resource_quota, When::kDefault},
+}};
+
+// Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
+constexpr std::array<std::string_view, 17> kAcceptedNames = {
+    "NamespaceExists", "NamespaceAutoProvision", "AlwaysAdmit", "PodSecurity", "CertificateApproval", "CertificateSigning",
+    "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass", "OwnerReferencesPermissionEnforcement",
+    "EventRateLimit", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "DenyServiceExternalIPs", "LimitPodHardAntiAffinityTopology",
+    "PodTopologyLabels", "ImagePolicyWebhook"};
+
+bool contains(const std::vector<std::string>& names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+bool is_known(std::string_view name) {
+  return std::any_of(kOrder.begin(), kOrder.end(), [&](const Entry& e) { return e.name == name; }) ||
+         std::find(kAcceptedNames.begin(), kAcceptedNames.end(), name) != kAcceptedNames.end();
+}
+
+bool is_on(const Entry& entry, const AdmissionConfig& config) {
+  if (contains(config.disable, entry.name)) return false;
+  if (contains(config.enable, entry.name)) return true;
+  const auto configured = config.plugin_config.find(std::string(entry.name));
+  if (configured != config.plugin_config.end()) return !json::get_bool(configured->second, {"disable"});  // DefaultAdmissionConfig
+  return entry.when == When::kDefault;
+}
+
+}  // namespace
+
+std::string_view to_string(Operation operation) {
+  switch (operation) {
+    case Operation::kCreate: return "CREATE";
+    case Operation::kUpdate: return "UPDATE";
+    case Operation::kDelete: return "DELETE";
+    case Operation::kConnect: return "CONNECT";
+  }
+  return "";
+}
+
+Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext context) {
+  auto chain = std::unique_ptr<AdmissionChain>(new AdmissionChain(std::move(context)));
+  const auto& config = chain->context_.config;
+  for (const auto* names : {&config.enable, &config.disable})
+    for (const auto& name : *names)
+      if (!is_known(name)) return invalid(fmt::format("admission plugin \"{}\" is unknown", name));
+  for (const auto& entry : kOrder) {
+    if (!is_on(entry, config)) continue;
+    auto plugin = entry.make(chain->context_);
+    if (!plugin) return fail(plugin.error().code, fmt::format("admission plugin {}: {}", entry.name, plugin.error().message));
+    chain->plugins_.push_back(std::move(*plugin));
+  }
+  return chain;
+}
+
+std::vector<std::string_view> AdmissionChain::names() const {
+  std::vector<std::string_view> names;
+  for (const auto& plugin : plugins_) names.push_back(plugin->name());
+  return names;
+}
+
+void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const {
+  if (index == plugins_.size()) return done({});
+  auto next = [this, index, mutating, request, done = std::move(done)](Admitted admitted) mutable {
+    if (!admitted) return done(std::move(admitted));
+    step(index + 1, mutating, request, std::move(done));
+  };
+  if (mutating) {
+    plugins_[index]->mutate_async(*request, std::move(next));
+  } else {
+    plugins_[index]->validate_async(*request, std::move(next));
+  }
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,154 @@
+// NodeRestriction: a node's own identity (system:node:NAME in system:nodes) changes itself and its own pods, nothing else
+// (plugin/pkg/admission/noderestriction).
+#include "apiserver/admission/plugins.h"
+#include "apiserver/admission/pod_helpers.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::string_view kUserPrefix = "system:node:";
+
+std::string node_of(const UserInfo& user) {
+  return user.name.starts_with(kUserPrefix) && user.in_group("system:nodes") ? user.name.substr(kUserPrefix.size()) : std::string();
+}
+
+/// Labels in Kubernetes' own domains that a node may set on itself.
+bool may_set_label(std::string_view label) {
+  const auto slash = label.find('/');
+  if (slash == std::string_view::npos) return true;
+  const auto domain = label.substr(0, slash);
+  const auto within = [&](std::string_view parent) {
+    return domain == parent || (domain.size() > parent.size() && domain.ends_with(parent) && domain[domain.size() - parent.size() - 1] == '.');
+  };
+  if (within("node-restriction.kubernetes.io")) return false;
+  if (!within("kubernetes.io") && !within("k8s.io")) return true;
+  if (within("kubelet.kubernetes.io") || within("node.kubernetes.io")) return true;
+  static const std::set<std::string_view> kAllowed = {"kubernetes.io/hostname",
+                                                      "kubernetes.io/arch",
+                                                      "kubernetes.io/os",
+                                                      "topology.kubernetes.io/zone",
+                                                      "topology.kubernetes.io/region",
+                                                      "failure-domain.beta.kubernetes.io/zone",
+                                                      "failure-domain.beta.kubernetes.io/region",
+                                                      "beta.kubernetes.io/instance-type",
+                                                      "beta.kubernetes.io/arch",
+                                                      "beta.kubernetes.io/os"};
+  return kAllowed.contains(label);
+}
+
+class NodeRestriction final : public AdmissionPlugin {
+ public:
+  explicit NodeRestriction(const AdmissionContext& context) : cache_(context.cache) {}
+  [[nodiscard]] std::string_view name() const override { return "NodeRestriction"; }
+
+  // In the mutating pass, as in Kubernetes: what a node may not do is refused before other plugins derive anything from it.
+  Admitted mutate(AdmissionRequest& request) override {
+    const auto node = node_of(*request.user);
+    if (node.empty()) return {};
+    const auto& kind = *request.kind;
+    if (kind.group.empty() && kind.plural == "pods") return admit_pod(request, node);
+    if (kind.group.empty() && kind.plural == "nodes") return admit_node(request, node);
+    if (kind.group.empty() && kind.plural == "serviceaccounts" && request.subresource == "token") return admit_token(request, node);
+    if (kind.group == "coordination.k8s.io" && kind.plural == "leases") return admit_lease(request, node);
+    if (kind.group == "storage.k8s.io" && kind.plural == "csinodes" && request.name != node)
+      return std::unexpected(request.forbidden(fmt::format("node \"{}\" is not allowed to access CSINode \"{}\"", node, request.name)));
+    return {};
+  }
+
+ private:
+  Admitted admit_pod(const AdmissionRequest& request, const std::string& node) const {
+    const auto refuse = [&](std::string text) { return std::unexpected(request.forbidden(text)); };
+    if (request.subresource.empty() && request.operation == Operation::kCreate) {
+      if (!is_mirror_pod(request.object))
+        return refuse(fmt::format("pod does not have \"kubernetes.io/config.mirror\" annotation, node \"{}\" can only create mirror pods", node));
+      if (json::get_string(request.object, {"spec", "nodeName"}) != node)
+        return refuse(fmt::format("node \"{}\" can only create pods with spec.nodeName set to itself", node));
+      if (!json::get_string(request.object, {"spec", "serviceAccountName"}).empty())
+        return refuse(fmt::format("node \"{}\" can not create pods that reference a service account", node));
+      for (const auto& volume : json::get_array(request.object, {"spec", "volumes"}))
+        for (std::string_view source : {"secret", "configMap", "persistentVolumeClaim"})
+          if (json::find(volume, source) != nullptr)
+            return refuse(fmt::format("node \"{}\" can not create pods that reference {}s", node, source));
+      return {};
+    }
+    if (request.subresource.empty() && request.operation == Operation::kDelete)
+      return bound_here(request.old_object, node) ? Admitted() : refuse(fmt::format("node \"{}\" can only delete pods with spec.nodeName set to itself", node));
+    if (request.subresource == "status") {
+      if (!bound_here(request.old_object, node)) return refuse(fmt::format("node \"{}\" can only update pod status for pods with spec.nodeName set to itself", node));
+      const auto& before = json::get_object(request.old_object, {"metadata", "labels"});
+      const auto& after = json::get_object(request.object, {"metadata", "labels"});
+      if (!json::equal(json::Value(before), json::Value(after))) return refuse(fmt::format("node \"{}\" cannot update labels through pod status", node));
+      return {};
+    }
+    if (request.subresource == "eviction") {
+      const auto pod = cache_.get(make_key("", "pods", request.ns, request.name));
+      if (pod == nullptr) return std::unexpected(model::not_found("", "pods", request.name));
+      return pod->meta.field("spec.nodeName") == node ? Admitted()
+                                                      : refuse(fmt::format("node {} can only evict pods with spec.nodeName set to itself", node));
+    }
+    return refuse(fmt::format("unexpected operation \"{}\", node \"{}\" can only create and delete mirror pods", to_string(request.operation), node));
+  }
+
+  static bool bound_here(const json::Value& pod, const std::string& node) { return json::get_string(pod, {"spec", "nodeName"}) == node; }
+
+  static Admitted admit_node(const AdmissionRequest& request, const std::string& node) {
+    const auto refuse = [&](std::string text) { return std::unexpected(request.forbidden(text)); };
+    if (request.name != node) return refuse(fmt::format("node \"{}\" is not allowed to modify node \"{}\"", node, request.name));
+    if (request.operation == Operation::kCreate) {
+      const auto changed = restricted_labels(json::Object(), json::get_object(request.object, {"metadata", "labels"}));
+      if (!changed.empty()) return refuse(fmt::format("node \"{}\" is not allowed to set the following labels: {}", node, changed));
+      if (!json::get_array(request.object, {"metadata", "ownerReferences"}).empty())
+        return refuse(fmt::format("node \"{}\" cannot create itself with owner references", node));
+    }
+    if (request.operation == Operation::kUpdate) {
+      const auto same = [&](json::Path path) {
+        const auto* before = json::find(request.old_object, path);
+        const auto* after = json::find(request.object, path);
+        return (before == nullptr) == (after == nullptr) && (before == nullptr || json::equal(*before, *after));
+      };
+      if (!same({"spec", "taints"})) return refuse(fmt::format("node \"{}\" is not allowed to modify taints", node));
+      if (!same({"metadata", "ownerReferences"})) return refuse(fmt::format("node \"{}\" is not allowed to modify owner references", node));
+      const auto changed = restricted_labels(json::get_object(request.old_object, {"metadata", "labels"}), json::get_object(request.object, {"metadata", "labels"}));
+      if (!changed.empty()) return refuse(fmt::format("is not allowed to modify labels: {}", changed));
+    }
+    return {};
+  }
+
+  static std::string restricted_labels(const json::Object& before, const json::Object& after) {
+    std::set<std::string> changed;
+    for (const auto& [key, value] : after) {
+      const auto* old = before.if_contains(key);
+      if ((old == nullptr || !json::equal(*old, value)) && !may_set_label(key)) changed.emplace(key);
+    }
+    for (const auto& [key, value] : before)
+      if (!after.contains(key) && !may_set_label(key)) changed.emplace(key);
+    std::string text;
+    for (const auto& key : changed) text += (text.empty() ? "" : ", ") + key;
+    return text;
+  }
+
+  static Admitted admit_lease(const AdmissionRequest& request, const std::string& node) {
+    if (request.ns != "kube-node-lease") return std::unexpected(request.forbidden("can only access leases in the \"kube-node-lease\" system namespace"));
+    if (request.name != node) return std::unexpected(request.forbidden("can only access node lease with the same name as the requesting node"));
+    return {};
+  }
+
+  Admitted admit_token(const AdmissionRequest& request, const std::string& node) const {
+    const auto refuse = [&](std::string text) { return std::unexpected(request.forbidden(text)); };
+    if (json::get_string(request.object, {"spec", "boundObjectRef", "kind"}) != "Pod")
+      return refuse(fmt::format("node requested token not bound to a pod"));
+    const auto pod = cache_.get(make_key("", "pods", request.ns, json::get_string(request.object, {"spec", "boundObjectRef", "name"})));
+    if (pod == nullptr || pod->meta.uid != json::get_string(request.object, {"spec", "boundObjectRef", "uid"}))
+      return refuse("node requested token with a pod that does not exist");
+    if (pod->meta.field("spec.nodeName") != node) return refuse("node requested token bound to a pod scheduled on a different node");
+    return {};
+  }
+
+  ObjectCache& cache_;
+};
+
+}  // namespace
+
+PluginResult make_node_restriction(const AdmissionContext& context) { return std::make_unique<NodeRestriction>(context); }
+
+}  // namespace berth::apiserver

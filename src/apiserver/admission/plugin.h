@@ -1,0 +1,93 @@
+// What an admission plugin is (SPEC E; apiserver/pkg/admission): one step of the chain between decoding and committing.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/admission/config.h"
+#include "apiserver/auth_interfaces.h"
+#include "apiserver/mirror.h"
+#include "apiserver/object_cache.h"
+#include "base/event_loop.h"
+#include "base/json.h"
+#include "model/api_status.h"
+#include "model/kinds.h"
+#include "net/client.h"
+
+namespace berth::apiserver {
+
+enum class Operation { kCreate, kUpdate, kDelete, kConnect };
+std::string_view to_string(Operation operation);
+
+/// What is to be admitted. `object` may be changed by mutating plugins alone.
+struct AdmissionRequest {
+  Operation operation = Operation::kCreate;
+  const model::KindInfo* kind = nullptr;  ///< Of the resource in the path.
+  std::string subresource;
+  std::string ns, name;
+  const UserInfo* user = nullptr;
+  bool dry_run = false;
+  json::Value object;                     ///< Null for deletions.
+  json::Value old_object;                 ///< Null for creations.
+  json::Value options;                    ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
+  std::vector<std::string>* warnings = nullptr;
+  /// The object's own kind where it is not the resource's (Binding, Eviction, Scale, TokenRequest).
+  std::string object_api_version, object_kind;
+
+  [[nodiscard]] bool is(std::string_view group, std::string_view plural, std::string_view sub = {}) const {
+    return kind->plural == plural && kind->group == group && subresource == sub;
+  }
+  [[nodiscard]] model::ApiStatus forbidden(std::string_view why) const { return model::forbidden(kind->group, kind->plural, name, why); }
+};
+
+/// What plugins work with. Mirrors are shared between plugins. Everything outlives the plugins.
+struct AdmissionContext {
+  ObjectCache& cache;
+  EventLoop& loop;
+  Authorizer& authorizer;
+  const AdmissionConfig& config;
+  const std::map<std::string, bool>& feature_gates;
+  net::ClientConfig webhook_client;
+  std::function<Mirror&(std::string_view group, std::string_view plural)> mirror;
+  /// Five characters of Kubernetes' name alphabet, from the server's seeded generator. Thread-safe.
+  std::function<std::string()> random_suffix;
+  /// Runs a task off the calling thread where the server has threads of its own, otherwise at once.
+  std::function<void(Task)> offload;
+};
+
+using Admitted = model::ApiResult<void>;
+using AdmitDone = std::function<void(Admitted)>;
+
+/// Thread-safe. One object a plugin for the life of the server. A plugin that needs to wait overrides the asynchronous forms; `request` stays
+/// alive and untouched until `done` is called (once, from any thread, or before returning).
+class AdmissionPlugin {
+ public:
+  virtual ~AdmissionPlugin() = default;
+  /// Kubernetes' (or OpenShift's) name of it.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  virtual Admitted mutate(AdmissionRequest&) { return {}; }
+  virtual Admitted validate(const AdmissionRequest&) { return {}; }
+  virtual void mutate_async(AdmissionRequest& request, AdmitDone done) { done(mutate(request)); }
+  virtual void validate_async(const AdmissionRequest& request, AdmitDone done) { done(validate(request)); }
+};
+
+/// The plugins that are on, in Kubernetes' order. Stops at the first refusal.
+class AdmissionChain {
+ public:
+  static Result<std::unique_ptr<AdmissionChain>> create(AdmissionContext context);
+  void mutate(AdmissionRequest& request, AdmitDone done) const { step(0, true, &request, std::move(done)); }
+  void validate(const AdmissionRequest& request, AdmitDone done) const { step(0, false, const_cast<AdmissionRequest*>(&request), std::move(done)); }
+  [[nodiscard]] std::vector<std::string_view> names() const;
+  [[nodiscard]] const AdmissionContext& context() const { return context_; }
+
+ private:
+  explicit AdmissionChain(AdmissionContext context) : context_(std::move(context)) {}
+  void step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const;
+  AdmissionContext context_;
+  std::vector<std::unique_ptr<AdmissionPlugin>> plugins_;
+};
+
+}  // namespace berth::apiserver

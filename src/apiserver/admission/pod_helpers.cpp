@@ -1,0 +1,149 @@
+#include "apiserver/admission/pod_helpers.h"
+
+namespace berth::apiserver {
+
+Qos pod_qos(const json::Value& pod) {
+  // With pod-level resources those alone decide.
+  bool any = false;
+  bool guaranteed = true;
+  auto look = [&](const json::Value& holder) {
+    for (std::string_view resource : {"cpu", "memory"}) {
+      std::optional<model::Quantity> request, limit;
+      for (auto [field, into] : {std::pair{std::string_view("requests"), &request}, std::pair{std::string_view("limits"), &limit}}) {
+        const auto* value = json::find(holder, {"resources", field, resource});
+        if (value != nullptr && value->is_string()) *into = model::Quantity::parse(json::as_view(*value));
+        if (value != nullptr && value->is_int64()) *into = model::Quantity::from_value(value->get_int64());
+      }
+      const bool has_request = request && request->sign() > 0;
+      const bool has_limit = limit && limit->sign() > 0;
+      any = any || has_request || has_limit;
+      if (!has_limit || (has_request && *request != *limit)) guaranteed = false;
+    }
+  };
+  if (const auto* spec = json::find(pod, "spec"); spec != nullptr && json::find(*spec, "resources") != nullptr) {
+    look(*spec);
+  } else {
+    for (std::string_view list : {"containers", "initContainers"})
+      for (const auto& container : json::get_array(pod, {"spec", list})) look(container);
+  }
+  if (!any) return Qos::kBestEffort;
+  return guaranteed ? Qos::kGuaranteed : Qos::kBurstable;
+}
+
+ResourceAmounts amounts_of(const json::Value* resource_list) {
+  ResourceAmounts out;
+  if (resource_list == nullptr || !resource_list->is_object()) return out;
+  for (const auto& [key, value] : resource_list->get_object()) {
+    std::optional<model::Quantity> amount;
+    if (value.is_string()) amount = model::Quantity::parse(json::as_view(value));
+    if (value.is_int64()) amount = model::Quantity::from_value(value.get_int64());
+    if (value.is_uint64() || value.is_double()) amount = model::Quantity::parse(json::serialize(value));
+    if (amount) out[std::string(key)] = *amount;
+  }
+  return out;
+}
+
+namespace {
+
+void add(ResourceAmounts& to, const ResourceAmounts& from) {
+  for (const auto& [name, amount] : from) {
+    const auto [at, is_new] = to.try_emplace(name, amount);
+    if (!is_new) at->second += amount;
+  }
+}
+
+void raise(ResourceAmounts& to, const ResourceAmounts& from) {
+  for (const auto& [name, amount] : from) {
+    const auto [at, is_new] = to.try_emplace(name, amount);
+    if (!is_new && at->second < amount) at->second = amount;
+  }
+}
+
+}  // namespace
+
+ResourceAmounts pod_total(const json::Value& pod, std::string_view field) {
+  ResourceAmounts total;
+  for (const auto& container : json::get_array(pod, {"spec", "containers"})) add(total, amounts_of(json::find(container, {"resources", field})));
+  ResourceAmounts sidecars, init;
+  for (const auto& container : json::get_array(pod, {"spec", "initContainers"})) {
+    auto own = amounts_of(json::find(container, {"resources", field}));
+    if (json::get_string(container, {"restartPolicy"}) == "Always") {
+      add(sidecars, own);
+      add(total, own);
+      raise(init, sidecars);
+    } else {
+      add(own, sidecars);
+      raise(init, own);
+    }
+  }
+  raise(total, init);
+  const auto pod_level = amounts_of(json::find(pod, {"spec", "resources", field}));
+  for (const auto& [name, amount] : pod_level) total[name] = amount;
+  const auto overhead = amounts_of(json::find(pod, {"spec", "overhead"}));
+  for (const auto& [name, amount] : overhead) {
+    // A limit that is not set stays unset.
+    if (field == "limits" && !total.contains(name)) continue;
+    const auto [at, is_new] = total.try_emplace(name, amount);
+    if (!is_new) at->second += amount;
+  }
+  return total;
+}
+
+const json::Value* pod_spec_of(std::string_view kind, const json::Value& object) {
+  if (kind == "Pod") return json::find(object, {"spec"});
+  if (kind == "PodTemplate") return json::find(object, {"template", "spec"});
+  if (kind == "CronJob") return json::find(object, {"spec", "jobTemplate", "spec", "template", "spec"});
+  for (std::string_view known : {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
+    if (kind == known) return json::find(object, {"spec", "template", "spec"});
+  return nullptr;
+}
+
+json::Value* pod_spec_of(std::string_view kind, json::Value& object) {
+  return const_cast<json::Value*>(pod_spec_of(kind, static_cast<const json::Value&>(object)));
+}
+
+bool is_mirror_pod(const json::Value& pod) { return json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr; }
+
+bool tolerates(const json::Value& toleration, std::string_view key, std::string_view value, std::string_view effect) {
+  const auto its_effect = json::get_string(toleration, {"effect"});
+  if (!its_effect.empty() && !effect.empty() && its_effect != effect) return false;
+  const auto its_key = json::get_string(toleration, {"key"});
+  if (!its_key.empty() && its_key != key) return false;
+  const auto op = json::get_string(toleration, {"operator"});
+  if (op == "Exists") return true;
+  return !its_key.empty() && json::get_string(toleration, {"value"}) == value;
+}
+
+std::optional<std::map<std::string, std::string>> parse_label_map(std::string_view text) {
+  std::map<std::string, std::string> labels;
+  auto trim = [](std::string_view part) {
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    return part;
+  };
+  text = trim(text);
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    const auto pair = text.substr(0, comma);
+    const auto eq = pair.find('=');
+    if (eq == std::string_view::npos) return std::nullopt;
+    auto value = pair.substr(eq + 1);
+    if (value.starts_with('=')) value.remove_prefix(1);
+    const auto key = trim(pair.substr(0, eq));
+    if (key.empty()) return std::nullopt;
+    labels[std::string(key)] = std::string(trim(value));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return labels;
+}
+
+std::string render_label_map(const std::map<std::string, std::string>& labels) {
+  std::string out;
+  for (const auto& [key, value] : labels) {
+    if (!out.empty()) out += ',';
+    out += key + "=" + value;
+  }
+  return out;
+}
+
+}  // namespace berth::apiserver

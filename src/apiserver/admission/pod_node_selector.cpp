@@ -1,0 +1,90 @@
+// PodNodeSelector: node selectors by namespace annotation, a cluster default, and a whitelist per namespace (SPEC E3).
+#include "apiserver/admission/plugins.h"
+#include "apiserver/admission/pod_helpers.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::string_view kAnnotation = "scheduler.alpha.kubernetes.io/node-selector";
+constexpr std::string_view kClusterDefault = "clusterDefaultNodeSelector";
+using LabelMap = std::map<std::string, std::string>;
+
+class PodNodeSelector final : public AdmissionPlugin {
+ public:
+  PodNodeSelector(Mirror& namespaces, std::map<std::string, LabelMap> selectors) : namespaces_(namespaces), selectors_(std::move(selectors)) {}
+  [[nodiscard]] std::string_view name() const override { return "PodNodeSelector"; }
+
+  Admitted mutate(AdmissionRequest& request) override {
+    if (!applies(request)) return {};
+    auto wanted = selector_of(request);
+    if (!wanted) return std::unexpected(wanted.error());
+    if (auto checked = check_conflict(request, *wanted); !checked) return checked;
+    if (wanted->empty()) return {};
+    auto& selector = json::ensure_object(request.object, {"spec", "nodeSelector"});
+    for (const auto& [key, value] : *wanted) selector[key] = value;
+    return check_whitelist(request);
+  }
+
+  Admitted validate(const AdmissionRequest& request) override {
+    if (!applies(request)) return {};
+    auto wanted = selector_of(request);
+    if (!wanted) return std::unexpected(wanted.error());
+    if (auto checked = check_conflict(request, *wanted); !checked) return checked;
+    return check_whitelist(request);
+  }
+
+ private:
+  static bool applies(const AdmissionRequest& request) { return request.is("", "pods") && request.operation == Operation::kCreate; }
+
+  model::ApiResult<LabelMap> selector_of(const AdmissionRequest& request) const {
+    const auto ns = namespaces_.get("", request.ns);
+    const auto* annotation = ns ? json::find(*ns, {"metadata", "annotations", kAnnotation}) : nullptr;
+    if (annotation != nullptr && annotation->is_string()) {
+      auto labels = parse_label_map(json::as_view(*annotation));
+      if (!labels) return std::unexpected(request.forbidden(fmt::format("namespace annotation {} is not a label selector", kAnnotation)));
+      return *labels;
+    }
+    const auto found = selectors_.find(std::string(kClusterDefault));
+    return found == selectors_.end() ? LabelMap() : found->second;
+  }
+
+  static Admitted check_conflict(const AdmissionRequest& request, const LabelMap& wanted) {
+    for (const auto& [key, value] : json::get_object(request.object, {"spec", "nodeSelector"})) {
+      const auto found = wanted.find(std::string(key));
+      if (found != wanted.end() && value.is_string() && json::as_view(value) != found->second)
+        return std::unexpected(request.forbidden("pod node label selector conflicts with its namespace node label selector"));
+    }
+    return {};
+  }
+
+  Admitted check_whitelist(const AdmissionRequest& request) const {
+    const auto whitelist = selectors_.find(request.ns);
+    if (whitelist == selectors_.end() || whitelist->second.empty()) return {};
+    for (const auto& [key, value] : json::get_object(request.object, {"spec", "nodeSelector"})) {
+      const auto allowed = whitelist->second.find(std::string(key));
+      if (allowed == whitelist->second.end() || !value.is_string() || json::as_view(value) != allowed->second)
+        return std::unexpected(request.forbidden("pod node label selector labels conflict with its namespace whitelist"));
+    }
+    return {};
+  }
+
+  Mirror& namespaces_;
+  std::map<std::string, LabelMap> selectors_;  ///< By namespace, and kClusterDefault.
+};
+
+}  // namespace
+
+PluginResult make_pod_node_selector(const AdmissionContext& context) {
+  std::map<std::string, LabelMap> selectors;
+  const auto configured = context.config.plugin_config.find("PodNodeSelector");
+  if (configured != context.config.plugin_config.end()) {
+    for (const auto& [ns, text] : json::get_object(configured->second, {"podNodeSelectorPluginConfig"})) {
+      auto labels = text.is_string() ? parse_label_map(json::as_view(text)) : std::nullopt;
+      if (!labels) return invalid(fmt::format("podNodeSelectorPluginConfig.{}: {} is not of the form key=value,…", std::string_view(ns), json::serialize(text)));
+      selectors[std::string(ns)] = std::move(*labels);
+    }
+  }
+  return std::make_unique<PodNodeSelector>(context.mirror("", "namespaces"), std::move(selectors));
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,86 @@
+// Priority: pods get the number and the preemption policy of their PriorityClass; at most one class is the global default (SPEC C1).
+#include "apiserver/admission/plugins.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::string_view kCriticalPodAnnotation = "scheduler.alpha.kubernetes.io/critical-pod";
+
+class Priority final : public AdmissionPlugin {
+ public:
+  explicit Priority(const AdmissionContext& context) : classes_(context.mirror("scheduling.k8s.io", "priorityclasses")) {}
+  [[nodiscard]] std::string_view name() const override { return "Priority"; }
+
+  Admitted mutate(AdmissionRequest& request) override {
+    if (!request.is("", "pods")) return {};
+    if (request.operation == Operation::kUpdate) return keep_on_update(request);
+    return request.operation == Operation::kCreate ? resolve(request) : Admitted();
+  }
+
+  Admitted validate(const AdmissionRequest& request) override {
+    if (!request.is("scheduling.k8s.io", "priorityclasses")) return {};
+    if (request.operation != Operation::kCreate && request.operation != Operation::kUpdate) return {};
+    if (!json::get_bool(request.object, {"globalDefault"})) return {};
+    const auto global_default = find_default();
+    const auto own_name = json::get_string(request.object, {"metadata", "name"});
+    if (global_default == nullptr || json::get_string(*global_default, {"metadata", "name"}) == own_name) return {};
+    return std::unexpected(request.forbidden(fmt::format("PriorityClass {} is already marked as default. Only one default can exist",
+                                                         json::get_string(*global_default, {"metadata", "name"}))));
+  }
+
+ private:
+  static Admitted keep_on_update(AdmissionRequest& request) {
+    auto& spec = json::ensure_object(request.object, {"spec"});
+    for (std::string_view field : {"priority", "preemptionPolicy"}) {
+      if (spec.contains(field)) continue;
+      if (const auto* old = json::find(request.old_object, {"spec", field})) spec[field] = *old;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Mirror::Document find_default() const {
+    // Should there be several (written while the plugin was off), the lowest value counts.
+    Mirror::Document best;
+    for (auto& candidate : classes_.list()) {
+      if (!json::get_bool(*candidate, {"globalDefault"})) continue;
+      if (best == nullptr || json::get_int(*candidate, {"value"}) < json::get_int(*best, {"value"})) best = candidate;
+    }
+    return best;
+  }
+
+  Admitted resolve(AdmissionRequest& request) {
+    auto& spec = json::ensure_object(request.object, {"spec"});
+    auto class_name = std::string(json::get_string(request.object, {"spec", "priorityClassName"}));
+    const auto* critical = json::find(request.object, {"metadata", "annotations", kCriticalPodAnnotation});
+    if (class_name.empty() && critical != nullptr && request.ns == "kube-system") class_name = "system-cluster-critical";
+
+    const auto priority_class = class_name.empty() ? find_default() : classes_.get("", class_name);
+    if (!class_name.empty() && priority_class == nullptr)
+      return std::unexpected(request.forbidden(fmt::format("no PriorityClass with name {} was found", class_name)));
+    const std::int64_t value = priority_class ? json::get_int(*priority_class, {"value"}) : 0;
+    const std::string policy(priority_class ? json::get_string(*priority_class, {"preemptionPolicy"}, "PreemptLowerPriority")
+                                            : std::string_view("PreemptLowerPriority"));
+    if (const auto* given = json::find(request.object, {"spec", "priority"}); given != nullptr && json::get_int(request.object, {"spec", "priority"}) != value)
+      return std::unexpected(request.forbidden(
+          fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given "
+                      "PriorityClass name",
+                      json::serialize(*given), value)));
+    if (const auto given = json::get_string(request.object, {"spec", "preemptionPolicy"}); !given.empty() && given != policy)
+      return std::unexpected(request.forbidden(
+          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the "
+                      "given PriorityClass name",
+                      given, policy)));
+    if (priority_class != nullptr) spec["priorityClassName"] = json::get_string(*priority_class, {"metadata", "name"});
+    spec["priority"] = value;
+    spec["preemptionPolicy"] = policy;
+    return {};
+  }
+
+  Mirror& classes_;
+};
+
+}  // namespace
+
+PluginResult make_priority(const AdmissionContext& context) { return std::make_unique<Priority>(context); }
+
+}  // namespace berth::apiserver

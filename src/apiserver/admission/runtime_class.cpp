@@ -1,0 +1,57 @@
+// RuntimeClass: a pod's runtime class brings its overhead, node selector and tolerations (plugin/pkg/admission/runtimeclass).
+#include "apiserver/admission/plugins.h"
+#include "apiserver/admission/pod_helpers.h"
+
+namespace berth::apiserver {
+namespace {
+
+class RuntimeClass final : public AdmissionPlugin {
+ public:
+  explicit RuntimeClass(const AdmissionContext& context) : classes_(context.mirror("node.k8s.io", "runtimeclasses")) {}
+  [[nodiscard]] std::string_view name() const override { return "RuntimeClass"; }
+
+  Admitted mutate(AdmissionRequest& request) override {
+    if (!request.is("", "pods") || request.operation != Operation::kCreate) return {};
+    const std::string class_name(json::get_string(request.object, {"spec", "runtimeClassName"}));
+    if (class_name.empty()) return {};
+    const auto runtime_class = classes_.get("", class_name);
+    if (runtime_class == nullptr) return std::unexpected(request.forbidden(fmt::format("pod rejected: RuntimeClass \"{}\" not found", class_name)));
+    auto& spec = json::ensure_object(request.object, {"spec"});
+    if (const auto* overhead = json::find(*runtime_class, {"overhead", "podFixed"})) {
+      const auto* own = json::find(request.object, {"spec", "overhead"});
+      if (own != nullptr && amounts_of(own) != amounts_of(overhead))
+        return std::unexpected(request.forbidden("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"));
+      spec["overhead"] = *overhead;
+    }
+    for (const auto& [key, value] : json::get_object(*runtime_class, {"scheduling", "nodeSelector"})) {
+      const auto* own = json::find(request.object, {"spec", "nodeSelector", std::string_view(key)});
+      if (own != nullptr && !json::equal(*own, value))
+        return std::unexpected(request.forbidden(fmt::format("conflict: runtimeClass.scheduling.nodeSelector[{0}] = {1}; pod.spec.nodeSelector[{0}] = {2}",
+                                                             std::string_view(key), json::get_string(value, {}), json::get_string(*own, {}))));
+      json::ensure_object(request.object, {"spec", "nodeSelector"})[key] = value;
+    }
+    for (const auto& toleration : json::get_array(*runtime_class, {"scheduling", "tolerations"})) {
+      auto& list = json::ensure_object(request.object, {"spec"})["tolerations"];
+      if (!list.is_array()) list = json::Array();
+      if (std::none_of(list.get_array().begin(), list.get_array().end(), [&](const auto& t) { return json::equal(t, toleration); }))
+        list.get_array().push_back(toleration);
+    }
+    return {};
+  }
+
+  Admitted validate(const AdmissionRequest& request) override {
+    if (!request.is("", "pods") || request.operation != Operation::kCreate) return {};
+    if (json::get_string(request.object, {"spec", "runtimeClassName"}).empty() && json::find(request.object, {"spec", "overhead"}) != nullptr)
+      return std::unexpected(request.forbidden("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
+    return {};
+  }
+
+ private:
+  Mirror& classes_;
+};
+
+}  // namespace
+
+PluginResult make_runtime_class(const AdmissionContext& context) { return std::make_unique<RuntimeClass>(context); }
+
+}  // namespace berth::apiserver

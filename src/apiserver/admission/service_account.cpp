@@ -1,0 +1,122 @@
+// ServiceAccount: every pod runs as one, and its token is mounted as a projected volume (plugin/pkg/admission/serviceaccount).
+#include "apiserver/admission/plugins.h"
+#include "apiserver/admission/pod_helpers.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::string_view kMountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr std::string_view kVolumePrefix = "kube-api-access-";
+
+class ServiceAccount final : public AdmissionPlugin {
+ public:
+  explicit ServiceAccount(const AdmissionContext& context) : cache_(context.cache), random_suffix_(context.random_suffix) {}
+  [[nodiscard]] std::string_view name() const override { return "ServiceAccount"; }
+
+  Admitted mutate(AdmissionRequest& request) override {
+    if (!applies(request)) return {};
+    if (is_mirror_pod(request.object)) return validate(request);
+    auto& spec = json::ensure_object(request.object, {"spec"});
+    if (json::get_string(request.object, {"spec", "serviceAccountName"}).empty()) spec["serviceAccountName"] = "default";
+    const std::string account_name(json::get_string(request.object, {"spec", "serviceAccountName"}));
+    const auto account = find(request, account_name);
+    if (!account) return std::unexpected(account.error());
+    if (should_mount(request.object, *account)) mount_token(spec);
+    if (const auto& secrets = json::get_array(*account, {"imagePullSecrets"}); !secrets.empty() && json::find(request.object, {"spec", "imagePullSecrets"}) == nullptr)
+      spec["imagePullSecrets"] = secrets;
+    return {};
+  }
+
+  Admitted validate(const AdmissionRequest& request) override {
+    if (!applies(request)) return {};
+    if (!is_mirror_pod(request.object)) {
+      const auto account = find(request, std::string(json::get_string(request.object, {"spec", "serviceAccountName"}, "default")));
+      return account ? Admitted() : std::unexpected(account.error());
+    }
+    if (!json::get_string(request.object, {"spec", "serviceAccountName"}).empty())
+      return std::unexpected(request.forbidden("a mirror pod may not reference service accounts"));
+    for (const auto& volume : json::get_array(request.object, {"spec", "volumes"})) {
+      if (json::find(volume, "secret") != nullptr) return std::unexpected(request.forbidden("a mirror pod may not reference secrets"));
+      for (const auto& source : json::get_array(volume, {"projected", "sources"}))
+        if (json::find(source, "serviceAccountToken") != nullptr)
+          return std::unexpected(request.forbidden("a mirror pod may not use ServiceAccountToken volume projections"));
+    }
+    return {};
+  }
+
+ private:
+  static bool applies(const AdmissionRequest& request) { return request.is("", "pods") && request.operation == Operation::kCreate; }
+
+  model::ApiResult<json::Value> find(const AdmissionRequest& request, const std::string& account_name) const {
+    const auto found = cache_.get(make_key("", "serviceaccounts", request.ns, account_name));
+    if (found != nullptr) {
+      auto document = json::parse(*found->value);
+      return document ? std::move(*document) : json::Value(json::Object());
+    }
+    // A namespace's default account is made by a controller a moment after the namespace: its pods need not wait for it.
+    if (account_name == "default") return json::Value(json::Object());
+    return std::unexpected(
+        request.forbidden(fmt::format("error looking up service account {}/{}: serviceaccount \"{}\" not found", request.ns, account_name, account_name)));
+  }
+
+  static bool should_mount(const json::Value& pod, const json::Value& account) {
+    if (const auto* own = json::find(pod, {"spec", "automountServiceAccountToken"}); own != nullptr && own->is_bool()) return own->get_bool();
+    return json::get_bool(account, {"automountServiceAccountToken"}, true);
+  }
+
+  void mount_token(json::Object& spec) {
+    std::string volume_name;
+    bool has_volume = false;
+    if (const auto* volumes = spec.if_contains("volumes"); volumes != nullptr && volumes->is_array()) {
+      for (const auto& volume : volumes->get_array()) {
+        const auto its_name = json::get_string(volume, {"name"});
+        if (!its_name.starts_with(kVolumePrefix)) continue;
+        volume_name = its_name;
+        has_volume = true;
+      }
+    }
+    if (!has_volume) volume_name = std::string(kVolumePrefix) + random_suffix_();
+    bool needs_volume = false;
+    for (std::string_view list : {"initContainers", "containers"}) {
+      auto* containers = spec.if_contains(list);
+      if (containers == nullptr || !containers->is_array()) continue;
+      for (auto& container : containers->get_array()) {
+        if (!container.is_object() || has_mount(container)) continue;
+        auto& mounts = container.get_object()["volumeMounts"];
+        if (!mounts.is_array()) mounts = json::Array();
+        mounts.get_array().push_back(json::Object{{"name", volume_name}, {"readOnly", true}, {"mountPath", kMountPath}});
+        needs_volume = true;
+      }
+    }
+    if (!needs_volume || has_volume) return;
+    auto& volumes = spec["volumes"];
+    if (!volumes.is_array()) volumes = json::Array();
+    volumes.get_array().push_back(token_volume(volume_name));
+  }
+
+  static bool has_mount(const json::Value& container) {
+    for (const auto& mount : json::get_array(container, {"volumeMounts"}))
+      if (json::get_string(mount, {"mountPath"}) == kMountPath) return true;
+    return false;
+  }
+
+  static json::Object token_volume(const std::string& name) {
+    json::Array sources;
+    // 3607 s: an hour, and recognisable as the value that nobody chose.
+    sources.push_back(json::Object{{"serviceAccountToken", json::Object{{"expirationSeconds", 3607}, {"path", "token"}}}});
+    sources.push_back(json::Object{{"configMap", json::Object{{"name", "kube-root-ca.crt"},
+                                                              {"items", json::Array{json::Object{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}});
+    json::Object field{{"path", "namespace"}, {"fieldRef", json::Object{{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}}}};
+    sources.push_back(json::Object{{"downwardAPI", json::Object{{"items", json::Array{std::move(field)}}}}});
+    return json::Object{{"name", name}, {"projected", json::Object{{"sources", std::move(sources)}, {"defaultMode", 420}}}};
+  }
+
+  ObjectCache& cache_;
+  std::function<std::string()> random_suffix_;
+};
+
+}  // namespace
+
+PluginResult make_service_account(const AdmissionContext& context) { return std::make_unique<ServiceAccount>(context); }
+
+}  // namespace berth::apiserver

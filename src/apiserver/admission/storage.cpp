@@ -1,0 +1,89 @@
+// DefaultStorageClass, StorageObjectInUseProtection and PersistentVolumeClaimResize.
+#include "apiserver/admission/plugins.h"
+#include "model/quantity.h"
+
+namespace berth::apiserver {
+namespace {
+
+class DefaultStorageClass final : public AdmissionPlugin {
+ public:
+  explicit DefaultStorageClass(const AdmissionContext& context) : classes_(context.mirror("storage.k8s.io", "storageclasses")) {}
+  [[nodiscard]] std::string_view name() const override { return "DefaultStorageClass"; }
+
+  Admitted mutate(AdmissionRequest& request) override {
+    if (!request.is("", "persistentvolumeclaims") || request.operation != Operation::kCreate) return {};
+    // An explicit "" asks for no class at all.
+    if (json::find(request.object, {"spec", "storageClassName"}) != nullptr) return {};
+    if (json::find(request.object, {"metadata", "annotations", "volume.beta.kubernetes.io/storage-class"}) != nullptr) return {};
+    Mirror::Document best;
+    for (auto& candidate : classes_.list()) {
+      if (!is_default(*candidate)) continue;
+      // The newest wins; of the same second, the first by name (list order).
+      if (best == nullptr || json::get_string(*candidate, {"metadata", "creationTimestamp"}) > json::get_string(*best, {"metadata", "creationTimestamp"}))
+        best = candidate;
+    }
+    if (best != nullptr) json::ensure_object(request.object, {"spec"})["storageClassName"] = json::get_string(*best, {"metadata", "name"});
+    return {};
+  }
+
+ private:
+  static bool is_default(const json::Value& storage_class) {
+    for (std::string_view annotation : {"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"})
+      if (json::get_string(storage_class, {"metadata", "annotations", annotation}) == "true") return true;
+    return false;
+  }
+  Mirror& classes_;
+};
+
+class StorageObjectInUseProtection final : public AdmissionPlugin {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "StorageObjectInUseProtection"; }
+
+  Admitted mutate(AdmissionRequest& request) override {
+    if (request.operation != Operation::kCreate) return {};
+    if (request.is("", "persistentvolumes")) protect(request.object, "kubernetes.io/pv-protection");
+    if (request.is("", "persistentvolumeclaims")) protect(request.object, "kubernetes.io/pvc-protection");
+    return {};
+  }
+
+ private:
+  static void protect(json::Value& object, std::string_view finalizer) {
+    auto& finalizers = json::ensure_object(object, {"metadata"})["finalizers"];
+    if (!finalizers.is_array()) finalizers = json::Array();
+    for (const auto& existing : finalizers.get_array())
+      if (existing.is_string() && json::as_view(existing) == finalizer) return;
+    finalizers.get_array().push_back(json::Value(finalizer));
+  }
+};
+
+class PersistentVolumeClaimResize final : public AdmissionPlugin {
+ public:
+  explicit PersistentVolumeClaimResize(const AdmissionContext& context) : classes_(context.mirror("storage.k8s.io", "storageclasses")) {}
+  [[nodiscard]] std::string_view name() const override { return "PersistentVolumeClaimResize"; }
+
+  Admitted validate(const AdmissionRequest& request) override {
+    if (!request.is("", "persistentvolumeclaims") || request.operation != Operation::kUpdate) return {};
+    const auto size = [](const json::Value& claim) {
+      return model::Quantity::parse(json::get_string(claim, {"spec", "resources", "requests", "storage"})).value_or(model::Quantity());
+    };
+    if (size(request.object) <= size(request.old_object)) return {};
+    if (json::get_string(request.old_object, {"status", "phase"}) != "Bound")
+      return std::unexpected(request.forbidden("Only bound persistent volume claims can be expanded"));
+    const auto class_name = json::get_string(request.object, {"spec", "storageClassName"});
+    const auto storage_class = class_name.empty() ? nullptr : classes_.get("", class_name);
+    if (storage_class != nullptr && json::get_bool(*storage_class, {"allowVolumeExpansion"})) return {};
+    return std::unexpected(
+        request.forbidden("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"));
+  }
+
+ private:
+  Mirror& classes_;
+};
+
+}  // namespace
+
+PluginResult make_default_storage_class(const AdmissionContext& context) { return std::make_unique<DefaultStorageClass>(context); }
+PluginResult make_storage_object_in_use_protection(const AdmissionContext&) { return std::make_unique<StorageObjectInUseProtection>(); }
+PluginResult make_persistent_volume_claim_resize(const AdmissionContext& context) { return std::make_unique<PersistentVolumeClaimResize>(context); }
+
+}  // namespace berth::apiserver

@@ -1,0 +1,114 @@
+#include "apiserver/negotiate.h"
+
+#include <optional>
+#include <vector>
+
+namespace berth::apiserver {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  std::size_t start = 0;
+  while (start <= text.size()) {
+    const auto end = std::min(text.find(separator, start), text.size());
+    parts.push_back(trim(text.substr(start, end - start)));
+    start = end + 1;
+  }
+  return parts;
+}
+
+struct Alternative {
+  std::string type;
+  std::string as, version, group;
+  bool pretty = false;
+  double quality = 1;
+};
+
+Alternative parse_alternative(std::string_view text) {
+  const auto parts = split(text, ';');
+  Alternative alternative;
+  alternative.type = lower(parts[0]);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto eq = parts[i].find('=');
+    const auto key = lower(parts[i].substr(0, eq));
+    auto value = eq == std::string_view::npos ? std::string_view{} : parts[i].substr(eq + 1);
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+    if (key == "as") alternative.as = value;
+    if (key == "v") alternative.version = value;
+    if (key == "g") alternative.group = value;
+    if (key == "pretty") alternative.pretty = value == "1" || value == "true";
+    if (key == "q") {
+      double q = 0;
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), q);
+      alternative.quality = error == std::errc() ? q : 0;
+    }
+  }
+  return alternative;
+}
+
+std::optional<Negotiated> accept_one(const Alternative& alternative, bool allow_forms) {
+  Negotiated out;
+  out.pretty = alternative.pretty;
+  if (alternative.type == "application/json" || alternative.type == "*/*" || alternative.type == "application/*") {
+    out.format = Format::kJson;
+  } else if (alternative.type == "application/yaml") {
+    out.format = Format::kYaml;
+  } else {
+    return std::nullopt;
+  }
+  if (alternative.as.empty()) return out;
+  if (!allow_forms || alternative.group != "meta.k8s.io" || (alternative.version != "v1" && alternative.version != "v1beta1")) return std::nullopt;
+  if (alternative.as == "Table") {
+    out.form = ObjectForm::kTable;
+  } else if (alternative.as == "PartialObjectMetadata") {
+    out.form = ObjectForm::kPartialMetadata;
+  } else if (alternative.as == "PartialObjectMetadataList") {
+    out.form = ObjectForm::kPartialMetadataList;
+  } else {
+    return std::nullopt;
+  }
+  return out;
+}
+
+}  // namespace
+
+model::ApiResult<Negotiated> negotiate(std::string_view accept, bool allow_forms) {
+  if (trim(accept).empty()) return Negotiated{};
+  std::optional<Negotiated> best;
+  double best_quality = 0;
+  for (const auto part : split(accept, ',')) {
+    if (part.empty()) continue;
+    const auto alternative = parse_alternative(part);
+    if (alternative.quality <= best_quality) continue;
+    if (auto accepted = accept_one(alternative, allow_forms)) {
+      best = accepted;
+      best_quality = alternative.quality;
+    }
+  }
+  if (best) return *best;
+  return std::unexpected(model::not_acceptable("only the following media types are accepted: application/json, application/yaml"));
+}
+
+std::string media_type(std::string_view content_type) { return lower(trim(content_type.substr(0, content_type.find(';')))); }
+
+model::ApiResult<Format> body_format(std::string_view content_type) {
+  const auto type = media_type(content_type);
+  if (type.empty() || type == "application/json") return Format::kJson;
+  if (type == "application/yaml") return Format::kYaml;
+  return std::unexpected(model::unsupported_media_type(
+      "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"));
+}
+
+}  // namespace berth::apiserver

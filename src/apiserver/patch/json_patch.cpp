@@ -1,0 +1,214 @@
+#include "apiserver/patch/json_patch.h"
+
+namespace berth::apiserver::patch {
+namespace {
+
+using Op = JsonPatchOperation::Op;
+
+Result<std::vector<std::string>> parse_pointer(std::string_view text) {
+  std::vector<std::string> tokens;
+  if (text.empty()) return tokens;
+  if (text.front() != '/') return invalid(fmt::format("JSON pointer \"{}\" does not start with '/'", text));
+  std::size_t start = 1;
+  while (start <= text.size()) {
+    const auto end = std::min(text.find('/', start), text.size());
+    std::string token;
+    for (std::size_t i = start; i < end; ++i) {
+      if (text[i] != '~') {
+        token += text[i];
+      } else if (i + 1 < end && (text[i + 1] == '0' || text[i + 1] == '1')) {
+        token += text[++i] == '0' ? '~' : '/';
+      } else {
+        return invalid(fmt::format("JSON pointer \"{}\" has a bad escape", text));
+      }
+    }
+    tokens.push_back(std::move(token));
+    start = end + 1;
+  }
+  return tokens;
+}
+
+std::string render_pointer(const std::vector<std::string>& path) {
+  std::string out;
+  for (const auto& token : path) {
+    out += '/';
+    for (char c : token) {
+      if (c == '~') {
+        out += "~0";
+      } else if (c == '/') {
+        out += "~1";
+      } else {
+        out += c;
+      }
+    }
+  }
+  return out;
+}
+
+/// An index into `array`; `limit` is the first value that is out of range.
+Result<std::size_t> parse_index(const std::string& token, std::size_t limit) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
+  const bool leading_zero = token.size() > 1 && token[0] == '0';
+  if (error != std::errc() || end != token.data() + token.size() || leading_zero) return invalid(fmt::format("invalid array index \"{}\"", token));
+  if (index >= limit) return invalid(fmt::format("array index {} is out of bounds", index));
+  return index;
+}
+
+/// The value at `path` without its last `drop` tokens, or null.
+json::Value* walk(json::Value& root, const std::vector<std::string>& path, std::size_t drop) {
+  json::Value* at = &root;
+  for (std::size_t i = 0; i + drop < path.size(); ++i) {
+    if (auto* object = at->if_object()) {
+      at = object->if_contains(path[i]);
+    } else if (auto* array = at->if_array()) {
+      const auto index = parse_index(path[i], array->size());
+      if (!index) return nullptr;
+      at = &(*array)[*index];
+    } else {
+      return nullptr;
+    }
+    if (at == nullptr) return nullptr;
+  }
+  return at;
+}
+
+std::unexpected<Error> missing(std::string_view op, const std::vector<std::string>& path) {
+  return invalid(fmt::format("{} operation does not apply: doc is missing path: {}", op, render_pointer(path)));
+}
+
+Result<void> add(json::Value& target, const std::vector<std::string>& path, json::Value value) {
+  if (path.empty()) {
+    target = std::move(value);
+    return {};
+  }
+  auto* parent = walk(target, path, 1);
+  if (parent == nullptr) return missing("add", path);
+  if (auto* object = parent->if_object()) {
+    (*object)[path.back()] = std::move(value);
+    return {};
+  }
+  auto* array = parent->if_array();
+  if (array == nullptr) return missing("add", path);
+  if (path.back() == "-") {
+    array->push_back(std::move(value));
+    return {};
+  }
+  const auto index = parse_index(path.back(), array->size() + 1);
+  if (!index) return std::unexpected(index.error());
+  array->insert(array->begin() + static_cast<std::ptrdiff_t>(*index), std::move(value));
+  return {};
+}
+
+Result<json::Value> take(json::Value& target, const std::vector<std::string>& path, std::string_view op) {
+  auto* found = walk(target, path, 0);
+  if (found == nullptr || path.empty()) return missing(op, path);
+  json::Value value = std::move(*found);
+  auto* parent = walk(target, path, 1);
+  if (auto* object = parent->if_object()) {
+    object->erase(path.back());
+  } else {
+    auto& array = parent->get_array();
+    array.erase(array.begin() + static_cast<std::ptrdiff_t>(*parse_index(path.back(), array.size())));
+  }
+  return value;
+}
+
+Result<void> apply_one(json::Value& target, const JsonPatchOperation& operation) {
+  switch (operation.op) {
+    case Op::kAdd: return add(target, operation.path, operation.value);
+    case Op::kRemove: {
+      auto taken = take(target, operation.path, "remove");
+      if (!taken) return std::unexpected(taken.error());
+      return {};
+    }
+    case Op::kReplace: {
+      auto* found = walk(target, operation.path, 0);
+      if (found == nullptr) return missing("replace", operation.path);
+      *found = operation.value;
+      return {};
+    }
+    case Op::kMove: {
+      if (operation.path.size() > operation.from.size() &&
+          std::equal(operation.from.begin(), operation.from.end(), operation.path.begin()))
+        return invalid("move operation does not apply: a value cannot be moved into itself");
+      auto taken = take(target, operation.from, "move");
+      if (!taken) return std::unexpected(taken.error());
+      return add(target, operation.path, std::move(*taken));
+    }
+    case Op::kCopy: {
+      const auto* found = walk(target, operation.from, 0);
+      if (found == nullptr) return missing("copy", operation.from);
+      return add(target, operation.path, json::Value(*found));
+    }
+    case Op::kTest: {
+      const auto* found = walk(target, operation.path, 0);
+      // A missing member equals null, as in the library that Kubernetes uses.
+      if (found == nullptr ? operation.value.is_null() : json::equal(*found, operation.value)) return {};
+      return invalid(fmt::format("testing value {} failed: test failed", render_pointer(operation.path)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<JsonPatchOperation>> parse_json_patch(const json::Value& document) {
+  const auto* list = document.if_array();
+  if (list == nullptr) return invalid("json: cannot unmarshal object into Go value of type jsonpatch.Patch");
+  static const std::map<std::string_view, Op> kOps = {{"add", Op::kAdd},   {"remove", Op::kRemove}, {"replace", Op::kReplace},
+                                                      {"move", Op::kMove}, {"copy", Op::kCopy},     {"test", Op::kTest}};
+  std::vector<JsonPatchOperation> operations;
+  operations.reserve(list->size());
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const auto& entry = (*list)[i];
+    if (!entry.is_object()) return invalid(fmt::format("operation {}: is not an object", i));
+    const auto op = kOps.find(json::get_string(entry, {"op"}));
+    if (op == kOps.end()) return invalid(fmt::format("Unexpected kind: {}", json::get_string(entry, {"op"}, "unknown")));
+    JsonPatchOperation operation;
+    operation.op = op->second;
+    const auto* path = json::find(entry, "path");
+    if (path == nullptr || !path->is_string()) return invalid(fmt::format("operation {}: missing or invalid path", i));
+    auto tokens = parse_pointer(json::as_view(*path));
+    if (!tokens) return std::unexpected(tokens.error());
+    operation.path = std::move(*tokens);
+    if (operation.op == Op::kMove || operation.op == Op::kCopy) {
+      const auto* from = json::find(entry, "from");
+      if (from == nullptr || !from->is_string()) return invalid(fmt::format("operation {}: missing or invalid from", i));
+      auto from_tokens = parse_pointer(json::as_view(*from));
+      if (!from_tokens) return std::unexpected(from_tokens.error());
+      operation.from = std::move(*from_tokens);
+    } else if (operation.op != Op::kRemove) {
+      const auto* value = entry.get_object().if_contains("value");
+      if (value == nullptr && operation.op != Op::kTest) return invalid(fmt::format("operation {}: missing value", i));
+      if (value != nullptr) operation.value = *value;
+    }
+    operations.push_back(std::move(operation));
+  }
+  return operations;
+}
+
+Result<void> apply_json_patch(json::Value& target, const std::vector<JsonPatchOperation>& operations) {
+  for (const auto& operation : operations)
+    if (auto applied = apply_one(target, operation); !applied) return applied;
+  return {};
+}
+
+void apply_merge_patch(json::Value& target, const json::Value& patch) {
+  const auto* changes = patch.if_object();
+  if (changes == nullptr) {
+    target = patch;
+    return;
+  }
+  if (!target.is_object()) target = json::Object();
+  auto& object = target.get_object();
+  for (const auto& [key, change] : *changes) {
+    if (change.is_null()) {
+      object.erase(key);
+    } else {
+      apply_merge_patch(object[key], change);
+    }
+  }
+}
+
+}  // namespace berth::apiserver::patch
