@@ -1,0 +1,175 @@
+// The API server's inside: shared by the files of verbs/, subresources/ and the pipeline.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <shared_mutex>
+#include <thread>
+
+#include "apiserver/admission/plugin.h"
+#include "apiserver/context.h"
+#include "apiserver/mirror.h"
+#include "apiserver/object_codec.h"
+#include "apiserver/server.h"
+#include "apiserver/service_allocator.h"
+
+namespace berth::apiserver {
+
+/// Answers a list with what has been found, streaming it when it is long (verbs/list.cpp).
+void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining);
+
+/// A write on its way through the pipeline: what every attempt of it shares. See pipeline.cpp.
+struct WriteOperation;
+using WritePtr = std::shared_ptr<WriteOperation>;
+class WatchStream;
+
+/// A few threads for what must not run on I/O or writer threads: retries after conflicts, answers of webhooks.
+class WorkerPool {
+ public:
+  explicit WorkerPool(int threads);
+  ~WorkerPool();  ///< Waits for running tasks; queued ones are dropped.
+  void post(Task task);
+
+ private:
+  void run();
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> queue_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+/// Names and uids, from one seeded generator. Thread-safe.
+class NameSource {
+ public:
+  explicit NameSource(std::uint64_t seed);
+  std::string suffix();  ///< Five characters of Kubernetes' alphabet (no vowels, nothing that looks alike).
+  std::string uid();     ///< A version 4 UUID.
+
+ private:
+  std::uint64_t next();
+  std::mutex mutex_;
+  std::mt19937_64 random_;
+};
+
+struct MountedHandler {
+  std::string prefix;
+  std::shared_ptr<net::Handler> handler;
+  bool anonymous = false;
+};
+
+struct ApiServer::Impl {
+  explicit Impl(ServerOptions given);
+  ~Impl();
+  Result<void> start();
+
+  // --- pipeline.cpp: from the wire to the verb
+  void handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer);
+  void dispatch(const RequestPtr& request);
+  void dispatch_resource(const RequestPtr& request);
+  void dispatch_subresource(const RequestPtr& request);
+  bool authenticate(Request& request);
+  bool authorize(Request& request);
+  void refuse_unauthorized(Request& request, const std::string& reason);
+
+  // --- respond.cpp: every answer
+  void respond_status(Request& request, const model::ApiStatus& status);
+  void respond_json(Request& request, int code, const json::Value& document);
+  void respond_text(Request& request, int code, std::string content_type, std::string body);
+  /// An object of request.kind in the form asked for (object, Table, PartialObjectMetadata), converted to the version asked for.
+  void respond_object(Request& request, int code, const ObjectPtr& object);
+  void respond_document(Request& request, int code, const json::Value& document);
+  void respond_success(Request& request, int code, std::string_view name, std::string_view uid);
+  net::Headers headers_for(const Request& request, std::string_view content_type) const;
+  void account(Request& request, int code);
+
+  // --- reading: get.cpp, list.cpp, watch.cpp
+  void get(const RequestPtr& request);
+  void list(const RequestPtr& request);
+  void watch(const RequestPtr& request);
+  /// The stored object in the request's version.
+  json::Value read_document(const Request& request, const StoredObject& object) const;
+
+  // --- writing: write.cpp and verbs/
+  void create(const RequestPtr& request);
+  void update(const RequestPtr& request);
+  void patch(const RequestPtr& request);
+  void remove(const RequestPtr& request);
+  void remove_collection(const RequestPtr& request);
+  /// Runs a prepared write from its first step; answers the request through operation->done.
+  void run_create(const WritePtr& operation);
+  void run_update(const WritePtr& operation);
+  void commit_create(const WritePtr& operation);
+  void commit_update(const WritePtr& operation);
+  void finish_update(const WritePtr& operation);
+  /// Deletes one object as `options` (DeleteOptions document) say; `done` gets the object as it was or is now, and whether it is gone.
+  struct DeleteOutcome {
+    ObjectPtr object;        ///< Null on a dry run; the state in `document` then.
+    json::Value document;
+    bool gone = false;
+  };
+  void delete_object(const RequestPtr& request, std::string ns, std::string name, json::Value options, bool admit,
+                     std::function<void(model::ApiResult<DeleteOutcome>)> done);
+
+  // --- subresources/
+  void scale(const RequestPtr& request);
+  void bind(const RequestPtr& request);
+  void evict(const RequestPtr& request);
+  void token(const RequestPtr& request);
+  void review(const RequestPtr& request);
+  void proxy_to_node(const RequestPtr& request);
+  void relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward);
+
+  // --- health.cpp, discovery.cpp
+  void non_resource(const RequestPtr& request);
+  bool serve_discovery(const RequestPtr& request);
+  void serve_health(const RequestPtr& request, const std::string& name);
+  void serve_metrics(const RequestPtr& request);
+
+  // --- bootstrap.cpp
+  Result<void> bootstrap();
+
+  void offload(Task task);
+  Mirror& mirror(std::string_view group, std::string_view plural);
+  [[nodiscard]] std::string now_text() const { return format_rfc3339(loop.now()); }
+
+  ServerOptions options;
+  std::unique_ptr<ObjectCache> cache;
+  EventLoop& loop;
+  std::shared_ptr<metrics::Registry> registry;
+  NameSource names;
+  ServiceAllocator services;
+  std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
+
+  std::mutex mirrors_mutex;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Mirror>> mirrors;
+  std::unique_ptr<AdmissionChain> admission;
+
+  std::mutex ready_mutex;
+  std::vector<std::pair<std::string, std::function<bool()>>> ready_checks;
+  std::atomic<bool> shutting_down{false};
+  std::vector<MountedHandler> mounts;
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<net::Handler>> mounted_groups;
+
+  std::mutex streams_mutex;
+  std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
+
+  std::mutex node_clients_mutex;
+  std::map<std::string, std::shared_ptr<net::HttpClient>> node_clients;  ///< By URL.
+
+  struct RequestMetrics {
+    metrics::Counter* total = nullptr;
+    metrics::Histogram* duration = nullptr;
+  };
+  std::shared_mutex request_metrics_mutex;
+  std::unordered_map<std::string, RequestMetrics> request_metrics;
+  metrics::Gauge* inflight_read = nullptr;
+  metrics::Gauge* inflight_mutating = nullptr;
+  metrics::Gauge* watchers = nullptr;
+
+  std::mutex background_mutex;
+  std::condition_variable background_done;
+  int writes_under_way = 0;  ///< The destructor waits for them.
+};
+
+}  // namespace berth::apiserver

@@ -1,0 +1,152 @@
+// Every answer of the API server leaves through here.
+#include "apiserver/impl.h"
+#include "apiserver/schema_bridge.h"
+
+namespace berth::apiserver {
+namespace {
+
+/// Quotes the text of a Warning header (RFC 7234): printable, quotes and backslashes escaped.
+std::string warning_header(std::string_view text) {
+  std::string out = "299 - \"";
+  for (char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) continue;
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+bool wants_pretty(const Request& request) {
+  if (request.accept.pretty || request.query.flag("pretty")) return true;
+  if (request.query.has("pretty")) return false;
+  const auto agent = request.http.headers.get("User-Agent");
+  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
+}
+
+json::Value partial_metadata(const json::Value& document) {
+  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
+  if (const auto* metadata = json::find(document, "metadata")) out["metadata"] = *metadata;
+  return out;
+}
+
+}  // namespace
+
+net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_view content_type) const {
+  net::Headers headers;
+  headers.add("Content-Type", std::string(content_type));
+  headers.add("Cache-Control", "no-cache, private");
+  for (const auto& warning : request.warnings) headers.add("Warning", warning_header(warning));
+  return headers;
+}
+
+void ApiServer::Impl::account(Request& request, int code) {
+  if (request.answered) return;
+  request.answered = true;
+  const bool mutating = request.info.verb != "get" && request.info.verb != "list" && request.info.verb != "watch";
+  (mutating ? inflight_mutating : inflight_read)->add(-1);
+  const bool is_resource = request.info.is_resource && request.kind != nullptr;
+  std::string verb = request.info.verb;
+  std::transform(verb.begin(), verb.end(), verb.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (verb == "CREATE") verb = "POST";
+  if (verb == "UPDATE") verb = "PUT";
+  if (verb == "PATCH" && media_type(request.http.headers.get("Content-Type")) == "application/apply-patch+yaml") verb = "APPLY";
+  const std::string_view scope = !is_resource ? "" : !request.info.name.empty() ? "resource" : !request.info.ns.empty() ? "namespace" : "cluster";
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", verb, request.dry_run, is_resource ? request.kind->group : "", is_resource ? request.kind->version : "",
+                                is_resource ? request.kind->plural : "", request.info.subresource, scope, code);
+  RequestMetrics found;
+  {
+    const std::shared_lock lock(request_metrics_mutex);
+    if (const auto at = request_metrics.find(key); at != request_metrics.end()) found = at->second;
+  }
+  if (found.total == nullptr) {
+    metrics::Labels labels = {{"verb", verb},
+                              {"group", is_resource ? request.kind->group : ""},
+                              {"version", is_resource ? request.kind->version : ""},
+                              {"resource", is_resource ? request.kind->plural : ""},
+                              {"subresource", is_resource ? request.info.subresource : ""},
+                              {"scope", std::string(scope)},
+                              {"component", "apiserver"},
+                              {"dry_run", request.dry_run ? "All" : ""}};
+    static const std::vector<double> kBounds = {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60};
+    found.duration = &registry->histogram("apiserver_request_duration_seconds", "Response latency distribution in seconds for each verb, group, version, resource, subresource, scope and component.", kBounds, labels);
+    labels.emplace_back("code", std::to_string(code));
+    found.total = &registry->counter("apiserver_request_total", "Counter of apiserver requests broken out for each verb, group, version, resource, scope, component, and HTTP response code.", labels);
+    const std::unique_lock lock(request_metrics_mutex);
+    request_metrics.emplace(std::move(key), found);
+  }
+  found.total->add();
+  if (request.info.verb != "watch")
+    found.duration->observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - request.started).count());
+}
+
+void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& status) {
+  account(request, status.code);
+  net::HttpResponse response;
+  response.status = status.code;
+  response.headers = headers_for(request, "application/json");
+  if (status.retry_after_seconds > 0) response.headers.add("Retry-After", std::to_string(status.retry_after_seconds));
+  response.body = json::serialize(status.to_json());
+  request.writer->respond(std::move(response));
+}
+
+void ApiServer::Impl::respond_text(Request& request, int code, std::string content_type, std::string body) {
+  account(request, code);
+  net::HttpResponse response;
+  response.status = code;
+  response.headers = headers_for(request, content_type);
+  response.headers.add("X-Content-Type-Options", "nosniff");
+  response.body = std::move(body);
+  request.writer->respond(std::move(response));
+}
+
+void ApiServer::Impl::respond_json(Request& request, int code, const json::Value& document) {
+  account(request, code);
+  net::HttpResponse response;
+  response.status = code;
+  if (request.accept.format == Format::kYaml) {
+    response.headers = headers_for(request, "application/yaml");
+    response.body = json::to_yaml(document);
+  } else {
+    response.headers = headers_for(request, "application/json");
+    response.body = wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document);
+  }
+  request.writer->respond(std::move(response));
+}
+
+json::Value ApiServer::Impl::read_document(const Request& request, const StoredObject& object) const {
+  auto document = decode_object(object);
+  if (request.kind != nullptr) convert_document(document, storage_kind(*request.kind), *request.kind);
+  return document;
+}
+
+void ApiServer::Impl::respond_object(Request& request, int code, const ObjectPtr& object) {
+  const bool as_stored = request.kind == nullptr || &storage_kind(*request.kind) == request.kind;
+  if (as_stored && request.accept.form == ObjectForm::kFull && request.accept.format == Format::kJson && !wants_pretty(request)) {
+    account(request, code);
+    request.writer->respond_shared(code, headers_for(request, "application/json"), {object->value});
+    return;
+  }
+  respond_document(request, code, read_document(request, *object));
+}
+
+void ApiServer::Impl::respond_document(Request& request, int code, const json::Value& document) {
+  switch (request.accept.form) {
+    case ObjectForm::kTable: {
+      const json::Value* items[] = {&document};
+      json::Object metadata;
+      if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty()) metadata["resourceVersion"] = version;
+      return respond_json(request, code, make_table(*request.kind, items, std::move(metadata), table_options(request), true));
+    }
+    case ObjectForm::kPartialMetadata: return respond_json(request, code, partial_metadata(document));
+    default: return respond_json(request, code, document);
+  }
+}
+
+void ApiServer::Impl::respond_success(Request& request, int code, std::string_view name, std::string_view uid) {
+  json::Object details{{"name", name}, {"kind", request.kind->plural}};
+  if (!request.kind->group.empty()) details["group"] = request.kind->group;
+  if (!uid.empty()) details["uid"] = uid;
+  respond_json(request, code, json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"details", std::move(details)}});
+}
+
+}  // namespace berth::apiserver

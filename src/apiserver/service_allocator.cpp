@@ -1,0 +1,152 @@
+#include "apiserver/service_allocator.h"
+
+#include <arpa/inet.h>
+
+namespace berth::apiserver {
+namespace {
+
+std::optional<std::uint32_t> parse_ipv4(std::string_view text) {
+  in_addr address{};
+  if (inet_pton(AF_INET, std::string(text).c_str(), &address) != 1) return std::nullopt;
+  return ntohl(address.s_addr);
+}
+
+bool wants_cluster_ip(const json::Value& service) { return json::get_string(service, {"spec", "type"}, "ClusterIP") != "ExternalName"; }
+
+bool wants_node_ports(const json::Value& service) {
+  const auto type = json::get_string(service, {"spec", "type"});
+  return type == "NodePort" || (type == "LoadBalancer" && json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true));
+}
+
+std::set<int> node_ports_of(const json::Value& service) {
+  std::set<int> ports;
+  for (const auto& port : json::get_array(service, {"spec", "ports"}))
+    if (const auto number = json::get_int(port, {"nodePort"}); number != 0) ports.insert(static_cast<int>(number));
+  if (const auto number = json::get_int(service, {"spec", "healthCheckNodePort"}); number != 0) ports.insert(static_cast<int>(number));
+  return ports;
+}
+
+model::ApiStatus invalid_service(const json::Value& service, std::string field, std::string value, std::string detail) {
+  return model::invalid_object("", "Service", json::get_string(service, {"metadata", "name"}),
+                               {{model::FieldError::Type::kInvalid, std::move(field), std::move(value), std::move(detail)}});
+}
+
+}  // namespace
+
+Result<void> ServiceAllocator::configure(const std::string& cidr, int first_port, int last_port) {
+  const auto slash = cidr.find('/');
+  const auto base = parse_ipv4(std::string_view(cidr).substr(0, slash));
+  int bits = -1;
+  if (slash != std::string::npos) std::from_chars(cidr.data() + slash + 1, cidr.data() + cidr.size(), bits);
+  if (!base || bits < 8 || bits > 30) return invalid(fmt::format("service address range \"{}\" is not an IPv4 range with a prefix of 8 to 30 bits", cidr));
+  if (first_port < 1 || last_port > 65535 || first_port > last_port) return invalid(fmt::format("node port range {}-{} is wrong", first_port, last_port));
+  size_ = std::uint32_t{1} << (32 - bits);
+  base_ = *base & ~(size_ - 1);
+  cursor_ = 10;  // The first few are left to well-known services.
+  if (cursor_ >= size_ - 1) cursor_ = 2;
+  first_port_ = port_cursor_ = first_port;
+  last_port_ = last_port;
+  return {};
+}
+
+std::string ServiceAllocator::render(std::uint32_t address) const {
+  return fmt::format("{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255, address & 255);
+}
+
+void ServiceAllocator::adopt(const json::Value& service) {
+  const std::lock_guard lock(mutex_);
+  if (const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"}))) addresses_.insert(*address);
+  for (int port : node_ports_of(service)) ports_.insert(port);
+}
+
+model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& service, const json::Value* old_service) {
+  const std::lock_guard lock(mutex_);
+  ServiceAllocation taken;
+  const auto fail = [&](model::ApiStatus status) {
+    for (auto address : taken.addresses) addresses_.erase(address);
+    for (auto port : taken.ports) ports_.erase(port);
+    return std::unexpected(std::move(status));
+  };
+  auto& spec = json::ensure_object(service, {"spec"});
+  std::string cluster_ip(json::get_string(service, {"spec", "clusterIP"}));
+  const auto old_ip = old_service ? json::get_string(*old_service, {"spec", "clusterIP"}) : std::string_view{};
+  if (wants_cluster_ip(service)) {
+    if (cluster_ip.empty() && !old_ip.empty() && wants_cluster_ip(*old_service)) cluster_ip = old_ip;
+    if (cluster_ip.empty()) {
+      std::uint32_t tried = 0;
+      while (tried < size_ && (cursor_ < 1 || cursor_ >= size_ - 1 || addresses_.contains(base_ + cursor_))) {
+        cursor_ = cursor_ + 1 >= size_ - 1 ? 1 : cursor_ + 1;
+        ++tried;
+      }
+      if (tried >= size_) return fail(model::internal_error("failed to allocate a serviceIP: range is full"));
+      addresses_.insert(base_ + cursor_);
+      taken.addresses.push_back(base_ + cursor_);
+      cluster_ip = render(base_ + cursor_);
+    } else if (cluster_ip != "None" && cluster_ip != old_ip) {
+      const auto address = parse_ipv4(cluster_ip);
+      if (!address || *address <= base_ || *address >= base_ + size_ - 1)
+        return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
+                                    fmt::format("failed to allocate IP {}: the provided IP is not in the valid range", cluster_ip)));
+      if (!addresses_.insert(*address).second)
+        return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
+                                    fmt::format("failed to allocate IP {}: provided IP is already allocated", cluster_ip)));
+      taken.addresses.push_back(*address);
+    }
+    spec["clusterIP"] = cluster_ip;
+    spec["clusterIPs"] = json::Array{json::Value(cluster_ip)};
+    if (!spec.contains("ipFamilies")) spec["ipFamilies"] = json::Array{"IPv4"};
+    if (!spec.contains("ipFamilyPolicy")) spec["ipFamilyPolicy"] = "SingleStack";
+  } else {
+    for (const char* field : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}) spec.erase(field);
+  }
+
+  if (!wants_node_ports(service)) return taken;
+  const auto old_ports = old_service ? node_ports_of(*old_service) : std::set<int>();
+  auto* ports = spec.if_contains("ports");
+  if (ports == nullptr || !ports->is_array()) return taken;
+  std::map<int, std::string> used_here;  // node port → protocol: TCP and UDP may share one.
+  for (std::size_t i = 0; i < ports->get_array().size(); ++i) {
+    auto& port = ports->get_array()[i];
+    if (!port.is_object()) continue;
+    auto number = static_cast<int>(json::get_int(port, {"nodePort"}));
+    if (number == 0) {
+      int tried = 0;
+      const int count = last_port_ - first_port_ + 1;
+      while (tried < count && ports_.contains(port_cursor_)) {
+        port_cursor_ = port_cursor_ == last_port_ ? first_port_ : port_cursor_ + 1;
+        ++tried;
+      }
+      if (tried >= count) return fail(model::internal_error("failed to allocate a nodePort: range is full"));
+      number = port_cursor_;
+      ports_.insert(number);
+      taken.ports.push_back(number);
+      port.get_object()["nodePort"] = number;
+    } else if (!old_ports.contains(number) && !used_here.contains(number)) {
+      const auto field = fmt::format("spec.ports[{}].nodePort", i);
+      if (number < first_port_ || number > last_port_)
+        return fail(invalid_service(service, field, std::to_string(number),
+                                    fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_)));
+      if (!ports_.insert(number).second) return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
+      taken.ports.push_back(number);
+    }
+    used_here[number] = json::get_string(port, {"protocol"}, "TCP");
+  }
+  return taken;
+}
+
+void ServiceAllocator::release(const ServiceAllocation& allocation) {
+  const std::lock_guard lock(mutex_);
+  for (auto address : allocation.addresses) addresses_.erase(address);
+  for (auto port : allocation.ports) ports_.erase(port);
+}
+
+void ServiceAllocator::release_unused(const json::Value& before, const json::Value* now) {
+  const std::lock_guard lock(mutex_);
+  const auto old_ip = json::get_string(before, {"spec", "clusterIP"});
+  if (const auto address = parse_ipv4(old_ip); address && (now == nullptr || json::get_string(*now, {"spec", "clusterIP"}) != old_ip)) addresses_.erase(*address);
+  const auto kept = now ? node_ports_of(*now) : std::set<int>();
+  for (int port : node_ports_of(before))
+    if (!kept.contains(port)) ports_.erase(port);
+}
+
+}  // namespace berth::apiserver

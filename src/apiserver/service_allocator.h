@@ -1,0 +1,44 @@
+// Cluster IPs and node ports: which are taken, and the next free ones (in memory; rebuilt from the Services at start).
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "model/api_status.h"
+
+namespace berth::apiserver {
+
+/// What one write of a Service took, to be given back when the write fails.
+struct ServiceAllocation {
+  std::vector<std::uint32_t> addresses;
+  std::vector<int> ports;
+};
+
+/// Thread-safe.
+class ServiceAllocator {
+ public:
+  /// `cidr`: IPv4, "10.96.0.0/12". The first address is the kubernetes Service's.
+  Result<void> configure(const std::string& cidr, int first_port, int last_port);
+  /// Marks what a stored Service holds.
+  void adopt(const json::Value& service);
+  /// Fills in spec.clusterIP(s) and the node ports that `service` needs and does not name, takes those it names. `old_service`: null on creation.
+  model::ApiResult<ServiceAllocation> allocate(json::Value& service, const json::Value* old_service);
+  void release(const ServiceAllocation& allocation);
+  /// Gives back what a deleted Service, or its previous revision, held and `now` (null: nothing) does not.
+  void release_unused(const json::Value& before, const json::Value* now);
+
+ private:
+  [[nodiscard]] std::string render(std::uint32_t address) const;
+  std::mutex mutex_;
+  std::uint32_t base_ = 0, size_ = 0, cursor_ = 0;
+  int first_port_ = 30000, last_port_ = 32767;
+  int port_cursor_ = 30000;
+  std::set<std::uint32_t> addresses_;
+  std::set<int> ports_;
+};
+
+}  // namespace berth::apiserver

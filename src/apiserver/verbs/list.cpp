@@ -1,0 +1,203 @@
+// Lists: pages as consistent snapshots, and answers of any size with one chunk of memory.
+#include "apiserver/impl.h"
+#include "apiserver/schema_bridge.h"
+#include "apiserver/verbs/continue_token.h"
+#include "apiserver/verbs/reading.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::size_t kChunkBytes = 256 * 1024;
+constexpr std::size_t kQueueBytes = 1024 * 1024;  ///< Not yet taken by the socket: produce no more.
+
+std::string list_head(const model::KindInfo& kind, std::string_view list_kind, std::string_view api_version, Revision revision, std::string_view continue_token,
+                      std::optional<std::int64_t> remaining) {
+  std::string head = fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", list_kind.empty() ? kind.list_kind : list_kind,
+                                 api_version.empty() ? kind.api_version() : api_version, revision);
+  if (!continue_token.empty()) head += fmt::format(R"(,"continue":"{}")", continue_token);
+  if (remaining) head += fmt::format(R"(,"remainingItemCount":{})", *remaining);
+  return head + R"(},"items":[)";
+}
+
+/// Writes a long list chunk by chunk, never further ahead than the reader takes it.
+class ListStream : public std::enable_shared_from_this<ListStream> {
+ public:
+  using Render = std::function<void(std::string& out, const ObjectPtr&)>;
+  ListStream(std::shared_ptr<net::ResponseWriter> writer, std::string head, std::vector<ObjectPtr> items, Render render)
+      : writer_(std::move(writer)), chunk_(std::move(head)), items_(std::move(items)), render_(std::move(render)) {}
+
+  void pump() {
+    while (true) {
+      while (next_ < items_.size() && chunk_.size() < kChunkBytes) {
+        if (next_ > 0) chunk_ += ',';
+        render_(chunk_, items_[next_]);
+        items_[next_++].reset();
+      }
+      const bool is_last = next_ == items_.size();
+      if (is_last) chunk_ += "]}";
+      if (!writer_->write(make_bytes(std::exchange(chunk_, {})))) return;
+      if (is_last) return writer_->finish();
+      chunk_.reserve(kChunkBytes + 16 * 1024);
+      if (writer_->queued_bytes() > kQueueBytes) return writer_->on_drain([self = shared_from_this()] { self->pump(); });
+    }
+  }
+
+ private:
+  std::shared_ptr<net::ResponseWriter> writer_;
+  std::string chunk_;
+  std::vector<ObjectPtr> items_;
+  Render render_;
+  std::size_t next_ = 0;
+};
+
+struct ListPlan {
+  WatchFilter filter;
+  std::size_t limit = 0;
+  std::string after_key;
+  std::optional<Revision> exact;    ///< A snapshot of the past.
+  std::optional<Revision> at_least;
+  bool inconsistent = false;        ///< Continues from a token whose snapshot is gone.
+};
+
+model::ApiResult<ListPlan> make_plan(const Request& request) {
+  if (auto wrong = check_list_options(request, false)) return std::unexpected(std::move(*wrong));
+  auto filter = read_filter(request);
+  if (!filter) return std::unexpected(filter.error());
+  ListPlan plan;
+  plan.filter = std::move(*filter);
+  if (const auto limit = request.query.get("limit"); !limit.empty()) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
+    if (error != std::errc() || end != limit.data() + limit.size())
+      return std::unexpected(model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", limit)));
+    plan.limit = number > 0 ? static_cast<std::size_t>(number) : 0;
+  }
+  const auto revision = read_revision(request.query.get("resourceVersion"));
+  if (!revision) return std::unexpected(revision.error());
+  if (const auto token_text = request.query.get("continue"); !token_text.empty()) {
+    const auto token = ContinueToken::parse(token_text);
+    if (!token) return std::unexpected(model::bad_request(fmt::format("continue key is not valid: {}", token.error().message)));
+    plan.after_key = plan.filter.prefix + token->after;
+    plan.inconsistent = token->revision < 0;
+    if (!plan.inconsistent) plan.exact = token->revision;
+    return plan;
+  }
+  if (*revision && **revision > 0) {
+    const auto match = request.query.get("resourceVersionMatch");
+    // A limit without a match asks for that very revision, as it did before the parameter existed.
+    if (match == "Exact" || (match.empty() && plan.limit > 0)) {
+      plan.exact = **revision;
+    } else {
+      plan.at_least = **revision;
+    }
+  }
+  return plan;
+}
+
+json::Value expired_token(const model::ApiStatus& status, const std::string& fresh_token) {
+  auto document = status.to_json();
+  json::ensure_object(document, {"metadata"})["continue"] = fresh_token;
+  return document;
+}
+
+}  // namespace
+
+void ApiServer::Impl::list(const RequestPtr& request) {
+  auto plan = make_plan(*request);
+  if (!plan) return respond_status(*request, plan.error());
+  const auto run = [this, request, plan = std::move(*plan)] {
+    ListResult result;
+    if (plan.exact && *plan.exact != cache->revision()) {
+      auto past = cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
+      if (!past) {
+        if (plan.after_key.empty()) return respond_status(*request, model::expired(fmt::format("The resourceVersion for the provided list is too old.")));
+        auto status = model::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use "
+            "the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - "
+            "objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.");
+        const ContinueToken fresh{-1, plan.after_key.substr(plan.filter.prefix.size())};
+        return respond_json(*request, 410, expired_token(status, fresh.render()));
+      }
+      result = std::move(*past);
+    } else {
+      result = cache->list(plan.filter, plan.after_key, plan.limit);
+    }
+    std::string token;
+    std::optional<std::int64_t> remaining;
+    if (result.more && !result.items.empty()) {
+      token = ContinueToken{result.revision, std::string(result.items.back()->key.substr(plan.filter.prefix.size()))}.render();
+      if (plan.filter.labels.is_everything() && plan.filter.fields.terms.empty() && !plan.filter.name) remaining = result.remaining;
+    }
+    answer_list(*this, request, std::move(result), token, remaining);
+  };
+  const auto wanted = plan->at_least ? plan->at_least : plan->exact;
+  if (!wanted || *wanted <= cache->revision()) return run();
+  cache->wait_for(*wanted, std::chrono::seconds(3), [this, request, run, wanted = *wanted](bool reached) {
+    if (reached) return run();
+    respond_status(*request, too_large_revision(wanted, cache->revision()));
+  });
+}
+
+void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining) {
+  const auto& kind = *request->kind;
+  const bool as_stored = &storage_kind(kind) == &kind;
+  const auto form = request->accept.form;
+  if (form == ObjectForm::kTable) {
+    std::vector<json::Value> documents;
+    documents.reserve(result.items.size());
+    for (const auto& item : result.items) documents.push_back(server.read_document(*request, *item));
+    std::vector<const json::Value*> items;
+    for (const auto& document : documents) items.push_back(&document);
+    json::Object metadata{{"resourceVersion", std::to_string(result.revision)}};
+    if (!token.empty()) metadata["continue"] = token;
+    if (remaining) metadata["remainingItemCount"] = *remaining;
+    return server.respond_json(*request, 200, make_table(kind, items, std::move(metadata), table_options(*request), true));
+  }
+  const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
+  auto head = partial ? list_head(kind, "PartialObjectMetadataList", "meta.k8s.io/v1", result.revision, token, remaining)
+                      : list_head(kind, "", "", result.revision, token, remaining);
+  ListStream::Render render;
+  if (partial) {
+    render = [](std::string& out, const ObjectPtr& object) {
+      const auto document = decode_object(*object);
+      json::Object row{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
+      if (const auto* metadata = json::find(document, "metadata")) row["metadata"] = *metadata;
+      json::serialize_to(out, row);
+    };
+  } else if (as_stored) {
+    render = [](std::string& out, const ObjectPtr& object) { out += *object->value; };
+  } else {
+    render = [&server, request](std::string& out, const ObjectPtr& object) { json::serialize_to(out, server.read_document(*request, *object)); };
+  }
+  if (request->accept.format == Format::kYaml || request->query.flag("pretty")) {
+    std::string text = std::move(head);
+    for (std::size_t i = 0; i < result.items.size(); ++i) {
+      if (i > 0) text += ',';
+      render(text, result.items[i]);
+    }
+    auto document = json::parse(text + "]}");
+    return server.respond_json(*request, 200, document ? *document : json::Value());
+  }
+  server.account(*request, 200);
+  std::size_t bytes = 0;
+  for (const auto& item : result.items) bytes += item->value->size();
+  auto headers = server.headers_for(*request, "application/json");
+  if (bytes > kChunkBytes) {
+    request->writer->start_stream(200, std::move(headers));
+    std::make_shared<ListStream>(request->writer, std::move(head), std::move(result.items), std::move(render))->pump();
+    return;
+  }
+  std::string body = std::move(head);
+  body.reserve(body.size() + bytes + result.items.size() + 8);
+  for (std::size_t i = 0; i < result.items.size(); ++i) {
+    if (i > 0) body += ',';
+    render(body, result.items[i]);
+  }
+  body += "]}";
+  net::HttpResponse response;
+  response.headers = std::move(headers);
+  response.body = std::move(body);
+  request->writer->respond(std::move(response));
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,90 @@
+#include "apiserver/verbs/reading.h"
+
+#include "apiserver/object_codec.h"
+
+namespace berth::apiserver {
+
+model::ApiResult<WatchFilter> read_filter(const Request& request) {
+  const auto& kind = *request.kind;
+  WatchFilter filter;
+  filter.prefix = make_prefix(kind.storage_group, kind.plural, request.info.ns);
+  if (kind.plural == "namespaces" && kind.group.empty()) filter.prefix = make_prefix(kind.storage_group, kind.plural);
+  if (request.query.has("labelSelector")) {
+    auto labels = model::Selector::parse(request.query.get("labelSelector"));
+    if (!labels) return std::unexpected(model::bad_request(labels.error().message));
+    filter.labels = std::move(*labels);
+  }
+  if (request.info.legacy_watch && !request.info.name.empty()) filter.name = request.info.name;
+  if (!request.query.has("fieldSelector")) return filter;
+  auto fields = model::FieldSelector::parse(request.query.get("fieldSelector"));
+  if (!fields) return std::unexpected(model::bad_request(fields.error().message));
+  for (auto& term : fields->terms) {
+    auto stored = stored_field(kind, term.field);
+    if (stored.empty()) {
+      if (kind.field_selectors.empty())
+        return std::unexpected(model::bad_request(fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", term.field)));
+      return std::unexpected(model::bad_request(fmt::format("field label not supported: {}", term.field)));
+    }
+    if (stored == "metadata.name" && term.equals) {
+      if (filter.name && *filter.name != term.value) filter.labels = model::Selector::nothing();
+      filter.name = term.value;
+      continue;
+    }
+    // One namespace is a shorter walk than a comparison of each object's.
+    if (stored == "metadata.namespace" && term.equals && request.info.ns.empty() && kind.namespaced)
+      filter.prefix = make_prefix(kind.storage_group, kind.plural, term.value);
+    term.field = std::move(stored);
+    filter.fields.terms.push_back(std::move(term));
+  }
+  return filter;
+}
+
+model::ApiResult<std::optional<Revision>> read_revision(std::string_view text) {
+  if (text.empty()) return std::optional<Revision>();
+  Revision revision = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), revision);
+  if (error == std::errc() && end == text.data() + text.size() && revision >= 0) return std::optional<Revision>(revision);
+  model::ApiStatus status;
+  status.code = 500;
+  status.message = fmt::format("resourceVersion: Invalid value: \"{0}\": strconv.ParseUint: parsing \"{0}\": invalid syntax", text);
+  return std::unexpected(std::move(status));
+}
+
+std::optional<model::ApiStatus> check_list_options(const Request& request, bool is_watch) {
+  const auto& query = request.query;
+  const auto match = query.get("resourceVersionMatch");
+  const auto revision = query.get("resourceVersion");
+  const auto continue_token = query.get("continue");
+  const bool initial_events = query.has("sendInitialEvents");
+  model::FieldErrors errors;
+  const auto forbid = [&](std::string field, std::string detail) {
+    errors.push_back({model::FieldError::Type::kForbidden, std::move(field), "", std::move(detail)});
+  };
+  if (initial_events && !is_watch) forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
+  if (initial_events && is_watch && match != "NotOlderThan") forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+  if (!match.empty()) {
+    if (is_watch && !initial_events) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    if (!is_watch && revision.empty()) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    if (!continue_token.empty()) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+    if (match != "Exact" && match != "NotOlderThan") {
+      errors.push_back({model::FieldError::Type::kNotSupported, "resourceVersionMatch", fmt::format("\"{}\"", match), "supported values: \"Exact\", \"NotOlderThan\""});
+    }
+    if (match == "Exact" && revision == "0") forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+  }
+  if (!errors.empty()) return model::invalid_object("meta.k8s.io", "ListOptions", "", errors);
+  if (!continue_token.empty() && !revision.empty() && revision != "0")
+    return model::bad_request("specifying resource version is not allowed when using continue");
+  return std::nullopt;
+}
+
+model::ApiStatus too_large_revision(Revision wanted, Revision current) {
+  model::ApiStatus status;
+  status.code = 504;
+  status.reason = "Timeout";
+  status.message = fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current);
+  status.causes.push_back({"ResourceVersionTooLarge", "Too large resource version", ""});
+  status.retry_after_seconds = 1;
+  return status;
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,22 @@
+// What list and watch share: which objects, in which form.
+#pragma once
+#include <optional>
+
+#include "apiserver/context.h"
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver {
+
+/// The filter that path and selectors ask for. 400 for selectors that are malformed or not supported, in Kubernetes' words.
+model::ApiResult<WatchFilter> read_filter(const Request& request);
+
+/// A resourceVersion parameter: nullopt when absent; an error (500, as Kubernetes answers) when it is not a number.
+model::ApiResult<std::optional<Revision>> read_revision(std::string_view text);
+
+/// What Kubernetes says about the combination of resourceVersion, resourceVersionMatch, continue and sendInitialEvents.
+std::optional<model::ApiStatus> check_list_options(const Request& request, bool is_watch);
+
+/// 504: the revision asked for has not been reached within the patience of a request.
+model::ApiStatus too_large_revision(Revision wanted, Revision current);
+
+}  // namespace berth::apiserver
