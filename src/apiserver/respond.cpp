@@ -115,7 +115,8 @@ void ApiServer::Impl::respond_json(Request& request, int code, const json::Value
 
 json::Value ApiServer::Impl::read_document(const Request& request, const StoredObject& object) const {
   auto document = decode_object(object);
-  if (request.kind != nullptr) convert_document(document, storage_kind(*request.kind), *request.kind);
+  if (request.kind != nullptr && &storage_kind(*request.kind) != request.kind)
+    model::convert(storage_kind(*request.kind), *request.kind, document);
   return document;
 }
 
@@ -135,7 +136,7 @@ void ApiServer::Impl::respond_document(Request& request, int code, const json::V
       const json::Value* items[] = {&document};
       json::Object metadata;
       if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty()) metadata["resourceVersion"] = version;
-      return respond_json(request, code, make_table(*request.kind, items, std::move(metadata), table_options(request), true));
+      return respond_json(request, code, make_table(*request.kind, items, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
     }
     case ObjectForm::kPartialMetadata: return respond_json(request, code, partial_metadata(document));
     default: return respond_json(request, code, document);

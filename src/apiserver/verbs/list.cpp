@@ -151,7 +151,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
     json::Object metadata{{"resourceVersion", std::to_string(result.revision)}};
     if (!token.empty()) metadata["continue"] = token;
     if (remaining) metadata["remainingItemCount"] = *remaining;
-    return server.respond_json(*request, 200, make_table(kind, items, std::move(metadata), table_options(*request), true));
+    return server.respond_json(*request, 200, make_table(kind, items, std::move(metadata), request->query.get("includeObject"), true, server.loop.now()));
   }
   const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
   auto head = partial ? list_head(kind, "PartialObjectMetadataList", "meta.k8s.io/v1", result.revision, token, remaining)

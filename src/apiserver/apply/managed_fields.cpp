@@ -1,0 +1,268 @@
+#include "apiserver/apply/managed_fields.h"
+
+#include "apiserver/apply/typed_merge.h"
+
+namespace berth::apiserver::apply {
+namespace {
+
+constexpr std::size_t kMaxUpdateManagers = 10;
+constexpr std::string_view kAncientManager = "ancient-changes";
+constexpr std::string_view kBeforeFirstApply = "before-first-apply";
+
+struct Entry {
+  std::string manager, operation, api_version, subresource, time;
+  FieldSet fields;
+};
+
+std::vector<Entry> read_entries(const json::Value& document) {
+  std::vector<Entry> entries;
+  for (const auto& entry : json::get_array(document, {"metadata", "managedFields"})) {
+    const auto* fields = json::find(entry, "fieldsV1");
+    if (fields == nullptr) continue;
+    entries.push_back({std::string(json::get_string(entry, {"manager"})), std::string(json::get_string(entry, {"operation"})),
+                       std::string(json::get_string(entry, {"apiVersion"})), std::string(json::get_string(entry, {"subresource"})),
+                       std::string(json::get_string(entry, {"time"})), FieldSet::from_json(*fields)});
+  }
+  return entries;
+}
+
+void merge_oldest(std::vector<Entry>& entries) {
+  while (true) {
+    std::vector<Entry*> updates;
+    for (auto& entry : entries)
+      if (entry.operation == "Update" && entry.subresource.empty()) updates.push_back(&entry);
+    if (updates.size() <= kMaxUpdateManagers) return;
+    std::sort(updates.begin(), updates.end(), [](const Entry* a, const Entry* b) { return a->time < b->time; });
+    Entry* into = updates[0];
+    Entry* from = updates[1];
+    if (from->manager == kAncientManager) std::swap(into, from);
+    into->manager = kAncientManager;
+    into->time = std::max(into->time, from->time);
+    into->fields.unite(from->fields);
+    entries.erase(entries.begin() + (from - entries.data()));
+  }
+}
+
+void write_entries(json::Value& document, std::vector<Entry> entries) {
+  std::erase_if(entries, [](const Entry& entry) { return entry.fields.empty(); });
+  merge_oldest(entries);
+  auto& metadata = json::ensure_object(document, {"metadata"});
+  if (entries.empty()) {
+    metadata.erase("managedFields");
+    return;
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.operation, a.time, a.manager) < std::tie(b.operation, b.time, b.manager);  // "Apply" < "Update"
+  });
+  json::Array list;
+  for (const auto& entry : entries) {
+    json::Object object{{"manager", entry.manager}, {"operation", entry.operation}, {"apiVersion", entry.api_version}};
+    if (!entry.time.empty()) object["time"] = entry.time;
+    object["fieldsType"] = "FieldsV1";
+    object["fieldsV1"] = entry.fields.to_json();
+    if (!entry.subresource.empty()) object["subresource"] = entry.subresource;
+    list.push_back(std::move(object));
+  }
+  metadata["managedFields"] = std::move(list);
+}
+
+/// Takes out what nobody owns: the object's identity and what the server itself keeps.
+void strip_system_fields(FieldSet& set) {
+  set.erase("f:apiVersion");
+  set.erase("f:kind");
+  if (set.find("f:metadata") == nullptr) return;
+  auto& metadata = set.child("f:metadata");
+  metadata.set_member(false);
+  for (std::string_view field : {"f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName", "f:generation", "f:managedFields",
+                                 "f:resourceVersion"})
+    metadata.erase(field);
+  if (metadata.empty()) set.erase("f:metadata");
+}
+
+/// Takes out what a write to this (sub)resource cannot change.
+void reset_fields(const model::KindInfo& kind, std::string_view subresource, FieldSet& set) {
+  if (subresource.empty()) {
+    if (kind.has_subresource("status")) set.erase("f:status");
+  } else if (subresource == "status") {
+    set.erase("f:spec");
+    if (set.find("f:metadata") != nullptr) {
+      auto& metadata = set.child("f:metadata");
+      metadata.erase("f:deletionTimestamp");
+      metadata.erase("f:ownerReferences");
+      if (metadata.empty()) set.erase("f:metadata");
+    }
+  }
+}
+
+/// Compares two documents of a kind; managedFields and the root itself stay out of it.
+Comparison compare_documents(const model::KindInfo& kind, const json::Value* before, const json::Value& after, std::string_view subresource) {
+  auto comparison = compare(Shape::of(kind), before, after);
+  for (auto* set : {&comparison.changed, &comparison.removed}) {
+    strip_system_fields(*set);
+    reset_fields(kind, subresource, *set);
+  }
+  return comparison;
+}
+
+std::string describe_manager(const Entry& entry) {
+  std::string out = json::serialize(json::Value(entry.manager));
+  if (!entry.subresource.empty()) out += fmt::format(" with subresource {}", json::serialize(json::Value(entry.subresource)));
+  if (entry.operation == "Update") out += fmt::format(" using {}", entry.api_version);
+  return out;
+}
+
+model::ApiStatus conflict_status(const std::vector<std::pair<std::string, std::string>>& conflicts) {
+  model::ApiStatus status;
+  status.code = 409;
+  status.reason = "Conflict";
+  for (const auto& [manager, path] : conflicts) status.causes.push_back({"FieldManagerConflict", "conflict with " + manager, path});
+  if (conflicts.size() == 1) {
+    status.message = fmt::format("Apply failed with 1 conflict: conflict with {}: {}", conflicts[0].first, conflicts[0].second);
+    return status;
+  }
+  std::map<std::string, std::vector<std::string>> by_manager;
+  for (const auto& [manager, path] : conflicts) by_manager[manager].push_back(path);
+  std::string text;
+  for (const auto& [manager, paths] : by_manager) {
+    text += fmt::format("{}conflicts with {}:", text.empty() ? "" : "\n", manager);
+    for (const auto& path : paths) text += "\n- " + path;
+  }
+  status.message = fmt::format("Apply failed with {} conflicts: {}", conflicts.size(), text);
+  return status;
+}
+
+bool is_reset(const json::Value& updated) {
+  const auto& list = json::get_array(updated, {"metadata", "managedFields"});
+  return list.size() == 1 && list[0].is_object() && list[0].get_object().empty();
+}
+
+}  // namespace
+
+void track_update(const model::KindInfo& kind, const json::Value* live, json::Value& updated, const Writer& writer) {
+  if (is_reset(updated)) {
+    json::erase(updated, {"metadata", "managedFields"});
+    return;
+  }
+  std::vector<Entry> entries;
+  if (live != nullptr) {
+    if (writer.subresource.empty()) entries = read_entries(updated);
+    if (entries.empty()) entries = read_entries(*live);
+    if (entries.empty()) {
+      json::erase(updated, {"metadata", "managedFields"});
+      return;
+    }
+  }
+  const auto comparison = compare_documents(kind, live, updated, writer.subresource);
+  const auto api_version = kind.api_version();
+  Entry* own = nullptr;
+  for (auto& entry : entries) {
+    if (entry.manager == writer.manager && entry.operation == "Update" && entry.api_version == api_version && entry.subresource == writer.subresource) {
+      own = &entry;
+    } else {
+      entry.fields.subtract(comparison.changed);
+    }
+    entry.fields.subtract(comparison.removed);
+  }
+  if (!comparison.changed.empty()) {
+    if (own == nullptr) own = &entries.emplace_back(Entry{writer.manager, "Update", api_version, writer.subresource, "", {}});
+    own->fields.unite(comparison.changed);
+    own->time = format_rfc3339(writer.time);
+  }
+  write_entries(updated, std::move(entries));
+}
+
+model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config, const Writer& writer, bool force) {
+  const auto shape = Shape::of(kind);
+  const auto api_version = kind.api_version();
+  const bool exists = json::find(live, {"metadata", "uid"}) != nullptr;
+  auto entries = read_entries(live);
+  if (exists && entries.empty()) {
+    Entry before{std::string(kBeforeFirstApply), "Update", api_version, "", format_rfc3339(writer.time), compare_documents(kind, nullptr, live, "").changed};
+    entries.push_back(std::move(before));
+  }
+  const auto named = set_of(shape, config);
+  auto owned = named;
+  strip_system_fields(owned);
+  reset_fields(kind, writer.subresource, owned);
+
+  std::optional<Entry> last;
+  for (auto at = entries.begin(); at != entries.end(); ++at) {
+    if (at->manager != writer.manager || at->operation != "Apply" || at->subresource != writer.subresource) continue;
+    last = std::move(*at);
+    entries.erase(at);
+    break;
+  }
+  json::Value result = live;
+  if (!result.is_object()) result = json::Object();
+  merge(shape, result, config);
+  json::erase(result, {"metadata", "managedFields"});
+  if (last) {
+    FieldSet everybody = named;
+    for (const auto& entry : entries) everybody.unite(entry.fields);
+    prune(shape, result, last->fields, everybody);
+  }
+
+  const auto comparison = compare_documents(kind, exists ? &live : nullptr, result, writer.subresource);
+  std::vector<std::pair<std::string, std::string>> conflicts;
+  for (auto& entry : entries) {
+    auto contested = entry.fields.intersect(comparison.changed);
+    if (!contested.empty()) {
+      const auto manager = describe_manager(entry);
+      for (auto& path : contested.render_members()) conflicts.emplace_back(manager, std::move(path));
+      entry.fields.subtract(contested);
+    }
+    entry.fields.subtract(comparison.removed);
+  }
+  if (!conflicts.empty() && !force) return std::unexpected(conflict_status(conflicts));
+  Entry own{writer.manager, "Apply", api_version, writer.subresource, format_rfc3339(writer.time), std::move(owned)};
+  if (last && last->fields == own.fields && last->api_version == own.api_version && comparison.changed.empty() && comparison.removed.empty()) own.time = last->time;
+  entries.push_back(std::move(own));
+  write_entries(result, std::move(entries));
+  return result;
+}
+
+std::string manager_of_user_agent(std::string_view user_agent) {
+  std::string name(user_agent.substr(0, user_agent.find('/')));
+  std::erase_if(name, [](unsigned char c) { return c < 0x20 || c > 0x7e; });
+  if (name.size() > 128) name.resize(128);
+  return name.empty() ? "unknown" : name;
+}
+
+bool is_same_state(const json::Value& a, const json::Value& b) {
+  const auto& left = a.get_object();
+  const auto& right = b.get_object();
+  if (left.size() != right.size()) return false;
+  const auto same_fields = [](const json::Value* mine, const json::Value* theirs) {
+    const auto& first = mine != nullptr && mine->is_array() ? mine->get_array() : json::Array();
+    const auto& second = theirs != nullptr && theirs->is_array() ? theirs->get_array() : json::Array();
+    if (first.size() != second.size()) return false;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      auto one = first[i];
+      auto other = second[i];
+      json::erase(one, {"time"});
+      json::erase(other, {"time"});
+      if (!json::equal(one, other)) return false;
+    }
+    return true;
+  };
+  for (const auto& [key, value] : left) {
+    const auto* other = right.if_contains(key);
+    if (other == nullptr) return false;
+    if (std::string_view(key) != "metadata" || !value.is_object() || !other->is_object()) {
+      if (!json::equal(value, *other)) return false;
+      continue;
+    }
+    const auto& mine = value.get_object();
+    const auto& theirs = other->get_object();
+    const auto counted = [](const json::Object& metadata) { return metadata.size() - metadata.count("resourceVersion") - metadata.count("managedFields"); };
+    if (counted(mine) != counted(theirs) || !same_fields(mine.if_contains("managedFields"), theirs.if_contains("managedFields"))) return false;
+    for (const auto& [field, member] : mine) {
+      if (std::string_view(field) == "resourceVersion" || std::string_view(field) == "managedFields") continue;
+      const auto* its = theirs.if_contains(field);
+      if (its == nullptr || !json::equal(member, *its)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace berth::apiserver::apply

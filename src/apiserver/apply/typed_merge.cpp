@@ -1,0 +1,242 @@
+#include "apiserver/apply/typed_merge.h"
+
+namespace berth::apiserver::apply {
+namespace {
+
+using List = Shape::List;
+
+/// How the elements of a list are named in paths; nullopt when the list has to be taken whole.
+std::optional<std::vector<std::string>> element_names(const Shape& shape, const json::Array& list) {
+  std::vector<std::string> names;
+  names.reserve(list.size());
+  if (!shape.is_list() || shape.list() == List::kAtomic) return std::nullopt;
+  for (const auto& element : list) {
+    if (shape.list() == List::kSet) {
+      names.push_back("v:" + json::serialize(element));
+    } else {
+      auto name = key_element(shape, element);
+      if (!name) return std::nullopt;
+      names.push_back(std::move(*name));
+    }
+  }
+  return names;
+}
+
+bool is_granular_object(const Shape& shape, const json::Value& value) { return value.is_object() && !shape.is_atomic_object(); }
+
+const json::Value* present(const json::Value* value) { return value != nullptr && !value->is_null() ? value : nullptr; }
+
+/// Empty containers stand for themselves, so that {} and absence stay different.
+bool is_empty_container(const json::Value* value) {
+  return value == nullptr || (value->is_object() && value->get_object().empty()) || (value->is_array() && value->get_array().empty());
+}
+
+void compare_leaf(const json::Value* before, const json::Value* after, FieldSet& changed, FieldSet& removed) {
+  if (before == nullptr) {
+    changed.set_member();
+  } else if (after == nullptr) {
+    removed.set_member();
+  } else if (!json::equal(*before, *after)) {
+    changed.set_member();
+  }
+}
+
+void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed, FieldSet& removed);
+
+void compare_member(const Shape& shape, std::string_view element, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
+                    FieldSet& removed) {
+  FieldSet changed_below, removed_below;
+  compare_at(shape, before, after, always_present, changed_below, removed_below);
+  if (!changed_below.empty()) changed.child(element) = std::move(changed_below);
+  if (!removed_below.empty()) removed.child(element) = std::move(removed_below);
+}
+
+void compare_objects(const Shape& shape, const json::Object* before, const json::Object* after, FieldSet& changed, FieldSet& removed) {
+  static const json::Object kNone;
+  const auto& old_members = before ? *before : kNone;
+  const auto& new_members = after ? *after : kNone;
+  for (const auto& [key, value] : new_members)
+    compare_member(shape.member(key), field_element(key), present(old_members.if_contains(key)), present(&value), shape.is_always_present(key), changed, removed);
+  for (const auto& [key, value] : old_members)
+    if (!new_members.contains(key)) compare_member(shape.member(key), field_element(key), present(&value), nullptr, shape.is_always_present(key), changed, removed);
+}
+
+bool compare_lists(const Shape& shape, const json::Array* before, const json::Array* after, FieldSet& changed, FieldSet& removed) {
+  static const json::Array kNone;
+  const auto& old_items = before ? *before : kNone;
+  const auto& new_items = after ? *after : kNone;
+  const auto old_names = element_names(shape, old_items);
+  const auto new_names = element_names(shape, new_items);
+  if (!old_names || !new_names) return false;
+  std::map<std::string_view, const json::Value*> old_by_name;
+  for (std::size_t i = 0; i < old_items.size(); ++i) old_by_name[(*old_names)[i]] = &old_items[i];
+  const auto below = shape.element();
+  for (std::size_t i = 0; i < new_items.size(); ++i) {
+    const auto found = old_by_name.find((*new_names)[i]);
+    compare_member(below, (*new_names)[i], found == old_by_name.end() ? nullptr : found->second, &new_items[i], false, changed, removed);
+    if (found != old_by_name.end()) old_by_name.erase(found);
+  }
+  for (const auto& [name, item] : old_by_name) compare_member(below, name, item, nullptr, false, changed, removed);
+  return true;
+}
+
+void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed, FieldSet& removed) {
+  if (before == nullptr && after == nullptr) return;
+  const auto& sample = after ? *after : *before;
+  if (before != nullptr && after != nullptr && before->kind() != after->kind()) return compare_leaf(before, after, changed, removed);
+  const bool granular = is_granular_object(shape, sample) || (sample.is_array() && shape.is_list() && shape.list() != List::kAtomic);
+  if (!granular || (is_empty_container(before) && is_empty_container(after))) return compare_leaf(before, after, changed, removed);
+  if (sample.is_object()) {
+    compare_objects(shape, before ? &before->get_object() : nullptr, after ? &after->get_object() : nullptr, changed, removed);
+  } else if (!compare_lists(shape, before ? &before->get_array() : nullptr, after ? &after->get_array() : nullptr, changed, removed)) {
+    return compare_leaf(before, after, changed, removed);
+  }
+  if (always_present) return;
+  if (before == nullptr) changed.set_member();
+  if (after == nullptr) removed.set_member();
+}
+
+void collect(const Shape& shape, const json::Value& value, FieldSet& out) {
+  if (is_granular_object(shape, value)) {
+    for (const auto& [key, member] : value.get_object()) {
+      auto& below = out.child(field_element(key));
+      collect(shape.member(key), member, below);
+      // A map's key is owned by itself; a struct's field only where it ends.
+      const bool empty_object = member.is_object() && member.get_object().empty();
+      if (shape.is_map() || member.is_null() || empty_object) below.set_member();
+      if (below.empty()) out.erase(field_element(key));
+    }
+    return;
+  }
+  if (value.is_array()) {
+    if (const auto names = element_names(shape, value.get_array())) {
+      const auto element_shape = shape.element();
+      for (std::size_t i = 0; i < names->size(); ++i) {
+        auto& below = out.child((*names)[i]);
+        if (shape.list() == List::kMap) collect(element_shape, value.get_array()[i], below);
+        below.set_member();
+      }
+      return;
+    }
+  }
+  out.set_member();
+}
+
+void merge_lists(const Shape& shape, json::Array& live, const json::Array& config, const std::vector<std::string>& live_names,
+                 const std::vector<std::string>& config_names) {
+  std::map<std::string_view, std::size_t> live_index;
+  for (std::size_t i = 0; i < live_names.size(); ++i) live_index.emplace(live_names[i], i);
+  const std::set<std::string_view> in_config(config_names.begin(), config_names.end());
+  json::Array merged;
+  std::size_t at = 0;  // Live elements before it are placed.
+  const auto place_foreign_until = [&](std::size_t end) {
+    for (; at < end; ++at)
+      if (!in_config.contains(live_names[at])) merged.push_back(std::move(live[at]));
+  };
+  const auto below = shape.element();
+  for (std::size_t i = 0; i < config.size(); ++i) {
+    const auto found = live_index.find(config_names[i]);
+    if (found == live_index.end()) {
+      merged.push_back(config[i]);
+      continue;
+    }
+    // The applied order counts; what it does not name stays before the neighbour it stood before.
+    place_foreign_until(found->second);
+    json::Value element = std::move(live[found->second]);
+    merge(below, element, config[i]);
+    merged.push_back(std::move(element));
+  }
+  place_foreign_until(live.size());
+  live = std::move(merged);
+}
+
+}  // namespace
+
+std::optional<std::string> key_element(const Shape& list, const json::Value& element) {
+  const auto* object = element.if_object();
+  if (object == nullptr || list.list_keys().empty()) return std::nullopt;
+  std::vector<std::string_view> keys(list.list_keys().begin(), list.list_keys().end());
+  std::sort(keys.begin(), keys.end());
+  std::string out = "k:{";
+  for (const auto key : keys) {
+    const auto* value = object->if_contains(key);
+    if (value == nullptr) value = list_key_default(key);
+    // Of several keys one may be absent (a topology constraint's, a port's host address); of a single one not.
+    if (value == nullptr && keys.size() == 1) return std::nullopt;
+    if (value == nullptr) continue;
+    if (out.size() > 3) out += ',';
+    json::serialize_to(out, json::Value(key));
+    out += ':';
+    json::serialize_to(out, *value);
+  }
+  return out + "}";
+}
+
+FieldSet set_of(const Shape& shape, const json::Value& value) {
+  FieldSet out;
+  collect(shape, value, out);
+  return out;
+}
+
+Comparison compare(const Shape& shape, const json::Value* before, const json::Value& after) {
+  Comparison out;
+  compare_at(shape, before, &after, true, out.changed, out.removed);
+  return out;
+}
+
+void merge(const Shape& shape, json::Value& live, const json::Value& config) {
+  if (is_granular_object(shape, config) && live.is_object()) {
+    auto& members = live.get_object();
+    for (const auto& [key, value] : config.get_object()) {
+      if (value.is_null()) {
+        members.erase(key);
+      } else if (auto* present_value = members.if_contains(key)) {
+        merge(shape.member(key), *present_value, value);
+      } else {
+        members[key] = value;
+      }
+    }
+    return;
+  }
+  if (config.is_array() && live.is_array()) {
+    const auto live_names = element_names(shape, live.get_array());
+    const auto config_names = element_names(shape, config.get_array());
+    if (live_names && config_names) return merge_lists(shape, live.get_array(), config.get_array(), *live_names, *config_names);
+  }
+  live = config;
+}
+
+void prune(const Shape& shape, json::Value& value, const FieldSet& last, const FieldSet& owned) {
+  if (auto* object = value.if_object()) {
+    for (const auto& [element, below] : last.children()) {
+      if (!element.starts_with("f:")) continue;
+      const auto key = std::string_view(element).substr(2);
+      auto* member = object->if_contains(key);
+      if (member == nullptr) continue;
+      const auto* kept = owned.find(element);
+      if (kept == nullptr) {
+        object->erase(key);
+      } else if (!below.children().empty()) {
+        prune(shape.member(key), *member, below, *kept);
+      }
+    }
+    return;
+  }
+  auto* list = value.if_array();
+  const auto names = list ? element_names(shape, *list) : std::nullopt;
+  if (!names) return;
+  const auto element_shape = shape.element();
+  json::Array left;
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    const auto* below = last.find((*names)[i]);
+    if (below != nullptr) {
+      const auto* kept = owned.find((*names)[i]);
+      if (kept == nullptr) continue;
+      prune(element_shape, (*list)[i], *below, *kept);
+    }
+    left.push_back(std::move((*list)[i]));
+  }
+  *list = std::move(left);
+}
+
+}  // namespace berth::apiserver::apply

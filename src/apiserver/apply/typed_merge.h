@@ -1,0 +1,27 @@
+// Merging, comparing and pruning documents by their schema (structured-merge-diff's typed package). Pure.
+#pragma once
+#include "apiserver/apply/field_set.h"
+#include "apiserver/schema_bridge.h"
+
+namespace berth::apiserver::apply {
+
+/// The paths a document names: what an applied configuration owns.
+FieldSet set_of(const Shape& shape, const json::Value& value);
+
+struct Comparison {
+  FieldSet changed;  ///< Added or modified.
+  FieldSet removed;
+};
+/// `before` null: everything is added.
+Comparison compare(const Shape& shape, const json::Value* before, const json::Value& after);
+
+/// Merges `config` into `live`: granular objects by key, associative lists by their keys, sets as unions, everything else replaced.
+void merge(const Shape& shape, json::Value& live, const json::Value& config);
+
+/// Removes from `value` what `last` names and `owned` does not, whole subtrees where nothing below is owned.
+void prune(const Shape& shape, json::Value& value, const FieldSet& last, const FieldSet& owned);
+
+/// "k:{…}" of a list element, keys sorted; nullopt when it lacks a key that has no default.
+std::optional<std::string> key_element(const Shape& list, const json::Value& element);
+
+}  // namespace berth::apiserver::apply

@@ -1,0 +1,204 @@
+#include "apiserver/patch/strategic_merge.h"
+
+namespace berth::apiserver::patch {
+namespace {
+
+constexpr std::string_view kPatch = "$patch";
+constexpr std::string_view kRetainKeys = "$retainKeys";
+constexpr std::string_view kElementOrder = "$setElementOrder/";
+constexpr std::string_view kDeletePrimitives = "$deleteFromPrimitiveList/";
+
+bool is_directive(std::string_view key) { return key == kPatch || key == kRetainKeys || key.starts_with(kElementOrder) || key.starts_with(kDeletePrimitives); }
+
+/// A value that is new to the target: without nulls, directives and deletions.
+json::Value cleaned(const json::Value& value) {
+  if (const auto* object = value.if_object()) {
+    json::Object out;
+    for (const auto& [key, member] : *object)
+      if (!member.is_null() && !is_directive(key)) out[key] = cleaned(member);
+    return out;
+  }
+  if (const auto* list = value.if_array()) {
+    json::Array out;
+    for (const auto& element : *list) {
+      const auto* object = element.if_object();
+      if (object != nullptr && object->contains(kPatch) && (json::get_string(element, {kPatch}) == "delete" || object->size() == 1)) continue;
+      out.push_back(cleaned(element));
+    }
+    return out;
+  }
+  return value;
+}
+
+Result<void> merge_object(const Shape& shape, json::Object& target, const json::Object& patch);
+
+Result<void> retain_keys(json::Object& target, const json::Object& patch, const json::Value& keys) {
+  const auto* list = keys.if_array();
+  if (list == nullptr) return invalid("invalid patch format of retainKeys");
+  std::set<std::string_view> kept;
+  for (const auto& key : *list) {
+    if (!key.is_string()) return invalid("invalid patch format of retainKeys");
+    kept.insert(json::as_view(key));
+  }
+  for (const auto& [key, value] : patch)
+    if (!value.is_null() && !is_directive(key) && !kept.contains(key)) return invalid(fmt::format("{} is not in the retainKeys list of the patch", std::string_view(key)));
+  std::vector<std::string> dropped;
+  for (const auto& [key, value] : target)
+    if (!kept.contains(key)) dropped.emplace_back(key);
+  for (const auto& key : dropped) target.erase(key);
+  return {};
+}
+
+bool has_element(const json::Array& list, const json::Value& element) {
+  return std::any_of(list.begin(), list.end(), [&](const auto& e) { return json::equal(e, element); });
+}
+
+Result<void> merge_elements(const Shape& list, json::Array& target, const json::Array& patch) {
+  const auto key = list.merge_key();
+  if (key.empty()) {
+    for (const auto& element : patch)
+      if (!has_element(target, element)) target.push_back(element);
+    return {};
+  }
+  const auto key_of = [&](const json::Value& element) -> const json::Value* { return json::find(element, key); };
+  const auto locate = [&](const json::Value& wanted) {
+    return std::find_if(target.begin(), target.end(), [&](const auto& e) { return key_of(e) != nullptr && json::equal(*key_of(e), wanted); });
+  };
+  const bool replaces = std::any_of(patch.begin(), patch.end(), [](const auto& e) { return json::get_string(e, {kPatch}) == "replace"; });
+  if (replaces) {
+    // {"$patch": "replace"} is a word on the whole list: its fellow elements are the new content.
+    target.clear();
+    for (const auto& element : patch)
+      if (json::get_string(element, {kPatch}) != "replace") target.push_back(cleaned(element));
+    return {};
+  }
+  const auto element_shape = list.element();
+  for (const auto& element : patch) {
+    if (!element.is_object()) return invalid(fmt::format("expected objects in a list that is merged by {}", key));
+    const auto* wanted = key_of(element);
+    if (wanted == nullptr) return invalid(fmt::format("map: {} does not contain declared merge key: {}", json::serialize(element), key));
+    const auto directive = json::get_string(element, {kPatch});
+    if (directive == "delete") {
+      // Merge keys need not be unique (two protocols on one port): all of them go.
+      for (auto found = locate(*wanted); found != target.end(); found = locate(*wanted)) target.erase(found);
+    } else if (!directive.empty() && directive != "merge") {
+      return invalid(fmt::format("Unknown patch type {} found", directive));
+    } else if (auto found = locate(*wanted); found != target.end() && found->is_object()) {
+      if (auto merged = merge_object(element_shape, found->get_object(), element.get_object()); !merged) return merged;
+    } else {
+      target.push_back(cleaned(element));
+    }
+  }
+  return {};
+}
+
+/// Brings the elements that `order` names into its order; the others keep their place relative to those around them on the server.
+void order_elements(const Shape& list, json::Array& target, const json::Array& order, const json::Array& before) {
+  const auto key = list.merge_key();
+  const auto same = [&](const json::Value& a, const json::Value& b) {
+    if (key.empty()) return json::equal(a, b);
+    const auto* left = json::find(a, key);
+    const auto* right = json::find(b, key);
+    return left != nullptr && right != nullptr && json::equal(*left, *right);
+  };
+  const auto index_in = [&](const json::Array& where, const json::Value& element) {
+    return std::find_if(where.begin(), where.end(), [&](const auto& e) { return same(e, element); }) - where.begin();
+  };
+  std::vector<json::Value> ordered, others;
+  for (const auto& wanted : order)
+    for (auto& element : target)
+      if (!element.is_null() && same(element, wanted)) ordered.push_back(std::exchange(element, nullptr));
+  for (auto& element : target)
+    if (!element.is_null()) others.push_back(std::move(element));
+  json::Array result;
+  std::size_t i = 0, j = 0;
+  const auto known = static_cast<std::ptrdiff_t>(before.size());
+  while (i < ordered.size() || j < others.size()) {
+    bool take_other = i == ordered.size();
+    if (!take_other && j < others.size()) {
+      const auto left = index_in(before, ordered[i]);
+      take_other = left < known && index_in(before, others[j]) < left;
+    }
+    result.push_back(take_other ? std::move(others[j++]) : std::move(ordered[i++]));
+  }
+  target = std::move(result);
+}
+
+Result<void> merge_list(const Shape& list, json::Value& target, const json::Array& patch, const json::Value* order) {
+  const json::Array before = target.get_array();
+  if (auto merged = merge_elements(list, target.get_array(), patch); !merged) return merged;
+  if (order != nullptr && order->is_array()) order_elements(list, target.get_array(), order->get_array(), before);
+  return {};
+}
+
+Result<void> merge_object(const Shape& shape, json::Object& target, const json::Object& patch) {
+  if (const auto* directive = patch.if_contains(kPatch)) {
+    const auto word = directive->is_string() ? json::as_view(*directive) : std::string_view{};
+    if (word == "delete") {
+      target.clear();
+      return {};
+    }
+    if (word == "replace") {
+      target.clear();
+      for (const auto& [key, value] : patch)
+        if (!is_directive(key) && !value.is_null()) target[key] = cleaned(value);
+      return {};
+    }
+    if (word != "merge") return invalid(fmt::format("Unknown patch type {} found", json::serialize(*directive)));
+  }
+  if (const auto* keys = patch.if_contains(kRetainKeys))
+    if (auto retained = retain_keys(target, patch, *keys); !retained) return retained;
+
+  for (const auto& [raw_key, value] : patch) {
+    const std::string_view key(raw_key.data(), raw_key.size());
+    if (key.starts_with(kDeletePrimitives)) {
+      auto* list = target.if_contains(key.substr(kDeletePrimitives.size()));
+      if (!value.is_array()) return invalid("invalid patch format of primitive list");
+      if (list == nullptr || !list->is_array()) continue;
+      auto& elements = list->get_array();
+      for (const auto& gone : value.get_array())
+        for (auto at = elements.begin(); at != elements.end();) at = json::equal(*at, gone) ? elements.erase(at) : at + 1;
+      continue;
+    }
+    if (key.starts_with(kElementOrder)) {
+      // With a change of the list itself the order is applied there.
+      const auto name = key.substr(kElementOrder.size());
+      if (!value.is_array()) return invalid("invalid patch format of setElementOrder list");
+      auto* list = target.if_contains(name);
+      if (patch.contains(name) || list == nullptr || !list->is_array()) continue;
+      const json::Array before = list->get_array();
+      order_elements(shape.member(name), list->get_array(), value.get_array(), before);
+      continue;
+    }
+    if (is_directive(key)) continue;
+    if (value.is_null()) {
+      target.erase(key);
+      continue;
+    }
+    auto* present = target.if_contains(key);
+    if (present == nullptr || present->kind() != value.kind()) {
+      target[key] = cleaned(value);
+      continue;
+    }
+    const auto below = shape.member(key);
+    if (auto* object = present->if_object()) {
+      if (auto merged = merge_object(below, *object, value.get_object()); !merged) return merged;
+    } else if (present->is_array() && below.merges()) {
+      const auto* order = patch.if_contains(std::string(kElementOrder) + std::string(key));
+      if (auto merged = merge_list(below, *present, value.get_array(), order); !merged) return merged;
+    } else {
+      *present = cleaned(value);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> apply_strategic_merge(const Shape& shape, json::Value& target, const json::Value& patch) {
+  if (!patch.is_object()) return invalid("a strategic merge patch must be an object");
+  if (!target.is_object()) target = json::Object();
+  return merge_object(shape, target.get_object(), patch.get_object());
+}
+
+}  // namespace berth::apiserver::patch

@@ -1,0 +1,33 @@
+#include "apiserver/impl.h"
+#include "apiserver/verbs/reading.h"
+#include "apiserver/verbs/watch_stream.h"
+
+namespace berth::apiserver {
+
+void ApiServer::Impl::watch(const RequestPtr& request) {
+  if (auto wrong = check_list_options(*request, true)) return respond_status(*request, *wrong);
+  auto filter = read_filter(*request);
+  if (!filter) return respond_status(*request, filter.error());
+  const auto revision = read_revision(request->query.get("resourceVersion"));
+  if (!revision) return respond_status(*request, revision.error());
+
+  WatchStream::Options stream;
+  stream.bookmarks = request->query.flag("allowWatchBookmarks");
+  const bool has_choice = request->query.has("sendInitialEvents");
+  const bool send_initial = request->query.flag("sendInitialEvents");
+  // Without a revision (or with "any"), a watch starts with what is there, unless the client says that it does not want that.
+  stream.initial_state = has_choice ? send_initial : !*revision || **revision == 0;
+  stream.mark_initial_end = has_choice && send_initial && stream.bookmarks;
+  stream.timeout = options.default_watch_timeout;
+  if (const auto seconds = request->query.get("timeoutSeconds"); !seconds.empty()) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), number);
+    if (error != std::errc() || end != seconds.data() + seconds.size())
+      return respond_status(*request, model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds)));
+    if (number > 0) stream.timeout = std::chrono::seconds(std::min<std::int64_t>(number, 1'000'000));
+  }
+  const Revision after = *revision && **revision > 0 ? **revision : cache->revision();
+  std::make_shared<WatchStream>(*this, request, stream)->start(std::move(*filter), after);
+}
+
+}  // namespace berth::apiserver

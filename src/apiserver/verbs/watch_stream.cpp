@@ -1,0 +1,290 @@
+#include "apiserver/verbs/watch_stream.h"
+
+#include "apiserver/schema_bridge.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::size_t kQueueBytes = 1024 * 1024;  ///< In the socket's queue: write no more until it drains.
+constexpr std::size_t kBatchBytes = 64 * 1024;
+
+std::string_view type_name(WatchEventType type) {
+  switch (type) {
+    case WatchEventType::kAdded: return "ADDED";
+    case WatchEventType::kModified: return "MODIFIED";
+    case WatchEventType::kDeleted: return "DELETED";
+    case WatchEventType::kBookmark: return "BOOKMARK";
+    case WatchEventType::kError: return "ERROR";
+  }
+  return "";
+}
+
+void append_plain(std::string& out, WatchEventType type, const std::string& object) {
+  out += R"({"type":")";
+  out += type_name(type);
+  out += R"(","object":)";
+  out += object;
+  out += "}\n";
+}
+
+/// The bytes of an event as every watcher of the stored form gets them. Watchers are served one after the other by the publishing thread, so
+/// remembering the last one makes each event's bytes once.
+Bytes plain_frame(WatchEventType type, const ObjectPtr& object) {
+  struct Last {
+    WatchEventType type{};
+    ObjectPtr object;
+    Bytes bytes;
+  };
+  thread_local Last last;
+  if (last.object != object || last.type != type) {
+    std::string text;
+    text.reserve(object->value->size() + 40);
+    append_plain(text, type, *object->value);
+    last = {type, object, make_bytes(std::move(text))};
+  }
+  return last.bytes;
+}
+
+}  // namespace
+
+WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options options)
+    : server_(server), request_(std::move(request)), options_(options), in_initial_state_(options.initial_state) {
+  is_plain_ = request_->accept.form == ObjectForm::kFull && &storage_kind(*request_->kind) == request_->kind;
+}
+
+void WatchStream::start(WatchFilter filter, Revision after) {
+  auto& writer = *request_->writer;
+  {
+    const std::lock_guard lock(server_.streams_mutex);
+    server_.streams.insert(shared_from_this());
+  }
+  server_.watchers->add(1);
+  writer.on_close([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->close();
+  });
+  server_.account(*request_, 200);
+  auto headers = server_.headers_for(*request_, "application/json");
+  writer.start_stream(200, std::move(headers));
+  auto watch = server_.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
+  if (watch == nullptr) {
+    write_expired();
+    return close();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    starting_ = false;
+    // What was there at the start is as long as it is: only falling behind afterwards is the client's fault.
+    limit_ = queue_.size() + server_.options.watch_queue_events;
+    // The client may have gone while the initial state was delivered: then the watch ends here, with this function.
+    if (!closed_) {
+      watch_ = std::move(watch);
+      if (options_.timeout > Duration::zero())
+        timeout_timer_ = server_.loop.schedule_after(options_.timeout, [weak = weak_from_this()] {
+          if (const auto self = weak.lock()) self->finish();
+        });
+    }
+  }
+  pump();
+  if (options_.bookmarks) schedule_bookmark();
+}
+
+bool WatchStream::deliver(const WatchEvent& event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || overflowed_) return false;
+    Pending pending{event.type, event.object, event.revision, false};
+    if (event.type == WatchEventType::kBookmark) {
+      if (in_initial_state_) {
+        in_initial_state_ = false;
+        if (!options_.mark_initial_end) return true;
+        pending.ends_initial_state = true;
+      } else if (!options_.bookmarks) {
+        return true;
+      }
+    }
+    if (queue_.size() >= limit_) {
+      overflowed_ = true;
+      queue_.clear();
+    } else {
+      queue_.push_back(std::move(pending));
+    }
+  }
+  pump();
+  return true;
+}
+
+void WatchStream::pump() {
+  std::unique_lock lock(mutex_);
+  if (pumping_ || waits_for_drain_ || closed_ || starting_) return;
+  pumping_ = true;
+  auto& writer = *request_->writer;
+  bool gone = false;
+  while (!gone && !queue_.empty() && !overflowed_) {
+    Bytes bytes;
+    if (queue_.size() == 1) {
+      const Pending event = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      bytes = frame(event);
+    } else {
+      std::deque<Pending> batch;
+      std::size_t size = 0;
+      while (!queue_.empty() && size < kBatchBytes) {
+        size += queue_.front().object ? queue_.front().object->value->size() + 40 : 200;
+        batch.push_back(std::move(queue_.front()));
+        queue_.pop_front();
+      }
+      lock.unlock();
+      std::string text;
+      text.reserve(size + 64);
+      for (const auto& event : batch) append_frame(text, event);
+      bytes = make_bytes(std::move(text));
+    }
+    gone = !bytes->empty() && !writer.write(std::move(bytes));
+    const bool full = !gone && writer.queued_bytes() > kQueueBytes;
+    lock.lock();
+    if (full) {
+      waits_for_drain_ = true;
+      pumping_ = false;
+      lock.unlock();
+      writer.on_drain([weak = weak_from_this()] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        {
+          const std::lock_guard inner(self->mutex_);
+          self->waits_for_drain_ = false;
+        }
+        self->pump();
+      });
+      return;
+    }
+  }
+  const bool overflowed = overflowed_;
+  const bool ends = finishing_ && queue_.empty();
+  pumping_ = false;
+  lock.unlock();
+  if (gone) return close();
+  if (overflowed) {
+    write_expired();
+    return close();
+  }
+  if (ends) {
+    writer.finish();
+    close();
+  }
+}
+
+void WatchStream::finish() {
+  std::shared_ptr<Watch> watch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || finishing_) return;
+    if (options_.bookmarks) watch = watch_;
+  }
+  // A bookmark at the very end lets the client resume from here and not from its last event.
+  if (watch != nullptr) watch->request_bookmark();
+  bool stuck = false;
+  {
+    const std::lock_guard lock(mutex_);
+    finishing_ = true;
+    stuck = waits_for_drain_;
+  }
+  if (!stuck) return pump();
+  // A reader that takes nothing gets no orderly end.
+  request_->writer->finish();
+  close();
+}
+
+void WatchStream::close() {
+  std::shared_ptr<Watch> watch;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+    queue_.clear();
+    watch = std::move(watch_);
+    server_.loop.cancel(bookmark_timer_);
+    server_.loop.cancel(timeout_timer_);
+  }
+  server_.watchers->add(-1);
+  const auto self = shared_from_this();
+  watch.reset();
+  const std::lock_guard lock(server_.streams_mutex);
+  server_.streams.erase(self);
+}
+
+void WatchStream::schedule_bookmark() {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  bookmark_timer_ = server_.loop.schedule_after(server_.options.bookmark_interval, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    std::shared_ptr<Watch> watch;
+    {
+      const std::lock_guard inner(self->mutex_);
+      if (self->closed_) return;
+      // A client that still has events to come needs no bookmark.
+      if (self->queue_.empty()) watch = self->watch_;
+    }
+    if (watch != nullptr) watch->request_bookmark();
+    self->schedule_bookmark();
+  });
+}
+
+Bytes WatchStream::frame(const Pending& event) {
+  if (is_plain_ && event.type != WatchEventType::kBookmark) return plain_frame(event.type, event.object);
+  std::string text;
+  append_frame(text, event);
+  return make_bytes(std::move(text));
+}
+
+void WatchStream::append_frame(std::string& out, const Pending& event) {
+  if (event.type == WatchEventType::kBookmark) return append_bookmark(out, event);
+  if (is_plain_) return append_plain(out, event.type, *event.object->value);
+  out += fmt::format(R"({{"type":"{}","object":)", type_name(event.type));
+  append_object(out, event);
+  out += "}\n";
+}
+
+void WatchStream::append_object(std::string& out, const Pending& event) {
+  const auto document = server_.read_document(*request_, *event.object);
+  if (request_->accept.form == ObjectForm::kTable) {
+    const json::Value* items[] = {&document};
+    json::Object metadata{{"resourceVersion", std::to_string(event.object->revision)}};
+    json::serialize_to(out, make_table(*request_->kind, items, std::move(metadata), request_->query.get("includeObject"), !std::exchange(table_columns_sent_, true),
+                                       server_.loop.now()));
+  } else if (request_->accept.form == ObjectForm::kPartialMetadata || request_->accept.form == ObjectForm::kPartialMetadataList) {
+    json::Object partial{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
+    if (const auto* metadata = json::find(document, "metadata")) partial["metadata"] = *metadata;
+    json::serialize_to(out, partial);
+  } else {
+    json::serialize_to(out, document);
+  }
+}
+
+void WatchStream::append_bookmark(std::string& out, const Pending& event) {
+  std::string_view kind = request_->kind->kind;
+  std::string api_version = request_->kind->api_version();
+  if (request_->accept.form == ObjectForm::kTable) {
+    kind = "Table";
+    api_version = "meta.k8s.io/v1";
+  } else if (request_->accept.form != ObjectForm::kFull) {
+    kind = "PartialObjectMetadata";
+    api_version = "meta.k8s.io/v1";
+  }
+  out += fmt::format(R"({{"type":"BOOKMARK","object":{{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}","creationTimestamp":null)", kind,
+                     api_version, event.revision);
+  if (event.ends_initial_state) out += R"(,"annotations":{"k8s.io/initial-events-end":"true"})";
+  out += kind == "Table" ? R"(},"columnDefinitions":[],"rows":[]}})" : "}}}";
+  out += '\n';
+}
+
+void WatchStream::write_expired() {
+  std::string text = R"({"type":"ERROR","object":)";
+  text += json::serialize(model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())).to_json());
+  text += "}\n";
+  request_->writer->write(make_bytes(std::move(text)));
+  request_->writer->finish();
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,63 @@
+// One watch of one client: a queue between the publisher of events and a socket that may be slow.
+#pragma once
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "apiserver/context.h"
+#include "apiserver/impl.h"
+
+namespace berth::apiserver {
+
+/// Lives until its client goes, its time is up, or it falls too far behind. Events are queued as shared objects and written as fast as the
+/// socket takes them; the bytes of one event are made once for all watchers that are served at that moment.
+class WatchStream final : public WatchSink, public std::enable_shared_from_this<WatchStream> {
+ public:
+  struct Options {
+    bool bookmarks = false;
+    bool initial_state = false;
+    bool mark_initial_end = false;  ///< sendInitialEvents: a bookmark with the annotation ends the initial state.
+    Duration timeout{};
+  };
+  WatchStream(ApiServer::Impl& server, RequestPtr request, Options options);
+
+  /// Starts the answer and the cache's watch. `after`: events later than that revision; answers 410 when that is too old.
+  void start(WatchFilter filter, Revision after);
+  bool deliver(const WatchEvent& event) override;
+  /// Ends it in order, with a last bookmark when the client takes them.
+  void finish();
+
+ private:
+  struct Pending {
+    WatchEventType type;
+    ObjectPtr object;
+    Revision revision = 0;
+    bool ends_initial_state = false;
+  };
+  void pump();
+  void close();
+  void schedule_bookmark();
+  Bytes frame(const Pending& event);
+  void append_frame(std::string& out, const Pending& event);
+  void append_object(std::string& out, const Pending& event);
+  void append_bookmark(std::string& out, const Pending& event);
+  void write_expired();
+
+  ApiServer::Impl& server_;
+  RequestPtr request_;
+  Options options_;
+  bool is_plain_ = false;  ///< Stored bytes as they are.
+  bool is_v1_bookmark_ = true;
+
+  std::mutex mutex_;
+  std::deque<Pending> queue_;
+  bool pumping_ = false, waits_for_drain_ = false, closed_ = false, overflowed_ = false, finishing_ = false;
+  bool in_initial_state_ = false;
+  bool starting_ = true;                                               ///< Initial state and history are still being handed over: nothing is written.
+  std::size_t limit_ = std::numeric_limits<std::size_t>::max();        ///< Of the queue; the backlog at the start does not count.
+  bool table_columns_sent_ = false;
+  std::shared_ptr<Watch> watch_;
+  TimerId bookmark_timer_{}, timeout_timer_{};
+};
+
+}  // namespace berth::apiserver

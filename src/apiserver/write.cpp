@@ -1,0 +1,266 @@
+#include "apiserver/write.h"
+
+#include "apiserver/apply/managed_fields.h"
+#include "model/schema.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr int kMaxAttempts = 500;       ///< Of a write against others on the same object; every failed one let another succeed.
+constexpr int kMaxNameAttempts = 8;     ///< For generateName.
+constexpr std::size_t kMaxBaseLength = 58;
+
+apply::Writer writer_of(const ApiServer::Impl& server, const WriteOperation& operation) {
+  return {operation.request->field_manager, operation.subresource, server.loop.now()};
+}
+
+void set_admission(WriteOperation& operation, Operation verb, json::Value object, json::Value old_object) {
+  auto& admission = operation.admission;
+  admission.operation = verb;
+  admission.kind = operation.kind;
+  admission.subresource = operation.subresource;
+  admission.ns = operation.ns;
+  admission.name = operation.name;
+  admission.user = &operation.request->user;
+  admission.dry_run = operation.dry_run;
+  admission.warnings = &operation.request->warnings;
+  admission.object = std::move(object);
+  admission.old_object = std::move(old_object);
+}
+
+/// What the system keeps of an object's metadata, whatever a client sends.
+void carry_metadata(const json::Value& current, json::Value& updated) {
+  auto& metadata = json::ensure_object(updated, {"metadata"});
+  for (std::string_view field : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"}) {
+    const auto* value = json::find(current, {"metadata", field});
+    if (value != nullptr) {
+      metadata[field] = *value;
+    } else {
+      metadata.erase(field);
+    }
+  }
+  metadata.erase("selfLink");
+}
+
+std::vector<std::string> finalizers_of(const json::Value& document) {
+  std::vector<std::string> out;
+  for (const auto& finalizer : json::get_array(document, {"metadata", "finalizers"}))
+    if (finalizer.is_string()) out.emplace_back(json::as_view(finalizer));
+  return out;
+}
+
+std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
+  if (json::find(current, {"metadata", "deletionTimestamp"}) == nullptr) return std::nullopt;
+  const auto before = finalizers_of(current);
+  std::string added;
+  for (const auto& finalizer : finalizers_of(updated))
+    if (std::find(before.begin(), before.end(), finalizer) == before.end()) added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
+  if (added.empty()) return std::nullopt;
+  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}),
+                               {{model::FieldError::Type::kForbidden, "metadata.finalizers", "",
+                                 fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
+}
+
+bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind.plural == "services"; }
+
+}  // namespace
+
+bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
+
+bool requires_revision(const model::KindInfo& kind) {
+  static const std::set<std::string_view> kPlurals = {"leases", "poddisruptionbudgets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"};
+  return kPlurals.contains(kind.plural);
+}
+
+WritePtr make_write(const RequestPtr& request) {
+  auto operation = std::make_shared<WriteOperation>();
+  operation->request = request;
+  operation->kind = request->kind;
+  operation->ns = request->kind->namespaced ? request->info.ns : "";
+  operation->name = request->info.name;
+  operation->subresource = request->info.subresource;
+  operation->dry_run = request->dry_run;
+  return operation;
+}
+
+Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kind, json::Value document) {
+  const auto& stored = storage_kind(kind);
+  if (&stored != &kind) model::convert(kind, stored, document);
+  Proposal proposal;
+  proposal.meta = extract_meta(stored, document);
+  proposal.key = object_key(stored, proposal.meta.ns, proposal.meta.name);
+  auto encoded = encode_object(document);
+  proposal.value = std::move(encoded.value);
+  proposal.revision_offset = encoded.revision_offset;
+  const bool is_event = stored.group.empty() && stored.plural == "events";
+  if (is_event) proposal.expires_at = server.loop.now() + server.options.event_ttl;
+  proposal.relaxed_durability = server.options.relaxed_leases_and_events && (is_event || (stored.plural == "leases" && stored.group == "coordination.k8s.io"));
+  return proposal;
+}
+
+void ApiServer::Impl::run_create(const WritePtr& operation) {
+  auto& document = operation->document;
+  const auto& kind = *operation->kind;
+  auto& metadata = json::ensure_object(document, {"metadata"});
+  if (!json::get_string(document, {"metadata", "resourceVersion"}).empty()) {
+    model::ApiStatus status;
+    status.message = "resourceVersion should not be set on objects to be created";
+    return operation->fail(std::move(status));
+  }
+  operation->name = json::get_string(document, {"metadata", "name"});
+  if (operation->name.empty()) {
+    operation->generate_name = json::get_string(document, {"metadata", "generateName"});
+    if (!operation->generate_name.empty()) {
+      operation->name = operation->generate_name.substr(0, kMaxBaseLength) + names.suffix();
+      metadata["name"] = operation->name;
+    }
+  }
+  for (const char* field : {"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}) metadata.erase(field);
+  metadata["uid"] = names.uid();
+  metadata["creationTimestamp"] = now_text();
+  if (operation->tracks_fields) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
+  set_admission(*operation, Operation::kCreate, std::move(document), json::Value());
+  admission->mutate(operation->admission, [this, operation](Admitted admitted) {
+    if (!admitted) return operation->fail(std::move(admitted.error()));
+    auto& object = operation->admission.object;
+    model::prepare_for_create(*operation->kind, object);
+    if (const auto errors = model::validate_create(*operation->kind, object); !errors.empty())
+      return operation->fail(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
+    admission->validate(operation->admission, [this, operation](Admitted valid) {
+      if (!valid) return operation->fail(std::move(valid.error()));
+      commit_create(operation);
+    });
+  });
+}
+
+void ApiServer::Impl::commit_create(const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  if (is_service(*operation->kind)) {
+    auto allocation = services.allocate(object, nullptr);
+    if (!allocation) return operation->fail(std::move(allocation.error()));
+    operation->allocation = std::move(*allocation);
+  }
+  if (operation->dry_run) {
+    services.release(operation->allocation);
+    if (cache->get(object_key(*operation->kind, operation->ns, operation->name)) != nullptr)
+      return operation->fail(model::already_exists(operation->kind->group, operation->kind->plural, operation->name));
+    return operation->done(WriteOutcome{nullptr, std::move(object), true});
+  }
+  // Kept only where the name may have to be chosen again.
+  const bool may_repeat = !operation->generate_name.empty();
+  auto proposal = make_proposal(*this, *operation->kind, may_repeat ? object : std::move(object));
+  proposal.expected = 0;
+  cache->propose(std::move(proposal), [this, operation, may_repeat](ProposeResult result) {
+    if (result) return operation->done(WriteOutcome{std::move(*result), {}, true});
+    if (result.error() == ProposeError::kExists && may_repeat && ++operation->attempts < kMaxNameAttempts) {
+      operation->name = operation->generate_name.substr(0, kMaxBaseLength) + names.suffix();
+      json::set(operation->admission.object, {"metadata", "name"}, json::Value(operation->name));
+      services.release(std::exchange(operation->allocation, {}));
+      return offload([this, operation] { commit_create(operation); });
+    }
+    services.release(operation->allocation);
+    if (result.error() == ProposeError::kExists) {
+      if (operation->produce) return offload([this, operation] { run_update(operation); });  // Apply: somebody created it meanwhile.
+      return operation->fail(model::already_exists(operation->kind->group, operation->kind->plural, operation->name));
+    }
+    operation->fail(model::internal_error("the write could not be stored"));
+  });
+}
+
+void ApiServer::Impl::run_update(const WritePtr& operation) {
+  const auto& kind = *operation->kind;
+  operation->base = cache->get(object_key(kind, operation->ns, operation->name));
+  if (operation->base == nullptr) {
+    if (!operation->produce_new) return operation->fail(model::not_found(kind.group, kind.plural, operation->name));
+    auto fresh = operation->produce_new();
+    if (!fresh) return operation->fail(std::move(fresh.error()));
+    operation->document = std::move(*fresh);
+    return run_create(operation);
+  }
+  operation->current = decode_object(*operation->base);
+  if (const auto& stored = storage_kind(kind); &stored != &kind) model::convert(stored, kind, operation->current);
+  auto updated = operation->produce(operation->current);
+  if (!updated) return operation->fail(std::move(updated.error()));
+
+  const auto revision = json::get_string(*updated, {"metadata", "resourceVersion"});
+  operation->insists_on_revision = false;
+  if (!revision.empty() && revision != "0") {
+    // A patch carries the present revision along: only a revision of the client's own is an insistence.
+    operation->insists_on_revision = !operation->request->info.verb.starts_with("patch");
+    if (revision != std::to_string(operation->base->revision)) return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
+  } else if (operation->request->info.verb == "update" && operation->subresource.empty() && requires_revision(kind)) {
+    return operation->fail(model::invalid_object(kind.group, kind.kind, operation->name,
+                                                 {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}}));
+  }
+  const auto uid = json::get_string(*updated, {"metadata", "uid"});
+  if (!uid.empty() && uid != operation->base->meta.uid)
+    return operation->fail(model::conflict(kind.group, kind.plural, operation->name,
+                                           fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, operation->base->meta.uid)));
+  carry_metadata(operation->current, *updated);
+  json::ensure_object(*updated, {"metadata"})["resourceVersion"] = std::to_string(operation->base->revision);
+  if (auto wrong = check_finalizers(kind, operation->current, *updated)) return operation->fail(std::move(*wrong));
+  if (operation->tracks_fields) apply::track_update(kind, &operation->current, *updated, writer_of(*this, *operation));
+
+  set_admission(*operation, Operation::kUpdate, std::move(*updated), operation->current);
+  if (!operation->admits) return commit_update(operation);
+  admission->mutate(operation->admission, [this, operation](Admitted admitted) {
+    if (!admitted) return operation->fail(std::move(admitted.error()));
+    commit_update(operation);
+  });
+}
+
+void ApiServer::Impl::commit_update(const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  const auto& kind = *operation->kind;
+  const auto strategy = operation->subresource == "status" ? std::string_view("status") : std::string_view();
+  model::prepare_for_update(kind, operation->current, object, strategy);
+  if (operation->validates) {
+    const auto errors = model::validate_update(kind, operation->current, object, operation->subresource);
+    if (!errors.empty()) return operation->fail(model::invalid_object(kind.group, kind.kind, operation->name, errors));
+  }
+  if (!operation->admits) return finish_update(operation);
+  admission->validate(operation->admission, [this, operation](Admitted valid) {
+    if (!valid) return operation->fail(std::move(valid.error()));
+    finish_update(operation);
+  });
+}
+
+void ApiServer::Impl::finish_update(const WritePtr& operation) {
+  auto& object = operation->admission.object;
+  const auto& kind = *operation->kind;
+  if (is_service(kind) && operation->subresource.empty()) {
+    auto allocation = services.allocate(object, &operation->current);
+    if (!allocation) return operation->fail(std::move(allocation.error()));
+    operation->allocation = std::move(*allocation);
+  }
+  if (operation->dry_run) {
+    services.release(operation->allocation);
+    return operation->done(WriteOutcome{nullptr, std::move(object), false});
+  }
+  // The last finalizer of an object that was to be deleted: it goes with this write.
+  const bool is_deleted = json::find(object, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(object) &&
+                          json::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) == 0 &&
+                          (kind.plural != "namespaces" || json::get_array(object, {"spec", "finalizers"}).empty());
+  if (!is_deleted && apply::is_same_state(operation->current, object)) return operation->done(WriteOutcome{operation->base, {}, false});
+
+  const bool keeps_service = is_service(kind) && operation->subresource.empty();
+  auto now = keeps_service ? object : json::Value();
+  auto proposal = make_proposal(*this, kind, std::move(object));
+  proposal.expected = operation->base->revision;
+  proposal.is_delete = is_deleted;
+  if (is_deleted) proposal.value.clear();
+  cache->propose(std::move(proposal), [this, operation, keeps_service, is_deleted, now = std::move(now)](ProposeResult result) mutable {
+    const auto& its_kind = *operation->kind;
+    if (result) {
+      if (keeps_service) services.release_unused(operation->current, is_deleted ? nullptr : &now);
+      return operation->done(WriteOutcome{std::move(*result), {}, false});
+    }
+    services.release(std::exchange(operation->allocation, {}));
+    if (result.error() == ProposeError::kStorage) return operation->fail(model::internal_error("the write could not be stored"));
+    if (operation->insists_on_revision || ++operation->attempts >= kMaxAttempts)
+      return operation->fail(model::modified_conflict(its_kind.group, its_kind.plural, operation->name));
+    offload([this, operation] { run_update(operation); });
+  });
+}
+
+}  // namespace berth::apiserver
