@@ -70,7 +70,6 @@ struct ApiServer::Impl {
   void dispatch_subresource(const RequestPtr& request);
   bool authenticate(Request& request);
   bool authorize(Request& request);
-  void refuse_unauthorized(Request& request, const std::string& reason);
 
   // --- respond.cpp: every answer
   void respond_status(Request& request, const model::ApiStatus& status);
@@ -123,6 +122,7 @@ struct ApiServer::Impl {
   // --- health.cpp, discovery.cpp
   void non_resource(const RequestPtr& request);
   bool serve_discovery(const RequestPtr& request);
+  bool serve_openapi(const RequestPtr& request);
   void serve_health(const RequestPtr& request, const std::string& name);
   void serve_metrics(const RequestPtr& request);
 
@@ -166,10 +166,6 @@ struct ApiServer::Impl {
   metrics::Gauge* inflight_read = nullptr;
   metrics::Gauge* inflight_mutating = nullptr;
   metrics::Gauge* watchers = nullptr;
-
-  std::mutex background_mutex;
-  std::condition_variable background_done;
-  int writes_under_way = 0;  ///< The destructor waits for them.
 };
 
 }  // namespace berth::apiserver

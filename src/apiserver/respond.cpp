@@ -133,10 +133,9 @@ void ApiServer::Impl::respond_object(Request& request, int code, const ObjectPtr
 void ApiServer::Impl::respond_document(Request& request, int code, const json::Value& document) {
   switch (request.accept.form) {
     case ObjectForm::kTable: {
-      const json::Value* items[] = {&document};
       json::Object metadata;
       if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty()) metadata["resourceVersion"] = version;
-      return respond_json(request, code, make_table(*request.kind, items, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
+      return respond_json(request, code, make_table(*request.kind, {&document, 1}, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
     }
     case ObjectForm::kPartialMetadata: return respond_json(request, code, partial_metadata(document));
     default: return respond_json(request, code, document);

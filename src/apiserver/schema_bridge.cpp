@@ -1,5 +1,7 @@
 #include "apiserver/schema_bridge.h"
 
+#include "model/tables.h"
+
 namespace berth::apiserver {
 
 using model::TypeRef;
@@ -52,6 +54,14 @@ bool Shape::is_always_present(std::string_view name) const {
 const json::Value* list_key_default(std::string_view key) {
   static const json::Value kProtocol("TCP");
   return key == "protocol" ? &kProtocol : nullptr;
+}
+
+json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata, std::string_view object_policy, bool columns,
+                       TimePoint now) {
+  const auto include = object_policy == "None" ? model::IncludeObject::kNone : object_policy == "Object" ? model::IncludeObject::kObject : model::IncludeObject::kMetadata;
+  auto table = model::make_table(kind, items, now, include, std::move(metadata));
+  if (!columns) table.get_object()["columnDefinitions"] = json::Array();
+  return table;
 }
 
 }  // namespace berth::apiserver

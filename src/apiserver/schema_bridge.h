@@ -52,7 +52,7 @@ const json::Value* list_key_default(std::string_view key);
 
 /// meta.k8s.io/v1 Table of documents of `kind` with Kubernetes' columns. `object_policy`: the includeObject parameter ("None", "Metadata",
 /// "Object"; empty: Metadata). Without `columns` the definitions are left out (later events of a watch).
-json::Value make_table(const model::KindInfo& kind, std::span<const json::Value* const> items, json::Object metadata, std::string_view object_policy, bool columns,
+json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata, std::string_view object_policy, bool columns,
                        TimePoint now);
 
 }  // namespace berth::apiserver

@@ -213,7 +213,7 @@ void ApiServer::Impl::commit_update(const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
   const auto strategy = operation->subresource == "status" ? std::string_view("status") : std::string_view();
-  model::prepare_for_update(kind, operation->current, object, strategy);
+  if (operation->prepares) model::prepare_for_update(kind, operation->current, object, strategy);
   if (operation->validates) {
     const auto errors = model::validate_update(kind, operation->current, object, operation->subresource);
     if (!errors.empty()) return operation->fail(model::invalid_object(kind.group, kind.kind, operation->name, errors));

@@ -35,6 +35,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   bool is_apply = false;
   bool admits = true;
   bool validates = true;
+  bool prepares = true;  ///< The strategy's part (status kept on main-resource writes); off for subresources that write across it.
   /// Called exactly once.
   std::function<void(model::ApiResult<WriteOutcome>)> done;
 
@@ -56,7 +57,6 @@ WritePtr make_write(const RequestPtr& request);
 /// Encodes a document of `kind` for its key, converted to the stored version.
 Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kind, json::Value document);
 
-/// Removes and adds the finalizers that a propagation policy means.
 bool has_finalizers(const json::Value& document);
 
 /// Kinds that every update must name a revision for.

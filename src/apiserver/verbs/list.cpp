@@ -146,12 +146,10 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
     std::vector<json::Value> documents;
     documents.reserve(result.items.size());
     for (const auto& item : result.items) documents.push_back(server.read_document(*request, *item));
-    std::vector<const json::Value*> items;
-    for (const auto& document : documents) items.push_back(&document);
     json::Object metadata{{"resourceVersion", std::to_string(result.revision)}};
     if (!token.empty()) metadata["continue"] = token;
     if (remaining) metadata["remainingItemCount"] = *remaining;
-    return server.respond_json(*request, 200, make_table(kind, items, std::move(metadata), request->query.get("includeObject"), true, server.loop.now()));
+    return server.respond_json(*request, 200, make_table(kind, documents, std::move(metadata), request->query.get("includeObject"), true, server.loop.now()));
   }
   const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
   auto head = partial ? list_head(kind, "PartialObjectMetadataList", "meta.k8s.io/v1", result.revision, token, remaining)

@@ -249,9 +249,8 @@ void WatchStream::append_frame(std::string& out, const Pending& event) {
 void WatchStream::append_object(std::string& out, const Pending& event) {
   const auto document = server_.read_document(*request_, *event.object);
   if (request_->accept.form == ObjectForm::kTable) {
-    const json::Value* items[] = {&document};
     json::Object metadata{{"resourceVersion", std::to_string(event.object->revision)}};
-    json::serialize_to(out, make_table(*request_->kind, items, std::move(metadata), request_->query.get("includeObject"), !std::exchange(table_columns_sent_, true),
+    json::serialize_to(out, make_table(*request_->kind, {&document, 1}, std::move(metadata), request_->query.get("includeObject"), !std::exchange(table_columns_sent_, true),
                                        server_.loop.now()));
   } else if (request_->accept.form == ObjectForm::kPartialMetadata || request_->accept.form == ObjectForm::kPartialMetadataList) {
     json::Object partial{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};

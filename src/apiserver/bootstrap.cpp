@@ -1,0 +1,86 @@
+// What must be there before anybody asks: namespaces, PriorityClasses, the kubernetes Service (controlplane's bootstrap controllers).
+#include "apiserver/impl.h"
+#include "apiserver/write.h"
+#include "model/schema.h"
+
+namespace berth::apiserver {
+namespace {
+
+/// Writes one object if it is missing and waits until it is stored.
+Result<void> ensure(ApiServer::Impl& server, const model::KindInfo& kind, json::Value document) {
+  const std::string ns(json::get_string(document, {"metadata", "namespace"}));
+  const std::string name(json::get_string(document, {"metadata", "name"}));
+  if (server.cache->get(object_key(kind, ns, name)) != nullptr) return {};
+  document.get_object()["apiVersion"] = kind.api_version();
+  document.get_object()["kind"] = kind.kind;
+  auto& metadata = json::ensure_object(document, {"metadata"});
+  metadata["uid"] = server.names.uid();
+  metadata["creationTimestamp"] = server.now_text();
+  model::apply_defaults(kind, document);
+  model::prepare_for_create(kind, document);
+  auto proposal = make_proposal(server, kind, std::move(document));
+  proposal.expected = 0;
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::optional<ProposeResult> result;
+  server.cache->propose(std::move(proposal), [&](ProposeResult outcome) {
+    const std::lock_guard lock(mutex);
+    result = std::move(outcome);
+    arrived.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  arrived.wait(lock, [&] { return result.has_value(); });
+  if (*result || result->error() == ProposeError::kExists) return {};
+  return fail(ErrorCode::kInternal, fmt::format("{} {} could not be stored", kind.kind, name));
+}
+
+json::Value system_namespace(std::string_view name) {
+  return json::Object{{"metadata", json::Object{{"name", name}, {"labels", json::Object{{"kubernetes.io/metadata.name", name}}}}},
+                      {"spec", json::Object{{"finalizers", json::Array{"kubernetes"}}}}};
+}
+
+json::Value system_class(std::string_view name, std::int64_t value, std::string_view description) {
+  return json::Object{{"metadata", json::Object{{"name", name}, {"generation", 1}}}, {"value", value}, {"description", description}};
+}
+
+}  // namespace
+
+Result<void> ApiServer::Impl::bootstrap() {
+  const auto& namespaces = *model::find_resource("", "namespaces");
+  for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"})
+    if (auto made = ensure(*this, namespaces, system_namespace(name)); !made) return made;
+  const auto& classes = *model::find_resource("scheduling.k8s.io", "v1", "priorityclasses");
+  if (auto made = ensure(*this, classes,
+                         system_class("system-node-critical", 2000001000,
+                                      "Used for system critical pods that must not be moved from their current node."));
+      !made)
+    return made;
+  if (auto made = ensure(*this, classes,
+                         system_class("system-cluster-critical", 2000000000,
+                                      "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
+      !made)
+    return made;
+
+  WatchFilter all_services;
+  all_services.prefix = make_prefix("", "services");
+  for (const auto& service : cache->list(all_services, "", 0).items) services.adopt(decode_object(*service));
+  const auto& service_kind = *model::find_resource("", "services");
+  if (cache->get(object_key(service_kind, "default", "kubernetes")) == nullptr) {
+    const auto slash = options.service_cidr.find('/');
+    std::string first = options.service_cidr.substr(0, slash);
+    first = first.substr(0, first.rfind('.') + 1) + std::to_string(std::atoi(first.c_str() + first.rfind('.') + 1) + 1);
+    json::Object port{{"name", "https"}, {"protocol", "TCP"}, {"port", 443}, {"targetPort", options.advertise_port == 0 ? 6443 : static_cast<int>(options.advertise_port)}};
+    json::Value service = json::Object{
+        {"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}, {"labels", json::Object{{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
+        {"spec", json::Object{{"type", "ClusterIP"}, {"clusterIP", first}, {"ports", json::Array{std::move(port)}}}}};
+    if (auto allocation = services.allocate(service, nullptr); !allocation) return invalid("the kubernetes Service: " + allocation.error().message);
+    if (auto made = ensure(*this, service_kind, std::move(service)); !made) return made;
+  }
+  if (options.advertise_port == 0) return {};
+  json::Object subset{{"addresses", json::Array{json::Object{{"ip", options.advertise_address}}}},
+                      {"ports", json::Array{json::Object{{"name", "https"}, {"port", static_cast<int>(options.advertise_port)}, {"protocol", "TCP"}}}}};
+  return ensure(*this, *model::find_resource("", "endpoints"),
+                json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}}, {"subsets", json::Array{std::move(subset)}}});
+}
+
+}  // namespace berth::apiserver

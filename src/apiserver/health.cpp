@@ -1,0 +1,137 @@
+// Requests for no resource: discovery, health, version, metrics, OpenAPI.
+#include "apiserver/impl.h"
+#include "model/discovery.h"
+
+namespace berth::apiserver {
+namespace {
+
+model::ApiStatus not_found_path() {
+  model::ApiStatus status;
+  status.code = 404;
+  status.reason = "NotFound";
+  status.message = "the server could not find the requested resource";
+  return status;
+}
+
+/// The aggregated form that an Accept header asks for first: "v2", "v2beta1", or empty.
+std::string_view aggregated_version(std::string_view accept) {
+  const auto at = accept.find("as=APIGroupDiscoveryList");
+  if (at == std::string_view::npos) return {};
+  const auto first = accept.substr(0, accept.find(','));
+  const auto& look = first.find("as=APIGroupDiscoveryList") != std::string_view::npos ? first : accept;
+  return look.find("v=v2beta1") != std::string_view::npos && look.find("v=v2;") == std::string_view::npos ? "v2beta1" : "v2";
+}
+
+std::vector<std::string_view> split(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const auto slash = std::min(path.find('/'), path.size());
+    if (slash > 0) parts.push_back(path.substr(0, slash));
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return parts;
+}
+
+}  // namespace
+
+bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
+  const auto parts = split(request->http.path);
+  if (parts.empty() || (parts[0] != "api" && parts[0] != "apis")) return false;
+  const auto accept = request->http.headers.get("Accept");
+  const bool core = parts[0] == "api";
+  if (parts.size() == 1) {
+    if (const auto version = aggregated_version(accept); !version.empty()) {
+      account(*request, 200);
+      net::HttpResponse response;
+      response.headers = headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
+      response.headers.add("Vary", "Accept");
+      response.body = json::serialize(model::discovery_aggregated(core, version));
+      request->writer->respond(std::move(response));
+      return true;
+    }
+    respond_json(*request, 200, core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port)) : model::discovery_groups());
+    return true;
+  }
+  std::optional<json::Value> document;
+  if (core && parts.size() == 2) document = parts[1] == "v1" ? model::discovery_resources("", "v1") : std::nullopt;
+  if (!core && parts.size() == 2) document = model::discovery_group(parts[1]);
+  if (!core && parts.size() == 3) document = model::discovery_resources(parts[1], parts[2]);
+  if (document) {
+    respond_json(*request, 200, *document);
+  } else {
+    respond_status(*request, not_found_path());
+  }
+  return true;
+}
+
+void ApiServer::Impl::serve_health(const RequestPtr& request, const std::string& path) {
+  const auto parts = split(path);
+  std::vector<std::pair<std::string, bool>> checks = {{"ping", true}, {"log", true}, {"etcd", !cache->is_read_only()}};
+  if (parts[0] == "readyz") {
+    const std::lock_guard lock(ready_mutex);
+    for (const auto& [name, check] : ready_checks) checks.emplace_back(name, check());
+    checks.emplace_back("shutdown", !shutting_down);
+  }
+  const auto excluded = request->query.all("exclude");
+  std::erase_if(checks, [&](const auto& check) { return std::find(excluded.begin(), excluded.end(), check.first) != excluded.end(); });
+  if (parts.size() > 1) {
+    std::erase_if(checks, [&](const auto& check) { return check.first != parts[1]; });
+    if (checks.empty()) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  }
+  bool ok = true;
+  std::string text;
+  for (const auto& [name, good] : checks) {
+    ok = ok && good;
+    text += good ? fmt::format("[+]{} ok\n", name) : fmt::format("[-]{} failed: reason withheld\n", name);
+  }
+  if (!ok) return respond_text(*request, 500, "text/plain; charset=utf-8", text + fmt::format("{} check failed\n", parts[0]));
+  const bool verbose = request->query.has("verbose") && parts.size() == 1;
+  respond_text(*request, 200, "text/plain; charset=utf-8", verbose ? text + fmt::format("{} check passed\n", parts[0]) : "ok");
+}
+
+void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
+  for (const auto& [prefix, count] : cache->counts()) {
+    const auto slash = prefix.rfind('/');
+    const auto group = prefix.substr(1, slash == 0 ? 0 : slash - 1);
+    const auto plural = prefix.substr(slash + 1);
+    registry->gauge("apiserver_storage_objects", "Number of stored objects at the time of last check split by kind.",
+                    {{"resource", group.empty() ? plural : plural + "." + group}})
+        .set(static_cast<double>(count));
+  }
+  respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose());
+}
+
+void ApiServer::Impl::non_resource(const RequestPtr& request) {
+  const auto& path = request->http.path;
+  if (request->http.method != "GET" && request->http.method != "HEAD") {
+    model::ApiStatus status;
+    status.code = 405;
+    status.reason = "MethodNotAllowed";
+    status.message = "the server does not allow this method on the requested resource";
+    return respond_status(*request, status);
+  }
+  for (std::string_view health : {"/healthz", "/livez", "/readyz"})
+    if (path == health || path.starts_with(std::string(health) + "/")) return serve_health(request, path);
+  if (path == "/metrics") return serve_metrics(request);
+  if (path == "/version" || path == "/version/") {
+    return respond_json(*request, 200,
+                        json::Object{{"major", "1"},
+                                     {"minor", "32"},
+                                     {"gitVersion", options.git_version},
+                                     {"gitCommit", "unknown"},
+                                     {"gitTreeState", "clean"},
+                                     {"buildDate", "1970-01-01T00:00:00Z"},
+                                     {"goVersion", "none"},
+                                     {"compiler", "gcc"},
+                                     {"platform", "linux/amd64"}});
+  }
+  if (serve_openapi(request) || serve_discovery(request)) return;
+  if (path == "/") {
+    json::Array paths;
+    for (std::string_view known : {"/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}) paths.push_back(json::Value(known));
+    return respond_json(*request, 200, json::Object{{"paths", std::move(paths)}});
+  }
+  respond_status(*request, not_found_path());
+}
+
+}  // namespace berth::apiserver

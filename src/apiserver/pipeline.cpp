@@ -1,0 +1,203 @@
+// From the wire to the verb: who asks, whether they may, and for what.
+#include "apiserver/apply/managed_fields.h"
+#include "apiserver/auth/impersonation.h"
+#include "apiserver/auth/reviews.h"
+#include "apiserver/impl.h"
+
+namespace berth::apiserver {
+namespace {
+
+bool is_long_path(const std::string& path) { return path.size() > 8 * 1024; }
+
+Attributes attributes_of(const Request& request) {
+  Attributes attributes;
+  attributes.verb = request.info.verb;
+  attributes.is_resource = request.info.is_resource;
+  attributes.path = request.info.path;
+  if (!request.info.is_resource) return attributes;
+  attributes.group = request.info.group;
+  attributes.version = request.info.version;
+  attributes.resource = request.info.resource;
+  attributes.subresource = request.info.subresource;
+  attributes.ns = request.info.ns;
+  attributes.name = request.info.name;
+  attributes.field_selector = request.query.get("fieldSelector");
+  attributes.label_selector = request.query.get("labelSelector");
+  return attributes;
+}
+
+model::ApiStatus not_found_path() {
+  model::ApiStatus status;
+  status.code = 404;
+  status.reason = "NotFound";
+  status.message = "the server could not find the requested resource";
+  return status;
+}
+
+model::ApiStatus invalid_option(std::string_view options, model::FieldError::Type type, std::string field, std::string value, std::string detail) {
+  return model::invalid_object("meta.k8s.io", options, "", {{type, std::move(field), std::move(value), std::move(detail)}});
+}
+
+/// The parameters that all writes share.
+std::optional<model::ApiStatus> read_write_options(Request& request) {
+  using Type = model::FieldError::Type;
+  const std::string_view options_kind = request.info.verb == "create" ? "CreateOptions" : request.info.verb == "patch" ? "PatchOptions" : "UpdateOptions";
+  for (const auto& value : request.query.all("dryRun")) {
+    if (value.empty()) continue;
+    if (value != "All") return invalid_option(options_kind, Type::kNotSupported, "dryRun", fmt::format("[\"{}\"]", value), "supported values: \"All\"");
+    request.dry_run = true;
+  }
+  if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
+    if (mode == "Ignore") {
+      request.field_validation = FieldValidation::kIgnore;
+    } else if (mode == "Strict") {
+      request.field_validation = FieldValidation::kStrict;
+    } else if (mode != "Warn") {
+      return invalid_option(options_kind, Type::kNotSupported, "fieldValidation", fmt::format("\"{}\"", mode), "supported values: \"Ignore\", \"Strict\", \"Warn\"");
+    }
+  }
+  request.field_manager = request.query.get("fieldManager");
+  request.field_manager_given = !request.field_manager.empty();
+  if (request.field_manager.size() > 128)
+    return invalid_option(options_kind, Type::kTooLong, "fieldManager", "", "may not be more than 128 bytes");
+  if (std::any_of(request.field_manager.begin(), request.field_manager.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return invalid_option(options_kind, Type::kInvalid, "fieldManager", json::serialize(json::Value(request.field_manager)), "should only contain printable characters");
+  if (request.field_manager.empty()) request.field_manager = apply::manager_of_user_agent(request.http.headers.get("User-Agent"));
+  request.force = request.query.flag("force");
+  return std::nullopt;
+}
+
+}  // namespace
+
+void ApiServer::Impl::handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer) {
+  auto request = std::make_shared<Request>();
+  request->http = std::move(http);
+  request->writer = std::move(writer);
+  request->query = Query(request->http.query);
+  request->info = parse_request_info(request->http.method, request->http.path, request->query);
+  request->received = loop.now();
+  request->started = std::chrono::steady_clock::now();
+  const bool mutating = request->info.verb != "get" && request->info.verb != "list" && request->info.verb != "watch";
+  (mutating ? inflight_mutating : inflight_read)->add(1);
+  if (request->http.body.size() > options.max_body_bytes) {
+    model::ApiStatus status;
+    status.code = 413;
+    status.reason = "RequestEntityTooLarge";
+    status.message = fmt::format("Request entity too large: limit is {}", options.max_body_bytes);
+    return respond_status(*request, status);
+  }
+  if (is_long_path(request->http.path) || request->http.path.find('\0') != std::string::npos)
+    return respond_status(*request, model::bad_request("the request path is malformed"));
+  for (const auto& mount : mounts) {
+    if (!mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
+    account(*request, 200);
+    return mount.handler->handle(std::move(request->http), std::move(request->writer));
+  }
+  if (!authenticate(*request) || !authorize(*request)) return;
+  dispatch(request);
+}
+
+bool ApiServer::Impl::authenticate(Request& request) {
+  auto user = options.authenticator->authenticate(request.http);
+  if (!user) {
+    respond_status(request, user.error());
+    return false;
+  }
+  if (auth::is_impersonating(request.http.headers)) {
+    auto acting = auth::apply_impersonation(request.http, *user, *options.authorizer);
+    if (!acting) {
+      respond_status(request, acting.error());
+      return false;
+    }
+    *user = std::move(*acting);
+  }
+  request.user = std::move(*user);
+  return true;
+}
+
+bool ApiServer::Impl::authorize(Request& request) {
+  const auto attributes = attributes_of(request);
+  const auto decision = options.authorizer->authorize(request.user, attributes);
+  if (decision.allowed) return true;
+  respond_status(request, auth::forbidden_status(request.user, attributes, decision.reason));
+  return false;
+}
+
+void ApiServer::Impl::dispatch(const RequestPtr& request) {
+  for (const auto& mount : mounts) {
+    if (mount.anonymous || !request->http.path.starts_with(mount.prefix)) continue;
+    account(*request, 200);
+    return mount.handler->handle(std::move(request->http), std::move(request->writer));
+  }
+  if (!request->info.is_resource) return non_resource(request);
+  if (const auto mounted = mounted_groups.find({request->info.group, request->info.version}); mounted != mounted_groups.end()) {
+    account(*request, 200);
+    return mounted->second->handle(std::move(request->http), std::move(request->writer));
+  }
+  dispatch_resource(request);
+}
+
+void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
+  auto& info = request->info;
+  request->kind = model::find_resource(info.group, info.version, info.resource);
+  if (request->kind == nullptr) return respond_status(*request, not_found_path());
+  const auto& kind = *request->kind;
+  const bool is_namespaces = kind.plural == "namespaces" && kind.group.empty();
+  if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, not_found_path());
+
+  const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
+  auto accept = negotiate(request->http.headers.get("Accept"), info.subresource.empty() || info.subresource == "status");
+  // Logs and streams choose their own media type.
+  const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" || info.subresource == "portforward" ||
+                         info.subresource == "proxy";
+  if (!accept && !is_stream) return respond_status(*request, accept.error());
+  if (accept) request->accept = *accept;
+  if (!reads) {
+    if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
+  }
+  if (!info.subresource.empty()) return dispatch_subresource(request);
+
+  if (kind.is_virtual) {
+    if (info.verb != "create") return respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb));
+    if (kind.plural == "bindings") return bind(request);
+    return review(request);
+  }
+  const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
+  // A collection across namespaces can be read, and only read.
+  const bool across = kind.namespaced && info.ns.empty() && (needs_name || info.verb == "create" || info.verb == "deletecollection");
+  const bool posts_to_name = info.verb == "create" && !info.name.empty();
+  const bool writes_collection = (info.verb == "update" || info.verb == "patch") && info.name.empty();
+  if (!kind.has_verb(info.verb) || across || posts_to_name || writes_collection)
+    return respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb));
+  if (info.verb == "get") return get(request);
+  if (info.verb == "list") return list(request);
+  if (info.verb == "watch") return watch(request);
+  if (info.verb == "create") return create(request);
+  if (info.verb == "update") return update(request);
+  if (info.verb == "patch") return patch(request);
+  if (info.verb == "delete") return remove(request);
+  if (info.verb == "deletecollection") return remove_collection(request);
+  respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb));
+}
+
+void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
+  const auto& kind = *request->kind;
+  const auto& info = request->info;
+  if (!kind.has_subresource(info.subresource)) return respond_status(*request, not_found_path());
+  if (kind.namespaced && info.ns.empty()) return respond_status(*request, not_found_path());
+  const auto& sub = info.subresource;
+  const auto refuse = [&] { respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb)); };
+  if (sub == "scale") return info.verb == "get" || info.verb == "update" || info.verb == "patch" ? scale(request) : refuse();
+  if (sub == "binding") return info.verb == "create" ? bind(request) : refuse();
+  if (sub == "eviction") return info.verb == "create" ? evict(request) : refuse();
+  if (sub == "token") return info.verb == "create" ? token(request) : refuse();
+  if (sub == "log") return info.verb == "get" ? proxy_to_node(request) : refuse();
+  if (sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy") return proxy_to_node(request);
+  // status, finalize, ephemeralcontainers, resize: views of the object itself.
+  if (info.verb == "get") return get(request);
+  if (info.verb == "update") return update(request);
+  if (info.verb == "patch" && sub != "finalize") return patch(request);
+  refuse();
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,159 @@
+#include "apiserver/server.h"
+
+#include "apiserver/impl.h"
+#include "apiserver/verbs/watch_stream.h"
+
+namespace berth::apiserver {
+
+WorkerPool::WorkerPool(int threads) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (auto& thread : threads_) thread.join();
+}
+
+void WorkerPool::post(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+}
+
+void WorkerPool::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (stopping_) return;
+    auto task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+NameSource::NameSource(std::uint64_t seed) : random_(seed != 0 ? seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}())) {}
+
+std::uint64_t NameSource::next() {
+  const std::lock_guard lock(mutex_);
+  return random_();
+}
+
+std::string NameSource::suffix() {
+  static constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+  auto bits = next();
+  std::string out;
+  for (int i = 0; i < 5; ++i) {
+    out += kAlphabet[bits % kAlphabet.size()];
+    bits /= kAlphabet.size();
+  }
+  return out;
+}
+
+std::string NameSource::uid() {
+  const auto high = (next() & 0xffffffffffff0fffULL) | 0x4000;
+  const auto low = (next() & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48, low & 0xffffffffffffULL);
+}
+
+Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options, bool synchronous) {
+  return ObjectCache::open(
+      std::move(store), clock, options,
+      [](std::string_view key, const std::string& value) { return extract_meta(key, value, std::chrono::hours(1)); }, synchronous);
+}
+
+ApiServer::Impl::Impl(ServerOptions given)
+    : options(std::move(given)),
+      cache(std::move(options.cache)),
+      loop(*options.loop),
+      registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
+      names(options.seed) {
+  if (!options.single_threaded) workers = std::make_unique<WorkerPool>(2);
+  inflight_read = &registry->gauge("apiserver_current_inflight_requests", "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.", {{"request_kind", "readOnly"}});
+  inflight_mutating = &registry->gauge("apiserver_current_inflight_requests", "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.", {{"request_kind", "mutating"}});
+  watchers = &registry->gauge("apiserver_registered_watchers", "Number of currently registered watchers.", {});
+}
+
+ApiServer::Impl::~Impl() {
+  std::set<std::shared_ptr<WatchStream>> open;
+  {
+    const std::lock_guard lock(streams_mutex);
+    open = streams;
+  }
+  for (const auto& stream : open) stream->finish();
+  open.clear();
+  // Order matters: no worker may start a write on a cache that is going; the cache ends its writer before what its callbacks use goes.
+  workers.reset();
+  admission.reset();
+  {
+    const std::lock_guard lock(mirrors_mutex);
+    mirrors.clear();
+  }
+  cache.reset();
+}
+
+void ApiServer::Impl::offload(Task task) {
+  if (workers != nullptr) {
+    workers->post(std::move(task));
+  } else {
+    task();
+  }
+}
+
+Mirror& ApiServer::Impl::mirror(std::string_view group, std::string_view plural) {
+  const std::lock_guard lock(mirrors_mutex);
+  auto& slot = mirrors[{std::string(group), std::string(plural)}];
+  if (slot == nullptr) slot = std::make_unique<Mirror>(*cache, group, plural);
+  return *slot;
+}
+
+Result<void> ApiServer::Impl::start() {
+  if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured) return configured;
+  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, options.feature_gates, options.node_client, {}, {}, {}};
+  context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return mirror(group, plural); };
+  context.random_suffix = [this] { return names.suffix(); };
+  context.offload = [this](Task task) { offload(std::move(task)); };
+  auto chain = AdmissionChain::create(std::move(context));
+  if (!chain) return std::unexpected(chain.error());
+  admission = std::move(*chain);
+  return bootstrap();
+}
+
+Result<std::unique_ptr<ApiServer>> ApiServer::create(ServerOptions options) {
+  if (options.cache == nullptr || options.loop == nullptr || options.authenticator == nullptr || options.authorizer == nullptr)
+    return invalid("the API server needs a cache, a loop, an authenticator and an authorizer");
+  auto impl = std::make_unique<Impl>(std::move(options));
+  if (auto started = impl->start(); !started) return std::unexpected(started.error());
+  return std::unique_ptr<ApiServer>(new ApiServer(std::move(impl)));
+}
+
+ApiServer::ApiServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ApiServer::~ApiServer() = default;
+
+void ApiServer::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) { impl_->handle(std::move(request), std::move(writer)); }
+ObjectCache& ApiServer::cache() { return *impl_->cache; }
+metrics::Registry& ApiServer::metrics() { return *impl_->registry; }
+void ApiServer::begin_shutdown() { impl_->shutting_down = true; }
+
+void ApiServer::add_ready_check(std::string name, std::function<bool()> check) {
+  const std::lock_guard lock(impl_->ready_mutex);
+  impl_->ready_checks.emplace_back(std::move(name), std::move(check));
+}
+
+void ApiServer::mount(std::string prefix, std::shared_ptr<net::Handler> handler, bool anonymous) {
+  impl_->mounts.push_back({std::move(prefix), std::move(handler), anonymous});
+}
+
+void ApiServer::mount_group_version(std::string group, std::string version, std::shared_ptr<net::Handler> handler) {
+  impl_->mounted_groups[{std::move(group), std::move(version)}] = std::move(handler);
+}
+
+}  // namespace berth::apiserver

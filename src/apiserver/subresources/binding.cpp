@@ -1,0 +1,115 @@
+// pods/binding: the one way in which a pod gets its node (pkg/registry/core/pod/storage/storage.go, BindingREST).
+#include "apiserver/body.h"
+#include "apiserver/impl.h"
+#include "apiserver/subresources/conditions.h"
+#include "apiserver/write.h"
+
+namespace berth::apiserver {
+
+void set_condition(json::Value& object, std::string_view type, std::string_view status, std::string_view reason, std::string_view message, TimePoint now,
+                   bool with_probe_time) {
+  auto& holder = json::ensure_object(object, {"status"})["conditions"];
+  if (!holder.is_array()) holder = json::Array();
+  json::Object* condition = nullptr;
+  for (auto& candidate : holder.get_array())
+    if (candidate.is_object() && json::get_string(candidate, {"type"}) == type) condition = &candidate.get_object();
+  if (condition == nullptr) {
+    holder.get_array().push_back(json::Object{{"type", type}});
+    condition = &holder.get_array().back().get_object();
+  }
+  const auto* before = condition->if_contains("status");
+  if (before == nullptr || !before->is_string() || json::as_view(*before) != status || !condition->contains("lastTransitionTime"))
+    (*condition)["lastTransitionTime"] = format_rfc3339(now);
+  (*condition)["status"] = status;
+  if (with_probe_time && !condition->contains("lastProbeTime")) (*condition)["lastProbeTime"] = nullptr;
+  for (auto [field, text] : {std::pair{"reason", reason}, std::pair{"message", message}}) {
+    if (text.empty()) {
+      condition->erase(field);
+    } else {
+      (*condition)[field] = text;
+    }
+  }
+}
+
+namespace {
+
+model::ApiStatus binding_conflict(std::string_view name, std::string_view why) { return model::conflict("", "pods/binding", name, why); }
+
+model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, TimePoint now) {
+  if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr)
+    return std::unexpected(binding_conflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name)));
+  if (const auto node = json::get_string(pod, {"spec", "nodeName"}); !node.empty())
+    return std::unexpected(binding_conflict(name, fmt::format("pod {} is already assigned to node \"{}\"", name, node)));
+  if (!json::get_array(pod, {"spec", "schedulingGates"}).empty())
+    return std::unexpected(binding_conflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name)));
+  const auto uid = json::get_string(binding, {"metadata", "uid"});
+  if (const auto its = json::get_string(pod, {"metadata", "uid"}); !uid.empty() && uid != its)
+    return std::unexpected(binding_conflict(name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, its)));
+  const auto revision = json::get_string(binding, {"metadata", "resourceVersion"});
+  if (const auto its = json::get_string(pod, {"metadata", "resourceVersion"}); !revision.empty() && revision != its)
+    return std::unexpected(binding_conflict(name, fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in object meta: {}", revision, its)));
+  auto updated = pod;
+  json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding, {"target", "name"});
+  for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"})) json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
+  set_condition(updated, "PodScheduled", "True", "", "", now, true);
+  json::erase(updated, {"metadata", "resourceVersion"});
+  return updated;
+}
+
+}  // namespace
+
+void ApiServer::Impl::bind(const RequestPtr& request) {
+  const auto& binding_kind = *model::find_kind("", "v1", "Binding");
+  auto binding = parse_body(*request, "Binding");
+  if (!binding) return respond_status(*request, binding.error());
+  if (auto decoded = decode_document(*request, binding_kind, *binding, {}); !decoded) return respond_status(*request, decoded.error());
+  std::string name(json::get_string(*binding, {"metadata", "name"}));
+  if (!request->info.subresource.empty()) {
+    if (!name.empty() && name != request->info.name) return respond_status(*request, model::bad_request("name in URL does not match name in Binding object"));
+    name = request->info.name;
+  }
+  const auto ns = json::get_string(*binding, {"metadata", "namespace"});
+  if (!ns.empty() && ns != request->info.ns)
+    return respond_status(*request, model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  model::FieldErrors errors;
+  const auto target_kind = json::get_string(*binding, {"target", "kind"});
+  if (!target_kind.empty() && target_kind != "Node")
+    errors.push_back({model::FieldError::Type::kNotSupported, "target.kind", fmt::format("\"{}\"", target_kind), "supported values: \"Node\", \"<empty>\""});
+  if (json::get_string(*binding, {"target", "name"}).empty()) errors.push_back({model::FieldError::Type::kRequired, "target.name", "", ""});
+  if (!errors.empty()) return respond_status(*request, model::invalid_object("", "Binding", name, errors));
+
+  auto operation = make_write(request);
+  operation->kind = model::find_resource("", "v1", "pods");
+  operation->ns = request->info.ns;
+  operation->name = name;
+  operation->subresource = "binding";
+  operation->tracks_fields = operation->admits = operation->validates = operation->prepares = false;
+  const auto shared = std::make_shared<const json::Value>(std::move(*binding));
+  operation->produce = [this, shared, name](const json::Value& pod) { return bound(pod, *shared, name, loop.now()); };
+  operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return respond_status(*request, outcome.error());
+    respond_json(*request, 201, json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
+  };
+  // Admission judges the Binding, not the pod.
+  auto& asked = operation->admission;
+  asked.operation = Operation::kCreate;
+  asked.kind = operation->kind;
+  asked.subresource = "binding";
+  asked.ns = request->info.ns;
+  asked.name = name;
+  asked.user = &request->user;
+  asked.dry_run = request->dry_run;
+  asked.warnings = &request->warnings;
+  asked.object = *shared;
+  asked.object_api_version = "v1";
+  asked.object_kind = "Binding";
+  admission->mutate(asked, [this, operation](Admitted admitted) {
+    if (!admitted) return operation->fail(std::move(admitted.error()));
+    admission->validate(operation->admission, [this, operation](Admitted valid) {
+      if (!valid) return operation->fail(std::move(valid.error()));
+      run_update(operation);
+    });
+  });
+}
+
+}  // namespace berth::apiserver

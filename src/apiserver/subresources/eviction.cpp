@@ -1,0 +1,157 @@
+// pods/eviction: deletion that disruption budgets may refuse (pkg/registry/core/pod/storage/eviction.go).
+#include "apiserver/body.h"
+#include "apiserver/impl.h"
+#include "apiserver/subresources/conditions.h"
+#include "apiserver/write.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::size_t kMaxDisruptedPods = 2000;
+constexpr int kMaxAttempts = 100;
+
+struct Eviction {
+  RequestPtr request;
+  json::Value options;  ///< DeleteOptions.
+  std::string pod_uid;
+  std::string budget;
+  int attempts = 0;
+};
+using EvictionPtr = std::shared_ptr<Eviction>;
+
+bool is_ready(const json::Value& pod) {
+  for (const auto& condition : json::get_array(pod, {"status", "conditions"}))
+    if (json::get_string(condition, {"type"}) == "Ready") return json::get_string(condition, {"status"}) == "True";
+  return false;
+}
+
+model::ApiStatus budget_refusal(std::string message, int retry_after_seconds) {
+  auto status = model::too_many_requests("Cannot evict pod as it would violate the pod's disruption budget.", retry_after_seconds);
+  status.causes.push_back({"DisruptionBudget", std::move(message), ""});
+  return status;
+}
+
+/// Takes one disruption from the budget for the pod, or says why there is none.
+std::optional<model::ApiStatus> take_disruption(json::Value& budget, const std::string& pod, TimePoint now) {
+  const std::string name(json::get_string(budget, {"metadata", "name"}));
+  if (json::get_int(budget, {"status", "observedGeneration"}) < json::get_int(budget, {"metadata", "generation"}))
+    return budget_refusal(fmt::format("The disruption budget {} is still being processed by the server.", name), 10);
+  const auto allowed = json::get_int(budget, {"status", "disruptionsAllowed"});
+  if (allowed < 0) return model::forbidden("policy", "poddisruptionbudgets", name, "pdb disruptions allowed is negative");
+  if (json::get_object(budget, {"status", "disruptedPods"}).size() > kMaxDisruptedPods)
+    return model::forbidden("policy", "poddisruptionbudgets", name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller");
+  if (allowed == 0) {
+    for (const auto& condition : json::get_array(budget, {"status", "conditions"}))
+      if (json::get_string(condition, {"type"}) == "DisruptionAllowed" && json::get_string(condition, {"reason"}) == "SyncFailed")
+        return budget_refusal(fmt::format("The disruption budget {} does not allow evicting pods currently because it failed sync: {}", name,
+                                          json::get_string(condition, {"message"})),
+                              0);
+    return budget_refusal(fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
+                                      json::get_int(budget, {"status", "desiredHealthy"}), json::get_int(budget, {"status", "currentHealthy"})),
+                          0);
+  }
+  json::set(budget, {"status", "disruptionsAllowed"}, allowed - 1);
+  if (allowed == 1) set_condition(budget, "DisruptionAllowed", "False", "InsufficientPods", "", now, false);
+  json::ensure_object(budget, {"status", "disruptedPods"})[pod] = format_rfc3339(now);
+  return std::nullopt;
+}
+
+/// Pods that no longer keep anything up need no budget's leave.
+bool ignores_budgets(const json::Value& pod) {
+  const auto phase = json::get_string(pod, {"status", "phase"});
+  return phase == "Succeeded" || phase == "Failed" || phase == "Pending" || json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr;
+}
+
+void delete_pod(ApiServer::Impl& server, const EvictionPtr& eviction, bool guard_uid) {
+  const auto& request = eviction->request;
+  if (guard_uid && json::get_string(eviction->options, {"preconditions", "uid"}).empty())
+    json::set(eviction->options, {"preconditions", "uid"}, json::Value(eviction->pod_uid));
+  server.delete_object(request, request->info.ns, request->info.name, eviction->options, false, [&server, request](model::ApiResult<ApiServer::Impl::DeleteOutcome> outcome) {
+    if (!outcome) return server.respond_status(*request, outcome.error());
+    server.respond_json(*request, 201, json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
+  });
+}
+
+/// Says on the pod why it goes, then deletes it.
+void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
+  const auto& request = eviction->request;
+  if (request->dry_run) return delete_pod(server, eviction, true);
+  auto operation = make_write(request);
+  operation->subresource = "status";
+  operation->tracks_fields = operation->admits = operation->validates = operation->prepares = false;
+  operation->produce = [&server](const json::Value& pod) -> model::ApiResult<json::Value> {
+    auto updated = pod;
+    json::erase(updated, {"metadata", "resourceVersion"});
+    set_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", server.loop.now(), true);
+    return updated;
+  };
+  operation->done = [&server, eviction](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return server.respond_status(*eviction->request, outcome.error());
+    server.offload([&server, eviction] { delete_pod(server, eviction, true); });
+  };
+  server.run_update(operation);
+}
+
+void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
+  const auto& request = eviction->request;
+  const auto& kind = *model::find_resource("policy", "v1", "poddisruptionbudgets");
+  const auto base = server.cache->get(object_key(kind, request->info.ns, eviction->budget));
+  if (base == nullptr) return mark_and_delete(server, eviction);
+  auto budget = decode_object(*base);
+  if (auto refusal = take_disruption(budget, request->info.name, server.loop.now())) return server.respond_status(*request, *refusal);
+  if (request->dry_run) return mark_and_delete(server, eviction);
+  auto proposal = make_proposal(server, kind, std::move(budget));
+  proposal.expected = base->revision;
+  server.cache->propose(std::move(proposal), [&server, eviction](ProposeResult result) {
+    if (result) return server.offload([&server, eviction] { mark_and_delete(server, eviction); });
+    if (result.error() == ProposeError::kStorage || ++eviction->attempts >= kMaxAttempts)
+      return server.respond_status(*eviction->request, budget_refusal(fmt::format("couldn't update PodDisruptionBudget \"{}\" due to conflicts", eviction->budget), 10));
+    server.offload([&server, eviction] { book(server, eviction); });
+  });
+}
+
+}  // namespace
+
+void ApiServer::Impl::evict(const RequestPtr& request) {
+  auto body = parse_body(*request, "Eviction");
+  if (!body) return respond_status(*request, body.error());
+  if (!body->is_object()) return respond_status(*request, model::bad_request("an Eviction must be an object"));
+  if (const auto its_kind = json::get_string(*body, {"kind"}); !its_kind.empty() && its_kind != "Eviction")
+    return respond_status(*request, model::bad_request(fmt::format("{} cannot be handled as an Eviction", its_kind)));
+  const auto name = json::get_string(*body, {"metadata", "name"});
+  if (!name.empty() && name != request->info.name) return respond_status(*request, model::bad_request("name in URL does not match name in Eviction object"));
+  auto eviction = std::make_shared<Eviction>();
+  eviction->request = request;
+  if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) eviction->options = *given;
+  if (eviction->options.is_null()) eviction->options = json::Object();
+  if (!json::get_array(eviction->options, {"dryRun"}).empty()) request->dry_run = true;
+
+  const auto object = cache->get(object_key(*request->kind, request->info.ns, request->info.name));
+  if (object == nullptr) return respond_status(*request, model::not_found("", "pods", request->info.name));
+  eviction->pod_uid = object->meta.uid;
+  const auto pod = decode_object(*object);
+  if (ignores_budgets(pod)) return delete_pod(*this, eviction, true);
+
+  std::vector<Mirror::Document> matching;
+  for (auto& budget : mirror("policy", "poddisruptionbudgets").list(request->info.ns)) {
+    const auto selector = model::Selector::from_label_selector(json::find(*budget, {"spec", "selector"}));
+    if (selector && selector->matches(object->meta.labels())) matching.push_back(budget);
+  }
+  if (matching.empty()) return mark_and_delete(*this, eviction);
+  if (matching.size() > 1) {
+    model::ApiStatus status;
+    status.message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    return respond_status(*request, status);
+  }
+  const auto& budget = *matching[0];
+  if (!is_ready(pod)) {
+    const auto desired = json::get_int(budget, {"status", "desiredHealthy"});
+    const bool healthy = json::get_int(budget, {"status", "currentHealthy"}) >= desired && desired > 0;
+    // A pod that is down anyway does not count against a budget that is otherwise met.
+    if (healthy || json::get_string(budget, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow") return mark_and_delete(*this, eviction);
+  }
+  eviction->budget = json::get_string(budget, {"metadata", "name"});
+  book(*this, eviction);
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,123 @@
+// scale: replicas and selector of a workload as an autoscaling/v1 Scale.
+#include "apiserver/body.h"
+#include "apiserver/impl.h"
+#include "apiserver/patch/json_patch.h"
+#include "apiserver/patch/strategic_merge.h"
+#include "apiserver/write.h"
+#include "model/selector.h"
+
+namespace berth::apiserver {
+namespace {
+
+/// ReplicationControllers select by a plain map, the others by a LabelSelector; a Scale shows text.
+std::string selector_text(const model::KindInfo& kind, const json::Value& workload) {
+  const auto* selector = json::find(workload, {"spec", "selector"});
+  if (kind.plural == "replicationcontrollers") return model::Selector::from_map(selector).to_string();
+  const auto parsed = model::Selector::from_label_selector(selector);
+  return parsed && !parsed->is_nothing() ? parsed->to_string() : std::string();
+}
+
+json::Value scale_of(const model::KindInfo& kind, const json::Value& workload) {
+  json::Object metadata;
+  for (std::string_view field : {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"})
+    if (const auto* value = json::find(workload, {"metadata", field})) metadata[field] = *value;
+  json::Object status{{"replicas", json::get_int(workload, {"status", "replicas"})}};
+  if (auto text = selector_text(kind, workload); !text.empty()) status["selector"] = std::move(text);
+  return json::Object{{"kind", "Scale"},
+                      {"apiVersion", "autoscaling/v1"},
+                      {"metadata", std::move(metadata)},
+                      {"spec", json::Object{{"replicas", json::get_int(workload, {"spec", "replicas"}, 1)}}},
+                      {"status", std::move(status)}};
+}
+
+model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
+  if (const auto its_kind = json::get_string(scale, {"kind"}); !its_kind.empty() && its_kind != "Scale")
+    return std::unexpected(model::bad_request(fmt::format("{} cannot be handled as a Scale", its_kind)));
+  const auto name = json::get_string(scale, {"metadata", "name"});
+  if (!name.empty() && name != request.info.name)
+    return std::unexpected(model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
+  const auto ns = json::get_string(scale, {"metadata", "namespace"});
+  if (!ns.empty() && ns != request.info.ns)
+    return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  const auto* replicas = json::find(scale, {"spec", "replicas"});
+  if (replicas == nullptr) return 0;
+  if (!replicas->is_int64())
+    return std::unexpected(model::bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field ScaleSpec.spec.replicas of type int32"));
+  if (replicas->get_int64() < 0 || replicas->get_int64() > std::numeric_limits<std::int32_t>::max())
+    return std::unexpected(model::invalid_object("autoscaling", "Scale", request.info.name,
+                                                 {{model::FieldError::Type::kInvalid, "spec.replicas", std::to_string(replicas->get_int64()), "must be greater than or equal to 0"}}));
+  return replicas->get_int64();
+}
+
+/// The new Scale from the present one, by PUT or by a patch.
+using NextScale = std::function<model::ApiResult<json::Value>(json::Value present)>;
+
+model::ApiResult<NextScale> next_scale(Request& request) {
+  if (request.info.verb == "update") {
+    auto body = parse_body(request, "Scale");
+    if (!body) return std::unexpected(body.error());
+    return [body = std::move(*body)](json::Value) -> model::ApiResult<json::Value> { return body; };
+  }
+  auto document = json::parse(request.http.body);
+  if (!document) return std::unexpected(model::bad_request(fmt::format("error decoding patch: {}", document.error().message)));
+  const auto type = media_type(request.http.headers.get("Content-Type"));
+  if (type == "application/json-patch+json") {
+    auto operations = patch::parse_json_patch(*document);
+    if (!operations) return std::unexpected(model::bad_request("error decoding patch: " + operations.error().message));
+    return [operations = std::move(*operations)](json::Value present) -> model::ApiResult<json::Value> {
+      if (auto applied = patch::apply_json_patch(present, operations); !applied) {
+        model::ApiStatus status;
+        status.code = 422;
+        status.reason = "Invalid";
+        status.message = "the server rejected our request due to an error in our request";
+        return std::unexpected(std::move(status));
+      }
+      return present;
+    };
+  }
+  if (type == "application/merge-patch+json" || type == "application/strategic-merge-patch+json") {
+    return [document = std::move(*document)](json::Value present) -> model::ApiResult<json::Value> {
+      patch::apply_merge_patch(present, document);
+      return present;
+    };
+  }
+  return std::unexpected(model::unsupported_media_type(
+      "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, "
+      "application/strategic-merge-patch+json"));
+}
+
+}  // namespace
+
+void ApiServer::Impl::scale(const RequestPtr& request) {
+  const auto& kind = *request->kind;
+  if (request->info.verb == "get") {
+    const auto object = cache->get(object_key(kind, request->info.ns, request->info.name));
+    if (object == nullptr) return respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
+    return respond_json(*request, 200, scale_of(kind, decode_object(*object)));
+  }
+  auto next = next_scale(*request);
+  if (!next) return respond_status(*request, next.error());
+  auto operation = make_write(request);
+  operation->produce = [request, &kind, next = std::move(*next)](const json::Value& current) -> model::ApiResult<json::Value> {
+    auto wanted = next(scale_of(kind, current));
+    if (!wanted) return wanted;
+    const auto replicas = checked_replicas(*request, *wanted);
+    if (!replicas) return std::unexpected(replicas.error());
+    auto updated = current;
+    json::ensure_object(updated, {"spec"})["replicas"] = *replicas;
+    const auto& sent = json::get_string(*wanted, {"metadata", "resourceVersion"});
+    if (sent.empty() || request->info.verb == "patch") {
+      json::erase(updated, {"metadata", "resourceVersion"});
+    } else {
+      json::set(updated, {"metadata", "resourceVersion"}, json::Value(sent));
+    }
+    return updated;
+  };
+  operation->done = [this, request, &kind](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return respond_status(*request, outcome.error());
+    respond_json(*request, 200, scale_of(kind, outcome->object ? decode_object(*outcome->object) : outcome->document));
+  };
+  run_update(operation);
+}
+
+}  // namespace berth::apiserver
