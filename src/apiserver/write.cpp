@@ -123,6 +123,8 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
   admission->mutate(operation->admission, [this, operation](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
     auto& object = operation->admission.object;
+    // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
+    model::apply_defaults(*operation->kind, object);
     model::prepare_for_create(*operation->kind, object);
     if (const auto errors = model::validate_create(*operation->kind, object); !errors.empty())
       return operation->fail(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
@@ -212,7 +214,8 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
 void ApiServer::Impl::commit_update(const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
-  const auto strategy = operation->subresource == "status" ? std::string_view("status") : std::string_view();
+  const bool has_strategy = operation->subresource == "status" || operation->subresource == "finalize";
+  const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
   if (operation->prepares) model::prepare_for_update(kind, operation->current, object, strategy);
   if (operation->validates) {
     const auto errors = model::validate_update(kind, operation->current, object, operation->subresource);

@@ -1,0 +1,42 @@
+// /openapi/v2 and /openapi/v3, served as the bytes that were made once.
+#include "apiserver/impl.h"
+#include "model/openapi.h"
+
+namespace berth::apiserver {
+namespace {
+
+void respond_bytes(ApiServer::Impl& server, Request& request, const Bytes& bytes, std::string_view content_type) {
+  server.account(request, 200);
+  auto headers = server.headers_for(request, content_type);
+  request.writer->respond_shared(200, std::move(headers), {bytes});
+}
+
+}  // namespace
+
+bool ApiServer::Impl::serve_openapi(const RequestPtr& request) {
+  const std::string_view path = request->http.path;
+  if (path == "/openapi/v2") {
+    respond_bytes(*this, *request, model::openapi_v2(), "application/json");
+    return true;
+  }
+  if (path == "/openapi/v3" || path == "/openapi/v3/") {
+    respond_bytes(*this, *request, model::openapi_v3_index(), "application/json");
+    return true;
+  }
+  constexpr std::string_view kPrefix = "/openapi/v3/";
+  if (!path.starts_with(kPrefix)) return false;
+  auto rest = path.substr(kPrefix.size());
+  Bytes document;
+  if (rest.starts_with("apis/")) {
+    rest.remove_prefix(5);
+    const auto slash = rest.find('/');
+    if (slash != std::string_view::npos) document = model::openapi_v3(rest.substr(0, slash), rest.substr(slash + 1));
+  } else if (rest.starts_with("api/")) {
+    document = model::openapi_v3("", rest.substr(4));
+  }
+  if (document == nullptr) return false;
+  respond_bytes(*this, *request, document, "application/json");
+  return true;
+}
+
+}  // namespace berth::apiserver
