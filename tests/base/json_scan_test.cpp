@@ -35,6 +35,19 @@ TEST(JsonScan, MalformedTextIsRefusedWithoutOverrun) {
   for (const char* text : {"", "null", "[]", "{\"a\"}", "{\"a\":}", "{,}", "{\"a\":1 \"b\":2}", "{\"a\":\"\\"}) EXPECT_FALSE(scanner.scan(text, values)) << text;
 }
 
+TEST(JsonScan, LongTextsOfEveryLengthAreSkippedWhole) {
+  PathScanner scanner({"z"});
+  std::array<std::string_view, 1> values;
+  for (std::size_t n = 0; n < 70; ++n) {
+    std::string fill(n, 'x');
+    std::string text = R"({"a":")" + fill + R"(\"]}","b":[{"c":")" + fill + R"("},[)" + std::string(n, ' ') + R"(]],"z":")" + fill + R"("})";
+    ASSERT_TRUE(scanner.scan(text, values)) << text;
+    EXPECT_EQ(values[0], "\"" + fill + "\"");
+    EXPECT_FALSE(scanner.scan(std::string_view(text).substr(0, text.size() - 1), values));
+    EXPECT_FALSE(scanner.scan(std::string_view(text).substr(0, 6 + n), values));
+  }
+}
+
 TEST(JsonScan, UnquoteDecodesEscapes) {
   EXPECT_EQ(unquote(R"("\u00e9\ud83d\ude00\/\\\"\t")"), "é😀/\\\"\t");
   EXPECT_EQ(unquote("12"), "");

@@ -36,14 +36,14 @@ std::uint64_t mix_text(std::uint64_t hash, std::string_view text) {
   hash = mix(hash, text.size());
   const char* at = text.data();
   std::size_t left = text.size();
-  for (; left >= 8; at += 8, left -= 8) {
-    std::uint64_t word;
-    std::memcpy(&word, at, 8);
-    hash = mix(hash, word);
+  for (; left >= 16; at += 16, left -= 16) {
+    std::uint64_t words[2];
+    std::memcpy(words, at, 16);
+    hash = mix(hash ^ words[0], words[1]);
   }
-  std::uint64_t tail = 0;
-  std::memcpy(&tail, at, left);
-  return mix(hash, tail);
+  std::uint64_t tail[2] = {};
+  std::memcpy(tail, at, left);
+  return mix(hash ^ tail[0], tail[1]);
 }
 
 std::string_view column_view(sqlite3_stmt* statement, int column) {
