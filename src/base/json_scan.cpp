@@ -1,12 +1,10 @@
 #include "base/json_scan.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+
+#include "base/json_skip.h"
 
 namespace berth::json {
 namespace {
@@ -17,85 +15,15 @@ void skip_space(const char*& at, const char* end) {
   while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
 }
 
-/// Moves `at` to the next quote or backslash, or near the end.
-void find_quote(const char*& at, const char* end) {
-#if defined(__SSE2__)
-  for (; end - at >= 16; at += 16) {
-    __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    __m128i hits = _mm_or_si128(_mm_cmpeq_epi8(block, _mm_set1_epi8('"')), _mm_cmpeq_epi8(block, _mm_set1_epi8('\\')));
-    if (auto mask = static_cast<unsigned>(_mm_movemask_epi8(hits)); mask != 0) {
-      at += std::countr_zero(mask);
-      return;
-    }
-  }
-#endif
-}
-
-/// Moves `at` to the next quote, brace or bracket, or near the end.
-void find_structure(const char*& at, const char* end) {
-#if defined(__SSE2__)
-  for (; end - at >= 16; at += 16) {
-    __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-    // One bit makes brackets of braces; what else it changes into them does not occur outside of strings.
-    __m128i folded = _mm_or_si128(block, _mm_set1_epi8(0x20));
-    __m128i hits = _mm_or_si128(_mm_cmpeq_epi8(block, _mm_set1_epi8('"')),
-                                _mm_or_si128(_mm_cmpeq_epi8(folded, _mm_set1_epi8('{')), _mm_cmpeq_epi8(folded, _mm_set1_epi8('}'))));
-    if (auto mask = static_cast<unsigned>(_mm_movemask_epi8(hits)); mask != 0) {
-      at += std::countr_zero(mask);
-      return;
-    }
-  }
-#endif
-}
-
-/// `at` on the opening quote; afterwards behind the closing one.
-bool skip_string(const char*& at, const char* end) {
-  ++at;
-  while (at < end) {
-    find_quote(at, end);
-    if (at >= end) break;
-    if (*at == '"') {
-      ++at;
-      return true;
-    }
-    at += *at == '\\' ? 2 : 1;
-  }
-  return false;
-}
+using detail::skip_string;
 
 bool skip_value(const char*& at, const char* end) {
   if (at >= end) return false;
   if (*at == '"') return skip_string(at, end);
-  if (*at != '{' && *at != '[') {
-    const char* start = at;
-    while (at < end && *at != ',' && *at != '}' && *at != ']' && *at != ' ' && *at != '\n' && *at != '\r' && *at != '\t') ++at;
-    return at > start;
-  }
-  int depth = 0;
-  while (at < end) {
-    find_structure(at, end);
-    if (at >= end) break;
-    switch (*at) {
-      case '"':
-        if (!skip_string(at, end)) return false;
-        continue;
-      case '{':
-      case '[':
-        ++depth;
-        break;
-      case '}':
-      case ']':
-        if (--depth == 0) {
-          ++at;
-          return true;
-        }
-        break;
-      default:
-        break;
-    }
-    ++at;
-  }
-  return false;
+  if (*at == '{' || *at == '[') return detail::skip_container(at, end);
+  const char* start = at;
+  while (at < end && *at != ',' && *at != '}' && *at != ']' && *at != ' ' && *at != '\n' && *at != '\r' && *at != '\t') ++at;
+  return at > start;
 }
 
 std::string_view slice(const char* from, const char* to) { return {from, static_cast<std::size_t>(to - from)}; }
@@ -248,6 +176,7 @@ bool PathScanner::scan_object(const char*& at, const char* end, const std::vecto
 std::string unquote(std::string_view raw) {
   if (raw.size() < 2 || raw.front() != '"' || raw.back() != '"') return {};
   std::string_view inside = raw.substr(1, raw.size() - 2);
+  if (inside.find('\\') == std::string_view::npos) return std::string(inside);
   std::string out;
   out.reserve(inside.size());
   for (std::size_t i = 0; i < inside.size();) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace berth::json {
 namespace {
 
@@ -65,6 +67,47 @@ TEST(JsonScan, MembersAndElementsInOrder) {
   EXPECT_EQ(seen, (std::vector<std::string>{"\"x\"=1", "\"y\"=[2,3]", "1", "\"a\"", "{\"b\":2}"}));
   EXPECT_FALSE(for_each_member("[1]", [](auto, auto) {}));
   EXPECT_FALSE(for_each_element("{}", [](auto) {}));
+}
+
+std::string random_json(std::mt19937& random, int depth) {
+  const auto roll = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  static constexpr std::string_view kPieces[] = {"a", "\\\\", "\\\"", "{", "}", "[", "]", ",", ":", "\\u00e9", "é", "some longer text without anything"};
+  const auto text = [&] {
+    std::string out = "\"";
+    for (unsigned i = roll(12); i > 0; --i) out += kPieces[roll(12)];
+    return out + "\"";
+  };
+  switch (depth > 6 ? roll(3) : roll(6)) {
+    case 0: return text();
+    case 1: return std::to_string(random());
+    case 2: return "null";
+    case 3:
+    case 4: {
+      std::string out = "{";
+      for (unsigned i = roll(6); i > 0; --i) out += "\"k" + std::to_string(i) + "\":" + random_json(random, depth + 1) + (i > 1 ? "," : "");
+      return out + "}";
+    }
+    default: {
+      std::string out = "[";
+      for (unsigned i = roll(6); i > 0; --i) out += random_json(random, depth + 1) + (i > 1 ? ", " : "");
+      return out + "]";
+    }
+  }
+}
+
+TEST(JsonScan, SlicesAreExactInLongTexts) {
+  std::mt19937 random(5);
+  const PathScanner scanner({"a", "c.d"});
+  for (int round = 0; round < 3000; ++round) {
+    const auto a = random_json(random, 0), b = random_json(random, 0), d = random_json(random, 0);
+    const auto text = "{\"a\":" + a + ",\"b\":" + b + ",\"c\":{\"x\":" + b + ",\"d\":" + d + "}}";
+    std::array<std::string_view, 2> values;
+    ASSERT_TRUE(scanner.scan(text, values)) << text;
+    EXPECT_EQ(values[0], a);
+    EXPECT_EQ(values[1], d);
+    const auto cut = text.substr(0, random() % text.size());
+    EXPECT_FALSE(scanner.scan(cut, values));
+  }
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ void check(bool claim, const char* what) {
   std::abort();
 }
 
-/// Everything that a stream of requests means, as text.
-std::string requests_of(std::string_view data, std::size_t step) {
+/// What a stream of requests means, and whether it ends with a refusal. (Which fault is named first may depend on what has arrived.)
+using Meaning = std::pair<std::string, bool>;
+Meaning requests_of(std::string_view data, std::size_t step) {
   RequestParser parser(kLimits);
   std::string out, rest;
   while (!data.empty() || !rest.empty()) {
@@ -29,7 +30,7 @@ std::string requests_of(std::string_view data, std::size_t step) {
       at += consumed;
       check(parser.body_bytes() <= kLimits.max_body_bytes + step + rest.size(), "the body outgrows its limit");
       if (parser.state() == RequestParser::State::kFailed)
-        return out + fmt::format("!{} {}", parser.failure().status, parser.failure().message);
+        return {out, true};
       if (parser.state() == RequestParser::State::kDone) {
         const auto request = parser.take();
         check(!request.path.empty() && (request.path[0] == '/' || request.path == "*"), "a path without a root");
@@ -45,7 +46,7 @@ std::string requests_of(std::string_view data, std::size_t step) {
     rest.erase(0, at);
     if (data.empty()) break;
   }
-  return out;
+  return {out, false};
 }
 
 std::string response_of(std::string_view data, std::size_t step) {

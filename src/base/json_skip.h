@@ -1,0 +1,137 @@
+// Finding the end of strings, objects and arrays in JSON text, many bytes at a time. Used by json_scan.cpp.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace berth::json::detail {
+
+/// Bit i is set when byte i of a block of 64 is the thing.
+struct BlockMasks {
+  std::uint64_t quote = 0, backslash = 0, open = 0, close = 0;
+};
+
+inline BlockMasks masks_of(const char* block) {
+  BlockMasks out;
+#ifdef __SSE2__
+  // '{' and '[' differ only in bit 5, as do '}' and ']'; no other character falls onto them.
+  const __m128i bit5 = _mm_set1_epi8(0x20), quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
+  const __m128i open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}');
+  for (int i = 0; i < 4; ++i) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 16 * i));
+    const __m128i folded = _mm_or_si128(bytes, bit5);
+    const auto mask = [i](__m128i equal) {
+      return static_cast<std::uint64_t>(static_cast<std::uint32_t>(_mm_movemask_epi8(equal))) << (16 * i);
+    };
+    out.quote |= mask(_mm_cmpeq_epi8(bytes, quote));
+    out.backslash |= mask(_mm_cmpeq_epi8(bytes, backslash));
+    out.open |= mask(_mm_cmpeq_epi8(folded, open));
+    out.close |= mask(_mm_cmpeq_epi8(folded, close));
+  }
+#else
+  for (int i = 0; i < 64; ++i) {
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    if (block[i] == '"') out.quote |= bit;
+    if (block[i] == '\\') out.backslash |= bit;
+    if (block[i] == '{' || block[i] == '[') out.open |= bit;
+    if (block[i] == '}' || block[i] == ']') out.close |= bit;
+  }
+#endif
+  return out;
+}
+
+/// The bytes that a backslash before them takes the meaning from; `carry` leads from block to block.
+inline std::uint64_t escaped_by(std::uint64_t backslash, bool& carry) {
+  std::uint64_t escaped = carry ? 1 : 0;
+  backslash &= ~escaped;
+  carry = false;
+  while (backslash != 0) {
+    const int i = std::countr_zero(backslash);
+    if (i == 63) {
+      carry = true;
+      break;
+    }
+    escaped |= std::uint64_t{2} << i;
+    backslash &= ~(std::uint64_t{3} << i);
+  }
+  return escaped;
+}
+
+/// Bit i of the result is the parity of the bits 0..i: between quotes.
+inline std::uint64_t prefix_xor(std::uint64_t bits) {
+  for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
+  return bits;
+}
+
+/// `at` on an opening bracket; moves it behind the closing one. False when there is none.
+inline bool skip_container(const char*& at, const char* end) {
+  std::uint64_t in_string = 0;
+  bool carry = false;
+  long depth = 0;
+  char padded[64];
+  for (const char* block = at; block < end; block += 64) {
+    const char* bytes = block;
+    if (end - block < 64) {
+      std::memset(padded, ' ', sizeof padded);
+      std::memcpy(padded, block, static_cast<std::size_t>(end - block));
+      bytes = padded;
+    }
+    auto masks = masks_of(bytes);
+    if (masks.backslash != 0 || carry) masks.quote &= ~escaped_by(masks.backslash, carry);
+    const auto strings = prefix_xor(masks.quote) ^ in_string;
+    in_string = (strings >> 63) != 0 ? ~std::uint64_t{0} : 0;
+    masks.open &= ~strings;
+    masks.close &= ~strings;
+    const int closing = std::popcount(masks.close);
+    if (closing < depth) {
+      depth += std::popcount(masks.open) - closing;
+      continue;
+    }
+    for (auto brackets = masks.open | masks.close; brackets != 0; brackets &= brackets - 1) {
+      const int i = std::countr_zero(brackets);
+      depth += (masks.open >> i & 1) != 0 ? 1 : -1;
+      if (depth == 0) {
+        at = block + i + 1;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// `at` on the opening quote; moves it behind the closing one. False when there is none.
+inline bool skip_string(const char*& at, const char* end) {
+  ++at;
+#ifdef __SSE2__
+  const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
+  while (end - at >= 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
+    const auto special =
+        static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash))));
+    if (special == 0) {
+      at += 16;
+      continue;
+    }
+    at += std::countr_zero(special);
+    if (*at == '"') {
+      ++at;
+      return true;
+    }
+    at += 2;
+  }
+#endif
+  while (at < end) {
+    if (*at == '"') {
+      ++at;
+      return true;
+    }
+    at += *at == '\\' ? 2 : 1;
+  }
+  return false;
+}
+
+}  // namespace berth::json::detail
