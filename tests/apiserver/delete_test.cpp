@@ -1,0 +1,95 @@
+#include "tests/apiserver/server_fixture.h"
+
+namespace berth::apiserver::testing {
+
+class Delete : public ServerTest {};
+
+TEST_F(Delete, AnswersAStatusOrThePod) {
+  const auto map = create(kMaps, config_map("a"));
+  auto gone = remove(std::string(kMaps) + "/a");
+  EXPECT_EQ(gone->status, 200);
+  EXPECT_EQ(text(gone->document(), {"status"}), "Success");
+  EXPECT_EQ(text(gone->document(), {"details", "uid"}), text(map, {"metadata", "uid"}));
+  create(kPods, pod("p"));
+  auto unscheduled = remove(std::string(kPods) + "/p");
+  EXPECT_EQ(text(unscheduled->document(), {"kind"}), "Pod");
+  EXPECT_EQ(get(std::string(kPods) + "/p")->status, 404) << "an unscheduled pod goes at once";
+}
+
+TEST_F(Delete, GraceOnlyGetsShorter) {
+  create(kPods, pod("p", R"("nodeName":"n1")"));
+  const std::string path = std::string(kPods) + "/p";
+  auto first = remove(path)->document();
+  EXPECT_EQ(json::get_int(first, {"metadata", "deletionGracePeriodSeconds"}), 30);
+  EXPECT_EQ(text(first, {"metadata", "deletionTimestamp"}), "2026-01-02T03:04:35Z");
+  auto longer = remove(path + "?gracePeriodSeconds=60")->document();
+  EXPECT_TRUE(json::equal(first, longer));
+  auto shorter = remove(path, R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":5})")->document();
+  EXPECT_EQ(text(shorter, {"metadata", "deletionTimestamp"}), "2026-01-02T03:04:10Z");
+  EXPECT_EQ(get(path)->status, 200);
+  EXPECT_EQ(remove(path + "?gracePeriodSeconds=0")->status, 200);
+  EXPECT_EQ(get(path)->status, 404);
+}
+
+TEST_F(Delete, FinalizersHoldAndRelease) {
+  create(kMaps, R"({"metadata":{"name":"a","finalizers":["x.io/hold"]}})");
+  const std::string path = std::string(kMaps) + "/a";
+  auto marked = remove(path);
+  EXPECT_EQ(marked->status, 200);
+  EXPECT_FALSE(text(read(path), {"metadata", "deletionTimestamp"}).empty());
+  auto more = patch(path, R"({"metadata":{"finalizers":["x.io/hold","x.io/new"]}})");
+  EXPECT_STATUS(more, 422, "Invalid");
+  EXPECT_NE(more->body.find("no new finalizers can be added if the object is being deleted"), std::string::npos);
+  EXPECT_EQ(patch(path, R"({"data":{"k":"still"}})")->status, 200);
+  EXPECT_EQ(patch(path, R"({"metadata":{"finalizers":null}})")->status, 200);
+  EXPECT_EQ(get(path)->status, 404);
+}
+
+TEST_F(Delete, PropagationBecomesFinalizers) {
+  create(kMaps, config_map("a"));
+  auto foreground = remove(std::string(kMaps) + "/a?propagationPolicy=Foreground");
+  EXPECT_EQ(json::serialize(*json::find(foreground->document(), {"metadata", "finalizers"})), R"(["foregroundDeletion"])");
+  create(kMaps, config_map("b"));
+  remove(std::string(kMaps) + "/b", R"({"propagationPolicy":"Orphan"})");
+  EXPECT_EQ(json::serialize(*json::find(read(std::string(kMaps) + "/b"), {"metadata", "finalizers"})), R"(["orphan"])");
+  create(kMaps, config_map("c"));
+  EXPECT_STATUS(remove(std::string(kMaps) + "/c?propagationPolicy=Sideways"), 422, "Invalid");
+  remove(std::string(kMaps) + "/c?propagationPolicy=Background");
+  EXPECT_EQ(get(std::string(kMaps) + "/c")->status, 404);
+}
+
+TEST_F(Delete, Preconditions) {
+  const auto map = create(kMaps, config_map("a"));
+  EXPECT_STATUS(remove(std::string(kMaps) + "/a", R"({"preconditions":{"uid":"nope"}})"), 409, "Conflict");
+  EXPECT_STATUS(remove(std::string(kMaps) + "/a", R"({"preconditions":{"resourceVersion":"1"}})"), 409, "Conflict");
+  EXPECT_EQ(remove(std::string(kMaps) + "/a", fmt::format(R"({{"preconditions":{{"uid":"{}"}}}})", text(map, {"metadata", "uid"})))->status, 200);
+}
+
+TEST_F(Delete, CollectionBySelector) {
+  for (const char* name : {"a", "b", "c"}) create(kMaps, config_map(name, "{}", std::string_view(name) == "c" ? "{}" : R"({"x":"y"})"));
+  EXPECT_EQ(remove(std::string(kMaps) + "?labelSelector=x%3Dy")->status, 200);
+  EXPECT_EQ(json::get_array(read(kMaps), {"items"}).size(), 1u);
+}
+
+TEST_F(Delete, NamespacesTerminateUntilFinalized) {
+  create("/api/v1/namespaces", R"({"metadata":{"name":"n"}})");
+  create("/api/v1/namespaces/n/configmaps", config_map("a"));
+  auto marked = remove("/api/v1/namespaces/n");
+  EXPECT_EQ(text(marked->document(), {"status", "phase"}), "Terminating") << marked->body;
+  auto late = post("/api/v1/namespaces/n/configmaps", config_map("late"));
+  EXPECT_STATUS(late, 403, "Forbidden");
+  EXPECT_EQ(text(late->document(), {"message"}), "configmaps \"late\" is forbidden: unable to create new content in namespace n because it is being terminated");
+  EXPECT_STATUS(remove("/api/v1/namespaces/n"), 409, "Conflict");
+  auto document = read("/api/v1/namespaces/n");
+  json::set(document, {"spec", "finalizers"}, json::Array());
+  EXPECT_EQ(put("/api/v1/namespaces/n", document)->status, 200) << "the main resource does not touch the finalizers";
+  document = read("/api/v1/namespaces/n");
+  EXPECT_EQ(json::get_array(document, {"spec", "finalizers"}).size(), 1u);
+  json::set(document, {"spec", "finalizers"}, json::Array());
+  auto finalized = put("/api/v1/namespaces/n/finalize", document);
+  EXPECT_EQ(finalized->status, 200) << finalized->body;
+  EXPECT_EQ(get("/api/v1/namespaces/n")->status, 404);
+  EXPECT_STATUS(remove("/api/v1/namespaces/default"), 403, "Forbidden");
+}
+
+}  // namespace berth::apiserver::testing

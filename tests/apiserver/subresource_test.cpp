@@ -1,0 +1,145 @@
+#include "tests/apiserver/server_fixture.h"
+
+namespace berth::apiserver::testing {
+
+class Subresource : public ServerTest {
+ protected:
+  Response bind(const std::string& name, const std::string& node) {
+    return post(fmt::format("{}/{}/binding", kPods, name), fmt::format(R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})", name, node));
+  }
+  Response evict(const std::string& name, const std::string& more = "") {
+    return post(fmt::format("{}/{}/eviction", kPods, name), fmt::format(R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{}"}}{}}})", name, more));
+  }
+  void run(const std::string& name) {
+    create(kPods, pod(name));
+    EXPECT_EQ(bind(name, "n1")->status, 201);
+    patch(fmt::format("{}/{}/status", kPods, name), R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}})", "strategic");
+  }
+};
+
+TEST_F(Subresource, BindingHappensOnce) {
+  create(kPods, pod("p"));
+  auto bound = bind("p", "n1");
+  EXPECT_EQ(bound->status, 201) << bound->body;
+  EXPECT_EQ(text(bound->document(), {"status"}), "Success");
+  const auto document = read(std::string(kPods) + "/p");
+  EXPECT_EQ(text(document, {"spec", "nodeName"}), "n1");
+  EXPECT_EQ(text(json::get_array(document, {"status", "conditions"})[0], {"status"}), "True");
+  auto again = bind("p", "n2");
+  EXPECT_STATUS(again, 409, "Conflict");
+  EXPECT_EQ(text(again->document(), {"message"}), "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\"");
+  EXPECT_EQ(bind("none", "n1")->status, 404);
+  create(kPods, pod("q"));
+  EXPECT_STATUS(bind("q", ""), 422, "Invalid");
+  create(kPods, pod("g", R"("schedulingGates":[{"name":"x.io/wait"}])"));
+  EXPECT_STATUS(bind("g", "n1"), 409, "Conflict");
+  EXPECT_EQ(post("/api/v1/namespaces/default/bindings", R"({"metadata":{"name":"q"},"target":{"kind":"Node","name":"n3"}})")->status, 201);
+}
+
+TEST_F(Subresource, ScaleReadsAndWritesReplicas) {
+  const std::string path = "/apis/apps/v1/namespaces/default/deployments";
+  create(path, R"({"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"d"}},"template":{"metadata":{"labels":{"app":"d"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})");
+  auto scale = read(path + "/d/scale");
+  EXPECT_EQ(text(scale, {"kind"}), "Scale");
+  EXPECT_EQ(text(scale, {"status", "selector"}), "app=d");
+  const auto stale = scale;
+  json::set(scale, {"spec", "replicas"}, 2);
+  EXPECT_EQ(json::get_int(put(path + "/d/scale", scale)->document(), {"spec", "replicas"}), 2);
+  EXPECT_STATUS(put(path + "/d/scale", stale), 409, "Conflict");
+  json::erase(scale, {"metadata", "resourceVersion"});
+  json::set(scale, {"spec", "replicas"}, -1);
+  auto negative = put(path + "/d/scale", scale);
+  EXPECT_STATUS(negative, 422, "Invalid");
+  EXPECT_NE(negative->body.find("spec.replicas"), std::string::npos);
+  EXPECT_EQ(json::get_int(patch(path + "/d/scale", R"([{"op":"replace","path":"/spec/replicas","value":7}])", "json")->document(), {"spec", "replicas"}), 7);
+  EXPECT_EQ(json::get_int(read(path + "/d"), {"metadata", "generation"}), 3);
+}
+
+TEST_F(Subresource, EvictionHonoursBudgets) {
+  run("p");
+  create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"app":"p"}}}})");
+  auto unprocessed = evict("p");
+  EXPECT_STATUS(unprocessed, 429, "TooManyRequests");
+  EXPECT_NE(unprocessed->body.find("is still being processed by the server"), std::string::npos);
+  EXPECT_EQ(unprocessed->headers.get("Retry-After"), "10");
+  const std::string budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b";
+  const auto set_allowed = [&](int allowed) {
+    auto response = patch(budget + "/status", fmt::format(R"({{"status":{{"observedGeneration":1,"disruptionsAllowed":{},"currentHealthy":1,"desiredHealthy":1,"expectedPods":1}}}})", allowed));
+    EXPECT_EQ(response->status, 200) << response->body;
+  };
+  set_allowed(0);
+  auto refused = evict("p");
+  EXPECT_STATUS(refused, 429, "TooManyRequests");
+  EXPECT_EQ(text(refused->document(), {"message"}), "Cannot evict pod as it would violate the pod's disruption budget.");
+  const auto cause = json::get_array(refused->document(), {"details", "causes"})[0];
+  EXPECT_EQ(text(cause, {"reason"}), "DisruptionBudget");
+  EXPECT_EQ(text(cause, {"message"}), "The disruption budget b needs 1 healthy pods and has 1 currently");
+  set_allowed(1);
+  auto dry = evict("p", R"(,"deleteOptions":{"dryRun":["All"]})");
+  EXPECT_EQ(dry->status, 201) << dry->body;
+  EXPECT_EQ(json::get_int(read(budget), {"status", "disruptionsAllowed"}), 1);
+  auto evicted = evict("p");
+  EXPECT_EQ(evicted->status, 201) << evicted->body;
+  const auto after = read(budget);
+  EXPECT_EQ(json::get_int(after, {"status", "disruptionsAllowed"}), 0);
+  EXPECT_NE(json::find(after, {"status", "disruptedPods", "p"}), nullptr);
+  const auto leaving = read(std::string(kPods) + "/p");
+  EXPECT_FALSE(text(leaving, {"metadata", "deletionTimestamp"}).empty());
+  EXPECT_NE(json::serialize(leaving).find("DisruptionTarget"), std::string::npos);
+}
+
+TEST_F(Subresource, EvictionWithoutBudgetDeletes) {
+  create(kPods, pod("p"));
+  EXPECT_EQ(evict("p")->status, 201);
+  EXPECT_EQ(get(std::string(kPods) + "/p")->status, 404);
+  EXPECT_STATUS(evict("p"), 404, "NotFound");
+}
+
+TEST_F(Subresource, LogsComeFromTheNode) {
+  ServerOptions options;
+  options.node_backend = [](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+    net::HttpResponse response;
+    response.body = node + " " + request.path + "?" + request.query;
+    writer->respond(std::move(response));
+    return true;
+  };
+  start(std::move(options));
+  create(kPods, pod("p"));
+  EXPECT_EQ(get(std::string(kPods) + "/p/log")->body, "");
+  bind("p", "n1");
+  EXPECT_EQ(get(std::string(kPods) + "/p/log?tailLines=5")->body, "n1 /containerLogs/default/p/c?tailLines=5");
+  EXPECT_STATUS(get(std::string(kPods) + "/p/log?container=x"), 400, "BadRequest");
+  EXPECT_EQ(get("/api/v1/nodes/n1/proxy/stats/summary")->body, "n1 /stats/summary?");
+}
+
+TEST_F(Subresource, HealthVersionDiscovery) {
+  EXPECT_EQ(get("/readyz")->body, "ok");
+  EXPECT_NE(get("/readyz?verbose")->body.find("[+]ping ok"), std::string::npos);
+  server_->add_ready_check("extra", [] { return false; });
+  EXPECT_EQ(get("/readyz")->status, 500);
+  EXPECT_EQ(get("/livez")->status, 200);
+  EXPECT_EQ(text(read("/version"), {"major"}), "1");
+  EXPECT_EQ(text(read("/apis/apps/v1"), {"kind"}), "APIResourceList");
+  EXPECT_NE(get("/metrics")->body.find("apiserver_request_total"), std::string::npos);
+  EXPECT_EQ(get("/openapi/v3")->status, 200);
+  EXPECT_STATUS(get("/nope"), 404, "NotFound");
+}
+
+TEST_F(Subresource, ServicesGetAddressesAndPorts) {
+  const std::string path = "/api/v1/namespaces/default/services";
+  EXPECT_EQ(text(read(path + "/kubernetes"), {"spec", "clusterIP"}), "10.96.0.1");
+  const auto service = create(path, R"({"metadata":{"name":"s"},"spec":{"type":"NodePort","selector":{"a":"b"},"ports":[{"port":80}]}})");
+  const auto address = text(service, {"spec", "clusterIP"});
+  EXPECT_TRUE(address.starts_with("10.")) << address;
+  const auto node_port = json::get_int(json::get_array(service, {"spec", "ports"})[0], {"nodePort"});
+  EXPECT_GE(node_port, 30000);
+  auto taken = post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"clusterIP":"{}","ports":[{{"port":80}}]}}}})", address));
+  EXPECT_STATUS(taken, 422, "Invalid");
+  EXPECT_NE(taken->body.find("provided IP is already allocated"), std::string::npos);
+  auto port_taken = post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"type":"NodePort","ports":[{{"port":80,"nodePort":{}}}]}}}})", node_port));
+  EXPECT_NE(port_taken->body.find("provided port is already allocated"), std::string::npos);
+  remove(path + "/s");
+  EXPECT_EQ(post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"clusterIP":"{}","ports":[{{"port":80}}]}}}})", address))->status, 201);
+}
+
+}  // namespace berth::apiserver::testing
