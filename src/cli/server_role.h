@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/event_loop.h"
 #include "client/transport.h"
+#include "net/server.h"
 
 namespace CLI {
 class App;
@@ -55,6 +56,7 @@ class ServerRole {
   std::unique_ptr<SystemClock> clock_;
   std::unique_ptr<ThreadLoop> loop_;
   std::unique_ptr<apiserver::ApiServer> api_;
+  std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
   std::unique_ptr<net::Server> listener_;
 };
 

@@ -1,0 +1,220 @@
+#include "cli/server_role.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include "apiserver/auth/auth.h"
+#include "base/log.h"
+#include "cli/parse.h"
+#include "cli/process.h"
+#include "cli/roles.h"
+#include "cli/session.h"
+#include "client/kubeconfig.h"
+#include "net/server.h"
+
+namespace berth::cli {
+namespace {
+
+namespace auth = apiserver::auth;
+
+Result<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return invalid(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string default_data_dir() {
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.berth";
+}
+
+/// "A=true,B=false" entries into the map.
+Result<void> add_feature_gates(const std::vector<std::string>& entries, std::map<std::string, bool>& gates) {
+  for (const std::string& entry : entries)
+    for (std::size_t start = 0; start < entry.size();) {
+      const std::size_t end = std::min(entry.find(',', start), entry.size());
+      const std::string one = entry.substr(start, end - start);
+      start = end + 1;
+      const std::size_t equals = one.find('=');
+      const std::string value = equals == std::string::npos ? "" : one.substr(equals + 1);
+      if (value != "true" && value != "false") return invalid(fmt::format("--feature-gates: \"{}\" is not NAME=true or NAME=false", one));
+      gates[one.substr(0, equals)] = value == "true";
+    }
+  return {};
+}
+
+Result<apiserver::MasterConfig> read_admission(const ServerFlags& flags) {
+  apiserver::MasterConfig config;
+  const auto directory_of = [](const std::string& path) { return std::filesystem::absolute(path).parent_path().string(); };
+  if (!flags.master_config.empty()) {
+    auto text = read_text(flags.master_config);
+    if (!text) return std::unexpected(text.error());
+    auto parsed = apiserver::parse_master_config(*text, directory_of(flags.master_config));
+    if (!parsed) return invalid(fmt::format("{}: {}", flags.master_config, parsed.error().message));
+    config = std::move(*parsed);
+  }
+  if (!flags.admission_config.empty()) {
+    auto text = read_text(flags.admission_config);
+    if (!text) return std::unexpected(text.error());
+    auto parsed = apiserver::parse_admission_configuration(*text, directory_of(flags.admission_config), config.admission);
+    if (!parsed) return invalid(fmt::format("{}: {}", flags.admission_config, parsed.error().message));
+  }
+  const auto add = [](const std::vector<std::string>& words, std::vector<std::string>& out) {
+    for (const std::string& word : words)
+      for (std::size_t start = 0; start < word.size();) {
+        const std::size_t end = std::min(word.find(',', start), word.size());
+        out.push_back(word.substr(start, end - start));
+        start = end + 1;
+      }
+  };
+  add(flags.enable_admission, config.admission.enable);
+  add(flags.disable_admission, config.admission.disable);
+  if (auto added = add_feature_gates(flags.feature_gates, config.feature_gates); !added) return std::unexpected(added.error());
+  return config;
+}
+
+/// One kubeconfig a user, beside the data.
+Result<void> write_user(const std::string& path, const std::string& user, const std::string& url, const std::string& ca, const Result<auth::KeyPair>& pair) {
+  if (!pair) return std::unexpected(pair.error());
+  client::KubeconfigEntry entry;
+  entry.user = user;
+  entry.server = url;
+  entry.ca_pem = ca;
+  entry.certificate_pem = pair->certificate_pem;
+  entry.private_key_pem = pair->private_key_pem;
+  return client::write_kubeconfig(path, entry);
+}
+
+}  // namespace
+
+void ServerFlags::add_to(CLI::App& app) {
+  data_dir = default_data_dir();
+  app.add_option("--data-dir", data_dir, "Where everything is kept: store, certificates, kubeconfigs")->capture_default_str();
+  app.add_option("--listen", listen, "HOST:PORT to serve on; port 0 takes a free one")->capture_default_str();
+  app.add_option("--master-config", master_config, "OpenShift master-config.yaml: admission, scheduler and controller sections are used");
+  app.add_option("--admission-control-config-file", admission_config, "AdmissionConfiguration file");
+  app.add_option("--enable-admission-plugins", enable_admission, "Plugins to run besides the default ones, comma separated");
+  app.add_option("--disable-admission-plugins", disable_admission, "Default plugins not to run, comma separated");
+  app.add_option("--feature-gates", feature_gates, "NAME=true|false, comma separated");
+  app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
+  app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
+  app.add_flag("--strict-durability", strict_durability, "Leases and Events, too, are acknowledged only after the sync to disk");
+  app.add_flag("--unsafe-no-sync", no_sync, "Never sync to disk: for benchmarks; a power loss may lose acknowledged writes");
+}
+
+Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, apiserver::NodeBackend backend) {
+  std::unique_ptr<ServerRole> role(new ServerRole());
+  const auto listen = parse_listen(flags.listen, 6443);
+  if (!listen) return std::unexpected(listen.error());
+  auto config = read_admission(flags);
+  if (!config) return std::unexpected(config.error());
+  role->master_config_ = *config;
+  const auto ttl = parse_go_duration(flags.event_ttl);
+  if (!ttl || *ttl <= Duration::zero()) return invalid(fmt::format("--event-ttl: \"{}\" is not a duration above zero", flags.event_ttl));
+  role->data_dir_ = std::filesystem::absolute(flags.data_dir);
+  if (auto made = make_private_directory(role->data_dir_); !made) return std::unexpected(made.error());
+
+  role->clock_ = std::make_unique<SystemClock>();
+  role->loop_ = std::make_unique<ThreadLoop>("apiserver");
+  auto store = store::open_sqlite_store({role->data_dir_ + "/store.db", !flags.no_sync});
+  if (!store) {
+    if (store.error().code == ErrorCode::kConflict) return fail(ErrorCode::kConflict, fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
+    return std::unexpected(store.error());
+  }
+  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false);
+  if (!cache) return std::unexpected(cache.error());
+
+  auth::PkiOptions pki_options;
+  pki_options.directory = role->data_dir_ + "/pki";
+  pki_options.names.push_back(listen->host);
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) == 0) pki_options.names.emplace_back(host);
+  auto pki = auth::Pki::open(pki_options, role->clock_->now());
+  if (!pki) return std::unexpected(pki.error());
+  role->ca_pem_ = pki->ca_certificate_pem();
+  auth::AuthOptions auth_options;
+  auth_options.cache = cache->get();
+  auth_options.clock = role->clock_.get();
+  auth_options.service_account_key_pem = pki->service_account_key_pem();
+  auto parts = auth::make_auth(auth_options);
+  if (!parts) return std::unexpected(parts.error());
+  role->aggregation_ = std::move(parts->aggregation);
+
+  apiserver::ServerOptions options;
+  options.cache = std::move(*cache);
+  options.loop = role->loop_.get();
+  options.authenticator = parts->authenticator;
+  options.authorizer = parts->authorizer;
+  options.token_issuer = parts->tokens;
+  options.admission = role->master_config_.admission;
+  options.feature_gates = role->master_config_.feature_gates;
+  options.node_backend = std::move(backend);
+  options.relaxed_leases_and_events = !flags.strict_durability;
+  options.service_cidr = flags.service_cidr;
+  options.event_ttl = *ttl;
+  options.cluster_ca_pem = role->ca_pem_;
+  options.advertise_address = listen->host;
+  options.advertise_port = listen->port;
+  auto api = apiserver::ApiServer::create(std::move(options));
+  if (!api) return std::unexpected(api.error());
+  role->api_ = std::move(*api);
+  role->api_->mount("/.well-known/openid-configuration", parts->openid, false);
+  role->api_->mount("/openid/v1/jwks", parts->openid, false);
+
+  net::ServerConfig server;
+  server.address = listen->host;
+  server.port = listen->port;
+  server.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, role->ca_pem_};
+  auto listener = net::Server::start(server, *role->api_);
+  if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
+  role->listener_ = std::move(*listener);
+  const std::string shown_host = listen->host == "0.0.0.0" || listen->host == "::" ? "127.0.0.1" : listen->host;
+  role->url_ = fmt::format("https://{}:{}", shown_host.find(':') == std::string::npos ? shown_host : "[" + shown_host + "]", role->listener_->port());
+
+  role->kubeconfig_path_ = role->data_dir_ + "/admin.kubeconfig";
+  const TimePoint now = role->clock_->now();
+  for (const auto& [file, user, pair] : {std::tuple("admin", "kubernetes-admin", pki->admin(now)), std::tuple("scheduler", "system:kube-scheduler", pki->scheduler(now)),
+                                         std::tuple("controller-manager", "system:kube-controller-manager", pki->controller_manager(now))})
+    if (auto written = write_user(role->data_dir_ + "/" + file + ".kubeconfig", user, role->url_, role->ca_pem_, pair); !written) return std::unexpected(written.error());
+  return role;
+}
+
+ServerRole::~ServerRole() {
+  if (api_) api_->begin_shutdown();
+  if (listener_) listener_->stop(1000);
+  listener_.reset();
+  aggregation_.reset();
+  api_.reset();
+  loop_.reset();
+}
+
+std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std::vector<std::string> groups) {
+  groups.emplace_back("system:authenticated");
+  return client::make_in_process_transport(*api_, {std::move(user), std::move(groups)});
+}
+
+int run_server(const std::vector<std::string>& args) {
+  CLI::App app("The API server on its embedded store. Certificates and kubeconfigs are made on the first start, in the data directory", "berth server");
+  ServerFlags flags;
+  flags.add_to(app);
+  if (const auto code = parse_args(app, args)) return *code;
+  block_signals();
+  raise_file_limit();
+  auto role = ServerRole::start(flags, {});
+  if (!role) return report(role.error());
+  std::printf("berth server is serving on %s\nexport KUBECONFIG=%s\n", (*role)->url().c_str(), (*role)->kubeconfig_path().c_str());
+  std::fflush(stdout);
+  wait_for_signal();
+  log::info("server", "stopping");
+  return 0;
+}
+
+}  // namespace berth::cli
