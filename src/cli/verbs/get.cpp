@@ -1,5 +1,6 @@
 // get and describe.
 #include <cstdio>
+#include <future>
 
 #include <CLI/CLI.hpp>
 
@@ -82,13 +83,13 @@ void print_events(Session& session, const json::Value& object) {
     return;
   }
   json::Value table = {{"columnDefinitions", json::Array()}, {"rows", json::Array()}};
-  for (const char* column : {"Type", "Reason", "Age", "From", "Message"}) table.at("columnDefinitions").as_array().push_back({{"name", column}, {"priority", 0}});
+  for (const char* column : {"Type", "Reason", "Age", "From", "Message"}) table.at("columnDefinitions").as_array().push_back(json::Object{{"name", column}, {"priority", 0}});
   const TimePoint now = SystemClock().now();
   for (const json::Value& event : page->items) {
     const auto last = parse_rfc3339(json::get_string(event, {"lastTimestamp"}, json::get_string(event, {"eventTime"})));
     const std::string age = last ? format_go_duration(std::chrono::floor<std::chrono::seconds>(now - *last)) : "<unknown>";
     std::string_view source = json::get_string(event, {"source", "component"}, json::get_string(event, {"reportingComponent"}));
-    table.at("rows").as_array().push_back({{"cells", {json::get_string(event, {"type"}), json::get_string(event, {"reason"}), age, source, json::get_string(event, {"message"})}}});
+    table.at("rows").as_array().push_back(json::Object{{"cells", json::Array{json::get_string(event, {"type"}), json::get_string(event, {"reason"}), age, source, json::get_string(event, {"message"})}}});
   }
   std::printf("Events:\n");
   print_table(table, false, false, true);
