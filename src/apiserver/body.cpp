@@ -1,5 +1,7 @@
 #include "apiserver/body.h"
 
+#include "model/protobuf.h"
+
 namespace berth::apiserver {
 
 using model::bad_request;
@@ -50,6 +52,11 @@ bool is_utf8(std::string_view text) {
 }  // namespace
 
 model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, std::vector<std::string>* duplicates) {
+  if (request.http.headers.get("Content-Type").starts_with("application/vnd.kubernetes.protobuf")) {
+    auto decoded = model::decode_protobuf(request.http.body);
+    if (!decoded) return std::unexpected(bad_request(decoded.error().message));
+    return std::move(*decoded);
+  }
   const auto format = body_format(request.http.headers.get("Content-Type"));
   if (!format) return std::unexpected(format.error());
   const auto unreadable = [&](std::string_view why) {

@@ -27,6 +27,8 @@ scheduler::SchedulerOptions SchedulerFlags::options() const {
   out.engine.seed = seed;
   placement::Profile profile = placement::default_profile(placement::Era::k136);
   profile.scheduler_name = scheduler_name;
+  for (auto* point : {&profile.pre_enqueue, &profile.queue_sort, &profile.pre_filter, &profile.filter, &profile.post_filter, &profile.pre_score, &profile.score, &profile.reserve, &profile.permit, &profile.pre_bind, &profile.bind, &profile.post_bind})
+    std::erase_if(*point, [](const placement::PluginUse& use) { return placement::find_plugin(use.name) == nullptr; });
   out.profiles.push_back(std::move(profile));
   return out;
 }

@@ -28,7 +28,7 @@ class ClientApi final : public Api {
     client::Call call;
     call.gvr = gvr;
     call.ns = write.ns;
-    call.name = write.name;
+    if (write.verb != Verb::kCreate || !write.subresource.empty()) call.name = write.name;
     call.subresource = write.subresource;
     call.query = write.query;
     switch (write.verb) {

@@ -70,6 +70,13 @@ class Tables {
           at = comma + 1;
         }
       } else if (text == "map=atomic") field.is_atomic = true;
+      else if (text.starts_with('#')) {
+        for (std::size_t at = 1; at < text.size();) {
+          const std::size_t dot = std::min(text.find('.', at), text.size());
+          field.proto.push_back(std::atoi(std::string(text.substr(at, dot - at)).c_str()));
+          at = dot + 1;
+        }
+      }
     }
     // Lists that strategic merge patches merge are merged by server-side apply as well (kube-openapi's conversion).
     if (!list_given && field.patch_merge && field.ref.kind == Kind::kList) {

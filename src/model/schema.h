@@ -37,6 +37,7 @@ struct FieldDef {
   ListType list_type = ListType::kAtomic;
   std::vector<std::string> list_keys;  ///< kMap.
   bool is_atomic = false;              ///< A map or struct that is owned as a whole.
+  std::vector<int> proto;              ///< Field numbers from the type's message down; empty: not known in protobuf form.
 };
 
 struct TypeDef {

@@ -1,0 +1,226 @@
+#include "model/protobuf.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "model/schema.h"
+
+namespace berth::model {
+namespace {
+
+using json::Object;
+using json::Value;
+using Kind = TypeRef::Kind;
+
+struct Malformed {};  // Thrown and caught in this file only: the input ends or lies.
+
+/// One field of a message: its number and either a number or bytes.
+struct Field {
+  int number = 0;
+  std::uint64_t varint = 0;
+  std::string_view bytes;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view data) : data_(data) {}
+  bool next(Field& field) {
+    if (at_ >= data_.size()) return false;
+    const std::uint64_t tag = varint();
+    field = {static_cast<int>(tag >> 3), 0, {}};
+    switch (tag & 7) {
+      case 0: field.varint = varint(); break;
+      case 1: field.varint = fixed(8); break;
+      case 2: {
+        const std::uint64_t size = varint();
+        if (size > data_.size() - at_) throw Malformed{};
+        field.bytes = data_.substr(at_, size);
+        at_ += size;
+        break;
+      }
+      case 5: field.varint = fixed(4); break;
+      default: throw Malformed{};
+    }
+    return true;
+  }
+
+ private:
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (at_ >= data_.size()) throw Malformed{};
+      const auto byte = static_cast<unsigned char>(data_[at_++]);
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    throw Malformed{};
+  }
+  std::uint64_t fixed(std::size_t size) {
+    if (data_.size() - at_ < size) throw Malformed{};
+    std::uint64_t value = 0;
+    std::memcpy(&value, data_.data() + at_, size);
+    at_ += size;
+    return value;
+  }
+  std::string_view data_;
+  std::size_t at_ = 0;
+};
+
+std::string base64(std::string_view text) {
+  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k) out += i + k <= text.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  return out;
+}
+
+std::string_view first_bytes(std::string_view message, int number) {
+  Reader reader(message);
+  Field field;
+  std::string_view out;
+  while (reader.next(field))
+    if (field.number == number) out = field.bytes;
+  return out;
+}
+
+Value read_time(std::string_view message, bool micro) {
+  Reader reader(message);
+  Field field;
+  std::int64_t seconds = 0, nanos = 0;
+  while (reader.next(field)) (field.number == 1 ? seconds : nanos) = static_cast<std::int64_t>(field.varint);
+  if (seconds == 0 && nanos == 0) return nullptr;
+  if (seconds > 253402300799 || seconds < -62135596800) throw Malformed{};
+  const TimePoint time = TimePoint{} + std::chrono::seconds(seconds) + std::chrono::microseconds(nanos / 1000);
+  return Value(micro ? format_rfc3339_micro(time) : format_rfc3339(time));
+}
+
+Value read_int_or_string(std::string_view message) {
+  Reader reader(message);
+  Field field;
+  std::uint64_t type = 0, number = 0;
+  std::string_view text;
+  while (reader.next(field)) {
+    if (field.number == 1) type = field.varint;
+    if (field.number == 2) number = field.varint;
+    if (field.number == 3) text = field.bytes;
+  }
+  return type == 0 ? Value(static_cast<std::int64_t>(static_cast<std::int32_t>(number))) : Value(text);
+}
+
+Value read_value(const TypeRef& ref, const Field& field, int depth);
+
+/// A zero that Go's struct holds by value and JSON leaves out; other integers are pointers, whose zero says something (replicas: 0).
+bool is_plain_zero(const FieldDef& field, const Value& value) {
+  static constexpr std::string_view kByValue[] = {"hostPort", "nodePort", "minReadySeconds", "generation", "observedGeneration", "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
+                                                  "successThreshold", "failureThreshold", "count", "healthCheckNodePort", "remainingItemCount", "updatedReplicas", "readyReplicas", "availableReplicas",
+                                                  "unavailableReplicas", "fullyLabeledReplicas", "active", "succeeded", "failed"};
+  return value.is_int64() && value.get_int64() == 0 && std::find(std::begin(kByValue), std::end(kByValue), field.name) != std::end(kByValue);
+}
+
+/// Reads the fields of one message into `out`; `prefix` are the numbers of the messages that JSON spreads into this object.
+void read_message(const TypeDef& type, std::string_view message, std::vector<int>& prefix, Object& out, int depth) {
+  if (depth > 100) throw Malformed{};
+  Reader reader(message);
+  Field field;
+  while (reader.next(field)) {
+    prefix.push_back(field.number);
+    const FieldDef* exact = nullptr;
+    bool spread = false;
+    for (const FieldDef& one : type.fields) {
+      if (one.proto == prefix) exact = &one;
+      else spread |= one.proto.size() > prefix.size() && std::equal(prefix.begin(), prefix.end(), one.proto.begin());
+    }
+    if (exact != nullptr) {
+      if (exact->ref.kind == Kind::kList) {
+        Value& list = out[exact->name];
+        if (!list.is_array()) list.emplace_array();
+        list.get_array().push_back(read_value(*exact->ref.element, field, depth));
+      } else if (exact->ref.kind == Kind::kMap) {
+        Value& map = out[exact->name];
+        if (!map.is_object()) map.emplace_object();
+        std::string_view key;
+        Field value;
+        Reader entry(field.bytes);
+        Field part;
+        while (entry.next(part)) {
+          if (part.number == 1) key = part.bytes;
+          if (part.number == 2) value = part;
+        }
+        map.get_object()[key] = read_value(*exact->ref.element, value, depth);
+      } else {
+        Value value = read_value(exact->ref, field, depth);
+        // A message always carries its plain members; empty ones are what JSON leaves out.
+        const bool empty = value.is_null() || (value.is_string() && value.get_string().empty()) || (value.is_bool() && !value.get_bool() && !exact->required);
+        if (!empty && !is_plain_zero(*exact, value)) out[exact->name] = std::move(value);
+      }
+    } else if (spread) {
+      read_message(type, field.bytes, prefix, out, depth + 1);
+    }
+    prefix.pop_back();
+  }
+}
+
+Value read_value(const TypeRef& ref, const Field& field, int depth) {
+  switch (ref.kind) {
+    case Kind::kString: return Value(field.bytes);
+    case Kind::kInt32: return Value(static_cast<std::int64_t>(static_cast<std::int32_t>(field.varint)));
+    case Kind::kInt64: return Value(static_cast<std::int64_t>(field.varint));
+    case Kind::kDouble: {
+      double value = 0;
+      std::memcpy(&value, &field.varint, sizeof value);
+      return value;
+    }
+    case Kind::kBool: return field.varint != 0;
+    case Kind::kQuantity: return Value(first_bytes(field.bytes, 1));
+    case Kind::kTime: return read_time(field.bytes, false);
+    case Kind::kMicroTime: return read_time(field.bytes, true);
+    case Kind::kBytes: return Value(base64(field.bytes));
+    case Kind::kIntOrString: return read_int_or_string(field.bytes);
+    case Kind::kStruct: {
+      Object object;
+      std::vector<int> prefix;
+      read_message(*ref.type, field.bytes, prefix, object, depth + 1);
+      return object;
+    }
+    case Kind::kAny: {
+      auto parsed = json::parse(first_bytes(field.bytes, 1));  // RawExtension, FieldsV1: JSON inside.
+      return parsed ? std::move(*parsed) : Value(nullptr);
+    }
+    case Kind::kList: case Kind::kMap: break;  // Lists of lists and maps of maps do not exist in the API.
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<json::Value> decode_protobuf(std::string_view body) {
+  if (body.substr(0, 4) != std::string_view("k8s\0", 4)) return invalid("the provided data does not appear to be a protobuf message: the magic number is missing");
+  try {
+    const std::string_view unknown = body.substr(4);
+    const std::string_view type_meta = first_bytes(unknown, 1);
+    const std::string_view api_version = first_bytes(type_meta, 1), kind = first_bytes(type_meta, 2);
+    const std::size_t slash = api_version.find('/');
+    const std::string_view group = slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
+    const std::string_view version = slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
+    const KindInfo* info = find_kind(group, version, kind);
+    const TypeDef* type = info != nullptr ? type_of(*info) : nullptr;
+    if (kind == "DeleteOptions") type = find_type("meta.v1.DeleteOptions");
+    if (kind == "Eviction") type = find_type("policy.v1.Eviction");
+    if (kind == "Scale") type = find_type("autoscaling.v1.Scale");
+    if (kind == "TokenRequest") type = find_type("authentication.v1.TokenRequest");
+    if (type == nullptr) return invalid(fmt::format("no kind \"{}\" is registered for version \"{}\"", kind, api_version));
+    Object out{{"apiVersion", api_version}, {"kind", kind}};
+    std::vector<int> prefix;
+    read_message(*type, first_bytes(unknown, 2), prefix, out, 0);
+    return Value(std::move(out));
+  } catch (const Malformed&) {
+    return invalid("the protobuf body is malformed");
+  }
+}
+
+}  // namespace berth::model
