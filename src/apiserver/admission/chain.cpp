@@ -12,7 +12,7 @@ struct Entry {
 using When = Entry::When;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 18> kOrder = {{
+constexpr std::array<Entry, 20> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -42,6 +42,10 @@ constexpr std::array<Entry, 18> kOrder = {{
     {"RuntimeClass", make_runtime_class, When::kDefault},
     // Judges the selector as merged from everywhere above.
     {"PodNodeConstraints", make_pod_node_constraints, When::kConfigured},
+    // Users' own code sees and changes what the built-in plugins made …
+    {"MutatingAdmissionWebhook", make_mutating_webhook, When::kDefault},
+    // … and judges what everybody made.
+    {"ValidatingAdmissionWebhook", make_validating_webhook, When::kDefault},
     // Last: it reserves, so nothing after it may refuse.
     {"ResourceQuota", make_resource_quota, When::kDefault},
 }};

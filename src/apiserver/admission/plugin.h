@@ -54,6 +54,7 @@ struct AdmissionContext {
   std::function<Mirror&(std::string_view group, std::string_view plural)> mirror;
   /// Five characters of Kubernetes' name alphabet, from the server's seeded generator. Thread-safe.
   std::function<std::string()> random_suffix;
+  std::function<std::string()> uid;  ///< A fresh UUID. Thread-safe.
   /// Runs a task off the calling thread where the server has threads of its own, otherwise at once.
   std::function<void(Task)> offload;
 };

@@ -1,0 +1,173 @@
+#include "apiserver/admission/webhook_client.h"
+
+#include "apiserver/auth/reviews.h"
+#include "apiserver/object_codec.h"
+#include "model/schema.h"
+
+namespace berth::apiserver {
+namespace {
+
+json::Object gvk(std::string_view group, std::string_view version, std::string_view kind) {
+  return json::Object{{"group", group}, {"version", version}, {"kind", kind}};
+}
+json::Object gvr(const model::KindInfo& kind) { return json::Object{{"group", kind.group}, {"version", kind.version}, {"resource", kind.plural}}; }
+
+json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
+  auto out = document;
+  if (&form != request.kind && out.is_object() && request.object_kind.empty()) model::convert(*request.kind, form, out);
+  return out;
+}
+
+}  // namespace
+
+json::Value make_admission_review(const AdmissionRequest& request, const model::KindInfo& form, const std::string& uid, bool v1) {
+  json::Object kind = gvk(form.group, form.version, form.kind);
+  json::Object request_kind = gvk(request.kind->group, request.kind->version, request.kind->kind);
+  if (!request.object_kind.empty()) {
+    const auto slash = request.object_api_version.find('/');
+    const auto group = slash == std::string::npos ? std::string() : request.object_api_version.substr(0, slash);
+    kind = request_kind = gvk(group, slash == std::string::npos ? request.object_api_version : request.object_api_version.substr(slash + 1), request.object_kind);
+  }
+  json::Object body{{"uid", uid},
+                    {"kind", std::move(kind)},
+                    {"resource", gvr(form)},
+                    {"requestKind", std::move(request_kind)},
+                    {"requestResource", gvr(*request.kind)},
+                    {"operation", to_string(request.operation)},
+                    {"userInfo", auth::user_to_json(*request.user)},
+                    {"object", in_form(request, form, request.object)},
+                    {"oldObject", in_form(request, form, request.old_object)},
+                    {"dryRun", request.dry_run},
+                    {"options", request.options}};
+  if (!request.name.empty()) body["name"] = request.name;
+  if (!request.ns.empty()) body["namespace"] = request.ns;
+  if (!request.subresource.empty()) body["subResource"] = body["requestSubResource"] = request.subresource;
+  return json::Object{{"kind", "AdmissionReview"}, {"apiVersion", v1 ? "admission.k8s.io/v1" : "admission.k8s.io/v1beta1"}, {"request", std::move(body)}};
+}
+
+WebhookAnswer read_admission_review(const Webhook& webhook, const std::string& uid, int status, std::string_view body) {
+  WebhookAnswer answer;
+  const auto failed = [&](std::string why) {
+    answer.failure = std::move(why);
+    return answer;
+  };
+  if (status != 200) return failed(fmt::format("an error on the server (\"{}\") has prevented the request from succeeding (HTTP {})", body.substr(0, 256), status));
+  const auto review = json::parse(body);
+  if (!review || json::get_string(*review, {"kind"}) != "AdmissionReview") return failed("received invalid webhook response: expected an AdmissionReview");
+  const auto* response = json::find(*review, "response");
+  if (response == nullptr) return failed("received invalid webhook response: webhook response was absent");
+  if (webhook.is_v1 && json::get_string(*response, {"uid"}) != uid)
+    return failed(fmt::format("received invalid webhook response: expected response.uid=\"{}\", got \"{}\"", uid, json::get_string(*response, {"uid"})));
+  for (const auto& warning : json::get_array(*response, {"warnings"}))
+    if (warning.is_string()) answer.warnings.emplace_back(json::as_view(warning));
+  answer.allowed = json::get_bool(*response, {"allowed"});
+  if (!answer.allowed) {
+    auto& refusal = answer.refusal;
+    refusal.code = static_cast<int>(json::get_int(*response, {"status", "code"}));
+    if (refusal.code < 400 || refusal.code > 599) refusal.code = 400;
+    refusal.reason = json::get_string(*response, {"status", "reason"});
+    const auto message = json::get_string(*response, {"status", "message"});
+    const auto denied = fmt::format("admission webhook \"{}\" denied the request", webhook.name);
+    refusal.message = !message.empty() ? fmt::format("{}: {}", denied, message) : !refusal.reason.empty() ? fmt::format("{}: {}", denied, refusal.reason) : denied + " without explanation";
+    return answer;
+  }
+  const auto encoded = json::get_string(*response, {"patch"});
+  if (encoded.empty()) return answer;
+  if (const auto type = json::get_string(*response, {"patchType"}); type != "JSONPatch")
+    return failed(fmt::format("received invalid webhook response: webhook returned response.patch but response.patchType \"{}\" is not JSONPatch", type));
+  const auto text = decode_base64(encoded);
+  auto patch = text ? json::parse(*text) : Result<json::Value>(invalid("not base64"));
+  if (!patch) return failed("received invalid webhook response: response.patch is not a JSON patch in base64");
+  answer.patch = std::move(*patch);
+  return answer;
+}
+
+Result<WebhookClient::Endpoint> WebhookClient::locate(const Webhook& webhook) const {
+  Endpoint endpoint;
+  if (!webhook.url.empty()) {
+    const auto scheme_end = webhook.url.find("://");
+    if (scheme_end == std::string::npos) return invalid(fmt::format("url \"{}\" is malformed", webhook.url));
+    const auto path_start = std::min(webhook.url.find('/', scheme_end + 3), webhook.url.size());
+    endpoint.base_url = webhook.url.substr(0, path_start);
+    const auto rest = webhook.url.substr(path_start);
+    const auto question = rest.find('?');
+    endpoint.path = rest.substr(0, question);
+    if (question != std::string::npos) endpoint.query = rest.substr(question + 1);
+    if (endpoint.path.empty()) endpoint.path = "/";
+    return endpoint;
+  }
+  const auto service_object = cache_.get(make_key("", "services", webhook.service_ns, webhook.service_name));
+  if (service_object == nullptr) return fail(ErrorCode::kNotFound, fmt::format("service \"{}\" not found", webhook.service_name));
+  const auto service = decode_object(*service_object);
+  std::string port_name;
+  bool has_port = false;
+  for (const auto& port : json::get_array(service, {"spec", "ports"})) {
+    if (json::get_int(port, {"port"}) != webhook.service_port) continue;
+    port_name = json::get_string(port, {"name"});
+    has_port = true;
+  }
+  if (!has_port) return fail(ErrorCode::kNotFound, fmt::format("no service port {} found for service \"{}\"", webhook.service_port, webhook.service_name));
+  const auto endpoints = cache_.get(make_key("", "endpoints", webhook.service_ns, webhook.service_name));
+  const auto document = endpoints ? decode_object(*endpoints) : json::Value();
+  for (const auto& subset : json::get_array(document, {"subsets"})) {
+    const auto& addresses = json::get_array(subset, {"addresses"});
+    if (addresses.empty()) continue;
+    for (const auto& port : json::get_array(subset, {"ports"})) {
+      if (json::get_string(port, {"name"}) != port_name) continue;
+      endpoint.base_url = fmt::format("https://{}:{}", json::get_string(addresses[0], {"ip"}), json::get_int(port, {"port"}));
+      endpoint.path = webhook.service_path.empty() ? "/" : webhook.service_path;
+      endpoint.server_name = fmt::format("{}.{}.svc", webhook.service_name, webhook.service_ns);
+      return endpoint;
+    }
+  }
+  return fail(ErrorCode::kUnavailable, fmt::format("no endpoints available for service \"{}\"", webhook.service_name));
+}
+
+Result<std::shared_ptr<net::HttpClient>> WebhookClient::client_for(const Webhook& webhook, const Endpoint& endpoint) {
+  const auto key = fmt::format("{}|{}|{}|{}", endpoint.base_url, endpoint.server_name, webhook.timeout_ms, std::hash<std::string>()(webhook.ca_pem));
+  const std::lock_guard lock(mutex_);
+  auto& slot = clients_[key];
+  if (slot != nullptr) return slot;
+  auto config = base_;
+  config.url = endpoint.base_url;
+  if (!webhook.ca_pem.empty()) config.ca_pem = webhook.ca_pem;
+  config.insecure_skip_verify = false;
+  config.server_name = endpoint.server_name;
+  config.timeout_ms = webhook.timeout_ms;
+  auto made = net::HttpClient::create(std::move(config));
+  if (!made) return std::unexpected(made.error());
+  slot = std::move(*made);
+  return slot;
+}
+
+void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form, std::function<void(WebhookAnswer)> done) {
+  const auto failed = [&](const std::string& why) {
+    WebhookAnswer answer;
+    answer.failure = why;
+    done(std::move(answer));
+  };
+  const auto endpoint = locate(webhook);
+  if (!endpoint) return failed(endpoint.error().message);
+  const auto client = client_for(webhook, *endpoint);
+  if (!client) return failed(client.error().message);
+  const auto uid = uid_();
+  net::HttpRequest http;
+  http.method = "POST";
+  http.path = endpoint->path;
+  http.query = fmt::format("{}{}timeout={}s", endpoint->query, endpoint->query.empty() ? "" : "&", webhook.timeout_ms / 1000);
+  http.headers.add("Content-Type", "application/json");
+  http.headers.add("Accept", "application/json");
+  http.headers.add("User-Agent", "kube-apiserver-admission");
+  http.body = json::serialize(make_admission_review(request, form, uid, webhook.is_v1));
+  const auto address = fmt::format("Post \"{}{}\"", endpoint->base_url, endpoint->path);
+  (*client)->send(std::move(http), [webhook, uid, address, done = std::move(done)](net::HttpResponse response) {
+    if (response.status == 0) {
+      WebhookAnswer answer;
+      answer.failure = fmt::format("failed to call webhook: {}: {}", address, response.body);
+      return done(std::move(answer));
+    }
+    done(read_admission_review(webhook, uid, response.status, response.body));
+  });
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,44 @@
+// Asks one webhook about one request, over HTTPS.
+#pragma once
+#include <functional>
+
+#include "apiserver/admission/webhook_config.h"
+
+namespace berth::apiserver {
+
+/// What a webhook said, or how it failed to say anything.
+struct WebhookAnswer {
+  bool allowed = false;
+  std::string failure;          ///< Not empty: the call failed; nothing else counts.
+  model::ApiStatus refusal;     ///< When not allowed.
+  json::Value patch;            ///< A JSON patch document, or null.
+  std::vector<std::string> warnings;
+};
+
+/// Thread-safe. Connections are kept per endpoint.
+class WebhookClient {
+ public:
+  WebhookClient(ObjectCache& cache, net::ClientConfig base, std::function<std::string()> uid) : cache_(cache), base_(std::move(base)), uid_(std::move(uid)) {}
+  /// `form`: the kind from match_webhook. `done` is called once, possibly from the client's I/O thread.
+  void call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form, std::function<void(WebhookAnswer)> done);
+
+ private:
+  struct Endpoint {
+    std::string base_url, path, query, server_name;
+  };
+  Result<Endpoint> locate(const Webhook& webhook) const;
+  Result<std::shared_ptr<net::HttpClient>> client_for(const Webhook& webhook, const Endpoint& endpoint);
+
+  ObjectCache& cache_;
+  net::ClientConfig base_;
+  std::function<std::string()> uid_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
+};
+
+/// The AdmissionReview that is sent.
+json::Value make_admission_review(const AdmissionRequest& request, const model::KindInfo& form, const std::string& uid, bool v1);
+/// Reads the review that came back.
+WebhookAnswer read_admission_review(const Webhook& webhook, const std::string& uid, int status, std::string_view body);
+
+}  // namespace berth::apiserver

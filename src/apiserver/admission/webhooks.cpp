@@ -1,0 +1,222 @@
+// MutatingAdmissionWebhook and ValidatingAdmissionWebhook (SPEC A7; apiserver/pkg/admission/plugin/webhook).
+#include "apiserver/admission/plugins.h"
+#include "apiserver/admission/webhook_client.h"
+#include "apiserver/patch/json_patch.h"
+#include "model/schema.h"
+
+namespace berth::apiserver {
+namespace {
+
+using WebhookList = std::vector<std::shared_ptr<const Webhook>>;
+
+/// The compiled configurations of one kind, made anew after each change.
+class WebhookSource {
+ public:
+  WebhookSource(const AdmissionContext& context, std::string_view plural)
+      : configurations_(context.mirror("admissionregistration.k8s.io", plural)), namespaces_(context.mirror("", "namespaces")) {}
+
+  struct Match {
+    std::shared_ptr<const Webhook> webhook;
+    const model::KindInfo* form = nullptr;
+  };
+  std::vector<Match> matching(const AdmissionRequest& request) {
+    std::vector<Match> out;
+    if (configurations_.empty()) return out;
+    // Nobody may lock himself out of the webhooks' own configuration.
+    if (request.kind->group == "admissionregistration.k8s.io") return out;
+    for (const auto& webhook : *current())
+      if (const auto* form = match_webhook(*webhook, request, namespaces_)) out.push_back({webhook, form});
+    return out;
+  }
+
+ private:
+  std::shared_ptr<const WebhookList> current() {
+    const std::lock_guard lock(mutex_);
+    const auto generation = configurations_.generation();
+    if (compiled_ == nullptr || generation != compiled_generation_) {
+      compiled_ = std::make_shared<const WebhookList>(compile_webhooks(configurations_.list()));
+      compiled_generation_ = generation;
+    }
+    return compiled_;
+  }
+  Mirror& configurations_;
+  Mirror& namespaces_;
+  std::mutex mutex_;
+  std::shared_ptr<const WebhookList> compiled_;
+  std::uint64_t compiled_generation_ = 0;
+};
+
+model::ApiStatus call_failed(const Webhook& webhook, const std::string& why) {
+  return model::internal_error(fmt::format("failed calling webhook \"{}\": {}", webhook.name, why));
+}
+
+std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const AdmissionRequest& request) {
+  if (!request.dry_run || webhook.allows_dry_run) return std::nullopt;
+  return model::bad_request(fmt::format("admission webhook \"{}\" does not support dry run", webhook.name));
+}
+
+/// Match conditions are programs in CEL, which this server cannot run: a webhook that relies on them would be called for too much or too little.
+Admitted refuse_match_conditions(const AdmissionRequest& request) {
+  if (request.kind->group != "admissionregistration.k8s.io" || request.object.is_null()) return {};
+  model::FieldErrors errors;
+  const auto& webhooks = json::get_array(request.object, {"webhooks"});
+  for (std::size_t i = 0; i < webhooks.size(); ++i)
+    if (!json::get_array(webhooks[i], {"matchConditions"}).empty())
+      errors.push_back({model::FieldError::Type::kForbidden, fmt::format("webhooks[{}].matchConditions", i), "", "CEL match conditions are not supported by this server"});
+  if (errors.empty()) return {};
+  return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name, errors));
+}
+
+class MutatingWebhook final : public AdmissionPlugin {
+ public:
+  explicit MutatingWebhook(const AdmissionContext& context)
+      : source_(context, "mutatingwebhookconfigurations"), client_(context.cache, context.webhook_client, context.uid), offload_(context.offload) {}
+  [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
+
+  void mutate_async(AdmissionRequest& request, AdmitDone done) override {
+    auto matches = source_.matching(request);
+    if (matches.empty()) return done({});
+    auto round = std::make_shared<Round>();
+    round->matches = std::move(matches);
+    round->request = &request;
+    round->done = std::move(done);
+    step(round);
+  }
+
+ private:
+  struct Round {
+    std::vector<WebhookSource::Match> matches;
+    std::vector<std::size_t> changed_after;  ///< Per call made: how many changes there had been when it returned.
+    std::size_t next = 0, changes = 0;
+    bool is_second = false;
+    AdmissionRequest* request = nullptr;
+    AdmitDone done;
+  };
+
+  void step(const std::shared_ptr<Round>& round) {
+    if (round->next == round->matches.size()) {
+      if (round->is_second || !start_second_round(*round)) return round->done({});
+      return step(round);
+    }
+    const auto match = round->matches[round->next];
+    if (auto refused = check_dry_run(*match.webhook, *round->request)) return round->done(std::unexpected(std::move(*refused)));
+    client_.call(*match.webhook, *round->request, *match.form, [this, round, match](WebhookAnswer answer) {
+      offload_([this, round, match, answer = std::move(answer)]() mutable { take(round, match, std::move(answer)); });
+    });
+  }
+
+  void take(const std::shared_ptr<Round>& round, const WebhookSource::Match& match, WebhookAnswer answer) {
+    auto& request = *round->request;
+    if (request.warnings != nullptr)
+      for (auto& warning : answer.warnings) request.warnings->push_back(std::move(warning));
+    if (answer.failure.empty() && !answer.allowed) return round->done(std::unexpected(std::move(answer.refusal)));
+    if (answer.failure.empty() && !answer.patch.is_null() && request.object.is_object()) {
+      if (auto applied = apply(request, *match.form, answer.patch); !applied) {
+        answer.failure = applied.error();
+      } else if (*applied) {
+        ++round->changes;
+      }
+    }
+    if (!answer.failure.empty() && !match.webhook->ignores_failure) return round->done(std::unexpected(call_failed(*match.webhook, answer.failure)));
+    round->changed_after.push_back(round->changes);
+    ++round->next;
+    step(round);
+  }
+
+  /// Webhooks that asked for it look again when others changed the object after them. Once.
+  static bool start_second_round(Round& round) {
+    std::vector<WebhookSource::Match> again;
+    for (std::size_t i = 0; i < round.matches.size(); ++i)
+      if (round.matches[i].webhook->reinvoke && round.changed_after[i] < round.changes) again.push_back(round.matches[i]);
+    if (again.empty()) return false;
+    round.matches = std::move(again);
+    round.next = 0;
+    round.is_second = true;
+    return true;
+  }
+
+  /// True when the patch changed something; the error says why it cannot be applied.
+  static std::expected<bool, std::string> apply(AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
+    const auto operations = patch::parse_json_patch(document);
+    if (!operations) return std::unexpected(operations.error().message);
+    auto patched = request.object;
+    const bool converts = &form != request.kind && request.object_kind.empty();
+    if (converts) model::convert(*request.kind, form, patched);
+    if (auto applied = patch::apply_json_patch(patched, *operations); !applied) return std::unexpected(applied.error().message);
+    if (converts) model::convert(form, *request.kind, patched);
+    if (!patched.is_object()) return std::unexpected("the patched object is not an object");
+    if (request.object_kind.empty()) {
+      model::DecodeReport report;
+      if (auto decoded = model::decode(*request.kind, patched, report); !decoded) return std::unexpected(decoded.error().message);
+      model::apply_defaults(*request.kind, patched);
+    }
+    const bool changed = !json::equal(patched, request.object);
+    request.object = std::move(patched);
+    return changed;
+  }
+
+  WebhookSource source_;
+  WebhookClient client_;
+  std::function<void(Task)> offload_;
+};
+
+class ValidatingWebhook final : public AdmissionPlugin {
+ public:
+  explicit ValidatingWebhook(const AdmissionContext& context)
+      : source_(context, "validatingwebhookconfigurations"), client_(context.cache, context.webhook_client, context.uid), offload_(context.offload) {}
+  [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
+
+  void validate_async(const AdmissionRequest& request, AdmitDone done) override {
+    if (auto supported = refuse_match_conditions(request); !supported) return done(std::move(supported));
+    const auto matches = source_.matching(request);
+    if (matches.empty()) return done({});
+    for (const auto& match : matches)
+      if (auto refused = check_dry_run(*match.webhook, request)) return done(std::unexpected(std::move(*refused)));
+    auto votes = std::make_shared<Votes>();
+    votes->left = matches.size();
+    votes->answers.resize(matches.size());
+    votes->done = std::move(done);
+    // All at once: they cannot influence each other. The first refusal in their order is the answer.
+    for (std::size_t i = 0; i < matches.size(); ++i) {
+      client_.call(*matches[i].webhook, request, *matches[i].form, [this, votes, i, matches, &request](WebhookAnswer answer) {
+        {
+          const std::lock_guard lock(votes->mutex);
+          votes->answers[i] = std::move(answer);
+          if (--votes->left > 0) return;
+        }
+        offload_([votes, matches, &request] { decide(*votes, matches, request); });
+      });
+    }
+  }
+
+ private:
+  struct Votes {
+    std::mutex mutex;
+    std::size_t left = 0;
+    std::vector<WebhookAnswer> answers;
+    AdmitDone done;
+  };
+
+  static void decide(Votes& votes, const std::vector<WebhookSource::Match>& matches, const AdmissionRequest& request) {
+    for (std::size_t i = 0; i < matches.size(); ++i)
+      if (request.warnings != nullptr)
+        for (auto& warning : votes.answers[i].warnings) request.warnings->push_back(std::move(warning));
+    for (std::size_t i = 0; i < matches.size(); ++i) {
+      auto& answer = votes.answers[i];
+      if (!answer.failure.empty() && !matches[i].webhook->ignores_failure) return votes.done(std::unexpected(call_failed(*matches[i].webhook, answer.failure)));
+      if (answer.failure.empty() && !answer.allowed) return votes.done(std::unexpected(std::move(answer.refusal)));
+    }
+    votes.done({});
+  }
+
+  WebhookSource source_;
+  WebhookClient client_;
+  std::function<void(Task)> offload_;
+};
+
+}  // namespace
+
+PluginResult make_mutating_webhook(const AdmissionContext& context) { return std::make_unique<MutatingWebhook>(context); }
+PluginResult make_validating_webhook(const AdmissionContext& context) { return std::make_unique<ValidatingWebhook>(context); }
+
+}  // namespace berth::apiserver
