@@ -1,0 +1,159 @@
+#include <filesystem>
+#include <future>
+
+#include "apiserver/admission/webhook_config.h"
+#include "apiserver/auth/pki.h"
+#include "net/server.h"
+#include "tests/apiserver/server_fixture.h"
+
+namespace berth::apiserver::testing {
+namespace {
+
+std::string encode_base64(std::string_view bytes) {
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
+    for (std::size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kAlphabet[bits >> (18 - 6 * j) & 63];
+  }
+  return out;
+}
+
+/// An admission webhook as a user would write it: answers what `decide` makes of the review's request.
+class HookHandler final : public net::Handler {
+ public:
+  using Decide = std::function<json::Object(const json::Value& request)>;
+  explicit HookHandler(Decide decide) : decide_(std::move(decide)) {}
+  void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
+    const auto review = json::parse(request.body);
+    net::HttpResponse response;
+    response.headers.add("Content-Type", "application/json");
+    auto answer = decide_(review->at("request"));
+    answer["uid"] = review->at("request").at("uid");
+    response.body = json::serialize(json::Object{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(answer)}});
+    ++calls;
+    writer->respond(std::move(response));
+  }
+  std::atomic<int> calls{0};
+
+ private:
+  Decide decide_;
+};
+
+class Webhooks : public ServerTest {
+ protected:
+  void SetUp() override {
+    ServerTest::SetUp();
+    directory_ = std::filesystem::temp_directory_path() / fmt::format("berth-webhook-test-{}", ::getpid());
+    auth::PkiOptions options;
+    options.directory = directory_;
+    auto pki = auth::Pki::open(options, SystemClock().now());
+    ASSERT_TRUE(pki) << pki.error().message;
+    ca_ = pki->ca_certificate_pem();
+    tls_ = {pki->server().certificate_pem, pki->server().private_key_pem, ""};
+  }
+  void TearDown() override {
+    ServerTest::TearDown();
+    hook_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+  void serve(HookHandler::Decide decide) {
+    handler_ = std::make_unique<HookHandler>(std::move(decide));
+    net::ServerConfig config;
+    config.tls = tls_;
+    config.io_threads = 1;
+    auto server = net::Server::start(config, *handler_);
+    ASSERT_TRUE(server) << server.error().message;
+    hook_ = std::move(*server);
+  }
+  void configure(const std::string& kind, const std::string& more = "", const std::string& failure_policy = "Fail") {
+    const auto body = fmt::format(
+        R"({{"metadata":{{"name":"w"}},"webhooks":[{{"name":"hook.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","failurePolicy":"{}","timeoutSeconds":5,
+          "clientConfig":{{"url":"https://127.0.0.1:{}/check","caBundle":"{}"}},"rules":[{{"operations":["CREATE","UPDATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"]}}]{}}}]}})",
+        failure_policy, hook_ ? hook_->port() : 1, encode_base64(ca_), more);
+    auto response = post(fmt::format("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations", kind), body);
+    ASSERT_EQ(response->status, 201) << response->body;
+  }
+  /// Sends and waits for the answer, which comes from the webhook client's thread.
+  Response send_and_wait(const std::string& method, const std::string& path, const std::string& body) {
+    net::HttpRequest request;
+    request.method = method;
+    const auto question = path.find('?');
+    request.path = path.substr(0, question);
+    if (question != std::string::npos) request.query = path.substr(question + 1);
+    request.body = body;
+    request.headers.add("Content-Type", "application/json");
+    auto response = std::make_shared<RecordedResponse>();
+    std::promise<void> answered;
+    response->on_close([&answered] { answered.set_value(); });
+    server_->handle(std::move(request), response);
+    EXPECT_EQ(answered.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    return response;
+  }
+  std::filesystem::path directory_;
+  std::string ca_;
+  net::TlsServerConfig tls_;
+  std::unique_ptr<HookHandler> handler_;
+  std::unique_ptr<net::Server> hook_;
+};
+
+TEST_F(Webhooks, ValidatingRefusesInItsOwnWords) {
+  serve([](const json::Value& request) {
+    EXPECT_EQ(json::get_string(request, {"operation"}), "CREATE");
+    EXPECT_EQ(json::get_string(request, {"userInfo", "username"}), "system:admin");
+    if (json::get_string(request, {"object", "data", "x"}) == "bad") return json::Object{{"allowed", false}, {"status", json::Object{{"message", "x is bad"}, {"code", 403}}}};
+    return json::Object{{"allowed", true}, {"warnings", json::Array{"think again"}}};
+  });
+  configure("validating");
+  auto refused = send_and_wait("POST", kMaps, config_map("a", R"({"x":"bad"})"));
+  EXPECT_EQ(refused->status, 403);
+  EXPECT_EQ(text(refused->document(), {"message"}), "admission webhook \"hook.example.com\" denied the request: x is bad");
+  auto passed = send_and_wait("POST", kMaps, config_map("b", R"({"x":"good"})"));
+  EXPECT_EQ(passed->status, 201) << passed->body;
+  EXPECT_EQ(passed->headers.get("Warning"), "299 - \"think again\"");
+  EXPECT_EQ(handler_->calls, 2);
+  create("/api/v1/namespaces/default/secrets", R"({"metadata":{"name":"s"}})");
+  EXPECT_EQ(handler_->calls, 2) << "no rule, no call";
+}
+
+TEST_F(Webhooks, MutatingPatchesTheObject) {
+  serve([](const json::Value&) {
+    return json::Object{{"allowed", true}, {"patchType", "JSONPatch"}, {"patch", encode_base64(R"([{"op":"add","path":"/metadata/labels/team","value":"blue"}])")}};
+  });
+  configure("mutating");
+  auto made = send_and_wait("POST", kMaps, config_map("a"));
+  EXPECT_EQ(made->status, 201) << made->body;
+  EXPECT_EQ(text(made->document(), {"metadata", "labels", "team"}), "blue");
+}
+
+TEST_F(Webhooks, FailurePolicyDecidesWhenNobodyAnswers) {
+  configure("validating");
+  auto failed = send_and_wait("POST", kMaps, config_map("a"));
+  EXPECT_EQ(failed->status, 500);
+  EXPECT_TRUE(text(failed->document(), {"message"}).starts_with("Internal error occurred: failed calling webhook \"hook.example.com\": failed to call webhook: Post \"https://127.0.0.1:1/check\"")) << failed->body;
+  remove("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/w");
+  configure("validating", "", "Ignore");
+  EXPECT_EQ(send_and_wait("POST", kMaps, config_map("a"))->status, 201);
+}
+
+TEST_F(Webhooks, SelectorsAndMatchConditions) {
+  serve([](const json::Value&) { return json::Object{{"allowed", false}}; });
+  configure("validating", R"(,"objectSelector":{"matchLabels":{"guard":"on"}},"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["default"]}]})");
+  EXPECT_EQ(post(kMaps, config_map("a"))->status, 201);
+  auto refused = send_and_wait("POST", kMaps, config_map("b", "{}", R"({"guard":"on"})"));
+  EXPECT_EQ(refused->status, 400);
+  EXPECT_EQ(text(refused->document(), {"message"}), "admission webhook \"hook.example.com\" denied the request without explanation");
+  auto unsupported = post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+                          R"({"metadata":{"name":"cel"},"webhooks":[{"name":"c.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","clientConfig":{"url":"https://127.0.0.1:1/"},"matchConditions":[{"name":"a","expression":"true"}]}]})");
+  EXPECT_STATUS(unsupported, 422, "Invalid");
+  EXPECT_NE(unsupported->body.find("webhooks[0].matchConditions"), std::string::npos);
+}
+
+TEST(WebhookParts, Base64) {
+  EXPECT_EQ(decode_base64(encode_base64("any \xff bytes")).value(), "any \xff bytes");
+  EXPECT_FALSE(decode_base64("!!"));
+}
+
+}  // namespace
+}  // namespace berth::apiserver::testing
