@@ -231,7 +231,6 @@ admissionConfig:
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().message, "admissionConfig.pluginConfig: must be a map");
   AdmissionConfig config;
-  AdmissionConfig config;
   const auto parsed = parse_admission_configuration(R"(
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
