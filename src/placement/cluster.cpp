@@ -251,6 +251,7 @@ void Cluster::drop_nomination(std::string_view key) {
   auto& there = nominated_by_node_[index];
   std::erase_if(there, [&](const PodInfoPtr& pod) { return pod->key == key; });
   if (there.empty()) nominated_by_node_.erase(index);
+  nominated_affinity_pods_ -= at->second.pod->has_affinity();
   record(Change::Kind::kNominated, index, at->second.pod);
   nominations_.erase(at);
 }
@@ -261,6 +262,7 @@ void Cluster::nominate(const PodInfoPtr& pod, std::string_view node_name) {
   const NodeInfo* info = node_name.empty() ? nullptr : find_node(node_name);
   if (info == nullptr) return;
   nominations_.emplace(pod->key, Nomination{pod, info->index});
+  nominated_affinity_pods_ += pod->has_affinity();
   nominated_by_node_[info->index].push_back(pod);
   record(Change::Kind::kNominated, info->index, pod);
 }
@@ -299,15 +301,18 @@ void Cluster::record(Change::Kind kind, NodeIndex index, PodInfoPtr pod) {
 
 // Other objects
 
+template <typename T>
 void Cluster::touch_objects() {
   ++objects_version_;
+  if constexpr (std::is_same_v<T, model::NamespaceView>) ++namespaces_version_;
+  if constexpr (std::is_same_v<T, model::ServiceView> || std::is_same_v<T, model::WorkloadView>) ++workloads_version_;
   record(Change::Kind::kOther, {});
 }
 
 template <typename T>
 void Cluster::put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key) {
   unshare(table).insert_or_assign(std::move(key), std::move(object));
-  touch_objects();
+  touch_objects<T>();
 }
 
 template <typename T>
@@ -315,7 +320,7 @@ bool Cluster::drop(TablePtr<T>& table, std::string_view key) {
   if (!table->contains(key)) return false;
   auto& own = unshare(table);
   own.erase(own.find(key));
-  touch_objects();
+  touch_objects<T>();
   return true;
 }
 

@@ -45,9 +45,14 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   model::PodViewPtr pod;
   std::string key;  ///< "namespace/name"
   PodRequest request;
+  /// The request as the resource scorers count it when defaults apply (cpu and memory with them).
+  Resource scoring_request;
+  std::vector<std::string> images;          ///< As ImageLocality counts them, tags completed.
   std::vector<model::HostPort> host_ports;  ///< Of containers, and in 1.36 of sidecars; protocol and IP defaulted.
   std::vector<AffinityTerm> required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity;
   std::int64_t start_time_ns = 0;  ///< status.startTime; the far future when absent.
+  std::uint64_t traits_hash = 0;   ///< Of what other pods' terms and selectors see: see same_traits.
+  std::uint64_t class_hash = 0;    ///< Of everything that decides where the pod may go: see same_class.
 
   static std::shared_ptr<const PodInfo> make(model::PodViewPtr pod, Era era);
   [[nodiscard]] const model::PodView& view() const { return *pod; }
@@ -56,6 +61,11 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   }
 };
 using PodInfoPtr = std::shared_ptr<const PodInfo>;
+
+/// Namespace, labels, termination and affinity terms are equal: the two count alike for every selector and hold the same terms.
+bool same_traits(const PodInfo& a, const PodInfo& b);
+/// Equal in everything that decides placement, volumes apart: the two share columns.
+bool same_class(const PodInfo& a, const PodInfo& b);
 
 /// Where an image is, for ImageLocality.
 struct ImageState {
@@ -143,6 +153,9 @@ class Cluster {
   /// Pods nominated to the node; empty mostly.
   [[nodiscard]] const std::vector<PodInfoPtr>& nominated(NodeIndex index) const;
   [[nodiscard]] bool has_nominations() const { return !nominations_.empty(); }
+  [[nodiscard]] bool is_nominated(std::string_view key) const { return nominations_.contains(key); }
+  /// Nominated pods that have any affinity term.
+  [[nodiscard]] std::size_t nominated_affinity_pods() const { return nominated_affinity_pods_; }
   /// Null when no node has the image.
   [[nodiscard]] const ImageState* image(std::string_view name) const;
 
@@ -176,6 +189,9 @@ class Cluster {
   [[nodiscard]] const Change& change(std::uint64_t position) const { return log_[position - log_begin_]; }
   /// Counts changes of everything that is not a node or a pod.
   [[nodiscard]] std::uint64_t objects_version() const { return objects_version_; }
+  [[nodiscard]] std::uint64_t namespaces_version() const { return namespaces_version_; }
+  /// Counts changes of services and workloads: what default spreading selects by.
+  [[nodiscard]] std::uint64_t workloads_version() const { return workloads_version_; }
   /// Counts changes of the set of images on nodes, and of the number of nodes.
   [[nodiscard]] std::uint64_t images_version() const { return images_version_; }
 
@@ -216,6 +232,7 @@ class Cluster {
   void drop_nomination(std::string_view key);
   void count_images(const model::NodeView& node, int sign);
   void record(Change::Kind kind, NodeIndex node, PodInfoPtr pod = nullptr);
+  template <typename T>
   void touch_objects();
   template <typename T>
   void put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key);
@@ -224,7 +241,7 @@ class Cluster {
 
   Era era_;
   std::size_t node_count_ = 0;
-  std::size_t affinity_pods_ = 0, required_anti_affinity_pods_ = 0;
+  std::size_t affinity_pods_ = 0, required_anti_affinity_pods_ = 0, nominated_affinity_pods_ = 0;
   std::uint32_t slot_count_ = 0;
   std::vector<std::shared_ptr<NodeChunk>> chunks_;
   std::vector<NodeIndex> free_slots_;
@@ -237,7 +254,7 @@ class Cluster {
   Objects objects_;
   std::vector<Change> log_;
   std::uint64_t log_begin_ = 0;
-  std::uint64_t objects_version_ = 0, images_version_ = 0;
+  std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0;
   std::uint64_t next_arrival_ = 0;
   std::vector<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
 };

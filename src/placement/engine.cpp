@@ -3,23 +3,189 @@
 #include <algorithm>
 #include <random>
 
+#include "placement/columns/cluster_index.h"
+#include "placement/columns/pod_class.h"
+
 namespace berth::placement {
+namespace {
+
+/// Columns beyond this go, the longest unused first.
+constexpr std::size_t kColumnBudgetBytes = 8ULL << 30;
+constexpr std::size_t kBytesPerNodeAndClass = 56;
+
+/// PreFilter will leave a few named nodes: cheaper to ask just those than to build columns for a class of one pod.
+bool names_its_nodes(const model::PodView& pod) {
+  const auto& required = pod.node_affinity.required;
+  if (!required || required->terms.empty() || required->terms.size() > 16) return false;
+  return std::ranges::all_of(required->terms, [](const auto& term) {
+    return std::ranges::any_of(term.fields, [](const auto& field) { return field.op == model::Requirement::Op::kIn; });
+  });
+}
+
+}  // namespace
 
 struct Engine::Impl {
   const Cluster& cluster;
   EngineOptions options;
   std::mt19937_64 random;
+  std::unique_ptr<ClusterIndex> index;
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<PodClass>>> classes;
+  std::size_t class_count = 0;
+  std::uint64_t index_epoch = 0;
+  std::uint64_t tick = 0;
 
   Impl(const Cluster& over, EngineOptions with) : cluster(over), options(with), random(with.seed) {}
 
+  Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  std::optional<Decision> try_nominated(const Framework& framework, const PodInfo& pod);
+  std::optional<Decision> decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  Decision decide_plainly(const Framework& framework, const PodInfo& pod);
+  PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  void make_room();
+  std::optional<PodClass::Choice> choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns);
+
+  PodClass::Options choice_options() {
+    PodClass::Options out;
+    out.first_by_name = options.tie_break == EngineOptions::TieBreak::kFirstByName;
+    out.random = &random;
+    return out;
+  }
   /// Of `count` equals, the one to take.
   std::size_t pick(std::size_t count) {
     if (count <= 1 || options.tie_break == EngineOptions::TieBreak::kFirstByName) return 0;
     return std::uniform_int_distribution<std::size_t>(0, count - 1)(random);
   }
-
-  Decision decide_plainly(const Framework& framework, const PodInfo& pod);
 };
+
+Decision Engine::Impl::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+  if (options.plain || cluster.node_count() == 0) return decide_plainly(*framework, *pod);
+  if (framework->profile().era != Era::k120 && !pod->view().nominated_node_name.empty()) {
+    if (auto decision = try_nominated(*framework, *pod)) return std::move(*decision);
+  }
+  // Its own nomination counts in every class's columns, but not for itself.
+  if (cluster.has_nominations() && (cluster.is_nominated(pod->key) || cluster.nominated_affinity_pods() != 0 || !pod->view().volumes.empty()))
+    return decide_plainly(*framework, *pod);
+  if (auto decision = decide_by_columns(framework, pod)) return std::move(*decision);
+  return decide_plainly(*framework, *pod);
+}
+
+/// The node that preemption made room on is tried before all others; nullopt when the pod does not fit there (any more).
+std::optional<Decision> Engine::Impl::try_nominated(const Framework& framework, const PodInfo& pod) {
+  const NodeInfo* node = cluster.find_node(pod.view().nominated_node_name);
+  if (node == nullptr || node->node == nullptr) return std::nullopt;
+  CycleState state = framework.new_cycle(cluster);
+  if (!framework.run_pre_filter(state, pod).status.is_success()) return std::nullopt;
+  if (!framework.run_filter_with_nominated(state, pod, *node).is_success()) return std::nullopt;
+  Decision out;
+  out.outcome = Decision::Outcome::kScheduled;
+  out.node = node->index;
+  out.node_name = node->name;
+  out.feasible_nodes = out.tied_nodes = 1;
+  out.nominated_first = true;
+  return out;
+}
+
+std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+  PodClass* columns = class_of(framework, pod);
+  if (columns == nullptr || (cluster.has_nominations() && columns->has_domains())) return std::nullopt;
+  PodClass::Choice choice;
+  if (pod->view().volumes.empty()) {
+    choice = columns->choose(choice_options());
+  } else {
+    auto chosen = choose_with_volumes(*framework, *pod, *columns);
+    if (!chosen) return std::nullopt;
+    choice = *chosen;
+  }
+  Decision out;
+  if (!choice.node.is_valid()) {
+    out.diagnosis = std::make_shared<const Diagnosis>(columns->diagnose());
+    return out;
+  }
+  out.outcome = Decision::Outcome::kScheduled;
+  out.node = choice.node;
+  out.node_name = cluster.node(choice.node)->name;
+  out.score = choice.score;
+  out.feasible_nodes = choice.feasible_nodes;
+  out.tied_nodes = choice.tied_nodes;
+  return out;
+}
+
+/// The volume plugins check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
+std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns) {
+  CycleState state = framework.new_cycle(cluster);
+  for (const Plugin* plugin : framework.pre_filters()) {
+    if (plugin->column_kind() != ColumnKind::kVolumes) continue;
+    const PreFilterOutcome outcome = plugin->pre_filter(state, pod);
+    if (outcome.status.is_skip()) {
+      state.skip_filter(plugin->slot());
+    } else if (!outcome.status.is_success() || outcome.node_names) {
+      return std::nullopt;
+    }
+  }
+  bool failed = false;
+  PodClass::Options with_last_word = choice_options();
+  with_last_word.accept = [&](const NodeInfo& node) {
+    for (const Plugin* plugin : framework.filters()) {
+      if (plugin->column_kind() != ColumnKind::kVolumes || state.filter_skipped(plugin->slot())) continue;
+      const Status status = plugin->filter(state, pod, node);
+      if (status.is_success()) continue;
+      failed |= status.is_error();
+      return false;
+    }
+    return true;
+  };
+  const PodClass::Choice choice = columns.choose(with_last_word);
+  if (failed || choice.give_up || !choice.node.is_valid()) return std::nullopt;
+  return choice;
+}
+
+PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+  if (index == nullptr) index = std::make_unique<ClusterIndex>(cluster);
+  index->sync();
+  if (index_epoch != index->epoch()) {
+    index_epoch = index->epoch();
+    classes.clear();
+    class_count = 0;
+  }
+  auto& bucket = classes[pod->class_hash];
+  for (auto at = bucket.begin(); at != bucket.end(); ++at) {
+    if (!(*at)->matches(*framework, *pod)) continue;
+    if ((*at)->catch_up()) {
+      (*at)->set_last_use(++tick);
+      return at->get();
+    }
+    bucket.erase(at);
+    --class_count;
+    break;
+  }
+  if (names_its_nodes(pod->view())) return nullptr;
+  make_room();
+  auto made = PodClass::make(framework, pod, *index);
+  if (made == nullptr) return nullptr;
+  made->set_last_use(++tick);
+  ++class_count;
+  return classes[pod->class_hash].emplace_back(std::move(made)).get();
+}
+
+void Engine::Impl::make_room() {
+  const std::size_t most = std::max<std::size_t>(16, kColumnBudgetBytes / (kBytesPerNodeAndClass * std::max<std::size_t>(cluster.slot_count(), 1024)));
+  while (class_count > most) {
+    std::vector<std::unique_ptr<PodClass>>* oldest_bucket = nullptr;
+    std::size_t oldest = 0;
+    std::uint64_t oldest_use = UINT64_MAX;
+    for (auto& [hash, bucket] : classes) {
+      for (std::size_t i = 0; i < bucket.size(); ++i) {
+        if (bucket[i]->last_use() >= oldest_use) continue;
+        oldest_use = bucket[i]->last_use();
+        oldest_bucket = &bucket;
+        oldest = i;
+      }
+    }
+    if (oldest_bucket == nullptr) return;
+    oldest_bucket->erase(oldest_bucket->begin() + static_cast<std::ptrdiff_t>(oldest));
+    --class_count;
+  }
+}
 
 Decision Engine::Impl::decide_plainly(const Framework& framework, const PodInfo& pod) {
   Evaluation evaluation = placement::evaluate(framework, cluster, pod);
@@ -46,10 +212,15 @@ Decision Engine::Impl::decide_plainly(const Framework& framework, const PodInfo&
 Engine::Engine(const Cluster& cluster, EngineOptions options) : impl_(std::make_unique<Impl>(cluster, options)) {}
 Engine::~Engine() = default;
 
-Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->decide_plainly(*framework, *pod); }
+Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->schedule(framework, pod); }
 
 Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const { return placement::evaluate(framework, impl_->cluster, pod); }
 
-std::size_t Engine::memory_bytes() const { return 0; }
+std::size_t Engine::memory_bytes() const {
+  std::size_t out = impl_->index == nullptr ? 0 : impl_->index->memory_bytes();
+  for (const auto& [hash, bucket] : impl_->classes)
+    for (const auto& columns : bucket) out += columns->memory_bytes();
+  return out;
+}
 
 }  // namespace berth::placement

@@ -71,8 +71,8 @@ struct EngineOptions {
   enum class TieBreak : std::uint8_t { kRandom, kFirstByName };
   TieBreak tie_break = TieBreak::kRandom;
   std::uint64_t seed = 0;
-  /// Every decision is checked against the plain form; a difference is a programmer's error (tests, fuzzing).
-  bool verify = false;
+  /// Decide by the plain form alone (tests, comparisons).
+  bool plain = false;
 };
 
 /// Decides over one cluster, keeping columns per class of pods that catch up with the cluster's change log. Deterministic in the cluster's

@@ -88,6 +88,19 @@ struct Points {
        reserve = false, permit = false, pre_bind = false, bind = false, post_bind = false;
 };
 
+/// How the columnar path may use a plugin.
+enum class ColumnKind : std::uint8_t {
+  kPlainOnly,         ///< Looks at the whole cluster in its own way: pods under it are decided by the plain form.
+  kNothing,           ///< Neither rejects nor scores a pod without special claims.
+  kStatic,            ///< Verdict and raw score depend on the class of pods and the node object alone.
+  kNodeLocal,         ///< They depend on the node and what is on it.
+  kPodTopologySpread,
+  kInterPodAffinity,
+  kVolumes,           ///< Concerns pods with volumes only; those are checked node by node, best node first.
+};
+/// How raw scores become 0–100.
+enum class Normalization : std::uint8_t { kNone, kByMax, kByMaxReversed, kOwn };
+
 /// Base of all plugins. Stateless after construction; every method is const and may run on any thread.
 class Plugin {
  public:
@@ -95,6 +108,10 @@ class Plugin {
   /// The Kubernetes name.
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual Points points() const = 0;
+
+  [[nodiscard]] virtual ColumnKind column_kind() const { return ColumnKind::kPlainOnly; }
+  /// Only where column_kind is kStatic or kNodeLocal; the latter never normalize.
+  [[nodiscard]] virtual Normalization normalization() const { return Normalization::kNone; }
 
   virtual Status pre_enqueue(const model::PodView& pod) const { return Status::success(); }
 

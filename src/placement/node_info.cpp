@@ -67,6 +67,89 @@ void collect_ports(const std::vector<model::ContainerView>& containers, bool onl
   }
 }
 
+/// ":latest" where there is no tag; 1.36 counts init containers as well.
+std::vector<std::string> image_references(const model::PodView& pod, Era era) {
+  std::vector<std::string> out;
+  const auto add = [&](const std::vector<model::ContainerView>& containers) {
+    for (const auto& container : containers) {
+      const auto colon = container.image.rfind(':');
+      const auto slash = container.image.rfind('/');
+      const bool untagged = colon == std::string::npos || (slash != std::string::npos && colon < slash);
+      out.push_back(untagged ? container.image + ":latest" : container.image);
+    }
+  };
+  if (era != Era::k120) add(pod.init_containers);
+  add(pod.containers);
+  return out;
+}
+
+class Hasher {
+ public:
+  void add(std::uint64_t value) {
+    state_ ^= value + 0x9e3779b97f4a7c15ULL + (state_ << 6) + (state_ >> 2);
+    state_ *= 0xff51afd7ed558ccdULL;
+    state_ ^= state_ >> 32;
+  }
+  void add(std::string_view text) { add(std::hash<std::string_view>{}(text)); }
+  void add(const Resource& resource) {
+    add(static_cast<std::uint64_t>(resource.cpu_milli));
+    add(static_cast<std::uint64_t>(resource.memory_bytes));
+    add(static_cast<std::uint64_t>(resource.ephemeral_storage_bytes));
+    for (const auto& [name, amount] : resource.scalars) {
+      add(name);
+      add(static_cast<std::uint64_t>(amount));
+    }
+  }
+  [[nodiscard]] std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0x2545f4914f6cdd1dULL;
+};
+
+void add_terms(Hasher& hasher, const std::vector<AffinityTerm>& terms) {
+  hasher.add(terms.size());
+  for (const auto& term : terms) {
+    hasher.add(term.topology_key);
+    hasher.add(static_cast<std::uint64_t>(term.weight));
+    for (const auto& requirement : term.selector.requirements())
+      for (const auto& value : requirement.values) hasher.add(value);
+  }
+}
+
+void fill_hashes(PodInfo& info) {
+  const model::PodView& view = *info.pod;
+  Hasher traits;
+  traits.add(view.meta.ns);
+  traits.add(static_cast<std::uint64_t>(view.meta.is_deleting));
+  for (const auto& [key, value] : view.meta.labels.pairs()) {
+    traits.add(key);
+    traits.add(value);
+  }
+  for (const auto* terms : {&info.required_affinity, &info.required_anti_affinity, &info.preferred_affinity, &info.preferred_anti_affinity})
+    add_terms(traits, *terms);
+  info.traits_hash = traits.value();
+  Hasher all = traits;
+  all.add(static_cast<std::uint64_t>(view.priority));
+  all.add(view.node_name);
+  all.add(info.request.total);
+  all.add(info.scoring_request);
+  for (const auto& image : info.images) all.add(image);
+  for (const auto& port : info.host_ports) all.add(static_cast<std::uint64_t>(port.port));
+  for (const auto& [key, value] : view.node_selector) {
+    all.add(key);
+    all.add(value);
+  }
+  for (const auto& toleration : view.tolerations) {
+    all.add(toleration.key);
+    all.add(toleration.value);
+  }
+  for (const auto& constraint : view.spread_constraints) all.add(constraint.topology_key);
+  if (const auto* owner = view.meta.controller()) all.add(owner->uid);
+  info.class_hash = all.value();
+}
+
+bool same_owner(const model::OwnerReference* a, const model::OwnerReference* b) { return (a == nullptr) == (b == nullptr) && (a == nullptr || *a == *b); }
+
 /// Sums that hit a limit cannot be taken apart again.
 bool is_saturated(std::int64_t value) { return value == INT64_MAX || value == INT64_MIN; }
 
@@ -82,6 +165,8 @@ std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
   const model::PodView& view = *pod;
   out->key = view.key();
   out->request = pod_request(view, era, true);
+  out->scoring_request = placement::scoring_request(view, era);
+  out->images = image_references(view, era);
   collect_ports(view.containers, false, out->host_ports);
   if (era != Era::k120) collect_ports(view.init_containers, true, out->host_ports);
   for (const auto& term : view.required_affinity) out->required_affinity.push_back(resolve(term, view, era));
@@ -96,7 +181,24 @@ std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
   }
   out->start_time_ns = parse_time_ns(view.start_time);
   out->pod = std::move(pod);
+  fill_hashes(*out);
   return out;
+}
+
+bool same_traits(const PodInfo& a, const PodInfo& b) {
+  const auto &left = a.view(), &right = b.view();
+  return left.meta.is_deleting == right.meta.is_deleting && left.meta.ns == right.meta.ns && left.meta.labels == right.meta.labels &&
+         a.required_affinity == b.required_affinity && a.required_anti_affinity == b.required_anti_affinity &&
+         a.preferred_affinity == b.preferred_affinity && a.preferred_anti_affinity == b.preferred_anti_affinity;
+}
+
+bool same_class(const PodInfo& a, const PodInfo& b) {
+  const auto &left = a.view(), &right = b.view();
+  return same_traits(a, b) && left.priority == right.priority && left.node_name == right.node_name && a.request == b.request &&
+         a.scoring_request == b.scoring_request && a.images == b.images && a.host_ports == b.host_ports && left.node_selector == right.node_selector &&
+         left.node_affinity == right.node_affinity && left.tolerations == right.tolerations && left.spread_constraints == right.spread_constraints &&
+         left.volumes.empty() == right.volumes.empty() && left.resource_claims == right.resource_claims &&
+         same_owner(left.meta.controller(), right.meta.controller());
 }
 
 void NodeInfo::add_pod(PodInfoPtr pod) {

@@ -206,7 +206,24 @@ PodRequest pod_request(const model::PodView& pod, Era era, bool use_status) {
   return era == Era::k120 ? request_120(pod) : request_136(pod, use_status);
 }
 
-Resource container_level_request(const model::PodView& pod) { return Resource::from_list(pod_requests_136(pod, true, true, false)); }
+Resource scoring_request(const model::PodView& pod, Era era) {
+  if (era != Era::k120) return Resource::from_list(pod_requests_136(pod, true, true, false));
+  model::PodView without_overhead;
+  without_overhead.containers = pod.containers;
+  without_overhead.init_containers = pod.init_containers;
+  const PodRequest request = request_120(without_overhead);
+  Resource out = request.total;
+  out.cpu_milli = request.nonzero_cpu_milli;
+  out.memory_bytes = request.nonzero_memory_bytes;
+  for (const auto& [name, amount] : pod.overhead) {
+    if (name == "cpu") {
+      out.cpu_milli = saturating_add(out.cpu_milli, amount.value());
+    } else {
+      add_rounded(out, {{name, amount}});
+    }
+  }
+  return out;
+}
 
 bool is_extended_resource_name(std::string_view name) {
   if (name.find('/') == std::string_view::npos || name.find("kubernetes.io/") != std::string_view::npos) return false;

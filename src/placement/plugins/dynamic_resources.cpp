@@ -11,6 +11,7 @@ class DynamicResources final : public Plugin {
   Points points() const override {
     return {.pre_enqueue = true, .pre_filter = true, .filter = true, .post_filter = true, .score = true, .reserve = true, .pre_bind = true};
   }
+  ColumnKind column_kind() const override { return ColumnKind::kNothing; }
   PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
     if (pod.view().resource_claims.empty()) return {Status::skip(), {}};
     return {Status::unresolvable("resource claims of devices are not supported"), {}};

@@ -62,6 +62,7 @@ class InterPodAffinity final : public Plugin {
   InterPodAffinity(Era era, InterPodAffinityArgs args) : era_(era), args_(args) {}
   std::string_view name() const override { return "InterPodAffinity"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kInterPodAffinity; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     for (const auto* terms : {&pod.view().required_affinity, &pod.view().required_anti_affinity})

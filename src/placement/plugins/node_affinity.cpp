@@ -56,6 +56,8 @@ class NodeAffinity final : public Plugin {
   NodeAffinity(Era era, std::optional<model::NodeAffinity> added) : era_(era), added_(std::move(added)) {}
   std::string_view name() const override { return "NodeAffinity"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kStatic; }
+  Normalization normalization() const override { return Normalization::kByMax; }
 
   PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
     if (era_ == Era::k120) return {};

@@ -21,6 +21,7 @@ class NodeResourcesFit final : public Plugin {
   Points points() const override {
     return {.pre_filter = true, .filter = true, .pre_score = era_ != Era::k120, .score = era_ != Era::k120};
   }
+  ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
 
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     Verdict verdict;

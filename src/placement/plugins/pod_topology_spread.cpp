@@ -88,6 +88,7 @@ class PodTopologySpread final : public Plugin {
   PodTopologySpread(Era era, PodTopologySpreadArgs args) : era_(era), args_(std::move(args)) {}
   std::string_view name() const override { return "PodTopologySpread"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kPodTopologySpread; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     auto [constraints, error] = spread_constraints(pod.view(), state.cluster(), args_, era_, true);

@@ -19,6 +19,8 @@ class TaintToleration final : public Plugin {
   explicit TaintToleration(Era era) : era_(era) {}
   std::string_view name() const override { return "TaintToleration"; }
   Points points() const override { return {.filter = true, .pre_score = true, .score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kStatic; }
+  Normalization normalization() const override { return Normalization::kByMaxReversed; }
 
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     for (const auto& taint : node.node->taints) {

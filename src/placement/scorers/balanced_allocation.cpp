@@ -17,6 +17,7 @@ class BalancedAllocation final : public Plugin {
   BalancedAllocation(Era era, std::vector<ResourceWeight> resources) : era_(era), resources_(std::move(resources)) {}
   std::string_view name() const override { return "NodeResourcesBalancedAllocation"; }
   Points points() const override { return {.pre_score = era_ != Era::k120, .score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
 
   Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
     auto data = std::make_unique<BalancedState>();

@@ -24,34 +24,15 @@ const ImageState* image_on_node(const Cluster& cluster, const NodeInfo& node, st
 
 class ImageLocality final : public Plugin {
  public:
-  explicit ImageLocality(Era era) : era_(era) {}
   std::string_view name() const override { return "ImageLocality"; }
   Points points() const override { return {.score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
-    return image_locality_score(image_references(pod.view(), era_), state.cluster(), node);
+    return image_locality_score(pod.images, state.cluster(), node);
   }
-
- private:
-  Era era_;
 };
 
 }  // namespace
-
-std::vector<std::string> image_references(const model::PodView& pod, Era era) {
-  std::vector<std::string> out;
-  const auto add = [&](const std::vector<model::ContainerView>& containers) {
-    for (const auto& container : containers) {
-      const auto colon = container.image.rfind(':');
-      const auto slash = container.image.rfind('/');
-      const bool untagged = colon == std::string::npos || (slash != std::string::npos && colon < slash);
-      out.push_back(untagged ? container.image + ":latest" : container.image);
-    }
-  };
-  // 1.36 counts init containers as well.
-  if (era != Era::k120) add(pod.init_containers);
-  add(pod.containers);
-  return out;
-}
 
 std::int64_t image_locality_score(const std::vector<std::string>& images, const Cluster& cluster, const NodeInfo& node) {
   if (images.empty()) return 0;
@@ -67,6 +48,6 @@ std::int64_t image_locality_score(const std::vector<std::string>& images, const 
   return kMaxNodeScore * (sum - kMinThreshold) / (max_threshold - kMinThreshold);
 }
 
-Result<PluginPtr> make_image_locality(const Profile& profile) { return std::make_unique<ImageLocality>(profile.era); }
+Result<PluginPtr> make_image_locality(const Profile&) { return std::make_unique<ImageLocality>(); }
 
 }  // namespace berth::placement

@@ -7,8 +7,7 @@
 
 namespace berth::placement {
 
-/// The pod's images by the names that nodes report, ":latest" added where there is no tag.
-std::vector<std::string> image_references(const model::PodView& pod, Era era);
+/// `images`: PodInfo::images.
 std::int64_t image_locality_score(const std::vector<std::string>& images, const Cluster& cluster, const NodeInfo& node);
 
 }  // namespace berth::placement

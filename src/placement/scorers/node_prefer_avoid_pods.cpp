@@ -11,6 +11,7 @@ class NodePreferAvoidPods final : public Plugin {
  public:
   std::string_view name() const override { return "NodePreferAvoidPods"; }
   Points points() const override { return {.score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     const auto* controller = pod.view().meta.controller();
     if (controller == nullptr || (controller->kind != "ReplicationController" && controller->kind != "ReplicaSet")) return kMaxNodeScore;

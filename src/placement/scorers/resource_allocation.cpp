@@ -12,26 +12,7 @@ ScoredResource::Kind kind_of(std::string_view name) {
   return is_scalar_resource_name(name) ? ScoredResource::Kind::kScalar : ScoredResource::Kind::kUnknown;
 }
 
-std::int64_t amount_120(const model::ResourceList& list, std::string_view name, ScoredResource::Kind kind) {
-  const auto* amount = model::find_resource(list, name);
-  switch (kind) {
-    case ScoredResource::Kind::kCpu: return amount == nullptr ? 100 : amount->milli_value();
-    case ScoredResource::Kind::kMemory: return amount == nullptr ? 200LL * 1024 * 1024 : amount->value();
-    case ScoredResource::Kind::kUnknown: return 0;
-    default: return amount == nullptr ? 0 : amount->value();
-  }
-}
-
-/// 1.20 adds the overhead in whole units, CPU too: 250m of overhead count as 1.
-std::int64_t pod_request_120(const model::PodView& pod, std::string_view name, ScoredResource::Kind kind) {
-  std::int64_t out = 0;
-  for (const auto& container : pod.containers) out = saturating_add(out, amount_120(container.requests, name, kind));
-  for (const auto& container : pod.init_containers) out = std::max(out, amount_120(container.requests, name, kind));
-  if (const auto* overhead = model::find_resource(pod.overhead, name)) out = saturating_add(out, overhead->value());
-  return out;
-}
-
-std::int64_t pod_request_136(const Resource& request, std::string_view name, ScoredResource::Kind kind) {
+std::int64_t requested_amount(const Resource& request, std::string_view name, ScoredResource::Kind kind) {
   switch (kind) {
     case ScoredResource::Kind::kCpu: return request.cpu_milli;
     case ScoredResource::Kind::kMemory: return request.memory_bytes;
@@ -68,7 +49,7 @@ double used_fraction(std::int64_t requested, std::int64_t allocatable) {
 
 std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vector<ResourceWeight>& resources, Era era, bool use_requested) {
   std::vector<ScoredResource> out;
-  const Resource request = era == Era::k120 ? Resource{} : use_requested ? pod.request.total : container_level_request(pod.view());
+  const Resource& request = use_requested && era != Era::k120 ? pod.request.total : pod.scoring_request;
   for (const auto& [name, weight] : resources) {
     const auto same = std::ranges::find(out, name, &ScoredResource::name);
     if (era == Era::k120 && same != out.end()) {
@@ -76,7 +57,7 @@ std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vect
       continue;
     }
     ScoredResource one{kind_of(name), name, weight, 0};
-    one.pod_request = era == Era::k120 ? pod_request_120(pod.view(), name, one.kind) : pod_request_136(request, name, one.kind);
+    one.pod_request = requested_amount(request, name, one.kind);
     out.push_back(std::move(one));
   }
   return out;

@@ -1,0 +1,187 @@
+#include "placement/columns/cluster_index.h"
+
+#include <algorithm>
+
+namespace berth::placement {
+namespace {
+
+constexpr std::size_t kMinTouched = 1 << 16;
+/// More different kinds of pods than this are forgotten and learned again.
+constexpr std::size_t kMaxTraits = 1 << 18;
+
+bool has_terms(const PodInfo& pod) { return pod.has_affinity(); }
+
+}  // namespace
+
+void ClusterIndex::sync() {
+  if (position_ < cluster_.log_begin() || namespaces_version_ != cluster_.namespaces_version()) return rebuild();
+  for (const std::uint64_t end = cluster_.log_end(); position_ < end; ++position_) apply(cluster_.change(position_));
+}
+
+void ClusterIndex::rebuild() {
+  ++epoch_;
+  namespaces_version_ = cluster_.namespaces_version();
+  position_ = cluster_.log_end();
+  slots_ = 0;
+  touched_.clear();
+  touched_begin_ = 0;
+  topologies_.clear();
+  topology_index_.clear();
+  matchers_.clear();
+  held_terms_.clear();
+  traits_.clear();
+  grow(cluster_.slot_count());
+  if (cluster_.affinity_pods() == 0) return;
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    const NodeInfo* node = cluster_.node(NodeIndex{i});
+    if (node == nullptr || node->pods_with_affinity == 0) continue;
+    for (const auto& pod : node->pods) apply_pod(*pod, i, 1);
+  }
+}
+
+void ClusterIndex::grow(std::uint32_t slots) {
+  if (slots <= slots_) return;
+  slots_ = slots;
+  const std::size_t capacity = std::max<std::size_t>(slots, 64);
+  for (auto& column : topologies_) column.value_of.resize(capacity, -1);
+  for (auto& matcher : matchers_) matcher.count.resize(capacity, 0);
+  for (auto& held : held_terms_) held.count.resize(capacity, 0);
+}
+
+void ClusterIndex::touch(std::uint32_t node, bool is_static) {
+  if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2UL * slots_)) {
+    const auto half = touched_.size() / 2;
+    touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(half));
+    touched_begin_ += half;
+  }
+  touched_.push_back({node, is_static});
+}
+
+void ClusterIndex::apply(const Change& change) {
+  grow(cluster_.slot_count());
+  switch (change.kind) {
+    case Change::Kind::kPodAdded:
+    case Change::Kind::kPodRemoved:
+      apply_pod(*change.pod, change.node.value, change.kind == Change::Kind::kPodAdded ? 1 : -1);
+      touch(change.node.value, false);
+      break;
+    case Change::Kind::kNode:
+      apply_node(change.node.value);
+      touch(change.node.value, true);
+      break;
+    case Change::Kind::kNominated: touch(change.node.value, false); break;
+    case Change::Kind::kOther: break;
+  }
+}
+
+void ClusterIndex::apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_t delta) {
+  if (matchers_.empty() && !has_terms(pod)) return;
+  Traits& traits = traits_of(pod);
+  for (const auto index : traits.matchers) matchers_[index].count[node] += static_cast<std::uint32_t>(delta);
+  for (const auto index : traits.held) held_terms_[index].count[node] += static_cast<std::uint32_t>(delta);
+}
+
+void ClusterIndex::apply_node(std::uint32_t node) {
+  const NodeInfo* info = cluster_.node(NodeIndex{node});
+  for (auto& column : topologies_) set_value(column, node, info == nullptr || info->node == nullptr ? nullptr : info->label(column.key));
+}
+
+void ClusterIndex::set_value(TopologyColumn& column, std::uint32_t node, const std::string* value) {
+  std::int32_t id = -1;
+  if (value != nullptr) {
+    const auto [at, is_new] = column.ids.try_emplace(*value, static_cast<std::int32_t>(column.population.size()));
+    if (is_new) column.population.push_back(0);
+    id = at->second;
+    if (value->empty()) column.empty_value = id;
+  }
+  std::int32_t& slot = column.value_of[node];
+  if (slot == id) return;
+  if (slot >= 0 && --column.population[static_cast<std::size_t>(slot)] == 1) --column.shared_values;
+  if (id >= 0 && ++column.population[static_cast<std::size_t>(id)] == 2) ++column.shared_values;
+  slot = id;
+}
+
+std::size_t ClusterIndex::topology(const std::string& key) {
+  const auto [at, is_new] = topology_index_.try_emplace(key, topologies_.size());
+  if (!is_new) return at->second;
+  auto& column = topologies_.emplace_back();
+  column.key = key;
+  column.value_of.assign(std::max<std::size_t>(slots_, 64), -1);
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    const NodeInfo* node = cluster_.node(NodeIndex{i});
+    if (node != nullptr && node->node != nullptr) set_value(column, i, node->label(key));
+  }
+  return at->second;
+}
+
+bool ClusterIndex::matches(const PodMatcher& matcher, const PodInfo& pod) const {
+  const auto& view = pod.view();
+  if (matcher.skip_terminating && view.meta.is_deleting) return false;
+  const auto& labels = cluster_.namespace_labels(view.ns());
+  return std::ranges::all_of(matcher.terms, [&](const AffinityTerm& term) { return term.matches(view, labels); });
+}
+
+const PodMatcher* ClusterIndex::matcher(std::vector<AffinityTerm> terms, bool skip_terminating) {
+  // Where the pods are does not matter to who matches.
+  for (auto& term : terms) {
+    term.topology_key.clear();
+    term.weight = 0;
+  }
+  for (const auto& matcher : matchers_)
+    if (matcher.skip_terminating == skip_terminating && matcher.terms == terms) return &matcher;
+  auto& made = matchers_.emplace_back();
+  made.terms = std::move(terms);
+  made.skip_terminating = skip_terminating;
+  made.count.assign(std::max<std::size_t>(slots_, 64), 0);
+  const auto index = static_cast<std::uint32_t>(matchers_.size() - 1);
+  // Each kind of pod is tried once, not each pod.
+  for (std::uint32_t i = 0; i < slots_; ++i) {
+    const NodeInfo* node = cluster_.node(NodeIndex{i});
+    if (node == nullptr) continue;
+    for (const auto& pod : node->pods)
+      if (std::ranges::binary_search(traits_of(*pod).matchers, index)) ++made.count[i];
+  }
+  return &made;
+}
+
+ClusterIndex::Traits& ClusterIndex::traits_of(const PodInfo& pod) {
+  if (traits_.size() > kMaxTraits) traits_.clear();
+  auto& bucket = traits_[pod.traits_hash];
+  Traits* found = nullptr;
+  for (const auto& traits : bucket)
+    if (traits->example.get() == &pod || same_traits(*traits->example, pod)) found = traits.get();
+  if (found == nullptr) {
+    found = bucket.emplace_back(std::make_unique<Traits>()).get();
+    found->example = pod.shared_from_this();
+    for (const auto& term : pod.required_affinity) found->held.push_back(hold(HeldTerm::Kind::kRequiredAffinity, term));
+    for (const auto& term : pod.required_anti_affinity) found->held.push_back(hold(HeldTerm::Kind::kRequiredAntiAffinity, term));
+    for (const auto& term : pod.preferred_affinity) found->held.push_back(hold(HeldTerm::Kind::kPreferred, term));
+    for (auto term : pod.preferred_anti_affinity) {
+      term.weight = -term.weight;
+      found->held.push_back(hold(HeldTerm::Kind::kPreferred, term));
+    }
+  }
+  for (; found->matchers_seen < matchers_.size(); ++found->matchers_seen)
+    if (matches(matchers_[found->matchers_seen], pod)) found->matchers.push_back(static_cast<std::uint32_t>(found->matchers_seen));
+  return *found;
+}
+
+std::uint32_t ClusterIndex::hold(HeldTerm::Kind kind, const AffinityTerm& term) {
+  for (std::size_t i = 0; i < held_terms_.size(); ++i)
+    if (held_terms_[i].kind == kind && held_terms_[i].term == term) return static_cast<std::uint32_t>(i);
+  auto& made = held_terms_.emplace_back();
+  made.kind = kind;
+  made.term = term;
+  made.count.assign(std::max<std::size_t>(slots_, 64), 0);
+  return static_cast<std::uint32_t>(held_terms_.size() - 1);
+}
+
+std::size_t ClusterIndex::memory_bytes() const {
+  std::size_t out = touched_.capacity() * sizeof(Touched);
+  for (const auto& column : topologies_) out += column.value_of.capacity() * 4 + column.population.capacity() * 4 + column.ids.size() * 64;
+  for (const auto& matcher : matchers_) out += matcher.count.capacity() * 4;
+  for (const auto& held : held_terms_) out += held.count.capacity() * 4;
+  return out;
+}
+
+}  // namespace berth::placement

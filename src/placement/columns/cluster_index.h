@@ -1,0 +1,106 @@
+// What an engine keeps of a cluster beside the nodes themselves: topology values as columns, and per node the number of pods that match
+// each selector in use or hold each affinity term. Kept by the cluster's change log, never recounted.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "placement/cluster.h"
+
+namespace berth::placement {
+
+/// One topology key as a column: each node's value as a small number.
+struct TopologyColumn {
+  std::string key;
+  std::vector<std::int32_t> value_of;  ///< By node slot; -1 where the label is missing.
+  std::vector<std::uint32_t> population;  ///< Nodes per value.
+  std::unordered_map<std::string, std::int32_t> ids;
+  std::uint32_t shared_values = 0;  ///< Values that more than one node has.
+  std::int32_t empty_value = -1;    ///< The id of the empty string, once a node has had it.
+
+  /// Every value is on one node at most: what depends on the domain depends on the node alone.
+  [[nodiscard]] bool is_local() const { return shared_values == 0; }
+};
+
+/// Pods that match all of `terms` (namespace and selector), counted per node.
+struct PodMatcher {
+  std::vector<AffinityTerm> terms;
+  bool skip_terminating = false;
+  std::vector<std::uint32_t> count;  ///< By node slot.
+};
+
+/// An affinity term of pods that are there, with the number of pods per node that hold it.
+struct HeldTerm {
+  enum class Kind : std::uint8_t { kRequiredAffinity, kRequiredAntiAffinity, kPreferred };
+  Kind kind = Kind::kPreferred;
+  AffinityTerm term;  ///< Of preferred terms: `weight`, negative for anti-affinity.
+  std::vector<std::uint32_t> count;
+};
+
+/// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed.
+class ClusterIndex {
+ public:
+  explicit ClusterIndex(const Cluster& cluster) : cluster_(cluster) { rebuild(); }
+
+  /// Catches up with the change log; starts over where the log is gone or namespaces changed under selectors of namespaces.
+  void sync();
+
+  const Cluster& cluster() const { return cluster_; }
+  /// Counts how often everything started over; columns made before are void.
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+
+  // Changes of nodes, for the classes: entries [touched_begin, touched_end).
+  struct Touched {
+    std::uint32_t node = 0;
+    bool is_static = false;  ///< The node object itself changed, came or went.
+  };
+  [[nodiscard]] std::uint64_t touched_begin() const { return touched_begin_; }
+  [[nodiscard]] std::uint64_t touched_end() const { return touched_begin_ + touched_.size(); }
+  [[nodiscard]] Touched touched(std::uint64_t position) const { return touched_[position - touched_begin_]; }
+
+  /// The column of a topology key; made on first use. The index stays valid.
+  std::size_t topology(const std::string& key);
+  [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return topologies_[index]; }
+  /// The counter of pods that match all terms; made, by a walk over all pods, on first use.
+  const PodMatcher* matcher(std::vector<AffinityTerm> terms, bool skip_terminating);
+  /// All terms ever held; new ones are appended.
+  [[nodiscard]] const std::deque<HeldTerm>& held_terms() const { return held_terms_; }
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  struct Traits {
+    PodInfoPtr example;
+    std::vector<std::uint32_t> matchers;
+    std::size_t matchers_seen = 0;  ///< Matchers made later are still to be tried.
+    std::vector<std::uint32_t> held;
+  };
+
+  void rebuild();
+  void apply(const Change& change);
+  void apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_t delta);
+  void apply_node(std::uint32_t node);
+  void set_value(TopologyColumn& column, std::uint32_t node, const std::string* value);
+  void touch(std::uint32_t node, bool is_static);
+  void grow(std::uint32_t slots);
+  Traits& traits_of(const PodInfo& pod);
+  std::uint32_t hold(HeldTerm::Kind kind, const AffinityTerm& term);
+  bool matches(const PodMatcher& matcher, const PodInfo& pod) const;
+
+  const Cluster& cluster_;
+  std::uint64_t position_ = 0;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t namespaces_version_ = 0;
+  std::uint32_t slots_ = 0;
+  std::vector<Touched> touched_;
+  std::uint64_t touched_begin_ = 0;
+  std::deque<TopologyColumn> topologies_;
+  std::unordered_map<std::string, std::size_t> topology_index_;
+  std::deque<PodMatcher> matchers_;
+  std::deque<HeldTerm> held_terms_;
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Traits>>> traits_;
+};
+
+}  // namespace berth::placement

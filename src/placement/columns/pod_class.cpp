@@ -1,0 +1,336 @@
+#include "placement/columns/pod_class.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/plugins/default_selector.h"
+#include "placement/plugins/inter_pod_affinity.h"
+
+namespace berth::placement {
+namespace {
+
+bool contains(std::span<const Plugin* const> list, const Plugin* plugin) { return std::ranges::find(list, plugin) != list.end(); }
+
+/// What cannot be parsed is reported by the plain form.
+bool is_well_formed(const model::PodView& pod) {
+  const auto good_term = [](const model::PodAffinityTerm& term) { return term.selector_error.empty(); };
+  const auto good_weighted = [&](const model::WeightedPodAffinityTerm& weighted) { return good_term(weighted.term); };
+  return std::ranges::all_of(pod.required_affinity, good_term) && std::ranges::all_of(pod.required_anti_affinity, good_term) &&
+         std::ranges::all_of(pod.preferred_affinity, good_weighted) && std::ranges::all_of(pod.preferred_anti_affinity, good_weighted) &&
+         std::ranges::all_of(pod.spread_constraints, [](const auto& constraint) { return constraint.selector_error.empty(); }) &&
+         std::ranges::all_of(pod.node_affinity.preferred, [](const auto& term) { return term.preference.error.empty(); });
+}
+
+bool has_repeated_key(const std::vector<SpreadConstraint>& constraints) {
+  for (std::size_t i = 0; i < constraints.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (constraints[i].topology_key == constraints[j].topology_key) return true;
+  return false;
+}
+
+AffinityTerm spread_term(const model::PodView& pod, const model::Selector& selector) {
+  AffinityTerm out;
+  out.namespaces = {pod.meta.ns};
+  out.selector = selector;
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index) {
+  if (framework->profile().always_check_all_filters || !is_well_formed(pod->view())) return nullptr;
+  auto out = std::unique_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
+  if (!out->prepare()) return nullptr;
+  return out;
+}
+
+PodClass::PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index)
+    : framework_(std::move(framework)),
+      pod_(std::move(pod)),
+      index_(index),
+      state_(framework_->new_cycle(index.cluster())),
+      era_(framework_->profile().era) {
+  verdicts_.push_back({});
+}
+
+bool PodClass::prepare() {
+  const Cluster& cluster = index_.cluster();
+  workloads_version_ = cluster.workloads_version();
+  default_selector_ = default_selector(pod_->view(), cluster, era_);
+  if (!prepare_filters() || !prepare_scorers() || !prepare_spread()) return false;
+  intern_group_verdicts();
+  prepare_affinity();
+  epoch_ = index_.epoch();
+  images_version_ = cluster.images_version();
+  image_digest_ = image_digest();
+  adopt_held_terms();
+  build();
+  return true;
+}
+
+bool PodClass::prepare_filters() {
+  for (const Plugin* plugin : framework_->pre_filters()) {
+    const ColumnKind kind = plugin->column_kind();
+    if (kind == ColumnKind::kPlainOnly) return false;
+    if (kind != ColumnKind::kStatic && kind != ColumnKind::kNodeLocal && kind != ColumnKind::kNothing) continue;
+    PreFilterOutcome outcome = plugin->pre_filter(state_, *pod_);
+    if (outcome.status.is_error()) return false;
+    if (outcome.status.is_skip()) {
+      state_.skip_filter(plugin->slot());
+    } else if (outcome.status.is_rejected() && pre_filter_.is_success()) {
+      pre_filter_ = std::move(outcome.status);
+      if (pre_filter_.plugin.empty()) pre_filter_.plugin = plugin->name();
+    } else if (outcome.node_names) {
+      // Two narrowing plugins would need intersecting and the words for it.
+      if (only_nodes_) return false;
+      only_nodes_ = std::move(outcome.node_names);
+      verdict_excluded_ = intern(Status::unresolvable(fmt::format("node(s) didn't satisfy plugin(s) [{}]", plugin->name())), 0);
+    }
+  }
+  std::uint32_t order = 0;
+  for (const Plugin* plugin : framework_->filters()) {
+    order += 4;
+    if (state_.filter_skipped(plugin->slot())) continue;
+    switch (plugin->column_kind()) {
+      case ColumnKind::kPlainOnly: return false;
+      case ColumnKind::kStatic: static_filters_.push_back({plugin, order}); break;
+      case ColumnKind::kNodeLocal: local_filters_.push_back({plugin, order}); break;
+      case ColumnKind::kPodTopologySpread:
+        if (!contains(framework_->pre_filters(), plugin)) return false;
+        spread_order_ = order;
+        break;
+      case ColumnKind::kInterPodAffinity:
+        if (!contains(framework_->pre_filters(), plugin)) return false;
+        affinity_order_ = order;
+        filters_affinity_ = true;
+        break;
+      case ColumnKind::kVolumes:
+      case ColumnKind::kNothing: break;
+    }
+  }
+  return true;
+}
+
+/// What groups can be rejected with, each at its step of its plugin.
+void PodClass::intern_group_verdicts() {
+  const auto add = [&](Status status, std::string_view plugin, std::uint32_t order) {
+    status.plugin = plugin;
+    return intern(std::move(status), order);
+  };
+  if (spread_order_ != 0) {
+    verdict_spread_label_ = add(Status::unresolvable(std::string(kReasonSpreadLabel)), "PodTopologySpread", spread_order_);
+    verdict_spread_ = add(Status::unschedulable(std::string(kReasonSpread)), "PodTopologySpread", spread_order_);
+  }
+  if (filters_affinity_) {
+    const auto affinity = [&](Code code, std::string_view reason, std::uint32_t step) {
+      return add(affinity_rejection(code, reason, era_), "InterPodAffinity", affinity_order_ + step);
+    };
+    verdict_affinity_ = affinity(Code::kUnschedulableAndUnresolvable, kReasonAffinityRules, 0);
+    verdict_anti_ = affinity(Code::kUnschedulable, kReasonAntiAffinityRules, 1);
+    verdict_existing_ = affinity(Code::kUnschedulable, kReasonExistingAntiAffinity, 2);
+  }
+}
+
+bool PodClass::prepare_scorers() {
+  for (const Plugin* plugin : framework_->pre_scorers()) {
+    const ColumnKind kind = plugin->column_kind();
+    if (kind == ColumnKind::kPlainOnly) return false;
+    if (kind != ColumnKind::kStatic && kind != ColumnKind::kNodeLocal) continue;
+    const Status status = plugin->pre_score(state_, *pod_, {});
+    if (status.is_skip()) {
+      state_.skip_score(plugin->slot());
+    } else if (!status.is_success()) {
+      return false;
+    }
+  }
+  for (const auto& [plugin, weight] : framework_->scorers()) {
+    if (state_.score_skipped(plugin->slot())) continue;
+    const ColumnKind kind = plugin->column_kind();
+    const Normalization how = plugin->normalization();
+    if (kind == ColumnKind::kPlainOnly || how == Normalization::kOwn) return false;
+    if (weight < 0 || weight > 1'000'000) return false;  // Own scores are kept in 32 bits.
+    if (plugin->name() == "ImageLocality") uses_images_ = true;
+    if (kind == ColumnKind::kStatic && how != Normalization::kNone) {
+      if (raw_scorers_.size() == 2) return false;
+      raw_scorers_.push_back({plugin, weight, how == Normalization::kByMaxReversed});
+    } else if (kind == ColumnKind::kStatic) {
+      static_scorers_.push_back({plugin, weight});
+    } else if (kind == ColumnKind::kNodeLocal) {
+      local_scorers_.push_back({plugin, weight});
+    } else if (kind == ColumnKind::kPodTopologySpread) {
+      if (!contains(framework_->pre_scorers(), plugin)) return false;
+      spread_weight_ = weight;
+    } else if (kind == ColumnKind::kInterPodAffinity) {
+      if (!contains(framework_->pre_scorers(), plugin)) return false;
+      affinity_weight_ = weight;
+      scores_affinity_ = true;
+    }
+  }
+  return true;
+}
+
+bool PodClass::prepare_spread() {
+  const auto& args = framework_->profile().args.spread;
+  const auto& view = pod_->view();
+  const Cluster& cluster = index_.cluster();
+  uses_workloads_ = view.spread_constraints.empty() && (spread_order_ != 0 || spread_weight_ != 0);
+  if (spread_order_ != 0) {
+    auto [constraints, error] = spread_constraints(view, cluster, args, era_, true);
+    if (!error.empty() || (era_ == Era::k120 && has_repeated_key(constraints))) return false;
+    for (auto& constraint : constraints) {
+      DomainSum sum(index_, index_.topology(constraint.topology_key));
+      sum.add_source({&index_.matcher({spread_term(view, constraint.selector)}, true)->count, 1});
+      const bool self = constraint.selector.matches(view.meta.labels);
+      hard_spread_.push_back({std::move(constraint), std::move(sum), self, 0});
+    }
+  }
+  if (spread_weight_ != 0) {
+    auto [constraints, error] = spread_constraints(view, cluster, args, era_, false);
+    if (!error.empty() || (era_ == Era::k120 && has_repeated_key(constraints))) return false;
+    if (constraints.empty() && era_ == Era::k120) constant_score_ += spread_weight_ * kMaxNodeScore;
+    for (auto& constraint : constraints) {
+      SoftSpread soft;
+      const auto* matcher = index_.matcher({spread_term(view, constraint.selector)}, true);
+      const auto topology = index_.topology(constraint.topology_key);
+      soft.sum.emplace(index_, topology);
+      soft.node_count = &matcher->count;
+      soft.sum->add_source({&matcher->count, 1});
+      soft.constraint = std::move(constraint);
+      soft_spread_.push_back(std::move(soft));
+    }
+    spread_requires_all_keys_ = era_ == Era::k120 || !view.spread_constraints.empty() || !args.system_defaulting;
+  }
+  if (hard_spread_.size() + soft_spread_.size() > 16) return false;
+  // A label with an empty value and a missing label are told apart in one place and not in another: the plain form knows where.
+  const auto has_empty_value = [](const DomainSum& sum) { return sum.column().empty_value >= 0; };
+  return std::ranges::none_of(hard_spread_, [&](const auto& one) { return has_empty_value(one.sum); }) &&
+         std::ranges::none_of(soft_spread_, [&](const auto& one) { return has_empty_value(*one.sum); });
+}
+
+void PodClass::prepare_affinity() {
+  const Cluster& cluster = index_.cluster();
+  const auto& view = pod_->view();
+  bool ignored = false;
+  if (filters_affinity_) {
+    const auto affinity = resolve_namespaces(pod_->required_affinity, cluster);
+    const auto anti = resolve_namespaces(pod_->required_anti_affinity, cluster);
+    self_affinity_ = matches_all_terms(view, cluster.namespace_labels(view.ns()), affinity);
+    // Only pods that match all affinity terms count, for each of the keys.
+    for (const auto& term : affinity) add_affinity_source(affinity_, term.topology_key, {&index_.matcher(affinity, false)->count, 1}, ignored);
+    for (const auto& term : anti) add_affinity_source(anti_, term.topology_key, {&index_.matcher({term}, false)->count, 1}, ignored);
+  }
+  if (!scores_affinity_) return;
+  const bool has_preferences = !pod_->preferred_affinity.empty() || !pod_->preferred_anti_affinity.empty();
+  if (era_ != Era::k120 && framework_->profile().args.inter_pod_affinity.ignore_preferred_terms_of_existing_pods && !has_preferences) {
+    counts_held_scores_ = false;
+    return;
+  }
+  for (const auto& term : resolve_namespaces(pod_->preferred_affinity, cluster))
+    add_affinity_source(score_sums_, term.topology_key, {&index_.matcher({term}, false)->count, term.weight}, ignored);
+  for (const auto& term : resolve_namespaces(pod_->preferred_anti_affinity, cluster))
+    add_affinity_source(score_sums_, term.topology_key, {&index_.matcher({term}, false)->count, -term.weight}, ignored);
+}
+
+void PodClass::add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source, bool& layout_changed) {
+  const std::size_t topology = index_.topology(topology_key);
+  for (auto& sum : sums)
+    if (sum.topology() == topology) return sum.add_source(source);
+  sums.emplace_back(index_, topology);
+  sums.back().add_source(source);
+  layout_changed = true;
+}
+
+/// Terms that pods brought since the last look and that concern this class. True when a new topology key came into play.
+bool PodClass::adopt_held_terms() {
+  bool layout_changed = false;
+  const auto& terms = index_.held_terms();
+  const auto& view = pod_->view();
+  const auto& labels_of_namespace = index_.cluster().namespace_labels(view.ns());
+  const std::int64_t hard_weight = framework_->profile().args.inter_pod_affinity.hard_pod_affinity_weight;
+  for (; held_seen_ < terms.size(); ++held_seen_) {
+    const HeldTerm& held = terms[held_seen_];
+    const bool rejects = held.kind == HeldTerm::Kind::kRequiredAntiAffinity && filters_affinity_;
+    const std::int64_t weight = held.kind == HeldTerm::Kind::kPreferred ? held.term.weight
+                                : held.kind == HeldTerm::Kind::kRequiredAffinity ? std::max<std::int64_t>(hard_weight, 0)
+                                                                                 : 0;
+    const bool scores = weight != 0 && scores_affinity_ && counts_held_scores_;
+    if ((!rejects && !scores) || !held.term.matches(view, labels_of_namespace)) continue;
+    if (rejects) add_affinity_source(existing_anti_, held.term.topology_key, {&held.count, 1}, layout_changed);
+    if (scores) add_affinity_source(score_sums_, held.term.topology_key, {&held.count, weight}, layout_changed);
+  }
+  return layout_changed;
+}
+
+std::uint64_t PodClass::image_digest() const {
+  if (!uses_images_) return 0;
+  std::uint64_t out = 0;
+  bool any = false;
+  for (const auto& name : pod_->images) {
+    const ImageState* image = index_.cluster().image(name);
+    any |= image != nullptr;
+    out = out * 1099511628211ULL + (image == nullptr ? 0 : static_cast<std::uint64_t>(image->size_bytes * 31 + image->node_count));
+  }
+  return any ? out * 1099511628211ULL + index_.cluster().node_count() : 0;
+}
+
+/// Whether what the class was prepared from has changed so that it must be made anew.
+bool PodClass::is_outdated() {
+  const Cluster& cluster = index_.cluster();
+  if (epoch_ != index_.epoch()) return true;
+  if (uses_workloads_ && workloads_version_ != cluster.workloads_version()) {
+    workloads_version_ = cluster.workloads_version();
+    if (!(default_selector(pod_->view(), cluster, era_) == default_selector_)) return true;
+  }
+  const auto gained_empty_value = [](const DomainSum& sum) { return sum.column().empty_value >= 0; };
+  return std::ranges::any_of(hard_spread_, [&](const auto& one) { return gained_empty_value(one.sum); }) ||
+         std::ranges::any_of(soft_spread_, [&](const auto& one) { return gained_empty_value(*one.sum); });
+}
+
+bool PodClass::catch_up() {
+  if (is_outdated()) return false;
+  const Cluster& cluster = index_.cluster();
+  bool afresh = adopt_held_terms();
+  if (images_version_ != cluster.images_version()) {
+    images_version_ = cluster.images_version();
+    const auto digest = image_digest();
+    // Where each node has its own counts (1.20) the digest does not show all.
+    afresh |= digest != image_digest_ || (era_ == Era::k120 && uses_images_ && digest != 0);
+    image_digest_ = digest;
+  }
+  const auto is_stale = [](const DomainSum& sum) { return sum.is_stale(); };
+  for (const auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_}) afresh |= std::ranges::any_of(*sums, is_stale);
+  afresh |= std::ranges::any_of(hard_spread_, [&](const auto& one) { return is_stale(one.sum); });
+  const std::uint64_t end = index_.touched_end();
+  afresh |= position_ < index_.touched_begin() || end - position_ > 2ULL * records_.size() + 64;
+  afresh |= groups_.size() > 2ULL * records_.size() + 4096;  // Groups that nobody is in any more.
+  if (afresh) {
+    build();
+    return true;
+  }
+  for (; position_ < end; ++position_) {
+    const auto [node, is_static] = index_.touched(position_);
+    evaluate(node, is_static);
+  }
+  return true;
+}
+
+void PodClass::build() {
+  position_ = index_.touched_end();
+  const auto renew = [&](DomainSum& sum) { sum.reset(); };
+  for (auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_}) std::ranges::for_each(*sums, renew);
+  for (auto& one : hard_spread_) renew(one.sum);
+  for (auto& one : soft_spread_) renew(*one.sum);
+  ranking_.clear();
+  groups_.clear();
+  group_index_.clear();
+  live_.clear();
+  records_.assign(index_.cluster().slot_count(), {});
+  for (std::uint32_t i = 0; i < records_.size(); ++i) evaluate(i, true);
+}
+
+std::size_t PodClass::memory_bytes() const {
+  return records_.capacity() * sizeof(NodeRecord) + ranking_.memory_bytes() + groups_.capacity() * sizeof(Group);
+}
+
+}  // namespace berth::placement

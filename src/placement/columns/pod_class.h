@@ -1,0 +1,202 @@
+// The columns of one class of pods under one framework: every node's verdict, score and group, kept up to date node by node.
+//
+// What a node's standing depends on falls into two parts. Its own: static labels and taints, what runs on it; that is evaluated when the
+// node changes, by the plugins' own Filter and Score. The rest of the cluster: counts over topology domains, and the extremes by which
+// raw scores are normalized. Nodes that are alike in what the second part looks at form a group, so that the second part is computed per
+// group when a pod is placed, and never per node:
+//
+//   total(node) = own score (bucketed per group) + normalized(raw scores of the group)
+//   feasible(node) = own verdict && gate(group)
+#pragma once
+#include <memory>
+#include <optional>
+#include <random>
+#include <unordered_map>
+#include <vector>
+
+#include "placement/columns/cluster_index.h"
+#include "placement/columns/domain_sum.h"
+#include "placement/columns/ranking.h"
+#include "placement/engine.h"
+#include "placement/plugins/pod_topology_spread.h"
+
+namespace berth::placement {
+
+class PodClass {
+ public:
+  /// Null when the plain form must decide: a plugin without columns, or input that only it handles (unparsable terms).
+  static std::unique_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index);
+
+  /// Brings all columns up to the index, which must be synced. Builds them anew where that is cheaper or needed. False: what the class was
+  /// prepared from has changed, and it must be made again.
+  [[nodiscard]] bool catch_up();
+
+  /// A choice among the nodes with the highest total. `accept` (may be empty) has the last word on a node (volumes).
+  struct Options {
+    bool first_by_name = false;
+    std::mt19937_64* random = nullptr;
+    std::function<bool(const NodeInfo&)> accept;
+  };
+  struct Choice {
+    NodeIndex node;  ///< Invalid when nothing fits.
+    std::int64_t score = 0;
+    std::size_t feasible_nodes = 0, tied_nodes = 0;
+    bool give_up = false;  ///< Only the plain form can tell (accept took away what normalizing depends on).
+  };
+  Choice choose(const Options& options);
+  /// Why nothing fits; requires that choose() found nothing and nothing changed since.
+  Diagnosis diagnose() const;
+
+  [[nodiscard]] bool matches(const Framework& framework, const PodInfo& pod) const {
+    return framework_.get() == &framework && same_class(*pod_, pod);
+  }
+  [[nodiscard]] bool has_domains() const { return !hard_spread_.empty() || !soft_spread_.empty() || has_affinity_domains(); }
+  [[nodiscard]] std::uint64_t last_use() const { return last_use_; }
+  void set_last_use(std::uint64_t tick) { last_use_ = tick; }
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  static constexpr std::uint32_t kNoGroup = UINT32_MAX;
+  static constexpr std::uint16_t kFits = 0;
+
+  struct NodeRecord {
+    std::int32_t score = 0;
+    std::uint32_t group = kNoGroup;
+    std::uint32_t position = 0;
+    std::int32_t static_score = 0;
+    std::int32_t raw[2] = {0, 0};
+    std::uint16_t verdict = kFits;
+    std::uint16_t static_verdict = kFits;
+    std::uint16_t included = 0;      ///< Bit i: counts for spread constraint i (hard first, then soft).
+    std::uint8_t has_hard_keys = 0;
+    std::uint8_t has_soft_keys = 0;
+  };
+  struct Verdict {
+    Status status;
+    std::uint32_t order = 0;  ///< Filter's place times four, plus the step inside the plugin.
+  };
+  struct Group {
+    std::vector<std::int64_t> key;
+    std::vector<std::pair<std::uint16_t, std::uint32_t>> verdicts;  ///< Verdict to number of nodes.
+    std::uint32_t members = 0;
+    std::uint32_t live_at = UINT32_MAX;  ///< Position in live_ while some node fits by itself.
+  };
+  struct LocalFilter {
+    const Plugin* plugin;
+    std::uint32_t order;
+  };
+  struct WeightedPlugin {
+    const Plugin* plugin;
+    std::int64_t weight;
+  };
+  struct HardSpread {
+    SpreadConstraint constraint;
+    DomainSum sum;
+    bool self_match = false;
+    std::int64_t minimum = 0;  ///< Of the current choice.
+  };
+  struct SoftSpread {
+    SpreadConstraint constraint;
+    std::optional<DomainSum> sum;  ///< Not for the hostname: that counts on the node itself.
+    const std::vector<std::uint32_t>* node_count = nullptr;
+    std::vector<std::uint64_t> stamp;  ///< Which values the current choice has met.
+    double weight = 0;
+  };
+  struct Candidate {
+    std::uint32_t group;
+    std::int64_t raw[2];
+    std::int64_t spread_raw, affinity_raw;
+    std::int64_t bonus;  ///< Normalized, weighted scores of the group.
+    std::size_t rank = 0;
+    bool spread_ignored;
+  };
+  struct PositionOf {
+    std::vector<NodeRecord>* records;
+    std::uint32_t& operator()(std::uint32_t node) const { return (*records)[node].position; }
+  };
+
+  PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index);
+  bool prepare();
+  bool prepare_filters();
+  bool prepare_scorers();
+  bool prepare_spread();
+  void prepare_affinity();
+  void intern_group_verdicts();
+  bool adopt_held_terms();
+  void add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source, bool& layout_changed);
+  bool is_outdated();
+  std::uint64_t image_digest() const;
+
+  void build();
+  void evaluate(std::uint32_t node, bool is_static);
+  void evaluate_static(const NodeInfo& info, NodeRecord& record);
+  void update_sums(std::uint32_t node, const NodeRecord& record);
+  std::uint16_t local_verdict(const NodeInfo& info, const NodeRecord& record, std::uint32_t node);
+  std::uint16_t filter_on(const NodeInfo& info, const NodeRecord& record);
+  std::int32_t local_score(const NodeInfo& info, const NodeRecord& record) const;
+  void make_key(std::uint32_t node, const NodeRecord& record);
+  void settle(std::uint32_t node, NodeRecord& record, std::uint16_t verdict, std::uint32_t group, std::int32_t score);
+  std::uint32_t group_of_key();
+  void leave(std::uint32_t node, NodeRecord& record);
+  std::uint16_t intern(Status status, std::uint32_t order);
+  void make_live(std::uint32_t group);
+  void drop_live(std::uint32_t group);
+
+  std::uint16_t gate(const Group& group) const;
+  std::uint16_t spread_gate(const Group& group) const;
+  std::uint16_t affinity_gate(const Group& group) const;
+  void collect_candidates();
+  void weigh_spread();
+  std::int64_t spread_raw(const Group& group, bool& ignored) const;
+  std::int64_t affinity_raw(const Group& group) const;
+  void normalize();
+  Choice pick(const Options& options);
+  Choice pick_accepted(const Options& options);
+  bool has_affinity_domains() const { return !affinity_.empty() || !anti_.empty() || !existing_anti_.empty() || !score_sums_.empty(); }
+
+  FrameworkPtr framework_;
+  PodInfoPtr pod_;
+  ClusterIndex& index_;
+  CycleState state_;
+  Era era_;
+
+  Status pre_filter_;                         ///< A rejection of the whole class.
+  std::optional<std::set<std::string>> only_nodes_;
+  std::vector<LocalFilter> static_filters_, local_filters_;
+  std::vector<WeightedPlugin> static_scorers_, local_scorers_;
+  struct RawScorer {
+    const Plugin* plugin;
+    std::int64_t weight;
+    bool reversed;
+  };
+  std::vector<RawScorer> raw_scorers_;        ///< At most two.
+  std::int64_t constant_score_ = 0;
+  std::uint32_t spread_order_ = 0, affinity_order_ = 0;
+  std::int64_t spread_weight_ = 0, affinity_weight_ = 0;
+  std::vector<HardSpread> hard_spread_;
+  std::vector<SoftSpread> soft_spread_;
+  bool spread_requires_all_keys_ = true;
+  bool filters_affinity_ = false, scores_affinity_ = false, self_affinity_ = false;
+  bool counts_held_scores_ = true;
+  std::vector<DomainSum> affinity_, anti_, existing_anti_, score_sums_;
+  std::uint16_t verdict_excluded_ = 0, verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0;
+
+  std::uint64_t position_ = 0, epoch_ = 0;
+  std::size_t held_seen_ = 0;
+  std::uint64_t workloads_version_ = 0, images_version_ = 0, image_digest_ = 0;
+  bool uses_images_ = false, uses_workloads_ = false;
+  model::Selector default_selector_;
+  std::uint64_t last_use_ = 0;
+
+  std::vector<NodeRecord> records_;
+  Ranking<PositionOf> ranking_{PositionOf{&records_}};
+  std::vector<Group> groups_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> group_index_;
+  std::vector<std::uint32_t> live_;
+  std::vector<Verdict> verdicts_;
+  std::vector<std::int64_t> key_;
+  std::vector<Candidate> candidates_;
+  std::uint64_t stamp_ = 0;
+};
+
+}  // namespace berth::placement

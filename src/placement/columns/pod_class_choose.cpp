@@ -1,0 +1,284 @@
+// Choosing among the groups of a class.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "placement/columns/pod_class.h"
+#include "placement/plugins/inter_pod_affinity.h"
+#include "placement/plugins/normalize.h"
+
+namespace berth::placement {
+
+PodClass::Choice PodClass::choose(const Options& options) {
+  if (!pre_filter_.is_success()) return {};
+  collect_candidates();
+  if (candidates_.empty()) return {};
+  normalize();
+  return options.accept ? pick_accepted(options) : pick(options);
+}
+
+void PodClass::collect_candidates() {
+  candidates_.clear();
+  for (auto& one : hard_spread_) {
+    const bool too_few = era_ != Era::k120 && one.sum.domains() < one.constraint.min_domains;
+    one.minimum = too_few ? 0 : one.sum.minimum();
+  }
+  for (const auto group : live_) {
+    const Group& owner = groups_[group];
+    if (gate(owner) != kFits) continue;
+    Candidate candidate{group, {0, 0}, 0, 0, constant_score_, 0, false};
+    for (std::size_t i = 0; i < raw_scorers_.size(); ++i) candidate.raw[i] = owner.key[i];
+    candidate.affinity_raw = score_sums_.empty() ? 0 : affinity_raw(owner);
+    candidates_.push_back(candidate);
+  }
+  if (soft_spread_.empty()) return;
+  weigh_spread();
+  for (auto& candidate : candidates_) candidate.spread_raw = spread_raw(groups_[candidate.group], candidate.spread_ignored);
+}
+
+/// The verdict of what the group's domains say; kFits when nothing there rejects.
+std::uint16_t PodClass::gate(const Group& group) const {
+  const std::uint16_t spread = hard_spread_.empty() ? kFits : spread_gate(group);
+  const std::uint16_t affinity = affinity_.empty() && anti_.empty() && existing_anti_.empty() ? kFits : affinity_gate(group);
+  if (spread == kFits || affinity == kFits) return spread == kFits ? affinity : spread;
+  return verdicts_[spread].order < verdicts_[affinity].order ? spread : affinity;
+}
+
+std::uint16_t PodClass::spread_gate(const Group& group) const {
+  std::size_t at = raw_scorers_.size();
+  for (const auto& one : hard_spread_) {
+    const std::int64_t part = group.key[at++];
+    if (part < 0) return verdict_spread_label_;
+    const std::int64_t there = one.sum.is_local() ? part : one.sum.sum(part, era_ == Era::k120);
+    if (there + (one.self_match ? 1 : 0) - one.minimum > one.constraint.max_skew) return verdict_spread_;
+  }
+  return kFits;
+}
+
+std::uint16_t PodClass::affinity_gate(const Group& group) const {
+  std::size_t at = raw_scorers_.size() + hard_spread_.size() + soft_spread_.size();
+  bool has_keys = true;
+  bool all_there = true;
+  std::int64_t matching = 0;
+  for (const auto& sum : affinity_) {
+    const std::int64_t part = group.key[at++];
+    has_keys &= part >= 0;
+    all_there &= part >= 0 && (sum.is_local() ? part > 0 : sum.sum(part) > 0);
+    matching += sum.total();
+  }
+  // The first of a group whose members want each other may go anywhere that has the keys.
+  if (!has_keys || (!all_there && (matching != 0 || !self_affinity_))) return verdict_affinity_;
+  const auto anyone_in = [&](const DomainSum& sum) {
+    if (sum.is_local()) return false;
+    const std::int64_t part = group.key[at++];
+    return part >= 0 && sum.sum(part) > 0;
+  };
+  if (std::ranges::any_of(anti_, anyone_in)) return verdict_anti_;
+  at = raw_scorers_.size() + hard_spread_.size() + soft_spread_.size() + affinity_.size();
+  for (const auto& sum : anti_) at += sum.is_local() ? 0 : 1;
+  return std::ranges::any_of(existing_anti_, anyone_in) ? verdict_existing_ : kFits;
+}
+
+std::int64_t PodClass::affinity_raw(const Group& group) const {
+  // The score's places are the last ones: one for each shared key, then the sum over keys of single nodes.
+  std::size_t at = group.key.size() - 1;
+  std::int64_t out = group.key[at];
+  for (auto sum = score_sums_.rbegin(); sum != score_sums_.rend(); ++sum) {
+    if (sum->is_local()) continue;
+    const std::int64_t part = group.key[--at];
+    if (part >= 0) out += sum->sum(part);
+  }
+  return out;
+}
+
+/// Each soft constraint's weight by the number of domains among the nodes that fit.
+void PodClass::weigh_spread() {
+  ++stamp_;
+  const std::size_t first = raw_scorers_.size() + hard_spread_.size();
+  std::vector<std::size_t> domains(soft_spread_.size());
+  for (auto& candidate : candidates_) {
+    const Group& group = groups_[candidate.group];
+    candidate.spread_ignored = false;
+    if (spread_requires_all_keys_) {
+      for (std::size_t i = 0; i < soft_spread_.size(); ++i) candidate.spread_ignored |= group.key[first + i] < 0;
+    }
+    if (candidate.spread_ignored) continue;
+    for (std::size_t i = 0; i < soft_spread_.size(); ++i) {
+      SoftSpread& soft = soft_spread_[i];
+      if (soft.constraint.topology_key == kHostnameLabel) {
+        domains[i] += ranking_.size(candidate.group);
+        continue;
+      }
+      // Nodes without the label (system defaults) are one domain together.
+      const auto place = static_cast<std::size_t>(group.key[first + i] + 1);
+      if (place >= soft.stamp.size()) soft.stamp.resize(place + 1);
+      if (soft.stamp[place] == stamp_) continue;
+      soft.stamp[place] = stamp_;
+      ++domains[i];
+    }
+  }
+  for (std::size_t i = 0; i < soft_spread_.size(); ++i) soft_spread_[i].weight = spread_weight(domains[i]);
+}
+
+std::int64_t PodClass::spread_raw(const Group& group, bool& ignored) const {
+  if (ignored) return 0;
+  std::size_t at = raw_scorers_.size() + hard_spread_.size();
+  double sum = 0;
+  for (const auto& soft : soft_spread_) {
+    const std::int64_t part = group.key[at++];
+    if (part < 0) continue;
+    const std::int64_t count = soft.constraint.topology_key == kHostnameLabel ? part : soft.sum->sum(part);
+    sum += static_cast<double>(count) * soft.weight + static_cast<double>(soft.constraint.max_skew - 1);
+  }
+  return static_cast<std::int64_t>(era_ == Era::k120 ? sum : std::round(sum));
+}
+
+void PodClass::normalize() {
+  for (std::size_t i = 0; i < raw_scorers_.size(); ++i) {
+    std::int64_t max = 0;
+    for (const auto& candidate : candidates_) max = std::max(max, candidate.raw[i]);
+    for (auto& candidate : candidates_)
+      candidate.bonus += raw_scorers_[i].weight * normalized_by_max(candidate.raw[i], max, raw_scorers_[i].reversed);
+  }
+  if (!soft_spread_.empty()) {
+    std::int64_t min = INT64_MAX;
+    std::int64_t max = 0;
+    for (const auto& candidate : candidates_) {
+      if (candidate.spread_ignored) continue;
+      min = std::min(min, candidate.spread_raw);
+      max = std::max(max, candidate.spread_raw);
+    }
+    for (auto& candidate : candidates_)
+      if (!candidate.spread_ignored) candidate.bonus += spread_weight_ * spread_normalized(candidate.spread_raw, min, max);
+  }
+  if (!score_sums_.empty()) {
+    std::int64_t min = era_ == Era::k120 ? 0 : INT64_MAX;
+    std::int64_t max = era_ == Era::k120 ? 0 : INT64_MIN;
+    for (const auto& candidate : candidates_) {
+      min = std::min(min, candidate.affinity_raw);
+      max = std::max(max, candidate.affinity_raw);
+    }
+    for (auto& candidate : candidates_) candidate.bonus += affinity_weight_ * affinity_normalized(candidate.affinity_raw, min, max);
+  }
+}
+
+PodClass::Choice PodClass::pick(const Options& options) {
+  Choice out;
+  std::int64_t best = INT64_MIN;
+  for (const auto& candidate : candidates_) {
+    out.feasible_nodes += ranking_.size(candidate.group);
+    const auto& bucket = ranking_.best(candidate.group);
+    const std::int64_t total = candidate.bonus + bucket.score;
+    if (total > best) {
+      best = total;
+      out.tied_nodes = 0;
+    }
+    if (total == best) out.tied_nodes += bucket.nodes.size();
+  }
+  out.score = best;
+  std::size_t nth = 0;
+  if (options.random != nullptr && !options.first_by_name && out.tied_nodes > 1)
+    nth = std::uniform_int_distribution<std::size_t>(0, out.tied_nodes - 1)(*options.random);
+  const std::string* first = nullptr;
+  for (const auto& candidate : candidates_) {
+    const auto& bucket = ranking_.best(candidate.group);
+    if (candidate.bonus + bucket.score != best) continue;
+    if (options.first_by_name) {
+      for (const auto node : bucket.nodes) {
+        const std::string& name = index_.cluster().node(NodeIndex{node})->name;
+        if (first != nullptr && *first <= name) continue;
+        first = &name;
+        out.node = NodeIndex{node};
+      }
+    } else if (nth < bucket.nodes.size()) {
+      out.node = NodeIndex{bucket.nodes[nth]};
+      return out;
+    } else {
+      nth -= bucket.nodes.size();
+    }
+  }
+  return out;
+}
+
+/// With a last word on each node. Normalizing looked at every group: each that could have set an extreme must hold an accepted node.
+PodClass::Choice PodClass::pick_accepted(const Options& options) {
+  const Cluster& cluster = index_.cluster();
+  const auto accepted = [&](std::uint32_t node) { return options.accept(*cluster.node(NodeIndex{node})); };
+  const bool counts_nodes = std::ranges::any_of(soft_spread_, [](const auto& soft) { return soft.constraint.topology_key == kHostnameLabel; });
+  Choice out;
+  out.give_up = counts_nodes;
+  if (counts_nodes) return out;
+  if (candidates_.size() > 1) {
+    for (const auto& candidate : candidates_) {
+      bool witnessed = false;
+      for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group) && !witnessed; ++rank)
+        witnessed = std::ranges::any_of(ranking_.bucket(candidate.group, rank).nodes, accepted);
+      if (!witnessed) {
+        out.give_up = true;
+        return out;
+      }
+    }
+  }
+  for (const auto& candidate : candidates_) out.feasible_nodes += ranking_.size(candidate.group);
+  std::vector<std::uint32_t> level;
+  while (true) {
+    std::int64_t best = INT64_MIN;
+    for (const auto& candidate : candidates_)
+      if (candidate.rank < ranking_.bucket_count(candidate.group))
+        best = std::max(best, candidate.bonus + ranking_.bucket(candidate.group, candidate.rank).score);
+    if (best == INT64_MIN) return {};
+    level.clear();
+    for (auto& candidate : candidates_) {
+      if (candidate.rank >= ranking_.bucket_count(candidate.group)) continue;
+      const auto& bucket = ranking_.bucket(candidate.group, candidate.rank);
+      if (candidate.bonus + bucket.score != best) continue;
+      level.insert(level.end(), bucket.nodes.begin(), bucket.nodes.end());
+      ++candidate.rank;
+    }
+    out.score = best;
+    out.tied_nodes = level.size();
+    if (options.first_by_name)
+      std::ranges::sort(level, {}, [&](std::uint32_t node) -> const std::string& { return cluster.node(NodeIndex{node})->name; });
+    // Drawing until one is accepted is uniform over the accepted ones.
+    for (std::size_t left = level.size(); left > 0; --left) {
+      const bool draw = options.random != nullptr && !options.first_by_name;
+      const std::size_t at = draw ? std::uniform_int_distribution<std::size_t>(0, left - 1)(*options.random) : level.size() - left;
+      const std::uint32_t node = level[at];
+      if (accepted(node)) {
+        out.node = NodeIndex{node};
+        return out;
+      }
+      if (draw) std::swap(level[at], level[left - 1]);
+    }
+  }
+}
+
+Diagnosis PodClass::diagnose() const {
+  Diagnosis out;
+  out.node_count = index_.cluster().node_count();
+  std::map<std::string, std::size_t> reasons;
+  std::set<std::string_view> plugins;
+  if (!pre_filter_.is_success()) {
+    out.pre_filter = pre_filter_;
+    for (const auto& reason : pre_filter_.reasons) reasons[reason] += out.node_count;
+    plugins.insert(pre_filter_.plugin);
+  } else {
+    for (const auto& group : groups_) {
+      if (group.members == 0) continue;
+      const std::uint16_t closed = gate(group);
+      for (const auto& [own, count] : group.verdicts) {
+        const bool gate_first = own == kFits || (closed != kFits && verdicts_[closed].order < verdicts_[own].order);
+        const Status& status = verdicts_[gate_first ? closed : own].status;
+        for (const auto& reason : status.reasons) reasons[reason] += count;
+        if (status.code == Code::kUnschedulable) out.resolvable_nodes += count;
+        if (!status.plugin.empty()) plugins.insert(status.plugin);
+      }
+    }
+  }
+  out.reasons.assign(reasons.begin(), reasons.end());
+  out.plugins.assign(plugins.begin(), plugins.end());
+  return out;
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,129 @@
+// The engine's columns against the plugins' plain form, through random histories of a cluster.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "placement/engine.h"
+#include "tests/placement/random_cluster.h"
+
+namespace berth::placement::testing {
+namespace {
+
+std::string describe(const Diagnosis& diagnosis) {
+  std::string out = fmt::format("{} resolvable {} pre '{}':", diagnosis.node_count, diagnosis.resolvable_nodes, diagnosis.pre_filter.message());
+  for (const auto& [reason, count] : diagnosis.reasons) out += fmt::format(" [{} {}]", count, reason);
+  for (const auto& plugin : diagnosis.plugins) out += fmt::format(" {}", plugin);
+  return out;
+}
+
+/// Nothing when the decision is one that the plain form allows, in every number it gives.
+std::string difference(const Cluster& cluster, const Framework& framework, const PodInfo& pod, const Decision& decision, bool first_by_name) {
+  const Evaluation plain = evaluate(framework, cluster, pod);
+  if (!plain.errors.empty()) return decision.outcome == Decision::Outcome::kError ? "" : "plain: error " + plain.errors.front();
+  if (plain.tied.empty()) {
+    if (decision.outcome != Decision::Outcome::kUnschedulable) return fmt::format("plain: nothing fits, got {}", decision.node_name);
+    const auto wanted = describe(plain.diagnosis);
+    const auto got = describe(*decision.diagnosis);
+    return wanted == got ? "" : fmt::format("diagnosis\n want {}\n got  {}", wanted, got);
+  }
+  if (decision.outcome != Decision::Outcome::kScheduled) return fmt::format("plain: {} fits, got none", cluster.node(plain.tied[0])->name);
+  if (decision.nominated_first != plain.nominated_first) return "nominated_first differs";
+  if (std::ranges::find(plain.tied, decision.node) == plain.tied.end()) {
+    std::string out = fmt::format("got {} with {}; plain:", decision.node_name, decision.score);
+    for (const auto& one : plain.feasible) out += fmt::format(" {}={}", cluster.node(one.node)->name, one.total);
+    return out;
+  }
+  if (first_by_name && decision.node != plain.tied.front()) return "not the first by name";
+  if (decision.nominated_first) return "";
+  if (decision.tied_nodes != plain.tied.size()) return fmt::format("{} tied, plain {}", decision.tied_nodes, plain.tied.size());
+  if (decision.feasible_nodes != plain.feasible.size()) return fmt::format("{} feasible, plain {}", decision.feasible_nodes, plain.feasible.size());
+  const auto total = std::ranges::find(plain.feasible, decision.node, &Evaluation::Feasible::node)->total;
+  return decision.score == total ? "" : fmt::format("score {}, plain {}", decision.score, total);
+}
+
+struct History {
+  std::uint64_t seed;
+  Era era;
+  int nodes;
+  int steps;
+  int kinds_of_pods;
+  bool unique_hostnames;
+  bool nominations;
+};
+
+/// Binds, removes, updates, and compares every decision on the way.
+void run(const History& history) {
+  RandomWorld world(history.seed);
+  world.unique_hostnames = history.unique_hostnames;
+  Cluster cluster(history.era);
+  const FrameworkPtr framework = default_framework(history.era);
+  const bool first_by_name = world.chance(50);
+  Engine engine(cluster, {first_by_name ? EngineOptions::TieBreak::kFirstByName : EngineOptions::TieBreak::kRandom, history.seed});
+  for (int i = 0; i < history.nodes; ++i) cluster.upsert_node(world.node("n" + std::to_string(i)));
+  std::vector<model::PodViewPtr> kinds;
+  for (int i = 0; i < history.kinds_of_pods; ++i) kinds.push_back(world.pod("kind"));
+  std::vector<std::string> placed;
+  for (int step = 0; step < history.steps; ++step) {
+    const int action = world.below(100);
+    if (action < 5) {
+      const std::string name = "n" + std::to_string(world.below(history.nodes + 3));
+      if (world.chance(40)) {
+        cluster.remove_node(name);
+      } else {
+        cluster.upsert_node(world.node(name));
+      }
+    } else if (action < 8) {
+      world.change_objects(cluster);
+    } else if (action < 22 && !placed.empty()) {
+      const auto at = static_cast<std::size_t>(world.below(static_cast<int>(placed.size())));
+      cluster.remove_pod(placed[at]);
+      placed.erase(placed.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    auto view = std::make_shared<model::PodView>(*kinds[static_cast<std::size_t>(world.below(history.kinds_of_pods))]);
+    view->meta.name = "p" + std::to_string(step);
+    if (history.nominations && world.chance(10)) view->nominated_node_name = "n" + std::to_string(world.below(history.nodes));
+    if (world.chance(2)) view->node_name = "nowhere";
+    const PodInfoPtr pod = PodInfo::make(view, history.era);
+    if (!view->node_name.empty()) {
+      cluster.upsert_pod(pod);  // A pod of a node that nobody knows.
+      continue;
+    }
+    if (!view->nominated_node_name.empty() && world.chance(60)) cluster.upsert_pod(pod);
+    const Decision decision = engine.schedule(framework, pod);
+    const std::string wrong = difference(cluster, *framework, *pod, decision, first_by_name);
+    ASSERT_EQ(wrong, "") << "seed " << history.seed << " step " << step << " pod of class " << pod->class_hash;
+    if (decision.outcome == Decision::Outcome::kScheduled && world.chance(90)) {
+      cluster.assume(pod, decision.node);
+      placed.push_back(pod->key);
+    }
+  }
+}
+
+TEST(EngineColumns, AgreeWithPlainFormIn136) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) run({seed, Era::k136, 8, 120, 12, true, false});
+}
+
+TEST(EngineColumns, AgreeWithPlainFormIn120) {
+  for (std::uint64_t seed = 101; seed <= 140; ++seed) run({seed, Era::k120, 8, 120, 12, true, false});
+}
+
+TEST(EngineColumns, AgreeWhereHostnamesAreShared) {
+  for (std::uint64_t seed = 201; seed <= 215; ++seed) run({seed, Era::k136, 9, 120, 8, false, false});
+  for (std::uint64_t seed = 216; seed <= 230; ++seed) run({seed, Era::k120, 9, 120, 8, false, false});
+}
+
+TEST(EngineColumns, AgreeWithNominatedPods) {
+  for (std::uint64_t seed = 301; seed <= 320; ++seed) run({seed, Era::k136, 6, 120, 6, true, true});
+  for (std::uint64_t seed = 321; seed <= 340; ++seed) run({seed, Era::k120, 6, 120, 6, true, true});
+}
+
+TEST(EngineColumns, AgreeOnTinyClusters) {
+  for (std::uint64_t seed = 401; seed <= 520; ++seed) run({seed, seed % 2 == 0 ? Era::k136 : Era::k120, 2, 25, 4, true, false});
+}
+
+TEST(EngineColumns, AgreeWhenManyPodsFillTheNodes) {
+  for (std::uint64_t seed = 601; seed <= 604; ++seed) run({seed, Era::k136, 20, 500, 3, true, false});
+}
+
+}  // namespace
+}  // namespace berth::placement::testing

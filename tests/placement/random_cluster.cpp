@@ -1,0 +1,158 @@
+#include "tests/placement/random_cluster.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace berth::placement::testing {
+namespace {
+
+using model::Labels;
+using model::Quantity;
+using model::Requirement;
+using model::Selector;
+
+constexpr const char* kApps[] = {"web", "db", "cache"};
+constexpr const char* kTiers[] = {"gold", "silver"};
+constexpr const char* kNamespaces[] = {"default", "team-a", "team-b"};
+constexpr const char* kImages[] = {"app:v1", "big:latest", "tiny:1"};
+
+}  // namespace
+
+FrameworkPtr framework_of(Profile profile) {
+  for (auto* uses : {&profile.pre_filter, &profile.filter, &profile.pre_score, &profile.score, &profile.reserve, &profile.pre_bind})
+    std::erase_if(*uses, [](const PluginUse& use) { return find_plugin(use.name) == nullptr; });
+  auto out = Framework::create(std::move(profile));
+  if (!out) {
+    std::fprintf(stderr, "%s\n", out.error().message.c_str());
+    std::abort();
+  }
+  return *out;
+}
+
+FrameworkPtr default_framework(Era era) { return framework_of(default_profile(era)); }
+
+Labels RandomWorld::pod_labels() {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (chance(85)) out.emplace_back("app", kApps[below(3)]);
+  if (chance(40)) out.emplace_back("tier", kTiers[below(2)]);
+  return Labels(std::move(out));
+}
+
+Selector RandomWorld::selector() {
+  if (chance(10)) return Selector::everything();
+  if (chance(5)) return Selector::nothing();
+  std::vector<Requirement> out;
+  out.push_back({"app", chance(80) ? Requirement::Op::kIn : Requirement::Op::kNotIn, {kApps[below(3)]}});
+  if (chance(20)) out.push_back({"tier", Requirement::Op::kExists, {}});
+  return Selector(std::move(out));
+}
+
+model::PodAffinityTerm RandomWorld::affinity_term() {
+  model::PodAffinityTerm out;
+  out.selector = selector();
+  constexpr const char* kKeys[] = {"kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack", "absent"};
+  out.topology_key = kKeys[below(chance(10) ? 4 : 3)];
+  if (chance(25)) out.namespaces = {kNamespaces[below(3)]};
+  if (chance(15)) out.namespace_selector = chance(50) ? Selector::everything() : Selector({{"env", Requirement::Op::kIn, {"prod"}}});
+  return out;
+}
+
+model::NodeViewPtr RandomWorld::node(const std::string& name) {
+  auto out = std::make_shared<model::NodeView>();
+  out->meta.name = name;
+  std::vector<std::pair<std::string, std::string>> labels;
+  labels.emplace_back("kubernetes.io/hostname", unique_hostnames ? name : "host" + std::to_string(below(5)));
+  if (chance(90)) labels.emplace_back("topology.kubernetes.io/zone", "z" + std::to_string(below(zones)));
+  if (chance(70)) labels.emplace_back("rack", "r" + std::to_string(below(4)));
+  if (chance(50)) labels.emplace_back("disk", chance(50) ? "ssd" : "hdd");
+  out->meta.labels = Labels(std::move(labels));
+  out->unschedulable = chance(5);
+  if (chance(15)) out->taints.push_back({"dedicated", chance(50) ? "a" : "b", chance(50) ? "NoSchedule" : "PreferNoSchedule"});
+  if (chance(15)) out->taints.push_back({"spot", "", chance(30) ? "NoExecute" : "PreferNoSchedule"});
+  out->allocatable = {{"cpu", Quantity::from_milli(500 * (1 + below(8)))},
+                      {"example.com/gpu", Quantity::from_value(below(3))},
+                      {"memory", Quantity::from_value((1LL + below(8)) << 30)},
+                      {"pods", Quantity::from_value(chance(80) ? 110 : 3)}};
+  for (const char* image : kImages)
+    if (chance(30)) out->images.push_back({{image}, (10 + below(900)) * 1'000'000LL});
+  return out;
+}
+
+model::PodViewPtr RandomWorld::pod(const std::string& name) {
+  auto out = std::make_shared<model::PodView>();
+  out->meta.name = name;
+  out->meta.ns = kNamespaces[below(3)];
+  out->meta.labels = pod_labels();
+  out->meta.is_deleting = chance(3);
+  out->scheduler_name = "default-scheduler";
+  out->priority = chance(20) ? below(3) * 10 : 0;
+  model::ContainerView container;
+  container.name = "c";
+  container.image = kImages[below(3)];
+  if (chance(85)) container.requests.emplace_back("cpu", Quantity::from_milli(50 * (1 + below(8))));
+  if (chance(10)) container.requests.emplace_back("example.com/gpu", Quantity::from_value(1));
+  if (chance(85)) container.requests.emplace_back("memory", Quantity::from_value((1LL + below(6)) << 27));
+  if (chance(10)) container.host_ports.push_back({8000 + below(2), "TCP", chance(70) ? "" : "10.0.0.1"});
+  out->containers.push_back(std::move(container));
+  if (chance(15)) out->node_selector.emplace_back("disk", chance(50) ? "ssd" : "hdd");
+  if (chance(10)) {
+    model::NodeSelectorTerm term;
+    term.expressions.push_back({"rack", chance(50) ? Requirement::Op::kIn : Requirement::Op::kNotIn, {"r1"}});
+    out->node_affinity.required = model::NodeSelector{{term}};
+  }
+  if (chance(3)) {
+    model::NodeSelectorTerm term;
+    term.fields.push_back({"metadata.name", Requirement::Op::kIn, {"n" + std::to_string(below(12))}});
+    out->node_affinity.required = model::NodeSelector{{term}};
+  }
+  for (int i = below(3); i > 1; --i) {
+    model::NodeSelectorTerm term;
+    term.expressions.push_back({"topology.kubernetes.io/zone", Requirement::Op::kIn, {"z" + std::to_string(below(zones))}});
+    out->node_affinity.preferred.push_back({1 + below(100), term});
+  }
+  if (chance(20)) out->tolerations.push_back({"dedicated", "Exists", "", "", {}});
+  if (chance(10)) out->tolerations.push_back({"spot", "Equal", "", chance(50) ? "" : "NoExecute", {}});
+  if (chance(12)) out->required_affinity.push_back(affinity_term());
+  if (chance(4)) out->required_affinity.push_back(affinity_term());
+  if (chance(12)) out->required_anti_affinity.push_back(affinity_term());
+  if (chance(15)) out->preferred_affinity.push_back({1 + below(100), affinity_term()});
+  if (chance(15)) out->preferred_anti_affinity.push_back({1 + below(100), affinity_term()});
+  for (int i = chance(30) ? 1 + below(2) : 0; i > 0; --i) {
+    model::TopologySpreadConstraint constraint;
+    constexpr const char* kKeys[] = {"kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"};
+    constraint.topology_key = kKeys[below(3)];
+    constraint.max_skew = 1 + below(3);
+    constraint.is_hard = chance(50);
+    constraint.selector = selector();
+    if (chance(15)) constraint.min_domains = 1 + below(5);
+    constraint.honor_affinity = chance(80);
+    constraint.honor_taints = chance(20);
+    if (chance(15)) constraint.match_label_keys = {"tier"};
+    out->spread_constraints.push_back(std::move(constraint));
+  }
+  return out;
+}
+
+void RandomWorld::change_objects(Cluster& cluster) {
+  if (chance(60)) {
+    const std::string ns = kNamespaces[below(3)];
+    const std::string name = "svc" + std::to_string(below(3));
+    if (chance(30)) {
+      cluster.remove("Service", ns, name);
+      return;
+    }
+    auto service = std::make_shared<model::ServiceView>();
+    service->meta.ns = ns;
+    service->meta.name = name;
+    service->selector = Selector({{"app", Requirement::Op::kIn, {kApps[below(3)]}}});
+    service->has_selector = true;
+    cluster.upsert(std::move(service));
+    return;
+  }
+  auto ns = std::make_shared<model::NamespaceView>();
+  ns->meta.name = kNamespaces[below(3)];
+  ns->meta.labels = Labels(std::vector<std::pair<std::string, std::string>>{{"env", chance(50) ? "prod" : "dev"}});
+  cluster.upsert(std::move(ns));
+}
+
+}  // namespace berth::placement::testing

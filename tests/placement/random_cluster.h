@@ -1,0 +1,41 @@
+// Random nodes and pods from a small world, so that everything collides with everything.
+#pragma once
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "model/views/node_view.h"
+#include "model/views/pod_view.h"
+#include "placement/cluster.h"
+#include "placement/framework.h"
+
+namespace berth::placement::testing {
+
+/// The default profile of the era.
+FrameworkPtr default_framework(Era era);
+FrameworkPtr framework_of(Profile profile);
+
+class RandomWorld {
+ public:
+  explicit RandomWorld(std::uint64_t seed) : random_(seed) {}
+
+  int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
+  bool chance(int percent) { return below(100) < percent; }
+  model::NodeViewPtr node(const std::string& name);
+  model::PodViewPtr pod(const std::string& name);
+  /// A service, a namespace's labels, now and then.
+  void change_objects(Cluster& cluster);
+  std::mt19937_64& random() { return random_; }
+
+  int zones = 3;
+  bool unique_hostnames = true;
+
+ private:
+  model::Labels pod_labels();
+  model::Selector selector();
+  model::PodAffinityTerm affinity_term();
+  std::mt19937_64 random_;
+};
+
+}  // namespace berth::placement::testing
