@@ -90,6 +90,9 @@ Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext 
   for (const auto* names : {&config.enable, &config.disable})
     for (const auto& name : *names)
       if (!is_known(name)) return invalid(fmt::format("admission plugin \"{}\" is unknown", name));
+  auto escalation = make_rbac_escalation(chain->context_);
+  if (!escalation) return std::unexpected(escalation.error());
+  chain->plugins_.push_back(std::move(*escalation));
   for (const auto& entry : kOrder) {
     if (!is_on(entry, config)) continue;
     auto plugin = entry.make(chain->context_);
