@@ -1,0 +1,223 @@
+#include "scheduler/config/plugin_args.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace berth::scheduler::config {
+namespace {
+
+using placement::Era;
+using placement::PluginArgs;
+
+constexpr std::string_view kStrategies[] = {"LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"};
+
+void read_fit(const Reader& args, Era era, placement::NodeResourcesFitArgs& out) {
+  if (era == Era::k120) {
+    args.only({"kind", "apiVersion", "ignoredResources", "ignoredResourceGroups"});
+  } else {
+    args.only({"kind", "apiVersion", "ignoredResources", "ignoredResourceGroups", "scoringStrategy"});
+  }
+  out.ignored_resources = args.strings("ignoredResources");
+  out.ignored_resource_groups = args.strings("ignoredResourceGroups");
+  for (std::size_t i = 0; i < out.ignored_resource_groups.size(); ++i) {
+    if (out.ignored_resource_groups[i].find('/') != std::string::npos)
+      args.problem(fmt::format("ignoredResourceGroups[{}]", i),
+                   fmt::format("Invalid value: \"{}\": resource group name can't contain '/'", out.ignored_resource_groups[i]));
+  }
+  const Reader strategy = args.field("scoringStrategy");
+  if (!strategy.expect_object()) return;
+  strategy.only({"type", "resources", "requestedToCapacityRatio"});
+  const std::string type = strategy.string("type", "LeastAllocated");
+  const auto at = std::ranges::find(kStrategies, type);
+  if (at == std::end(kStrategies)) {
+    strategy.problem("type", fmt::format("Unsupported value: \"{}\": supported values: \"LeastAllocated\", \"MostAllocated\", "
+                                         "\"RequestedToCapacityRatio\"{}",
+                                         type, suggestion(type, kStrategies)));
+  } else {
+    out.strategy = static_cast<placement::ScoringStrategyType>(at - std::begin(kStrategies));
+  }
+  out.resources = read_resources(strategy.field("resources"), {{"cpu", 1}, {"memory", 1}});
+  if (out.strategy == placement::ScoringStrategyType::kRequestedToCapacityRatio) {
+    const Reader ratio = strategy.field("requestedToCapacityRatio");
+    ratio.only({"shape"});
+    out.shape = read_shape(ratio.field("shape"), true);
+  }
+}
+
+void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
+  args.only({"kind", "apiVersion", "defaultConstraints", "defaultingType"});
+  const std::string type = args.string("defaultingType", "System");
+  if (type != "System" && type != "List") {
+    constexpr std::string_view kTypes[] = {"System", "List"};
+    args.problem("defaultingType",
+                 fmt::format("Unsupported value: \"{}\": supported values: \"System\", \"List\"{}", type, suggestion(type, kTypes)));
+  }
+  out.system_defaulting = type == "System";
+  const auto items = args.field("defaultConstraints").items();
+  if (out.system_defaulting && !items.empty())
+    args.problem("defaultConstraints", "Invalid value: must be empty when .defaultingType is System; set defaultingType: List to use it");
+  for (const auto& item : items) {
+    if (!item.expect_object()) continue;
+    item.only({"maxSkew", "topologyKey", "whenUnsatisfiable", "labelSelector", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys"});
+    if (item.integer("maxSkew", 0) <= 0) item.problem("maxSkew", fmt::format("Invalid value: {}: not in valid range (0, inf)", item.integer("maxSkew", 0)));
+    const std::string key = item.string("topologyKey");
+    if (key.empty()) item.problem("topologyKey", "Required value: can not be empty");
+    const std::string when = item.string("whenUnsatisfiable");
+    if (when.empty()) {
+      item.problem("whenUnsatisfiable", "Required value: can not be empty");
+    } else if (when != "DoNotSchedule" && when != "ScheduleAnyway") {
+      constexpr std::string_view kWhen[] = {"DoNotSchedule", "ScheduleAnyway"};
+      item.problem("whenUnsatisfiable", fmt::format("Unsupported value: \"{}\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"{}", when,
+                                                    suggestion(when, kWhen)));
+    }
+    if (item.has("labelSelector"))
+      item.problem("labelSelector", "Forbidden: constraint must not define a selector, as they deduced for each pod");
+    auto constraint = model::TopologySpreadConstraint::parse(*item.value());
+    for (const auto& other : out.default_constraints) {
+      if (other.topology_key == constraint.topology_key && other.is_hard == constraint.is_hard)
+        item.problem(fmt::format("Duplicate value: \"{{{}, {}}}\"", key, when));
+    }
+    out.default_constraints.push_back(std::move(constraint));
+  }
+}
+
+void read_preemption(const Reader& args, placement::DefaultPreemptionArgs& out) {
+  args.only({"kind", "apiVersion", "minCandidateNodesPercentage", "minCandidateNodesAbsolute"});
+  out.min_candidate_nodes_percentage = args.integer("minCandidateNodesPercentage", 10);
+  out.min_candidate_nodes_absolute = args.integer("minCandidateNodesAbsolute", 100);
+  if (out.min_candidate_nodes_percentage < 0 || out.min_candidate_nodes_percentage > 100)
+    args.problem("minCandidateNodesPercentage", fmt::format("Invalid value: {}: not in valid range [0, 100]", out.min_candidate_nodes_percentage));
+  if (out.min_candidate_nodes_absolute < 0)
+    args.problem("minCandidateNodesAbsolute", fmt::format("Invalid value: {}: not in valid range [0, inf)", out.min_candidate_nodes_absolute));
+  if (out.min_candidate_nodes_percentage == 0 && out.min_candidate_nodes_absolute == 0)
+    args.problem("minCandidateNodesPercentage", "Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute");
+}
+
+void read_node_affinity(const Reader& args, PluginArgs& out) {
+  args.only({"kind", "apiVersion", "addedAffinity"});
+  const Reader added = args.field("addedAffinity");
+  if (!added.expect_object()) return;
+  added.only({"requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"});
+  // As a pod's own, so that one parser serves both.
+  out.added_affinity = model::NodeAffinity::parse(*added.value());
+  const auto check = [&](const std::string& path, const model::NodeSelectorTerm& term) {
+    if (!term.error.empty()) args.problem("addedAffinity." + path, term.error);
+  };
+  if (out.added_affinity->required) {
+    const auto& terms = out.added_affinity->required->terms;
+    if (terms.empty())
+      args.problem("addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms", "Required value: must have at least one node selector term");
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      check(fmt::format("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{}]", i), terms[i]);
+  }
+  for (std::size_t i = 0; i < out.added_affinity->preferred.size(); ++i) {
+    const auto& term = out.added_affinity->preferred[i];
+    const std::string path = fmt::format("preferredDuringSchedulingIgnoredDuringExecution[{}]", i);
+    check(path, term.preference);
+    if (term.weight < 1 || term.weight > 100) args.problem("addedAffinity." + path + ".weight", fmt::format("Invalid value: {}: must be in the range 1-100", term.weight));
+  }
+}
+
+void no_common(const Reader& args, const std::vector<std::string>& a, const std::vector<std::string>& b, std::string_view names) {
+  for (const auto& label : a)
+    if (std::ranges::find(b, label) != b.end())
+      args.problem(fmt::format("Invalid value: \"{}\": detecting at least one label that exist in both {}", label, names));
+}
+
+void read_node_label(const Reader& args, placement::NodeLabelArgs& out) {
+  args.only({"kind", "apiVersion", "presentLabels", "absentLabels", "presentLabelsPreference", "absentLabelsPreference"});
+  out.present_labels = args.strings("presentLabels");
+  out.absent_labels = args.strings("absentLabels");
+  out.present_labels_preference = args.strings("presentLabelsPreference");
+  out.absent_labels_preference = args.strings("absentLabelsPreference");
+  no_common(args, out.present_labels, out.absent_labels, "the present labels and the absent labels");
+  no_common(args, out.present_labels_preference, out.absent_labels_preference, "the present labels preference and the absent labels preference");
+}
+
+void read_volume_binding(const Reader& args, placement::VolumeBindingArgs& out) {
+  args.only({"kind", "apiVersion", "bindTimeoutSeconds", "shape"});
+  out.bind_timeout_seconds = args.integer("bindTimeoutSeconds", 600);
+  if (out.bind_timeout_seconds < 0)
+    args.problem("bindTimeoutSeconds", fmt::format("Invalid value: {}: invalid BindTimeoutSeconds, should not be a negative value", out.bind_timeout_seconds));
+  out.shape = read_shape(args.field("shape"), false);
+}
+
+}  // namespace
+
+std::vector<placement::UtilizationShapePoint> read_shape(const Reader& list, bool is_required) {
+  std::vector<placement::UtilizationShapePoint> out;
+  const auto items = list.items();
+  if (items.empty() && is_required) list.problem("Required value: at least one point must be specified");
+  for (const auto& item : items) {
+    if (!item.expect_object()) continue;
+    item.only({"utilization", "score"});
+    const placement::UtilizationShapePoint point{item.integer("utilization", 0), item.integer("score", 0)};
+    if (point.utilization < 0 || point.utilization > 100)
+      item.problem("utilization", fmt::format("Invalid value: {}: not in valid range [0, 100]", point.utilization));
+    if (point.score < 0 || point.score > 10) item.problem("score", fmt::format("Invalid value: {}: not in valid range [0, 10]", point.score));
+    if (!out.empty() && point.utilization <= out.back().utilization)
+      item.problem("utilization", fmt::format("Invalid value: {}: utilization values must be sorted in increasing order", point.utilization));
+    out.push_back(point);
+  }
+  return out;
+}
+
+std::vector<placement::ResourceWeight> read_resources(const Reader& list, std::vector<placement::ResourceWeight> fallback) {
+  std::vector<placement::ResourceWeight> out;
+  for (const auto& item : list.items()) {
+    if (!item.expect_object()) continue;
+    item.only({"name", "weight"});
+    placement::ResourceWeight one{item.string("name"), item.integer("weight", 1)};
+    if (one.name.empty()) item.problem("name", "Required value: can not be empty");
+    if (one.weight == 0) one.weight = 1;
+    if (one.weight < 1 || one.weight > 100)
+      item.problem("weight", fmt::format("Invalid value: {}: resource weight of {} not in valid range [1, 100]", one.weight, one.name));
+    out.push_back(std::move(one));
+  }
+  return out.empty() ? fallback : out;
+}
+
+void read_plugin_args(std::string_view plugin, const Reader& args, Era era, PluginArgs& out) {
+  if (!args.expect_object()) return;
+  const std::vector<placement::ResourceWeight> cpu_memory = {{"cpu", 1}, {"memory", 1}};
+  if (plugin == "NodeResourcesFit") return read_fit(args, era, out.fit);
+  if (plugin == "NodeAffinity") return read_node_affinity(args, out);
+  if (plugin == "PodTopologySpread") return read_spread(args, out.spread);
+  if (plugin == "DefaultPreemption") return read_preemption(args, out.preemption);
+  if (plugin == "VolumeBinding") return read_volume_binding(args, out.volume_binding);
+  if (plugin == "NodeLabel") return read_node_label(args, out.node_label);
+  if (plugin == "InterPodAffinity") {
+    args.only({"kind", "apiVersion", "hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"});
+    out.inter_pod_affinity.hard_pod_affinity_weight = args.integer("hardPodAffinityWeight", 1);
+    out.inter_pod_affinity.ignore_preferred_terms_of_existing_pods = args.boolean("ignorePreferredTermsOfExistingPods", false);
+    const auto weight = out.inter_pod_affinity.hard_pod_affinity_weight;
+    if (weight < 0 || weight > 100) args.problem("hardPodAffinityWeight", fmt::format("Invalid value: {}: not in valid range [0, 100]", weight));
+    return;
+  }
+  if (plugin == "NodeResourcesBalancedAllocation" || plugin == "NodeResourcesLeastAllocated" || plugin == "NodeResourcesMostAllocated") {
+    args.only({"kind", "apiVersion", "resources"});
+    auto& target = plugin == "NodeResourcesBalancedAllocation" ? out.balanced : plugin == "NodeResourcesLeastAllocated" ? out.least_allocated : out.most_allocated;
+    target.resources = read_resources(args.field("resources"), cpu_memory);
+    if (plugin == "NodeResourcesBalancedAllocation") {
+      for (const auto& resource : target.resources)
+        if (resource.weight != 1) args.problem("resources", fmt::format("Invalid value: {}: resource weight of {} not in valid range [1, 1]", resource.weight, resource.name));
+    }
+    return;
+  }
+  if (plugin == "RequestedToCapacityRatio") {
+    args.only({"kind", "apiVersion", "shape", "resources"});
+    out.ratio.shape = read_shape(args.field("shape"), true);
+    out.ratio.resources = read_resources(args.field("resources"), cpu_memory);
+    return;
+  }
+  if (plugin == "ServiceAffinity") {
+    args.only({"kind", "apiVersion", "affinityLabels", "antiAffinityLabelsPreference"});
+    out.service_affinity.affinity_labels = args.strings("affinityLabels");
+    out.service_affinity.anti_affinity_labels_preference = args.strings("antiAffinityLabelsPreference");
+    return;
+  }
+  args.only({"kind", "apiVersion"});
+}
+
+}  // namespace berth::scheduler::config
