@@ -194,6 +194,9 @@ PodView PodView::parse(const json::Value& pod) {
     for (const auto& condition : json::get_array(*status, {"conditions"})) {
       if (json::get_string(condition, {"type"}) == "PodResizePending" && json::get_string(condition, {"reason"}) == "Infeasible")
         out.resize_infeasible = true;
+      if (json::get_string(condition, {"type"}) == "DisruptionTarget" && json::get_string(condition, {"status"}) == "True" &&
+          json::get_string(condition, {"reason"}) == "PreemptionByScheduler")
+        out.terminating_by_preemption = true;
     }
   }
   return out;

@@ -92,6 +92,7 @@ struct PodView {
   ResourceList pod_requests, pod_limits;
   std::vector<ContainerResourceStatus> container_statuses;
   bool resize_infeasible = false;   ///< Condition PodResizePending with reason Infeasible.
+  bool terminating_by_preemption = false;  ///< Condition DisruptionTarget=True with reason PreemptionByScheduler.
 
   std::vector<std::pair<std::string, std::string>> node_selector;  ///< Sorted by key.
   NodeAffinity node_affinity;

@@ -1,0 +1,254 @@
+#include "placement/preemption.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace berth::placement {
+namespace {
+
+constexpr std::string_view kNotHelpful = "Preemption is not helpful for scheduling";
+constexpr std::string_view kNoVictims = "No preemption victims found for incoming pod";
+constexpr std::string_view kNever = "not eligible due to preemptionPolicy=Never.";
+constexpr std::string_view kTerminating = "not eligible due to a terminating pod on the nominated node.";
+
+/// The verdict on each node of the failed attempt.
+class Verdicts {
+ public:
+  Verdicts(const Cluster& cluster, const Evaluation& failed, Era era) {
+    absent_ = failed.pre_filter.is_success() ? Code::kUnschedulableAndUnresolvable : failed.pre_filter.code;
+    for (const auto& rejected : failed.rejected) by_node_.emplace(rejected.node, rejected.status.code);
+    // Before 1.36 a node without a verdict counts as one that evicting may help; there, every node has one.
+    if (era == Era::k120 && failed.pre_filter.is_success()) absent_ = Code::kUnschedulable;
+  }
+  [[nodiscard]] Code operator[](NodeIndex node) const {
+    const auto at = by_node_.find(node);
+    return at == by_node_.end() ? absent_ : at->second;
+  }
+
+ private:
+  Code absent_;
+  std::map<NodeIndex, Code> by_node_;
+};
+
+/// Empty when the pod may preempt; else why not (PodEligibleToPreemptOthers).
+std::optional<std::string_view> not_eligible(const Cluster& cluster, const PodInfo& pod, const Verdicts& verdicts, Era era) {
+  if (pod.view().preemption_never) return kNever;
+  const auto& nominated = pod.view().nominated_node_name;
+  if (nominated.empty()) return std::nullopt;
+  const NodeInfo* node = cluster.find_node(nominated);
+  if (node == nullptr || verdicts[node->index] == Code::kUnschedulableAndUnresolvable) return std::nullopt;
+  for (const auto& other : node->pods) {
+    if (other->view().priority >= pod.view().priority || !other->view().meta.is_deleting) continue;
+    if (era == Era::k120 || other->view().terminating_by_preemption) return kTerminating;
+  }
+  return std::nullopt;
+}
+
+/// The order of pickOneNodeForPreemption: smaller is better.
+using Rank = std::tuple<std::size_t, std::int64_t, __int128, std::size_t, std::int64_t>;
+
+Rank rank_of(const Candidate& candidate) {
+  const auto& victims = candidate.victims;
+  __int128 sum = 0;
+  std::int64_t top = victims[0]->view().priority;
+  std::int64_t earliest = victims[0]->start_time_ns;
+  for (const auto& victim : victims) {
+    // Shifted above zero, so that a few pods of negative priority never outweigh many.
+    sum += static_cast<__int128>(victim->view().priority) + (std::int64_t{1} << 31);
+    if (victim->view().priority > top || (victim->view().priority == top && victim->start_time_ns < earliest)) {
+      top = victim->view().priority;
+      earliest = victim->start_time_ns;
+    }
+  }
+  return {candidate.budget_violations, victims[0]->view().priority, sum, victims.size(), -earliest};
+}
+
+void pick(const Cluster& cluster, PostFilterResult& out) {
+  std::optional<Rank> best;
+  for (const auto& candidate : out.candidates) {
+    const Rank rank = rank_of(candidate);
+    if (best && rank > *best) continue;
+    if (!best || rank < *best) out.tied.clear();
+    best = rank;
+    out.tied.push_back(candidate.node);
+  }
+  std::ranges::sort(out.tied, {}, [&](NodeIndex node) -> const std::string& { return cluster.node(node)->name; });
+  for (std::size_t i = 0; i < out.candidates.size(); ++i)
+    if (!out.tied.empty() && out.candidates[i].node == out.tied[0]) out.best = i;
+}
+
+/// The whole cycle without the victims: the node must take the pod. Counts what selecting victims node by node cannot see.
+bool helps(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
+  Cluster without = cluster.fork();
+  for (const auto& victim : candidate.victims) without.remove_pod(victim->key);
+  CycleState state = framework.new_cycle(without);
+  const auto outcome = framework.run_pre_filter(state, pod);
+  const NodeInfo* node = without.node(candidate.node);
+  if (!outcome.status.is_success() || node == nullptr || node->node == nullptr) return false;
+  if (outcome.node_names && !outcome.node_names->contains(node->name)) return false;
+  return framework.run_filter_with_nominated(state, pod, *node).is_success();
+}
+
+/// "0/5 nodes are available: 2 …, 3 ….": why evicting helps nowhere, per node.
+std::string fit_error(const Cluster& cluster, const std::map<std::string, std::size_t>& reasons) {
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : reasons) parts.push_back(fmt::format("{} {}", count, reason));
+  std::ranges::sort(parts);
+  std::string out = fmt::format("0/{} nodes are available:", cluster.node_count());
+  if (!parts.empty()) out += fmt::format(" {}.", fmt::join(parts, ", "));
+  return out;
+}
+
+Status default_preemption(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
+                          const PreemptionOptions& options, PostFilterResult& out) {
+  const Era era = framework.profile().era;
+  const auto rejected = [&](std::string message) {
+    return era == Era::k120 ? Status{Code::kUnschedulable, {}, {}} : Status::unschedulable("preemption: " + std::move(message));
+  };
+  const Verdicts verdicts(cluster, failed, era);
+  if (const auto why = not_eligible(cluster, *pod, verdicts, era)) return rejected(std::string(*why));
+
+  std::map<std::string, std::size_t> reasons;
+  std::optional<CycleState> state;
+  for (const NodeInfo* node : cluster.nodes()) {
+    if (verdicts[node->index] != Code::kUnschedulable) {
+      ++reasons[std::string(kNotHelpful)];
+      continue;
+    }
+    if (!state) {
+      state.emplace(framework.new_cycle(cluster));
+      (void)framework.run_pre_filter(*state, *pod);
+    }
+    Status why;
+    auto candidate = select_victims(framework, *state, *pod, *node, why);
+    if (candidate && options.budgets_are_hard && candidate->budget_violations > 0) {
+      candidate.reset();
+      why = Status::unschedulable("evicting there would violate a PodDisruptionBudget");
+    }
+    if (candidate) {
+      out.candidates.push_back(std::move(*candidate));
+    } else {
+      for (const auto& reason : why.reasons) ++reasons[reason];
+    }
+  }
+  pick(cluster, out);
+  while (options.confirm && out.choice() != nullptr && !helps(framework, cluster, *pod, *out.choice())) {
+    out.candidates.erase(out.candidates.begin() + static_cast<std::ptrdiff_t>(*out.best));
+    out.best.reset();
+    out.tied.clear();
+    ++reasons[std::string(kNotHelpful)];
+    pick(cluster, out);
+  }
+  return out.choice() != nullptr ? Status::success() : rejected(fit_error(cluster, reasons));
+}
+
+/// DynamicResources' PostFilter: without claims there is nothing to give back. When another plugin's PreFilter rejected the pod before its
+/// own ran, it finds no state of its own, which the release reports as an error.
+Status dynamic_resources(const Framework& framework, const Evaluation& failed) {
+  if (!failed.pre_filter.is_success()) {
+    for (const auto& use : framework.profile().pre_filter) {
+      if (use.name == "DynamicResources") break;
+      if (use.name == failed.pre_filter.plugin) return Status::error("not found");
+    }
+  }
+  return Status::unschedulable("no new claims to deallocate");
+}
+
+}  // namespace
+
+bool is_more_important(const PodInfo& a, const PodInfo& b) {
+  if (a.view().priority != b.view().priority) return a.view().priority > b.view().priority;
+  return a.start_time_ns < b.start_time_ns;
+}
+
+std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<PodInfoPtr>& pods) {
+  std::vector<bool> out(pods.size(), false);
+  const auto& budgets = cluster.disruption_budgets();
+  if (budgets.empty()) return out;
+  std::map<const model::PodDisruptionBudgetView*, std::int64_t> allowed;
+  for (std::size_t i = 0; i < pods.size(); ++i) {
+    const model::PodView& pod = pods[i]->view();
+    if (pod.meta.labels.empty()) continue;
+    for (auto at = budgets.lower_bound(pod.ns() + "/"); at != budgets.end() && at->second->meta.ns == pod.ns(); ++at) {
+      const auto& budget = *at->second;
+      // A budget without selector, or with an empty one, protects nothing; a pod it already counts as disrupted is not counted twice.
+      if (budget.selector_is_empty || budget.selector.is_nothing() || !budget.selector.matches(pod.meta.labels)) continue;
+      if (std::ranges::binary_search(budget.disrupted_pods, pod.name())) continue;
+      const auto left = allowed.emplace(&budget, budget.disruptions_allowed).first;
+      if (--left->second < 0) out[i] = true;
+    }
+  }
+  return out;
+}
+
+std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node, Status& why) {
+  std::vector<PodInfoPtr> potential;
+  for (const auto& other : node.pods)
+    if (other->view().priority < pod.view().priority) potential.push_back(other);
+  if (potential.empty()) {
+    why = Status::unresolvable(std::string(kNoVictims));
+    return std::nullopt;
+  }
+  CycleState dry = state.clone();
+  NodeInfo left = node;
+  for (const auto& other : potential) {
+    left.remove_pod(other->key);
+    why = framework.run_remove_pod(dry, pod, *other, left);
+    if (!why.is_success()) return std::nullopt;
+  }
+  // Not even an otherwise empty node would do: affinity to a victim never counts.
+  why = framework.run_filter_with_nominated(dry, pod, left);
+  if (!why.is_success()) return std::nullopt;
+
+  std::ranges::stable_sort(potential, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
+  const auto violates = budget_violations(state.cluster(), potential);
+  Candidate out{node.index, {}, 0};
+  // Those whose eviction breaks a budget are the first to stay.
+  for (const bool violating : {true, false}) {
+    for (std::size_t i = 0; i < potential.size(); ++i) {
+      if (violates[i] != violating) continue;
+      left.add_pod(potential[i]);
+      why = framework.run_add_pod(dry, pod, *potential[i], left);
+      if (!why.is_success()) return std::nullopt;
+      if (framework.run_filter_with_nominated(dry, pod, left).is_success()) continue;
+      left.remove_pod(potential[i]->key);
+      why = framework.run_remove_pod(dry, pod, *potential[i], left);
+      if (!why.is_success()) return std::nullopt;
+      out.victims.push_back(potential[i]);
+      out.budget_violations += violating;
+    }
+  }
+  why = Status::success();
+  if (out.victims.empty()) {
+    why = Status::error(fmt::format("expected at least one victim pod on node \"{}\"", node.name));
+    return std::nullopt;
+  }
+  if (framework.profile().era != Era::k120)
+    std::ranges::stable_sort(out.victims, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
+  return out;
+}
+
+PostFilterResult run_post_filter(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
+                                 const PreemptionOptions& options) {
+  PostFilterResult out;
+  std::vector<std::string> reasons;
+  for (const auto& use : framework.profile().post_filter) {
+    Status status = Status::unschedulable("");
+    if (use.name == "DynamicResources") status = dynamic_resources(framework, failed);
+    if (use.name == "DefaultPreemption") status = default_preemption(framework, cluster, pod, failed, options, out);
+    if (status.is_success() || status.is_error() || status.code == Code::kUnschedulableAndUnresolvable) {
+      out.status = std::move(status);
+      return out;
+    }
+    for (auto& reason : status.reasons)
+      if (!reason.empty()) reasons.push_back(std::move(reason));
+  }
+  out.status = Status{Code::kUnschedulable, {}, std::move(reasons)};
+  return out;
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,57 @@
+// Preemption (kube-scheduler's DefaultPreemption and framework/preemption): which pods would have to go for a pending pod, and where.
+//
+//   failed attempt -> eligible? -> nodes that evicting could help -> on each: remove all lower pods, fit?, reprieve the important ones
+//                  -> pick one node: fewest budget violations, lowest top victim, smallest sum, fewest victims, latest start
+//
+// Pure: nothing is evicted or nominated here; the shell does that with the result.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "placement/engine.h"
+#include "placement/framework.h"
+
+namespace berth::placement {
+
+struct PreemptionOptions {
+  /// Candidates that would break a disruption budget are not considered at all.
+  bool budgets_are_hard = false;
+  /// After the choice, the whole cycle is run on a fork without the victims; a node that still does not take the pod is dropped.
+  bool confirm = true;
+};
+
+/// A node on which evicting `victims` makes room.
+struct Candidate {
+  NodeIndex node;
+  std::vector<PodInfoPtr> victims;  ///< 1.36: most important first. 1.20: those that break a budget first.
+  std::size_t budget_violations = 0;
+};
+
+/// What the PostFilter stage says.
+struct PostFilterResult {
+  /// Success with a candidate; Unschedulable or Error otherwise. The message is what FailedScheduling appends (1.36).
+  Status status;
+  std::vector<Candidate> candidates;  ///< In the order of the nodes' arrival. The fast path lists only the best.
+  std::optional<std::size_t> best;    ///< Into candidates: of the tied ones the first by name.
+  std::vector<NodeIndex> tied;        ///< Equally good by every criterion; sorted by name.
+  [[nodiscard]] const Candidate* choice() const { return best ? &candidates[*best] : nullptr; }
+};
+
+/// Runs the PostFilter plugins of the profile for a pod that `failed` says fits nowhere. The plain form: exact, every candidate listed.
+PostFilterResult run_post_filter(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
+                                 const PreemptionOptions& options = {});
+
+/// The victims on one node (SelectVictimsOnNode): nullopt with the reason in `why` when evicting does not help there. `state` is the pod's
+/// cycle after PreFilter.
+std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node, Status& why);
+
+/// More important pods are reprieved first: higher priority, then earlier start.
+bool is_more_important(const PodInfo& a, const PodInfo& b);
+
+/// For each of `pods` (in order), whether evicting it breaks a disruption budget once those before it are gone (filterPodsWithPDBViolation).
+std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<PodInfoPtr>& pods);
+
+}  // namespace berth::placement
