@@ -29,6 +29,14 @@ constexpr PluginRegistration kPlugins[] = {
     {"NodePreferAvoidPods", make_node_prefer_avoid_pods},
     {"NodeLabel", make_node_label},
     {"ServiceAffinity", make_service_affinity},
+    {"VolumeBinding", make_volume_binding},
+    {"VolumeZone", make_volume_zone},
+    {"VolumeRestrictions", make_volume_restrictions},
+    {"NodeVolumeLimits", make_node_volume_limits},
+    {"EBSLimits", make_ebs_limits},
+    {"GCEPDLimits", make_gce_pd_limits},
+    {"AzureDiskLimits", make_azure_disk_limits},
+    {"CinderLimits", make_cinder_limits},
 };
 
 }  // namespace

@@ -26,5 +26,13 @@ Result<PluginPtr> make_selector_spread(const Profile& profile);
 Result<PluginPtr> make_node_prefer_avoid_pods(const Profile& profile);
 Result<PluginPtr> make_node_label(const Profile& profile);
 Result<PluginPtr> make_service_affinity(const Profile& profile);
+Result<PluginPtr> make_volume_binding(const Profile& profile);
+Result<PluginPtr> make_volume_zone(const Profile& profile);
+Result<PluginPtr> make_volume_restrictions(const Profile& profile);
+Result<PluginPtr> make_node_volume_limits(const Profile& profile);
+Result<PluginPtr> make_ebs_limits(const Profile& profile);
+Result<PluginPtr> make_gce_pd_limits(const Profile& profile);
+Result<PluginPtr> make_azure_disk_limits(const Profile& profile);
+Result<PluginPtr> make_cinder_limits(const Profile& profile);
 
 }  // namespace berth::placement

@@ -1,0 +1,129 @@
+// NodeVolumeLimits: how many volumes of each CSI driver a node attaches, from its CSINode (pkg/scheduler/framework/plugins/
+// nodevolumelimits/csi.go; predicate MaxCSIVolumeCountPred).
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "placement/plugins/factories.h"
+#include "placement/plugins/volumes.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::string_view kReason = "node(s) exceed max volume count";
+constexpr std::string_view kLimitPrefix = "attachable-volumes-csi-";
+
+/// Unique volume ("driver/handle") to its driver.
+using Attached = std::map<std::string, std::string>;
+
+class NodeVolumeLimits final : public Plugin {
+ public:
+  explicit NodeVolumeLimits(Era era) : era_(era) {}
+  std::string_view name() const override { return "NodeVolumeLimits"; }
+  Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+
+  PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
+    const bool counts = std::ranges::any_of(pod.view().volumes, [&](const auto& volume) {
+      return volumes::claim_use(pod.view(), volume).uses_claim || !volumes::in_tree_plugin(volume).empty();
+    });
+    return {counts ? Status::success() : Status::skip(), {}};
+  }
+
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    if (pod.view().volumes.empty()) return Status::success();
+    const Cluster& cluster = state.cluster();
+    const auto* csi_node = volumes::find_csi_node(cluster, node.name);
+    Attached added, attached;
+    Status status = collect(cluster, csi_node, pod.view(), true, added);
+    if (!status.is_success() || added.empty()) return status;
+    const auto limits = limits_of(csi_node, node);
+    if (limits.empty()) return Status::success();
+    for (const auto& other : node.pods) {
+      status = collect(cluster, csi_node, other->view(), false, attached);
+      if (!status.is_success()) return status;
+    }
+    std::map<std::string_view, std::int64_t> present, wanted;
+    for (const auto& [volume, driver] : attached) {
+      added.erase(volume);
+      ++present[driver];
+    }
+    for (const auto& [volume, driver] : added) ++wanted[driver];
+    for (const auto& [driver, count] : wanted) {
+      const auto limit = limits.find(driver);
+      if (limit != limits.end() && present[driver] + count > limit->second) return Status::unschedulable(std::string(kReason));
+    }
+    return Status::success();
+  }
+
+ private:
+  std::map<std::string, std::int64_t, std::less<>> limits_of(const model::CsiNodeView* csi_node, const NodeInfo& node) const {
+    std::map<std::string, std::int64_t, std::less<>> out;
+    if (era_ == Era::k120) {
+      for (const auto& [name, amount] : node.allocatable.scalars)
+        if (name.starts_with(kLimitPrefix)) out[name.substr(kLimitPrefix.size())] = amount;
+    }
+    if (csi_node != nullptr)
+      for (const auto& driver : csi_node->drivers)
+        if (driver.count) out[driver.name] = *driver.count;
+    return out;
+  }
+
+  Status collect(const Cluster& cluster, const model::CsiNodeView* csi_node, const model::PodView& pod, bool is_new, Attached& out) const {
+    for (const auto& volume : pod.volumes) {
+      const auto use = volumes::claim_use(pod, volume);
+      if (!use.uses_claim) {
+        const auto plugin = volumes::in_tree_plugin(volume);
+        if (!volumes::is_migrated(csi_node, plugin, era_)) continue;
+        add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(volume), out);
+        continue;
+      }
+      if (use.is_ephemeral && era_ == Era::k120) continue;
+      if (use.name.empty()) return Status::error("PersistentVolumeClaim had no name");
+      const auto* claim = volumes::find_claim(cluster, pod.ns(), use.name);
+      if (claim == nullptr) {
+        // A bound pod's claim may be gone; only a new pod cannot do without.
+        if (!is_new || era_ == Era::k120) continue;
+        return Status::unresolvable(
+            fmt::format("looking up PVC {}/{}: {}", pod.ns(), use.name, volumes::not_found("persistentvolumeclaim", use.name)));
+      }
+      if (use.is_ephemeral)
+        if (auto why = volumes::wrong_owner(pod, *claim, era_); !why.empty()) return Status::error(std::move(why));
+      add_claimed(cluster, csi_node, *claim, out);
+    }
+    return Status::success();
+  }
+
+  void add_claimed(const Cluster& cluster, const model::CsiNodeView* csi_node, const volumes::Claim& claim, Attached& out) const {
+    const auto* volume = claim.volume_name.empty() ? nullptr : volumes::find_volume(cluster, claim.volume_name);
+    if (volume == nullptr) return add_unbound(cluster, csi_node, claim, out);
+    if (!volume->csi_driver.empty()) return add(volume->csi_driver, volume->csi_handle, out);
+    const auto plugin = volumes::in_tree_plugin(*volume);
+    if (volumes::is_migrated(csi_node, plugin, era_)) add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(*volume), out);
+  }
+
+  /// Without a volume yet the class tells the driver, and the claim stands for the volume.
+  void add_unbound(const Cluster& cluster, const model::CsiNodeView* csi_node, const volumes::Claim& claim, Attached& out) const {
+    const std::string class_name = claim.class_name();
+    const auto* storage_class = class_name.empty() ? nullptr : volumes::find_class(cluster, class_name);
+    if (storage_class == nullptr) return;
+    std::string driver = storage_class->provisioner;
+    if (const auto migrated_to = volumes::csi_driver_of(driver); !migrated_to.empty()) {
+      if (!volumes::is_migrated(csi_node, driver, era_)) return;
+      driver = std::string(migrated_to);
+    }
+    add(driver, fmt::format("(claim) {}/{}", claim.meta.ns, claim.meta.name), out);
+  }
+
+  static void add(const std::string& driver, const std::string& handle, Attached& out) {
+    if (!driver.empty() && !handle.empty()) out.insert_or_assign(driver + "/" + handle, driver);
+  }
+
+  Era era_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_node_volume_limits(const Profile& profile) { return std::make_unique<NodeVolumeLimits>(profile.era); }
+
+}  // namespace berth::placement

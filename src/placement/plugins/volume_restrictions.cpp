@@ -1,0 +1,103 @@
+// VolumeRestrictions: disks that only one pod (or only readers) may mount on a node, and claims that only one pod may use anywhere
+// (pkg/scheduler/framework/plugins/volumerestrictions; predicate NoDiskConflict).
+#include <algorithm>
+
+#include "placement/plugins/factories.h"
+#include "placement/plugins/volumes.h"
+
+namespace berth::placement {
+namespace {
+
+using Kind = model::VolumeView::Kind;
+
+constexpr std::string_view kDiskConflict = "node(s) had no available disk";
+constexpr std::string_view kInUse =
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+
+bool is_restricted(const model::VolumeView& volume) {
+  return volume.kind == Kind::kGcePersistentDisk || volume.kind == Kind::kAwsElasticBlockStore || volume.kind == Kind::kRbd || volume.kind == Kind::kIscsi;
+}
+
+bool conflicts(const model::VolumeView& a, const model::VolumeView& b) {
+  if (a.kind != b.kind) return false;
+  const bool both_read = a.read_only && b.read_only;
+  switch (a.kind) {
+    case Kind::kGcePersistentDisk: return a.id == b.id && !both_read;
+    case Kind::kAwsElasticBlockStore: return a.id == b.id;
+    case Kind::kIscsi: return a.id == b.id && !both_read;
+    case Kind::kRbd: {
+      const bool share_monitor = std::ranges::any_of(a.monitors, [&](const auto& one) { return std::ranges::find(b.monitors, one) != b.monitors.end(); });
+      return share_monitor && a.pool == b.pool && a.id == b.id && !both_read;
+    }
+    default: return false;
+  }
+}
+
+struct State : Cloneable<State> {
+  std::set<std::string, std::less<>> once_claims;  ///< The pod's claims of mode ReadWriteOncePod.
+  int conflicting_references = 0;                  ///< Uses of them by scheduled pods.
+};
+
+class VolumeRestrictions final : public Plugin {
+ public:
+  explicit VolumeRestrictions(Era era) : era_(era) {}
+  std::string_view name() const override { return "VolumeRestrictions"; }
+  Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+
+  PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
+    auto data = std::make_unique<State>();
+    for (const auto& volume : pod.view().volumes) {
+      if (volume.kind != Kind::kPersistentVolumeClaim) continue;
+      const auto* claim = volumes::find_claim(state.cluster(), pod.view().ns(), volume.id);
+      if (claim == nullptr) return {Status::unresolvable(volumes::not_found("persistentvolumeclaim", volume.id)), {}};
+      if (std::ranges::find(claim->access_modes, "ReadWriteOncePod") != claim->access_modes.end()) data->once_claims.insert(volume.id);
+    }
+    for (const auto& claim : data->once_claims) data->conflicting_references += is_used(state.cluster(), pod.view().ns() + "/" + claim);
+    if (data->conflicting_references == 0 && std::ranges::none_of(pod.view().volumes, is_restricted)) return {Status::skip(), {}};
+    state.set(slot(), std::move(data));
+    return {};
+  }
+
+  Status add_pod(CycleState& state, const PodInfo&, const PodInfo& added, const NodeInfo&) const override {
+    count(state, added, 1);
+    return Status::success();
+  }
+  Status remove_pod(CycleState& state, const PodInfo&, const PodInfo& removed, const NodeInfo&) const override {
+    count(state, removed, -1);
+    return Status::success();
+  }
+
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    for (const auto& volume : pod.view().volumes) {
+      if (!is_restricted(volume)) continue;
+      for (const auto& other : node.pods)
+        for (const auto& existing : other->view().volumes)
+          if (conflicts(volume, existing)) return Status::unschedulable(std::string(kDiskConflict));
+    }
+    const auto* data = era_ == Era::k120 ? nullptr : state.get<State>(slot());
+    if (data != nullptr && data->conflicting_references > 0) return Status::unschedulable(std::string(kInUse));
+    return Status::success();
+  }
+
+ private:
+  static bool is_used(const Cluster& cluster, const std::string& claim) {
+    for (std::uint32_t i = 0; i < cluster.slot_count(); ++i)
+      if (const auto* node = cluster.node(NodeIndex{i}); node != nullptr && node->claim_references.contains(claim)) return true;
+    return false;
+  }
+
+  void count(CycleState& state, const PodInfo& other, int sign) const {
+    auto* data = state.get<State>(slot());
+    if (data == nullptr) return;
+    for (const auto& volume : other.view().volumes)
+      if (volume.kind == Kind::kPersistentVolumeClaim && data->once_claims.contains(volume.id)) data->conflicting_references += sign;
+  }
+
+  Era era_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_volume_restrictions(const Profile& profile) { return std::make_unique<VolumeRestrictions>(profile.era); }
+
+}  // namespace berth::placement

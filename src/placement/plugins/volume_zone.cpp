@@ -1,0 +1,102 @@
+// VolumeZone: a volume's zone and region labels must agree with the node's (pkg/scheduler/framework/plugins/volumezone; predicate
+// NoVolumeZoneConflict).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/plugins/factories.h"
+#include "placement/plugins/volumes.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::string_view kReason = "node(s) had no available volume zone";
+constexpr std::string_view kLabels[] = {"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+                                        "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
+
+std::string_view stable_label(std::string_view label) {
+  if (label == kLabels[0]) return kLabels[2];
+  if (label == kLabels[1]) return kLabels[3];
+  return label;
+}
+
+struct Topology {
+  std::string_view key;
+  std::set<std::string, std::less<>> values;
+};
+struct State : Cloneable<State> {
+  std::vector<Topology> topologies;
+};
+
+class VolumeZone final : public Plugin {
+ public:
+  explicit VolumeZone(Era era) : era_(era) {}
+  std::string_view name() const override { return "VolumeZone"; }
+  Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+
+  PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
+    State found;
+    Status status = collect(state.cluster(), pod.view(), found.topologies);
+    if (!status.is_success()) return {std::move(status), {}};
+    if (found.topologies.empty()) return {Status::skip(), {}};
+    state.set(slot(), std::make_unique<State>(std::move(found)));
+    return {};
+  }
+
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
+    if (pod.view().volumes.empty()) return Status::success();
+    // A cluster of one zone may not label its nodes at all.
+    if (std::ranges::none_of(kLabels, [&](auto label) { return node.label(label) != nullptr; })) return Status::success();
+    const State* data = era_ == Era::k120 ? nullptr : state.get<State>(slot());
+    State own;
+    if (data == nullptr) {
+      Status status = collect(state.cluster(), pod.view(), own.topologies);
+      if (!status.is_success()) return status;
+      data = &own;
+    }
+    for (const auto& [key, values] : data->topologies) {
+      const std::string* value = node.label(key);
+      if (value == nullptr && era_ != Era::k120) value = node.label(stable_label(key));
+      if (value == nullptr || !values.contains(*value)) return Status::unresolvable(std::string(kReason));
+    }
+    return Status::success();
+  }
+
+ private:
+  /// What 1.20 reports as an error is a plain rejection since.
+  Status refuse(std::string message) const { return era_ == Era::k120 ? Status::error(std::move(message)) : Status::unresolvable(std::move(message)); }
+
+  Status collect(const Cluster& cluster, const model::PodView& pod, std::vector<Topology>& out) const {
+    for (const auto& volume : pod.volumes) {
+      if (volume.kind != model::VolumeView::Kind::kPersistentVolumeClaim) continue;
+      if (volume.id.empty()) return refuse("PersistentVolumeClaim had no name");
+      const auto* claim = volumes::find_claim(cluster, pod.ns(), volume.id);
+      if (claim == nullptr) return refuse(volumes::not_found("persistentvolumeclaim", volume.id));
+      if (claim->volume_name.empty()) {
+        const std::string class_name = claim->class_name();
+        if (class_name.empty()) return refuse("PersistentVolumeClaim had no pv name and storageClass name");
+        const auto* storage_class = volumes::find_class(cluster, class_name);
+        if (storage_class == nullptr) return refuse(volumes::not_found("storageclass.storage.k8s.io", class_name));
+        if (!storage_class->has_binding_mode) return refuse(fmt::format("VolumeBindingMode not set for StorageClass \"{}\"", class_name));
+        if (storage_class->wait_for_first_consumer) continue;
+        return refuse("PersistentVolume had no name");
+      }
+      const auto* persistent = volumes::find_volume(cluster, claim->volume_name);
+      if (persistent == nullptr) return refuse(volumes::not_found("persistentvolume", claim->volume_name));
+      for (const auto label : kLabels) {
+        const auto* value = persistent->meta.labels.get(label);
+        if (value == nullptr) continue;
+        if (auto zones = volumes::label_zones(*value)) out.push_back({label, std::move(*zones)});
+      }
+    }
+    return Status::success();
+  }
+
+  Era era_;
+};
+
+}  // namespace
+
+Result<PluginPtr> make_volume_zone(const Profile& profile) { return std::make_unique<VolumeZone>(profile.era); }
+
+}  // namespace berth::placement
