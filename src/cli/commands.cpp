@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "cli/placement_commands.h"
 #include "cli/roles.h"
 #include "cli/verbs/verbs.h"
 
@@ -59,6 +60,7 @@ const std::vector<Command>& commands() {
       {"label", "set or remove labels", "Work with objects", run_label},
       {"annotate", "set or remove annotations", "Work with objects", run_annotate},
       {"adm", "taint nodes, cordon, uncordon, drain, new-project", "Work with objects", run_adm},
+      {"parity", "replay recorded decisions of kube-scheduler and kubelet", "Ask about placement", run_parity},
       {"version", "print the version", "Other", run_version},
       {"completion", "print shell completion (bash, zsh)", "Other", run_completion},
   };

@@ -74,7 +74,7 @@ class NodeVolumeLimits final : public Plugin {
       const auto use = volumes::claim_use(pod, volume);
       if (!use.uses_claim) {
         const auto plugin = volumes::in_tree_plugin(volume);
-        if (!volumes::is_migrated(csi_node, plugin, era_)) continue;
+        if (!volumes::is_counted_as_csi(csi_node, plugin, era_)) continue;
         add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(volume), out);
         continue;
       }
@@ -99,7 +99,7 @@ class NodeVolumeLimits final : public Plugin {
     if (volume == nullptr) return add_unbound(cluster, csi_node, claim, out);
     if (!volume->csi_driver.empty()) return add(volume->csi_driver, volume->csi_handle, out);
     const auto plugin = volumes::in_tree_plugin(*volume);
-    if (volumes::is_migrated(csi_node, plugin, era_)) add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(*volume), out);
+    if (volumes::is_counted_as_csi(csi_node, plugin, era_)) add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(*volume), out);
   }
 
   /// Without a volume yet the class tells the driver, and the claim stands for the volume.
@@ -109,7 +109,7 @@ class NodeVolumeLimits final : public Plugin {
     if (storage_class == nullptr) return;
     std::string driver = storage_class->provisioner;
     if (const auto migrated_to = volumes::csi_driver_of(driver); !migrated_to.empty()) {
-      if (!volumes::is_migrated(csi_node, driver, era_)) return;
+      if (!volumes::is_counted_as_csi(csi_node, driver, era_)) return;
       driver = std::string(migrated_to);
     }
     add(driver, fmt::format("(claim) {}/{}", claim.meta.ns, claim.meta.name), out);

@@ -117,6 +117,12 @@ bool is_migrated(const model::CsiNodeView* node, std::string_view plugin, Era er
   return false;
 }
 
+bool is_counted_as_csi(const model::CsiNodeView* node, std::string_view plugin, Era era) {
+  if (era == Era::k120 || node == nullptr) return false;
+  if (plugin == "kubernetes.io/portworx-volume") return is_migrated(node, plugin, era);
+  return plugin == "kubernetes.io/aws-ebs" || plugin == "kubernetes.io/gce-pd" || plugin == "kubernetes.io/azure-disk" || plugin == "kubernetes.io/cinder";
+}
+
 std::string csi_handle(const model::VolumeView& volume) {
   switch (volume.kind) {
     case model::VolumeView::Kind::kAwsElasticBlockStore: return ebs_handle(volume.id);

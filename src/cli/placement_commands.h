@@ -1,0 +1,10 @@
+// The subcommands that answer questions about placement.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace berth::cli {
+
+int run_parity(const std::vector<std::string>& args);
+
+}  // namespace berth::cli
