@@ -94,10 +94,19 @@ class Writer {
     return out;
   }
 
-  static Object scalar_definition(std::string_view name) {
+  Object scalar_definition(std::string_view name) const {
+    // In v3 both forms are said; kubectl explain then shows the definition's name as the type.
+    const auto either = [&](Object out, std::string_view other) {
+      if (!v3_) {
+        out["type"] = "string";
+        return out;
+      }
+      out["oneOf"] = other == "number" ? Array{Object{{"type", "string"}}, Object{{"type", "number"}}} : Array{Object{{"type", "integer"}}, Object{{"type", "string"}}};
+      return out;
+    };
     if (name == kTimeName || name == kMicroTimeName) return Object{{"description", "A point in time, RFC 3339."}, {"type", "string"}, {"format", "date-time"}};
-    if (name == kIntOrStringName) return Object{{"description", "A number or a string such as a percentage or a port name."}, {"type", "string"}, {"format", "int-or-string"}};
-    return Object{{"description", "An amount: a number with an optional suffix (m, k, M, G, Ki, Mi, Gi, …)."}, {"type", "string"}};
+    if (name == kIntOrStringName) return either(Object{{"description", "A number or a string such as a percentage or a port name."}, {"format", "int-or-string"}}, "integer");
+    return either(Object{{"description", "An amount: a number with an optional suffix (m, k, M, G, Ki, Mi, Gi, …)."}}, "number");
   }
 
   /// A kind's type with its group-version-kinds, and its list.

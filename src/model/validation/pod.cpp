@@ -469,6 +469,11 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   gates_update(old, doc, errors);
   Value before = old, after = doc;
   const bool gated = !get_array(old, {"spec", "schedulingGates"}).empty();
+  for (const char* list : {"containers", "initContainers"})
+    if (get_array(old, {"spec", list}).size() != get_array(doc, {"spec", list}).size()) {
+      errors.forbidden(at / list, std::string_view(list) == "containers" ? "pod updates may not add or remove containers" : "pod updates may not add or remove init containers");
+      return;
+    }
   // What may change is made equal; whatever still differs is refused in one sentence.
   const auto images = [&](const char* list) {
     if (!after.is_object() || json::find(after, {"spec", list}) == nullptr) return;
