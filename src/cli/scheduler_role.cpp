@@ -19,17 +19,33 @@ namespace berth::cli {
 
 void SchedulerFlags::add_to(CLI::App& app) {
   app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")->capture_default_str();
+  app.add_option("--config", config_file, "KubeSchedulerConfiguration (v1, v1beta3, v1beta2, v1beta1) or Policy, YAML or JSON");
+  app.add_option("--policy-config-file", policy_file, "Policy file, YAML or JSON");
+  app.add_option("--compatibility", compatibility, "Follow another release's formulas and words than the configuration's version means: 1.20 or 1.36")->check(CLI::IsMember({"1.20", "1.36"}));
   app.add_option("--seed", seed, "Seed of the choice among equally good nodes")->capture_default_str();
+  app.add_flag("--hard-disruption-budgets", hard_budgets, "Preemption never breaks a PodDisruptionBudget (default: as a last resort)");
 }
 
-scheduler::SchedulerOptions SchedulerFlags::options() const {
+Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const std::string& default_policy_file) const {
+  if (!config_file.empty() && !policy_file.empty()) return invalid("--config and --policy-config-file: give one of them");
+  std::optional<placement::Era> era;
+  if (!compatibility.empty()) era = compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
+  const std::string& file = !config_file.empty() ? config_file : !policy_file.empty() ? policy_file : default_policy_file;
+  if (file.empty()) {
+    auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
+    config.profiles.front().scheduler_name = scheduler_name;
+    return config;
+  }
+  return scheduler::config::load(file, {file, era});
+}
+
+scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::SchedulerConfig& config) const {
   scheduler::SchedulerOptions out;
   out.engine.seed = seed;
-  placement::Profile profile = placement::default_profile(placement::Era::k136);
-  profile.scheduler_name = scheduler_name;
-  for (auto* point : {&profile.pre_enqueue, &profile.queue_sort, &profile.pre_filter, &profile.filter, &profile.post_filter, &profile.pre_score, &profile.score, &profile.reserve, &profile.permit, &profile.pre_bind, &profile.bind, &profile.post_bind})
-    std::erase_if(*point, [](const placement::PluginUse& use) { return placement::find_plugin(use.name) == nullptr; });
-  out.profiles.push_back(std::move(profile));
+  out.preemption.budgets_are_hard = hard_budgets;
+  out.profiles = config.profiles;
+  out.queue.initial_backoff = std::chrono::seconds(config.pod_initial_backoff_seconds);
+  out.queue.max_backoff = std::chrono::seconds(config.pod_max_backoff_seconds);
   return out;
 }
 
@@ -91,15 +107,24 @@ int run_scheduler(const std::vector<std::string>& args) {
   connection.add_to(app);
   SchedulerFlags flags;
   flags.add_to(app);
-  bool leader_elect = true;
+  bool leader_elect = true, validate_only = false;
+  app.add_flag("--validate", validate_only, "Only check the configuration");
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several schedulers works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
+  auto config = flags.config();
+  if (!config) return report(config.error());
+  if (!config->extenders.empty()) return report(Error{ErrorCode::kInvalid, "extenders: HTTP extenders are parsed but not called yet; remove them from the configuration"});
+  if (validate_only) {
+    std::printf("the configuration is valid: %zu profile(s)\n", config->profiles.size());
+    return 0;
+  }
   block_signals();
-  auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
+  const std::string& kubeconfig = connection.kubeconfig.empty() ? config->client_connection.kubeconfig : connection.kubeconfig;
+  auto transport = client::transport_from_kubeconfig(kubeconfig, connection.context);
   if (!transport) return report(transport.error());
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  SchedulerRole role(*transport, flags.options(), leader_elect, fmt::format("{}_{}", host, getpid()));
+  SchedulerRole role(*transport, flags.options(*config), leader_elect && config->leader_election.leader_elect, fmt::format("{}_{}", host, getpid()));
   if (auto started = role.start(); !started) return report(started.error());
   wait_for_signal();
   return 0;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "client/leader_election.h"
+#include "scheduler/config/config.h"
 #include "scheduler/scheduler.h"
 
 namespace CLI {
@@ -15,8 +16,13 @@ namespace berth::cli {
 struct SchedulerFlags {
   std::string scheduler_name = "default-scheduler";
   std::uint64_t seed = 0;
+  std::string config_file, policy_file, compatibility;
+  bool hard_budgets = false;
   void add_to(CLI::App& app);
-  [[nodiscard]] scheduler::SchedulerOptions options() const;
+  /// What the flags and the file they name say; `default_policy_file` is used when no file is named (master-config.yaml's schedulerConfigFile).
+  /// Errors name file, line and field.
+  [[nodiscard]] Result<scheduler::config::SchedulerConfig> config(const std::string& default_policy_file = {}) const;
+  [[nodiscard]] scheduler::SchedulerOptions options(const scheduler::config::SchedulerConfig& config) const;
 };
 
 /// Owns its thread. The destructor gives the leadership up and stops.

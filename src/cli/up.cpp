@@ -80,7 +80,9 @@ int run_up(const std::vector<std::string>& args) {
   if (!options) return report(options.error());
   ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), *options, false);
   controllers_role.start();
-  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(), false, "berth-up");
+  auto scheduler_config = scheduler.config(role.master_config().scheduler_config_file);
+  if (!scheduler_config) return report(scheduler_config.error());
+  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config), false, "berth-up");
   if (auto started = scheduler_role.start(); !started) return report(started.error());
   std::printf("berth is up: %d simulated nodes in %d zones, API server on %s\nexport KUBECONFIG=%s\n", nodes.nodes, nodes.zones, role.url().c_str(), role.kubeconfig_path().c_str());
   std::fflush(stdout);

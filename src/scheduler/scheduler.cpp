@@ -4,6 +4,7 @@
 
 #include "base/json_scan.h"
 #include "base/log.h"
+#include "placement/preemption.h"
 #include "scheduler/wakeup.h"
 
 namespace berth::scheduler {
@@ -456,9 +457,59 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   // ---- pods that fit nowhere
 
   void give_up_for_now(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework, const placement::Diagnosis& diagnosis) {
-    const std::string message = placement::fit_error_message(diagnosis, framework->profile().era, "");
+    std::string post_filter_message;
+    std::optional<std::string> nominate;
+    if (!framework->profile().post_filter.empty()) {
+      const placement::PostFilterResult result = placement::run_post_filter(*framework, cluster, info, engine.evaluate(*framework, *info), options.preemption);
+      post_filter_message = result.status.message();
+      Waiting& mine = waiting.at(entry.pod.uid);
+      registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now.").add();
+      if (const placement::Candidate* choice = result.choice()) {
+        nominate = cluster.node(choice->node)->name;
+        preempt(info, *choice, *nominate);
+      } else if (!mine.nominated.empty() && post_filter_message.find("not eligible due to a terminating pod") == std::string::npos) {
+        nominate = "";  // The room that was promised will not come.
+      }
+      if (nominate) {
+        cluster.nominate(info, *nominate);
+        mine.nominated = *nominate;
+      }
+    }
     queue.unschedulable(entry.pod.uid, bits.set_of(diagnosis.plugins), loop.now());
-    report_failure(info, "Unschedulable", message, std::nullopt);
+    report_failure(info, "Unschedulable", placement::fit_error_message(diagnosis, framework->profile().era, post_filter_message), nominate);
+  }
+
+  /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node.
+  void preempt(const PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name) {
+    const model::PodView& preemptor = info->view();
+    registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7)).observe(static_cast<double>(choice.victims.size()));
+    for (const PodInfoPtr& victim : choice.victims) {
+      const model::PodView& pod = victim->view();
+      const ObjectRef object = informers.get(kPods).get(pod.meta.ns, pod.meta.name);
+      if (object == nullptr || object->is_deleting()) continue;
+      const json::Value patch = {{"status", {{"conditions", json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}, {"lastProbeTime", nullptr},
+                                                                                    {"lastTransitionTime", format_rfc3339(loop.now())}, {"reason", "PreemptionByScheduler"},
+                                                                                    {"message", fmt::format("{}: preempting to accommodate a higher priority pod", preemptor.scheduler_name)}}}}}}};
+      client.patch(kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
+                   [weak = weak_from_this(), victim, object, preemptor_uid = preemptor.meta.uid, scheduler_name = preemptor.scheduler_name, node_name](const client::ApiResult<json::Value>&) {
+                     const auto self = weak.lock();
+                     if (!self) return;
+                     client::DeleteOptions deletion;
+                     deletion.precondition_uid = victim->view().meta.uid;
+                     self->client.remove(kPods, victim->view().meta.ns, victim->view().meta.name, deletion, [](const client::ApiResult<json::Value>&) {});
+                     self->recorder(scheduler_name).event(reference(*object), "Normal", "Preempted", fmt::format("Preempted by pod {} on node {}", preemptor_uid, node_name), "Preempting");
+                   },
+                   "status");
+    }
+    std::vector<PodInfoPtr> losing;
+    for (const PodInfoPtr& other : cluster.nominated(choice.node))
+      if (other->view().priority < preemptor.priority) losing.push_back(other);
+    for (const PodInfoPtr& other : losing) {
+      cluster.nominate(other, "");
+      if (const auto found = waiting.find(other->view().meta.uid); found != waiting.end()) found->second.nominated.clear();
+      client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge, {{"status", {{"nominatedNodeName", nullptr}}}}, [](const client::ApiResult<json::Value>&) {}, "status");
+      queue.activate(other->view().meta.uid, loop.now());
+    }
   }
 
   /// Condition PodScheduled=False and a FailedScheduling event; the condition is written only when its text changes.

@@ -16,6 +16,7 @@
 #include "client/event_recorder.h"
 #include "client/informer.h"
 #include "placement/engine.h"
+#include "placement/preemption.h"
 #include "scheduler/queue.h"
 
 namespace berth::scheduler {
@@ -25,6 +26,7 @@ struct SchedulerOptions {
   std::vector<placement::Profile> profiles;
   QueueOptions queue;
   placement::EngineOptions engine;
+  placement::PreemptionOptions preemption;
   /// Bindings under way at once; the cycle waits beyond.
   std::size_t max_bindings_in_flight = 512;
   /// Decisions made before the loop gets to other work.
