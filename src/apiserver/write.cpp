@@ -61,6 +61,15 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
                                  fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
 }
 
+/// RBAC's own rule: nobody grants more than he has.
+std::optional<model::ApiStatus> check_escalation(Authorizer& authorizer, const WriteOperation& operation, const json::Value& object, const json::Value* old_object) {
+  const auto& kind = *operation.kind;
+  if (kind.group != "rbac.authorization.k8s.io") return std::nullopt;
+  auto why = authorizer.check_escalation(operation.request->user, kind.kind, object, old_object);
+  if (!why) return std::nullopt;
+  return model::forbidden(kind.group, kind.plural, operation.name, *why);
+}
+
 bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind.plural == "services"; }
 
 }  // namespace
@@ -123,6 +132,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
   admission->mutate(operation->admission, [this, operation](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
     auto& object = operation->admission.object;
+    if (auto refused = check_escalation(*options.authorizer, *operation, object, nullptr)) return operation->fail(std::move(*refused));
     // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
     model::apply_defaults(*operation->kind, object);
     model::prepare_for_create(*operation->kind, object);
@@ -216,6 +226,7 @@ void ApiServer::Impl::commit_update(const WritePtr& operation) {
   const auto& kind = *operation->kind;
   const bool has_strategy = operation->subresource == "status" || operation->subresource == "finalize";
   const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
+  if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->current)) return operation->fail(std::move(*refused));
   if (operation->prepares) model::prepare_for_update(kind, operation->current, object, strategy);
   if (operation->validates) {
     const auto errors = model::validate_update(kind, operation->current, object, operation->subresource);

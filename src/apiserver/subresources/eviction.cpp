@@ -110,6 +110,37 @@ void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
   });
 }
 
+/// Finds the budget that has a say, and goes by it.
+void evict_admitted(ApiServer::Impl& server, const EvictionPtr& eviction) {
+  const auto& request = eviction->request;
+  const auto object = server.cache->get(object_key(*request->kind, request->info.ns, request->info.name));
+  if (object == nullptr) return server.respond_status(*request, model::not_found("", "pods", request->info.name));
+  eviction->pod_uid = object->meta.uid;
+  const auto pod = decode_object(*object);
+  if (ignores_budgets(pod)) return delete_pod(server, eviction, true);
+
+  std::vector<Mirror::Document> matching;
+  for (auto& budget : server.mirror("policy", "poddisruptionbudgets").list(request->info.ns)) {
+    const auto selector = model::Selector::from_label_selector(json::find(*budget, {"spec", "selector"}));
+    if (selector && selector->matches(object->meta.labels())) matching.push_back(budget);
+  }
+  if (matching.empty()) return mark_and_delete(server, eviction);
+  if (matching.size() > 1) {
+    model::ApiStatus status;
+    status.message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    return server.respond_status(*request, status);
+  }
+  const auto& budget = *matching[0];
+  if (!is_ready(pod)) {
+    const auto desired = json::get_int(budget, {"status", "desiredHealthy"});
+    const bool healthy = json::get_int(budget, {"status", "currentHealthy"}) >= desired && desired > 0;
+    // A pod that is down anyway does not count against a budget that is otherwise met.
+    if (healthy || json::get_string(budget, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow") return mark_and_delete(server, eviction);
+  }
+  eviction->budget = json::get_string(budget, {"metadata", "name"});
+  book(server, eviction);
+}
+
 }  // namespace
 
 void ApiServer::Impl::evict(const RequestPtr& request) {
@@ -126,32 +157,25 @@ void ApiServer::Impl::evict(const RequestPtr& request) {
   if (eviction->options.is_null()) eviction->options = json::Object();
   if (!json::get_array(eviction->options, {"dryRun"}).empty()) request->dry_run = true;
 
-  const auto object = cache->get(object_key(*request->kind, request->info.ns, request->info.name));
-  if (object == nullptr) return respond_status(*request, model::not_found("", "pods", request->info.name));
-  eviction->pod_uid = object->meta.uid;
-  const auto pod = decode_object(*object);
-  if (ignores_budgets(pod)) return delete_pod(*this, eviction, true);
-
-  std::vector<Mirror::Document> matching;
-  for (auto& budget : mirror("policy", "poddisruptionbudgets").list(request->info.ns)) {
-    const auto selector = model::Selector::from_label_selector(json::find(*budget, {"spec", "selector"}));
-    if (selector && selector->matches(object->meta.labels())) matching.push_back(budget);
-  }
-  if (matching.empty()) return mark_and_delete(*this, eviction);
-  if (matching.size() > 1) {
-    model::ApiStatus status;
-    status.message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-    return respond_status(*request, status);
-  }
-  const auto& budget = *matching[0];
-  if (!is_ready(pod)) {
-    const auto desired = json::get_int(budget, {"status", "desiredHealthy"});
-    const bool healthy = json::get_int(budget, {"status", "currentHealthy"}) >= desired && desired > 0;
-    // A pod that is down anyway does not count against a budget that is otherwise met.
-    if (healthy || json::get_string(budget, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow") return mark_and_delete(*this, eviction);
-  }
-  eviction->budget = json::get_string(budget, {"metadata", "name"});
-  book(*this, eviction);
+  auto asked = std::make_shared<AdmissionRequest>();
+  asked->operation = Operation::kCreate;
+  asked->kind = request->kind;
+  asked->subresource = "eviction";
+  asked->ns = request->info.ns;
+  asked->name = request->info.name;
+  asked->user = &request->user;
+  asked->dry_run = request->dry_run;
+  asked->warnings = &request->warnings;
+  asked->object = std::move(*body);
+  asked->object_api_version = "policy/v1";
+  asked->object_kind = "Eviction";
+  admission->mutate(*asked, [this, eviction, asked](Admitted admitted) {
+    if (!admitted) return respond_status(*eviction->request, admitted.error());
+    admission->validate(*asked, [this, eviction, asked](Admitted valid) {
+      if (!valid) return respond_status(*eviction->request, valid.error());
+      evict_admitted(*this, eviction);
+    });
+  });
 }
 
 }  // namespace berth::apiserver
