@@ -1,0 +1,174 @@
+#include "node/agent/cgroups.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace berth::node::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::uint64_t> read_number(const std::string& path) {
+  const auto text = read_small_file(path);
+  if (!text) return std::nullopt;
+  std::uint64_t value = 0;
+  if (std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+/// The number behind `key ` in a file of such lines.
+std::optional<std::uint64_t> read_key(const std::string& path, std::string_view key) {
+  const auto text = read_small_file(path);
+  if (!text) return std::nullopt;
+  const std::string needle = "\n" + std::string(key) + " ";
+  const std::size_t at = ("\n" + *text).find(needle);
+  if (at == std::string::npos) return std::nullopt;
+  std::uint64_t value = 0;
+  const char* from = text->data() + at + needle.size() - 1;
+  if (std::from_chars(from, text->data() + text->size(), value).ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+/// Version 2's weight for version 1's shares, as the OCI runtimes convert it.
+std::uint64_t weight_of(std::uint64_t shares) { return 1 + ((shares - 2) * 9999) / 262142; }
+
+}  // namespace
+
+std::optional<std::string> read_small_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::string out;
+  char buffer[8192];
+  ssize_t n;
+  while ((n = ::read(fd, buffer, sizeof buffer)) > 0) out.append(buffer, static_cast<std::size_t>(n));
+  ::close(fd);
+  if (n < 0) return std::nullopt;
+  return out;
+}
+
+Result<void> write_control_file(const std::string& path, const std::string& value) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return fail(ErrorCode::kInternal, fmt::format("{}: {}", path, std::strerror(errno)));
+  const ssize_t n = ::write(fd, value.data(), value.size());
+  const int error = errno;
+  ::close(fd);
+  if (n != static_cast<ssize_t>(value.size())) return fail(ErrorCode::kInternal, fmt::format("{}: writing \"{}\": {}", path, value, std::strerror(error)));
+  return {};
+}
+
+Result<Cgroups> Cgroups::detect() {
+  Cgroups groups;
+  if (fs::exists("/sys/fs/cgroup/cgroup.controllers")) groups.v2_ = true;
+  else if (!fs::exists("/sys/fs/cgroup/memory/memory.limit_in_bytes") && !fs::exists("/sys/fs/cgroup/memory/cgroup.procs"))
+    return fail(ErrorCode::kUnavailable, "no cgroup hierarchy with a memory controller at /sys/fs/cgroup");
+  const std::string probe = groups.directory("memory", "");
+  if (::access(probe.c_str(), W_OK) != 0) return fail(ErrorCode::kUnavailable, probe + " is not writable: the node agent must run as root");
+  return groups;
+}
+
+std::vector<std::string> Cgroups::controllers() const {
+  if (v2_) return {""};
+  std::vector<std::string> out;
+  for (const char* name : {"memory", "cpu", "cpuacct", "pids", "cpuset", "blkio", "devices", "freezer", "systemd", "hugetlb", "net_cls", "perf_event", "net_prio"})
+    if (fs::is_directory(root_ + "/" + name) && !fs::is_symlink(root_ + "/" + name)) out.emplace_back(name);
+  return out;
+}
+
+std::string Cgroups::directory(const std::string& controller, const std::string& path) const { return v2_ ? root_ + path : root_ + "/" + controller + path; }
+
+Result<void> Cgroups::create(const std::string& path, const CgroupLimits& limits) const {
+  std::error_code error;
+  if (v2_) {
+    // Controllers are handed down group by group.
+    std::string at = root_;
+    const fs::path relative(path.substr(1));
+    for (const fs::path& part : relative) {
+      for (const char* controller : {"+memory", "+cpu", "+pids", "+cpuset"}) (void)write_control_file(at + "/cgroup.subtree_control", controller);
+      at += "/" + part.string();
+      fs::create_directory(at, error);
+    }
+  } else {
+    for (const std::string& controller : controllers()) {
+      if (controller != "memory" && controller != "cpu" && controller != "cpuacct" && controller != "pids") continue;
+      const std::string full = directory(controller, path);
+      fs::create_directories(full, error);
+      if (controller == "memory") (void)write_control_file(full + "/memory.use_hierarchy", "1");
+    }
+  }
+  if (!exists(path)) return fail(ErrorCode::kInternal, fmt::format("cgroup {} cannot be made: {}", path, error.message()));
+  return set_limits(path, limits);
+}
+
+Result<void> Cgroups::set_limits(const std::string& path, const CgroupLimits& limits) const {
+  const auto text = [](std::int64_t value, const char* none) { return value < 0 ? std::string(none) : std::to_string(value); };
+  if (limits.memory_bytes) {
+    const auto written = v2_ ? write_control_file(directory("", path) + "/memory.max", text(*limits.memory_bytes, "max"))
+                             : write_control_file(directory("memory", path) + "/memory.limit_in_bytes", text(*limits.memory_bytes, "-1"));
+    if (!written) return written;
+  }
+  if (limits.cpu_shares) {
+    const auto written = v2_ ? write_control_file(directory("", path) + "/cpu.weight", std::to_string(weight_of(*limits.cpu_shares)))
+                             : write_control_file(directory("cpu", path) + "/cpu.shares", std::to_string(*limits.cpu_shares));
+    if (!written) return written;
+  }
+  if (limits.cpu_quota_us) {
+    if (v2_) return write_control_file(directory("", path) + "/cpu.max", text(*limits.cpu_quota_us, "max") + " 100000");
+    if (const auto period = write_control_file(directory("cpu", path) + "/cpu.cfs_period_us", "100000"); !period) return period;
+    if (const auto quota = write_control_file(directory("cpu", path) + "/cpu.cfs_quota_us", text(*limits.cpu_quota_us, "-1")); !quota) return quota;
+  }
+  if (limits.pids) return write_control_file(directory("pids", path) + "/pids.max", text(*limits.pids, "max"));
+  return {};
+}
+
+Result<void> Cgroups::remove(const std::string& path) const {
+  Result<void> result;
+  for (const std::string& controller : controllers()) {
+    const std::string full = directory(controller, path);
+    std::error_code error;
+    if (!fs::is_directory(full, error)) continue;
+    std::vector<std::string> below;
+    for (fs::recursive_directory_iterator it(full, error), end; !error && it != end; it.increment(error))
+      if (it->is_directory(error)) below.push_back(it->path());
+    std::ranges::sort(below, std::greater<>{});
+    below.push_back(full);
+    for (const std::string& group : below)
+      if (::rmdir(group.c_str()) != 0 && errno != ENOENT) result = fail(ErrorCode::kInternal, fmt::format("{}: {}", group, std::strerror(errno)));
+  }
+  return result;
+}
+
+bool Cgroups::exists(const std::string& path) const { return fs::is_directory(directory("memory", path)); }
+
+std::vector<std::string> Cgroups::children(const std::string& path) const {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory("memory", path), error))
+    if (entry.is_directory(error)) out.push_back(entry.path().filename());
+  return out;
+}
+
+std::optional<CgroupMemory> Cgroups::memory(const std::string& path) const {
+  const std::string at = directory("memory", path);
+  CgroupMemory out;
+  const auto usage = read_number(at + (v2_ ? "/memory.current" : "/memory.usage_in_bytes"));
+  if (!usage) return std::nullopt;
+  out.usage_bytes = *usage;
+  const std::uint64_t inactive = read_key(at + "/memory.stat", v2_ ? "inactive_file" : "total_inactive_file").value_or(0);
+  out.working_set_bytes = *usage > inactive ? *usage - inactive : 0;
+  // "No limit" is the word max, or a number near 2^63.
+  if (const auto limit = read_number(at + (v2_ ? "/memory.max" : "/memory.limit_in_bytes")); limit && *limit < (1ULL << 60)) out.limit_bytes = *limit;
+  return out;
+}
+
+std::optional<std::uint64_t> Cgroups::cpu_usage_ns(const std::string& path) const {
+  if (!v2_) return read_number(directory("cpuacct", path) + "/cpuacct.usage");
+  const auto us = read_key(directory("", path) + "/cpu.stat", "usage_usec");
+  return us ? std::optional(*us * 1000) : std::nullopt;
+}
+
+std::optional<std::uint64_t> Cgroups::process_count(const std::string& path) const { return read_number(directory("pids", path) + "/pids.current"); }
+
+}  // namespace berth::node::agent

@@ -1,0 +1,57 @@
+// Control groups, version 1 or 2, as far as a node needs them: the tree above its pods, their limits, and what they use.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace berth::node::agent {
+
+/// Limits of one group; absent: left as it is.
+struct CgroupLimits {
+  std::optional<std::int64_t> memory_bytes;  ///< -1: none.
+  std::optional<std::uint64_t> cpu_shares;   ///< cgroup v1's scale, 2 … 262144; converted for v2.
+  std::optional<std::int64_t> cpu_quota_us;  ///< Per 100 ms; -1: none.
+  std::optional<std::int64_t> pids;
+};
+
+struct CgroupMemory {
+  std::uint64_t usage_bytes = 0, working_set_bytes = 0;
+  std::optional<std::uint64_t> limit_bytes;
+};
+
+/// Groups are named by their path below the hierarchy's root, "/kubepods/burstable/podUID". Stateless but for the version found at start;
+/// thread-safe.
+class Cgroups {
+ public:
+  /// kUnavailable when there is no writable hierarchy with a memory controller; the message says what was found.
+  static Result<Cgroups> detect();
+  [[nodiscard]] bool is_v2() const { return v2_; }
+
+  Result<void> create(const std::string& path, const CgroupLimits& limits) const;
+  Result<void> set_limits(const std::string& path, const CgroupLimits& limits) const;
+  /// Removes a group and those below it. Groups with processes stay: then an error.
+  Result<void> remove(const std::string& path) const;
+  [[nodiscard]] bool exists(const std::string& path) const;
+  /// The names of the groups right below `path`.
+  [[nodiscard]] std::vector<std::string> children(const std::string& path) const;
+  /// Nullopt when the group is gone.
+  [[nodiscard]] std::optional<CgroupMemory> memory(const std::string& path) const;
+  [[nodiscard]] std::optional<std::uint64_t> cpu_usage_ns(const std::string& path) const;
+  [[nodiscard]] std::optional<std::uint64_t> process_count(const std::string& path) const;
+
+ private:
+  [[nodiscard]] std::string directory(const std::string& controller, const std::string& path) const;
+  [[nodiscard]] std::vector<std::string> controllers() const;
+  bool v2_ = false;
+  std::string root_ = "/sys/fs/cgroup";
+};
+
+/// Reads a whole small file (procfs, cgroupfs); nullopt when that fails.
+std::optional<std::string> read_small_file(const std::string& path);
+/// Writes a value to a control file. The error names the file.
+Result<void> write_control_file(const std::string& path, const std::string& value);
+
+}  // namespace berth::node::agent

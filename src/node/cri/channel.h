@@ -1,0 +1,30 @@
+// Calls to a container runtime by the CRI (runtime.v1) over gRPC, with requests and answers as JSON documents in the CRI's own field names.
+//
+// No package ships the CRI's api.proto; the runtime's binary carries its descriptor, so messages are built from that at run time and no code is
+// generated. int64 fields are strings in JSON (proto3's mapping), enums their names.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace berth::node::cri {
+
+struct ChannelOptions {
+  std::string socket = "/run/containerd/containerd.sock";
+  /// Where the CRI's descriptor is found.
+  std::string runtime_binary = "/usr/bin/containerd";
+};
+
+/// Thread-safe; calls block.
+class Channel {
+ public:
+  /// Finds the descriptor and prepares the connection. kUnavailable when this program was built without gRPC or the binary has none.
+  static Result<std::unique_ptr<Channel>> open(const ChannelOptions& options);
+  virtual ~Channel() = default;
+  /// `method`: "RuntimeService/RunPodSandbox". kNotFound, kUnavailable (runtime not reachable, or too slow) or kInternal with its message.
+  virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000) = 0;
+};
+
+}  // namespace berth::node::cri
