@@ -51,6 +51,7 @@ const std::vector<Command>& commands() {
       {"server", "the API server alone, on its embedded store", "Run a control plane", run_server},
       {"scheduler", "the scheduler, for this or any Kubernetes API server", "Run a control plane", run_scheduler},
       {"controllers", "the controllers: workloads, node life cycle, taint eviction, garbage collection", "Run a control plane", run_controllers},
+      {"node", "this machine as a node: real containers through containerd", "Run a control plane", run_node},
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
       {"create", "create the objects of files", "Work with objects", run_create},
       {"apply", "apply the objects of files (server-side)", "Work with objects", run_apply},

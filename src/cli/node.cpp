@@ -1,0 +1,107 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "base/event_loop.h"
+#include "cli/parse.h"
+#include "cli/process.h"
+#include "cli/roles.h"
+#include "cli/session.h"
+#include "client/kubeconfig.h"
+#include "node/agent/agent.h"
+
+namespace berth::cli {
+namespace {
+
+struct NodeFlags {
+  std::string config, labels, client_ca;
+  std::vector<std::string> kubelet_arguments;
+};
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return invalid(path + ": cannot be read");
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// The configuration file first, then `--kubelet-arg NAME=VALUE` over it.
+Result<void> read_settings(const NodeFlags& flags, node::agent::AgentOptions& options) {
+  options.settings.eviction_hard = node::eviction::default_eviction_hard();
+  if (!flags.config.empty()) {
+    const auto text = read_file(flags.config);
+    if (!text) return std::unexpected(text.error());
+    auto settings = node::eviction::load_config_text(*text, flags.config);
+    if (!settings) return invalid(settings.error());
+    options.settings = std::move(*settings);
+  }
+  std::map<std::string, std::vector<std::string>> values;
+  for (const std::string& argument : flags.kubelet_arguments) {
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos) return invalid(fmt::format("--kubelet-arg \"{}\": must be NAME=VALUE", argument));
+    values[argument.substr(0, equals)].push_back(argument.substr(equals + 1));
+  }
+  for (const auto& [name, list] : values)
+    if (const auto wrong = node::eviction::apply_kubelet_argument(options.settings, name, list)) return invalid(*wrong);
+  for (std::string_view rest = flags.labels; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos) return invalid(fmt::format("--node-labels: \"{}\" is not KEY=VALUE", part));
+    options.labels[std::string(part.substr(0, equals))] = part.substr(equals + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+int run_node(const std::vector<std::string>& args) {
+  CLI::App app{"This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running containerd and a writable cgroup hierarchy.", "berth node"};
+  ConnectionFlags connection;
+  connection.add_to(app);
+  node::agent::AgentOptions options;
+  NodeFlags flags;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  options.node_name = host;
+  std::ranges::transform(options.node_name, options.node_name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  app.add_option("--node-name", options.node_name, "the node's name")->capture_default_str();
+  app.add_option("--node-labels", flags.labels, "KEY=VALUE,… of the node");
+  app.add_option("--config", flags.config, "a KubeletConfiguration, or an OpenShift node-config.yaml")->check(CLI::ExistingFile);
+  app.add_option("--kubelet-arg", flags.kubelet_arguments, "NAME=VALUE of a kubelet flag, such as eviction-hard=memory.available<500Mi; may be repeated");
+  app.add_option("--runtime-endpoint", options.runtime.socket, "the runtime's CRI socket")->capture_default_str();
+  app.add_option("--runtime-binary", options.runtime.runtime_binary, "the runtime's binary, which carries the CRI's description")->capture_default_str();
+  app.add_option("--runtime-root", options.runtime_root, "a path on the runtime's filesystem; asked of the runtime when empty");
+  app.add_option("--root-dir", options.root, "pods' volumes and logs")->capture_default_str();
+  app.add_option("--address", options.address, "where the API server reaches this node")->capture_default_str();
+  app.add_option("--port", options.port, "of the node's endpoints; 0: any free one")->capture_default_str();
+  app.add_option("--client-ca-file", flags.client_ca, "who signs the API server's client certificate; the kubeconfig's authority when empty");
+  app.add_option("--node-cgroup", options.node_cgroup, "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
+  if (const auto code = parse_args(app, args)) return *code;
+  if (const auto read = read_settings(flags, options); !read) return report(read.error());
+  const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
+  if (!known) return report(known.error());
+  options.client_ca_pem = known->http.ca_pem;
+  if (!flags.client_ca.empty()) {
+    const auto text = read_file(flags.client_ca);
+    if (!text) return report(text.error());
+    options.client_ca_pem = *text;
+  }
+  block_signals();
+  const auto transport = client::transport_for(*known);
+  if (!transport) return report(transport.error());
+  ThreadLoop loop("node");
+  client::Client client(*transport, &loop, "berth-node"), blocking(*transport, nullptr, "berth-node");
+  const std::string name = options.node_name;
+  auto agent = node::agent::Agent::start(client, blocking, std::move(options));
+  if (!agent) return report(agent.error());
+  std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", name.c_str());
+  std::fflush(stdout);
+  wait_for_signal();
+  return 0;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,38 @@
+// `berth node`: this machine as a node of a cluster, its pods as real containers (SPEC F1–F11).
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "client/client.h"
+#include "node/agent/machine.h"
+#include "node/cri/channel.h"
+#include "node/eviction/kubelet_config.h"
+
+namespace berth::node::agent {
+
+struct AgentOptions {
+  std::string node_name;
+  std::string root = "/var/lib/berth-node";  ///< Pods' volumes, logs and the endpoint's certificate.
+  cri::ChannelOptions runtime;
+  std::string runtime_root;                  ///< A path on the runtime's filesystem; empty: the runtime is asked.
+  std::string address = "127.0.0.1";         ///< Where the API server reaches the endpoints, and the node's InternalIP.
+  std::uint16_t port = 10250;                ///< 0: any free one.
+  std::string client_ca_pem;                 ///< Who signs the certificates that may use the endpoints (the API server's).
+  std::map<std::string, std::string> labels;
+  /// The cgroup that stands for the machine (its memory limit is the node's memory); empty: the machine itself.
+  std::string node_cgroup;
+  eviction::KubeletSettings settings;
+  std::string kubelet_version = "v1.36.2";
+};
+
+/// Owns its threads. The destructor stops the agent; containers keep running and are taken over by the next one.
+class Agent {
+ public:
+  /// Checks everything that the node needs before anything is registered: the configuration, root, cgroups, the runtime. Errors say what is
+  /// missing and what to do. `client` must have a loop and outlive the agent; `blocking` is a client of the same server without one.
+  static Result<std::unique_ptr<Agent>> start(client::Client& client, client::Client& blocking, AgentOptions options);
+  virtual ~Agent() = default;
+};
+
+}  // namespace berth::node::agent

@@ -1,0 +1,146 @@
+#include "node/agent/node_stats.h"
+
+namespace berth::node::agent {
+namespace {
+
+std::uint64_t number(const json::Value& object, json::Path path) {
+  const std::string_view text = json::get_string(object, path);  // uint64 is a string in proto3's JSON.
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+json::Value memory_json(const std::optional<eviction::MemoryUsage>& memory, TimePoint now) {
+  json::Object out{{"time", format_rfc3339(now)}};
+  if (!memory) return out;
+  if (memory->available_bytes) out["availableBytes"] = *memory->available_bytes;
+  if (memory->usage_bytes) out["usageBytes"] = *memory->usage_bytes;
+  if (memory->working_set_bytes) out["workingSetBytes"] = *memory->working_set_bytes;
+  return out;
+}
+
+json::Value fs_json(const eviction::FsUsage& fs, TimePoint now) {
+  json::Object out{{"time", format_rfc3339(now)}};
+  for (const auto& [key, value] : {std::pair("availableBytes", fs.available_bytes), std::pair("capacityBytes", fs.capacity_bytes), std::pair("usedBytes", fs.used_bytes),
+                                   std::pair("inodesFree", fs.inodes_free), std::pair("inodes", fs.inodes), std::pair("inodesUsed", fs.inodes_used)})
+    if (value) out[key] = *value;
+  return out;
+}
+
+}  // namespace
+
+std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgroups, const std::vector<std::shared_ptr<PodWorker>>& pods, bool with_disk, TimePoint now) {
+  std::map<std::string, json::Value> containers;  // By id.
+  if (const auto stats = runtime.call("RuntimeService/ListContainerStats", json::Object{}))
+    for (const json::Value& entry : json::get_array(*stats, {"stats"})) containers.emplace(std::string(json::get_string(entry, {"attributes", "id"})), entry);
+  std::vector<PodFigures> out;
+  for (const auto& worker : pods) {
+    const PodSpec spec = read_pod_spec(worker->pod());
+    const PodState state = worker->state();
+    PodFigures figures{spec.ns, spec.name, worker->uid(), worker->cgroup(), {}, 0};
+    figures.usage.uid = worker->uid();
+    if (const auto memory = cgroups.memory(figures.cgroup)) {
+      figures.usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
+      if (memory->limit_bytes) figures.usage.memory->available_bytes = *memory->limit_bytes > memory->working_set_bytes ? *memory->limit_bytes - memory->working_set_bytes : 0;
+    }
+    figures.cpu_ns = cgroups.cpu_usage_ns(figures.cgroup).value_or(0);
+    figures.usage.process_count = cgroups.process_count(figures.cgroup);
+    std::uint64_t total_bytes = 0, total_files = 0;
+    for (std::size_t i = 0; i < spec.containers.size() && i < state.containers.size(); ++i) {
+      std::string id = state.containers[i].container_id;
+      if (const std::size_t at = id.find("://"); at != std::string::npos) id.erase(0, at + 3);
+      if (state.containers[i].state.kind != ContainerState::Kind::kRunning) continue;
+      eviction::ContainerUsage usage;
+      usage.name = spec.containers[i].name;
+      if (const auto memory = cgroups.memory(figures.cgroup + "/" + id)) usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
+      eviction::FsUsage rootfs, logs;
+      if (const auto stats = containers.find(id); stats != containers.end()) {
+        rootfs.used_bytes = number(stats->second, {"writable_layer", "used_bytes", "value"});
+        rootfs.inodes_used = number(stats->second, {"writable_layer", "inodes_used", "value"});
+      }
+      if (with_disk) {
+        const DiskUse use = disk_use(worker->log_directory() + "/" + usage.name);
+        logs.used_bytes = use.bytes;
+        logs.inodes_used = use.files;
+      }
+      total_bytes += rootfs.used_bytes.value_or(0) + logs.used_bytes.value_or(0);
+      total_files += rootfs.inodes_used.value_or(0) + logs.inodes_used.value_or(0);
+      usage.rootfs = rootfs;
+      usage.logs = logs;
+      figures.usage.containers.push_back(std::move(usage));
+    }
+    if (with_disk) {
+      for (const json::Value& volume : json::get_array(worker->pod(), {"spec", "volumes"})) {
+        const std::string name(json::get_string(volume, {"name"}));
+        std::string_view plugin = json::find(volume, "emptyDir") ? "empty-dir" : json::find(volume, "configMap") ? "configmap" : "";
+        if (plugin.empty()) continue;
+        const DiskUse use = disk_use(fmt::format("{}/volumes/kubernetes.io~{}/{}", worker->directory(), plugin, name));
+        eviction::VolumeUsage usage{name, {}};
+        usage.fs.used_bytes = use.bytes;
+        usage.fs.inodes_used = use.files;
+        if (json::get_string(volume, {"emptyDir", "medium"}).empty()) total_bytes += use.bytes, total_files += use.files;
+        figures.usage.volumes.push_back(std::move(usage));
+      }
+    }
+    eviction::FsUsage ephemeral;
+    ephemeral.used_bytes = total_bytes;
+    ephemeral.inodes_used = total_files;
+    figures.usage.ephemeral_storage = ephemeral;
+    out.push_back(std::move(figures));
+  }
+  return out;
+}
+
+json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths, TimePoint now) {
+  json::Object out;
+  json::Object n{{"nodeName", node_name}, {"memory", memory_json(node.memory, now)}};
+  n["cpu"] = json::Object{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", cgroups.cpu_usage_ns(paths.node_cgroup).value_or(0)}};
+  n["systemContainers"] = json::Array{json::Object{{"name", "pods"}, {"memory", memory_json(node.pods_memory, now)}}};
+  if (node.fs) n["fs"] = fs_json(*node.fs, now);
+  json::Object runtime;
+  if (node.image_fs) runtime["imageFs"] = fs_json(*node.image_fs, now);
+  if (node.container_fs) runtime["containerFs"] = fs_json(*node.container_fs, now);
+  n["runtime"] = std::move(runtime);
+  if (node.max_pid && node.running_processes) n["rlimit"] = json::Object{{"time", format_rfc3339(now)}, {"maxpid", *node.max_pid}, {"curproc", *node.running_processes}};
+  out["node"] = std::move(n);
+  json::Array list;
+  for (const PodFigures& pod : pods) {
+    json::Object entry;
+    entry["podRef"] = json::Object{{"name", pod.name}, {"namespace", pod.ns}, {"uid", pod.uid}};
+    json::Array containers;
+    for (const eviction::ContainerUsage& usage : pod.usage.containers)
+      containers.push_back(json::Object{{"name", usage.name}, {"memory", memory_json(usage.memory, now)}, {"rootfs", fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now)},
+                                        {"logs", fs_json(usage.logs.value_or(eviction::FsUsage{}), now)}});
+    entry["containers"] = std::move(containers);
+    entry["cpu"] = json::Object{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", pod.cpu_ns}};
+    entry["memory"] = memory_json(pod.usage.memory, now);
+    json::Array volumes;
+    for (const eviction::VolumeUsage& volume : pod.usage.volumes) {
+      json::Value fs = fs_json(volume.fs, now);
+      fs.as_object()["name"] = volume.name;
+      volumes.push_back(std::move(fs));
+    }
+    if (!volumes.empty()) entry["volume"] = std::move(volumes);
+    entry["ephemeral-storage"] = fs_json(pod.usage.ephemeral_storage.value_or(eviction::FsUsage{}), now);
+    if (pod.usage.process_count) entry["process_stats"] = json::Object{{"process_count", *pod.usage.process_count}};
+    list.push_back(std::move(entry));
+  }
+  out["pods"] = std::move(list);
+  return out;
+}
+
+std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths) {
+  std::string out = "# HELP node_cpu_usage_seconds_total Cumulative cpu time consumed by the node in core-seconds\n# TYPE node_cpu_usage_seconds_total counter\n";
+  out += fmt::format("node_cpu_usage_seconds_total {}\n", static_cast<double>(cgroups.cpu_usage_ns(paths.node_cgroup).value_or(0)) / 1e9);
+  out += "# HELP node_memory_working_set_bytes Current working set of the node in bytes\n# TYPE node_memory_working_set_bytes gauge\n";
+  out += fmt::format("node_memory_working_set_bytes {}\n", node.memory ? node.memory->working_set_bytes.value_or(0) : 0);
+  out += "# HELP pod_cpu_usage_seconds_total Cumulative cpu time consumed by the pod in core-seconds\n# TYPE pod_cpu_usage_seconds_total counter\n";
+  for (const PodFigures& pod : pods) out += fmt::format("pod_cpu_usage_seconds_total{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name, static_cast<double>(pod.cpu_ns) / 1e9);
+  out += "# HELP pod_memory_working_set_bytes Current working set of the pod in bytes\n# TYPE pod_memory_working_set_bytes gauge\n";
+  for (const PodFigures& pod : pods)
+    out += fmt::format("pod_memory_working_set_bytes{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name, pod.usage.memory ? pod.usage.memory->working_set_bytes.value_or(0) : 0);
+  out += "# HELP scrape_error 1 if there was an error while getting container metrics, 0 otherwise\n# TYPE scrape_error gauge\nscrape_error 0\n";
+  return out;
+}
+
+}  // namespace berth::node::agent

@@ -1,0 +1,35 @@
+// Liveness, readiness and startup probes of a real container (kubelet prober).
+#pragma once
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "node/cri/channel.h"
+
+namespace berth::node::agent {
+
+struct ProbeTarget {
+  cri::Channel& runtime;
+  std::string container_id, pod_ip;
+  const json::Value& container;  ///< Its spec, for named ports.
+};
+
+/// One try: nullopt means success, otherwise what went wrong, as it appears in the Unhealthy event. Blocks up to the probe's timeout.
+[[nodiscard]] std::optional<std::string> run_probe(const json::Value& probe, const ProbeTarget& target);
+
+/// Counts tries against successThreshold and failureThreshold.
+class ProbeCounter {
+ public:
+  /// Takes one result in. True when the verdict changed.
+  bool take(const json::Value& probe, bool success);
+  /// Nullopt until a threshold was reached.
+  [[nodiscard]] std::optional<bool> verdict() const { return verdict_; }
+  TimePoint next{};
+
+ private:
+  int successes_ = 0, failures_ = 0;
+  std::optional<bool> verdict_;
+};
+
+}  // namespace berth::node::agent
