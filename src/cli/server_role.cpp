@@ -106,6 +106,7 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--feature-gates", feature_gates, "NAME=true|false, comma separated");
   app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
+  app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
   app.add_flag("--strict-durability", strict_durability, "Leases and Events, too, are acknowledged only after the sync to disk");
   app.add_flag("--unsafe-no-sync", no_sync, "Never sync to disk: for benchmarks; a power loss may lose acknowledged writes");
 }
@@ -144,6 +145,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auth_options.cache = cache->get();
   auth_options.clock = role->clock_.get();
   auth_options.service_account_key_pem = pki->service_account_key_pem();
+  auth_options.token_file = flags.token_file;
   auto parts = auth::make_auth(auth_options);
   if (!parts) return std::unexpected(parts.error());
   role->aggregation_ = std::move(parts->aggregation);

@@ -26,6 +26,7 @@ struct ServerFlags {
   std::vector<std::string> feature_gates;
   std::string service_cidr = "10.96.0.0/12";
   std::string event_ttl = "1h";
+  std::string token_file;  ///< kube-apiserver's --token-auth-file.
   bool strict_durability = false;
   bool no_sync = false;
   void add_to(CLI::App& app);
