@@ -30,9 +30,10 @@ parity: build
 
 ## make kill-test  200 x kill -9 under load: every acknowledged write is there
 kill-test: setup
-	@mkdir -p build && cmake --preset $(PRESET) >build/configure-$(PRESET).log && ninja -C $(BUILD) -j$(JOBS) test_store test_apiserver
+	@mkdir -p build && cmake --preset $(PRESET) >build/configure-$(PRESET).log && ninja -C $(BUILD) -j$(JOBS) test_store test_apiserver test_integration
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_store --gtest_filter='*Kill*'
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_apiserver --gtest_filter='*Kill*'
+	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_integration --gtest_filter='*Kill*'
 
 ## make asan | tsan   the unit tests under sanitizers
 asan tsan: setup
