@@ -1,0 +1,318 @@
+#include "placement/explain.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "placement/relaxations.h"
+
+namespace berth::placement {
+namespace {
+
+struct Shortage {
+  std::string resource;
+  std::int64_t asked = 0, free = 0, allocatable = 0;
+};
+
+std::vector<Shortage> shortages(const PodInfo& pod, const NodeInfo& node) {
+  std::vector<Shortage> out;
+  const auto check = [&](std::string_view name, std::int64_t asked, std::int64_t used, std::int64_t allocatable) {
+    const std::int64_t free = saturating_sub(allocatable, used);
+    if (asked > 0 && asked > free) out.push_back({std::string(name), asked, free, allocatable});
+  };
+  const Resource& wanted = pod.request.total;
+  check("cpu", wanted.cpu_milli, node.requested.cpu_milli, node.allocatable.cpu_milli);
+  check("memory", wanted.memory_bytes, node.requested.memory_bytes, node.allocatable.memory_bytes);
+  check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes, node.allocatable.ephemeral_storage_bytes);
+  check("pods", 1, static_cast<std::int64_t>(node.pods.size()), node.allocatable.allowed_pods);
+  for (const auto& [name, amount] : wanted.scalars) check(name, amount, node.requested.scalar(name), node.allocatable.scalar(name));
+  return out;
+}
+
+std::vector<model::Taint> untolerated(const PodInfo& pod, const NodeInfo& node) {
+  std::vector<model::Taint> out;
+  for (const auto& taint : node.node->taints) {
+    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
+    const bool tolerated = std::ranges::any_of(pod.view().tolerations, [&](const auto& one) { return one.tolerates(taint); });
+    if (!tolerated) out.push_back(taint);
+  }
+  return out;
+}
+
+std::vector<std::string> lacks_of(const PodInfo& pod, const NodeInfo& node, const std::vector<NodeReport::Rejection>& rejections) {
+  std::vector<std::string> out;
+  const auto rejected_by = [&](std::string_view plugin) {
+    return std::ranges::any_of(rejections, [&](const auto& one) { return one.plugin == plugin; });
+  };
+  if (rejected_by("NodeResourcesFit")) {
+    for (const auto& one : shortages(pod, node))
+      out.push_back(fmt::format("{}: {} more (asks {}, free {} of {})", one.resource, format_amount(one.resource, saturating_sub(one.asked, one.free)),
+                                format_amount(one.resource, one.asked), format_amount(one.resource, one.free),
+                                format_amount(one.resource, one.allocatable)));
+  }
+  if (rejected_by("TaintToleration"))
+    for (const auto& taint : untolerated(pod, node))
+      out.push_back(fmt::format("a toleration for {}{}:{}", taint.key, taint.value.empty() ? "" : "=" + taint.value, taint.effect));
+  if (rejected_by("NodeAffinity"))
+    for (const auto& [key, value] : pod.view().node_selector) {
+      const auto* actual = node.label(key);
+      if (actual == nullptr || *actual != value) out.push_back(fmt::format("the label {}={}{}", key, value, actual == nullptr ? "" : " (has " + *actual + ")"));
+    }
+  if (rejected_by("NodeUnschedulable")) out.emplace_back("to be uncordoned");
+  return out;
+}
+
+/// How far a node is from taking the pod: those that no eviction helps are further; then by number of rejections and size of shortage.
+std::tuple<bool, std::size_t, double> distance(const PodInfo& pod, const NodeInfo& node, const NodeReport& report) {
+  const bool is_hopeless = std::ranges::any_of(report.rejections, [](const auto& one) { return one.code == "UnschedulableAndUnresolvable"; });
+  double missing = 0;
+  for (const auto& one : shortages(pod, node))
+    missing += static_cast<double>(saturating_sub(one.asked, one.free)) / static_cast<double>(std::max<std::int64_t>(one.asked, 1));
+  return {is_hopeless, report.rejections.size(), missing};
+}
+
+class Explainer {
+ public:
+  Explainer(const Framework& framework, const Cluster& cluster, PodInfoPtr pod, const ExplainOptions& options)
+      : framework_(framework), cluster_(cluster.fork()), pod_(std::move(pod)), options_(options) {}
+
+  Explanation run() {
+    out_.pod = pod_->key;
+    out_.scheduler = framework_.profile().scheduler_name;
+    if (const auto node = cluster_.pod_node(pod_->key); node.is_valid()) {
+      out_.current_node = cluster_.node(node)->name;
+      cluster_.remove_pod(pod_->key);
+      // Its own node name would pin it to where it is.
+      auto view = std::make_shared<model::PodView>(pod_->view());
+      view->node_name.clear();
+      pod_ = PodInfo::make(std::move(view), cluster_.era());
+    }
+    if (const Status gate = framework_.run_pre_enqueue(pod_->view()); !gate.is_success()) {
+      out_.verdict = Explanation::Verdict::kGated;
+      out_.message = gate.message();
+      out_.summary = fmt::format("{} waits before the queue: {}", out_.pod, out_.message);
+      return std::move(out_);
+    }
+    evaluation_ = evaluate(framework_, cluster_, *pod_);
+    if (!evaluation_.errors.empty()) {
+      out_.verdict = Explanation::Verdict::kError;
+      out_.message = evaluation_.errors[0];
+      out_.summary = fmt::format("{} cannot be placed: {}", out_.pod, out_.message);
+      return std::move(out_);
+    }
+    report_nodes();
+    if (evaluation_.tied.empty()) {
+      pending();
+    } else {
+      placed();
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void report_nodes();
+  void placed();
+  void pending();
+  void relax(const std::vector<NodeIndex>& nearest);
+  [[nodiscard]] std::vector<std::string> feasible_after(const std::vector<const RelaxableConstraint*>& changes, const std::vector<NodeIndex>& where) const;
+  void plan_eviction(const PostFilterResult& result);
+
+  const Framework& framework_;
+  Cluster cluster_;
+  PodInfoPtr pod_;
+  const ExplainOptions& options_;
+  Evaluation evaluation_;
+  std::vector<NodeIndex> nearest_;
+  Explanation out_;
+};
+
+void Explainer::report_nodes() {
+  for (const auto& one : evaluation_.feasible) {
+    NodeReport report;
+    report.name = cluster_.node(one.node)->name;
+    report.is_feasible = true;
+    report.total = one.total;
+    for (std::size_t i = 0; i < evaluation_.scorers.size(); ++i) report.scores.emplace_back(std::string(evaluation_.scorers[i]), one.scores[i]);
+    out_.nodes.push_back(std::move(report));
+  }
+  std::ranges::stable_sort(out_.nodes, [](const auto& a, const auto& b) { return a.total != b.total ? a.total > b.total : a.name < b.name; });
+
+  CycleState state = framework_.new_cycle(cluster_);
+  (void)framework_.run_pre_filter(state, *pod_);
+  std::vector<std::tuple<std::tuple<bool, std::size_t, double>, std::string, NodeIndex, NodeReport>> rejected;
+  for (const auto& one : evaluation_.rejected) {
+    const NodeInfo& node = *cluster_.node(one.node);
+    NodeReport report;
+    report.name = node.name;
+    auto statuses = evaluation_.pre_filter.is_success() && !one.status.plugin.empty() ? framework_.run_every_filter(state, *pod_, node) : std::vector<Status>{};
+    // Nominated pods may be what rejects; then the filters alone are content.
+    if (statuses.empty()) statuses.push_back(one.status);
+    for (const auto& status : statuses)
+      report.rejections.push_back({std::string(status.plugin), std::string(code_name(status.code)), status.reasons});
+    report.lacks = lacks_of(*pod_, node, report.rejections);
+    rejected.emplace_back(distance(*pod_, node, report), node.name, one.node, std::move(report));
+  }
+  std::ranges::sort(rejected, [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  for (auto& [key, name, index, report] : rejected) {
+    nearest_.push_back(index);
+    out_.nodes.push_back(std::move(report));
+  }
+}
+
+void Explainer::placed() {
+  for (const auto node : evaluation_.tied) out_.best_nodes.push_back(cluster_.node(node)->name);
+  out_.verdict = out_.current_node.empty() ? Explanation::Verdict::kFits : Explanation::Verdict::kRuns;
+  const std::string best = fmt::format("{}", fmt::join(out_.best_nodes, ", "));
+  if (out_.current_node.empty()) {
+    out_.summary = fmt::format("{} fits on {} of {} nodes; the best is {}", out_.pod, evaluation_.feasible.size(), cluster_.node_count(), best);
+  } else {
+    const bool is_best = std::ranges::find(out_.best_nodes, out_.current_node) != out_.best_nodes.end();
+    out_.summary = fmt::format("{} runs on {}, {}", out_.pod, out_.current_node, is_best ? "which is still the best place for it" : "but would go to " + best + " today");
+  }
+  if (evaluation_.nominated_first) {
+    out_.why_winner.push_back("the pod was nominated to this node by preemption: it is taken before scores are looked at");
+    return;
+  }
+  if (evaluation_.feasible.size() == 1) {
+    out_.why_winner.push_back("it is the only node that takes the pod");
+    return;
+  }
+  const NodeReport& winner = out_.nodes[0];
+  const NodeReport& second = out_.nodes[std::min(out_.best_nodes.size(), evaluation_.feasible.size() - 1)];
+  if (out_.best_nodes.size() > 1)
+    out_.why_winner.push_back(fmt::format("{} nodes share the highest total {}; one of them is taken at random", out_.best_nodes.size(), winner.total));
+  if (winner.total == second.total) return;
+  std::vector<std::pair<std::int64_t, std::string>> gains;
+  for (std::size_t i = 0; i < winner.scores.size(); ++i)
+    if (const auto gain = winner.scores[i].second - second.scores[i].second; gain != 0) gains.emplace_back(gain, winner.scores[i].first);
+  std::ranges::sort(gains, std::greater{});
+  std::vector<std::string> parts;
+  for (const auto& [gain, plugin] : gains) parts.push_back(fmt::format("{} {:+}", plugin, gain));
+  out_.why_winner.push_back(fmt::format("{} beats {} by {} ({} to {}): {}", winner.name, second.name, winner.total - second.total, winner.total, second.total,
+                                        fmt::join(parts, ", ")));
+}
+
+void Explainer::pending() {
+  out_.verdict = Explanation::Verdict::kPending;
+  const auto result = run_post_filter(framework_, cluster_, pod_, evaluation_, options_.preemption);
+  out_.message = fit_error_message(evaluation_.diagnosis, framework_.profile().era, result.status.message());
+  if (!nearest_.empty()) out_.nearest_node = cluster_.node(nearest_[0])->name;
+  out_.summary = fmt::format("{} fits on none of {} nodes", out_.pod, cluster_.node_count());
+  relax(nearest_);
+  plan_eviction(result);
+}
+
+std::vector<std::string> Explainer::feasible_after(const std::vector<const RelaxableConstraint*>& changes, const std::vector<NodeIndex>& where) const {
+  auto view = std::make_shared<model::PodView>(pod_->view());
+  for (const auto* change : changes) change->apply(*view);
+  // A term without a topology key is one that was given up.
+  const auto is_dropped = [](const auto& term) { return term.topology_key.empty(); };
+  std::erase_if(view->required_affinity, is_dropped);
+  std::erase_if(view->required_anti_affinity, is_dropped);
+  const PodInfoPtr changed = PodInfo::make(std::move(view), cluster_.era());
+  CycleState state = framework_.new_cycle(cluster_);
+  const auto outcome = framework_.run_pre_filter(state, *changed);
+  std::vector<std::string> out;
+  if (!outcome.status.is_success()) return out;
+  for (const auto index : where) {
+    const NodeInfo& node = *cluster_.node(index);
+    if (outcome.node_names && !outcome.node_names->contains(node.name)) continue;
+    if (framework_.run_filter_with_nominated(state, *changed, node).is_success()) out.push_back(node.name);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+void Explainer::relax(const std::vector<NodeIndex>& nearest) {
+  std::vector<NodeIndex> where = nearest;
+  if (where.empty())
+    for (const NodeInfo* node : cluster_.nodes()) where.push_back(node->index);
+  if (where.size() > options_.max_nodes_for_relaxations) where.resize(options_.max_nodes_for_relaxations);
+
+  std::vector<model::Taint> taints;
+  std::map<std::string, std::int64_t> largest_free;
+  for (const auto index : where) {
+    const NodeInfo& node = *cluster_.node(index);
+    for (const auto& taint : untolerated(*pod_, node))
+      if (std::ranges::find(taints, taint) == taints.end() && taints.size() < 16) taints.push_back(taint);
+    for (const auto& one : shortages(*pod_, node)) {
+      if (one.resource == "pods") continue;
+      const auto [at, is_new] = largest_free.emplace(one.resource, one.free);
+      if (!is_new) at->second = std::max(at->second, one.free);
+    }
+  }
+  const auto constraints = relaxable_constraints(*pod_, taints, {largest_free.begin(), largest_free.end()});
+  std::vector<std::vector<std::size_t>> tried = {{}};
+  for (std::size_t size = 1; size <= options_.max_relaxations_at_once && out_.relaxations.empty(); ++size) {
+    std::vector<std::vector<std::size_t>> next;
+    for (const auto& base : tried)
+      for (std::size_t i = base.empty() ? 0 : base.back() + 1; i < constraints.size(); ++i) {
+        auto set = base;
+        set.push_back(i);
+        std::vector<const RelaxableConstraint*> changes;
+        for (const auto one : set) changes.push_back(&constraints[one]);
+        auto nodes = feasible_after(changes, where);
+        if (!nodes.empty()) {
+          Relaxation relaxation;
+          for (const auto* change : changes) relaxation.changes.push_back(change->text);
+          relaxation.nodes = std::move(nodes);
+          out_.relaxations.push_back(std::move(relaxation));
+        }
+        next.push_back(std::move(set));
+      }
+    tried = std::move(next);
+    if (tried.size() > 256) break;
+  }
+  std::ranges::stable_sort(out_.relaxations, std::greater{}, [](const auto& one) { return one.nodes.size(); });
+}
+
+void Explainer::plan_eviction(const PostFilterResult& result) {
+  const Candidate* choice = result.choice();
+  PostFilterResult hypothetical;
+  const bool is_allowed = choice != nullptr;
+  if (!is_allowed && pod_->view().preemption_never) {
+    // What it would take if its policy let it.
+    auto view = std::make_shared<model::PodView>(pod_->view());
+    view->preemption_never = false;
+    hypothetical = run_post_filter(framework_, cluster_, PodInfo::make(std::move(view), cluster_.era()), evaluation_, options_.preemption);
+    choice = hypothetical.choice();
+  }
+  if (choice == nullptr) return;
+  EvictionPlan plan;
+  plan.node = cluster_.node(choice->node)->name;
+  plan.is_allowed = is_allowed;
+  const auto violates = budget_violations(cluster_, choice->victims);
+  for (std::size_t i = 0; i < choice->victims.size(); ++i) {
+    const auto& victim = *choice->victims[i];
+    plan.victims.push_back(fmt::format("{} (priority {})", victim.key, victim.view().priority));
+    if (victim.view().meta.controller() == nullptr) plan.orphans.push_back(victim.key);
+    if (!violates[i]) continue;
+    for (const auto& [key, budget] : cluster_.disruption_budgets())
+      if (budget->meta.ns == victim.view().ns() && !budget->selector_is_empty && budget->selector.matches(victim.view().meta.labels) &&
+          std::ranges::find(plan.broken_budgets, key) == plan.broken_budgets.end())
+        plan.broken_budgets.push_back(key);
+  }
+  out_.eviction = std::move(plan);
+}
+
+}  // namespace
+
+Explanation explain(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const ExplainOptions& options) {
+  return Explainer(framework, cluster, pod, options).run();
+}
+
+std::string format_amount(std::string_view resource, std::int64_t amount) {
+  if (resource == "cpu") return amount % 1000 == 0 ? std::to_string(amount / 1000) : fmt::format("{}m", amount);
+  const bool is_bytes = resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
+  if (!is_bytes) return std::to_string(amount);
+  constexpr std::pair<std::int64_t, std::string_view> kUnits[] = {{std::int64_t{1} << 40, "Ti"}, {1 << 30, "Gi"}, {1 << 20, "Mi"}, {1 << 10, "Ki"}};
+  for (const auto& [size, unit] : kUnits) {
+    if (amount >= size || amount <= -size) return amount % size == 0 ? fmt::format("{}{}", amount / size, unit) : fmt::format("{:.1f}{}", static_cast<double>(amount) / static_cast<double>(size), unit);
+  }
+  return std::to_string(amount);
+}
+
+}  // namespace berth::placement

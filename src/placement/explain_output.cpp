@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/explain.h"
+
+namespace berth::placement {
+namespace {
+
+std::string_view verdict_name(Explanation::Verdict verdict) {
+  switch (verdict) {
+    case Explanation::Verdict::kRuns: return "Runs";
+    case Explanation::Verdict::kFits: return "Fits";
+    case Explanation::Verdict::kPending: return "Pending";
+    case Explanation::Verdict::kGated: return "Gated";
+    case Explanation::Verdict::kError: return "Error";
+    case Explanation::Verdict::kOtherScheduler: return "OtherScheduler";
+  }
+  return "";
+}
+
+json::Array array_of(const std::vector<std::string>& list) {
+  json::Array out;
+  for (const auto& one : list) out.emplace_back(one);
+  return out;
+}
+
+/// "a, b, c and 12 more"
+std::string some_of(const std::vector<std::string>& names, std::size_t limit) {
+  std::vector<std::string> shown(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(limit, names.size())));
+  std::string out = fmt::format("{}", fmt::join(shown, ", "));
+  if (names.size() > limit) out += fmt::format(" and {} more", names.size() - limit);
+  return out;
+}
+
+void add_nodes(const Explanation& e, bool is_wide, std::string& out) {
+  constexpr std::size_t kShort = 10;
+  std::size_t width = 4, shown = 0;
+  for (const auto& node : e.nodes) width = std::max(width, node.name.size());
+  out += fmt::format("\n{:<{}}  VERDICT\n", "NODE", width);
+  for (const auto& node : e.nodes) {
+    if (!is_wide && shown++ == kShort) {
+      out += fmt::format("... and {} more nodes (-o wide shows all)\n", e.nodes.size() - kShort);
+      break;
+    }
+    if (node.is_feasible) {
+      out += fmt::format("{:<{}}  fits, score {}", node.name, width, node.total);
+      std::vector<std::string> parts;
+      for (const auto& [plugin, score] : node.scores) parts.push_back(fmt::format("{} {}", plugin, score));
+      if (is_wide && !parts.empty()) out += fmt::format(" = {}", fmt::join(parts, " + "));
+      out += "\n";
+      continue;
+    }
+    std::string indent;
+    for (const auto& rejection : node.rejections) {
+      out += fmt::format("{:<{}}  {}{}\n", indent.empty() ? node.name : "", width, rejection.plugin.empty() ? "" : rejection.plugin + ": ",
+                         fmt::join(rejection.reasons, ", "));
+      indent = " ";
+      if (!is_wide) continue;
+      out += fmt::format("{:<{}}    {}\n", "", width, rejection.code == "Unschedulable" ? "(evicting pods could help)" : "(evicting pods cannot help)");
+    }
+    if (is_wide)
+      for (const auto& lack : node.lacks) out += fmt::format("{:<{}}    lacks {}\n", "", width, lack);
+  }
+}
+
+}  // namespace
+
+json::Value to_json(const Explanation& e) {
+  json::Array nodes;
+  for (const auto& node : e.nodes) {
+    json::Object one = {{"name", node.name}, {"feasible", node.is_feasible}};
+    if (node.is_feasible) {
+      json::Object scores;
+      for (const auto& [plugin, score] : node.scores) scores[plugin] = score;
+      one["total"] = node.total;
+      one["scores"] = std::move(scores);
+    } else {
+      json::Array rejections;
+      for (const auto& rejection : node.rejections)
+        rejections.push_back(json::Object{{"plugin", rejection.plugin}, {"code", rejection.code}, {"reasons", array_of(rejection.reasons)}});
+      one["rejections"] = std::move(rejections);
+      one["lacks"] = array_of(node.lacks);
+    }
+    nodes.push_back(std::move(one));
+  }
+  json::Object out = {{"pod", e.pod}, {"scheduler", e.scheduler}, {"verdict", verdict_name(e.verdict)}, {"summary", e.summary}};
+  if (!e.message.empty()) out["message"] = e.message;
+  if (!e.current_node.empty()) out["currentNode"] = e.current_node;
+  out["bestNodes"] = array_of(e.best_nodes);
+  if (!e.why_winner.empty()) out["whyWinner"] = array_of(e.why_winner);
+  if (!e.nearest_node.empty()) out["nearestNode"] = e.nearest_node;
+  if (e.verdict == Explanation::Verdict::kPending) {
+    json::Array relaxations;
+    for (const auto& one : e.relaxations) relaxations.push_back(json::Object{{"changes", array_of(one.changes)}, {"nodes", array_of(one.nodes)}});
+    out["relaxations"] = std::move(relaxations);
+    if (e.eviction)
+      out["eviction"] = json::Object{{"node", e.eviction->node},
+                                     {"victims", array_of(e.eviction->victims)},
+                                     {"violatedBudgets", array_of(e.eviction->broken_budgets)},
+                                     {"withoutController", array_of(e.eviction->orphans)},
+                                     {"allowed", e.eviction->is_allowed}};
+  }
+  out["nodes"] = std::move(nodes);
+  return out;
+}
+
+std::string to_text(const Explanation& e, bool is_wide) {
+  std::string out = e.summary + ".\n";
+  if (!e.message.empty() && e.verdict == Explanation::Verdict::kPending) out += fmt::format("  {}\n", e.message);
+  for (const auto& line : e.why_winner) out += fmt::format("  {}\n", line);
+  if (e.verdict == Explanation::Verdict::kPending) {
+    const auto nearest = std::ranges::find(e.nodes, e.nearest_node, &NodeReport::name);
+    if (nearest != e.nodes.end()) {
+      std::vector<std::string> lacks = nearest->lacks;
+      if (lacks.empty())
+        for (const auto& rejection : nearest->rejections) lacks.insert(lacks.end(), rejection.reasons.begin(), rejection.reasons.end());
+      out += fmt::format("\nNearest node: {}; it lacks\n", nearest->name);
+      for (const auto& lack : lacks) out += fmt::format("  - {}\n", lack);
+    }
+    if (!e.relaxations.empty()) {
+      out += "\nThe smallest change of the pod that would place it, any one of:\n";
+      for (std::size_t i = 0; i < e.relaxations.size() && (is_wide || i < 5); ++i)
+        out += fmt::format("  - {} -> {}\n", fmt::join(e.relaxations[i].changes, ", and "), some_of(e.relaxations[i].nodes, is_wide ? SIZE_MAX : 3));
+      if (!is_wide && e.relaxations.size() > 5) out += fmt::format("  ... and {} more\n", e.relaxations.size() - 5);
+    } else {
+      out += "\nNo change of one or two of the pod's own constraints would place it: it needs other nodes.\n";
+    }
+    if (e.eviction) {
+      out += fmt::format("\n{} on {}:\n", e.eviction->is_allowed ? "Preemption would evict" : "Evicting would help (its preemptionPolicy forbids it)", e.eviction->node);
+      for (const auto& victim : e.eviction->victims) out += fmt::format("  - {}\n", victim);
+      if (!e.eviction->broken_budgets.empty()) out += fmt::format("  That violates the disruption budget(s) {}.\n", fmt::join(e.eviction->broken_budgets, ", "));
+      if (!e.eviction->orphans.empty()) out += fmt::format("  Nothing would make these anew: {}.\n", fmt::join(e.eviction->orphans, ", "));
+    }
+  }
+  if (!e.nodes.empty()) add_nodes(e, is_wide, out);
+  return out;
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,99 @@
+#include "placement/relaxations.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/explain.h"
+
+namespace berth::placement {
+namespace {
+
+std::string describe(const model::NodeSelectorTerm& term) {
+  std::vector<std::string> parts;
+  for (const auto& expression : term.expressions) parts.push_back(model::Selector({expression}).to_string());
+  for (const auto& field : term.fields) parts.push_back(field.key + "=" + fmt::format("{}", fmt::join(field.values, "|")));
+  return fmt::format("{}", fmt::join(parts, " and "));
+}
+
+std::string describe(const model::NodeSelector& selector) {
+  std::vector<std::string> parts;
+  for (const auto& term : selector.terms) parts.push_back(describe(term));
+  return fmt::format("{}", fmt::join(parts, ", or "));
+}
+
+/// Sets the pod's request of one resource so that its total becomes `wanted`.
+void lower_request(model::PodView& pod, const std::string& resource, std::int64_t wanted) {
+  const auto strip = [&](model::ResourceList& list) { std::erase_if(list, [&](const auto& one) { return one.first == resource; }); };
+  for (auto* containers : {&pod.containers, &pod.init_containers})
+    for (auto& container : *containers) strip(container.requests);
+  strip(pod.pod_requests);
+  strip(pod.overhead);
+  if (pod.containers.empty() || wanted <= 0) return;
+  auto& list = pod.containers[0].requests;
+  list.emplace_back(resource, resource == "cpu" ? model::Quantity::from_milli(wanted) : model::Quantity::from_value(wanted));
+  std::ranges::sort(list, {}, [](const auto& one) { return one.first; });
+}
+
+std::int64_t amount_of(const Resource& resource, std::string_view name) {
+  if (name == "cpu") return resource.cpu_milli;
+  if (name == "memory") return resource.memory_bytes;
+  if (name == "ephemeral-storage") return resource.ephemeral_storage_bytes;
+  return resource.scalar(name);
+}
+
+}  // namespace
+
+std::vector<RelaxableConstraint> relaxable_constraints(const PodInfo& pod, const std::vector<model::Taint>& taints,
+                                                       const std::vector<std::pair<std::string, std::int64_t>>& largest_free) {
+  std::vector<RelaxableConstraint> out;
+  const model::PodView& view = pod.view();
+  for (const auto& [resource, free] : largest_free) {
+    const std::int64_t asked = amount_of(pod.request.total, resource);
+    if (asked <= free || free < 0) continue;
+    out.push_back({fmt::format("lower the {} request from {} to {}", resource, format_amount(resource, asked), format_amount(resource, free)),
+                   [resource = resource, free = free](model::PodView& changed) { lower_request(changed, resource, free); }});
+  }
+  for (const auto& taint : taints) {
+    const std::string text = fmt::format("{}{}:{}", taint.key, taint.value.empty() ? "" : "=" + taint.value, taint.effect);
+    out.push_back({fmt::format("tolerate the taint {}", text),
+                   [taint](model::PodView& changed) { changed.tolerations.push_back({taint.key, "Equal", taint.value, taint.effect, std::nullopt}); }});
+  }
+  for (const auto& [key, value] : view.node_selector)
+    out.push_back({fmt::format("drop the node selector {}={}", key, value),
+                   [key = key](model::PodView& changed) { std::erase_if(changed.node_selector, [&](const auto& one) { return one.first == key; }); }});
+  if (view.node_affinity.required)
+    out.push_back({fmt::format("drop the required node affinity ({})", describe(*view.node_affinity.required)),
+                   [](model::PodView& changed) { changed.node_affinity.required.reset(); }});
+  for (std::size_t i = 0; i < view.required_affinity.size(); ++i)
+    out.push_back({fmt::format("drop the pod affinity to {} by {}", view.required_affinity[i].selector.to_string(), view.required_affinity[i].topology_key),
+                   [i](model::PodView& changed) { changed.required_affinity[i].topology_key.clear(); }});
+  for (std::size_t i = 0; i < view.required_anti_affinity.size(); ++i)
+    out.push_back({fmt::format("drop the pod anti-affinity to {} by {}", view.required_anti_affinity[i].selector.to_string(),
+                               view.required_anti_affinity[i].topology_key),
+                   [i](model::PodView& changed) { changed.required_anti_affinity[i].topology_key.clear(); }});
+  for (std::size_t i = 0; i < view.spread_constraints.size(); ++i) {
+    const auto& constraint = view.spread_constraints[i];
+    if (!constraint.is_hard) continue;
+    out.push_back({fmt::format("make the topology spread by {} (maxSkew {}) ScheduleAnyway", constraint.topology_key, constraint.max_skew),
+                   [i](model::PodView& changed) { changed.spread_constraints[i].is_hard = false; }});
+  }
+  if (!pod.host_ports.empty()) {
+    std::vector<std::string> ports;
+    for (const auto& port : pod.host_ports) ports.push_back(std::to_string(port.port));
+    out.push_back({fmt::format("give up the host port(s) {}", fmt::join(ports, ", ")), [](model::PodView& changed) {
+                     for (auto* containers : {&changed.containers, &changed.init_containers})
+                       for (auto& container : *containers) container.host_ports.clear();
+                   }});
+  }
+  if (!view.node_name.empty())
+    out.push_back({fmt::format("give up the fixed node {}", view.node_name), [](model::PodView& changed) { changed.node_name.clear(); }});
+  for (const auto& volume : view.volumes) {
+    if (volume.kind == model::VolumeView::Kind::kOther) continue;
+    out.push_back({fmt::format("do without the volume {}", volume.name),
+                   [name = volume.name](model::PodView& changed) { std::erase_if(changed.volumes, [&](const auto& one) { return one.name == name; }); }});
+  }
+  return out;
+}
+
+}  // namespace berth::placement
