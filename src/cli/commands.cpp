@@ -61,6 +61,8 @@ const std::vector<Command>& commands() {
       {"label", "set or remove labels", "Work with objects", run_label},
       {"annotate", "set or remove annotations", "Work with objects", run_annotate},
       {"adm", "taint nodes, cordon, uncordon, drain, new-project", "Work with objects", run_adm},
+      {"explain", "why a pod is where it is, or why it is pending", "Ask about placement", run_explain},
+      {"place", "where pods would go, and how many more fit", "Ask about placement", run_place},
       {"parity", "replay recorded decisions of kube-scheduler and kubelet", "Ask about placement", run_parity},
       {"version", "print the version", "Other", run_version},
       {"completion", "print shell completion (bash, zsh)", "Other", run_completion},

@@ -5,6 +5,8 @@
 
 namespace berth::cli {
 
+int run_explain(const std::vector<std::string>& args);
+int run_place(const std::vector<std::string>& args);
 int run_parity(const std::vector<std::string>& args);
 
 }  // namespace berth::cli

@@ -1,0 +1,104 @@
+// `berth explain`: why a pod is where it is, or why it is pending (SPEC I3).
+#include <algorithm>
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/parse.h"
+#include "cli/placement_commands.h"
+#include "cli/placement_input.h"
+#include "placement/explain.h"
+
+namespace berth::cli {
+namespace {
+
+using placement::PodInfoPtr;
+
+/// "web" or "prod/web"; without a namespace the only pod of that name anywhere.
+std::vector<PodInfoPtr> find_pods(const PlacementInput& input, const std::vector<json::Value>& pending, const std::string& name, const std::string& ns) {
+  std::vector<PodInfoPtr> out;
+  const auto matches = [&](const PodInfoPtr& pod) { return pod->view().name() == name && (ns.empty() || pod->view().ns() == ns); };
+  for (const placement::NodeInfo* node : input.cluster.nodes())
+    for (const auto& pod : node->pods)
+      if (matches(pod)) out.push_back(pod);
+  for (const auto& document : pending) {
+    auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document)), input.cluster.era());
+    if (matches(pod) && std::ranges::none_of(out, [&](const auto& other) { return other->key == pod->key; })) out.push_back(std::move(pod));
+  }
+  return out;
+}
+
+void print(const placement::Explanation& explanation, const std::string& output) {
+  const std::string text =
+      output == "json" ? json::serialize_pretty(placement::to_json(explanation)) : placement::to_text(explanation, output == "wide");
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace
+
+int run_explain(const std::vector<std::string>& args) {
+  CLI::App app("Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, and the smallest change that would place it.\n"
+               "  berth explain pod web -n prod\n"
+               "  berth explain --cluster nodes.yaml --cluster pods.json --pod web.yaml",
+               "berth explain");
+  PlacementFlags flags;
+  flags.add_to(app);
+  std::vector<std::string> words, pod_files;
+  std::string output = "text";
+  bool budgets_are_hard = false;
+  app.add_option("args", words, "pod NAME, or pod/NAME");
+  app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
+  app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
+  app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
+  if (const auto code = parse_args(app, args)) return *code;
+
+  std::string name;
+  if (words.size() == 2 && (words[0] == "pod" || words[0] == "pods" || words[0] == "po")) name = words[1];
+  if (words.size() == 1) name = words[0].substr(words[0].find('/') == std::string::npos ? 0 : words[0].find('/') + 1);
+  if (name.empty() == pod_files.empty()) {
+    std::fprintf(stderr, "error: say which pod: `berth explain pod NAME` or `berth explain --pod FILE`\n");
+    return 2;
+  }
+  auto input = read_placement_input(flags);
+  if (!input) return report(input.error());
+  for (const auto& what : input->ignored) std::fprintf(stderr, "warning: ignored %s\n", what.c_str());
+
+  std::vector<PodInfoPtr> pods;
+  if (!pod_files.empty()) {
+    auto documents = read_objects(pod_files);
+    if (!documents) return report(documents.error());
+    for (const auto& document : *documents) {
+      auto all = pods_of(document);
+      if (all.empty()) continue;
+      const json::Value pod = complete_pod(std::move(all[0]), input->cluster, flags.connection.ns);
+      pods.push_back(placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(pod)), input->cluster.era()));
+    }
+    if (pods.empty()) return report(Error{ErrorCode::kInvalid, "no pod in " + pod_files[0]});
+  } else {
+    std::vector<json::Value> pending;
+    if (flags.cluster_files.empty()) {
+      auto session = Session::open(flags.connection);
+      if (!session) return report(session.error());
+      auto pod = (*session)->client().get_and_wait({"", "v1", "pods"}, (*session)->ns(), name);
+      if (!pod) return report(pod.error());
+      pods.push_back(placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(*pod)), input->cluster.era()));
+    } else {
+      for (const auto& object : input->objects)
+        if (json::get_string(object, {"kind"}) == "Pod") pending.push_back(object);
+      pods = find_pods(*input, pending, name, flags.connection.ns);
+      if (pods.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("pods \"{}\" not found", name)});
+    }
+  }
+  placement::ExplainOptions options;
+  options.preemption.budgets_are_hard = budgets_are_hard;
+  bool is_first = true;
+  for (const auto& pod : pods) {
+    if (!is_first && output != "json") std::printf("\n");
+    is_first = false;
+    print(placement::explain(input->framework_for(*pod), input->cluster, pod, options), output);
+  }
+  return 0;
+}
+
+}  // namespace berth::cli
