@@ -1,0 +1,128 @@
+// A whole cluster under a virtual clock, on one thread: API server on a memory store, controllers, scheduler, simulated nodes. What happens is
+// a function of the calls and the seed.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "apiserver/server.h"
+#include "client/client.h"
+#include "client/informer.h"
+#include "controllers/manager.h"
+#include "node/simulated/simulated_nodes.h"
+#include "scheduler/scheduler.h"
+
+namespace berth::integration {
+
+struct WorldOptions {
+  int nodes = 3;
+  std::string node_cpu = "32";
+};
+
+class World {
+ public:
+  explicit World(WorldOptions options = {}) : loop_(TimePoint{} + std::chrono::hours(500'000)) {
+    auto cache = apiserver::open_object_cache(store::make_memory_store(), loop_, {}, true);
+    apiserver::ServerOptions server;
+    server.cache = std::move(*cache);
+    server.loop = &loop_;
+    auto trusting = std::make_shared<apiserver::TrustingAuth>();
+    server.authenticator = trusting;
+    server.authorizer = trusting;
+    server.seed = 7;
+    server.single_threaded = true;
+    auto created = apiserver::ApiServer::create(std::move(server));
+    EXPECT_TRUE(created) << created.error().message;
+    api_ = std::move(*created);
+    transport_ = client::make_in_process_transport(*api_, {"system:admin", {"system:masters", "system:authenticated"}});
+    client_ = std::make_unique<client::Client>(transport_, nullptr, "test");
+    node_client_ = std::make_unique<client::Client>(transport_, &loop_, "nodes");
+    node::simulated::SimulatedNodesOptions nodes;
+    nodes.nodes = options.nodes;
+    nodes.node_template.capacity["cpu"] = options.node_cpu;
+    nodes_ = std::make_unique<node::simulated::SimulatedNodes>(*node_client_, nodes);
+    nodes_->start();
+    start_controllers();
+    start_scheduler();
+    run(std::chrono::seconds(5));
+  }
+  ~World() {
+    scheduler_.reset();
+    informers_.reset();
+    manager_.reset();
+    nodes_.reset();
+    api_->begin_shutdown();
+  }
+
+  void start_controllers() {
+    controller_client_ = std::make_unique<client::Client>(transport_, &loop_, "controllers");
+    controllers::ManagerOptions options;
+    options.root_ca_pem = "ca";
+    manager_ = std::make_unique<controllers::Manager>(*controller_client_, options);
+    manager_->start();
+  }
+  void start_scheduler() {
+    scheduler_client_ = std::make_unique<client::Client>(transport_, &loop_, "scheduler");
+    informers_ = std::make_unique<client::InformerFactory>(*scheduler_client_);
+    auto created = scheduler::Scheduler::create(*scheduler_client_, *informers_, {});
+    ASSERT_TRUE(created) << created.error().message;
+    scheduler_ = std::move(*created);
+    scheduler_->start();
+    informers_->start();
+    scheduler_->lead(true);
+  }
+  /// Gone at once, as a killed process.
+  void stop_scheduler() {
+    scheduler_.reset();
+    informers_.reset();
+  }
+
+  void run(Duration d) { loop_.run_for(d); }
+  client::Client& client() { return *client_; }
+  VirtualLoop& loop() { return loop_; }
+
+  /// Creates an object from YAML; the test fails when the server refuses it.
+  void create(std::string_view yaml) {
+    auto document = json::parse_yaml(yaml);
+    ASSERT_TRUE(document) << document.error().message;
+    const std::string api_version(json::get_string(*document, {"apiVersion"}));
+    const std::size_t slash = api_version.find('/');
+    const model::KindInfo* kind = model::find_kind(slash == std::string::npos ? "" : api_version.substr(0, slash), slash == std::string::npos ? api_version : api_version.substr(slash + 1),
+                                                   json::get_string(*document, {"kind"}));
+    ASSERT_NE(kind, nullptr);
+    const auto created = client_->create_and_wait(kind->gvr(), kind->namespaced ? "default" : "", *document);
+    ASSERT_TRUE(created) << created.error().message;
+  }
+  json::Value get(const char* group, const char* resource, const std::string& name) {
+    const model::KindInfo* kind = model::find_resource(group, resource);
+    auto found = client_->get_and_wait(kind->gvr(), kind->namespaced ? "default" : "", name);
+    return found ? *found : json::Value();
+  }
+  std::vector<json::Value> pods(const std::string& selector = "") {
+    client::ListOptions options;
+    options.label_selector = selector;
+    auto page = client_->list_and_wait({"", "v1", "pods"}, "default", options);
+    return page ? page->items : std::vector<json::Value>();
+  }
+  std::size_t running(const std::string& selector = "") {
+    const auto all = pods(selector);
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const json::Value& pod) { return json::get_string(pod, {"status", "phase"}) == "Running"; }));
+  }
+
+ private:
+  VirtualLoop loop_;
+  std::unique_ptr<apiserver::ApiServer> api_;
+  std::shared_ptr<client::Transport> transport_;
+  std::unique_ptr<client::Client> client_, node_client_, controller_client_, scheduler_client_;
+  std::unique_ptr<node::simulated::SimulatedNodes> nodes_;
+  std::unique_ptr<controllers::Manager> manager_;
+  std::unique_ptr<client::InformerFactory> informers_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+};
+
+/// A Deployment of one container that asks for `cpu`.
+inline std::string deployment_yaml(const std::string& name, int replicas, const std::string& cpu, const std::string& priority_class = "") {
+  return fmt::format("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {0}}}\nspec:\n  replicas: {1}\n  selector: {{matchLabels: {{app: {0}}}}}\n  template:\n    metadata: {{labels: {{app: {0}}}}}\n"
+                     "    spec:\n      priorityClassName: \"{3}\"\n      terminationGracePeriodSeconds: 1\n      containers: [{{name: c, image: nginx, resources: {{requests: {{cpu: \"{2}\"}}}}}}]\n",
+                     name, replicas, cpu, priority_class);
+}
+
+}  // namespace berth::integration
