@@ -12,7 +12,6 @@
 
 #include "base/metrics.h"
 #include "controllers/controller.h"
-#include "controllers/event_recorder.h"
 
 namespace berth::controllers {
 
@@ -21,10 +20,11 @@ class Api {
  public:
   virtual ~Api() = default;
   virtual void send(const Write& write, std::function<void(ApiResult<json::Value>)> done) = 0;
+  /// Records an event from a controller; correlation and throttling are the receiver's.
+  virtual void note(std::string_view controller, const EventNote& note) = 0;
 };
 
 struct EngineOptions {
-  std::string component = "kube-controller-manager";
   Duration backoff_base = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::seconds(1000);
   /// How long a key waits to see its own writes before it goes on without (a watch that lags or a foreign server that rewrites revisions).
@@ -73,14 +73,12 @@ class Engine {
   void hold(const std::shared_ptr<Run>& run);
   void settle(Queue& queue, Key& key, Run& run);
   void release_waiters(const Event& event);
-  void record(Queue& queue, EventNote note);
 
   EventLoop& loop_;
   Api& api_;
   EngineOptions options_;
   metrics::Registry* metrics_;
   Cache cache_;
-  EventRecorder recorder_;
   std::vector<std::unique_ptr<Queue>> queues_;
   std::unordered_map<Kind, std::vector<Queue*>> watchers_;
   std::unordered_map<Kind, std::multimap<std::int64_t, std::shared_ptr<Run>>> revision_waiters_;

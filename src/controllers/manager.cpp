@@ -1,143 +1,156 @@
 #include "controllers/manager.h"
 
-#include <charconv>
-
-#include <fmt/format.h>
-
 #include "base/log.h"
-#include "controllers/workloads.h"
+#include "client/event_recorder.h"
+#include "client/leader_election.h"
 
 namespace berth::controllers {
 namespace {
 
-/// Writes through a client; results come on its loop.
+using client::Client;
+
+/// Plans' writes as API calls, events through one recorder a controller.
 class ClientApi final : public Api {
  public:
-  explicit ClientApi(client::Client& client) : client_(client) {}
+  ClientApi(Client& client, std::uint64_t seed) : client_(client), seed_(seed) {}
 
   void send(const Write& write, std::function<void(ApiResult<json::Value>)> done) override {
-    using Verb = Write::Verb;
-    const client::Gvr gvr = write.kind->gvr();
-    if (write.verb == Verb::kDelete) {
-      DeleteOptions options = write.delete_options;
-      if (!write.uid.empty()) options.precondition_uid = write.uid;
-      return client_.remove(gvr, write.ns, write.name, options, std::move(done));
+    const model::Gvr gvr = write.kind->gvr();
+    switch (write.verb) {
+      case Write::Verb::kUpdate: return client_.update(gvr, write.ns, write.name, write.body, std::move(done), write.subresource);
+      case Write::Verb::kPatch: return client_.patch(gvr, write.ns, write.name, write.patch_type, write.body, std::move(done), write.subresource);
+      case Write::Verb::kDelete: return client_.remove(gvr, write.ns, write.name, write.delete_options, std::move(done));
+      case Write::Verb::kGet: return client_.get(gvr, write.ns, write.name, std::move(done));
+      case Write::Verb::kCreate:
+        if (write.subresource.empty()) return client_.create(gvr, write.ns, write.body, std::move(done));
+        break;
+      default: break;
     }
-    if (write.verb == Verb::kPatch) return client_.patch(gvr, write.ns, write.name, write.patch_type, write.body, std::move(done), write.subresource);
-    if (write.verb == Verb::kUpdate) return client_.update(gvr, write.ns, write.name, write.body, std::move(done), write.subresource);
     client::Call call;
     call.gvr = gvr;
     call.ns = write.ns;
-    if (write.verb != Verb::kCreate || !write.subresource.empty()) call.name = write.name;
-    call.subresource = write.subresource;
     call.query = write.query;
-    switch (write.verb) {
-      case Verb::kCreate: call.verb = "create"; call.body = json::serialize(write.body); break;
-      case Verb::kGet: call.verb = "get"; break;
-      case Verb::kList: call.verb = "list"; break;
-      case Verb::kDeleteCollection: call.verb = "deletecollection"; break;
-      default: break;
+    if (write.verb == Write::Verb::kList) {
+      call.verb = "list";
+    } else if (write.verb == Write::Verb::kDeleteCollection) {
+      call.verb = "deletecollection";
+      call.body = R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"})";
+    } else {
+      call.verb = "create";
+      call.name = write.name;
+      call.subresource = write.subresource;
+      call.body = json::serialize(write.body);
     }
     client_.call(std::move(call), std::move(done));
   }
 
+  void note(std::string_view controller, const EventNote& note) override {
+    auto& recorder = recorders_[std::string(controller)];
+    if (!recorder) {
+      client::EventRecorderOptions options;
+      options.component = controller;
+      options.seed = seed_;
+      recorder = std::make_unique<client::EventRecorder>(client_, options);
+    }
+    recorder->event({note.api_version, note.kind, note.ns, note.name, note.uid, note.resource_version, ""}, note.type, note.reason, note.message);
+  }
+
  private:
-  client::Client& client_;
+  Client& client_;
+  std::uint64_t seed_;
+  std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders_;
 };
 
-bool parse_number(const std::string& text, double& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size();
-}
+class Manager final : public ControllerManager {
+ public:
+  Manager(std::shared_ptr<client::Transport> transport, EventLoop& loop, ManagerOptions options, metrics::Registry* metrics)
+      : loop_(loop), options_(std::move(options)), client_(std::move(transport), &loop, "kube-controller-manager"), api_(client_, options_.seed), informers_(client_), alive_(std::make_shared<bool>(true)) {
+    EngineOptions engine;
+    engine.trace = options_.trace;
+    engine_ = std::make_unique<Engine>(loop_, api_, engine, metrics);
+    for (ControllerPtr& controller : make_controllers(options_)) engine_->add(std::move(controller));
+  }
+  ~Manager() override { *alive_ = false; }
+
+  void start() override {
+    loop_.post([this, alive = std::weak_ptr(alive_)] {
+      if (const auto living = alive.lock(); living && *living) begin();
+    });
+  }
+  [[nodiscard]] bool is_running() const override { return running_; }
+  void on_lost_leadership(std::function<void()> lost) override { lost_ = std::move(lost); }
+
+ private:
+  void begin() {
+    if (!options_.leader_elect) return watch();
+    client::LeaderElectionConfig config;
+    config.name = "kube-controller-manager";
+    config.identity = options_.identity;
+    config.seed = options_.seed;
+    client::LeaderCallbacks callbacks;
+    callbacks.on_started_leading = [this] { watch(); };
+    callbacks.on_stopped_leading = [this] {
+      engine_->stop();
+      running_ = false;
+      log::warning("controllers", "lost the lease kube-system/kube-controller-manager");
+      if (lost_) lost_();
+    };
+    elector_ = std::make_unique<client::LeaderElector>(client_, config, std::move(callbacks));
+    elector_->start();
+  }
+
+  void watch() {
+    for (const Kind kind : engine_->watched_kinds()) {
+      client::InformerHandler handler;
+      handler.on_add = [this, kind](const ObjectRef& object) { engine_->observe(kind, object, false); };
+      handler.on_update = [this, kind](const ObjectRef&, const ObjectRef& after) { engine_->observe(kind, after, false); };
+      handler.on_delete = [this, kind](const ObjectRef& object) { engine_->observe(kind, object, true); };
+      informers_.get(kind->gvr()).add_handler(std::move(handler));
+    }
+    informers_.on_synced([this] {
+      if (running_) return;
+      running_ = true;
+      engine_->start();
+    });
+    informers_.start();
+  }
+
+  EventLoop& loop_;
+  ManagerOptions options_;
+  Client client_;
+  ClientApi api_;
+  client::InformerFactory informers_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<client::LeaderElector> elector_;
+  std::function<void()> lost_;
+  std::atomic<bool> running_ = false;
+  std::shared_ptr<bool> alive_;
+};
 
 }  // namespace
 
-Result<void> apply_arguments(const std::map<std::string, std::vector<std::string>>& arguments, ManagerOptions& options) {
-  const std::map<std::string_view, Duration*> durations = {
-      {"node-monitor-period", &options.node_lifecycle.monitor_period}, {"node-monitor-grace-period", &options.node_lifecycle.monitor_grace_period},
-      {"node-startup-grace-period", &options.node_lifecycle.startup_grace_period}};
-  const std::map<std::string_view, double*> rates = {{"node-eviction-rate", &options.node_lifecycle.eviction_rate}, {"secondary-node-eviction-rate", &options.node_lifecycle.secondary_eviction_rate},
-                                                     {"unhealthy-zone-threshold", &options.node_lifecycle.unhealthy_zone_threshold}};
-  for (const auto& [name, values] : arguments) {
-    if (values.empty()) continue;
-    const std::string& value = values.back();
-    double number = 0;
-    if (const auto duration = durations.find(name); duration != durations.end()) {
-      const auto parsed = parse_go_duration(value);
-      if (!parsed || *parsed <= Duration::zero()) return invalid(fmt::format("controller argument {}: \"{}\" is not a duration above zero", name, value));
-      *duration->second = *parsed;
-    } else if (const auto rate = rates.find(name); rate != rates.end()) {
-      if (!parse_number(value, number) || number < 0) return invalid(fmt::format("controller argument {}: \"{}\" is not a number of 0 or more", name, value));
-      *rate->second = number;
-    } else if (name == "large-cluster-size-threshold" || name == "terminated-pod-gc-threshold") {
-      if (!parse_number(value, number)) return invalid(fmt::format("controller argument {}: \"{}\" is not a number", name, value));
-      if (name == "large-cluster-size-threshold") options.node_lifecycle.large_cluster_size_threshold = static_cast<int>(number);
-      else options.pod_gc.terminated_pod_threshold = static_cast<std::int64_t>(number);
-    } else if (name == "controllers") {
-      for (const std::string& one : values)
-        if (one.starts_with('-')) options.engine.disabled.insert(one.substr(1));
-    } else {
-      log::warning("controllers", "controller argument {} has no meaning here and is not used", name);
-    }
-  }
-  return {};
-}
-
-struct Manager::Impl : std::enable_shared_from_this<Manager::Impl> {
-  Impl(client::Client& c, ManagerOptions o)
-      : client(c), api(c), options(std::move(o)), registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
-        engine(*c.loop(), api, options.engine, registry.get()), informers(c) {}
-
-  void add_controllers() {
-    engine.add(make_replicaset_controller());
-    engine.add(make_replication_controller());
-    engine.add(make_deployment_controller());
-    engine.add(make_garbage_collector());
-    engine.add(make_namespace_controller());
-    engine.add(make_serviceaccount_controller());
-    if (!options.root_ca_pem.empty()) {
-      engine.add(make_root_ca_publisher(options.root_ca_pem));
-      engine.add(make_serviceaccount_token_controller(options.root_ca_pem));
-    }
-  }
-
-  void subscribe() {
-    for (const Kind kind : engine.watched_kinds()) {
-      const auto observe = [weak = weak_from_this(), kind](const ObjectRef& object, bool is_delete) {
-        if (const auto self = weak.lock()) self->engine.observe(kind, object, is_delete);
-      };
-      informers.get(kind->gvr()).add_handler({[observe](const ObjectRef& object) { observe(object, false); },
-                                              [observe](const ObjectRef&, const ObjectRef& after) { observe(after, false); },
-                                              [observe](const ObjectRef& object) { observe(object, true); }});
-    }
-  }
-
-  client::Client& client;
-  ClientApi api;
-  ManagerOptions options;
-  std::shared_ptr<metrics::Registry> registry;
-  Engine engine;
-  client::InformerFactory informers;
-  bool running = false;
-};
-
-Manager::Manager(client::Client& client, ManagerOptions options) : impl_(std::make_shared<Impl>(client, std::move(options))) { impl_->add_controllers(); }
-
-Manager::~Manager() { impl_->engine.stop(); }
-
-void Manager::start() {
-  impl_->subscribe();
-  impl_->informers.start();
-  impl_->informers.on_synced([weak = std::weak_ptr(impl_)] {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->running = true;
-    self->engine.start();
-    log::info("controllers", "caches are synced");
+std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
+  std::vector<ControllerPtr> all;
+  // Node health first: what it decides is what the others see.
+  all.push_back(make_node_lifecycle_controller(options.node_lifecycle));
+  all.push_back(make_taint_eviction_controller());
+  all.push_back(make_pod_garbage_collector(options.pod_gc));
+  all.push_back(make_namespace_controller());
+  all.push_back(make_serviceaccount_controller());
+  if (!options.root_ca_pem.empty()) all.push_back(make_root_ca_publisher(options.root_ca_pem));
+  all.push_back(make_serviceaccount_token_controller(options.root_ca_pem));
+  all.push_back(make_garbage_collector());
+  all.push_back(make_replicaset_controller(options.replica_set));
+  all.push_back(make_replication_controller(options.replica_set));
+  all.push_back(make_deployment_controller());
+  std::erase_if(all, [&](const ControllerPtr& controller) {
+    return options.disabled.contains(controller->name()) || (!options.enabled_only.empty() && !options.enabled_only.contains(controller->name()));
   });
+  return all;
 }
 
-bool Manager::is_running() const { return impl_->running; }
-bool Manager::is_idle() const { return impl_->running && impl_->engine.is_idle(); }
+std::unique_ptr<ControllerManager> make_controller_manager(std::shared_ptr<client::Transport> transport, EventLoop& loop, ManagerOptions options, metrics::Registry* metrics) {
+  return std::make_unique<Manager>(std::move(transport), loop, std::move(options), metrics);
+}
 
 }  // namespace berth::controllers

@@ -1,44 +1,56 @@
-// kube-controller-manager's shell: all controllers on one engine, fed by informers, writing through a client.
+// The controller manager: informers in, controllers between, a client out. What `berth up` and `berth controllers` run.
 #pragma once
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "base/event_loop.h"
 #include "base/metrics.h"
-#include "client/client.h"
-#include "client/informer.h"
+#include "client/transport.h"
 #include "controllers/cluster.h"
 #include "controllers/engine.h"
+#include "controllers/workloads.h"
 
 namespace berth::controllers {
 
 struct ManagerOptions {
-  EngineOptions engine;
+  /// Controllers by Kubernetes' names; "*" stands for all. As --controllers: "*,-garbage-collector-controller".
+  std::set<std::string, std::less<>> disabled;
+  std::set<std::string, std::less<>> enabled_only;  ///< Empty: all.
+  std::string root_ca_pem;                          ///< For kube-root-ca.crt and token secrets; empty: neither is published.
   NodeLifecycleOptions node_lifecycle;
   PodGarbageCollectorOptions pod_gc;
-  std::string root_ca_pem;  ///< Published in every namespace; empty: not.
-  std::shared_ptr<metrics::Registry> metrics;
+  HorizontalPodAutoscalerOptions horizontal_pod_autoscaler;
+  ReplicaSetOptions replica_set;
+  bool trace = false;
+  bool leader_elect = false;   ///< With the Lease kube-system/kube-controller-manager.
+  std::string identity;        ///< For the Lease.
+  std::uint64_t seed = 0;
 };
 
-/// kube-controller-manager's flags by name ("node-monitor-grace-period" → "40s"), as flags and OpenShift's controllerArguments give them. Flags of
-/// kube-controller-manager that have no meaning here are accepted; an unknown name or a bad value is an error that names it.
-Result<void> apply_arguments(const std::map<std::string, std::vector<std::string>>& arguments, ManagerOptions& options);
+/// kube-controller-manager's flags ("--node-monitor-grace-period=40s", "--feature-gates=A=true,B=false"), in any number. An unknown flag, a
+/// malformed value, and an unknown feature gate are errors that name it; a retired gate and a flag that has no effect here are said in `notes`.
+Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags, ManagerOptions defaults, std::vector<std::string>& notes);
+/// The same from master-config.yaml's kubernetesMasterConfig.controllerArguments: {"node-monitor-grace-period": ["40s"], …}.
+Result<ManagerOptions> parse_controller_arguments(const json::Value& arguments, ManagerOptions defaults, std::vector<std::string>& notes);
 
-/// Lives on its client's loop: construct, start and destroy it there.
-class Manager {
+/// All controllers that the options leave on.
+std::vector<ControllerPtr> make_controllers(const ManagerOptions& options);
+
+class ControllerManager {
  public:
-  Manager(client::Client& client, ManagerOptions options);
-  ~Manager();
-  /// Starts the informers; controllers run when all have synced.
-  void start();
-  [[nodiscard]] bool is_running() const;
-  [[nodiscard]] bool is_idle() const;
-
- private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  virtual ~ControllerManager() = default;
+  /// Lists and watches, then runs the controllers (as leader, with leader_elect). Any thread.
+  virtual void start() = 0;
+  /// True once the first lists are in and the controllers run. Any thread.
+  [[nodiscard]] virtual bool is_running() const = 0;
+  /// Called on the loop when leadership is lost: the process should end or make a new manager.
+  virtual void on_lost_leadership(std::function<void()> lost) = 0;
 };
+
+/// Runs wholly on `loop`; construct and destroy it on the loop's thread, or while the loop is not running. Everything given must outlive it.
+std::unique_ptr<ControllerManager> make_controller_manager(std::shared_ptr<client::Transport> transport, EventLoop& loop, ManagerOptions options, metrics::Registry* metrics);
 
 }  // namespace berth::controllers

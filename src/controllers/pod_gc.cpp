@@ -1,0 +1,122 @@
+// Pods that nobody else removes (pkg/controller/podgc): on nodes that are no more, terminating without ever having had a node, on nodes out of
+// service, and finished ones beyond a threshold. One key, looked at periodically.
+#include "controllers/cluster.h"
+#include "controllers/common.h"
+#include "controllers/taints.h"
+
+namespace berth::controllers {
+namespace {
+
+class PodGarbageCollector final : public Controller {
+ public:
+  explicit PodGarbageCollector(PodGarbageCollectorOptions options) : options_(options) {}
+  [[nodiscard]] std::string_view name() const override { return "pod-garbage-collector-controller"; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().pod, kinds().node}; }
+  void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink&) override {
+    if (event.kind == kinds().node && !event.after) missing_since_[event.object().name()] = now;
+    if (event.kind == kinds().node && event.after) {
+      missing_since_.erase(event.after->name());
+      confirmed_.erase(event.after->name());
+    }
+  }
+  void on_start(const Cache&, TimePoint, KeySink& sink) override { sink.add("gc"); }
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
+  void on_result(const std::string&, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
+    if (write.verb == Write::Verb::kGet && !result && result.error().code == 404) confirmed_.insert(write.name);
+  }
+
+ private:
+  void remove(Plan& plan, const PodInfo& pod, std::string_view why, TimePoint now) const;
+  void collect_orphans(Plan& plan, const Cache& cache, TimePoint now);
+  void collect_finished(Plan& plan, const Cache& cache, TimePoint now) const;
+
+  PodGarbageCollectorOptions options_;
+  std::map<std::string, TimePoint> missing_since_;  ///< Nodes named by pods that the cache does not have.
+  std::set<std::string> confirmed_;                 ///< Of those, the ones the server does not have either.
+};
+
+Plan PodGarbageCollector::reconcile(const std::string&, TimePoint now, const Cache& cache) {
+  Plan plan;
+  plan.requeue_after = options_.period;
+  collect_orphans(plan, cache, now);
+  std::set<std::string> out_of_service;
+  cache.for_each(kinds().node, [&](const ObjectRef& node) {
+    if (node->bytes().find("node.kubernetes.io/out-of-service") == std::string::npos) return;
+    const json::Value document = node->document();
+    if (condition_status(document, "Ready") == "True") return;
+    for (const Taint& taint : node_taints(document))
+      if (taint.key == "node.kubernetes.io/out-of-service") out_of_service.insert(node->name());
+  });
+  for (const std::string& node : out_of_service)
+    for (const auto& [key, pod] : cache.pods_on(node))
+      if (pod->deleting) remove(plan, *pod, "PodGC: node is out of service", now);
+  for (const auto& [key, pod] : cache.pods_on(""))
+    if (pod->deleting) remove(plan, *pod, "", now);
+  collect_finished(plan, cache, now);
+  return plan;
+}
+
+void PodGarbageCollector::collect_orphans(Plan& plan, const Cache& cache, TimePoint now) {
+  std::set<std::string_view> seen;
+  cache.for_each_pod([&](const PodRef& pod) {
+    if (pod->node.empty() || !seen.insert(pod->node).second || cache.get(kinds().node, "", pod->node)) return;
+    missing_since_.emplace(pod->node, now);
+  });
+  std::erase_if(missing_since_, [&](const auto& entry) { return !seen.contains(entry.first); });
+  for (const auto& [name, since] : missing_since_) {
+    const Duration left = since + options_.quarantine - now;
+    if (left > Duration{0}) {
+      plan.requeue_after = std::min(*plan.requeue_after, left);
+      continue;
+    }
+    if (!confirmed_.contains(name)) {
+      Write write;
+      write.verb = Write::Verb::kGet;
+      write.kind = kinds().node;
+      write.name = name;
+      write.may_fail = true;
+      plan.writes.push_back(std::move(write));
+      plan.requeue_after = std::min<Duration>(*plan.requeue_after, std::chrono::milliseconds(10));
+      continue;
+    }
+    for (const auto& [key, pod] : cache.pods_on(name)) remove(plan, *pod, "PodGC: node no longer exists", now);
+  }
+}
+
+void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimePoint now) const {
+  if (options_.terminated_pod_threshold <= 0) return;
+  std::vector<PodRef> finished;
+  cache.for_each_pod([&](const PodRef& pod) {
+    if (pod->is_finished()) finished.push_back(pod);
+  });
+  const std::int64_t surplus = static_cast<std::int64_t>(finished.size()) - options_.terminated_pod_threshold;
+  if (surplus <= 0) return;
+  std::sort(finished.begin(), finished.end(), [](const PodRef& a, const PodRef& b) { return std::tie(a->created, a->name()) < std::tie(b->created, b->name()); });
+  for (std::int64_t i = 0; i < surplus; ++i)
+    if (!finished[static_cast<std::size_t>(i)]->deleting) remove(plan, *finished[static_cast<std::size_t>(i)], "", now);
+}
+
+/// Marks the pod Failed where it is not finished, then removes it without grace: nobody is there to confirm its end.
+void PodGarbageCollector::remove(Plan& plan, const PodInfo& pod, std::string_view why, TimePoint now) const {
+  json::Object status;
+  if (!pod.is_finished()) status["phase"] = "Failed";
+  if (!why.empty() && !pod.is_finished())
+    status["conditions"] = json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByPodGC"}, {"message", why}, {"lastTransitionTime", format_rfc3339(now)}}};
+  if (!status.empty()) {
+    Write mark = patch_object(kinds().pod, *pod.object, {{"status", std::move(status)}}, false);
+    mark.patch_type = PatchType::kStrategicMerge;
+    mark.subresource = "status";
+    mark.may_fail = true;
+    plan.writes.push_back(std::move(mark));
+  }
+  Write write = delete_object(kinds().pod, *pod.object);
+  write.delete_options.grace_period_seconds = 0;
+  write.stage = 1;
+  plan.writes.push_back(std::move(write));
+}
+
+}  // namespace
+
+ControllerPtr make_pod_garbage_collector(PodGarbageCollectorOptions options) { return std::make_unique<PodGarbageCollector>(options); }
+
+}  // namespace berth::controllers

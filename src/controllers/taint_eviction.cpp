@@ -1,0 +1,106 @@
+// Pods leave nodes with NoExecute taints (pkg/controller/tainteviction, SPEC D2): at once without a toleration, after the smallest
+// tolerationSeconds with one, never when the tolerations used have none. A key is a pod. The clock of a toleration starts when its taint was
+// added (timeAdded) or the pod came to the node, whichever is later, so that a restart of the controller does not start it anew.
+#include "controllers/cluster.h"
+#include "controllers/common.h"
+#include "controllers/taints.h"
+
+namespace berth::controllers {
+namespace {
+
+class TaintEvictionController final : public Controller {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "taint-eviction-controller"; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().node, kinds().pod}; }
+  [[nodiscard]] int concurrency() const override { return 256; }
+  void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
+
+ private:
+  std::unordered_map<std::string, std::vector<Taint>> tainted_;  ///< NoExecute taints of the nodes that have any; time_added filled in.
+  std::unordered_set<std::string> scheduled_;                    ///< Pods with a running timer.
+};
+
+void TaintEvictionController::on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) {
+  if (event.kind == kinds().pod) {
+    if (!event.after) {
+      scheduled_.erase(event.before->key());
+      return;
+    }
+    if (event.pod_after->node.empty() || (!tainted_.contains(event.pod_after->node) && !scheduled_.contains(event.after->key()))) return;
+    sink.add(event.after->key());
+    return;
+  }
+  const std::string& name = event.object().name();
+  std::vector<Taint> taints;
+  // Most nodes have no such taint: the parse is spared by a look at the bytes.
+  if (event.after && event.after->bytes().find("NoExecute") != std::string::npos) taints = node_taints(event.after->document());
+  std::erase_if(taints, [](const Taint& taint) { return taint.effect != "NoExecute"; });
+  const auto known = tainted_.find(name);
+  if (taints.empty() && known == tainted_.end()) return;
+  for (Taint& taint : taints) {
+    if (taint.time_added != TimePoint{}) continue;
+    taint.time_added = now;
+    if (known == tainted_.end()) continue;
+    for (const Taint& old : known->second)
+      if (old.matches(taint)) taint.time_added = old.time_added;
+  }
+  if (known != tainted_.end() && known->second == taints) return;
+  if (taints.empty()) tainted_.erase(known);
+  else tainted_[name] = std::move(taints);
+  for (const auto& [key, pod] : cache.pods_on(name)) sink.add(key);
+}
+
+/// When the pod must go: a time in the past for at once, nullopt for never.
+std::optional<TimePoint> eviction_time(const PodInfo& pod, const std::vector<Taint>& taints) {
+  std::optional<TimePoint> earliest;
+  const TimePoint arrived = pod.scheduled_since != TimePoint{} ? pod.scheduled_since : pod.created;
+  for (const Taint& taint : taints) {
+    const auto& tolerations = pod.no_execute_tolerations;
+    const auto used = std::find_if(tolerations.begin(), tolerations.end(), [&](const Toleration& toleration) { return tolerates(toleration, taint); });
+    if (used == tolerations.end()) return TimePoint{};
+    if (!used->seconds) continue;
+    const TimePoint when = std::max(taint.time_added, arrived) + std::chrono::seconds(std::clamp<std::int64_t>(*used->seconds, 0, 1'000'000'000));
+    if (!earliest || when < *earliest) earliest = when;
+  }
+  return earliest;
+}
+
+Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+  Plan plan;
+  const auto [ns, name] = split_key(key);
+  const PodRef pod = cache.pod(ns, name);
+  if (!pod || pod->deleting) {
+    scheduled_.erase(key);
+    return plan;
+  }
+  const auto tainted = tainted_.find(pod->node);
+  const std::optional<TimePoint> when = tainted == tainted_.end() ? std::nullopt : eviction_time(*pod, tainted->second);
+  if (!when) {
+    if (scheduled_.erase(key) > 0) plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Cancelling deletion of Pod " + key));
+    return plan;
+  }
+  if (*when > now) {
+    scheduled_.insert(key);
+    plan.requeue_after = *when - now;
+    return plan;
+  }
+  scheduled_.erase(key);
+  plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Marking for deletion Pod " + key));
+  json::Array conditions{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"},
+                                      {"message", "Taint manager: deleting due to NoExecute taint"}, {"lastTransitionTime", format_rfc3339(now)}}};
+  Write mark = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}}, false);
+  mark.patch_type = PatchType::kStrategicMerge;
+  mark.subresource = "status";
+  plan.writes.push_back(std::move(mark));
+  Write remove = delete_object(kinds().pod, *pod->object);
+  remove.stage = 1;
+  plan.writes.push_back(std::move(remove));
+  return plan;
+}
+
+}  // namespace
+
+ControllerPtr make_taint_eviction_controller() { return std::make_unique<TaintEvictionController>(); }
+
+}  // namespace berth::controllers
