@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <future>
 
 #include <CLI/CLI.hpp>
@@ -19,49 +20,35 @@ void ControllersFlags::add_to(CLI::App& app) {
   app.add_option("--controller-arg", arguments, "NAME=VALUE as kube-controller-manager's flags, e.g. node-monitor-grace-period=20s; may be repeated");
 }
 
-Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_ca_pem, std::map<std::string, std::vector<std::string>> configured) const {
-  for (const std::string& argument : arguments) {
-    const std::size_t equals = argument.find('=');
-    if (equals == std::string::npos || equals == 0) return invalid(fmt::format("--controller-arg: \"{}\" is not NAME=VALUE", argument));
-    configured[argument.substr(0, equals)] = {argument.substr(equals + 1)};
-  }
-  controllers::ManagerOptions out;
-  out.root_ca_pem = std::move(root_ca_pem);
-  if (auto applied = controllers::apply_arguments(configured, out); !applied) return std::unexpected(applied.error());
-  return out;
+Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_ca_pem, const std::map<std::string, std::vector<std::string>>& configured) const {
+  std::vector<std::string> flags, notes;
+  for (const auto& [name, values] : configured)
+    for (const std::string& value : values) flags.push_back(fmt::format("--{}={}", name, value));
+  for (const std::string& argument : arguments) flags.push_back("--" + argument);
+  controllers::ManagerOptions defaults;
+  defaults.root_ca_pem = std::move(root_ca_pem);
+  auto parsed = controllers::parse_manager_flags(flags, std::move(defaults), notes);
+  for (const std::string& note : notes) log::warning("controllers", "{}", note);
+  return parsed;
 }
 
-ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, bool leader_elect)
-    : loop_("controllers"), client_(std::move(transport), &loop_, "berth-controllers"), options_(std::move(options)), leader_elect_(leader_elect) {}
-
-void ControllersRole::start() {
-  loop_.post([this] {
-    const auto run = [this] {
-      manager_ = std::make_unique<controllers::Manager>(client_, options_);
-      manager_->start();
-    };
-    if (!leader_elect_) return run();
-    char host[256] = {};
-    gethostname(host, sizeof host - 1);
-    client::LeaderElectionConfig election;
-    election.name = "kube-controller-manager";
-    election.identity = fmt::format("{}_{}", host, getpid());
-    elector_ = std::make_unique<client::LeaderElector>(client_, election,
-                                                       client::LeaderCallbacks{run,
-                                                                               [this] {
-                                                                                 log::warning("controllers", "leadership lost");
-                                                                                 manager_.reset();
-                                                                                 elector_->start();
-                                                                               },
-                                                                               [](const std::string& leader) { log::info("controllers", "the leader is {}", leader); }});
-    elector_->start();
+ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options) : loop_("controllers") {
+  std::promise<void> made;
+  loop_.post([&] {
+    manager_ = controllers::make_controller_manager(std::move(transport), loop_, std::move(options), &metrics_);
+    manager_->on_lost_leadership([] {
+      log::error("controllers", "leadership lost: stopping");
+      kill(getpid(), SIGTERM);
+    });
+    manager_->start();
+    made.set_value();
   });
+  made.get_future().wait();
 }
 
 ControllersRole::~ControllersRole() {
   std::promise<void> gone;
   loop_.post([&] {
-    elector_.reset();
     manager_.reset();
     gone.set_value();
   });
@@ -85,8 +72,11 @@ int run_controllers(const std::vector<std::string>& args) {
   if (!transport) return report(transport.error());
   auto options = flags.options(config->http.ca_pem, {});
   if (!options) return report(options.error());
-  ControllersRole role(*transport, *options, leader_elect);
-  role.start();
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  options->leader_elect = leader_elect;
+  options->identity = fmt::format("{}_{}", host, getpid());
+  ControllersRole role(*transport, *options);
   wait_for_signal();
   return 0;
 }

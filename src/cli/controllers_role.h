@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "client/leader_election.h"
 #include "controllers/manager.h"
 
 namespace CLI {
@@ -18,23 +17,19 @@ struct ControllersFlags {
   std::vector<std::string> arguments;  ///< NAME=VALUE, kube-controller-manager's flags.
   void add_to(CLI::App& app);
   /// From master-config.yaml's controllerArguments, then the flags. The error names the argument.
-  [[nodiscard]] Result<controllers::ManagerOptions> options(std::string root_ca_pem, std::map<std::string, std::vector<std::string>> configured) const;
+  [[nodiscard]] Result<controllers::ManagerOptions> options(std::string root_ca_pem, const std::map<std::string, std::vector<std::string>>& configured) const;
 };
 
 /// Owns its thread.
 class ControllersRole {
  public:
-  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options, bool leader_elect);
+  ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options);
   ~ControllersRole();
-  void start();
 
  private:
   ThreadLoop loop_;
-  client::Client client_;
-  controllers::ManagerOptions options_;
-  bool leader_elect_;
-  std::unique_ptr<controllers::Manager> manager_;
-  std::unique_ptr<client::LeaderElector> elector_;
+  metrics::Registry metrics_;
+  std::unique_ptr<controllers::ControllerManager> manager_;
 };
 
 }  // namespace berth::cli

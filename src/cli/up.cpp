@@ -78,8 +78,7 @@ int run_up(const std::vector<std::string>& args) {
   NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
   auto options = controllers.options(role.ca_pem(), role.master_config().controller_arguments);
   if (!options) return report(options.error());
-  ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), *options, false);
-  controllers_role.start();
+  ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), *options);
   auto scheduler_config = scheduler.config(role.master_config().scheduler_config_file);
   if (!scheduler_config) return report(scheduler_config.error());
   SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config), false, "berth-up");

@@ -53,10 +53,9 @@ class World {
   }
 
   void start_controllers() {
-    controller_client_ = std::make_unique<client::Client>(transport_, &loop_, "controllers");
     controllers::ManagerOptions options;
     options.root_ca_pem = "ca";
-    manager_ = std::make_unique<controllers::Manager>(*controller_client_, options);
+    manager_ = controllers::make_controller_manager(transport_, loop_, options, &metrics_);
     manager_->start();
   }
   void start_scheduler() {
@@ -111,9 +110,10 @@ class World {
   VirtualLoop loop_;
   std::unique_ptr<apiserver::ApiServer> api_;
   std::shared_ptr<client::Transport> transport_;
-  std::unique_ptr<client::Client> client_, node_client_, controller_client_, scheduler_client_;
+  std::unique_ptr<client::Client> client_, node_client_, scheduler_client_;
   std::unique_ptr<node::simulated::SimulatedNodes> nodes_;
-  std::unique_ptr<controllers::Manager> manager_;
+  metrics::Registry metrics_;
+  std::unique_ptr<controllers::ControllerManager> manager_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };
