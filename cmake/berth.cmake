@@ -17,6 +17,11 @@ if(BERTH_SANITIZE)
   add_link_options(-fsanitize=${BERTH_SANITIZE})
 endif()
 
+if(BERTH_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -Wno-error -Wno-everything)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
@@ -53,6 +58,8 @@ target_include_directories(berth_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(berth_flags INTERFACE Boost::json fmt::fmt Threads::Threads)
 if(TARGET berth_pch)
   target_compile_options(berth_flags INTERFACE -include ${BERTH_PCH_DIR}/pch.h -fpch-preprocess -Winvalid-pch)
+else()
+  target_compile_options(berth_flags INTERFACE -include ${CMAKE_SOURCE_DIR}/cmake/pch.h)
 endif()
 
 # berth_library(NAME DEPS...): every .cpp below src/NAME, one static library, linking only the named folders.
