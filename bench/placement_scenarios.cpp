@@ -1,0 +1,318 @@
+// The placement engine alone, one core: issue 3's speed table. Nodes and pods are those of Kubernetes' scheduler_perf: a node has 4 CPU,
+// 32 GiB and room for 110 pods; a pod asks for 100m and 500 MiB. Every node is considered for every pod. A figure includes, per pod: the
+// decision (class lookup, catching up, choice) and counting the pod on its node; not: parsing the pod, the queue, the API.
+#include <fmt/format.h>
+
+#include "bench/bench.h"
+#include "model/views/node_view.h"
+#include "model/views/pod_view.h"
+#include "model/views/workload_views.h"
+#include "placement/engine.h"
+#include "placement/framework.h"
+
+namespace berth::bench {
+namespace {
+
+using namespace placement;
+using model::Quantity;
+
+constexpr const char* kZone = "topology.kubernetes.io/zone";
+constexpr const char* kHostname = "kubernetes.io/hostname";
+
+model::NodeViewPtr make_node(std::size_t i, const std::vector<std::string>& zones) {
+  auto out = std::make_shared<model::NodeView>();
+  out->meta.name = fmt::format("scheduler-perf-{:07}", i);
+  std::vector<std::pair<std::string, std::string>> labels{{kHostname, out->meta.name}};
+  if (!zones.empty()) labels.emplace_back(kZone, zones[i % zones.size()]);
+  out->meta.labels = model::Labels(std::move(labels));
+  out->allocatable = {{"cpu", Quantity::from_value(4)}, {"memory", Quantity::from_value(32LL << 30)}, {"pods", Quantity::from_value(110)}};
+  return out;
+}
+
+model::PodView base_pod(std::string ns) {
+  model::PodView out;
+  out.meta.ns = std::move(ns);
+  out.scheduler_name = "default-scheduler";
+  model::ContainerView container;
+  container.name = "pause";
+  container.image = "registry.k8s.io/pause:3.10";
+  container.requests = {{"cpu", Quantity::from_milli(100)}, {"memory", Quantity::from_value(500LL << 20)}};
+  container.limits = container.requests;
+  out.containers.push_back(std::move(container));
+  return out;
+}
+
+model::PodView colored(model::PodView pod, const char* color) {
+  pod.meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"color", color}});
+  return pod;
+}
+
+model::PodAffinityTerm color_term(const char* color, const char* key) {
+  model::PodAffinityTerm out;
+  out.selector = model::Selector({{"color", model::Requirement::Op::kIn, {color}}});
+  out.topology_key = key;
+  out.namespaces = {"sched-0", "sched-1"};
+  return out;
+}
+
+model::PodView default_pod() { return base_pod("default"); }
+model::PodView affinity_pod(std::string ns) {
+  auto out = colored(base_pod(std::move(ns)), "blue");
+  out.required_affinity = {color_term("blue", kZone)};
+  return out;
+}
+model::PodView anti_affinity_pod(std::string ns) {
+  auto out = colored(base_pod(std::move(ns)), "green");
+  out.required_anti_affinity = {color_term("green", kHostname)};
+  return out;
+}
+model::PodView preferred_affinity_pod(std::string ns) {
+  auto out = colored(base_pod(std::move(ns)), "red");
+  out.preferred_affinity = {{1, color_term("red", kHostname)}};
+  return out;
+}
+model::PodView preferred_anti_affinity_pod(std::string ns) {
+  auto out = colored(base_pod(std::move(ns)), "yellow");
+  out.preferred_anti_affinity = {{1, color_term("yellow", kHostname)}};
+  return out;
+}
+model::PodView node_affinity_pod() {
+  auto out = default_pod();
+  model::NodeSelectorTerm term;
+  term.expressions.push_back({kZone, model::Requirement::Op::kIn, {"zone1", "zone2"}});
+  out.node_affinity.required = model::NodeSelector{{term}};
+  return out;
+}
+model::PodView spreading_pod(bool hard) {
+  auto out = colored(default_pod(), "blue");
+  model::TopologySpreadConstraint constraint;
+  constraint.max_skew = 5;
+  constraint.topology_key = kZone;
+  constraint.is_hard = hard;
+  constraint.selector = model::Selector({{"color", model::Requirement::Op::kIn, {"blue"}}});
+  out.spread_constraints.push_back(std::move(constraint));
+  return out;
+}
+model::PodView large_pod() {
+  auto out = default_pod();
+  out.priority = 10;
+  out.containers[0].requests = {{"cpu", Quantity::from_value(9)}, {"memory", Quantity::from_value(500LL << 20)}};
+  return out;
+}
+
+/// A cluster with an engine; places pods and keeps the time of what is measured.
+class Bench {
+ public:
+  Bench(std::size_t nodes, const std::vector<std::string>& zones, std::uint64_t seed) : engine_(cluster_, {EngineOptions::TieBreak::kRandom, seed}) {
+    auto framework = Framework::create(default_profile(Era::k136));
+    if (framework) framework_ = *framework;
+    else error_ = framework.error().message;
+    for (std::size_t i = 0; i < nodes; ++i) cluster_.upsert_node(make_node(i, zones));
+  }
+
+  Cluster& cluster() { return cluster_; }
+  void set_zones(std::vector<std::string> zones) { zones_ = std::move(zones); }
+
+  PodInfoPtr make(const model::PodView& kind) {
+    auto view = std::make_shared<model::PodView>(kind);
+    view->meta.name = fmt::format("pod-{:07}", next_++);
+    return PodInfo::make(std::move(view), Era::k136);
+  }
+  /// Decides and counts; false when nothing fits.
+  bool place(const PodInfoPtr& pod) {
+    const Decision decision = engine_.schedule(framework_, pod);
+    if (decision.outcome != Decision::Outcome::kScheduled) return false;
+    cluster_.assume(pod, decision.node);
+    return true;
+  }
+  void place_many(const model::PodView& kind, std::size_t count) {
+    for (std::size_t i = 0; i < count && error_.empty(); ++i)
+      if (!place(make(kind))) error_ = "a pod of the set-up found no node";
+  }
+  /// The measured part: pods are made in batches outside the clock; `between` runs inside it before each pod.
+  json::Object measure(const model::PodView& kind, std::size_t count, const std::function<void(std::size_t)>& between = {}) {
+    std::vector<PodInfoPtr> batch;
+    for (std::size_t done = 0; done < count && error_.empty();) {
+      batch.clear();
+      for (std::size_t i = done; i < std::min(count, done + 10'000); ++i) batch.push_back(make(kind));
+      const double start = now_seconds();
+      for (const auto& pod : batch) {
+        if (between) between(done);
+        if (!place(pod)) error_ = "a measured pod found no node";
+        ++done;
+      }
+      seconds_ += now_seconds() - start;
+    }
+    json::Object out{{"pods", count}, {"seconds", seconds_}, {"nodes", cluster_.node_count()}, {"columns_mb", std::round(static_cast<double>(engine_.memory_bytes()) / (1 << 20))}};
+    if (!error_.empty()) out["error"] = error_;
+    return out;
+  }
+  const std::string& error() const { return error_; }
+
+ private:
+  Cluster cluster_;
+  Engine engine_;
+  FrameworkPtr framework_;
+  std::vector<std::string> zones_;
+  std::size_t next_ = 0;
+  double seconds_ = 0;
+  std::string error_;
+};
+
+using Run = std::function<json::Object(std::size_t nodes, double scale, std::uint64_t seed)>;
+
+std::size_t scaled(double count, double scale) { return std::max<std::size_t>(1, static_cast<std::size_t>(count * scale)); }
+
+json::Object basic(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {}, seed);
+  bench.place_many(default_pod(), scaled(static_cast<double>(nodes) / 5, scale));
+  return bench.measure(default_pod(), scaled(10.0 * static_cast<double>(nodes), scale));
+}
+json::Object node_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {"zone1"}, seed);
+  bench.place_many(node_affinity_pod(), scaled(static_cast<double>(nodes), scale));
+  return bench.measure(node_affinity_pod(), scaled(10.0 * static_cast<double>(nodes), scale));
+}
+json::Object spreading(std::size_t nodes, double scale, std::uint64_t seed, bool hard) {
+  Bench bench(nodes, {"moon-1", "moon-2", "moon-3"}, seed);
+  bench.place_many(default_pod(), scaled(static_cast<double>(nodes), scale));
+  return bench.measure(spreading_pod(hard), scaled(10.0 * static_cast<double>(nodes), scale));
+}
+json::Object anti_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {}, seed);
+  bench.place_many(anti_affinity_pod("sched-0"), scaled(static_cast<double>(nodes) / 5, scale));
+  return bench.measure(anti_affinity_pod("sched-1"), scaled(static_cast<double>(nodes) * 0.7, scale));
+}
+json::Object pod_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {"zone1"}, seed);
+  bench.place_many(affinity_pod("sched-0"), scaled(static_cast<double>(nodes), scale));
+  return bench.measure(affinity_pod("sched-1"), scaled(10.0 * static_cast<double>(nodes), scale));
+}
+json::Object preferred_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {}, seed);
+  bench.place_many(preferred_affinity_pod("sched-0"), scaled(static_cast<double>(nodes), scale));
+  return bench.measure(preferred_affinity_pod("sched-1"), scaled(10.0 * static_cast<double>(nodes), scale));
+}
+json::Object mixed_base(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {"zone1"}, seed);
+  const std::size_t each = scaled(static_cast<double>(nodes) * 0.4, scale);
+  bench.place_many(base_pod("sched-0"), each);
+  bench.place_many(affinity_pod("sched-0"), each);
+  bench.place_many(anti_affinity_pod("sched-0"), each);
+  bench.place_many(preferred_affinity_pod("sched-0"), each);
+  bench.place_many(preferred_anti_affinity_pod("sched-0"), each);
+  return bench.measure(default_pod(), scaled(10.0 * static_cast<double>(nodes), scale));
+}
+
+/// Every hundredth pod: a node comes or goes, a service changes, a large pod of high priority is tried.
+json::Object mixed_churn(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {}, seed);
+  const PodInfoPtr large = bench.make(large_pod());
+  bool extra = false;
+  std::size_t changes = 0;
+  auto out = bench.measure(default_pod(), scaled(10.0 * static_cast<double>(nodes), scale), [&](std::size_t i) {
+    if (i % 100 != 0) return;
+    ++changes;
+    if (extra) {
+      bench.cluster().remove_node("churn-node");
+    } else {
+      auto node = std::make_shared<model::NodeView>(*make_node(0, {}));
+      node->meta.name = "churn-node";
+      node->unschedulable = true;  // So that it may go again without taking pods along.
+      bench.cluster().upsert_node(std::move(node));
+    }
+    extra = !extra;
+    auto service = std::make_shared<model::ServiceView>();
+    service->meta.ns = "default";
+    service->meta.name = fmt::format("churn-{}", changes % 10);
+    service->has_selector = true;
+    service->selector = model::Selector({{"app", model::Requirement::Op::kIn, {"foo"}}});
+    bench.cluster().upsert(std::move(service));
+    (void)bench.place(large);
+  });
+  out["node_service_and_pod_changes"] = changes;
+  return out;
+}
+
+/// One attempt in six is of a pod that fits nowhere; only the others count as placed.
+json::Object unschedulable(std::size_t nodes, double scale, std::uint64_t seed) {
+  Bench bench(nodes, {}, seed);
+  std::vector<PodInfoPtr> hopeless;
+  for (int i = 0; i < 200; ++i) hopeless.push_back(bench.make(large_pod()));
+  std::size_t attempts = 0;
+  auto out = bench.measure(default_pod(), scaled(10.0 * static_cast<double>(nodes), scale), [&](std::size_t i) {
+    if (i % 5 == 0) (void)bench.place(hopeless[attempts++ % hopeless.size()]);
+  });
+  out["failed_attempts"] = attempts;
+  return out;
+}
+
+json::Object million(std::size_t nodes, double scale, std::uint64_t seed) {
+  const double start = now_seconds();
+  Bench bench(scaled(static_cast<double>(nodes), scale), {"zone1", "zone2", "zone3"}, seed);
+  const double made = now_seconds();
+  auto out = bench.measure(default_pod(), scaled(static_cast<double>(nodes), scale));
+  out["placing_seconds"] = out["seconds"];
+  out["cluster_seconds"] = made - start;
+  out["seconds"] = now_seconds() - start;  // All of it: nodes, pods, columns, decisions.
+  return out;
+}
+
+/// Classes differ in what they ask for and in their labels and node selectors; they take turns.
+json::Object thousand_classes(std::size_t nodes, double scale, std::uint64_t seed) {
+  const double start = now_seconds();
+  Bench bench(nodes, {"zone1", "zone2", "zone3"}, seed);
+  std::vector<model::PodView> kinds;
+  for (int i = 0; i < 1000; ++i) {
+    auto kind = default_pod();
+    kind.meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"app", fmt::format("app-{}", i)}});
+    kind.containers[0].requests = {{"cpu", Quantity::from_milli(50 + i % 40 * 5)}, {"memory", Quantity::from_value((100LL + i / 40 * 37) << 20)}};
+    if (i % 4 == 0) kind.node_selector = {{kZone, fmt::format("zone{}", 1 + i % 3)}};
+    kinds.push_back(std::move(kind));
+  }
+  const std::size_t count = scaled(1e6, scale);
+  double seconds = 0;
+  std::string error;
+  for (std::size_t done = 0; done < count && error.empty();) {
+    std::vector<PodInfoPtr> batch;
+    for (std::size_t i = done; i < std::min(count, done + 10'000); ++i) batch.push_back(bench.make(kinds[i % kinds.size()]));
+    const double begin = now_seconds();
+    for (const auto& pod : batch) {
+      if (!bench.place(pod)) error = "a measured pod found no node";
+      ++done;
+    }
+    seconds += now_seconds() - begin;
+  }
+  json::Object out{{"pods", count}, {"classes", 1000}, {"nodes", nodes}, {"placing_seconds", seconds}, {"seconds", now_seconds() - start}};
+  if (!error.empty()) out["error"] = error;
+  return out;
+}
+
+void add(const std::string& name, const std::string& summary, const Run& run) {
+  for (const std::size_t nodes : {std::size_t{500}, std::size_t{5000}}) {
+    scenarios().push_back({fmt::format("{}/{}Nodes", name, nodes), summary,
+                           [run, nodes](const Options& options) { return run(nodes, options.scale, options.seed); }});
+  }
+}
+
+const bool kRegistered = [] {
+  const std::string engine = "engine alone, one core, all nodes considered: decide and count ten pods a node; ";
+  add("SchedulingBasic", engine + "plain pods", basic);
+  add("SchedulingNodeAffinity", engine + "required node affinity", node_affinity);
+  add("TopologySpreading", engine + "zones, DoNotSchedule, skew 5", [](auto n, auto s, auto r) { return spreading(n, s, r, true); });
+  add("PreferredTopologySpreading", engine + "zones, ScheduleAnyway, skew 5", [](auto n, auto s, auto r) { return spreading(n, s, r, false); });
+  add("SchedulingPodAntiAffinity", engine + "required, by hostname (0.7 pods a node)", anti_affinity);
+  add("SchedulingPodAffinity", engine + "required, by zone", pod_affinity);
+  add("SchedulingPreferredPodAffinity", engine + "preferred, by hostname", preferred_affinity);
+  add("MixedSchedulingBasePod", engine + "plain pods among two pods a node of five kinds", mixed_base);
+  add("MixedChurn", engine + "plain pods; every 100th: a node, a service and a large pod come or go", mixed_churn);
+  add("Unschedulable", engine + "plain pods; after every fifth an attempt of one that fits nowhere", unschedulable);
+  scenarios().push_back({"Million/1000000Nodes", "engine alone, one core: a million nodes and as many pods of one class; nodes, pods, columns and decisions",
+                         [](const Options& options) { return million(1'000'000, options.scale, options.seed); }});
+  scenarios().push_back({"Classes/100000Nodes", "engine alone, one core: a million pods of 1,000 classes taking turns on 100,000 nodes; nodes, pods, columns and decisions",
+                         [](const Options& options) { return thousand_classes(100'000, options.scale, options.seed); }});
+  return true;
+}();
+
+}  // namespace
+}  // namespace berth::bench
