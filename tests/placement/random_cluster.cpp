@@ -19,8 +19,6 @@ constexpr const char* kImages[] = {"app:v1", "big:latest", "tiny:1"};
 }  // namespace
 
 FrameworkPtr framework_of(Profile profile) {
-  for (auto* uses : {&profile.pre_filter, &profile.filter, &profile.pre_score, &profile.score, &profile.reserve, &profile.pre_bind})
-    std::erase_if(*uses, [](const PluginUse& use) { return find_plugin(use.name) == nullptr; });
   auto out = Framework::create(std::move(profile));
   if (!out) {
     std::fprintf(stderr, "%s\n", out.error().message.c_str());

@@ -42,6 +42,7 @@ class CloudVolumeLimits final : public Plugin {
   CloudVolumeLimits(const Cloud& cloud, Era era) : cloud_(cloud), era_(era) {}
   std::string_view name() const override { return cloud_.plugin_name; }
   Points points() const override { return {.filter = true}; }
+  [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     if (pod.view().volumes.empty()) return Status::success();

@@ -80,6 +80,7 @@ class VolumeBinding final : public Plugin {
     const bool scores = era_ != Era::k120;
     return {.pre_filter = true, .filter = true, .pre_score = scores, .score = scores, .reserve = true, .pre_bind = true};
   }
+  [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;

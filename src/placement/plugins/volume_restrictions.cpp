@@ -43,6 +43,7 @@ class VolumeRestrictions final : public Plugin {
   explicit VolumeRestrictions(Era era) : era_(era) {}
   std::string_view name() const override { return "VolumeRestrictions"; }
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+  [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     auto data = std::make_unique<State>();
