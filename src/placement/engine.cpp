@@ -29,6 +29,7 @@ struct Engine::Impl {
   EngineOptions options;
   std::mt19937_64 random;
   std::unique_ptr<ClusterIndex> index;
+  StaticColumns static_columns;
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<PodClass>>> classes;
   std::size_t class_count = 0;
   std::uint64_t index_epoch = 0;
@@ -145,6 +146,7 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
   if (index_epoch != index->epoch()) {
     index_epoch = index->epoch();
     classes.clear();
+    static_columns.clear();
     class_count = 0;
   }
   auto& bucket = classes[pod->class_hash];
@@ -160,7 +162,7 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
   }
   if (names_its_nodes(pod->view())) return nullptr;
   make_room();
-  auto made = PodClass::make(framework, pod, *index);
+  auto made = PodClass::make(framework, pod, *index, static_columns);
   if (made == nullptr) return nullptr;
   made->set_last_use(++tick);
   ++class_count;
@@ -217,7 +219,7 @@ Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) 
 Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const { return placement::evaluate(framework, impl_->cluster, pod); }
 
 std::size_t Engine::memory_bytes() const {
-  std::size_t out = impl_->index == nullptr ? 0 : impl_->index->memory_bytes();
+  std::size_t out = impl_->index == nullptr ? 0 : impl_->index->memory_bytes() + impl_->static_columns.memory_bytes();
   for (const auto& [hash, bucket] : impl_->classes)
     for (const auto& columns : bucket) out += columns->memory_bytes();
   return out;

@@ -88,6 +88,8 @@ struct Points {
        reserve = false, permit = false, pre_bind = false, bind = false, post_bind = false;
 };
 
+struct ResourceColumns;
+
 /// How the columnar path may use a plugin.
 enum class ColumnKind : std::uint8_t {
   kPlainOnly,         ///< Looks at the whole cluster in its own way: pods under it are decided by the plain form.
@@ -112,6 +114,10 @@ class Plugin {
   [[nodiscard]] virtual ColumnKind column_kind() const { return ColumnKind::kPlainOnly; }
   /// Only where column_kind is kStatic or kNodeLocal; the latter never normalize.
   [[nodiscard]] virtual Normalization normalization() const { return Normalization::kNone; }
+
+  /// Puts this plugin's Filter or Score for the pod into the columnar form over node amounts; false when it does not fit in there.
+  virtual bool join_filter(ResourceColumns& columns, const PodInfo& pod) const { return false; }
+  virtual bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const { return false; }
 
   virtual Status pre_enqueue(const model::PodView& pod) const { return Status::success(); }
 

@@ -30,7 +30,9 @@ void ClusterIndex::rebuild() {
   matchers_.clear();
   held_terms_.clear();
   traits_.clear();
+  amounts_.clear();
   grow(cluster_.slot_count());
+  for (std::uint32_t i = 0; i < slots_; ++i) refresh_amounts(i);
   if (cluster_.affinity_pods() == 0) return;
   for (std::uint32_t i = 0; i < slots_; ++i) {
     const NodeInfo* node = cluster_.node(NodeIndex{i});
@@ -43,12 +45,19 @@ void ClusterIndex::grow(std::uint32_t slots) {
   if (slots <= slots_) return;
   slots_ = slots;
   const std::size_t capacity = std::max<std::size_t>(slots, 64);
+  amounts_.resize(capacity);
   for (auto& column : topologies_) column.value_of.resize(capacity, -1);
   for (auto& matcher : matchers_) matcher.count.resize(capacity, 0);
   for (auto& held : held_terms_) held.count.resize(capacity, 0);
 }
 
+void ClusterIndex::refresh_amounts(std::uint32_t node) {
+  const NodeInfo* info = cluster_.node(NodeIndex{node});
+  amounts_[node] = info == nullptr || info->node == nullptr ? NodeAmounts{} : NodeAmounts::of(*info);
+}
+
 void ClusterIndex::touch(std::uint32_t node, bool is_static) {
+  refresh_amounts(node);
   if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2UL * slots_)) {
     const auto half = touched_.size() / 2;
     touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(half));
@@ -177,7 +186,7 @@ std::uint32_t ClusterIndex::hold(HeldTerm::Kind kind, const AffinityTerm& term) 
 }
 
 std::size_t ClusterIndex::memory_bytes() const {
-  std::size_t out = touched_.capacity() * sizeof(Touched);
+  std::size_t out = touched_.capacity() * sizeof(Touched) + amounts_.capacity() * sizeof(NodeAmounts);
   for (const auto& column : topologies_) out += column.value_of.capacity() * 4 + column.population.capacity() * 4 + column.ids.size() * 64;
   for (const auto& matcher : matchers_) out += matcher.count.capacity() * 4;
   for (const auto& held : held_terms_) out += held.count.capacity() * 4;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "placement/cluster.h"
+#include "placement/columns/node_amounts.h"
 
 namespace berth::placement {
 
@@ -61,6 +62,12 @@ class ClusterIndex {
   [[nodiscard]] std::uint64_t touched_end() const { return touched_begin_ + touched_.size(); }
   [[nodiscard]] Touched touched(std::uint64_t position) const { return touched_[position - touched_begin_]; }
 
+  /// By node slot.
+  [[nodiscard]] const NodeAmounts& amounts(std::uint32_t node) const { return amounts_[node]; }
+  void prefetch(std::uint32_t node) const {
+    __builtin_prefetch(&amounts_[node]);
+    __builtin_prefetch(reinterpret_cast<const char*>(&amounts_[node]) + 64);
+  }
   /// The column of a topology key; made on first use. The index stays valid.
   std::size_t topology(const std::string& key);
   [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return topologies_[index]; }
@@ -83,6 +90,7 @@ class ClusterIndex {
   void apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_t delta);
   void apply_node(std::uint32_t node);
   void set_value(TopologyColumn& column, std::uint32_t node, const std::string* value);
+  void refresh_amounts(std::uint32_t node);
   void touch(std::uint32_t node, bool is_static);
   void grow(std::uint32_t slots);
   Traits& traits_of(const PodInfo& pod);
@@ -94,6 +102,7 @@ class ClusterIndex {
   std::uint64_t epoch_ = 0;
   std::uint64_t namespaces_version_ = 0;
   std::uint32_t slots_ = 0;
+  std::vector<NodeAmounts> amounts_;
   std::vector<Touched> touched_;
   std::uint64_t touched_begin_ = 0;
   std::deque<TopologyColumn> topologies_;

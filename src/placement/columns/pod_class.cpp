@@ -38,10 +38,10 @@ AffinityTerm spread_term(const model::PodView& pod, const model::Selector& selec
 
 }  // namespace
 
-std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index) {
+std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared) {
   if (framework->profile().always_check_all_filters || !is_well_formed(pod->view())) return nullptr;
   auto out = std::unique_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
-  if (!out->prepare()) return nullptr;
+  if (!out->prepare(shared)) return nullptr;
   return out;
 }
 
@@ -54,7 +54,7 @@ PodClass::PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index)
   verdicts_.push_back({});
 }
 
-bool PodClass::prepare() {
+bool PodClass::prepare(StaticColumns& shared) {
   const Cluster& cluster = index_.cluster();
   workloads_version_ = cluster.workloads_version();
   default_selector_ = default_selector(pod_->view(), cluster, era_);
@@ -62,8 +62,13 @@ bool PodClass::prepare() {
   intern_group_verdicts();
   prepare_affinity();
   epoch_ = index_.epoch();
-  images_version_ = cluster.images_version();
-  image_digest_ = image_digest();
+  static_ = shared.find(*framework_, *pod_);
+  if (static_ == nullptr) {
+    static_ = std::make_shared<StaticColumn>(framework_, pod_, index_, std::move(plan_));
+    shared.add(static_);
+  }
+  static_generation_ = static_->catch_up();
+  prepare_amounts();
   adopt_held_terms();
   build();
   return true;
@@ -83,9 +88,9 @@ bool PodClass::prepare_filters() {
       if (pre_filter_.plugin.empty()) pre_filter_.plugin = plugin->name();
     } else if (outcome.node_names) {
       // Two narrowing plugins would need intersecting and the words for it.
-      if (only_nodes_) return false;
-      only_nodes_ = std::move(outcome.node_names);
-      verdict_excluded_ = intern(Status::unresolvable(fmt::format("node(s) didn't satisfy plugin(s) [{}]", plugin->name())), 0);
+      if (plan_.only_nodes) return false;
+      plan_.only_nodes = std::move(outcome.node_names);
+      plan_.left_out = Status::unresolvable(fmt::format("node(s) didn't satisfy plugin(s) [{}]", plugin->name()));
     }
   }
   std::uint32_t order = 0;
@@ -94,7 +99,7 @@ bool PodClass::prepare_filters() {
     if (state_.filter_skipped(plugin->slot())) continue;
     switch (plugin->column_kind()) {
       case ColumnKind::kPlainOnly: return false;
-      case ColumnKind::kStatic: static_filters_.push_back({plugin, order}); break;
+      case ColumnKind::kStatic: plan_.filters.push_back({plugin, order}); break;
       case ColumnKind::kNodeLocal: local_filters_.push_back({plugin, order}); break;
       case ColumnKind::kPodTopologySpread:
         if (!contains(framework_->pre_filters(), plugin)) return false;
@@ -150,12 +155,13 @@ bool PodClass::prepare_scorers() {
     const Normalization how = plugin->normalization();
     if (kind == ColumnKind::kPlainOnly || how == Normalization::kOwn) return false;
     if (weight < 0 || weight > 1'000'000) return false;  // Own scores are kept in 32 bits.
-    if (plugin->name() == "ImageLocality") uses_images_ = true;
+    if (plugin->name() == "ImageLocality") plan_.uses_images = true;
     if (kind == ColumnKind::kStatic && how != Normalization::kNone) {
       if (raw_scorers_.size() == 2) return false;
       raw_scorers_.push_back({plugin, weight, how == Normalization::kByMaxReversed});
+      plan_.raw_scorers.push_back(plugin);
     } else if (kind == ColumnKind::kStatic) {
-      static_scorers_.push_back({plugin, weight});
+      plan_.scorers.push_back({plugin, weight});
     } else if (kind == ColumnKind::kNodeLocal) {
       local_scorers_.push_back({plugin, weight});
     } else if (kind == ColumnKind::kPodTopologySpread) {
@@ -262,16 +268,19 @@ bool PodClass::adopt_held_terms() {
   return layout_changed;
 }
 
-std::uint64_t PodClass::image_digest() const {
-  if (!uses_images_) return 0;
-  std::uint64_t out = 0;
-  bool any = false;
-  for (const auto& name : pod_->images) {
-    const ImageState* image = index_.cluster().image(name);
-    any |= image != nullptr;
-    out = out * 1099511628211ULL + (image == nullptr ? 0 : static_cast<std::uint64_t>(image->size_bytes * 31 + image->node_count));
-  }
-  return any ? out * 1099511628211ULL + index_.cluster().node_count() : 0;
+/// Whether everything of a node that is not static can be had from its amounts.
+void PodClass::prepare_amounts() {
+  resources_ = {};
+  resources_.cpu = pod_->request.total.cpu_milli;
+  resources_.memory = pod_->request.total.memory_bytes;
+  resources_.storage = pod_->request.total.ephemeral_storage_bytes;
+  bool joined = true;
+  for (const auto& filter : local_filters_) joined &= filter.plugin->join_filter(resources_, *pod_);
+  for (const auto& [plugin, weight] : local_scorers_) joined &= plugin->join_score(resources_, *pod_, weight);
+  constexpr std::int64_t kSmall = 1LL << 44;
+  const auto small = [](std::int64_t value) { return value >= 0 && value < kSmall; };
+  by_amounts_ = joined && resources_.filters && small(resources_.cpu) && small(resources_.memory) && small(resources_.scored_cpu) &&
+                small(resources_.scored_memory);
 }
 
 /// Whether what the class was prepared from has changed so that it must be made anew.
@@ -289,14 +298,10 @@ bool PodClass::is_outdated() {
 
 bool PodClass::catch_up() {
   if (is_outdated()) return false;
-  const Cluster& cluster = index_.cluster();
   bool afresh = adopt_held_terms();
-  if (images_version_ != cluster.images_version()) {
-    images_version_ = cluster.images_version();
-    const auto digest = image_digest();
-    // Where each node has its own counts (1.20) the digest does not show all.
-    afresh |= digest != image_digest_ || (era_ == Era::k120 && uses_images_ && digest != 0);
-    image_digest_ = digest;
+  if (const auto generation = static_->catch_up(); generation != static_generation_) {
+    static_generation_ = generation;
+    afresh = true;
   }
   const auto is_stale = [](const DomainSum& sum) { return sum.is_stale(); };
   for (const auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_}) afresh |= std::ranges::any_of(*sums, is_stale);
@@ -308,7 +313,13 @@ bool PodClass::catch_up() {
     build();
     return true;
   }
+  constexpr std::uint64_t kAhead = 12;
   for (; position_ < end; ++position_) {
+    if (position_ + kAhead < end) {
+      const std::uint32_t later = index_.touched(position_ + kAhead).node;
+      index_.prefetch(later);
+      if (later < records_.size()) __builtin_prefetch(&records_[later]);
+    }
     const auto [node, is_static] = index_.touched(position_);
     evaluate(node, is_static);
   }
@@ -326,11 +337,12 @@ void PodClass::build() {
   group_index_.clear();
   live_.clear();
   records_.assign(index_.cluster().slot_count(), {});
+  inclusion_.assign(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size(), {});
   for (std::uint32_t i = 0; i < records_.size(); ++i) evaluate(i, true);
 }
 
 std::size_t PodClass::memory_bytes() const {
-  return records_.capacity() * sizeof(NodeRecord) + ranking_.memory_bytes() + groups_.capacity() * sizeof(Group);
+  return records_.capacity() * sizeof(NodeRecord) + inclusion_.capacity() * sizeof(Inclusion) + ranking_.memory_bytes() + groups_.capacity() * sizeof(Group);
 }
 
 }  // namespace berth::placement

@@ -17,6 +17,7 @@
 #include "placement/columns/cluster_index.h"
 #include "placement/columns/domain_sum.h"
 #include "placement/columns/ranking.h"
+#include "placement/columns/static_column.h"
 #include "placement/engine.h"
 #include "placement/plugins/pod_topology_spread.h"
 
@@ -25,7 +26,7 @@ namespace berth::placement {
 class PodClass {
  public:
   /// Null when the plain form must decide: a plugin without columns, or input that only it handles (unparsable terms).
-  static std::unique_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index);
+  static std::unique_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared);
 
   /// Brings all columns up to the index, which must be synced. Builds them anew where that is cheaper or needed. False: what the class was
   /// prepared from has changed, and it must be made again.
@@ -63,11 +64,10 @@ class PodClass {
     std::int32_t score = 0;
     std::uint32_t group = kNoGroup;
     std::uint32_t position = 0;
-    std::int32_t static_score = 0;
-    std::int32_t raw[2] = {0, 0};
     std::uint16_t verdict = kFits;
-    std::uint16_t static_verdict = kFits;
-    std::uint16_t included = 0;      ///< Bit i: counts for spread constraint i (hard first, then soft).
+  };
+  struct Inclusion {
+    std::uint16_t constraints = 0;  ///< Bit i: counts for spread constraint i (hard first, then soft).
     std::uint8_t has_hard_keys = 0;
     std::uint8_t has_soft_keys = 0;
   };
@@ -80,14 +80,6 @@ class PodClass {
     std::vector<std::pair<std::uint16_t, std::uint32_t>> verdicts;  ///< Verdict to number of nodes.
     std::uint32_t members = 0;
     std::uint32_t live_at = UINT32_MAX;  ///< Position in live_ while some node fits by itself.
-  };
-  struct LocalFilter {
-    const Plugin* plugin;
-    std::uint32_t order;
-  };
-  struct WeightedPlugin {
-    const Plugin* plugin;
-    std::int64_t weight;
   };
   struct HardSpread {
     SpreadConstraint constraint;
@@ -116,27 +108,30 @@ class PodClass {
   };
 
   PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index);
-  bool prepare();
+  bool prepare(StaticColumns& shared);
   bool prepare_filters();
   bool prepare_scorers();
   bool prepare_spread();
   void prepare_affinity();
   void intern_group_verdicts();
+  void prepare_amounts();
   bool adopt_held_terms();
   void add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source, bool& layout_changed);
   bool is_outdated();
-  std::uint64_t image_digest() const;
 
   void build();
   void evaluate(std::uint32_t node, bool is_static);
-  void evaluate_static(const NodeInfo& info, NodeRecord& record);
-  void update_sums(std::uint32_t node, const NodeRecord& record);
-  std::uint16_t local_verdict(const NodeInfo& info, const NodeRecord& record, std::uint32_t node);
-  std::uint16_t filter_on(const NodeInfo& info, const NodeRecord& record);
-  std::int32_t local_score(const NodeInfo& info, const NodeRecord& record) const;
-  void make_key(std::uint32_t node, const NodeRecord& record);
+  void evaluate_amounts(std::uint32_t node, NodeRecord& record);
+  void include(std::uint32_t node, const NodeInfo& info);
+  void update_sums(std::uint32_t node);
+  std::uint16_t local_verdict(const NodeInfo& info, std::uint32_t node);
+  std::uint16_t filter_on(const NodeInfo& info, std::uint16_t static_verdict);
+  std::uint16_t static_verdict(std::uint32_t node);
+  std::uint16_t shortage_verdict(unsigned shortage, std::uint32_t node);
+  std::int32_t local_score(const NodeInfo& info, std::uint32_t node) const;
+  void make_key(std::uint32_t node);
   void settle(std::uint32_t node, NodeRecord& record, std::uint16_t verdict, std::uint32_t group, std::int32_t score);
-  std::uint32_t group_of_key();
+  std::uint32_t group_of_key(std::uint32_t current);
   void leave(std::uint32_t node, NodeRecord& record);
   std::uint16_t intern(Status status, std::uint32_t order);
   void make_live(std::uint32_t group);
@@ -161,9 +156,16 @@ class PodClass {
   Era era_;
 
   Status pre_filter_;                         ///< A rejection of the whole class.
-  std::optional<std::set<std::string>> only_nodes_;
-  std::vector<LocalFilter> static_filters_, local_filters_;
-  std::vector<WeightedPlugin> static_scorers_, local_scorers_;
+  StaticColumn::Plan plan_;                   ///< Until the shared column is found or made.
+  std::shared_ptr<StaticColumn> static_;
+  std::uint64_t static_generation_ = 0;
+  std::vector<std::uint16_t> static_verdicts_;  ///< The shared column's verdicts as this class's; 0: not seen yet.
+  std::vector<StaticColumn::Filter> local_filters_;
+  std::vector<StaticColumn::Scorer> local_scorers_;
+  ResourceColumns resources_;
+  /// All of a node's own part is in the static column and in resources_.
+  bool by_amounts_ = false;
+  std::uint16_t shortage_verdicts_[32] = {};
   struct RawScorer {
     const Plugin* plugin;
     std::int64_t weight;
@@ -179,16 +181,17 @@ class PodClass {
   bool filters_affinity_ = false, scores_affinity_ = false, self_affinity_ = false;
   bool counts_held_scores_ = true;
   std::vector<DomainSum> affinity_, anti_, existing_anti_, score_sums_;
-  std::uint16_t verdict_excluded_ = 0, verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0;
+  std::uint16_t verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0;
 
   std::uint64_t position_ = 0, epoch_ = 0;
   std::size_t held_seen_ = 0;
-  std::uint64_t workloads_version_ = 0, images_version_ = 0, image_digest_ = 0;
-  bool uses_images_ = false, uses_workloads_ = false;
+  std::uint64_t workloads_version_ = 0;
+  bool uses_workloads_ = false;
   model::Selector default_selector_;
   std::uint64_t last_use_ = 0;
 
   std::vector<NodeRecord> records_;
+  std::vector<Inclusion> inclusion_;  ///< Only where the class has spread constraints.
   Ranking<PositionOf> ranking_{PositionOf{&records_}};
   std::vector<Group> groups_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> group_index_;

@@ -22,75 +22,102 @@ std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(std::
 }  // namespace
 
 void PodClass::evaluate(std::uint32_t node, bool is_static) {
-  if (node >= records_.size()) records_.resize(std::max<std::size_t>(node + 1, index_.cluster().slot_count()));
+  if (node >= records_.size()) {
+    records_.resize(std::max<std::size_t>(node + 1, index_.cluster().slot_count()));
+    if (!inclusion_.empty()) inclusion_.resize(records_.size());
+  }
   NodeRecord& record = records_[node];
+  // Nothing but amounts has changed, and nothing else matters to the node's group.
+  if (by_amounts_ && !is_static && record.group != kNoGroup && !has_domains() && !index_.cluster().has_nominations() && index_.amounts(node).is_plain)
+    return evaluate_amounts(node, record);
   const NodeInfo* info = index_.cluster().node(NodeIndex{node});
   if (info == nullptr || info->node == nullptr) {
     leave(node, record);
     record = {};
-    update_sums(node, record);
+    if (!inclusion_.empty()) inclusion_[node] = {};
+    update_sums(node);
     return;
   }
-  if (is_static || record.group == kNoGroup) evaluate_static(*info, record);
-  update_sums(node, record);
-  const std::uint16_t verdict = local_verdict(*info, record, node);
-  const std::int32_t score = verdict == kFits ? local_score(*info, record) : 0;
-  make_key(node, record);
-  settle(node, record, verdict, group_of_key(), score);
+  if (!inclusion_.empty() && (is_static || record.group == kNoGroup)) include(node, *info);
+  update_sums(node);
+  make_key(node);
+  const std::uint32_t group = group_of_key(record.group);
+  const std::uint16_t verdict = local_verdict(*info, node);
+  settle(node, record, verdict, group, verdict == kFits ? local_score(*info, node) : 0);
 }
 
-void PodClass::evaluate_static(const NodeInfo& info, NodeRecord& record) {
-  record.static_verdict = kFits;
-  if (only_nodes_ && !only_nodes_->contains(info.name)) record.static_verdict = verdict_excluded_;
-  for (const auto& [plugin, order] : static_filters_) {
-    if (record.static_verdict != kFits) break;
-    Status status = plugin->filter(state_, *pod_, info);
-    if (status.is_success()) continue;
-    if (status.plugin.empty()) status.plugin = plugin->name();
-    record.static_verdict = intern(std::move(status), order);
-  }
-  std::int64_t sum = 0;
-  for (const auto& [plugin, weight] : static_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
-  record.static_score = narrow(sum);
-  for (std::size_t i = 0; i < raw_scorers_.size(); ++i) record.raw[i] = narrow(raw_scorers_[i].plugin->score(state_, *pod_, info).value_or(0));
-  record.included = 0;
-  record.has_hard_keys = record.has_soft_keys = 1;
+void PodClass::evaluate_amounts(std::uint32_t node, NodeRecord& record) {
+  const NodeAmounts& amounts = index_.amounts(node);
+  const unsigned shortage = resources_.shortage(amounts);
+  if (shortage != 0) return settle(node, record, shortage_verdict(shortage, node), record.group, 0);
+  if (const std::uint16_t verdict = static_verdict(node); verdict != kFits) return settle(node, record, verdict, record.group, 0);
+  settle(node, record, kFits, record.group, narrow((*static_)[node].score + resources_.score(amounts)));
+}
+
+/// The node's rejection when its amounts do not suffice: worded once per combination, unless a static filter comes first.
+std::uint16_t PodClass::shortage_verdict(unsigned shortage, std::uint32_t node) {
+  const std::uint16_t known = static_verdict(node);
+  if (known != kFits && verdicts_[known].order < local_filters_.front().order) return known;
+  std::uint16_t& verdict = shortage_verdicts_[shortage];
+  if (verdict == kFits) verdict = filter_on(*index_.cluster().node(NodeIndex{node}), kFits);
+  return verdict;
+}
+
+void PodClass::include(std::uint32_t node, const NodeInfo& info) {
+  Inclusion& out = inclusion_[node];
+  out = {0, 1, 1};
   unsigned bit = 0;
   for (const auto& one : hard_spread_) {
-    record.has_hard_keys &= info.label(one.constraint.topology_key) != nullptr;
-    record.included |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod_->view(), info, era_) << bit++);
+    out.has_hard_keys &= info.label(one.constraint.topology_key) != nullptr;
+    out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod_->view(), info, era_) << bit++);
   }
   for (const auto& one : soft_spread_) {
-    record.has_soft_keys &= info.label(one.constraint.topology_key) != nullptr;
-    record.included |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod_->view(), info, era_) << bit++);
+    out.has_soft_keys &= info.label(one.constraint.topology_key) != nullptr;
+    out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod_->view(), info, era_) << bit++);
   }
 }
 
-void PodClass::update_sums(std::uint32_t node, const NodeRecord& record) {
+void PodClass::update_sums(std::uint32_t node) {
   unsigned bit = 0;
   for (auto& one : hard_spread_) {
-    const bool member = (record.included >> bit++ & 1) != 0 && record.has_hard_keys != 0;
+    const Inclusion& in = inclusion_[node];
+    const bool member = (in.constraints >> bit++ & 1) != 0 && in.has_hard_keys != 0;
     // 1.20 counts all pods of a domain that exists, whatever node of it they are on.
     one.sum.update(node, member || (era_ == Era::k120 && !one.sum.is_local()), member);
   }
   for (auto& one : soft_spread_) {
-    const bool counted = (record.included >> bit++ & 1) != 0 && (record.has_soft_keys != 0 || !spread_requires_all_keys_);
+    const Inclusion& in = inclusion_[node];
+    const bool counted = (in.constraints >> bit++ & 1) != 0 && (in.has_soft_keys != 0 || !spread_requires_all_keys_);
     one.sum->update(node, counted, false);
   }
   for (auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_})
     for (auto& sum : *sums) sum.update(node, true, false);
 }
 
+/// The first rejection of the static filters, as this class numbers verdicts.
+std::uint16_t PodClass::static_verdict(std::uint32_t node) {
+  const std::uint16_t shared = (*static_)[node].verdict;
+  if (shared == 0) return kFits;
+  if (shared >= static_verdicts_.size()) static_verdicts_.resize(shared + 1U);
+  std::uint16_t& own = static_verdicts_[shared];
+  if (own == kFits) own = intern(static_->verdicts()[shared].status, static_->verdicts()[shared].order);
+  return own;
+}
+
 /// The first of the node's own rejections, in the order of the filters.
-std::uint16_t PodClass::local_verdict(const NodeInfo& info, const NodeRecord& record, std::uint32_t node) {
+std::uint16_t PodClass::local_verdict(const NodeInfo& info, std::uint32_t node) {
+  const std::uint16_t fixed = static_verdict(node);
   std::uint16_t out = kFits;
   if (const auto& nominated = index_.cluster().nominated(info.index); !nominated.empty()) {
     NodeInfo crowded = info;
     for (const auto& other : nominated)
       if (other->view().priority >= pod_->view().priority) crowded.add_pod(other);
-    out = filter_on(crowded, record);
+    out = filter_on(crowded, fixed);
   }
-  if (out == kFits) out = filter_on(info, record);
+  if (out == kFits) {
+    const bool quick = by_amounts_ && index_.amounts(node).is_plain;
+    out = quick && resources_.shortage(index_.amounts(node)) == 0 ? fixed : filter_on(info, fixed);
+  }
   const auto consider = [&](const std::vector<DomainSum>& sums, std::uint16_t verdict) {
     if (sums.empty() || (out != kFits && verdicts_[out].order <= verdicts_[verdict].order)) return;
     const auto anyone_here = [&](const DomainSum& sum) { return sum.is_local() && sum.value_of(node) >= 0 && sum.amount_of(node) > 0; };
@@ -101,27 +128,28 @@ std::uint16_t PodClass::local_verdict(const NodeInfo& info, const NodeRecord& re
   return out;
 }
 
-std::uint16_t PodClass::filter_on(const NodeInfo& info, const NodeRecord& record) {
+std::uint16_t PodClass::filter_on(const NodeInfo& info, std::uint16_t static_verdict) {
   for (const auto& [plugin, order] : local_filters_) {
-    if (record.static_verdict != kFits && verdicts_[record.static_verdict].order < order) break;
+    if (static_verdict != kFits && verdicts_[static_verdict].order < order) break;
     Status status = plugin->filter(state_, *pod_, info);
     if (status.is_success()) continue;
     if (status.plugin.empty()) status.plugin = plugin->name();
     return intern(std::move(status), order);
   }
-  return record.static_verdict;
+  return static_verdict;
 }
 
-std::int32_t PodClass::local_score(const NodeInfo& info, const NodeRecord& record) const {
-  std::int64_t sum = record.static_score;
+std::int32_t PodClass::local_score(const NodeInfo& info, std::uint32_t node) const {
+  std::int64_t sum = (*static_)[node].score;
+  if (by_amounts_ && index_.amounts(node).is_plain) return narrow(sum + resources_.score(index_.amounts(node)));
   for (const auto& [plugin, weight] : local_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
   return narrow(sum);
 }
 
 /// What the group part of the total looks at, in fixed places.
-void PodClass::make_key(std::uint32_t node, const NodeRecord& record) {
+void PodClass::make_key(std::uint32_t node) {
   key_.clear();
-  for (std::size_t i = 0; i < raw_scorers_.size(); ++i) key_.push_back(record.raw[i]);
+  for (std::size_t i = 0; i < raw_scorers_.size(); ++i) key_.push_back((*static_)[node].raw[i]);
   for (const auto& one : hard_spread_) {
     const std::int32_t value = one.sum.value_of(node);
     key_.push_back(one.sum.is_local() && value >= 0 ? one.sum.amount_of(node) : value);
@@ -149,7 +177,8 @@ void PodClass::make_key(std::uint32_t node, const NodeRecord& record) {
   if (!score_sums_.empty()) key_.push_back(local_sum);
 }
 
-std::uint32_t PodClass::group_of_key() {
+std::uint32_t PodClass::group_of_key(std::uint32_t current) {
+  if (current != kNoGroup && groups_[current].key == key_) return current;
   auto& bucket = group_index_[hash_key(key_)];
   for (const auto group : bucket)
     if (groups_[group].key == key_) return group;

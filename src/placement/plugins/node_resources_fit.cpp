@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "placement/columns/node_amounts.h"
 #include "placement/plugins/factories.h"
 #include "placement/scorers/resource_allocation.h"
 
@@ -22,6 +23,27 @@ class NodeResourcesFit final : public Plugin {
     return {.pre_filter = true, .filter = true, .pre_score = era_ != Era::k120, .score = era_ != Era::k120};
   }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
+
+  bool join_filter(ResourceColumns& columns, const PodInfo& pod) const override {
+    const Resource& wanted = pod.request.total;
+    if (era_ == Era::k120 || !wanted.scalars.empty()) return false;
+    columns.filters = true;
+    columns.asks_nothing = wanted.cpu_milli == 0 && wanted.memory_bytes == 0 && wanted.ephemeral_storage_bytes == 0;
+    return true;
+  }
+
+  bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const override {
+    if (era_ == Era::k120 || args_.strategy != ScoringStrategyType::kLeastAllocated) return false;
+    const auto resources = scored_resources(pod, args_.resources, era_, false);
+    if (resources.size() != 2 || resources[0].kind != ScoredResource::Kind::kCpu || resources[1].kind != ScoredResource::Kind::kMemory) return false;
+    if (resources[0].weight <= 0 || resources[1].weight <= 0 || resources[0].weight > 1000 || resources[1].weight > 1000) return false;
+    columns.least_weight = weight;
+    columns.cpu_share = resources[0].weight;
+    columns.memory_share = resources[1].weight;
+    columns.scored_cpu = resources[0].pod_request;
+    columns.scored_memory = resources[1].pod_request;
+    return true;
+  }
 
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     Verdict verdict;

@@ -2,6 +2,7 @@
 // (pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go; priority BalancedResourceAllocation).
 #include <algorithm>
 
+#include "placement/columns/node_amounts.h"
 #include "placement/plugins/factories.h"
 #include "placement/scorers/resource_allocation.h"
 
@@ -18,6 +19,14 @@ class BalancedAllocation final : public Plugin {
   std::string_view name() const override { return "NodeResourcesBalancedAllocation"; }
   Points points() const override { return {.pre_score = era_ != Era::k120, .score = true}; }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
+
+  bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const override {
+    if (era_ == Era::k120) return false;
+    const auto resources = scored_resources(pod, resources_, era_, true);
+    if (resources.size() != 2 || resources[0].kind != ScoredResource::Kind::kCpu || resources[1].kind != ScoredResource::Kind::kMemory) return false;
+    columns.balanced_weight = weight;
+    return true;
+  }
 
   Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
     auto data = std::make_unique<BalancedState>();

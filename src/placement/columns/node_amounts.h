@@ -1,0 +1,80 @@
+// The amounts of a node in one piece, and the resource plugins' columnar form over them.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "placement/cluster.h"
+#include "placement/framework.h"
+
+namespace berth::placement {
+
+/// What NodeResourcesFit and the resource scorers read of a node, kept beside the nodes so that a class touches one or two cache lines.
+struct NodeAmounts {
+  std::int64_t allocatable_cpu = 0, allocatable_memory = 0, allocatable_storage = 0;
+  std::int64_t requested_cpu = 0, requested_memory = 0, requested_storage = 0;
+  std::int64_t nonzero_cpu = 0, nonzero_memory = 0;
+  std::int32_t pods = 0, allowed_pods = 0;
+  /// The two used fractions are computable, and everything is small enough for doubles to be exact.
+  bool is_plain = false;
+  std::int8_t balance = 0;  ///< (1 - deviation) * 100 of what is there, over CPU and memory.
+
+  static NodeAmounts of(const NodeInfo& node);
+};
+
+/// (1 - |a - b| / 2) * 100, truncated: the balance of two used fractions, each capped at 1.
+inline std::int64_t balance_of_two(double a, double b) {
+  return static_cast<std::int64_t>((1 - std::abs((std::min(a, 1.0) - std::min(b, 1.0)) / 2)) * static_cast<double>(kMaxNodeScore));
+}
+
+/// 1.36's NodeResourcesFit (LeastAllocated over CPU and memory) and BalancedAllocation (over the same) for one class of pods without
+/// scalar resources. Made by the plugins themselves; equal to their plain forms wherever `NodeAmounts::is_plain`.
+struct ResourceColumns {
+  // Filter.
+  bool filters = false;
+  bool asks_nothing = false;
+  std::int64_t cpu = 0, memory = 0, storage = 0;
+  // LeastAllocated.
+  std::int64_t least_weight = 0;
+  std::int64_t cpu_share = 0, memory_share = 0;  ///< Weights of the two resources.
+  std::int64_t scored_cpu = 0, scored_memory = 0;
+  // BalancedAllocation.
+  std::int64_t balanced_weight = 0;
+
+  /// Which of the checks fail, as bits: pods, cpu, memory, storage; 16: more than the whole node has.
+  [[nodiscard]] unsigned shortage(const NodeAmounts& node) const {
+    unsigned out = node.pods + 1 > node.allowed_pods ? 1U : 0U;
+    if (asks_nothing) return out;
+    out |= lacks(cpu, node.requested_cpu, node.allocatable_cpu, 2) | lacks(memory, node.requested_memory, node.allocatable_memory, 4) |
+           lacks(storage, node.requested_storage, node.allocatable_storage, 8);
+    return out;
+  }
+
+  /// Requires node.is_plain.
+  [[nodiscard]] std::int64_t score(const NodeAmounts& node) const {
+    std::int64_t out = 0;
+    if (least_weight != 0) {
+      const std::int64_t sum = least(scored_cpu + node.nonzero_cpu, node.allocatable_cpu) * cpu_share +
+                               least(scored_memory + node.nonzero_memory, node.allocatable_memory) * memory_share;
+      out += sum / (cpu_share + memory_share) * least_weight;
+    }
+    if (balanced_weight != 0) {
+      const std::int64_t with = balance_of_two(static_cast<double>(node.requested_cpu + cpu) / static_cast<double>(node.allocatable_cpu),
+                                               static_cast<double>(node.requested_memory + memory) / static_cast<double>(node.allocatable_memory));
+      out += (kMaxNodeScore / 2 + (kMaxNodeScore / 2 + with - node.balance) / 2) * balanced_weight;
+    }
+    return out;
+  }
+
+ private:
+  static unsigned lacks(std::int64_t wanted, std::int64_t used, std::int64_t allocatable, unsigned bit) {
+    if (wanted == 0 || saturating_add(wanted, used) <= allocatable) return 0;
+    return wanted > allocatable ? bit | 16U : bit;
+  }
+  /// In doubles: exact while capacity * 100 stays below 2^53, for then a quotient below an integer never rounds up to it.
+  static std::int64_t least(std::int64_t requested, std::int64_t capacity) {
+    if (requested > capacity) return 0;
+    return static_cast<std::int64_t>(static_cast<double>((capacity - requested) * kMaxNodeScore) / static_cast<double>(capacity));
+  }
+};
+
+}  // namespace berth::placement

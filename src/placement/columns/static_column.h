@@ -1,0 +1,83 @@
+// What the static plugins say of every node for pods that are alike in selectors, affinity to nodes, tolerations, images and owner: shared
+// by all classes of such pods.
+#pragma once
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "placement/columns/cluster_index.h"
+#include "placement/framework.h"
+
+namespace berth::placement {
+
+class StaticColumn {
+ public:
+  struct Filter {
+    const Plugin* plugin;
+    std::uint32_t order;
+  };
+  struct Scorer {
+    const Plugin* plugin;
+    std::int64_t weight;
+  };
+  struct Plan {
+    std::vector<Filter> filters;
+    std::vector<Scorer> scorers;          ///< Without normalization.
+    std::vector<const Plugin*> raw_scorers;  ///< At most two.
+    std::optional<std::set<std::string>> only_nodes;
+    Status left_out;  ///< What nodes outside only_nodes are told.
+    bool uses_images = false;
+  };
+  struct Entry {
+    std::int32_t score = 0;
+    std::int32_t raw[2] = {0, 0};
+    std::uint16_t verdict = 0;  ///< Index into verdicts(); 0 when nothing rejects.
+  };
+  struct Verdict {
+    Status status;
+    std::uint32_t order = 0;
+  };
+
+  StaticColumn(FrameworkPtr framework, PodInfoPtr pod, const ClusterIndex& index, Plan plan);
+
+  /// True when a pod of this kind under this framework would get the same column.
+  [[nodiscard]] bool serves(const Framework& framework, const PodInfo& pod) const;
+  /// Brings the column up to the index. Returns a number that grows whenever entries changed without a change of their node (images).
+  std::uint64_t catch_up();
+  [[nodiscard]] const Entry& operator[](std::uint32_t node) const { return entries_[node]; }
+  void prefetch(std::uint32_t node) const { __builtin_prefetch(&entries_[node]); }
+  [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
+  [[nodiscard]] std::size_t memory_bytes() const { return entries_.capacity() * sizeof(Entry); }
+
+ private:
+  void build();
+  void evaluate(std::uint32_t node);
+  std::uint16_t intern(Status status, std::uint32_t order);
+  std::uint64_t image_digest() const;
+
+  FrameworkPtr framework_;
+  PodInfoPtr pod_;
+  const ClusterIndex& index_;
+  CycleState state_;
+  Plan plan_;
+  std::uint64_t position_ = 0, generation_ = 0, images_version_ = 0, image_digest_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<Verdict> verdicts_;
+};
+
+/// The columns in use, to be found again by further classes.
+class StaticColumns {
+ public:
+  std::shared_ptr<StaticColumn> find(const Framework& framework, const PodInfo& pod);
+  void add(const std::shared_ptr<StaticColumn>& column) { columns_.push_back(column); }
+  void clear() { columns_.clear(); }
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  std::vector<std::weak_ptr<StaticColumn>> columns_;
+};
+
+}  // namespace berth::placement
