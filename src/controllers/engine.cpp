@@ -283,7 +283,7 @@ void Engine::answered(const std::shared_ptr<Run>& run, std::size_t index, ApiRes
   Write& write = run->plan.writes[index];
   --run->in_flight;
   if (write.slow_start) --run->slow_in_flight;
-  const bool gone = !result && write.verb == Write::Verb::kDelete && (result.error().code == 404 || result.error().code == 409);
+  const bool gone = !result && write.verb == Write::Verb::kDelete && result.error().code == 404;
   if (result || gone) {
     if (write.slow_start) run->slow_window = std::min(run->slow_window + 1, options_.writes_in_flight);
     const bool is_read = write.verb == Write::Verb::kGet || write.verb == Write::Verb::kList || write.verb == Write::Verb::kDeleteCollection;
