@@ -27,7 +27,9 @@ class WatchStream;
 class WorkerPool {
  public:
   explicit WorkerPool(int threads);
-  ~WorkerPool();  ///< Waits for running tasks; queued ones are dropped.
+  ~WorkerPool() { stop(); }
+  /// Waits for running tasks; queued and later ones are dropped. Idempotent.
+  void stop();
   void post(Task task);
 
  private:

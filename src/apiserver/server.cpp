@@ -9,18 +9,22 @@ WorkerPool::WorkerPool(int threads) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
 }
 
-WorkerPool::~WorkerPool() {
+void WorkerPool::stop() {
+  std::deque<Task> dropped;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    dropped.swap(queue_);
   }
   wake_.notify_all();
   for (auto& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 void WorkerPool::post(Task task) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return;
     queue_.push_back(std::move(task));
   }
   wake_.notify_one();
@@ -90,8 +94,9 @@ ApiServer::Impl::~Impl() {
   }
   for (const auto& stream : open) stream->finish();
   open.clear();
-  // Order matters: no worker may start a write on a cache that is going; the cache ends its writer before what its callbacks use goes.
-  workers.reset();
+  // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself stays
+  // until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
+  if (workers != nullptr) workers->stop();
   admission.reset();
   {
     const std::lock_guard lock(mirrors_mutex);

@@ -24,6 +24,11 @@ void set_admission(WriteOperation& operation, Operation verb, json::Value object
   admission.user = &operation.request->user;
   admission.dry_run = operation.dry_run;
   admission.warnings = &operation.request->warnings;
+  const auto& request_verb = operation.request->info.verb;
+  json::Object options{{"kind", request_verb == "patch" ? "PatchOptions" : verb == Operation::kCreate ? "CreateOptions" : "UpdateOptions"}, {"apiVersion", "meta.k8s.io/v1"}};
+  if (operation.request->field_manager_given) options["fieldManager"] = operation.request->field_manager;
+  if (operation.dry_run) options["dryRun"] = json::Array{"All"};
+  admission.options = std::move(options);
   admission.object = std::move(object);
   admission.old_object = std::move(old_object);
 }

@@ -1,5 +1,6 @@
 // PATCH in its four languages. Which documents a patch sees and what its errors are called: apiserver/pkg/endpoints/handlers/patch.go.
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/auth/reviews.h"
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/patch/json_patch.h"
@@ -141,7 +142,17 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   };
   operation.produce = run;
   if (!operation.subresource.empty()) return;
-  operation.produce_new = [run, shared]() -> model::ApiResult<json::Value> {
+  operation.produce_new = [&server, request, run, shared]() -> model::ApiResult<json::Value> {
+    // Applying what is not there creates it: that is a right of its own.
+    Attributes creation;
+    creation.verb = "create";
+    creation.group = request->info.group;
+    creation.version = request->info.version;
+    creation.resource = request->info.resource;
+    creation.ns = request->info.ns;
+    creation.name = request->info.name;
+    if (const auto decision = server.options.authorizer->authorize(request->user, creation); !decision.allowed)
+      return std::unexpected(auth::forbidden_status(request->user, creation, decision.reason));
     if (!json::get_string(*shared, {"metadata", "uid"}).empty())
       return std::unexpected(model::conflict("", "", json::get_string(*shared, {"metadata", "name"}), "uid mismatch: the provided object specified a uid, and no existing object was found"));
     return run(json::Value(json::Object()));

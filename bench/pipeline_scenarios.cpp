@@ -1,0 +1,110 @@
+// The request pipeline alone: what one request costs the server besides TLS and the disk (memory store, everything on one thread).
+#include "apiserver/server.h"
+#include "bench/bench.h"
+
+namespace berth::bench {
+namespace {
+
+using namespace apiserver;
+
+/// Keeps the last answer's status; everything else is thrown away.
+class Sink final : public net::ResponseWriter {
+ public:
+  void respond(net::HttpResponse response) override {
+    status = response.status;
+    bytes += response.body.size();
+    if (status >= 400) error = response.body;
+  }
+  void respond_shared(int code, net::Headers, std::vector<Bytes> parts) override {
+    status = code;
+    for (const auto& part : parts) bytes += part->size();
+  }
+  void start_stream(int code, net::Headers) override { status = code; }
+  bool write(Bytes chunk) override {
+    bytes += chunk->size();
+    return true;
+  }
+  [[nodiscard]] std::size_t queued_bytes() const override { return 0; }
+  void on_drain(std::function<void()> more) override { more(); }
+  void finish() override {}
+  void on_close(std::function<void()>) override {}
+  std::unique_ptr<net::RawStream> upgrade(net::Headers) override { return nullptr; }
+  int status = 0;
+  std::size_t bytes = 0;
+  std::string error;
+};
+
+std::string pod_body(std::size_t i) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-{0:07}","generateName":"web-","namespace":"default","labels":{{"app":"web","pod-template-hash":"6d4cf56db6"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-6d4cf56db6","uid":"0c9e2c4e-7b0a-4f0e-8d0e-2f6b8f3d2a11","controller":true,"blockOwnerDeletion":true}}]}},"spec":{{"containers":[{{"name":"web","image":"registry.example.com/team/web:1.27.3","ports":[{{"containerPort":8080}}],"env":[{{"name":"LOG_LEVEL","value":"info"}}],"resources":{{"requests":{{"cpu":"100m","memory":"200Mi"}},"limits":{{"cpu":"500m","memory":"512Mi"}}}}}}]}}}})",
+      i);
+}
+
+json::Object run(const Options& options) {
+  VirtualLoop loop(*parse_rfc3339("2026-01-02T03:04:05Z"));
+  const double memory_before = rss_mb();
+  CacheOptions cache_options;
+  cache_options.history_events = 1000;
+  auto cache = open_object_cache(store::make_memory_store(), loop, cache_options, true);
+  if (!cache) return {{"error", cache.error().message}};
+  ServerOptions server_options;
+  server_options.cache = std::move(*cache);
+  server_options.loop = &loop;
+  auto trusting = std::make_shared<TrustingAuth>();
+  server_options.authenticator = trusting;
+  server_options.authorizer = trusting;
+  server_options.seed = options.seed;
+  server_options.single_threaded = true;
+  auto server = ApiServer::create(std::move(server_options));
+  if (!server) return {{"error", server.error().message}};
+
+  const auto pods = static_cast<std::size_t>(50'000 * options.scale);
+  std::string error;
+  const auto measure = [&](const std::function<net::HttpRequest(std::size_t)>& make) {
+    std::vector<net::HttpRequest> requests;
+    requests.reserve(pods);
+    for (std::size_t i = 0; i < pods; ++i) requests.push_back(make(i));
+    auto sink = std::make_shared<Sink>();
+    const double start = now_seconds();
+    for (auto& request : requests) {
+      (*server)->handle(std::move(request), sink);
+      if (sink->status >= 400 && error.empty()) error = sink->error;
+    }
+    return (now_seconds() - start) / static_cast<double>(pods) * 1e6;
+  };
+  const auto request = [](std::string method, std::string path, std::string body, std::string type) {
+    net::HttpRequest out;
+    out.method = std::move(method);
+    out.path = std::move(path);
+    out.body = std::move(body);
+    out.headers.add("Content-Type", std::move(type));
+    out.headers.add("Accept", "application/json");
+    out.headers.add("User-Agent", "berth-bench/1");
+    return out;
+  };
+  const auto pod_path = [](std::size_t i) { return fmt::format("/api/v1/namespaces/default/pods/web-{:07}", i); };
+  const double create_us = measure([&](std::size_t i) { return request("POST", "/api/v1/namespaces/default/pods", pod_body(i), "application/json"); });
+  const double bytes_per_pod = (rss_mb() - memory_before) * 1048576 / static_cast<double>(pods);
+  const double bind_us = measure([&](std::size_t i) {
+    return request("POST", pod_path(i) + "/binding", fmt::format(R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"web-{:07}"}},"target":{{"kind":"Node","name":"node-{}"}}}})", i, i % 1000), "application/json");
+  });
+  const double status_us = measure([&](std::size_t i) {
+    return request("PATCH", pod_path(i) + "/status",
+                   R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}],"podIP":"10.1.2.3","podIPs":[{"ip":"10.1.2.3"}],"startTime":"2026-01-02T03:04:05Z"}})",
+                   "application/strategic-merge-patch+json");
+  });
+  const double get_us = measure([&](std::size_t i) { return request("GET", pod_path(i), "", ""); });
+  auto sink = std::make_shared<Sink>();
+  const double list_start = now_seconds();
+  (*server)->handle(request("GET", "/api/v1/pods", "", ""), sink);
+  const double list_s = now_seconds() - list_start;
+  json::Object out{{"pods", pods},           {"create_us", create_us},           {"bind_us", bind_us},  {"status_patch_us", status_us}, {"get_us", get_us},
+                   {"list_all_s", list_s}, {"list_mb", sink->bytes / 1048576.0}, {"stored_bytes_per_pod", bytes_per_pod}};
+  if (!error.empty()) out["error"] = error;
+  return out;
+}
+
+const Register kPipeline({"ApiPipeline", "Server CPU per request in process: create, bind, status patch, get and list of pods; without TLS and disk", run});
+
+}  // namespace
+}  // namespace berth::bench
