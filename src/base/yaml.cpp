@@ -1,7 +1,9 @@
 // YAML in and out of JSON values, as sigs.k8s.io/yaml does it.
 #include <cmath>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/json.h"
@@ -201,11 +203,43 @@ void append_yaml(std::string& out, const Value& value, std::size_t indent, bool 
   }
 }
 
+/// Takes no notice of anything.
+class Discard final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+std::size_t count_of(std::string_view text, std::string_view marker) {
+  std::size_t count = 0;
+  for (auto at = text.find(marker); at != std::string_view::npos; at = text.find(marker, at + marker.size())) ++count;
+  return count;
+}
+
+/// yaml-cpp answers some stray tokens ("a: 1}") with empty documents for ever. More documents than there are markers that could begin or end
+/// one means that it is stuck.
+void check_progress(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Discard nothing;
+  const std::size_t limit = 2 + count_of(text, "---") + count_of(text, "...");
+  for (std::size_t documents = 0; parser.HandleNextDocument(nothing); ++documents)
+    if (documents > limit) throw YAML::ParserException(YAML::Mark::null_mark(), "unexpected token");
+}
+
 }  // namespace
 
 Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
   try {
     std::vector<Value> out;
+    check_progress(std::string(text));
     for (const YAML::Node& document : YAML::LoadAll(std::string(text)))
       if (document.IsDefined() && !document.IsNull()) out.push_back(Converter().convert(document, 0));
     return out;

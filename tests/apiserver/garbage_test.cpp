@@ -77,7 +77,9 @@ TEST_F(Garbage, PathsAndQueries) {
     const auto method = methods[pick(methods.size())];
     auto response = send(method, path, pick(3) == 0 ? "{}" : "");
     ASSERT_NE(response->status, 0) << method << " " << path;
-    if (response->status == 500) EXPECT_NE(response->body.find("strconv.ParseUint"), std::string::npos) << method << " " << path << "\n" << response->body;
+    if (response->status == 500) {
+      EXPECT_NE(response->body.find("strconv.ParseUint"), std::string::npos) << method << " " << path << "\n" << response->body;
+    }
     if (!response->finished) response->disconnect();
   }
 }
