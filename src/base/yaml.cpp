@@ -175,7 +175,9 @@ void append_yaml(std::string& out, const Value& value, std::size_t indent, bool 
     for (const std::string_view key : keys) {
       if (!first || !in_sequence) out.append(indent, ' ');
       first = false;
-      append_yaml_string(out, key, indent);
+      // A block scalar cannot be a key.
+      if (key.find('\n') != std::string_view::npos) serialize_to(out, Value(key));
+      else append_yaml_string(out, key, indent);
       out += ':';
       append_yaml_member(out, *object->if_contains(key), indent, indent);
     }

@@ -29,8 +29,7 @@ Meaning requests_of(std::string_view data, std::size_t step) {
       const auto consumed = parser.feed(std::string_view(rest).substr(at));
       at += consumed;
       check(parser.body_bytes() <= kLimits.max_body_bytes + step + rest.size(), "the body outgrows its limit");
-      if (parser.state() == RequestParser::State::kFailed)
-        return {out, true};
+      if (parser.state() == RequestParser::State::kFailed) return {out, true};
       if (parser.state() == RequestParser::State::kDone) {
         const auto request = parser.take();
         check(!request.path.empty() && (request.path[0] == '/' || request.path == "*"), "a path without a root");

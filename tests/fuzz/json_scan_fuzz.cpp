@@ -1,5 +1,5 @@
-// Fuzz target: the scanner that reads metadata out of stored objects. On every text that the parser takes it must find what the document has;
-// on all others it must end without reading beyond the text.
+// Fuzz target: the scanner that reads metadata out of stored objects. On every text that the parser takes it must find what the document
+// has; on all others it must end without reading beyond the text.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
