@@ -1,5 +1,7 @@
 #include "controllers/manager.h"
 
+#include "controllers/services.h"
+
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/leader_election.h"
@@ -143,6 +145,10 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_replicaset_controller(options.replica_set));
   all.push_back(make_replication_controller(options.replica_set));
   all.push_back(make_deployment_controller());
+  all.push_back(make_disruption_controller());
+  all.push_back(make_endpoints_controller());
+  all.push_back(make_resource_quota_controller());
+  all.push_back(make_volume_binder());
   std::erase_if(all, [&](const ControllerPtr& controller) {
     return options.disabled.contains(controller->name()) || (!options.enabled_only.empty() && !options.enabled_only.contains(controller->name()));
   });

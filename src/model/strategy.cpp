@@ -135,7 +135,12 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
     doc.get_object()["status"] = initial_status(kind);
     if (kind.kind == "HorizontalPodAutoscaler") json::erase(doc, {"status", "currentMetrics"});
   }
-  if (kind.kind == "Pod") json::set(doc, {"status", "qosClass"}, Value(pod_qos_class(doc)));
+  if (kind.kind == "Pod") {
+    json::set(doc, {"status", "qosClass"}, Value(pod_qos_class(doc)));
+    if (!json::get_array(doc, {"spec", "schedulingGates"}).empty())
+      json::set(doc, {"status", "conditions"},
+                json::Array{Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "SchedulingGated"}, {"message", "Scheduling is blocked due to non-empty scheduling gates"}}});
+  }
   if (kind.kind == "Job") prepare_job(doc);
   if (kind.kind == "Secret") fold_string_data(doc);
   if (kind.kind == "Namespace") {

@@ -1,0 +1,119 @@
+// PodDisruptionBudget status (pkg/controller/disruption): how many pods there are, how many are wanted healthy, how many may go.
+#include <map>
+
+#include "base/clock.h"
+#include "controllers/common.h"
+#include "controllers/workloads.h"
+#include "model/selector.h"
+
+namespace berth::controllers {
+namespace {
+
+/// An eviction that did not lead to a deletion within this time counts no more.
+constexpr Duration kDeletionTimeout = std::chrono::minutes(2);
+
+class DisruptionController final : public Controller {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "disruption-controller"; }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    return {kinds().pod_disruption_budget, kinds().pod, kinds().replica_set, kinds().deployment, kinds().stateful_set, kinds().replication_controller};
+  }
+
+  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
+    if (event.kind == kinds().pod_disruption_budget) {
+      if (event.after) sink.add(event.after->key());
+      return;
+    }
+    cache.for_each_in(kinds().pod_disruption_budget, event.object().ns(), [&](const ObjectRef& budget) {
+      if (event.kind != kinds().pod) return sink.add(budget->key());
+      const model::Selector selector = label_selector_of(budget->document());
+      const bool touched = (event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels()));
+      if (touched) sink.add(budget->key());
+    });
+  }
+
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
+    Plan plan;
+    const auto [ns, name] = split_key(key);
+    const ObjectRef object = cache.get(kinds().pod_disruption_budget, ns, name);
+    if (!object) return plan;
+    const json::Value document = object->document();
+    const model::Selector selector = label_selector_of(document);
+    std::vector<PodRef> pods;
+    for (const auto& [pod_name, pod] : cache.pods_in(ns))
+      if (selector.matches(pod->object->labels()) && pod->phase != PodPhase::kSucceeded && pod->phase != PodPhase::kFailed) pods.push_back(pod);
+
+    const std::int64_t expected = expected_pods(document, pods, cache);
+    const std::int64_t desired = desired_healthy(document, expected);
+    json::Object disrupted;
+    std::int64_t healthy = 0;
+    for (const PodRef& pod : pods) {
+      const std::string& pod_name = pod->object->name();
+      const std::string_view since = json::get_string(document, {"status", "disruptedPods", pod_name});
+      const auto started = parse_rfc3339(since);
+      if (!pod->deleting && started) {
+        if (*started + kDeletionTimeout > now) {
+          disrupted[pod_name] = since;
+          const Duration left = *started + kDeletionTimeout - now;
+          plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, left) : left;
+          continue;
+        }
+      }
+      healthy += pod->ready && !pod->deleting;
+    }
+    const std::int64_t allowed = expected <= 0 ? 0 : std::max<std::int64_t>(0, healthy - desired);
+    json::Object status = json::get_object(document, {"status"});
+    status["observedGeneration"] = json::get_int(document, {"metadata", "generation"});
+    status["disruptionsAllowed"] = allowed;
+    status["currentHealthy"] = healthy;
+    status["desiredHealthy"] = desired;
+    status["expectedPods"] = expected;
+    if (disrupted.empty()) status.erase("disruptedPods");
+    else status["disruptedPods"] = std::move(disrupted);
+    json::Array conditions = json::get_array(document, {"status", "conditions"});
+    set_condition(conditions, {"DisruptionAllowed", allowed > 0 ? "True" : "False", allowed > 0 ? "SufficientPods" : "InsufficientPods", ""}, now);
+    for (json::Value& condition : conditions)
+      if (condition.is_object()) condition.get_object()["observedGeneration"] = status["observedGeneration"];
+    status["conditions"] = std::move(conditions);
+    if (auto write = patch_status(kinds().pod_disruption_budget, *object, document, status, true)) plan.writes.push_back(std::move(*write));
+    return plan;
+  }
+
+ private:
+  /// With maxUnavailable or a percentage: what the pods' controllers want; otherwise how many there are.
+  static std::int64_t expected_pods(const json::Value& document, const std::vector<PodRef>& pods, const Cache& cache) {
+    const json::Value* minimum = json::find(document, {"spec", "minAvailable"});
+    const bool by_scale = json::find(document, {"spec", "maxUnavailable"}) != nullptr || (minimum != nullptr && minimum->is_string());
+    if (!by_scale) return static_cast<std::int64_t>(pods.size());
+    std::map<std::string, std::int64_t> scales;
+    for (const PodRef& pod : pods) {
+      const std::string ns = pod->object->ns();
+      std::string kind = pod->object->controller_kind(), name = pod->object->controller_name();
+      if (kind == "ReplicaSet") {
+        const ObjectRef set = cache.get(kinds().replica_set, ns, name);
+        if (set && set->controller_kind() == "Deployment") {
+          kind = "Deployment";
+          name = set->controller_name();
+        }
+      }
+      const Kind owner_kind = kind == "Deployment" ? kinds().deployment : kind == "ReplicaSet" ? kinds().replica_set : kind == "StatefulSet" ? kinds().stateful_set
+                              : kind == "ReplicationController" ? kinds().replication_controller : nullptr;
+      const ObjectRef owner = owner_kind == nullptr ? nullptr : cache.get(owner_kind, ns, name);
+      if (owner) scales[kind + "/" + name] = json::get_int(owner->document(), {"spec", "replicas"}, 1);
+    }
+    std::int64_t sum = 0;
+    for (const auto& [owner, count] : scales) sum += count;
+    return sum;
+  }
+
+  static std::int64_t desired_healthy(const json::Value& document, std::int64_t expected) {
+    if (const json::Value* maximum = json::find(document, {"spec", "maxUnavailable"})) return std::max<std::int64_t>(0, expected - scaled_value(maximum, expected, true, 0));
+    return scaled_value(json::find(document, {"spec", "minAvailable"}), expected, true, 1);
+  }
+};
+
+}  // namespace
+
+ControllerPtr make_disruption_controller() { return std::make_unique<DisruptionController>(); }
+
+}  // namespace berth::controllers

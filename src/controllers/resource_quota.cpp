@@ -1,0 +1,63 @@
+// ResourceQuota status (pkg/controller/resourcequota): what a namespace may use and what it uses, recounted from the cache.
+#include "apiserver/admission/quota_usage.h"
+#include "controllers/common.h"
+#include "controllers/services.h"
+#include "model/quantity.h"
+
+namespace berth::controllers {
+namespace {
+
+/// The kinds whose objects quotas count.
+std::vector<Kind> counted_kinds() {
+  const Kinds& k = kinds();
+  return {k.pod, k.service, k.config_map, k.secret, k.persistent_volume_claim, k.replication_controller, k.resource_quota, k.deployment, k.replica_set, k.stateful_set, k.daemon_set, k.job, k.cron_job};
+}
+
+class ResourceQuotaController final : public Controller {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "resourcequota-controller"; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return counted_kinds(); }
+
+  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
+    if (event.kind == kinds().resource_quota) {
+      if (event.after) sink.add(event.after->key());
+      return;
+    }
+    // A change of an object that exists before and after moves no count, but a pod may end.
+    if (event.before && event.after && event.kind != kinds().pod && event.kind != kinds().service && event.kind != kinds().persistent_volume_claim) return;
+    cache.for_each_in(kinds().resource_quota, event.object().ns(), [&](const ObjectRef& quota) { sink.add(quota->key()); });
+  }
+
+  Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
+    Plan plan;
+    plan.cooldown = std::chrono::milliseconds(50);
+    const auto [ns, name] = split_key(key);
+    const ObjectRef object = cache.get(kinds().resource_quota, ns, name);
+    if (!object) return plan;
+    const json::Value document = object->document();
+    const json::Object& hard = json::get_object(document, {"spec", "hard"});
+    std::map<std::string, model::Quantity> used;
+    for (const auto& [resource, amount] : hard) used[std::string(resource)] = model::Quantity::from_value(0);
+    for (const Kind kind : counted_kinds())
+      cache.for_each_in(kind, ns, [&](const ObjectRef& one) {
+        const json::Value counted = one->document();
+        if (!apiserver::quota_selects(document, *kind, counted)) return;
+        for (const auto& [resource, amount] : apiserver::quota_usage(*kind, counted))
+          if (const auto found = used.find(resource); found != used.end()) found->second += amount;
+      });
+    json::Object status = json::get_object(document, {"status"});
+    json::Object used_texts;
+    for (const auto& [resource, amount] : used) used_texts[resource] = amount.to_string();
+    status["hard"] = hard;
+    status["used"] = std::move(used_texts);
+    // Admission writes here too: only from the revision that was counted.
+    if (auto write = patch_status(kinds().resource_quota, *object, document, status, true)) plan.writes.push_back(std::move(*write));
+    return plan;
+  }
+};
+
+}  // namespace
+
+ControllerPtr make_resource_quota_controller() { return std::make_unique<ResourceQuotaController>(); }
+
+}  // namespace berth::controllers

@@ -1,0 +1,14 @@
+// Controllers of what hangs on pods and claims: endpoints, quotas, volumes.
+#pragma once
+#include "controllers/controller.h"
+
+namespace berth::controllers {
+
+/// pkg/controller/endpoint and endpointslice: the ready pods behind each Service.
+ControllerPtr make_endpoints_controller();
+/// pkg/controller/resourcequota: status.hard and status.used, recounted.
+ControllerPtr make_resource_quota_controller();
+/// pkg/controller/volume/persistentvolume: binds claims to volumes; provisions for the built-in local provisioner (berth.dev/local).
+ControllerPtr make_volume_binder();
+
+}  // namespace berth::controllers
