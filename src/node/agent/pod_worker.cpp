@@ -495,6 +495,9 @@ void PodWorker::stop_everything(const Stop& stop) {
     // A deleted pod's containers are over: its phase is what they came to.
     for (ContainerSpec& container : spec_.containers) container.restart_policy = RestartPolicy::kNever;
   }
+  // What a pod kept on the node goes with its containers: memory-backed volumes would otherwise hold the memory that it was evicted for.
+  if (const auto removed = tear_down_volumes(directory()); !removed) log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
+  volumes_ready_ = false;
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -519,7 +522,6 @@ void PodWorker::remove_everything() {
       (void)environment_.runtime.call("RuntimeService/StopPodSandbox", json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}}, 60'000);
       (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}}, 60'000);
     }
-  if (const auto removed = tear_down_volumes(directory()); !removed) log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
   for (int tries = 0; tries < 20 && !environment_.cgroups.remove(cgroup()); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   std::error_code error;
   std::filesystem::remove_all(log_directory_, error);

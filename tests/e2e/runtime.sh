@@ -1,0 +1,76 @@
+# Shared by tests of the real node agent: a containerd of our own on a small filesystem, with images made from busybox. Not executable: sourced.
+# shellcheck shell=bash
+node_missing() { # prints what a real node would need and is not there
+  [ "$(id -u)" = 0 ] || { echo "root"; return; }
+  for tool in containerd ctr runc umoci busybox mkfs.ext4; do command -v "$tool" >/dev/null || { echo "$tool"; return; }; done
+  [ -x /usr/lib/cni/bridge ] || { echo "containernetworking-plugins"; return; }
+  [ -w /sys/fs/cgroup/memory ] || [ -e /sys/fs/cgroup/cgroup.controllers ] || { echo "a writable cgroup hierarchy"; return; }
+  "$berth" node --help >/dev/null 2>&1 || echo "a berth with the node agent"
+}
+
+make_image() { # make_image NAME umoci-config-flags...
+  local name=$1; shift
+  (cd "$work/images" && umoci init --layout "$name" && umoci new --image "$name:1" && mkdir -p "root-$name/bin" "root-$name/tmp" &&
+    cp "$(command -v busybox)" "root-$name/bin/busybox" && for applet in sh sleep echo cat date dd seq touch true false hostname ls mkdir rm nc printf; do ln -sf busybox "root-$name/bin/$applet"; done &&
+    umoci insert --image "$name:1" "root-$name/bin" /bin && umoci insert --image "$name:1" "root-$name/tmp" /tmp &&
+    umoci config --image "$name:1" --config.env PATH=/bin "$@" && tar -C "$name" -cf "$name.tar" .) >/dev/null 2>&1
+  ctr -a "$socket" -n k8s.io images import --base-name "berth.local/$name" "$work/images/$name.tar" >/dev/null
+}
+
+start_runtime() { # start_runtime MEGABYTES SUBNET: containerd on an ext4 of that size below $work/disk
+  socket=$work/containerd.sock
+  mkdir -p "$work/disk" "$work/images" "$work/cni"
+  truncate -s "$1M" "$work/disk.img" && mkfs.ext4 -q -F "$work/disk.img" && mount -o loop "$work/disk.img" "$work/disk" || return 1
+  bridge=brt$$
+  cat >"$work/cni/10-berth.conflist" <<X
+{"cniVersion":"0.4.0","name":"berth","plugins":[{"type":"bridge","bridge":"$bridge","isGateway":true,"ipMasq":false,
+"ipam":{"type":"host-local","dataDir":"$work/ipam","ranges":[[{"subnet":"$2"}]]}}]}
+X
+  cat >"$work/containerd.toml" <<X
+version = 2
+root = "$work/disk/containerd"
+state = "$work/state"
+[grpc]
+  address = "$socket"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "berth.local/pause:1"
+  disable_apparmor = true
+  netns_mounts_under_state_dir = true
+  restrict_oom_score_adj = true
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "$work/cni"
+X
+  containerd -c "$work/containerd.toml" >"$work/containerd.log" 2>&1 &
+  runtime_pid=$!
+  for _ in $(seq 100); do ctr -a "$socket" version >/dev/null 2>&1 && break; sleep 0.1; done
+  make_image pause --config.entrypoint sleep --config.entrypoint 1000000000 && make_image busybox --config.cmd sh
+}
+
+start_node() { # start_node FLAGS...: berth node in the background
+  "$berth" node --node-name real --root-dir "$work/disk/node" --runtime-endpoint "$socket" --runtime-root "$work/disk/containerd" --node-cgroup "/berth-e2e-$$" \
+    --port 0 --kubelet-arg fail-swap-on=false "$@" >>"$work/node.log" 2>&1 &
+  node_pid=$!
+}
+stop_node() { [ -n "${node_pid:-}" ] && kill "$node_pid" 2>/dev/null && wait "$node_pid" 2>/dev/null; node_pid=; }
+
+stop_runtime() {
+  stop_node
+  if [ -n "${runtime_pid:-}" ]; then
+    for task in $(ctr -a "$socket" -n k8s.io tasks ls -q 2>/dev/null); do ctr -a "$socket" -n k8s.io tasks kill -s KILL "$task" >/dev/null 2>&1; done
+    sleep 1
+    kill "$runtime_pid" 2>/dev/null; wait "$runtime_pid" 2>/dev/null
+  fi
+  for mounted in $(awk -v w="$work/" 'index($2, w) == 1 {print $2}' /proc/mounts | sort -r); do umount -l "$mounted" 2>/dev/null; done
+  [ -n "${bridge:-}" ] && ip link delete "$bridge" 2>/dev/null
+  for group in /sys/fs/cgroup/*/berth-e2e-$$ /sys/fs/cgroup/berth-e2e-$$; do [ -d "$group" ] && find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; done
+  return 0
+}
