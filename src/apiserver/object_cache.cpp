@@ -26,6 +26,7 @@ class WatchHandle final : public Watch {
     Revision reached = std::max(delivered_->load(std::memory_order_acquire), known_);
     if (state_->delivered > reached && state_->delivered != start_) reached = state_->delivered;
     if (!state_->sink->deliver({WatchEventType::kBookmark, nullptr, nullptr, reached})) state_->is_closed = true;
+    if (!state_->is_closed) state_->sink->flush();
   }
 
   void set_start(Revision start) { start_ = start; }

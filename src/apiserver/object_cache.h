@@ -127,6 +127,9 @@ class WatchSink {
   virtual ~WatchSink() = default;
   /// False: the sink is full or closed; the watch ends, and the sink must tell its client (410 or close).
   virtual bool deliver(const WatchEvent& event) = 0;
+  /// No more is to come just now: what was delivered since the last flush should go out, in one piece. Called under the same rules as
+  /// deliver; not for what watch() itself delivers.
+  virtual void flush() {}
 };
 
 /// Ends its watch when destroyed; afterwards the sink is not called any more. Destroying waits for a delivery under way in another thread

@@ -179,7 +179,7 @@ void ObjectCacheImpl::publish(Group& group) {
     }
     published_ += static_cast<Revision>(group.changes.size());
   }
-  for (const Change& change : group.changes) watchers_->publish(change);
+  watchers_->publish(group.changes);
   delivered_->store(published_, std::memory_order_release);
   for (Expiry& expiry : group.expiries) expiries_.push(std::move(expiry));
 }

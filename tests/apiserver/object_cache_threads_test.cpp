@@ -128,6 +128,33 @@ TEST_F(ObjectCacheThreads, ReadersDoNotWaitForTheStoreNorSeeWhatIsNotDurable) {
   EXPECT_EQ(sink->events().back(), "ADDED default/b@2");
 }
 
+TEST_F(ObjectCacheThreads, WatchersAreFlushedOnceAGroup) {
+  struct Flushes final : WatchSink {
+    std::vector<std::size_t> events_per_flush;
+    std::size_t events = 0;
+    bool deliver(const WatchEvent&) override {
+      ++events;
+      return true;
+    }
+    void flush() override { events_per_flush.push_back(std::exchange(events, 0)); }
+  };
+  auto* store = open_scripted();
+  auto all = std::make_shared<Flushes>(), other = std::make_shared<Flushes>();
+  auto w1 = cache_->watch(pods(), 0, false, all);
+  auto w2 = cache_->watch(pods_on("n9"), 0, false, other);
+  store->hold(true);
+  Answers answers(4);
+  cache_->propose(pod_proposal({.name = "a"}), answers.at(0));
+  store->wait_for_commit(1);
+  for (std::size_t i = 1; i < 4; ++i) cache_->propose(pod_proposal({.name = fmt::format("b{}", i)}), answers.at(i));
+  store->hold(false);
+  answers.wait();
+  EXPECT_EQ(all->events_per_flush, (std::vector<std::size_t>{1, 3}));
+  EXPECT_TRUE(other->events_per_flush.empty());
+  w1->request_bookmark();
+  EXPECT_EQ(all->events_per_flush.back(), 1U);
+}
+
 TEST_F(ObjectCacheThreads, OnlyAllRelaxedGroupsSkipTheSync) {
   auto* store = open_scripted();
   auto relaxed = [](const char* name) {

@@ -113,7 +113,17 @@ void WatcherTable::collect(const Bucket& bucket, const Change& change, List& fou
   }
 }
 
-void WatcherTable::publish(const Change& change) {
+void WatcherTable::publish(std::span<const Change> changes) {
+  for (const Change& change : changes) publish_one(change);
+  for (auto& state : touched_) {
+    std::lock_guard lock(state->mutex);
+    state->needs_flush = false;
+    if (!state->is_closed) state->sink->flush();
+  }
+  touched_.clear();
+}
+
+void WatcherTable::publish_one(const Change& change) {
   found_.clear();
   {
     std::shared_lock lock(mutex_);
@@ -133,7 +143,12 @@ void WatcherTable::publish(const Change& change) {
         state->pending.push_back(change);
         continue;
       }
+      const Revision before = state->delivered;
       keep = deliver_change(*state, change, gone);
+      if (state->delivered != before && !state->needs_flush) {
+        state->needs_flush = true;
+        touched_.push_back(state);
+      }
     }
     if (!keep) remove(state);
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,6 +29,7 @@ struct WatchState {
   bool is_closed = false;
   bool is_replaying = true;       ///< The starter delivers the past; what is published meanwhile waits in `pending`.
   std::vector<Change> pending;
+  bool needs_flush = false;       ///< Has had deliveries of the group being published.
   Revision delivered = 0;         ///< Everything up to it was delivered, or was before the watch's start.
 };
 
@@ -40,8 +42,8 @@ class WatcherTable {
  public:
   void add(std::shared_ptr<WatchState> state);
   void remove(const std::shared_ptr<WatchState>& state);
-  /// Hands one change to everybody concerned. One caller at a time, in revision order.
-  void publish(const Change& change);
+  /// Hands a group's changes to everybody concerned, in order, then flushes each of them once. One caller at a time.
+  void publish(std::span<const Change> changes);
   [[nodiscard]] std::size_t size() const;
 
  private:
@@ -58,11 +60,12 @@ class WatcherTable {
   };
   List& list_of(const WatchFilter& filter);
   static void collect(const Bucket& bucket, const Change& change, List& found);
+  void publish_one(const Change& change);
 
   mutable std::shared_mutex mutex_;
   std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
   std::size_t size_ = 0;
-  List found_;  ///< Of publish; a member to keep its memory.
+  List found_, touched_;  ///< Of publish; members to keep their memory.
 };
 
 }  // namespace berth::apiserver

@@ -109,7 +109,6 @@ bool WatchStream::deliver(const WatchEvent& event) {
       queue_.push_back(std::move(pending));
     }
   }
-  pump();
   return true;
 }
 
@@ -135,10 +134,7 @@ void WatchStream::pump() {
         queue_.pop_front();
       }
       lock.unlock();
-      std::string text;
-      text.reserve(size + 64);
-      for (const auto& event : batch) append_frame(text, event);
-      bytes = make_bytes(std::move(text));
+      bytes = frames(batch, size);
     }
     gone = !bytes->empty() && !writer.write(std::move(bytes));
     const bool full = !gone && writer.queued_bytes() > kQueueBytes;
@@ -229,6 +225,31 @@ void WatchStream::schedule_bookmark() {
     if (watch != nullptr) watch->request_bookmark();
     self->schedule_bookmark();
   });
+}
+
+Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
+  // Watchers of the same things are served one after the other with the same batches: the bytes are made once for all of them.
+  struct Last {
+    std::vector<std::pair<WatchEventType, ObjectPtr>> events;
+    Bytes bytes;
+  };
+  thread_local Last last;
+  const bool is_shared = is_plain_ && std::all_of(batch.begin(), batch.end(), [](const Pending& event) { return event.object != nullptr; });
+  const auto is_last = [&] {
+    return std::equal(batch.begin(), batch.end(), last.events.begin(), last.events.end(),
+                      [](const Pending& event, const auto& known) { return event.type == known.first && event.object == known.second; });
+  };
+  if (is_shared && last.bytes != nullptr && is_last()) return last.bytes;
+  std::string text;
+  text.reserve(size + 64);
+  for (const auto& event : batch) append_frame(text, event);
+  Bytes bytes = make_bytes(std::move(text));
+  if (is_shared) {
+    last.events.clear();
+    for (const auto& event : batch) last.events.emplace_back(event.type, event.object);
+    last.bytes = bytes;
+  }
+  return bytes;
 }
 
 Bytes WatchStream::frame(const Pending& event) {

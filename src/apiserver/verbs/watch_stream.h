@@ -24,6 +24,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   /// Starts the answer and the cache's watch. `after`: events later than that revision; answers 410 when that is too old.
   void start(WatchFilter filter, Revision after);
   bool deliver(const WatchEvent& event) override;
+  void flush() override { pump(); }
   /// Ends it in order, with a last bookmark when the client takes them.
   void finish();
 
@@ -38,6 +39,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void close();
   void schedule_bookmark();
   Bytes frame(const Pending& event);
+  Bytes frames(const std::deque<Pending>& batch, std::size_t size);
   void append_frame(std::string& out, const Pending& event);
   void append_object(std::string& out, const Pending& event);
   void append_bookmark(std::string& out, const Pending& event);
