@@ -7,11 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "placement/preemption_words.h"
+
 namespace berth::placement {
 namespace {
 
-constexpr std::string_view kNotHelpful = "Preemption is not helpful for scheduling";
-constexpr std::string_view kNoVictims = "No preemption victims found for incoming pod";
+using words::kNotHelpful;
+using words::kNoVictims;
 constexpr std::string_view kNever = "not eligible due to preemptionPolicy=Never.";
 constexpr std::string_view kTerminating = "not eligible due to a terminating pod on the nominated node.";
 
@@ -93,16 +95,6 @@ bool helps(const Framework& framework, const Cluster& cluster, const PodInfo& po
   return framework.run_filter_with_nominated(state, pod, *node).is_success();
 }
 
-/// "0/5 nodes are available: 2 …, 3 ….": why evicting helps nowhere, per node.
-std::string fit_error(const Cluster& cluster, const std::map<std::string, std::size_t>& reasons) {
-  std::vector<std::string> parts;
-  for (const auto& [reason, count] : reasons) parts.push_back(fmt::format("{} {}", count, reason));
-  std::ranges::sort(parts);
-  std::string out = fmt::format("0/{} nodes are available:", cluster.node_count());
-  if (!parts.empty()) out += fmt::format(" {}.", fmt::join(parts, ", "));
-  return out;
-}
-
 Status default_preemption(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
                           const PreemptionOptions& options, PostFilterResult& out) {
   const Era era = framework.profile().era;
@@ -127,7 +119,7 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
     auto candidate = select_victims(framework, *state, *pod, *node, why);
     if (candidate && options.budgets_are_hard && candidate->budget_violations > 0) {
       candidate.reset();
-      why = Status::unschedulable("evicting there would violate a PodDisruptionBudget");
+      why = Status::unschedulable(std::string(words::kHardBudget));
     }
     if (candidate) {
       out.candidates.push_back(std::move(*candidate));
@@ -143,7 +135,7 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
     ++reasons[std::string(kNotHelpful)];
     pick(cluster, out);
   }
-  return out.choice() != nullptr ? Status::success() : rejected(fit_error(cluster, reasons));
+  return out.choice() != nullptr ? Status::success() : rejected(words::fit_error(cluster.node_count(), reasons));
 }
 
 /// DynamicResources' PostFilter: without claims there is nothing to give back. When another plugin's PreFilter rejected the pod before its
@@ -159,6 +151,24 @@ Status dynamic_resources(const Framework& framework, const Evaluation& failed) {
 }
 
 }  // namespace
+
+std::string words::fit_error(std::size_t node_count, const std::map<std::string, std::size_t>& reasons) {
+  std::vector<std::string> parts;
+  for (const auto& [reason, count] : reasons) parts.push_back(fmt::format("{} {}", count, reason));
+  std::ranges::sort(parts);
+  std::string out = fmt::format("0/{} nodes are available:", node_count);
+  if (!parts.empty()) out += fmt::format(" {}.", fmt::join(parts, ", "));
+  return out;
+}
+
+Status words::rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile) {
+  Status out{Code::kUnschedulable, {}, {}};
+  for (const auto& use : profile.post_filter) {
+    if (use.name == "DynamicResources") out.reasons.emplace_back("no new claims to deallocate");
+    if (use.name == "DefaultPreemption" && profile.era != Era::k120) out.reasons.push_back("preemption: " + fit_error(node_count, reasons));
+  }
+  return out;
+}
 
 bool is_more_important(const PodInfo& a, const PodInfo& b) {
   if (a.view().priority != b.view().priority) return a.view().priority > b.view().priority;

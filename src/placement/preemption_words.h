@@ -1,0 +1,21 @@
+// The PostFilter stage's words, shared by the plain and the fast form of preemption.
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "placement/profile.h"
+#include "placement/status.h"
+
+namespace berth::placement::words {
+
+inline constexpr std::string_view kNotHelpful = "Preemption is not helpful for scheduling";
+inline constexpr std::string_view kNoVictims = "No preemption victims found for incoming pod";
+inline constexpr std::string_view kHardBudget = "evicting there would violate a PodDisruptionBudget";
+
+/// "0/5 nodes are available: 2 …, 3 ….": why evicting helps nowhere.
+std::string fit_error(std::size_t node_count, const std::map<std::string, std::size_t>& reasons);
+/// The whole stage's status when evicting helps nowhere and PreFilter had let the pod through.
+Status rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile);
+
+}  // namespace berth::placement::words

@@ -1,0 +1,32 @@
+// Preemption that stays fast on full clusters: per node, the pods by importance in compact rows; per class of preemptor, each node's victims
+// ranked once and repaired when the node changes. Same answers as run_post_filter, which is its oracle and its fall-back.
+//
+// The fast form covers pods whose fit depends on the pods of a node through resources alone: no pod affinity or anti-affinity on either side,
+// no hard topology spread, no host ports, no volumes, no extended resources. All others take the plain form.
+#pragma once
+#include <memory>
+
+#include "placement/preemption.h"
+
+namespace berth::placement {
+
+/// Owner: the scheduler's thread. The cluster must outlive it; it catches up with the cluster's change log by itself.
+class Preemptor {
+ public:
+  explicit Preemptor(const Cluster& cluster, PreemptionOptions options = {});
+  ~Preemptor();
+  Preemptor(const Preemptor&) = delete;
+  Preemptor& operator=(const Preemptor&) = delete;
+
+  /// Where evicting makes room for a pod that fits nowhere now, and what the PostFilter stage says. Fast form: `candidates` holds the best only.
+  [[nodiscard]] PostFilterResult find(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  /// Whether the last find took the fast form.
+  [[nodiscard]] bool was_fast() const;
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth::placement
