@@ -57,12 +57,15 @@ std::string repair_document_policy(std::string_view text) {
   }
   const auto first = std::ranges::find_if(lines, [](const auto& line) { return !trim(line).empty(); });
   if (first != lines.end() && !trim(*first).starts_with('{') && has_open_list) {
-    // A YAML head over JSON lists: one flow mapping.
+    // A YAML head over JSON lists: one JSON object.
     for (auto& line : lines) {
       const auto bare = trim(line);
       if (bare.empty()) continue;
       if (bare.starts_with('"') && bare.ends_with('[')) break;
-      if (!bare.ends_with(',') && !bare.ends_with('{')) line += ",";
+      const bool needs_comma = !bare.ends_with(',') && !bare.ends_with('{');
+      if (const auto colon = line.find(':'); colon != std::string::npos && !bare.starts_with('"'))
+        line = "\"" + std::string(trim(std::string_view(line).substr(0, colon))) + "\"" + line.substr(colon);
+      if (needs_comma) line += ",";
     }
     *first = "{" + *first;
     lines.back() += "}";

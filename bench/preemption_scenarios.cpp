@@ -1,0 +1,123 @@
+// Preemption on the engine alone: scheduler_perf's PreemptionBasic, and single decisions on a full cluster of 100,000 nodes.
+#include <algorithm>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "bench/bench.h"
+#include "placement/preemptor.h"
+
+namespace berth::bench {
+namespace {
+
+using namespace placement;
+
+model::NodeViewPtr make_node(std::size_t i, std::int64_t cpu, std::int64_t memory_gib) {
+  auto out = std::make_shared<model::NodeView>();
+  out->meta.name = fmt::format("node-{:06}", i);
+  out->allocatable = {{"cpu", model::Quantity::from_value(cpu)}, {"memory", model::Quantity::from_value(memory_gib << 30)}, {"pods", model::Quantity::from_value(110)}};
+  return out;
+}
+
+PodInfoPtr make_pod(const std::string& name, std::int64_t cpu_milli, std::int64_t memory_mib, std::int64_t priority, std::int64_t minute) {
+  auto out = std::make_shared<model::PodView>();
+  out->meta.ns = "default";
+  out->meta.name = name;
+  out->priority = priority;
+  out->start_time = fmt::format("2026-01-{:02}T{:02}:{:02}:00Z", 1 + minute / 1440 % 28, minute / 60 % 24, minute % 60);
+  model::ContainerView container;
+  container.requests = {{"cpu", model::Quantity::from_milli(cpu_milli)}, {"memory", model::Quantity::from_value(memory_mib << 20)}};
+  out->containers.push_back(std::move(container));
+  return PodInfo::make(std::move(out), Era::k136);
+}
+
+/// 5,000 nodes of 4 CPUs, 20,000 low pods of 900m, then 5,000 pods of priority 10 that ask 3 CPUs: each evicts three.
+json::Object preemption_basic(const Options& options) {
+  const auto node_count = static_cast<std::size_t>(5000 * options.scale);
+  auto framework = *Framework::create(default_profile(Era::k136));
+  Cluster cluster;
+  for (std::size_t i = 0; i < node_count; ++i) cluster.upsert_node(make_node(i, 4, 32));
+  for (std::size_t i = 0; i < node_count * 4; ++i) cluster.assume(make_pod(fmt::format("low-{}", i), 900, 500, 0, static_cast<std::int64_t>(i)), NodeIndex{static_cast<std::uint32_t>(i / 4)});
+  std::vector<PodInfoPtr> high;
+  for (std::size_t i = 0; i < node_count; ++i) high.push_back(make_pod(fmt::format("high-{}", i), 3000, 500, 10, 0));
+  Engine engine(cluster, {.seed = options.seed});
+  Preemptor preemptor(cluster);
+  std::size_t placed = 0, victims = 0;
+  const double start = now_seconds();
+  for (const auto& pod : high) {
+    const auto decision = engine.schedule(framework, pod);
+    if (decision.outcome == Decision::Outcome::kScheduled) {
+      cluster.assume(pod, decision.node);
+      ++placed;
+      continue;
+    }
+    const auto result = preemptor.find(framework, pod);
+    if (result.choice() == nullptr) return {{"error", "a preemptor found no room"}};
+    for (const auto& victim : result.choice()->victims) cluster.remove_pod(victim->key);
+    victims += result.choice()->victims.size();
+    cluster.assume(pod, result.choice()->node);
+    ++placed;
+  }
+  const double seconds = now_seconds() - start;
+  return {{"nodes", node_count}, {"pods", placed}, {"victims", victims}, {"seconds", seconds}};
+}
+
+/// 100,000 full nodes with 30 pods each of mixed sizes and priorities; 1,000 decisions of eight kinds of preemptor, each carried out.
+json::Object preemption_full(const Options& options) {
+  const auto node_count = static_cast<std::size_t>(100'000 * options.scale);
+  auto framework = *Framework::create(default_profile(Era::k136));
+  Cluster cluster;
+  std::uint64_t random = options.seed * 0x9e3779b97f4a7c15ULL + 1;
+  const auto below = [&](std::uint64_t n) {
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    return static_cast<std::int64_t>(random % n);
+  };
+  for (std::size_t i = 0; i < node_count; ++i) {
+    const auto index = cluster.upsert_node(make_node(i, 31, 120));
+    for (int k = 0; k < 30; ++k) cluster.assume(make_pod(fmt::format("p-{}-{}", i, k), 800 + 100 * below(5), 3500, below(5) * 100, below(40'000)), index);
+  }
+  std::vector<double> ms;
+  Preemptor preemptor(cluster);
+  const double built_from = now_seconds();
+  (void)preemptor.find(framework, make_pod("warm-up", 500, 100, 1, 0));
+  const double build_seconds = now_seconds() - built_from;
+  std::size_t found = 0;
+  const auto decisions = static_cast<std::size_t>(1000);
+  for (std::size_t i = 0; i < decisions; ++i) {
+    const auto pod = make_pod(fmt::format("high-{}", i), 2500 + 500 * below(4), 4000, below(2) == 0 ? 250 : 1000, 0);
+    const double start = now_seconds();
+    const auto result = preemptor.find(framework, pod);
+    ms.push_back((now_seconds() - start) * 1000);
+    if (result.choice() == nullptr) continue;
+    ++found;
+    for (const auto& victim : result.choice()->victims) cluster.remove_pod(victim->key);
+    cluster.assume(pod, result.choice()->node);
+  }
+  std::ranges::sort(ms);
+  return {{"nodes", node_count},
+          {"running_pods", cluster.pod_count()},
+          {"decisions", decisions},
+          {"found", found},
+          {"p50_ms", ms[ms.size() / 2]},
+          {"p99_ms", ms[ms.size() * 99 / 100]},
+          {"max_ms", ms.back()},
+          {"index_build_seconds", build_seconds},
+          {"index_bytes_per_pod", static_cast<double>(preemptor.memory_bytes()) / static_cast<double>(std::max<std::size_t>(cluster.pod_count(), 1))}};
+}
+
+const Register kBasic({"PreemptionBasic/5000Nodes",
+                       "5,000 preemptors on 5,000 nodes with 20,000 low pods, engine alone: the failed attempt, the choice of node and victims, "
+                       "their removal, the placement; every node considered",
+                       preemption_basic});
+const Register kBasicSmall({"PreemptionBasic/500Nodes", "the same with 500 nodes", [](const Options& options) {
+                              Options small = options;
+                              small.scale *= 0.1;
+                              return preemption_basic(small);
+                            }});
+const Register kFull({"PreemptionFull/100000Nodes",
+                      "single preemption decisions on 100,000 full nodes with 3,000,000 pods, engine alone; a kind of preemptor seen for the first "
+                      "time ranks every node (max_ms), later ones only what changed",
+                      preemption_full});
+
+}  // namespace
+}  // namespace berth::bench

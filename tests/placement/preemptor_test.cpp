@@ -1,0 +1,165 @@
+// The indexed form of preemption against the plain one, and the plain one against what people rely on (SPEC C3).
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "placement/preemptor.h"
+
+namespace berth::placement {
+namespace {
+
+FrameworkPtr framework_of(Era era) {
+  auto made = Framework::create(default_profile(era));
+  EXPECT_TRUE(made) << (made ? "" : made.error().message);
+  return *made;
+}
+
+json::Value node_document(const std::string& name, int cpu, int pods, const std::string& disk) {
+  return {{"kind", "Node"},
+          {"metadata", {{"name", name}, {"labels", {{"disk", disk}}}}},
+          {"status", {{"allocatable", {{"cpu", std::to_string(cpu)}, {"memory", "16Gi"}, {"pods", std::to_string(pods)}}}}}};
+}
+
+json::Value pod_document(const std::string& name, int cpu_milli, int priority, const std::string& node = "", int start = 0, const std::string& app = "") {
+  json::Value out = {{"kind", "Pod"},
+                     {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
+                     {"spec", {{"priority", priority}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", fmt::format("{}m", cpu_milli)}}}}}}}}}},
+                     {"status", {{"startTime", fmt::format("2026-01-01T{:02}:{:02}:00Z", start / 60, start % 60)}}}};
+  if (!node.empty()) json::set(out, {"spec", "nodeName"}, json::Value(node));
+  if (!app.empty()) json::set(out, {"metadata", "labels", "app"}, json::Value(app));
+  return out;
+}
+
+PodInfoPtr pod_of(const json::Value& document, Era era) {
+  return PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document)), era);
+}
+
+json::Value budget_document(const std::string& app, int allowed) {
+  return {{"kind", "PodDisruptionBudget"},
+          {"metadata", {{"name", "budget-" + app}, {"namespace", "default"}}},
+          {"spec", {{"selector", {{"matchLabels", {{"app", app}}}}}}},
+          {"status", {{"disruptionsAllowed", allowed}}}};
+}
+
+std::vector<std::string> keys(const Candidate* candidate) {
+  std::vector<std::string> out;
+  if (candidate == nullptr) return out;
+  for (const auto& victim : candidate->victims) out.push_back(victim->key);
+  return out;
+}
+
+class PreemptorAgainstPlain : public ::testing::TestWithParam<Era> {};
+
+TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
+  const Era era = GetParam();
+  const auto framework = framework_of(era);
+  std::size_t compared = 0, found = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+    Cluster cluster(era);
+    const int node_count = 3 + below(12);
+    for (int i = 0; i < node_count; ++i) cluster.upsert(node_document(fmt::format("n{:02}", i), 2 + below(4), 3 + below(8), below(3) == 0 ? "hdd" : "ssd"));
+    if (seed % 3 == 0) cluster.upsert(budget_document("a", below(2)));
+    if (seed % 4 == 0) cluster.upsert(budget_document("b", 0));
+    Preemptor preemptor(cluster);
+    int next = 0;
+    for (int step = 0; step < 120; ++step) {
+      const int what = below(10);
+      if (what < 6) {
+        const std::string app = below(2) == 0 ? "" : below(2) == 0 ? "a" : "b";
+        cluster.upsert(pod_document(fmt::format("p{:03}", next), 100 * (1 + below(12)), below(4) - 1, fmt::format("n{:02}", below(node_count)), below(1000), app));
+        ++next;
+      } else if (what == 6 && next > 0) {
+        cluster.remove_pod(fmt::format("default/p{:03}", below(next)));
+      } else if (what == 7) {
+        cluster.upsert(node_document(fmt::format("n{:02}", below(node_count)), 2 + below(4), 3 + below(8), "ssd"));
+      } else if (what == 8) {
+        cluster.nominate(pod_of(pod_document(fmt::format("w{}", below(5)), 500, below(6)), era), fmt::format("n{:02}", below(node_count)));
+      }
+      json::Value wanted = pod_document(fmt::format("high{}", step), 500 * (1 + below(6)), 1 + below(4));
+      if (below(3) == 0) json::set(wanted, {"spec", "nodeSelector", "disk"}, "ssd");
+      const auto pod = pod_of(wanted, era);
+      const auto failed = evaluate(*framework, cluster, *pod);
+      if (!failed.feasible.empty()) continue;
+      const auto plain = run_post_filter(*framework, cluster, pod, failed);
+      const auto quick = preemptor.find(framework, pod);
+      ASSERT_TRUE(preemptor.was_fast());
+      ++compared;
+      found += plain.choice() != nullptr;
+      ASSERT_EQ(plain.status.code, quick.status.code) << "seed " << seed << " step " << step;
+      ASSERT_EQ(plain.status.message(), quick.status.message()) << "seed " << seed << " step " << step;
+      ASSERT_EQ(plain.tied, quick.tied) << "seed " << seed << " step " << step;
+      ASSERT_EQ(keys(plain.choice()), keys(quick.choice())) << "seed " << seed << " step " << step;
+      if (plain.choice() != nullptr) {
+        ASSERT_EQ(plain.choice()->budget_violations, quick.choice()->budget_violations);
+      }
+    }
+  }
+  EXPECT_GT(compared, 100u);
+  EXPECT_GT(found, 30u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Eras, PreemptorAgainstPlain, ::testing::Values(Era::k120, Era::k136));
+
+TEST(Preemptor, PodsWithAffinityTakeThePlainForm) {
+  Cluster cluster;
+  cluster.upsert(node_document("n", 2, 10, "ssd"));
+  cluster.upsert(pod_document("low", 2000, 0, "n"));
+  json::Value wanted = pod_document("high", 2000, 10);
+  json::set(wanted, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+            json::Array{{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", json::Object()}}});
+  Preemptor preemptor(cluster);
+  const auto result = preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136));
+  EXPECT_FALSE(preemptor.was_fast());
+  EXPECT_EQ(keys(result.choice()), std::vector<std::string>{"default/low"});
+}
+
+TEST(Preemption, NeverReliesOnAVictimForAffinity) {
+  Cluster cluster;
+  json::Value node = node_document("n", 2, 10, "ssd");
+  json::set(node, {"metadata", "labels", "kubernetes.io/hostname"}, "n");
+  cluster.upsert(node);
+  cluster.upsert(pod_document("friend", 2000, 0, "n", 0, "friend"));
+  json::Value wanted = pod_document("high", 2000, 10);
+  json::set(wanted, {"spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+            json::Array{{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", {{"matchLabels", {{"app", "friend"}}}}}}});
+  const auto framework = framework_of(Era::k136);
+  const auto pod = pod_of(wanted, Era::k136);
+  EXPECT_EQ(run_post_filter(*framework, cluster, pod, evaluate(*framework, cluster, *pod)).choice(), nullptr);
+}
+
+TEST(Preemption, HardBudgetsAreNotBroken) {
+  Cluster cluster;
+  cluster.upsert(node_document("n", 2, 10, "ssd"));
+  cluster.upsert(pod_document("low", 2000, 0, "n", 0, "a"));
+  cluster.upsert(budget_document("a", 0));
+  const auto framework = framework_of(Era::k136);
+  const auto pod = pod_of(pod_document("high", 2000, 10), Era::k136);
+  const auto failed = evaluate(*framework, cluster, *pod);
+  const auto soft = run_post_filter(*framework, cluster, pod, failed);
+  ASSERT_NE(soft.choice(), nullptr);
+  EXPECT_EQ(soft.choice()->budget_violations, 1u);
+  const auto hard = run_post_filter(*framework, cluster, pod, failed, {.budgets_are_hard = true});
+  EXPECT_EQ(hard.choice(), nullptr);
+  EXPECT_NE(hard.status.message().find("PodDisruptionBudget"), std::string::npos);
+  Preemptor preemptor(cluster, {.budgets_are_hard = true});
+  EXPECT_EQ(preemptor.find(framework, pod).status.message(), hard.status.message());
+}
+
+TEST(Preemption, PolicyNeverPreemptsNobody) {
+  Cluster cluster;
+  cluster.upsert(node_document("n", 2, 10, "ssd"));
+  cluster.upsert(pod_document("low", 2000, 0, "n"));
+  json::Value wanted = pod_document("high", 2000, 10);
+  json::set(wanted, {"spec", "preemptionPolicy"}, "Never");
+  const auto framework = framework_of(Era::k136);
+  Preemptor preemptor(cluster);
+  const auto result = preemptor.find(framework, pod_of(wanted, Era::k136));
+  EXPECT_EQ(result.choice(), nullptr);
+  EXPECT_EQ(result.status.message(), "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.");
+}
+
+}  // namespace
+}  // namespace berth::placement

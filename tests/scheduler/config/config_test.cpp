@@ -1,0 +1,186 @@
+// The scheduler's configuration files: what they mean, and what is said about wrong ones (SPEC B2–B5, C5).
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "placement/framework.h"
+#include "scheduler/config/config.h"
+
+namespace berth::scheduler::config {
+namespace {
+
+using placement::Era;
+using placement::PluginUse;
+
+std::vector<std::string> names(const std::vector<PluginUse>& uses) {
+  std::vector<std::string> out;
+  for (const auto& use : uses) out.push_back(use.name);
+  return out;
+}
+
+std::int64_t weight(const placement::Profile& profile, std::string_view plugin) {
+  for (const auto& use : profile.score)
+    if (use.name == plugin) return use.weight;
+  return 0;
+}
+
+std::string error_of(std::string_view text) {
+  const auto result = parse(text, {.file = "f.yaml"});
+  return result ? std::string("(accepted)") : result.error().message;
+}
+
+SchedulerConfig config_of(std::string_view text) {
+  auto result = parse(text, {.file = "f.yaml"});
+  EXPECT_TRUE(result) << (result ? "" : result.error().message);
+  return result ? std::move(*result) : default_config(Era::k136);
+}
+
+std::string example(const std::string& name) { return std::string(BERTH_SOURCE_DIR) + "/examples/scheduler/" + name; }
+
+TEST(Policy, EveryExampleOfTheDocumentsLoads) {
+  std::size_t count = 0;
+  for (const auto& file : std::filesystem::directory_iterator(example(""))) {
+    const auto result = load(file.path().string(), {});
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    ++count;
+  }
+  EXPECT_GE(count, 9u);
+}
+
+TEST(Policy, DefaultOfTheDocuments) {
+  const auto config = load(example("policy-default.json"), {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->era, Era::k120);
+  const auto& profile = config->profiles[0];
+  EXPECT_EQ(profile.args.service_affinity.affinity_labels, std::vector<std::string>{"region"});
+  EXPECT_EQ(profile.args.service_affinity.anti_affinity_labels_preference, std::vector<std::string>{"zone"});
+  EXPECT_EQ(weight(profile, "ServiceAffinity"), 2);
+  EXPECT_EQ(weight(profile, "NodePreferAvoidPods"), 10000);
+  // It replaces the whole default: nothing that it does not name, beyond the mandatory checks.
+  EXPECT_FALSE(profile.has(profile.filter, "PodTopologySpread"));
+  EXPECT_FALSE(profile.has(profile.score, "ImageLocality"));
+  EXPECT_TRUE(profile.has(profile.filter, "NodeUnschedulable"));
+}
+
+TEST(Policy, CalloutsAndEllipsesOfTheDocumentsAreRead) {
+  const auto config = load(example("policy-region-zone-rack-annotated.yaml"), {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->profiles[0].args.service_affinity.affinity_labels, (std::vector<std::string>{"region", "zone"}));
+  EXPECT_EQ(weight(config->profiles[0], "ServiceAffinity"), 1);
+  const auto modified = load(example("policy-modified.yaml"), {});
+  ASSERT_TRUE(modified) << modified.error().message;
+  EXPECT_TRUE(modified->profiles[0].has(modified->profiles[0].filter, "NodeResourcesFit"));
+  EXPECT_EQ(weight(modified->profiles[0], "ServiceAffinity"), 2);
+}
+
+TEST(Policy, CombinedExample) {
+  const auto config = load(example("policy-combined.yaml"), {});
+  ASSERT_TRUE(config) << config.error().message;
+  const auto& args = config->profiles[0].args;
+  EXPECT_EQ(args.node_label.present_labels, std::vector<std::string>{"region"});
+  EXPECT_EQ(args.node_label.absent_labels, std::vector<std::string>{"building"});
+  EXPECT_EQ(args.node_label.present_labels_preference, std::vector<std::string>{"zone"});
+  EXPECT_TRUE(config->profiles[0].has(config->profiles[0].filter, "NodePorts"));
+}
+
+TEST(Policy, AllDocumentedNamesAreKnown) {
+  for (const char* predicate :
+       {"NoVolumeZoneConflict", "MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxAzureDiskVolumeCount", "MaxCSIVolumeCountPred", "MaxCinderVolumeCount",
+        "MatchInterPodAffinity", "NoDiskConflict", "GeneralPredicates", "PodFitsResources", "PodFitsHostPorts", "HostName", "MatchNodeSelector", "PodFitsPorts",
+        "PodToleratesNodeTaints", "PodToleratesNodeNoExecuteTaints", "CheckVolumeBinding", "CheckNodeCondition", "CheckNodeUnschedulable",
+        "CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure", "CheckNodeLabelPresence", "checkServiceAffinity", "EvenPodsSpread"})
+    EXPECT_EQ(error_of(fmt::format(R"({{"kind": "Policy", "apiVersion": "v1", "predicates": [{{"name": "{}"}}]}})", predicate)), "(accepted)") << predicate;
+  for (const char* priority : {"SelectorSpreadPriority", "InterPodAffinityPriority", "LeastRequestedPriority", "BalancedResourceAllocation",
+                               "NodePreferAvoidPodsPriority", "NodeAffinityPriority", "TaintTolerationPriority", "EqualPriority", "MostRequestedPriority",
+                               "ImageLocalityPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority"})
+    EXPECT_EQ(error_of(fmt::format(R"({{"kind": "Policy", "apiVersion": "v1", "priorities": [{{"name": "{}", "weight": 1}}]}})", priority)), "(accepted)") << priority;
+}
+
+TEST(Policy, ProblemsNameFileLineFieldAndTheNearestName) {
+  const std::string text = "kind: Policy\napiVersion: v1\npredicates:\n- name: PodFitsResorces\npriorities:\n- name: LeastRequestedPriority\n  weight: 0\n"
+                           "- name: Zone\n  weight: 2\n  argument:\n    serviceAntiAffinity: {}\n";
+  const std::string error = error_of(text);
+  EXPECT_NE(error.find("f.yaml:4: predicates[0].name: predicate type not found for \"PodFitsResorces\"; did you mean \"PodFitsResources\"?"), std::string::npos) << error;
+  EXPECT_NE(error.find("f.yaml:7: priorities[0].weight: Invalid value: 0: Priority LeastRequestedPriority should have a positive weight"), std::string::npos) << error;
+  EXPECT_NE(error.find("priorities[1].argument.serviceAntiAffinity.label: Required value"), std::string::npos) << error;
+  EXPECT_NE(error_of("kind: Policy\npriorities:\n- {name: X, weight: -1}\n").find("Invalid value: -1"), std::string::npos);
+}
+
+TEST(Component, MultiPointExpandsToTheDefaults) {
+  const auto config = config_of("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {}\n");
+  const auto expected = placement::default_profile(Era::k136);
+  const auto& got = config.profiles[0];
+  EXPECT_EQ(names(got.pre_filter), names(expected.pre_filter));
+  EXPECT_EQ(names(got.filter), names(expected.filter));
+  EXPECT_EQ(names(got.pre_score), names(expected.pre_score));
+  EXPECT_EQ(got.score, expected.score);
+  EXPECT_EQ(names(got.post_filter), names(expected.post_filter));
+  EXPECT_EQ(names(got.reserve), names(expected.reserve));
+}
+
+TEST(Component, PointsOverrideMultiPoint) {
+  const auto config = config_of(
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: a\n  plugins:\n"
+      "    multiPoint: {enabled: [{name: ImageLocality, weight: 7}], disabled: [{name: NodePorts}]}\n"
+      "    score: {enabled: [{name: TaintToleration, weight: 9}], disabled: [{name: PodTopologySpread}]}\n"
+      "- schedulerName: b\n  plugins: {score: {disabled: [{name: '*'}], enabled: [{name: NodeAffinity}]}}\n");
+  const auto& a = *config.profile("a");
+  EXPECT_EQ(a.score[0], (PluginUse{"TaintToleration", 9}));
+  EXPECT_EQ(weight(a, "ImageLocality"), 7);
+  EXPECT_FALSE(a.has(a.score, "PodTopologySpread"));
+  EXPECT_TRUE(a.has(a.filter, "PodTopologySpread"));
+  EXPECT_FALSE(a.has(a.filter, "NodePorts"));
+  EXPECT_EQ(config.profile("b")->score, (std::vector<PluginUse>{{"NodeAffinity", 1}}));
+  EXPECT_EQ(config.profile("c"), nullptr);
+}
+
+TEST(Component, V1Beta1MeansTheOldRelease) {
+  const auto config = load(example("kubescheduler-v1beta1.yaml"), {});
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->era, Era::k120);
+  EXPECT_FALSE(config->leader_election.leader_elect);
+  EXPECT_EQ(weight(config->profiles[0], "NodeResourcesMostAllocated"), 2);
+  EXPECT_EQ(weight(config->profiles[0], "NodeResourcesLeastAllocated"), 0);
+}
+
+TEST(Component, PreemptionCanBeDisabledForAllOrOneProfile) {
+  const std::string head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+  const auto all = config_of(head + "disablePreemption: true\n");
+  EXPECT_FALSE(all.profiles[0].has(all.profiles[0].post_filter, "DefaultPreemption"));
+  const auto one = config_of(head + "profiles: [{schedulerName: a, disablePreemption: true}, {schedulerName: b}]\n");
+  EXPECT_FALSE(one.profile("a")->has(one.profile("a")->post_filter, "DefaultPreemption"));
+  EXPECT_TRUE(one.profile("b")->has(one.profile("b")->post_filter, "DefaultPreemption"));
+}
+
+TEST(Component, ProblemsAreAllReported) {
+  const std::string error = error_of(
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 200\npodMaxBackoffSeconds: 0\n"
+      "profiles:\n- schedulerName: a\n  plugins: {filter: {enabled: [{name: NodeResorcesFit}]}}\n  pluginConfig:\n"
+      "  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: [{maxSkew: 0, topologyKey: z, whenUnsatisfiable: Never}]}\n"
+      "- schedulerName: a\n  plugins: {filter: {enabled: [{name: ImageLocality}]}}\n  pluginsConfig: []\n");
+  for (const char* part : {"f.yaml:3: percentageOfNodesToScore: Invalid value: 200: not in valid range [0-100]", "podMaxBackoffSeconds",
+                           "f.yaml:7: profiles[0].plugins.filter.enabled[0].name: plugin \"NodeResorcesFit\" does not exist; did you mean \"NodeResourcesFit\"?",
+                           "maxSkew: Invalid value: 0", "whenUnsatisfiable: Unsupported value: \"Never\"", "schedulerName: Duplicate value: \"a\"",
+                           "plugin \"ImageLocality\" does not extend FilterPlugin plugin", "unknown field \"pluginsConfig\"; did you mean \"pluginConfig\"?"})
+    EXPECT_NE(error.find(part), std::string::npos) << part << "\nin\n" << error;
+}
+
+TEST(Component, ExtendersAreReadAndChecked) {
+  const std::string head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n";
+  const auto config = config_of(head + "- {urlPrefix: 'http://127.0.0.1:1/x', filterVerb: filter, prioritizeVerb: rank, weight: 3, httpTimeout: 2s, "
+                                       "managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}\n");
+  ASSERT_EQ(config.extenders.size(), 1u);
+  EXPECT_EQ(config.extenders[0].http_timeout_ms, 2000);
+  EXPECT_TRUE(config.extenders[0].managed_resources[0].ignored_by_scheduler);
+  EXPECT_NE(error_of(head + "- {urlPrefix: 'http://x', prioritizeVerb: rank}\n").find("must have a positive weight applied to it"), std::string::npos);
+  EXPECT_NE(error_of(head + "- {urlPrefix: a, bindVerb: b}\n- {urlPrefix: a, bindVerb: b}\n").find("found 2 extenders implementing bind"), std::string::npos);
+}
+
+TEST(Component, GarbageIsRefusedNotCrashedOn) {
+  for (const char* text : {"", "[]", "kind: Policy\npredicates: 7\npriorities: {a: b}\n", "{", "kind: Polcy", "kind: Policy\npredicates: [null, 3, {}]\n",
+                           "kind: KubeSchedulerConfiguration\napiVersion: x\nprofiles: [1]\n"})
+    EXPECT_NE(error_of(text), "(accepted)") << text;
+}
+
+}  // namespace
+}  // namespace berth::scheduler::config
