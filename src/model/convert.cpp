@@ -99,8 +99,8 @@ void convert(const KindInfo& from, const KindInfo& to, Value& doc) {
     if (to.group.empty()) event_to_core(doc.get_object());
     else event_from_core(doc.get_object());
   } else if (from.kind == "HorizontalPodAutoscaler") {
-    if (to.version == "v2") hpa_v1_to_v2(doc);
-    else hpa_v2_to_v1(doc);
+    if (from.version == "v1") hpa_v1_to_v2(doc);
+    else if (to.version == "v1") hpa_v2_to_v1(doc);
   }
   doc.get_object()["apiVersion"] = to.api_version();
   doc.get_object()["kind"] = to.kind;

@@ -81,6 +81,7 @@ void probe(Object& container, std::string_view key) {
   positive("failureThreshold", 3);
 }
 
+/// Only pods: in a template, what the user left out stays out until a pod is made of it.
 void requests_from_limits(Object& container) {
   Object* resources = child(container, "resources");
   Object* limits = resources == nullptr ? nullptr : child(*resources, "limits");
@@ -90,17 +91,20 @@ void requests_from_limits(Object& container) {
   for (const auto& [name, quantity] : copy) put(requests, name, quantity);
 }
 
-void container(Object& object, bool host_network) {
+/// Every port of a pod in the host's network is a host port. Only pods, not templates.
+void host_ports(Object& container) {
+  each(container, "ports", [](Object& port) {
+    const auto host = port.find("hostPort");
+    const bool unset = host == port.end() || (host->value().is_int64() && host->value().get_int64() == 0);
+    if (unset && port.contains("containerPort")) port["hostPort"] = Value(port.at("containerPort"));
+  });
+}
+
+void container(Object& object) {
   put_string(object, "terminationMessagePath", "/dev/termination-log");
   put_string(object, "terminationMessagePolicy", "File");
   put_string(object, "imagePullPolicy", pull_policy_of(string_at(object, "image")));
-  each(object, "ports", [&](Object& port) {
-    put_string(port, "protocol", "TCP");
-    if (host_network && port.contains("containerPort")) {
-      const auto host = port.find("hostPort");
-      if (host == port.end() || (host->value().is_int64() && host->value().get_int64() == 0)) port["hostPort"] = port.at("containerPort");
-    }
-  });
+  each(object, "ports", [](Object& port) { put_string(port, "protocol", "TCP"); });
   each(object, "env", [](Object& variable) {
     Object* from = child(variable, "valueFrom");
     if (from == nullptr) return;
@@ -113,7 +117,6 @@ void container(Object& object, bool host_network) {
       if (Object* handler = child(*lifecycle, hook))
         if (Object* get = child(*handler, "httpGet")) http_get(*get);
   put(object, "resources", Object());
-  requests_from_limits(object);
 }
 
 void projection(Object& source) {
@@ -167,12 +170,13 @@ void pod_spec(Object& spec) {
   put(spec, "terminationGracePeriodSeconds", 30);
   put_string(spec, "dnsPolicy", "ClusterFirst");
   // The older name of the same field: either sets both.
-  if (!string_at(spec, "serviceAccountName").empty()) spec["serviceAccount"] = string_at(spec, "serviceAccountName");
-  else if (!string_at(spec, "serviceAccount").empty()) spec["serviceAccountName"] = string_at(spec, "serviceAccount");
+  // (Copied first: a new member may move what a view points to.)
+  const std::string account(string_at(spec, "serviceAccountName")), old_name(string_at(spec, "serviceAccount"));
+  if (!account.empty()) spec["serviceAccount"] = account;
+  else if (!old_name.empty()) spec["serviceAccountName"] = old_name;
   put(spec, "securityContext", Object());
   put_string(spec, "schedulerName", "default-scheduler");
-  const bool host_network = spec.contains("hostNetwork") && spec.at("hostNetwork").is_bool() && spec.at("hostNetwork").get_bool();
-  for (const char* name : {"initContainers", "containers", "ephemeralContainers"}) each(spec, name, [&](Object& one) { container(one, host_network); });
+  for (const char* name : {"initContainers", "containers", "ephemeralContainers"}) each(spec, name, container);
   each(spec, "volumes", volume);
   each(spec, "topologySpreadConstraints", [](Object& constraint) { put_string(constraint, "whenUnsatisfiable", "DoNotSchedule"); });
 }
@@ -181,6 +185,13 @@ void pod(Object& doc) {
   Object& spec = make_child(doc, "spec");
   pod_spec(spec);
   put(spec, "enableServiceLinks", true);
+  const auto host_network = spec.find("hostNetwork");
+  const bool in_host_network = host_network != spec.end() && host_network->value().is_bool() && host_network->value().get_bool();
+  for (const char* name : {"initContainers", "containers"})
+    each(spec, name, [&](Object& one) {
+      requests_from_limits(one);
+      if (in_host_network) host_ports(one);
+    });
 }
 
 namespace {
@@ -196,9 +207,9 @@ void labels_from_template(Object& doc, bool with_selector) {
   Object* meta = pod_template == nullptr ? nullptr : child(*pod_template, "metadata");
   Object* labels = meta == nullptr ? nullptr : child(*meta, "labels");
   if (labels == nullptr || labels->empty()) return;
-  if (with_selector && (child(*spec, "selector") == nullptr || child(*spec, "selector")->empty())) (*spec)["selector"] = *labels;
+  if (with_selector && (child(*spec, "selector") == nullptr || child(*spec, "selector")->empty())) (*spec)["selector"] = Object(*labels);
   Object& own = make_child(doc, "metadata");
-  if (child(own, "labels") == nullptr || child(own, "labels")->empty()) own["labels"] = *labels;
+  if (child(own, "labels") == nullptr || child(own, "labels")->empty()) own["labels"] = Object(*labels);
 }
 
 void deployment(Object& doc) {
@@ -219,7 +230,6 @@ void deployment(Object& doc) {
 void replica_set(Object& doc) {
   Object& spec = make_child(doc, "spec");
   put(spec, "replicas", 1);
-  labels_from_template(doc, false);
   pod_template(spec);
 }
 
@@ -233,8 +243,8 @@ void replication_controller(Object& doc) {
 void persistent_volume_claim(Object& doc) {
   Object& spec = make_child(doc, "spec");
   put_string(spec, "volumeMode", "Filesystem");
-  if (Object* source = child(spec, "dataSource"); source != nullptr && !spec.contains("dataSourceRef")) spec["dataSourceRef"] = *source;
-  else if (Object* ref = child(spec, "dataSourceRef"); ref != nullptr && !spec.contains("dataSource") && !ref->contains("namespace")) spec["dataSource"] = *ref;
+  if (Object* source = child(spec, "dataSource"); source != nullptr && !spec.contains("dataSourceRef")) spec["dataSourceRef"] = Object(*source);
+  else if (Object* ref = child(spec, "dataSourceRef"); ref != nullptr && !spec.contains("dataSource") && !ref->contains("namespace")) spec["dataSource"] = Object(*ref);
   put_string(make_child(doc, "status"), "phase", "Pending");
 }
 
@@ -259,7 +269,6 @@ void stateful_set(Object& doc) {
 
 void daemon_set(Object& doc) {
   Object& spec = make_child(doc, "spec");
-  labels_from_template(doc, false);
   Object& strategy = make_child(spec, "updateStrategy");
   put_string(strategy, "type", "RollingUpdate");
   if (string_at(strategy, "type") == "RollingUpdate") {
@@ -320,11 +329,20 @@ void service(Object& doc) {
     put_string(port, "protocol", "TCP");
     const auto target = port.find("targetPort");
     const bool unset = target == port.end() || (target->value().is_int64() && target->value().get_int64() == 0) || (target->value().is_string() && target->value().get_string().empty());
-    if (unset && port.contains("port")) port["targetPort"] = port.at("port");
+    if (unset && port.contains("port")) port["targetPort"] = Value(port.at("port"));
   });
   if (type == "NodePort" || type == "LoadBalancer") put_string(spec, "externalTrafficPolicy", "Cluster");
   if (type != "ExternalName") put_string(spec, "internalTrafficPolicy", "Cluster");
   if (type == "LoadBalancer") put(spec, "allocateLoadBalancerNodePorts", true);
+}
+
+/// Version 1 knows one metric by itself; all others travel in an annotation.
+void horizontal_pod_autoscaler_v1(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  put(spec, "minReplicas", 1);
+  Object* meta = child(doc, "metadata");
+  Object* annotations = meta == nullptr ? nullptr : child(*meta, "annotations");
+  if (annotations == nullptr || !annotations->contains("autoscaling.alpha.kubernetes.io/metrics")) put(spec, "targetCPUUtilizationPercentage", 80);
 }
 
 void horizontal_pod_autoscaler(Object& doc) {
@@ -441,7 +459,13 @@ void namespace_object(Object& doc) {
   put_string(make_child(doc, "status"), "phase", "Active");
   // The label that selectors of namespaces rely on is the server's, whatever the client says.
   Object& meta = make_child(doc, "metadata");
-  if (const std::string_view name = string_at(meta, "name"); !name.empty()) make_child(meta, "labels")["kubernetes.io/metadata.name"] = name;
+  if (const std::string name(string_at(meta, "name")); !name.empty()) make_child(meta, "labels")["kubernetes.io/metadata.name"] = name;
+}
+
+void node(Object& doc) {
+  // A kubelet that reports only its capacity can give all of it.
+  Object* status = child(doc, "status");
+  if (status != nullptr && child(*status, "capacity") != nullptr && !status->contains("allocatable")) (*status)["allocatable"] = Value(status->at("capacity"));
 }
 
 void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSeconds", 3600); }
@@ -454,7 +478,7 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
   using namespace defaults;
   using Function = void (*)(json::Object&);
   static const std::map<std::string_view, Function> kCore = {
-      {"Pod", pod}, {"Namespace", namespace_object}, {"Service", service}, {"ReplicationController", replication_controller}, {"PersistentVolumeClaim", persistent_volume_claim},
+      {"Pod", pod}, {"Node", node}, {"Namespace", namespace_object}, {"Service", service}, {"ReplicationController", replication_controller}, {"PersistentVolumeClaim", persistent_volume_claim},
       {"PersistentVolume", persistent_volume}, {"LimitRange", limit_range}, {"Endpoints", endpoints},
       {"Secret", [](json::Object& o) { put_string(o, "type", "Opaque"); }},
       {"PodTemplate", [](json::Object& o) { pod_template(o); }}};
@@ -464,6 +488,7 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"ValidatingWebhookConfiguration", [](json::Object& o) { webhooks(o, false); }}, {"StorageClass", storage_class}, {"RoleBinding", role_binding},
       {"ClusterRoleBinding", role_binding}, {"CSIDriver", csi_driver}, {"PriorityClass", priority_class}, {"EndpointSlice", endpoint_slice},
       {"NetworkPolicy", network_policy}, {"TokenRequest", token_request}};
+  if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object()) return horizontal_pod_autoscaler_v1(doc.get_object());
   const auto& table = kind.group.empty() ? kCore : kOthers;
   const auto found = table.find(kind.kind);
   if (found != table.end() && doc.is_object()) found->second(doc.get_object());

@@ -170,7 +170,7 @@ const TypeDef* type_of(const KindInfo& kind) {
     std::map<Gvk, const TypeDef*> out;
     for (const KindInfo& info : all_kinds()) {
       const TypeDef* type = find_type(package_of(info) + "." + info.version + "." + info.kind);
-      if (type == nullptr) type = find_type(package_of(info) + ".v1." + info.kind);  // v1beta1 with the same fields.
+      if (type == nullptr) type = find_type(package_of(info) + "." + info.storage_version + "." + info.kind);  // A beta with the same fields.
       out[info.gvk()] = type;
     }
     return out;

@@ -29,7 +29,7 @@ Value initial_status(const KindInfo& kind) {
   if (kind.kind == "ReplicaSet" || kind.kind == "ReplicationController") return {{"replicas", 0}};
   if (kind.kind == "StatefulSet") return {{"replicas", 0}, {"availableReplicas", 0}};
   if (kind.kind == "DaemonSet") return {{"currentNumberScheduled", 0}, {"numberMisscheduled", 0}, {"desiredNumberScheduled", 0}, {"numberReady", 0}};
-  if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v2") return {{"desiredReplicas", 0}, {"currentMetrics", nullptr}};
+  if (kind.kind == "HorizontalPodAutoscaler" && kind.version != "v1") return {{"desiredReplicas", 0}, {"currentMetrics", nullptr}};
   if (kind.kind == "HorizontalPodAutoscaler") return {{"currentReplicas", 0}, {"desiredReplicas", 0}};
   if (kind.kind == "PodDisruptionBudget") return {{"disruptionsAllowed", 0}, {"currentHealthy", 0}, {"desiredHealthy", 0}, {"expectedPods", 0}};
   return Object();

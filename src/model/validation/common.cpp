@@ -1,3 +1,5 @@
+#include <arpa/inet.h>
+
 #include <fmt/format.h>
 
 #include "model/quantity.h"
@@ -144,7 +146,10 @@ std::string check_port_name(std::string_view text) {
 }
 
 bool is_ip(std::string_view text) {
-  if (text.find(':') != std::string_view::npos) return std::all_of(text.begin(), text.end(), [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0 || c == ':' || c == '.'; });
+  if (text.find(':') != std::string_view::npos) {
+    in6_addr address;
+    return text.size() < INET6_ADDRSTRLEN && inet_pton(AF_INET6, std::string(text).c_str(), &address) == 1;
+  }
   int parts = 0;
   for (std::size_t start = 0; start <= text.size(); ++parts) {
     const std::size_t end = std::min(text.find('.', start), text.size());

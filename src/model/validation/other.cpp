@@ -127,23 +127,6 @@ void access_modes(const Value& spec, const Path& at, Errors& errors) {
   }
 }
 
-void claim(const Value& doc, Errors& errors) {
-  const Path at("spec");
-  static const Value kEmpty = json::Object();
-  const Value* found = json::find(doc, "spec");
-  const Value& spec = found == nullptr ? kEmpty : *found;
-  access_modes(spec, at, errors);
-  const Path storage_at = at / "resources";
-  const Path storage = Path::map_key(storage_at, "storage");
-  const std::string_view text = get_string(spec, {"resources", "requests", "storage"});
-  if (text.empty()) errors.required(storage);
-  else if (const auto quantity = Quantity::parse(text); quantity && quantity->sign() <= 0) errors.invalid(storage, text, "must be greater than zero");
-  if (const Value* selector = json::find(spec, "selector")) label_selector(*selector, at / "selector", errors);
-  if (const std::string_view name = get_string(spec, {"storageClassName"}); !name.empty())
-    if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / "storageClassName", name, why);
-  one_of(spec, "volumeMode", at, {"Block", "Filesystem"}, errors);
-}
-
 void volume(const Value& doc, Errors& errors) {
   const Path at("spec");
   static const Value kEmpty = json::Object();
@@ -178,6 +161,12 @@ void storage_class(const Value& doc, Errors& errors) {
   check("volumeBindingMode", {"Immediate", "WaitForFirstConsumer"});
 }
 
+bool is_quota_resource(std::string_view name) {
+  static const Strings kNames = {"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory",
+      "limits.ephemeral-storage", "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.starts_with("hugepages-") || name.starts_with("requests.hugepages-");
+}
+
 void quota(const Value& doc, Errors& errors) {
   const Path at("spec");
   const Path hard_at = at / "hard";
@@ -185,6 +174,7 @@ void quota(const Value& doc, Errors& errors) {
     const std::string_view name(key.data(), key.size());
     const Path one = Path::map_key(hard_at, name);
     if (const std::string why = check_qualified_name(name); !why.empty()) errors.invalid(one, name, why);
+    else if (name.find('/') == std::string_view::npos && !is_quota_resource(name)) errors.invalid(one, name, "must be a standard resource for quota");
     const auto quantity = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
     if (quantity && quantity->sign() < 0) errors.invalid(one, value, kNegative);
   }
@@ -250,17 +240,6 @@ void role_binding(const Value& doc, bool cluster, Errors& errors) {
   }
 }
 
-void autoscaler(const Value& doc, Errors& errors) {
-  const Path at("spec");
-  const std::int64_t minimum = get_int(doc, {"spec", "minReplicas"}, 1), maximum = get_int(doc, {"spec", "maxReplicas"});
-  if (minimum < 1) errors.invalid(at / "minReplicas", Value(minimum), "must be greater than or equal to 1");
-  if (maximum < 1) errors.invalid(at / "maxReplicas", Value(maximum), "must be greater than 0");
-  if (maximum < minimum) errors.invalid(at / "maxReplicas", Value(maximum), "must be greater than or equal to `minReplicas`");
-  const Path target = at / "scaleTargetRef";
-  for (const char* key : {"kind", "name"})
-    if (get_string(doc, {"spec", "scaleTargetRef", key}).empty()) errors.required(target / key);
-}
-
 void webhooks(const Value& doc, Errors& errors) {
   const Path at("webhooks");
   std::vector<std::string_view> names;
@@ -313,7 +292,40 @@ void cluster_autoscaler(const Value& doc, Errors& errors) {
   }
 }
 
+/// Plugins of nodes are named, and name the node in their own words.
+void csi_node(const Value& doc, Errors& errors) {
+  const Path spec("spec");
+  const Path at = spec / "drivers";
+  std::vector<std::string_view> names;
+  std::size_t i = 0;
+  for (const Value& driver : get_array(doc, {"spec", "drivers"})) {
+    const Path one = at[i++];
+    const std::string_view name = get_string(driver, {"name"});
+    if (name.empty()) errors.required(one / "name");
+    if (std::find(names.begin(), names.end(), name) != names.end()) errors.duplicate(one / "name", Value(name));
+    names.push_back(name);
+    if (get_string(driver, {"nodeID"}).empty()) errors.required(one / "nodeID");
+    if (const Value* count = json::find(driver, {"allocatable", "count"}); count != nullptr && get_int(driver, {"allocatable", "count"}) < 0) errors.invalid(one / "allocatable" / "count", *count, kNegative);
+  }
+}
+
 }  // namespace
+
+void claim_spec(const Value& holder, const Path& at, Errors& errors) {
+  static const Value kEmpty = json::Object();
+  const Value* found = json::find(holder, "spec");
+  const Value& spec = found == nullptr ? kEmpty : *found;
+  access_modes(spec, at, errors);
+  const Path storage_at = at / "resources";
+  const Path storage = Path::map_key(storage_at, "storage");
+  const std::string_view text = get_string(spec, {"resources", "requests", "storage"});
+  if (text.empty()) errors.required(storage);
+  else if (const auto quantity = Quantity::parse(text); quantity && quantity->sign() <= 0) errors.invalid(storage, text, "must be greater than zero");
+  if (const Value* selector = json::find(spec, "selector")) label_selector(*selector, at / "selector", errors);
+  if (const std::string_view name = get_string(spec, {"storageClassName"}); !name.empty())
+    if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / "storageClassName", name, why);
+  one_of(spec, "volumeMode", at, {"Block", "Filesystem"}, errors);
+}
 
 void other(const KindInfo& kind, const Value& doc, Errors& errors) {
   const std::string_view name = kind.kind;
@@ -322,14 +334,15 @@ void other(const KindInfo& kind, const Value& doc, Errors& errors) {
   else if (name == "Service") service(doc, errors);
   else if (name == "ConfigMap") config_map(doc, false, errors);
   else if (name == "Secret") config_map(doc, true, errors);
-  else if (name == "PersistentVolumeClaim") claim(doc, errors);
+  else if (name == "PersistentVolumeClaim") claim_spec(doc, Path("spec"), errors);
   else if (name == "PersistentVolume") volume(doc, errors);
   else if (name == "StorageClass") storage_class(doc, errors);
   else if (name == "ResourceQuota") quota(doc, errors);
   else if (name == "LimitRange") limit_range(doc, errors);
   else if (name == "Role" || name == "ClusterRole") rules(doc, errors);
   else if (name == "RoleBinding" || name == "ClusterRoleBinding") role_binding(doc, name == "ClusterRoleBinding", errors);
-  else if (name == "HorizontalPodAutoscaler") autoscaler(doc, errors);
+  else if (name == "HorizontalPodAutoscaler") horizontal_pod_autoscaler(doc, errors);
+  else if (name == "CSINode") csi_node(doc, errors);
   else if (name == "MutatingWebhookConfiguration" || name == "ValidatingWebhookConfiguration") webhooks(doc, errors);
   else if (name == "Lease") lease(doc, errors);
   else if (name == "Event" && kind.group.empty()) event(doc, errors);

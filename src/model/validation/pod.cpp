@@ -35,7 +35,18 @@ void resources(const Value& holder, const Path& at, Errors& errors) {
   const Value* limits = json::find(holder, "limits");
   const Value* requests = json::find(holder, "requests");
   const Path limits_at = at / "limits", requests_at = at / "requests";
+  const auto container_names = [&](const Value* list, const Path& list_at) {
+    if (list == nullptr || !list->is_object()) return;
+    for (const auto& [key, value] : list->get_object()) {
+      const std::string_view name(key.data(), key.size());
+      const bool standard = name == "cpu" || name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
+      if (!standard && name.find('/') == std::string_view::npos) errors.invalid(Path::map_key(list_at, name), name, "must be a standard resource for containers");
+      else if (name.starts_with("requests.")) errors.invalid(Path::map_key(list_at, name), name, "doesn't follow extended resource name standard");
+    }
+  };
   if (limits != nullptr) resource_list(*limits, limits_at, errors);
+  container_names(limits, limits_at);
+  container_names(requests, requests_at);
   if (requests == nullptr || !requests->is_object()) return;
   resource_list(*requests, requests_at, errors);
   for (const auto& [key, value] : requests->get_object()) {
@@ -96,25 +107,11 @@ void probe(const Value& container, std::string_view key, const Path& container_a
   const Path at = container_at / key;
   handler(*object, at, errors);
   for (const char* name : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}) non_negative(*object, name, at, errors);
-  if (key != "readinessProbe" && get_int(*object, {"successThreshold"}, 1) != 1) errors.invalid(at / "successThreshold", *json::find(*object, "successThreshold"), "must be 1");
-}
-
-void environment(const Value& container, const Path& container_at, Errors& errors) {
-  const Path at = container_at / "env";
-  std::size_t i = 0;
-  for (const Value& variable : get_array(container, {"env"})) {
-    const Path one = at[i++];
-    const std::string_view name = get_string(variable, {"name"});
-    if (name.empty()) errors.required(one / "name");
-    else if (const std::string why = check_env_name(name); !why.empty()) errors.invalid(one / "name", name, why);
-    const Value* from = json::find(variable, "valueFrom");
-    if (from == nullptr) continue;
-    int sources = 0;
-    for (const char* source : {"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"}) sources += json::find(*from, source) != nullptr;
-    if (sources == 0) errors.invalid(one / "valueFrom", "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
-    if (sources > 1) errors.invalid(one / "valueFrom", "", "may not have more than one field specified at a time");
-    if (!get_string(variable, {"value"}).empty()) errors.invalid(one / "valueFrom", "", "may not be specified when `value` is not empty");
+  if (const Value* grace = json::find(*object, "terminationGracePeriodSeconds")) {
+    if (key == "readinessProbe") errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must not be set for readinessProbes");
+    else if (get_int(*object, {"terminationGracePeriodSeconds"}) <= 0) errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must be greater than 0");
   }
+  if (key != "readinessProbe" && get_int(*object, {"successThreshold"}, 1) != 1) errors.invalid(at / "successThreshold", *json::find(*object, "successThreshold"), "must be 1");
 }
 
 void ports(const Value& container, const Path& container_at, bool host_network, Errors& errors) {
@@ -139,25 +136,12 @@ void ports(const Value& container, const Path& container_at, bool host_network, 
   }
 }
 
-void mounts(const Value& container, const Path& container_at, const std::set<std::string_view>& volume_names, Errors& errors) {
-  const Path at = container_at / "volumeMounts";
-  std::set<std::string_view> paths;
-  std::size_t i = 0;
-  for (const Value& mount : get_array(container, {"volumeMounts"})) {
-    const Path one = at[i++];
-    const std::string_view name = get_string(mount, {"name"}), path = get_string(mount, {"mountPath"});
-    if (name.empty()) errors.required(one / "name");
-    else if (!volume_names.contains(name)) errors.not_found(one / "name", Value(name));
-    if (path.empty()) errors.required(one / "mountPath");
-    else if (!paths.insert(path).second) errors.invalid(one / "mountPath", path, "must be unique");
-  }
-}
-
 struct ContainerRules {
+  const Value& spec;
   bool is_init = false, host_network = false;
 };
 
-void container(const Value& object, const Path& at, const ContainerRules& rules, const std::set<std::string_view>& volume_names, Errors& errors) {
+void container(const Value& object, const Path& at, const ContainerRules& rules, Errors& errors) {
   const std::string_view name = get_string(object, {"name"}), image = get_string(object, {"image"});
   if (name.empty()) errors.required(at / "name");
   else if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(at / "name", name, why);
@@ -182,21 +166,21 @@ void container(const Value& object, const Path& at, const ContainerRules& rules,
   one_of(object, "terminationMessagePolicy", at, {"FallbackToLogsOnError", "File"}, errors);
   ports(object, at, rules.host_network, errors);
   environment(object, at, errors);
-  mounts(object, at, volume_names, errors);
+  mounts(rules.spec, object, at, errors);
+  container_security_context(object, at, errors);
   if (const Value* r = json::find(object, "resources")) resources(*r, at / "resources", errors);
 }
 
 void containers(const Value& spec, const Path& spec_at, bool is_template, Errors& errors) {
-  std::set<std::string_view> volume_names, names;
-  for (const Value& volume : get_array(spec, {"volumes"})) volume_names.insert(get_string(volume, {"name"}));
-  ContainerRules rules{false, get_bool(spec, {"hostNetwork"})};
+  std::set<std::string_view> names;
+  ContainerRules rules{spec, false, get_bool(spec, {"hostNetwork"})};
   const Path at = spec_at / "containers", init_at = spec_at / "initContainers", ephemeral_at = spec_at / "ephemeralContainers";
   if (get_array(spec, {"containers"}).empty()) errors.required(at);
   std::size_t i = 0;
   std::set<std::tuple<std::string_view, std::string_view, std::int64_t>> host_ports;
   for (const Value& one : get_array(spec, {"containers"})) {
     const Path here = at[i++];
-    container(one, here, rules, volume_names, errors);
+    container(one, here, rules, errors);
     const std::string_view name = get_string(one, {"name"});
     if (!name.empty() && !names.insert(name).second) errors.duplicate(here / "name", Value(name));
     const Path ports_at = here / "ports";
@@ -212,7 +196,7 @@ void containers(const Value& spec, const Path& spec_at, bool is_template, Errors
   i = 0;
   for (const Value& one : get_array(spec, {"initContainers"})) {
     const Path here = init_at[i++];
-    container(one, here, rules, volume_names, errors);
+    container(one, here, rules, errors);
     const std::string_view name = get_string(one, {"name"});
     if (!name.empty() && !names.insert(name).second) errors.duplicate(here / "name", Value(name));
   }
@@ -400,6 +384,8 @@ void pod_spec(const Value& spec, const Path& at, Errors& errors, bool is_templat
       if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(at / key, name, why);
   if (const Value* object = json::find(spec, "affinity")) affinity(*object, at / "affinity", errors);
   tolerations(spec, at, errors);
+  pod_security_context(spec, at, errors);
+  pod_network(spec, at, errors);
   spread_constraints(spec, at, errors);
   gates(spec, at, errors);
   one_of(spec, "preemptionPolicy", at, {"PreemptLowerPriority", "Never"}, errors);
@@ -446,6 +432,39 @@ void gates_update(const Value& old, const Value& doc, Errors& errors) {
       errors.forbidden(one, "only deletion is allowed, but found new scheduling gate '" + std::string(get_string(gate, {"name"})) + "'");
     }
   }
+}
+
+/// Every requirement of the old term is still there.
+bool term_only_grew(const Value& before, const Value& after) {
+  for (const char* list : {"matchExpressions", "matchFields"}) {
+    const json::Array& now = get_array(after, {list});
+    for (const Value& wanted : get_array(before, {list}))
+      if (std::none_of(now.begin(), now.end(), [&](const Value& have) { return json::equal(wanted, have); })) return false;
+  }
+  return true;
+}
+
+/// While a pod is gated its placement may be narrowed, never widened (validateNodeSelectorMutation, validateNodeAffinityMutation).
+void placement_only_narrowed(const Value& old, const Value& doc, Errors& errors) {
+  const Path at("spec");
+  const json::Object& now = get_object(doc, {"spec", "nodeSelector"});
+  for (const auto& [key, value] : get_object(old, {"spec", "nodeSelector"})) {
+    const auto found = now.find(key);
+    if (found != now.end() && json::equal(found->value(), value)) continue;
+    errors.invalid(at / "nodeSelector", Value(now), "only additions to spec.nodeSelector are allowed (no mutations or deletions)");
+    break;
+  }
+  const Value* required = json::find(old, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
+  if (required == nullptr) return;
+  const Path affinity_at = at / "affinity";
+  const Path node_at = affinity_at / "nodeAffinity";
+  const Path required_at = node_at / "requiredDuringSchedulingIgnoredDuringExecution";
+  const Path terms_at = required_at / "nodeSelectorTerms";
+  const json::Array& before = get_array(*required, {"nodeSelectorTerms"});
+  const json::Array& after = get_array(doc, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  if (before.size() != after.size()) return errors.invalid(terms_at, Value(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (!term_only_grew(before[i], after[i])) errors.invalid(terms_at[i], after[i], "only additions are allowed (no mutations or deletions)");
 }
 
 bool tolerations_only_added(const Value& old, const Value& doc) {
@@ -510,8 +529,10 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   same("tolerations");
   same("schedulingGates");
   if (gated) {
-    // While gated, placement constraints may be tightened.
-    for (const char* key : {"nodeSelector", "affinity"}) same(key);
+    placement_only_narrowed(old, doc, errors);
+    same("nodeSelector");
+    if (const Value* value = json::find(old, {"spec", "affinity", "nodeAffinity"})) json::set(after, {"spec", "affinity", "nodeAffinity"}, Value(*value));
+    else if (json::erase(after, {"spec", "affinity", "nodeAffinity"}) && get_object(after, {"spec", "affinity"}).empty() && json::find(old, {"spec", "affinity"}) == nullptr) json::erase(after, {"spec", "affinity"});
   }
   const Value* old_spec = json::find(before, "spec");
   const Value* new_spec = json::find(after, "spec");

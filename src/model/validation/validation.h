@@ -92,6 +92,20 @@ void tolerations(const Value& spec, const Path& at, Errors& errors);
 void affinity(const Value& affinity, const Path& at, Errors& errors);
 void node_selector(const Value& selector, const Path& at, Errors& errors);
 void volumes(const Value& spec, const Path& at, Errors& errors);
+/// volumeMounts and volumeDevices of one container of `spec`.
+void mounts(const Value& spec, const Value& container, const Path& container_at, Errors& errors);
+/// env and envFrom of one container.
+void environment(const Value& container, const Path& container_at, Errors& errors);
+/// The downward API's references; `allowed` are the field paths that this place can give.
+void field_reference(const Value& reference, const std::vector<std::string_view>& allowed, const Path& at, Errors& errors);
+void resource_field_reference(const Value& reference, const Path& at, Errors& errors);
+void pod_security_context(const Value& spec, const Path& spec_at, Errors& errors);
+void container_security_context(const Value& container, const Path& container_at, Errors& errors);
+/// dnsConfig, hostAliases, readinessGates, imagePullSecrets.
+void pod_network(const Value& spec, const Path& at, Errors& errors);
+/// The spec of a claim, or of a claim template, in `holder`.
+void claim_spec(const Value& holder, const Path& at, Errors& errors);
+void horizontal_pod_autoscaler(const Value& doc, Errors& errors);
 void node(const Value& doc, Errors& errors);
 void node_update(const Value& old, const Value& doc, Errors& errors);
 /// Kinds of apps, batch and core's ReplicationController; false when `kind` is none of them.

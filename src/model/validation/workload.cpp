@@ -20,14 +20,14 @@ const Value& spec_of(const Value& doc) {
 }
 
 /// spec.selector is there, well-formed, not empty, and matches the template's labels.
-void selector_and_template(const Value& spec, const Path& at, Errors& errors) {
+void selector_and_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
   const Value* selector = json::find(spec, "selector");
   const Path selector_at = at / "selector";
   if (selector == nullptr) {
     errors.required(selector_at);
   } else {
     label_selector(*selector, selector_at, errors);
-    if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty()) errors.invalid(selector_at, *selector, "empty selector is invalid for deployment");
+    if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty()) errors.invalid(selector_at, *selector, "empty selector is invalid for " + std::string(word));
   }
   if (const Value* labels_value = json::find(spec, {"template", "metadata", "labels"}); selector != nullptr) {
     const auto compiled = Selector::from_label_selector(selector);
@@ -37,10 +37,10 @@ void selector_and_template(const Value& spec, const Path& at, Errors& errors) {
   pod_template(spec, at, errors);
 }
 
-void restart_always(const Value& spec, const Path& at, Errors& errors) {
+void restart_always(const Value& spec, const Path& at, std::string_view kind, Errors& errors) {
   const std::string_view policy = get_string(spec, {"template", "spec", "restartPolicy"});
   if (!policy.empty() && policy != "Always") errors.not_supported(at / "template" / "spec" / "restartPolicy", policy, {"Always"});
-  if (const Value* deadline = json::find(spec, {"template", "spec", "activeDeadlineSeconds"})) errors.forbidden(at / "template" / "spec" / "activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported"), (void)deadline;
+  if (json::find(spec, {"template", "spec", "activeDeadlineSeconds"}) != nullptr) errors.forbidden(at / "template" / "spec" / "activeDeadlineSeconds", fmt::format("activeDeadlineSeconds in {} is not Supported", kind));
 }
 
 std::int64_t as_percent_or_zero(const Value* value) {
@@ -51,8 +51,8 @@ std::int64_t as_percent_or_zero(const Value* value) {
 
 void deployment(const Value& spec, const Path& at, Errors& errors) {
   non_negative(spec, "replicas", at, errors);
-  selector_and_template(spec, at, errors);
-  restart_always(spec, at, errors);
+  selector_and_template(spec, at, "deployment", errors);
+  restart_always(spec, at, "ReplicaSet", errors);
   const Path strategy_at = at / "strategy";
   const std::string_view type = get_string(spec, {"strategy", "type"});
   if (type == "Recreate") {
@@ -82,13 +82,13 @@ void stateful_set(const Value& spec, const Path& at, Errors& errors) {
   if (type != "RollingUpdate" && type != "OnDelete") errors.invalid(at / "updateStrategy", type, "must be 'RollingUpdate' or 'OnDelete'");
   if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) non_negative(*rolling, "partition", at / "updateStrategy" / "rollingUpdate", errors);
   non_negative(spec, "minReadySeconds", at, errors);
-  selector_and_template(spec, at, errors);
-  restart_always(spec, at, errors);
+  selector_and_template(spec, at, "statefulset", errors);
+  restart_always(spec, at, "StatefulSet", errors);
 }
 
 void daemon_set(const Value& spec, const Path& at, Errors& errors) {
-  selector_and_template(spec, at, errors);
-  restart_always(spec, at, errors);
+  selector_and_template(spec, at, "daemonset", errors);
+  restart_always(spec, at, "DaemonSet", errors);
   non_negative(spec, "minReadySeconds", at, errors);
   const std::string_view type = get_string(spec, {"updateStrategy", "type"});
   if (!type.empty() && type != "RollingUpdate" && type != "OnDelete") errors.not_supported(at / "updateStrategy" / "type", type, {"OnDelete", "RollingUpdate"});
@@ -131,8 +131,8 @@ void cron_job(const Value& spec, const Path& at, Errors& errors) {
 void replica_set(const Value& spec, const Path& at, Errors& errors) {
   non_negative(spec, "replicas", at, errors);
   non_negative(spec, "minReadySeconds", at, errors);
-  selector_and_template(spec, at, errors);
-  restart_always(spec, at, errors);
+  selector_and_template(spec, at, "deployment", errors);
+  restart_always(spec, at, "ReplicaSet", errors);
 }
 
 void replication_controller(const Value& spec, const Path& at, Errors& errors) {
@@ -145,7 +145,7 @@ void replication_controller(const Value& spec, const Path& at, Errors& errors) {
     errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
   }
   pod_template(spec, at, errors);
-  restart_always(spec, at, errors);
+  restart_always(spec, at, "ReplicationController", errors);
 }
 
 }  // namespace
@@ -159,7 +159,13 @@ bool workload(const KindInfo& kind, const Value& doc, Errors& errors) {
   else if (kind.kind == "DaemonSet") daemon_set(spec, at, errors);
   else if (kind.kind == "ReplicationController") replication_controller(spec, at, errors);
   else if (kind.kind == "Job") job_spec(spec, at, errors);
-  else if (kind.kind == "CronJob") cron_job(spec, at, errors);
+  else if (kind.kind == "CronJob") {
+    cron_job(spec, at, errors);
+    // Eleven characters are added for each Job's name, and pods carry that as a label.
+    const std::string_view name = get_string(doc, {"metadata", "name"});
+    const Path meta("metadata");
+    if (name.size() > 52) errors.invalid(meta / "name", name, "must be no more than 52 characters");
+  }
   else return false;
   return true;
 }
