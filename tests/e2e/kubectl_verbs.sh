@@ -54,7 +54,8 @@ Y
   check "$ns: create configmap" $k create configmap settings --from-literal=a=1
   $k get configmap settings -o yaml 2>/dev/null | sed 's/a: "1"/a: "2"/' >"$work/replace.yaml"
   check "$ns: replace" says "replaced" $k replace -f "$work/replace.yaml"
-  check "$ns: edit" env EDITOR="sed -i s/two/three/" KUBE_EDITOR="sed -i s/\"2\"/\"3\"/" $k edit configmap settings
+  printf '#!/bin/sh\nsed -i "s/a: .2./a: \\"3\\"/" "$1"\n' >"$work/editor"; chmod +x "$work/editor"
+  check "$ns: edit" env KUBE_EDITOR="$work/editor" $k edit configmap settings
   check "$ns: the edit is there" says "3" $k get configmap settings -o jsonpath='{.data.a}'
   check "$ns: create secret and serviceaccount" sh -c "$k create secret generic s --from-literal=k=v && $k create serviceaccount robot"
   check "$ns: apply --server-side" says "serverside-applied" $k apply --server-side --force-conflicts -f "$work/web.yaml"
