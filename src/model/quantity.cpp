@@ -41,8 +41,10 @@ std::optional<Suffix> parse_suffix(std::string_view text) {
   }
   if (text[0] != 'e' && text[0] != 'E') return std::nullopt;
   std::string_view digits = text.substr(1);
-  if (digits.front() == '+') digits.remove_prefix(1);
-  if (digits.empty() || digits.front() == '+') return std::nullopt;
+  if (digits.front() == '+') {
+    digits.remove_prefix(1);
+    if (digits.empty() || digits.front() == '-') return std::nullopt;
+  }
   std::int32_t exponent = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;

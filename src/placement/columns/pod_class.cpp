@@ -336,6 +336,7 @@ void PodClass::build() {
   groups_.clear();
   group_index_.clear();
   live_.clear();
+  last_group_ = kNoGroup;
   records_.assign(index_.cluster().slot_count(), {});
   inclusion_.assign(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size(), {});
   for (std::uint32_t i = 0; i < records_.size(); ++i) evaluate(i, true);

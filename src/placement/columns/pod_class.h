@@ -121,7 +121,7 @@ class PodClass {
 
   void build();
   void evaluate(std::uint32_t node, bool is_static);
-  void evaluate_amounts(std::uint32_t node, NodeRecord& record);
+  void evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uint32_t group);
   void include(std::uint32_t node, const NodeInfo& info);
   void update_sums(std::uint32_t node);
   std::uint16_t local_verdict(const NodeInfo& info, std::uint32_t node);
@@ -166,6 +166,7 @@ class PodClass {
   /// All of a node's own part is in the static column and in resources_.
   bool by_amounts_ = false;
   std::uint16_t shortage_verdicts_[32] = {};
+  std::uint32_t last_group_ = kNoGroup;
   struct RawScorer {
     const Plugin* plugin;
     std::int64_t weight;

@@ -27,9 +27,15 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
     if (!inclusion_.empty()) inclusion_.resize(records_.size());
   }
   NodeRecord& record = records_[node];
-  // Nothing but amounts has changed, and nothing else matters to the node's group.
-  if (by_amounts_ && !is_static && record.group != kNoGroup && !has_domains() && !index_.cluster().has_nominations() && index_.amounts(node).is_plain)
-    return evaluate_amounts(node, record);
+  // Amounts and static columns say it all: the node itself need not be touched.
+  if (by_amounts_ && !has_domains() && !index_.cluster().has_nominations() && index_.amounts(node).is_plain) {
+    std::uint32_t group = record.group;
+    if (is_static || group == kNoGroup) {
+      make_key(node);
+      group = last_group_ = group_of_key(last_group_);
+    }
+    return evaluate_amounts(node, record, group);
+  }
   const NodeInfo* info = index_.cluster().node(NodeIndex{node});
   if (info == nullptr || info->node == nullptr) {
     leave(node, record);
@@ -46,12 +52,11 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
   settle(node, record, verdict, group, verdict == kFits ? local_score(*info, node) : 0);
 }
 
-void PodClass::evaluate_amounts(std::uint32_t node, NodeRecord& record) {
+void PodClass::evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uint32_t group) {
   const NodeAmounts& amounts = index_.amounts(node);
   const unsigned shortage = resources_.shortage(amounts);
-  if (shortage != 0) return settle(node, record, shortage_verdict(shortage, node), record.group, 0);
-  if (const std::uint16_t verdict = static_verdict(node); verdict != kFits) return settle(node, record, verdict, record.group, 0);
-  settle(node, record, kFits, record.group, narrow((*static_)[node].score + resources_.score(amounts)));
+  const std::uint16_t verdict = shortage != 0 ? shortage_verdict(shortage, node) : static_verdict(node);
+  settle(node, record, verdict, group, verdict == kFits ? narrow((*static_)[node].score + resources_.score(amounts)) : 0);
 }
 
 /// The node's rejection when its amounts do not suffice: worded once per combination, unless a static filter comes first.

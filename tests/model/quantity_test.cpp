@@ -1,0 +1,82 @@
+#include "model/quantity.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace berth::model {
+namespace {
+
+std::string canonical(std::string_view text) {
+  const auto quantity = Quantity::parse(text);
+  return quantity ? quantity->to_string() : "malformed";
+}
+
+TEST(Quantity, ReadsEverySpelling) {
+  EXPECT_EQ(Quantity::parse("0.1")->milli_value(), 100);
+  EXPECT_EQ(Quantity::parse("100m")->milli_value(), 100);
+  EXPECT_EQ(Quantity::parse("129e6")->value(), 129'000'000);
+  EXPECT_EQ(Quantity::parse("129M")->value(), 129'000'000);
+  EXPECT_EQ(Quantity::parse("128974848000m")->value(), 128'974'848);
+  EXPECT_EQ(Quantity::parse("1Gi")->value(), 1LL << 30);
+  EXPECT_EQ(Quantity::parse("0.5Gi")->value(), 1LL << 29);
+  EXPECT_EQ(Quantity::parse("1E3")->value(), 1000);
+  EXPECT_EQ(Quantity::parse("1E")->value(), 1'000'000'000'000'000'000);
+  EXPECT_EQ(Quantity::parse("+5")->value(), 5);
+  EXPECT_EQ(Quantity::parse("-5")->value(), -5);
+  EXPECT_EQ(Quantity::parse(".5")->milli_value(), 500);
+  EXPECT_EQ(Quantity::parse("5.")->value(), 5);
+  EXPECT_EQ(Quantity::parse("1e-3")->milli_value(), 1);
+}
+
+TEST(Quantity, RefusesWhatKubernetesRefuses) {
+  for (const char* text : {"", "+", "-", ".", "Mi", "1 Gi", "1gi", "1K", "1.5.5", "1e", "1e+-3", "abc", "1Mix", "0x10", "1ee3"})
+    EXPECT_FALSE(Quantity::parse(text)) << text;
+}
+
+TEST(Quantity, RoundsUpAwayFromZero) {
+  EXPECT_EQ(Quantity::parse("0.0005")->milli_value(), 1);
+  EXPECT_EQ(Quantity::parse("1m")->value(), 1);
+  EXPECT_EQ(Quantity::parse("-1m")->value(), -1);
+  EXPECT_EQ(Quantity::parse("0.0000000001")->nano(), 1);
+  EXPECT_EQ(Quantity::parse("1.0000000001n")->nano(), 2);
+}
+
+TEST(Quantity, CapsWhatIsTooLarge) {
+  constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(Quantity::parse("9223372036854775807")->value(), kMax);
+  EXPECT_EQ(Quantity::parse("9223372036854775808")->value(), kMax);
+  EXPECT_EQ(Quantity::parse("1e1000000")->value(), kMax);
+  EXPECT_EQ(Quantity::parse("-999Ei")->value(), -kMax);
+  EXPECT_EQ(Quantity::parse("1Ei")->milli_value(), kMax);
+  EXPECT_EQ(Quantity::parse("1000000000000000000000000000n")->value(), 1'000'000'000'000'000'000);
+  EXPECT_EQ(Quantity::parse("123456789012345678901234567890e-20")->value(), 1234567891);
+  EXPECT_EQ(Quantity::parse("0e1000000")->value(), 0);
+}
+
+TEST(Quantity, PrintsTheCanonicalForm) {
+  EXPECT_EQ(canonical("0.1"), "100m");
+  EXPECT_EQ(canonical("1500"), "1500");
+  EXPECT_EQ(canonical("1000"), "1k");
+  EXPECT_EQ(canonical("1024Mi"), "1Gi");
+  EXPECT_EQ(canonical("1536Mi"), "1536Mi");
+  EXPECT_EQ(canonical("0.5Gi"), "512Mi");
+  EXPECT_EQ(canonical("512"), "512");
+  EXPECT_EQ(canonical("0.5Ki"), "512");
+  EXPECT_EQ(canonical("1.5Ki"), "1536");
+  EXPECT_EQ(canonical("12e6"), "12e6");
+  EXPECT_EQ(canonical("-2.50"), "-2500m");
+  EXPECT_EQ(canonical("0Gi"), "0");
+}
+
+TEST(Quantity, AddsExactly) {
+  auto sum = *Quantity::parse("0.0005") + *Quantity::parse("0.0005");
+  EXPECT_EQ(sum.milli_value(), 1);
+  sum -= *Quantity::parse("1m");
+  EXPECT_TRUE(sum.is_zero());
+  EXPECT_LT(*Quantity::parse("999m"), *Quantity::parse("1"));
+  EXPECT_EQ(*Quantity::parse("1Ki"), *Quantity::parse("1024"));
+}
+
+}  // namespace
+}  // namespace berth::model
