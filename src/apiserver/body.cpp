@@ -110,7 +110,9 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
 
 model::ApiResult<json::Value> decode_object_body(Request& request) {
   std::vector<std::string> duplicates;
-  auto document = parse_body(request, request.kind->kind, &duplicates);
+  // Looking for duplicates is a pass of its own: for those who say that they want to know.
+  const bool looks = request.query.has("fieldValidation") && request.field_validation != FieldValidation::kIgnore;
+  auto document = parse_body(request, request.kind->kind, looks ? &duplicates : nullptr);
   if (!document) return document;
   if (auto decoded = decode_document(request, *request.kind, *document, duplicates); !decoded) return std::unexpected(decoded.error());
   model::apply_defaults(*request.kind, *document);

@@ -218,7 +218,7 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
   if (auto wrong = check_finalizers(kind, operation->current, *updated)) return operation->fail(std::move(*wrong));
   if (operation->tracks_fields) apply::track_update(kind, &operation->current, *updated, writer_of(*this, *operation));
 
-  set_admission(*operation, Operation::kUpdate, std::move(*updated), operation->current);
+  set_admission(*operation, Operation::kUpdate, std::move(*updated), std::move(operation->current));
   if (!operation->admits) return commit_update(operation);
   admission->mutate(operation->admission, [this, operation](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
@@ -231,10 +231,10 @@ void ApiServer::Impl::commit_update(const WritePtr& operation) {
   const auto& kind = *operation->kind;
   const bool has_strategy = operation->subresource == "status" || operation->subresource == "finalize";
   const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
-  if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->current)) return operation->fail(std::move(*refused));
-  if (operation->prepares) model::prepare_for_update(kind, operation->current, object, strategy);
+  if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->admission.old_object)) return operation->fail(std::move(*refused));
+  if (operation->prepares) model::prepare_for_update(kind, operation->admission.old_object, object, strategy);
   if (operation->validates) {
-    const auto errors = model::validate_update(kind, operation->current, object, operation->subresource);
+    const auto errors = model::validate_update(kind, operation->admission.old_object, object, operation->subresource);
     if (!errors.empty()) return operation->fail(model::invalid_object(kind.group, kind.kind, operation->name, errors));
   }
   if (!operation->admits) return finish_update(operation);
@@ -248,7 +248,7 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
   if (is_service(kind) && operation->subresource.empty()) {
-    auto allocation = services.allocate(object, &operation->current);
+    auto allocation = services.allocate(object, &operation->admission.old_object);
     if (!allocation) return operation->fail(std::move(allocation.error()));
     operation->allocation = std::move(*allocation);
   }
@@ -260,7 +260,7 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   const bool is_deleted = json::find(object, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(object) &&
                           json::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) == 0 &&
                           (kind.plural != "namespaces" || json::get_array(object, {"spec", "finalizers"}).empty());
-  if (!is_deleted && apply::is_same_state(operation->current, object)) return operation->done(WriteOutcome{operation->base, {}, false});
+  if (!is_deleted && !operation->always_changes && apply::is_same_state(operation->admission.old_object, object)) return operation->done(WriteOutcome{operation->base, {}, false});
 
   const bool keeps_service = is_service(kind) && operation->subresource.empty();
   auto now = keeps_service ? object : json::Value();
@@ -271,7 +271,7 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   cache->propose(std::move(proposal), [this, operation, keeps_service, is_deleted, now = std::move(now)](ProposeResult result) mutable {
     const auto& its_kind = *operation->kind;
     if (result) {
-      if (keeps_service) services.release_unused(operation->current, is_deleted ? nullptr : &now);
+      if (keeps_service) services.release_unused(operation->admission.old_object, is_deleted ? nullptr : &now);
       return operation->done(WriteOutcome{std::move(*result), {}, false});
     }
     services.release(std::exchange(operation->allocation, {}));

@@ -35,13 +35,14 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   bool is_apply = false;
   bool admits = true;
   bool validates = true;
+  bool always_changes = false;  ///< `produce` never gives back what it got: no need to compare.
   bool prepares = true;  ///< The strategy's part (status kept on main-resource writes); off for subresources that write across it.
   /// Called exactly once.
   std::function<void(model::ApiResult<WriteOutcome>)> done;
 
   // State of the present attempt.
   ObjectPtr base;
-  json::Value current;
+  json::Value current;  ///< Until admission.old_object takes it over.
   AdmissionRequest admission;
   ServiceAllocation allocation;
   std::string generate_name;

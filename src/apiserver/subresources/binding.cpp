@@ -84,6 +84,7 @@ void ApiServer::Impl::bind(const RequestPtr& request) {
   operation->name = name;
   operation->subresource = "binding";
   operation->tracks_fields = operation->admits = operation->validates = operation->prepares = false;
+  operation->always_changes = true;
   const auto shared = std::make_shared<const json::Value>(std::move(*binding));
   operation->produce = [this, shared, name](const json::Value& pod) { return bound(pod, *shared, name, loop.now()); };
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
