@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <unordered_map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -82,6 +82,7 @@ struct Preemptor::Impl {
   std::vector<NodeRows> nodes;
   std::size_t anti_affinity_nodes = 0;
   bool nominated_anti_affinity = false;  ///< Some nominated pod keeps others away: the plain form sees to that.
+  std::set<std::string, std::less<>> nominated;  ///< Keys of the pods that wait for room; their own nomination must not count against them.
   std::uint64_t seen = 0;
   bool is_built = false;
   std::vector<std::unique_ptr<PodClass>> classes;
@@ -125,9 +126,13 @@ void Preemptor::Impl::catch_up() {
     anti_affinity_nodes = 0;
     nodes.resize(cluster.slot_count());
     nominated_anti_affinity = false;
+    nominated.clear();
     for (std::uint32_t i = 0; i < cluster.slot_count(); ++i) {
       rebuild_node(NodeIndex{i});
-      for (const auto& pod : cluster.nominated(NodeIndex{i})) nominated_anti_affinity |= !pod->required_anti_affinity.empty();
+      for (const auto& pod : cluster.nominated(NodeIndex{i})) {
+        nominated_anti_affinity |= !pod->required_anti_affinity.empty();
+        nominated.insert(pod->key);
+      }
     }
     is_built = true;
     seen = cluster.log_end();
@@ -137,7 +142,15 @@ void Preemptor::Impl::catch_up() {
     const Change& change = cluster.change(seen);
     // Several changes of one node in a row cost one rebuild.
     if (change.kind == Change::Kind::kOther || !change.node.is_valid()) continue;
-    if (change.kind == Change::Kind::kNominated && change.pod != nullptr) nominated_anti_affinity |= !change.pod->required_anti_affinity.empty();
+    if (change.kind == Change::Kind::kNominated && change.pod != nullptr) {
+      nominated_anti_affinity |= !change.pod->required_anti_affinity.empty();
+      const bool is_there = std::ranges::any_of(cluster.nominated(change.node), [&](const auto& pod) { return pod->key == change.pod->key; });
+      if (is_there) {
+        nominated.insert(change.pod->key);
+      } else {
+        nominated.erase(change.pod->key);
+      }
+    }
     if (seen + 1 < cluster.log_end() && cluster.change(seen + 1).node == change.node) continue;
     rebuild_node(change.node);
   }
@@ -147,7 +160,7 @@ bool Preemptor::Impl::is_coverable(const Framework& framework, const PodInfo& po
   const Profile& profile = framework.profile();
   const auto& view = pod.view();
   if (!pod.required_affinity.empty() || !pod.required_anti_affinity.empty() || !pod.host_ports.empty() || !pod.request.total.scalars.empty() ||
-      !view.resource_claims.empty() || !view.nominated_node_name.empty() || view.preemption_never || anti_affinity_nodes > 0 || nominated_anti_affinity)
+      !view.resource_claims.empty() || !view.nominated_node_name.empty() || view.preemption_never || anti_affinity_nodes > 0 || nominated_anti_affinity || nominated.contains(pod.key))
     return false;
   if (std::ranges::any_of(view.spread_constraints, &model::TopologySpreadConstraint::is_hard) ||
       std::ranges::any_of(profile.args.spread.default_constraints, &model::TopologySpreadConstraint::is_hard))

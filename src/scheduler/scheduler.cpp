@@ -4,7 +4,7 @@
 
 #include "base/json_scan.h"
 #include "base/log.h"
-#include "placement/preemption.h"
+#include "placement/preemptor.h"
 #include "scheduler/wakeup.h"
 
 namespace berth::scheduler {
@@ -89,7 +89,7 @@ bool same_for_placement(const model::NodeView& a, const model::NodeView& b) {
 
 struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   Impl(client::Client& c, client::InformerFactory& f, SchedulerOptions o)
-      : client(c), informers(f), options(std::move(o)), loop(*c.loop()), cluster(options.profiles.front().era), engine(cluster, options.engine), queue(options.queue),
+      : client(c), informers(f), options(std::move(o)), loop(*c.loop()), cluster(options.profiles.front().era), engine(cluster, options.engine), preemptor(cluster, options.preemption), queue(options.queue),
         registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()) {}
 
   // ---- what is waiting for a node
@@ -106,6 +106,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   EventLoop& loop;
   placement::Cluster cluster;
   placement::Engine engine;
+  placement::Preemptor preemptor;
   SchedulingQueue queue;
   std::shared_ptr<metrics::Registry> registry;
   PluginBits bits;
@@ -460,7 +461,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     std::string post_filter_message;
     std::optional<std::string> nominate;
     if (!framework->profile().post_filter.empty()) {
-      const placement::PostFilterResult result = placement::run_post_filter(*framework, cluster, info, engine.evaluate(*framework, *info), options.preemption);
+      const placement::PostFilterResult result = preemptor.find(framework, info);
       post_filter_message = result.status.message();
       Waiting& mine = waiting.at(entry.pod.uid);
       registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now.").add();

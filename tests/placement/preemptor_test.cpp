@@ -116,6 +116,20 @@ TEST(Preemptor, PodsWithAffinityTakeThePlainForm) {
   EXPECT_EQ(keys(result.choice()), std::vector<std::string>{"default/low"});
 }
 
+TEST(Preemptor, AWaitingPodsOwnNominationDoesNotCountAgainstIt) {
+  Cluster cluster;
+  const auto framework = framework_of(Era::k136);
+  cluster.upsert(node_document("n", 2, 10, "ssd"));
+  cluster.upsert(pod_document("low", 2000, 0, "n"));
+  const auto pod = pod_of(pod_document("high", 2000, 10), Era::k136);
+  Preemptor preemptor(cluster);
+  EXPECT_EQ(keys(preemptor.find(framework, pod).choice()), std::vector<std::string>{"default/low"});
+  cluster.nominate(pod, "n");
+  EXPECT_EQ(keys(preemptor.find(framework, pod).choice()), std::vector<std::string>{"default/low"});
+  // Another one of its kind does find the room taken.
+  EXPECT_EQ(preemptor.find(framework, pod_of(pod_document("other", 2000, 10), Era::k136)).choice(), nullptr);
+}
+
 TEST(Preemption, NeverReliesOnAVictimForAffinity) {
   Cluster cluster;
   json::Value node = node_document("n", 2, 10, "ssd");
