@@ -21,6 +21,15 @@ bool type_of(std::string_view name, WatchEvent::Type& type) {
   return true;
 }
 
+/// The code of a Status: an ERROR event has no HTTP status to tell it.
+int code_of(std::string_view status) {
+  static const json::PathScanner scanner({"code"});
+  std::array<std::string_view, 1> raw;
+  int code = 500;
+  if (scanner.scan(status, raw)) std::from_chars(raw[0].data(), raw[0].data() + raw[0].size(), code);
+  return code;
+}
+
 /// The usual form `{"type":"ADDED","object":{…}}` without looking into the object.
 bool split_usual(std::string_view line, std::string_view& type, std::string_view& object) {
   static constexpr std::string_view kType = R"({"type":")", kObject = R"(","object":)";
@@ -71,9 +80,11 @@ bool WatchDecoder::decode_line(std::string_view line, std::vector<WatchEvent>& o
   WatchEvent event;
   if (!object.starts_with('{') || !type_of(type, event.type)) return false;
   if (event.type == WatchEvent::Type::kError)
-    event.status = ApiStatus::from_json(500, object);
+    event.status = ApiStatus::from_json(code_of(object), object);
   else
     event.object = std::make_shared<const Object>(std::string(object));
+  // Only bookmarks are about no object in particular.
+  if (event.object && event.object->name().empty() && event.type != WatchEvent::Type::kBookmark) return false;
   out.push_back(std::move(event));
   return true;
 }

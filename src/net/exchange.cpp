@@ -31,7 +31,12 @@ std::string_view http_date() {
 
 /// A value must not end its line: what a handler copied from a request could otherwise forge headers.
 void append_value(std::string& out, std::string_view value) {
-  for (const char c : value) out.push_back(c == '\r' || c == '\n' || c == '\0' ? ' ' : c);
+  const auto start = out.size();
+  out.append(value);
+  if (value.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos) return;
+  for (auto i = start; i < out.size(); ++i) {
+    if (out[i] == '\r' || out[i] == '\n' || out[i] == '\0') out[i] = ' ';
+  }
 }
 
 std::string make_head(int status, const Headers& headers) {

@@ -139,6 +139,8 @@ void Reactor::run() {
   run_posted();
   run_end_of_batch();
   timers_.clear();
+  // The system may give this thread's id to another one, which is not this reactor's.
+  thread_id_ = std::thread::id{};
 }
 
 void Reactor::run_posted() {

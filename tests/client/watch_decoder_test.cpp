@@ -1,0 +1,87 @@
+#include "client/watch_decoder.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::client::test {
+namespace {
+
+using Type = WatchEvent::Type;
+
+const std::string kPod =
+    R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"web","uid":"u","resourceVersion":"42","labels":{"app":"x","b":"\"}"},"deletionTimestamp":"2026-01-02T03:04:05Z","ownerReferences":[{"kind":"Job","name":"j","uid":"u0"},{"controller":true,"kind":"ReplicaSet","name":"rs","uid":"u1"}]},"spec":{"x":"]}"}})";
+
+TEST(Object, ReadsItsMetadata) {
+  const Object object{kPod};
+  EXPECT_EQ(object.key(), "web/a");
+  EXPECT_EQ(object.uid(), "u");
+  EXPECT_EQ(object.revision(), 42);
+  EXPECT_TRUE(object.is_deleting());
+  EXPECT_EQ(object.controller_kind(), "ReplicaSet");
+  EXPECT_EQ(object.controller_name(), "rs");
+  EXPECT_EQ(object.controller_uid(), "u1");
+  EXPECT_EQ(*object.labels().get("b"), "\"}");
+  EXPECT_EQ(json::get_string(object.document(), {"spec", "x"}), "]}");
+}
+
+TEST(Object, NullsAndOddTypesAreAbsent) {
+  const Object object{std::string(
+      R"({"metadata":{"name":"a","namespace":null,"labels":null,"ownerReferences":null,"deletionTimestamp":null,"resourceVersion":"abc"}})")};
+  EXPECT_EQ(object.key(), "a");
+  EXPECT_FALSE(object.is_deleting());
+  EXPECT_EQ(object.revision(), 0);
+  EXPECT_TRUE(object.labels().empty());
+  EXPECT_TRUE(Object{std::string("{\"metadata\":")}.name().empty());
+}
+
+TEST(WatchDecoder, TakesLinesHoweverTheyArrive) {
+  const auto stream = R"({"type":"ADDED","object":)" + kPod + "}\n" + R"( { "object" : )" + kPod + R"( , "type" : "DELETED" } )" +
+                      "\r\n\n" + R"({"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"50"}}})" + "\n" +
+                      R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})" + "\n";
+  for (const std::size_t step : {std::size_t{1}, std::size_t{7}, stream.size()}) {
+    WatchDecoder decoder;
+    std::vector<WatchEvent> events;
+    for (std::size_t at = 0; at < stream.size(); at += step) ASSERT_TRUE(decoder.feed(std::string_view(stream).substr(at, step), events));
+    ASSERT_EQ(events.size(), 4U);
+    EXPECT_EQ(events[0].type, Type::kAdded);
+    EXPECT_EQ(events[0].object->bytes(), kPod);
+    EXPECT_EQ(events[1].type, Type::kDeleted);
+    EXPECT_EQ(events[1].object->name(), "a");
+    EXPECT_EQ(events[2].type, Type::kBookmark);
+    EXPECT_EQ(events[2].object->revision(), 50);
+    EXPECT_EQ(events[3].status.code, 410);
+    EXPECT_EQ(events[3].status.reason, "Expired");
+  }
+}
+
+TEST(WatchDecoder, WhatIsNoWatchIsRefused) {
+  for (const std::string_view line : {"garbage\n", "{}\n", "[]\n",
+                                      R"({"type":"ADDED"})"
+                                      "\n",
+                                      R"({"type":"ADDED","object":7})"
+                                      "\n",
+                                      R"({"type":"NEW","object":{"metadata":{"name":"a"}}})"
+                                      "\n",
+                                      R"({"type":"ADDED","object":{"metadata":{}}})"
+                                      "\n"}) {
+    WatchDecoder decoder;
+    std::vector<WatchEvent> events;
+    EXPECT_FALSE(decoder.feed(line, events)) << line;
+  }
+}
+
+TEST(ListDecoder, ItemsGetTheListsKind) {
+  const auto page = decode_list(
+      R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"t"},"items":[{"metadata":{"name":"a"}},{"kind":"Odd","metadata":{"name":"b"}}]})");
+  ASSERT_TRUE(page);
+  ASSERT_EQ(page->objects.size(), 2U);
+  EXPECT_EQ(page->objects[0]->bytes(), R"({"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}})");
+  EXPECT_EQ(page->objects[1]->bytes(), R"({"kind":"Odd","metadata":{"name":"b"}})");
+  EXPECT_EQ(page->resource_version, "9");
+  EXPECT_EQ(page->continue_token, "t");
+  EXPECT_TRUE(decode_list(R"({"kind":"PodList","items":null,"metadata":{}})")->objects.empty());
+  EXPECT_FALSE(decode_list("nonsense"));
+  EXPECT_FALSE(decode_list(R"({"items":{}})"));
+}
+
+}  // namespace
+}  // namespace berth::client::test
