@@ -13,7 +13,8 @@ namespace berth::model::validation {
 
 using json::Value;
 
-/// A place in a document, linked on the stack; rendered only when something is wrong there.
+/// A place in a document, linked on the stack; rendered only when something is wrong there. A path points to its parent: name every step that must
+/// outlive its expression (`const Path a = at / "x"; const Path b = a / "y";`, never `const Path b = at / "x" / "y";`).
 class Path {
  public:
   explicit Path(std::string_view key) : key_(key) {}

@@ -93,7 +93,8 @@ void daemon_set(const Value& spec, const Path& at, Errors& errors) {
   const std::string_view type = get_string(spec, {"updateStrategy", "type"});
   if (!type.empty() && type != "RollingUpdate" && type != "OnDelete") errors.not_supported(at / "updateStrategy" / "type", type, {"OnDelete", "RollingUpdate"});
   if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) {
-    const Path here = at / "updateStrategy" / "rollingUpdate";
+    const Path strategy_at = at / "updateStrategy";
+    const Path here = strategy_at / "rollingUpdate";
     for (const char* key : {"maxUnavailable", "maxSurge"})
       if (const Value* value = json::find(*rolling, key)) int_or_percent(*value, here / key, errors);
     if (as_percent_or_zero(json::find(*rolling, "maxUnavailable")) == 0 && as_percent_or_zero(json::find(*rolling, "maxSurge")) == 0) errors.required(here / "maxUnavailable", "cannot be 0 when maxSurge is 0");
