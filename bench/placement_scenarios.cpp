@@ -6,6 +6,7 @@
 #include "bench/bench.h"
 #include "model/views/node_view.h"
 #include "model/views/pod_view.h"
+#include "model/views/storage_views.h"
 #include "model/views/workload_views.h"
 #include "placement/engine.h"
 #include "placement/framework.h"
@@ -111,8 +112,6 @@ class Bench {
   }
 
   Cluster& cluster() { return cluster_; }
-  void set_zones(std::vector<std::string> zones) { zones_ = std::move(zones); }
-
   PodInfoPtr make(const model::PodView& kind) {
     auto view = std::make_shared<model::PodView>(kind);
     view->meta.name = fmt::format("pod-{:07}", next_++);
@@ -153,7 +152,6 @@ class Bench {
   Cluster cluster_;
   Engine engine_;
   FrameworkPtr framework_;
-  std::vector<std::string> zones_;
   std::size_t next_ = 0;
   double seconds_ = 0;
   std::string error_;
@@ -202,6 +200,61 @@ json::Object mixed_base(std::size_t nodes, double scale, std::uint64_t seed) {
   bench.place_many(preferred_affinity_pod("sched-0"), each);
   bench.place_many(preferred_anti_affinity_pod("sched-0"), each);
   return bench.measure(default_pod(), scaled(10.0 * static_cast<double>(nodes), scale));
+}
+
+/// A claim of its own for each pod, bound to a CSI volume; nodes attach 39. Volumes and claims are there before the clock starts.
+json::Object csi_volumes(std::size_t nodes, double scale, std::uint64_t seed) {
+  constexpr const char* kDriver = "ebs.csi.aws.com";
+  Bench bench(nodes, {}, seed);
+  for (const auto* node : bench.cluster().nodes()) {
+    auto csi = std::make_shared<model::CsiNodeView>();
+    csi->meta.name = node->name;
+    csi->drivers = {{kDriver, node->name, 39, {}}};
+    bench.cluster().upsert(std::move(csi));
+  }
+  const std::size_t warm_up = scaled(static_cast<double>(nodes), scale), count = scaled(2.0 * static_cast<double>(nodes), scale);
+  std::vector<PodInfoPtr> pods;
+  for (std::size_t i = 0; i < warm_up + count; ++i) {
+    auto claim = std::make_shared<model::PersistentVolumeClaimView>();
+    claim->meta.ns = "default";
+    claim->meta.name = fmt::format("claim-{}", i);
+    claim->meta.uid = claim->meta.name;
+    claim->meta.annotations = {{"pv.kubernetes.io/bind-completed", "yes"}};
+    claim->volume_name = fmt::format("volume-{}", i);
+    claim->access_modes = {"ReadOnlyMany"};
+    claim->phase = "Bound";
+    auto volume = std::make_shared<model::PersistentVolumeView>();
+    volume->meta.name = claim->volume_name;
+    volume->capacity = Quantity::from_value(1LL << 30);
+    volume->access_modes = claim->access_modes;
+    volume->csi_driver = kDriver;
+    volume->csi_handle = claim->volume_name;
+    volume->has_claim_ref = true;
+    volume->claim_namespace = "default";
+    volume->claim_name = volume->claim_uid = claim->meta.name;
+    volume->phase = "Bound";
+    auto pod = default_pod();
+    model::VolumeView mount;
+    mount.kind = model::VolumeView::Kind::kPersistentVolumeClaim;
+    mount.name = "data";
+    mount.id = claim->meta.name;
+    pod.volumes.push_back(std::move(mount));
+    bench.cluster().upsert(std::move(volume));
+    bench.cluster().upsert(std::move(claim));
+    pods.push_back(bench.make(pod));
+  }
+  std::string error = bench.error();
+  const auto place_range = [&](std::size_t from, std::size_t to) {
+    const double start = now_seconds();
+    for (std::size_t i = from; i < to && error.empty(); ++i)
+      if (!bench.place(pods[i])) error = "a pod found no node";
+    return now_seconds() - start;
+  };
+  place_range(0, warm_up);
+  const double seconds = place_range(warm_up, pods.size());
+  json::Object out{{"pods", count}, {"seconds", seconds}, {"nodes", nodes}};
+  if (!error.empty()) out["error"] = error;
+  return out;
 }
 
 /// Every hundredth pod: a node comes or goes, a service changes, a large pod of high priority is tried.
@@ -306,6 +359,7 @@ const bool kRegistered = [] {
   add("SchedulingPreferredPodAffinity", engine + "preferred, by hostname", preferred_affinity);
   add("MixedSchedulingBasePod", engine + "plain pods among two pods a node of five kinds", mixed_base);
   add("MixedChurn", engine + "plain pods; every 100th: a node, a service and a large pod come or go", mixed_churn);
+  add("CSIVolumes", engine + "a bound CSI claim a pod, 39 to a node (two pods a node)", csi_volumes);
   add("Unschedulable", engine + "plain pods; after every fifth an attempt of one that fits nowhere", unschedulable);
   scenarios().push_back({"Million/1000000Nodes", "engine alone, one core: a million nodes and as many pods of one class; nodes, pods, columns and decisions",
                          [](const Options& options) { return million(1'000'000, options.scale, options.seed); }});
