@@ -181,18 +181,19 @@ class Replay {
     }
     Cluster cluster(era);
     for (const auto& object : json::get_array(file_, {"objects"})) cluster.upsert(object);
+    placement::Engine engine(cluster, {placement::EngineOptions::TieBreak::kFirstByName});
     const auto& pods = json::get_array(file_, {"pods"});
     const auto& expect = json::get_array(file_, {"expect"});
     if (pods.size() != expect.size() || pods.empty()) return {"malformed: pods and expect must be lists of one length"};
     for (std::size_t i = 0; i < pods.size(); ++i) {
       auto view = std::make_shared<const model::PodView>(model::PodView::parse(pods[i]));
-      step(cluster, placement::PodInfo::make(std::move(view), era), expect[i], fmt::format("step {} {}", i, json::get_string(expect[i], {"pod"})));
+      step(cluster, engine, placement::PodInfo::make(std::move(view), era), expect[i], fmt::format("step {} {}", i, json::get_string(expect[i], {"pod"})));
     }
     return std::move(out_);
   }
 
  private:
-  void step(Cluster& cluster, const PodInfoPtr& pod, const json::Value& expect, const std::string& step_name) {
+  void step(Cluster& cluster, placement::Engine& engine, const PodInfoPtr& pod, const json::Value& expect, const std::string& step_name) {
     const auto* profile = config_.profile(pod->view().scheduler_name);
     if (profile == nullptr) {
       out_.push_back(fmt::format("{}: no profile for schedulerName \"{}\"", step_name, pod->view().scheduler_name));
@@ -213,6 +214,13 @@ class Replay {
     check.equal("nominatedFirst", std::int64_t{json::get_bool(expect, {"nominatedFirst"})}, std::int64_t{got.nominated_first});
     const std::string wanted_choice(json::get_string(expect, {"choice"}));
     check.equal("choice", wanted_choice, got.tied.empty() ? std::string() : check.name(got.tied[0]));
+    // The engine's columns decide as the plain form does, and give the same reasons.
+    const placement::Decision decision = engine.schedule(framework, pod);
+    check.equal("choice by columns", wanted_choice, std::string(decision.node_name));
+    if (decision.diagnosis != nullptr && got.tied.empty()) {
+      const Era era = framework->profile().era;
+      check.equal("reasons by columns", placement::fit_error_message(got.diagnosis, era, ""), placement::fit_error_message(*decision.diagnosis, era, ""));
+    }
     if (got.tied.empty()) return unplaced(cluster, framework, pod, got, expect, check);
     check.equal("message", std::string(json::get_string(expect, {"message"})), std::string());
     place(cluster, framework, pod, got.tied[0], step_name);
