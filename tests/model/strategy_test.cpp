@@ -1,0 +1,142 @@
+// What creation, updates and conversions do to objects.
+#include <gtest/gtest.h>
+
+#include "model/schema.h"
+
+namespace berth::model {
+namespace {
+
+using json::Value;
+
+const KindInfo& kind(const char* group, const char* version, const char* name) { return *find_kind(group, version, name); }
+Value parse(std::string_view text) { return json::parse(text).value(); }
+
+TEST(Strategy, AClientsStatusIsDroppedAtCreation) {
+  Value doc = parse(R"({"metadata":{"name":"d"},"spec":{"replicas":1},"status":{"replicas":9}})");
+  prepare_for_create(kind("apps", "v1", "Deployment"), doc);
+  EXPECT_EQ(json::get_int(doc, {"status", "replicas"}, 0), 0);
+  EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 1);
+}
+
+TEST(Strategy, ANodeKeepsTheStatusItRegistersWith) {
+  Value doc = parse(R"({"metadata":{"name":"n"},"status":{"capacity":{"cpu":"4"}}})");
+  prepare_for_create(kind("", "v1", "Node"), doc);
+  EXPECT_EQ(json::get_string(doc, {"status", "capacity", "cpu"}), "4");
+}
+
+TEST(Strategy, APodStartsPendingWithItsClass) {
+  const auto class_of = [](std::string_view resources) {
+    Value doc = parse(fmt::format(R"({{"spec":{{"containers":[{{"name":"c","resources":{}}}]}}}})", resources));
+    prepare_for_create(kind("", "v1", "Pod"), doc);
+    EXPECT_EQ(json::get_string(doc, {"status", "phase"}), "Pending");
+    return std::string(json::get_string(doc, {"status", "qosClass"}));
+  };
+  EXPECT_EQ(class_of("{}"), "BestEffort");
+  EXPECT_EQ(class_of(R"({"requests":{"cpu":"1"}})"), "Burstable");
+  EXPECT_EQ(class_of(R"({"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}})"), "Guaranteed");
+  EXPECT_EQ(class_of(R"({"limits":{"cpu":"1","memory":"1Gi"}})"), "Guaranteed");
+  EXPECT_EQ(class_of(R"({"requests":{"cpu":"500m","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}})"), "Burstable");
+  EXPECT_EQ(class_of(R"({"requests":{"example.com/gpu":"1"},"limits":{"example.com/gpu":"1"}})"), "BestEffort");
+}
+
+TEST(Strategy, AJobSelectsItsPodsByItsUid) {
+  Value doc = parse(R"({"metadata":{"name":"j","uid":"u-1"},"spec":{"template":{"spec":{}}}})");
+  prepare_for_create(kind("batch", "v1", "Job"), doc);
+  EXPECT_EQ(json::get_string(doc, {"spec", "selector", "matchLabels", "batch.kubernetes.io/controller-uid"}), "u-1");
+  EXPECT_EQ(json::get_string(doc, {"spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"}), "u-1");
+  EXPECT_EQ(json::get_string(doc, {"spec", "template", "metadata", "labels", "job-name"}), "j");
+}
+
+TEST(Strategy, AManualSelectorIsLeftAlone) {
+  Value doc = parse(R"({"metadata":{"name":"j","uid":"u-1"},"spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{}}}})");
+  prepare_for_create(kind("batch", "v1", "Job"), doc);
+  EXPECT_EQ(json::serialize(*json::find(doc, {"spec", "selector"})), R"({"matchLabels":{"a":"b"}})");
+}
+
+TEST(Strategy, GenerationCountsChangesOfTheSpecOnly) {
+  const KindInfo& deployment = kind("apps", "v1", "Deployment");
+  const Value old = parse(R"({"metadata":{"generation":3},"spec":{"replicas":1},"status":{"replicas":1}})");
+  Value doc = parse(R"({"metadata":{"labels":{"a":"b"}},"spec":{"replicas":1}})");
+  prepare_for_update(deployment, old, doc, "");
+  EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 3);
+  doc = parse(R"({"spec":{"replicas":2},"status":{"replicas":7}})");
+  prepare_for_update(deployment, old, doc, "");
+  EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 4);
+  EXPECT_EQ(json::get_int(doc, {"status", "replicas"}), 1) << "the main resource does not write status";
+  doc = parse(R"({"spec":{"replicas":5},"status":{"replicas":2}})");
+  prepare_for_update(deployment, old, doc, "status");
+  EXPECT_EQ(json::get_int(doc, {"spec", "replicas"}), 1) << "status does not write the spec";
+  EXPECT_EQ(json::get_int(doc, {"status", "replicas"}), 2);
+  EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 3);
+}
+
+TEST(Strategy, StringDataIsFoldedIntoData) {
+  Value doc = parse(R"({"data":{"a":"eA=="},"stringData":{"b":"hello","c":"","d":"ab","e":"abc"}})");
+  prepare_for_create(kind("", "v1", "Secret"), doc);
+  EXPECT_EQ(json::find(doc, "stringData"), nullptr);
+  EXPECT_EQ(json::get_string(doc, {"data", "a"}), "eA==");
+  EXPECT_EQ(json::get_string(doc, {"data", "b"}), "aGVsbG8=");
+  EXPECT_EQ(json::get_string(doc, {"data", "c"}, "?"), "");
+  EXPECT_EQ(json::get_string(doc, {"data", "d"}), "YWI=");
+  EXPECT_EQ(json::get_string(doc, {"data", "e"}), "YWJj");
+}
+
+TEST(Strategy, ANamespaceHasItsFinalizer) {
+  Value doc = parse(R"({"metadata":{"name":"n"}})");
+  prepare_for_create(kind("", "v1", "Namespace"), doc);
+  EXPECT_EQ(json::serialize(*json::find(doc, {"spec", "finalizers"})), R"(["kubernetes"])");
+  EXPECT_EQ(json::get_string(doc, {"status", "phase"}), "Active");
+}
+
+// The namespace's name is short enough to live inside its value, which moves when the labels are added.
+TEST(Defaults, ANamespacesLabelIsItsName) {
+  for (const char* name : {"a", "team", "a-somewhat-longer-namespace-name"}) {
+    Value doc = parse(fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));
+    apply_defaults(kind("", "v1", "Namespace"), doc);
+    EXPECT_EQ(json::get_string(doc, {"metadata", "labels", "kubernetes.io/metadata.name"}), name);
+  }
+}
+
+TEST(Convert, AnAutoscalerSurvivesBothWays) {
+  const KindInfo& v1 = kind("autoscaling", "v1", "HorizontalPodAutoscaler");
+  const KindInfo& v2 = kind("autoscaling", "v2", "HorizontalPodAutoscaler");
+  const Value original = parse(R"({"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":3,"metrics":[
+      {"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":60}}},
+      {"type":"Resource","resource":{"name":"memory","target":{"type":"AverageValue","averageValue":"1Gi"}}}],
+      "behavior":{"scaleDown":{"stabilizationWindowSeconds":60}}}})");
+  Value doc = original;
+  convert(v2, v1, doc);
+  EXPECT_EQ(json::get_string(doc, {"apiVersion"}), "autoscaling/v1");
+  EXPECT_EQ(json::get_int(doc, {"spec", "targetCPUUtilizationPercentage"}), 60);
+  EXPECT_EQ(json::find(doc, {"spec", "metrics"}), nullptr);
+  convert(v1, v2, doc);
+  json::erase(doc, {"metadata", "annotations"});
+  EXPECT_TRUE(json::equal(doc, original)) << json::serialize(doc);
+}
+
+TEST(Convert, BetasAreTheSameUnderAnotherName) {
+  Value doc = parse(R"({"apiVersion":"autoscaling/v2beta2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"metrics":[]}})");
+  convert(kind("autoscaling", "v2beta2", "HorizontalPodAutoscaler"), kind("autoscaling", "v2", "HorizontalPodAutoscaler"), doc);
+  EXPECT_EQ(json::serialize(doc), R"({"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"metrics":[]}})");
+  convert(kind("autoscaling", "v2", "HorizontalPodAutoscaler"), kind("autoscaling", "v2beta2", "HorizontalPodAutoscaler"), doc);
+  EXPECT_NE(json::find(doc, {"spec", "metrics"}), nullptr);
+  Value budget = parse(R"({"apiVersion":"policy/v1beta1","kind":"PodDisruptionBudget","spec":{"minAvailable":1}})");
+  convert(kind("policy", "v1beta1", "PodDisruptionBudget"), kind("policy", "v1", "PodDisruptionBudget"), budget);
+  EXPECT_EQ(json::get_string(budget, {"apiVersion"}), "policy/v1");
+}
+
+TEST(Convert, AnEventIsTheSameInBothGroups) {
+  const KindInfo& core = kind("", "v1", "Event");
+  const KindInfo& events = kind("events.k8s.io", "v1", "Event");
+  const Value original = parse(R"({"apiVersion":"v1","kind":"Event","involvedObject":{"name":"p"},"message":"m","reason":"R","source":{"component":"c"},"count":2,"reportingComponent":"c"})");
+  Value doc = original;
+  convert(core, events, doc);
+  EXPECT_EQ(json::get_string(doc, {"regarding", "name"}), "p");
+  EXPECT_EQ(json::get_string(doc, {"note"}), "m");
+  EXPECT_EQ(json::get_int(doc, {"deprecatedCount"}), 2);
+  convert(events, core, doc);
+  EXPECT_TRUE(json::equal(doc, original)) << json::serialize(doc);
+}
+
+}  // namespace
+}  // namespace berth::model
