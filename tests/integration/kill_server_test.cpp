@@ -164,7 +164,7 @@ void kill_round(const std::string& data_dir, Known& known, unsigned seed) {
     auto stream = client->stream(std::move(request), {[](int, const net::Headers&) {}, [&](std::string_view data) { known.take_events(data); }, [](std::string) {}});
     compare(*client, known);
     std::mt19937 random(seed);
-    std::size_t wanted = known.acknowledged.size() + 20 + random() % 300;
+    std::size_t wanted = known.acknowledged.size() + 20 + random() % 100;
     std::unique_lock lock(known.mutex);
     for (std::size_t i = 0; known.acknowledged.size() < wanted && i < 2000; ++i) {
       known.changed.wait(lock, [&] { return known.in_flight < kInFlight; });
