@@ -1,5 +1,7 @@
 #include "node/simulated/behaviour.h"
 
+#include "model/quantity.h"
+
 namespace berth::node::simulated {
 namespace {
 
@@ -141,6 +143,24 @@ std::optional<ScriptResult> read_suite_annotation(const json::Object& annotation
   return result;
 }
 
+std::int64_t resource_amount(const json::Value& container, std::string_view list, std::string_view name, bool milli) {
+  const auto quantity = model::Quantity::parse(json::get_string(container, {"resources", list, name}));
+  return !quantity || quantity->sign() < 0 ? 0 : milli ? quantity->milli_value() : quantity->value();
+}
+
+/// Usage curves of one container: by its own keys, and for the first main container by the pod's.
+void read_usage(const Annotations& annotations, std::string_view name, bool is_first, ContainerBehaviour& b, PodBehaviour& behaviour) {
+  for (const std::string_view key : {"cpu", "memory", "disk", "inodes", "pids"}) {
+    std::optional<std::string_view> text = annotations.text(fmt::format("{}.{}", key, name));
+    if (!text && is_first) text = annotations.text(key);
+    if (!text) continue;
+    auto curve = UsageCurve::parse(*text);
+    if (curve) b.usage.emplace_back(std::string(key), std::move(*curve));
+    else behaviour.problems.push_back(fmt::format("annotation {}{}: {}", kAnnotationPrefix, key, curve.error().message));
+  }
+  behaviour.has_usage = behaviour.has_usage || !b.usage.empty();
+}
+
 Duration initial_delay(const json::Value& container, std::string_view probe) {
   if (!json::find(container, probe)) return Duration::zero();
   return std::chrono::seconds(std::clamp<std::int64_t>(json::get_int(container, {probe, "initialDelaySeconds"}), 0, 1'000'000));
@@ -206,6 +226,11 @@ PodBehaviour read_behaviour(const json::Value& pod) {
       if (annotations.text("ready", name) == "false") b.is_ever_ready = false;
       b.liveness_after = annotations.duration("liveness-after", name);
     }
+    b.cpu_request_milli = resource_amount(container, "requests", "cpu", true);
+    b.memory_request_bytes = resource_amount(container, "requests", "memory", false);
+    b.memory_limit_bytes = resource_amount(container, "limits", "memory", false);
+    const bool is_first = !is_init && behaviour.containers.size() == json::get_array(pod, {"spec", "initContainers"}).size();
+    read_usage(annotations, name, is_first, b, behaviour);
     behaviour.containers.push_back(std::move(b));
   };
   for (const json::Value& container : json::get_array(pod, {"spec", "initContainers"})) read_container(container, true);

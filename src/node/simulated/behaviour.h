@@ -11,7 +11,8 @@
 //   sim.berth.dev/init-exit-code   what an init container exits with; default 0
 //   sim.berth.dev/stop-after       how long the containers need to stop when asked; default: the fleet's
 //   sim.berth.dev/image-pull       "fail": the images cannot be pulled (ErrImagePull, ImagePullBackOff)
-//   sim.berth.dev/{cpu,memory,disk,inodes,pids}   usage curves, see usage_curve.h
+//   sim.berth.dev/{cpu,memory,disk,inodes,pids}   usage curves (usage_curve.h) of the first main container, or with .CONTAINER of that one.
+//                                  Without: cpu and memory as requested, nothing else
 //   kubesuite/complete             "succeeded" or "failed", optionally ":SECONDS" (default 0.5): how a pod that is not restartPolicy Always ends
 // Without these, a container ends by itself when its command and args say so: true, false, ["sleep","N"], ["sh","-c",SCRIPT] where the script
 // is made of `exit N`, `sleep N`, `true`, `false`, `:` and `echo …`, joined by `;`, `&&` or newlines. Everything else runs until it is stopped.
@@ -22,6 +23,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "node/simulated/usage_curve.h"
 
 namespace berth::node::simulated {
 
@@ -36,6 +38,10 @@ struct ContainerBehaviour {
   bool is_ever_ready = true;
   std::optional<Duration> liveness_after;
   std::vector<std::string> output;  ///< What its `echo`s print, line by line.
+  std::vector<std::pair<std::string, UsageCurve>> usage;  ///< By resource, where an annotation gives one.
+  /// What it uses without an annotation: its requests.
+  std::int64_t cpu_request_milli = 0, memory_request_bytes = 0;
+  std::int64_t memory_limit_bytes = 0;  ///< 0: none.
 };
 
 struct PodBehaviour {
@@ -44,6 +50,7 @@ struct PodBehaviour {
   std::vector<ContainerBehaviour> containers;  ///< Init containers first, as in PodSpec.
   /// Values of annotations that could not be understood, as text for an event: "sim.berth.dev/run-for: \"x\" is not a duration".
   std::vector<std::string> problems;
+  bool has_usage = false;  ///< Any container has a usage curve.
 };
 
 /// Never fails: what cannot be understood is listed and otherwise ignored.

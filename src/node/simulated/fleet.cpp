@@ -1,11 +1,13 @@
 #include "node/simulated/fleet.h"
 
 #include "model/quantity.h"
+#include "node/simulated/fleet_state.h"
 
 namespace berth::node::simulated {
 namespace {
 
 constexpr Duration kRetry = std::chrono::seconds(1);
+constexpr Duration kMonitoringInterval = std::chrono::seconds(10);
 constexpr std::size_t kMaxQueuedEvents = 10'000;
 
 bool should_retry(int code) { return code == 0 || code == 409 || code == 429 || code >= 500; }
@@ -24,47 +26,6 @@ bool is_wanted(FleetOptions::Events events, std::string_view type) {
 }
 
 }  // namespace
-
-struct Fleet::Node {
-  NodeSpec spec;
-  std::string uid;
-  bool needs_create = true, needs_status = true, needs_lease = true;
-  bool is_writing = false, is_queued = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
-  bool is_ready_seen = false;
-  TimePoint next_lease{}, next_status{}, ready_since{}, wake{}, not_before{};
-  std::array<bool, 256> used_ips{};
-  std::set<std::string> pods;  ///< uids
-
-  [[nodiscard]] std::string host_ip() const { return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1); }
-  [[nodiscard]] std::string pod_ip(int host) const { return fmt::format("10.{}.{}.{}", 10 + spec.index / 250, spec.index % 250, host); }
-  [[nodiscard]] std::string pod_cidr() const { return pod_ip(0) + "/24"; }
-  int take_ip() {
-    for (int i = 2; i < 255; ++i)
-      if (!used_ips[i]) return used_ips[i] = true, i;
-    return 0;
-  }
-  /// Marks an address that an earlier process gave out; 0 when it is not one of this node's.
-  int claim_ip(std::string_view ip) {
-    const std::string prefix = fmt::format("10.{}.{}.", 10 + spec.index / 250, spec.index % 250);
-    int host = 0;
-    if (!ip.starts_with(prefix)) return 0;
-    ip.remove_prefix(prefix.size());
-    if (std::from_chars(ip.data(), ip.data() + ip.size(), host).ec != std::errc() || host < 2 || host > 254) return 0;
-    used_ips[static_cast<std::size_t>(host)] = true;
-    return host;
-  }
-};
-
-struct Fleet::Pod {
-  Pod(const json::Value& document, const PodSimulationOptions& options, TimePoint now) : sim(document, options, now) {}
-  PodSimulation sim;
-  NodeRef node;
-  int ip = 0;
-  bool is_dirty = false, is_writing = false, is_queued = false, is_deleting = false, has_finalizers = false, is_gone = false;
-  bool wrote_final = false;  ///< The terminal status of a deleted pod has been written.
-  std::optional<TimePoint> wake;
-  TimePoint not_before{};
-};
 
 Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {}
 Fleet::~Fleet() = default;
@@ -205,6 +166,10 @@ void Fleet::observe_pod(const json::Value& document, TimePoint now) {
   pod->ip = ip;
   pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
   node->second->pods.insert(uid);
+  if (pod->sim.behaviour().has_usage && node->second->pods_with_usage++ == 0) {
+    node->second->next_check = now + kMonitoringInterval;
+    enqueue(node->second);
+  }
   pods_.emplace(uid, pod);
   if (json::find(document, {"metadata", "deletionTimestamp"})) stop_pod(pod, document, now);
   touch(pod, now);
@@ -223,6 +188,7 @@ void Fleet::forget_pod(std::string_view uid) {
   pod->is_gone = true;
   schedule(pod, std::nullopt);
   pod->node->pods.erase(found->first);
+  if (pod->sim.behaviour().has_usage) --pod->node->pods_with_usage;
   if (pod->ip) pod->node->used_ips[static_cast<std::size_t>(pod->ip)] = false;
   pods_.erase(found);
 }
@@ -272,6 +238,10 @@ void Fleet::advance(TimePoint now) {
     const NodeRef node = node_wakes_.begin()->second;
     node_wakes_.erase(node_wakes_.begin());
     node->wake = TimePoint{};
+    if ((node->pods_with_usage > 0 || !node->pressure.empty()) && node->next_check <= now && !node->is_dead) {
+      node->next_check = now + kMonitoringInterval;
+      check_pressure(node, now);
+    }
     enqueue(node);
   }
   while (!pod_wakes_.empty() && pod_wakes_.begin()->first <= now) {
@@ -294,7 +264,9 @@ std::optional<Write> Fleet::next_write(TimePoint now) {
       node->is_writing = true;
       return write;
     }
-    schedule(node, std::max(node->not_before, std::min(node->next_lease, node->next_status)));
+    TimePoint next = std::min(node->next_lease, node->next_status);
+    if (node->pods_with_usage > 0 || !node->pressure.empty()) next = std::min(next, node->next_check);
+    schedule(node, std::max(node->not_before, next));
   }
   while (!pod_queue_.empty()) {
     const PodRef pod = pod_queue_.front();
@@ -447,26 +419,27 @@ const PodSimulation* Fleet::find_pod(std::string_view ns, std::string_view name)
 }
 
 void Fleet::collect_events(Pod& pod, TimePoint now) {
-  const PodSpec& spec = pod.sim.spec();
-  for (const PodEvent& event : pod.sim.take_events()) {
-    if (!is_wanted(options_.events, event.type) || events_.size() >= kMaxQueuedEvents) continue;
-    json::Object involved{{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", spec.ns}, {"name", spec.name}, {"uid", spec.uid}};
-    if (!event.container.empty()) involved["fieldPath"] = fmt::format("spec.{}{{{}}}", event.is_init ? "initContainers" : "containers", event.container);
-    json::Object body;
-    body["apiVersion"] = "v1";
-    body["kind"] = "Event";
-    body["metadata"] = json::Object{{"namespace", spec.ns}, {"name", fmt::format("{}.{:x}{:04x}", spec.name, now.time_since_epoch().count(), event_number_++ & 0xffff)}};
-    body["involvedObject"] = std::move(involved);
-    body["reason"] = event.reason;
-    body["message"] = event.message;
-    body["type"] = event.type;
-    body["source"] = json::Object{{"component", "kubelet"}, {"host", spec.node_name}};
-    body["firstTimestamp"] = body["lastTimestamp"] = format_rfc3339(now);
-    body["count"] = 1;
-    body["reportingComponent"] = "kubelet";
-    body["reportingInstance"] = spec.node_name;
-    events_.push_back({Write::Kind::kEvent, spec.ns, "", "", json::serialize(body)});
-  }
+  for (const PodEvent& event : pod.sim.take_events()) add_event(pod.sim.spec(), event, now);
+}
+
+void Fleet::add_event(const PodSpec& spec, const PodEvent& event, TimePoint now) {
+  if (!is_wanted(options_.events, event.type) || events_.size() >= kMaxQueuedEvents) return;
+  json::Object involved{{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", spec.ns}, {"name", spec.name}, {"uid", spec.uid}};
+  if (!event.container.empty()) involved["fieldPath"] = fmt::format("spec.{}{{{}}}", event.is_init ? "initContainers" : "containers", event.container);
+  json::Object body;
+  body["apiVersion"] = "v1";
+  body["kind"] = "Event";
+  body["metadata"] = json::Object{{"namespace", spec.ns}, {"name", fmt::format("{}.{:x}{:04x}", spec.name, now.time_since_epoch().count(), event_number_++ & 0xffff)}};
+  body["involvedObject"] = std::move(involved);
+  body["reason"] = event.reason;
+  body["message"] = event.message;
+  body["type"] = event.type;
+  body["source"] = json::Object{{"component", "kubelet"}, {"host", spec.node_name}};
+  body["firstTimestamp"] = body["lastTimestamp"] = format_rfc3339(now);
+  body["count"] = 1;
+  body["reportingComponent"] = "kubelet";
+  body["reportingInstance"] = spec.node_name;
+  events_.push_back({Write::Kind::kEvent, spec.ns, "", "", json::serialize(body)});
 }
 
 std::string Fleet::node_body(const Node& node) const {
@@ -493,14 +466,21 @@ std::string Fleet::node_body(const Node& node) const {
 std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
   const NodeTemplate& t = node.spec.node_template;
   json::Array conditions;
-  const auto add = [&](std::string_view type, std::string_view status, std::string_view reason, std::string_view message) {
-    conditions.push_back(json::Object{{"type", type}, {"status", status}, {"reason", reason}, {"message", message},
-                                      {"lastHeartbeatTime", format_rfc3339(now)}, {"lastTransitionTime", format_rfc3339(node.ready_since)}});
+  const auto add = [&](std::string_view type, bool is, std::string_view reason, std::string_view message, TimePoint since) {
+    conditions.push_back(json::Object{{"type", type}, {"status", is ? "True" : "False"}, {"reason", reason}, {"message", message},
+                                      {"lastHeartbeatTime", format_rfc3339(now)}, {"lastTransitionTime", format_rfc3339(since)}});
   };
-  add("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available");
-  add("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure");
-  add("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available");
-  add("Ready", "True", "KubeletReady", "kubelet is posting ready status");
+  const auto add_pressure = [&](eviction::NodeCondition condition, std::string_view type, std::string_view bad_reason, std::string_view bad, std::string_view good_reason, std::string_view good) {
+    const bool is = std::ranges::find(node.pressure, condition) != node.pressure.end();
+    const TimePoint since = node.pressure_since[static_cast<std::size_t>(condition)];
+    add(type, is, is ? bad_reason : good_reason, is ? bad : good, since == TimePoint{} ? node.ready_since : since);
+  };
+  add_pressure(eviction::NodeCondition::kMemoryPressure, "MemoryPressure", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory",
+               "kubelet has sufficient memory available");
+  add_pressure(eviction::NodeCondition::kDiskPressure, "DiskPressure", "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure");
+  add_pressure(eviction::NodeCondition::kPidPressure, "PIDPressure", "KubeletHasInsufficientPID", "kubelet has insufficient PID available", "KubeletHasSufficientPID",
+               "kubelet has sufficient PID available");
+  add("Ready", true, "KubeletReady", "kubelet is posting ready status", node.ready_since);
   json::Object status;
   status["capacity"] = to_object(t.capacity);
   status["allocatable"] = to_object(t.allocatable.empty() ? t.capacity : t.allocatable);

@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "node/eviction/kubelet_config.h"
+#include "node/eviction/manager.h"
 #include "node/simulated/pod_simulation.h"
 
 namespace berth::node::simulated {
@@ -46,6 +48,12 @@ struct FleetOptions {
   Duration start_delay = std::chrono::milliseconds(0);
   Duration stop_delay = std::chrono::milliseconds(200);
   enum class Events { kNone, kWarnings, kAll } events = Events::kWarnings;
+  /// Eviction thresholds of every node. They matter on nodes that run a pod with usage curves.
+  eviction::KubeletSettings kubelet = [] {
+    eviction::KubeletSettings settings;
+    settings.eviction_hard = eviction::default_eviction_hard();
+    return settings;
+  }();
   /// Where the API server reaches the nodes' kubelet endpoints; 0: nowhere.
   int kubelet_port = 0;
   std::string kubelet_address;  ///< Empty: the node's own, made-up address.
@@ -101,6 +109,14 @@ class Fleet {
   /// Nodes whose object, status and lease have all been written at least once.
   [[nodiscard]] std::size_t ready_count() const { return ready_count_; }
   [[nodiscard]] const PodSimulation* find_pod(std::string_view ns, std::string_view name) const;
+  /// Where a pod's document can be had again: asked only for pods of nodes under a closer look.
+  using DocumentSource = std::function<std::optional<json::Value>(const std::string& ns, const std::string& name)>;
+  void set_document_source(DocumentSource source) { documents_ = std::move(source); }
+  /// Calls for every pod of a node, or of all nodes when the name is empty.
+  void for_each_pod(std::string_view node, const std::function<void(const PodSimulation&)>& each) const;
+  [[nodiscard]] std::vector<std::string> node_names() const;
+  /// What the node's Summary API says.
+  [[nodiscard]] json::Value summary(std::string_view node, TimePoint now) const;
 
  private:
   struct Node;
@@ -121,12 +137,17 @@ class Fleet {
   void finish_node_write(Node& node, const Write& write, const WriteOutcome& outcome, TimePoint now);
   void finish_pod_write(const PodRef& pod, const Write& write, const WriteOutcome& outcome, TimePoint now);
   void start_node(NodeRef node, TimePoint now);
+  /// One pass of a node's eviction manager, and of its kernel's: containers over their memory limit are OOM-killed.
+  void check_pressure(const NodeRef& node, TimePoint now);
+  [[nodiscard]] eviction::NodeUsage node_usage(const Node& node, TimePoint now, std::unordered_map<std::string, eviction::PodUsage>* pods) const;
+  void add_event(const PodSpec& spec, const PodEvent& event, TimePoint now);
   [[nodiscard]] int free_index(int wanted) const;
   [[nodiscard]] std::string node_body(const Node& node) const;
   [[nodiscard]] std::string node_status_body(const Node& node, TimePoint now) const;
   [[nodiscard]] std::string lease_body(const Node& node, TimePoint now) const;
 
   FleetOptions options_;
+  DocumentSource documents_;
   std::unordered_map<std::string, NodeRef> nodes_;
   std::set<int> indexes_;
   std::unordered_map<std::string, PodRef> pods_;  ///< By uid.

@@ -61,6 +61,12 @@ void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, 
 void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer, TimePoint now) {
   const std::vector<std::string_view> path = split_path(request.path);
   if (path.size() == 4 && path[0] == "containerLogs") return answer_logs(fleet, path, request, writer);
+  if (path.size() == 2 && path[0] == "stats" && path[1] == "summary") {
+    net::HttpResponse response;
+    response.headers.add("Content-Type", "application/json");
+    response.body = json::serialize(fleet.summary(node, now));
+    return writer.respond(std::move(response));
+  }
   if (path.size() == 1 && path[0] == "healthz") return respond_text(writer, 200, "ok");
   if (!path.empty() && (path[0] == "exec" || path[0] == "attach" || path[0] == "portForward" || path[0] == "run"))
     return respond_text(writer, 501, fmt::format("node {} is simulated: no process runs there to talk to\n", node));

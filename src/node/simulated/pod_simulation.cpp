@@ -278,6 +278,17 @@ bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   return changed;
 }
 
+double PodSimulation::usage(std::size_t container, std::string_view resource, TimePoint now) const {
+  const ContainerRecord& record = state_.containers[container];
+  if (record.state.kind != Kind::kRunning) return 0;
+  const ContainerBehaviour& b = behaviour_.containers[container];
+  for (const auto& [name, curve] : b.usage)
+    if (name == resource) return curve.at(now - record.state.started_at);
+  if (resource == "cpu") return static_cast<double>(b.cpu_request_milli) / 1000;
+  if (resource == "memory") return static_cast<double>(b.memory_request_bytes);
+  return resource == "pids" ? 1 : 0;
+}
+
 void PodSimulation::emit(std::string_view type, std::string_view reason, std::string message, std::size_t container) {
   events_.push_back({std::string(type), std::string(reason), std::move(message), spec_.containers[container].name, spec_.containers[container].role != ContainerRole::kMain});
 }

@@ -55,6 +55,8 @@ class PodSimulation {
   [[nodiscard]] const PodSpec& spec() const { return spec_; }
   [[nodiscard]] const PodState& state() const { return state_; }
   [[nodiscard]] const PodBehaviour& behaviour() const { return behaviour_; }
+  /// What a container uses at `now` of "cpu" (cores), "memory" (bytes), "disk", "inodes" or "pids"; 0 unless it runs.
+  [[nodiscard]] double usage(std::size_t container, std::string_view resource, TimePoint now) const;
   /// Events since the last call.
   std::vector<PodEvent> take_events() { return std::exchange(events_, {}); }
   /// What the container has written so far, with times ("2026-…Z text") when asked.

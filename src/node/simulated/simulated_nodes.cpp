@@ -65,6 +65,11 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   std::atomic<std::size_t> ready{0}, count{0};
 
   void start() {
+    fleet.set_document_source([this](const std::string& ns, const std::string& name) -> std::optional<json::Value> {
+      const client::ObjectRef object = pods.get(ns, name);
+      if (!object) return std::nullopt;
+      return object->document();
+    });
     nodes.add_handler({.on_add = [this](const client::ObjectRef& object) { node_seen(*object); },
                        .on_update = [this](const client::ObjectRef&, const client::ObjectRef& object) { node_seen(*object); },
                        .on_delete = [this](const client::ObjectRef& object) { node_gone(*object); }});

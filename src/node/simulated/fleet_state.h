@@ -1,0 +1,53 @@
+// What a fleet keeps of each node and pod: shared by fleet.cpp and fleet_pressure.cpp alone.
+#pragma once
+#include "node/simulated/fleet.h"
+
+namespace berth::node::simulated {
+
+struct Fleet::Node {
+  NodeSpec spec;
+  std::string uid;
+  bool needs_create = true, needs_status = true, needs_lease = true;
+  bool is_writing = false, is_queued = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
+  bool is_ready_seen = false;
+  TimePoint next_lease{}, next_status{}, ready_since{}, wake{}, not_before{};
+  std::array<bool, 256> used_ips{};
+  std::set<std::string> pods;  ///< uids
+  int pods_with_usage = 0;     ///< While there are none, nothing can come under pressure.
+  TimePoint next_check{};
+  std::unique_ptr<eviction::EvictionManager> eviction;
+  std::vector<eviction::NodeCondition> pressure;
+  std::array<TimePoint, eviction::kConditionCount> pressure_since{};
+
+  [[nodiscard]] std::string host_ip() const { return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1); }
+  [[nodiscard]] std::string pod_ip(int host) const { return fmt::format("10.{}.{}.{}", 10 + spec.index / 250, spec.index % 250, host); }
+  [[nodiscard]] std::string pod_cidr() const { return pod_ip(0) + "/24"; }
+  int take_ip() {
+    for (int i = 2; i < 255; ++i)
+      if (!used_ips[i]) return used_ips[i] = true, i;
+    return 0;
+  }
+  /// Marks an address that an earlier process gave out; 0 when it is not one of this node's.
+  int claim_ip(std::string_view ip) {
+    const std::string prefix = fmt::format("10.{}.{}.", 10 + spec.index / 250, spec.index % 250);
+    int host = 0;
+    if (!ip.starts_with(prefix)) return 0;
+    ip.remove_prefix(prefix.size());
+    if (std::from_chars(ip.data(), ip.data() + ip.size(), host).ec != std::errc() || host < 2 || host > 254) return 0;
+    used_ips[static_cast<std::size_t>(host)] = true;
+    return host;
+  }
+};
+
+struct Fleet::Pod {
+  Pod(const json::Value& document, const PodSimulationOptions& options, TimePoint now) : sim(document, options, now) {}
+  PodSimulation sim;
+  NodeRef node;
+  int ip = 0;
+  bool is_dirty = false, is_writing = false, is_queued = false, is_deleting = false, has_finalizers = false, is_gone = false;
+  bool wrote_final = false;  ///< The terminal status of a deleted pod has been written.
+  std::optional<TimePoint> wake;
+  TimePoint not_before{};
+};
+
+}  // namespace berth::node::simulated
