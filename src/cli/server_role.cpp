@@ -175,6 +175,9 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->api_ = std::move(*api);
   role->api_->mount("/.well-known/openid-configuration", parts->openid, false);
   role->api_->mount("/openid/v1/jwks", parts->openid, false);
+  role->metrics_ = std::make_shared<node::MetricsApi>();
+  role->api_->mount_group_version("metrics.k8s.io", "v1beta1", role->metrics_);
+  role->metrics_->connect(role->in_process("system:berth:metrics", {"system:masters"}));
 
   net::ServerConfig server;
   server.address = listen->host;
@@ -198,6 +201,7 @@ ServerRole::~ServerRole() {
   if (api_) api_->begin_shutdown();
   if (listener_) listener_->stop(1000);
   listener_.reset();
+  if (metrics_) metrics_->stop();
   aggregation_.reset();
   api_.reset();
   loop_.reset();

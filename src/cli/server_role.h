@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/event_loop.h"
 #include "client/transport.h"
+#include "node/metrics_api.h"
 #include "net/server.h"
 
 namespace CLI {
@@ -58,6 +59,7 @@ class ServerRole {
   std::unique_ptr<ThreadLoop> loop_;
   std::unique_ptr<apiserver::ApiServer> api_;
   std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
+  std::shared_ptr<node::MetricsApi> metrics_;  ///< metrics.k8s.io; stops before the server that it asks.
   std::unique_ptr<net::Server> listener_;
 };
 

@@ -362,6 +362,51 @@ TEST(Fleet, RetriesWhatTheServerCouldNotTake) {
   EXPECT_EQ(server.count(Write::Kind::kPodStatus), 2);
 }
 
+TEST(Fleet, ANodeThatRunsOutOfMemoryEvictsTheRightPodAndRecovers) {
+  FleetOptions options;
+  options.kubelet.eviction_hard = eviction::StatementMap{{"memory.available", "1Gi"}};
+  options.kubelet.eviction_pressure_transition_period_ns = 30'000'000'000;
+  FakeServer server(options);
+  Fleet::NodeSpec spec = node_spec(0);
+  spec.node_template.capacity["memory"] = "8Gi";
+  server.fleet.add_node(spec, kStart);
+  const json::Value hog = simple_pod("hog", R"({"sim.berth.dev/memory":"0s=1Gi,2m=9Gi"})");
+  const json::Value good = pod_document("good", R"({"nodeName":"node-1","restartPolicy":"Always","containers":[{"name":"c","image":"x",
+      "resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}}}]})");
+  server.fleet.set_document_source([&](const std::string&, const std::string& name) { return std::optional(name == "hog" ? hog : good); });
+  server.fleet.observe_pod(hog, kStart);
+  server.fleet.observe_pod(good, kStart);
+  server.run_until(kStart + 1min);
+  EXPECT_EQ(server.fleet.find_pod("default", "hog")->phase(), PodPhase::kRunning);
+  server.run_until(kStart + 85s);  // Above 6 Gi after 75 s.
+  const PodSimulation* evicted = server.fleet.find_pod("default", "hog");
+  EXPECT_EQ(evicted->state().failure_reason, "Evicted");
+  EXPECT_TRUE(evicted->state().failure_message.starts_with("The node was low on resource: memory. Threshold quantity: 1Gi, available: ")) << evicted->state().failure_message;
+  EXPECT_EQ(server.fleet.find_pod("default", "good")->phase(), PodPhase::kRunning);
+  const auto last_status = [&] {
+    for (auto it = server.writes.rbegin(); it != server.writes.rend(); ++it)
+      if (it->kind == Write::Kind::kNodeStatus) return it->body;
+    return std::string();
+  };
+  EXPECT_NE(last_status().find("KubeletHasInsufficientMemory"), std::string::npos);
+  server.run_until(kStart + 2min);
+  EXPECT_NE(last_status().find("KubeletHasSufficientMemory"), std::string::npos) << "after the transition period";
+}
+
+TEST(Fleet, AContainerOverItsLimitIsOomKilledAndRestarted) {
+  FakeServer server;
+  server.fleet.add_node(node_spec(0), kStart);
+  server.fleet.observe_pod(pod_document("leak", R"({"nodeName":"node-1","restartPolicy":"Always","containers":[{"name":"c","image":"x","resources":{"limits":{"memory":"100Mi"}}}]})",
+                                        R"({"sim.berth.dev/memory":"0s=10Mi,1m=200Mi"})"),
+                           kStart);
+  server.run_until(kStart + 1min);
+  const PodSimulation* pod = server.fleet.find_pod("default", "leak");
+  EXPECT_EQ(pod->state().containers[0].restart_count, 1);
+  ASSERT_TRUE(pod->state().containers[0].last);
+  EXPECT_EQ(pod->state().containers[0].last->reason, "OOMKilled");
+  EXPECT_EQ(pod->state().containers[0].last->exit_code, 137);
+}
+
 TEST(Fleet, GoneNodesAreNotWrittenAgain) {
   FakeServer server;
   server.fleet.add_node(node_spec(0), kStart);

@@ -163,7 +163,7 @@ class AgentImpl final : public Agent {
     auto pki = apiserver::auth::Pki::open({.directory = options_.root + "/pki", .names = {options_.address, options_.node_name}}, clock_.now());
     if (!pki) return std::unexpected(pki.error());
     KubeletBackend backend{*runtime_, [this](const std::string& ns, const std::string& name) { return find_pod(ns, name); }, [this] { return pod_list(); },
-                           [this] { return summary_json(options_.node_name, observe_machine(cgroups_, paths_, clock_.now()), measure_pods(*runtime_, cgroups_, workers(), true, clock_.now()), cgroups_, paths_, clock_.now()); },
+                           [this] { return summary(); },
                            [this] { return resource_metrics(observe_machine(cgroups_, paths_, clock_.now()), measure_pods(*runtime_, cgroups_, workers(), false, clock_.now()), cgroups_, paths_); }};
     handler_ = make_kubelet_handler(std::move(backend));
     net::ServerConfig config;
@@ -184,6 +184,11 @@ class AgentImpl final : public Agent {
         return KubeletBackend::Pod{read_pod_spec(document), pod->worker->state(), pod->worker->log_directory(), pod->worker->sandbox_id()};
     }
     return std::nullopt;
+  }
+
+  json::Value summary() {
+    const TimePoint now = clock_.now();
+    return summary_json(options_.node_name, observe_machine(cgroups_, paths_, now), measure_pods(*runtime_, cgroups_, workers(), true, now), cgroups_, paths_, cpu_rates_, now);
   }
 
   json::Value pod_list() {
@@ -519,7 +524,9 @@ class AgentImpl final : public Agent {
     const TimePoint now = clock_.now();
     eviction::Summary summary;
     summary.node = observe_machine(cgroups_, paths_, now);
-    for (PodFigures& figures : measure_pods(*runtime_, cgroups_, active, true, now)) summary.pods.emplace(figures.uid, std::move(figures.usage));
+    std::vector<PodFigures> measured = measure_pods(*runtime_, cgroups_, active, true, now);
+    (void)summary_json(options_.node_name, summary.node, measured, cgroups_, paths_, cpu_rates_, now);  // Keeps the rates going for who asks next.
+    for (PodFigures& figures : measured) summary.pods.emplace(figures.uid, std::move(figures.usage));
     const eviction::Outcome* outcome;
     {
       std::lock_guard lock(mutex_);
@@ -610,6 +617,7 @@ class AgentImpl final : public Agent {
   std::vector<std::shared_ptr<Pod>> graveyard_;
   std::optional<eviction::EvictionManager> manager_;
   std::vector<eviction::NodeCondition> pressure_;
+  CpuRates cpu_rates_;
   std::thread relist_, eviction_;
 };
 

@@ -37,7 +37,7 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
   for (const auto& worker : pods) {
     const PodSpec spec = read_pod_spec(worker->pod());
     const PodState state = worker->state();
-    PodFigures figures{spec.ns, spec.name, worker->uid(), worker->cgroup(), {}, 0};
+    PodFigures figures{spec.ns, spec.name, worker->uid(), worker->cgroup(), {}, {}, 0};
     figures.usage.uid = worker->uid();
     if (const auto memory = cgroups.memory(figures.cgroup)) {
       figures.usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
@@ -52,6 +52,7 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
       if (state.containers[i].state.kind != ContainerState::Kind::kRunning) continue;
       eviction::ContainerUsage usage;
       usage.name = spec.containers[i].name;
+      figures.container_ids[usage.name] = id;
       if (const auto memory = cgroups.memory(figures.cgroup + "/" + id)) usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
       eviction::FsUsage rootfs, logs;
       if (const auto stats = containers.find(id); stats != containers.end()) {
@@ -91,10 +92,29 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
   return out;
 }
 
-json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths, TimePoint now) {
+std::uint64_t CpuRates::rate(const std::string& group, std::uint64_t total_ns, TimePoint now) {
+  std::lock_guard lock(mutex_);
+  // Groups of pods long gone; their samples are small, but must not pile up.
+  if (samples_.size() > 10'000) samples_.clear();
+  Sample& sample = samples_[group];
+  if (sample.at == TimePoint{} || total_ns < sample.total_ns) {
+    sample = {total_ns, 0, now};
+  } else if (now - sample.at >= std::chrono::seconds(1)) {
+    const double seconds = static_cast<double>((now - sample.at).count()) / 1e6;
+    sample = {total_ns, static_cast<std::uint64_t>(static_cast<double>(total_ns - sample.total_ns) / seconds), now};
+  }
+  return sample.nano_cores;
+}
+
+json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths,
+                         CpuRates& rates, TimePoint now) {
+  const auto cpu_json = [&](const std::string& group) {
+    const std::uint64_t total = cgroups.cpu_usage_ns(group).value_or(0);
+    return json::Object{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", total}, {"usageNanoCores", rates.rate(group, total, now)}};
+  };
   json::Object out;
   json::Object n{{"nodeName", node_name}, {"memory", memory_json(node.memory, now)}};
-  n["cpu"] = json::Object{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", cgroups.cpu_usage_ns(paths.node_cgroup).value_or(0)}};
+  n["cpu"] = cpu_json(paths.node_cgroup);
   n["systemContainers"] = json::Array{json::Object{{"name", "pods"}, {"memory", memory_json(node.pods_memory, now)}}};
   if (node.fs) n["fs"] = fs_json(*node.fs, now);
   json::Object runtime;
@@ -109,10 +129,10 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
     entry["podRef"] = json::Object{{"name", pod.name}, {"namespace", pod.ns}, {"uid", pod.uid}};
     json::Array containers;
     for (const eviction::ContainerUsage& usage : pod.usage.containers)
-      containers.push_back(json::Object{{"name", usage.name}, {"memory", memory_json(usage.memory, now)}, {"rootfs", fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now)},
+      containers.push_back(json::Object{{"name", usage.name}, {"cpu", cpu_json(pod.cgroup + "/" + pod.container_ids.at(usage.name))}, {"memory", memory_json(usage.memory, now)}, {"rootfs", fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now)},
                                         {"logs", fs_json(usage.logs.value_or(eviction::FsUsage{}), now)}});
     entry["containers"] = std::move(containers);
-    entry["cpu"] = json::Object{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", pod.cpu_ns}};
+    entry["cpu"] = cpu_json(pod.cgroup);
     entry["memory"] = memory_json(pod.usage.memory, now);
     json::Array volumes;
     for (const eviction::VolumeUsage& volume : pod.usage.volumes) {

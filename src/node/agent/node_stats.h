@@ -1,6 +1,8 @@
 // Figures of a node's pods: for the eviction manager, the Summary API and metrics.
 #pragma once
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,14 +15,30 @@ namespace berth::node::agent {
 struct PodFigures {
   std::string ns, name, uid, cgroup;
   eviction::PodUsage usage;
+  std::map<std::string, std::string> container_ids;  ///< Of running containers, by name.
   std::uint64_t cpu_ns = 0;
+};
+
+/// Cores in use, from a group's growing total: the rate between samples at least a second apart. Thread-safe.
+class CpuRates {
+ public:
+  /// Takes a sample in and returns the latest rate in nano-cores; 0 until there are two samples.
+  std::uint64_t rate(const std::string& group, std::uint64_t total_ns, TimePoint now);
+
+ private:
+  struct Sample {
+    std::uint64_t total_ns = 0, nano_cores = 0;
+    TimePoint at{};
+  };
+  std::mutex mutex_;
+  std::map<std::string, Sample> samples_;
 };
 
 /// Measures the pods: memory and processes from their cgroups, writable layers from the runtime's sampler, logs and volumes from the disk.
 [[nodiscard]] std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgroups, const std::vector<std::shared_ptr<PodWorker>>& pods, bool with_disk, TimePoint now);
 /// stats/v1alpha1's Summary.
 [[nodiscard]] json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths,
-                                       TimePoint now);
+                                       CpuRates& rates, TimePoint now);
 /// /metrics/resource in the text format.
 [[nodiscard]] std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths);
 
