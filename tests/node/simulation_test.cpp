@@ -388,7 +388,7 @@ TEST(Fleet, ANodeThatRunsOutOfMemoryEvictsTheRightPodAndRecovers) {
       if (it->kind == Write::Kind::kNodeStatus) return it->body;
     return std::string();
   };
-  EXPECT_NE(last_status().find("KubeletHasInsufficientMemory"), std::string::npos);
+  EXPECT_NE(last_status().find("KubeletHasInsufficientMemory"), std::string::npos) << last_status();
   server.run_until(kStart + 2min);
   EXPECT_NE(last_status().find("KubeletHasSufficientMemory"), std::string::npos) << "after the transition period";
 }
