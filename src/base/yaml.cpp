@@ -14,6 +14,8 @@ namespace {
 constexpr int kMaxDepth = 500;
 /// An alias bomb ("billion laughs") grows without end: more nodes than this is refused.
 constexpr std::size_t kMaxNodes = 500'000;
+/// The same for text: few aliases of one long string are enough to fill the memory.
+constexpr std::size_t kMaxTextBytes = 64 * 1024 * 1024;
 
 struct TooDeep {};
 struct TooBig {};
@@ -65,7 +67,7 @@ class Converter {
     if (depth > kMaxDepth) throw TooDeep{};
     if (++nodes_ > kMaxNodes) throw TooBig{};
     switch (node.Type()) {
-      case YAML::NodeType::Scalar: return resolve_scalar(node);
+      case YAML::NodeType::Scalar: count_text(node.Scalar()); return resolve_scalar(node);
       case YAML::NodeType::Sequence: {
         Array array;
         for (const auto& member : node) array.push_back(convert(member, depth + 1));
@@ -87,11 +89,15 @@ class Converter {
           for (const auto& [key, value] : *more) object.emplace(key, value);
         continue;
       }
+      count_text(member.first.Scalar());
       object.insert_or_assign(member.first.Scalar(), convert(member.second, depth + 1));
     }
     return object;
   }
-  std::size_t nodes_ = 0;
+  void count_text(const std::string& text) {
+    if ((text_bytes_ += text.size()) > kMaxTextBytes) throw TooBig{};
+  }
+  std::size_t nodes_ = 0, text_bytes_ = 0;
 };
 
 // ---- out
@@ -250,7 +256,7 @@ Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
   } catch (const TooDeep&) {
     return invalid(fmt::format("invalid YAML: nested more than {} levels deep", kMaxDepth));
   } catch (const TooBig&) {
-    return invalid("invalid YAML: too many nodes after expanding aliases");
+    return invalid("invalid YAML: it grows too large when its aliases are expanded");
   }
 }
 

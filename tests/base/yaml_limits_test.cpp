@@ -1,0 +1,30 @@
+// YAML that grows when it is read: aliases of aliases, and aliases of long texts.
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+
+namespace berth::json {
+namespace {
+
+TEST(YamlLimits, AliasBombsAreRefused) {
+  std::string nodes = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    nodes += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int k = 0; k < 10; ++k) nodes += (k > 0 ? ", *a" : "*a") + std::to_string(i - 1);
+    nodes += "]\n";
+  }
+  EXPECT_FALSE(parse_yaml(nodes));
+  std::string text = "a: &a \"" + std::string(1'000'000, 'x') + "\"\nb: [";
+  for (int k = 0; k < 10'000; ++k) text += k > 0 ? ", *a" : "*a";
+  EXPECT_FALSE(parse_yaml(text + "]\n"));
+  EXPECT_FALSE(parse_yaml("a: &a [*a]\n"));
+}
+
+TEST(YamlLimits, OrdinaryAliasesAreRead) {
+  const auto document = parse_yaml("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n");
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_EQ(json::serialize(*document), R"({"a":{"x":1},"b":{"x":1},"c":{"x":1,"y":2}})");
+}
+
+}  // namespace
+}  // namespace berth::json
