@@ -28,12 +28,15 @@ class ResourceQuotaController final : public Controller {
     cache.for_each_in(kinds().resource_quota, event.object().ns(), [&](const ObjectRef& quota) { sink.add(quota->key()); });
   }
 
-  Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
     Plan plan;
     plan.cooldown = std::chrono::milliseconds(50);
     const auto [ns, name] = split_key(key);
     const ObjectRef object = cache.get(kinds().resource_quota, ns, name);
-    if (!object) return plan;
+    if (!object) {
+      seen_.erase(key);
+      return plan;
+    }
     const json::Value document = object->document();
     const json::Object& hard = json::get_object(document, {"spec", "hard"});
     std::map<std::string, model::Quantity> used;
@@ -45,6 +48,15 @@ class ResourceQuotaController final : public Controller {
         for (const auto& [resource, amount] : apiserver::quota_usage(*kind, counted))
           if (const auto found = used.find(resource); found != used.end()) found->second += amount;
       });
+    // Admission books a pod before the pod is there, and this cache may learn of the booking first. A count that is lower than what is booked
+    // is believed only once the quota has been left alone for a while.
+    auto& seen = seen_[key];
+    if (seen.revision != object->revision()) seen = {object->revision(), now};
+    const auto quiet = now - seen.since;
+    if (quiet < kSettle && is_lower(used, json::get_object(document, {"status", "used"}))) {
+      plan.requeue_after = kSettle - quiet;
+      return plan;
+    }
     json::Object status = json::get_object(document, {"status"});
     json::Object used_texts;
     for (const auto& [resource, amount] : used) used_texts[resource] = amount.to_string();
@@ -54,6 +66,24 @@ class ResourceQuotaController final : public Controller {
     if (auto write = patch_status(kinds().resource_quota, *object, document, status, true)) plan.writes.push_back(std::move(*write));
     return plan;
   }
+
+ private:
+  struct Seen {
+    std::int64_t revision = 0;
+    TimePoint since{};
+  };
+  static constexpr Duration kSettle = std::chrono::seconds(1);
+
+  static bool is_lower(const std::map<std::string, model::Quantity>& counted, const json::Object& booked) {
+    for (const auto& [resource, amount] : counted) {
+      const auto* text = booked.if_contains(resource);
+      const auto before = text != nullptr && text->is_string() ? model::Quantity::parse(json::as_view(*text)) : std::nullopt;
+      if (before && amount < *before) return true;
+    }
+    return false;
+  }
+
+  std::map<std::string, Seen> seen_;
 };
 
 }  // namespace
