@@ -62,7 +62,7 @@ json::Object preemption_basic(const Options& options) {
   return {{"nodes", node_count}, {"pods", placed}, {"victims", victims}, {"seconds", seconds}};
 }
 
-/// 100,000 full nodes with 30 pods each of mixed sizes and priorities; 1,000 decisions of eight kinds of preemptor, each carried out.
+/// 100,000 full nodes with 30 pods each of mixed sizes and priorities; 10,000 decisions of eight kinds of preemptor, each carried out.
 json::Object preemption_full(const Options& options) {
   const auto node_count = static_cast<std::size_t>(100'000 * options.scale);
   auto framework = *Framework::create(default_profile(Era::k136));
@@ -82,7 +82,7 @@ json::Object preemption_full(const Options& options) {
   (void)preemptor.find(framework, make_pod("warm-up", 500, 100, 1, 0));
   const double build_seconds = now_seconds() - built_from;
   std::size_t found = 0;
-  const auto decisions = static_cast<std::size_t>(1000);
+  const std::size_t decisions = 10'000;
   for (std::size_t i = 0; i < decisions; ++i) {
     const auto pod = make_pod(fmt::format("high-{}", i), 2500 + 500 * below(4), 4000, below(2) == 0 ? 250 : 1000, 0);
     const double start = now_seconds();
