@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "apiserver/auth/pki.h"
 #include "base/event_loop.h"
 #include "cli/parse.h"
 #include "cli/process.h"
@@ -90,6 +91,12 @@ int run_node(const std::vector<std::string>& args) {
     if (!text) return report(text.error());
     options.client_ca_pem = *text;
   }
+  if (auto made = make_private_directory(options.root); !made) return report(made.error());
+  // A certificate of the node's own making, kept: the API server takes nodes' certificates as they are.
+  const auto pki = apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
+  if (!pki) return report(pki.error());
+  options.certificate_pem = pki->server().certificate_pem;
+  options.private_key_pem = pki->server().private_key_pem;
   block_signals();
   const auto transport = client::transport_for(*known);
   if (!transport) return report(transport.error());

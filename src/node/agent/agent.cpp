@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <future>
 
-#include "apiserver/auth/pki.h"
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/informer.h"
@@ -160,8 +159,6 @@ class AgentImpl final : public Agent {
   }
 
   Result<void> start_server() {
-    auto pki = apiserver::auth::Pki::open({.directory = options_.root + "/pki", .names = {options_.address, options_.node_name}}, clock_.now());
-    if (!pki) return std::unexpected(pki.error());
     KubeletBackend backend{*runtime_, [this](const std::string& ns, const std::string& name) { return find_pod(ns, name); }, [this] { return pod_list(); },
                            [this] { return summary(); },
                            [this] { return resource_metrics(observe_machine(cgroups_, paths_, clock_.now()), measure_pods(*runtime_, cgroups_, workers(), false, clock_.now()), cgroups_, paths_); }};
@@ -169,7 +166,7 @@ class AgentImpl final : public Agent {
     net::ServerConfig config;
     config.address = "0.0.0.0";
     config.port = options_.port;
-    config.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, options_.client_ca_pem};
+    config.tls = net::TlsServerConfig{options_.certificate_pem, options_.private_key_pem, options_.client_ca_pem};
     auto server = net::Server::start(config, *handler_);
     if (!server) return std::unexpected(server.error());
     server_ = std::move(*server);

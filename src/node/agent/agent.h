@@ -18,6 +18,7 @@ struct AgentOptions {
   std::string runtime_root;                  ///< A path on the runtime's filesystem; empty: the runtime is asked.
   std::string address = "127.0.0.1";         ///< Where the API server reaches the endpoints, and the node's InternalIP.
   std::uint16_t port = 10250;                ///< 0: any free one.
+  std::string certificate_pem, private_key_pem;  ///< What the endpoints show.
   std::string client_ca_pem;                 ///< Who signs the certificates that may use the endpoints (the API server's).
   std::map<std::string, std::string> labels;
   /// The cgroup that stands for the machine (its memory limit is the node's memory); empty: the machine itself.
