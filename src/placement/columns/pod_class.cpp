@@ -307,7 +307,9 @@ bool PodClass::catch_up() {
   for (const auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_}) afresh |= std::ranges::any_of(*sums, is_stale);
   afresh |= std::ranges::any_of(hard_spread_, [&](const auto& one) { return is_stale(one.sum); });
   const std::uint64_t end = index_.touched_end();
-  afresh |= position_ < index_.touched_begin() || end - position_ > 2ULL * records_.size() + 64;
+  // Going over all nodes in order is several times cheaper a node than jumping about, as long as amounts decide.
+  const std::uint64_t far_behind = by_amounts_ && !has_domains() ? records_.size() / 3 + 64 : 2ULL * records_.size() + 64;
+  afresh |= position_ < index_.touched_begin() || end - position_ > far_behind;
   afresh |= groups_.size() > 2ULL * records_.size() + 4096;  // Groups that nobody is in any more.
   if (afresh) {
     build();
@@ -318,6 +320,7 @@ bool PodClass::catch_up() {
     if (position_ + kAhead < end) {
       const std::uint32_t later = index_.touched(position_ + kAhead).node;
       index_.prefetch(later);
+      static_->prefetch(later);
       if (later < records_.size()) __builtin_prefetch(&records_[later]);
     }
     const auto [node, is_static] = index_.touched(position_);
