@@ -74,7 +74,8 @@ void apply_defaults(const KindInfo& kind, json::Value& doc);
 /// The storage strategy's part at creation: status dropped or initialised, generation 1, a Job's selector, a Pod's phase and QoS class, …
 void prepare_for_create(const KindInfo& kind, json::Value& doc);
 /// The strategy's part at update: a main-resource update keeps the old status, a status update everything but status; generation rises when the
-/// spec changed. `subresource` is "" or "status" (others write through their own code and use "").
+/// spec changed. `subresource` is "", "status", "finalize", or a pod's "ephemeralcontainers" or "resize", which move just that part (others write
+/// through their own code and use "").
 void prepare_for_update(const KindInfo& kind, const json::Value& old, json::Value& doc, std::string_view subresource);
 
 /// All findings in field order, in Kubernetes' words. Never crashes, whatever the document.

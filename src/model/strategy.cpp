@@ -95,6 +95,37 @@ const Quantity* parse_resource(const Value& resources, std::string_view list, st
   return &storage;
 }
 
+/// What must travel with every partial update: the precondition and the record of who wrote what.
+void carry_request_metadata(const Value& doc, Value& kept) {
+  for (const char* key : {"resourceVersion", "managedFields"})
+    if (const Value* value = json::find(doc, {"metadata", key})) json::set(kept, {"metadata", key}, *value);
+}
+
+/// pods/resize moves the containers' resources and nothing else; containers are known by name.
+void keep_resources_only(const Value& old, Value& doc) {
+  Value kept = old;
+  for (const char* list : {"containers", "initContainers"}) {
+    Value* containers = json::find(kept, {"spec", list});
+    if (containers == nullptr || !containers->is_array()) continue;
+    for (Value& container : containers->get_array())
+      for (const Value& wanted : json::get_array(doc, {"spec", list}))
+        if (container.is_object() && json::get_string(wanted, {"name"}) == json::get_string(container, {"name"}))
+          for (const char* key : {"resources", "resizePolicy"}) copy_member(wanted, container, key);
+  }
+  carry_request_metadata(doc, kept);
+  doc = std::move(kept);
+}
+
+/// pods/ephemeralcontainers moves that list and nothing else.
+void keep_ephemeral_containers_only(const Value& old, Value& doc) {
+  Value kept = old;
+  const json::Array& wanted = json::get_array(doc, {"spec", "ephemeralContainers"});
+  if (wanted.empty()) json::erase(kept, {"spec", "ephemeralContainers"});
+  else json::set(kept, {"spec", "ephemeralContainers"}, Value(wanted));
+  carry_request_metadata(doc, kept);
+  doc = std::move(kept);
+}
+
 }  // namespace
 
 std::string_view pod_qos_class(const Value& pod) {
@@ -162,14 +193,14 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
         if (value != nullptr) json::set(kept, {"metadata", key}, *value);
       }
     }
-    // The request's preconditions and manager entries stay readable for the caller.
-    for (const char* key : {"resourceVersion", "managedFields"})
-      if (const Value* value = json::find(doc, {"metadata", key})) json::set(kept, {"metadata", key}, *value);
+    carry_request_metadata(doc, kept);
     if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty()) json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));
     doc = std::move(kept);
     return;
   }
-  if (has_status(kind)) copy_member(old, doc, "status");
+  if (kind.kind == "Pod" && subresource == "ephemeralcontainers") keep_ephemeral_containers_only(old, doc);
+  else if (kind.kind == "Pod" && subresource == "resize") keep_resources_only(old, doc);
+  else if (has_status(kind)) copy_member(old, doc, "status");
   if (kind.kind == "Secret") fold_string_data(doc);
   if (kind.kind == "Namespace" && subresource.empty()) {
     if (const Value* finalizers = json::find(old, {"spec", "finalizers"})) json::set(doc, {"spec", "finalizers"}, *finalizers);

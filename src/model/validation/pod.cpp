@@ -29,39 +29,6 @@ void one_of(const Value& object, std::string_view key, const Path& at, const Str
   }
 }
 
-// ---- resources
-
-void resources(const Value& holder, const Path& at, Errors& errors) {
-  const Value* limits = json::find(holder, "limits");
-  const Value* requests = json::find(holder, "requests");
-  const Path limits_at = at / "limits", requests_at = at / "requests";
-  const auto container_names = [&](const Value* list, const Path& list_at) {
-    if (list == nullptr || !list->is_object()) return;
-    for (const auto& [key, value] : list->get_object()) {
-      const std::string_view name(key.data(), key.size());
-      const bool standard = name == "cpu" || name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
-      if (!standard && name.find('/') == std::string_view::npos) errors.invalid(Path::map_key(list_at, name), name, "must be a standard resource for containers");
-      else if (name.starts_with("requests.")) errors.invalid(Path::map_key(list_at, name), name, "doesn't follow extended resource name standard");
-    }
-  };
-  if (limits != nullptr) resource_list(*limits, limits_at, errors);
-  container_names(limits, limits_at);
-  container_names(requests, requests_at);
-  if (requests == nullptr || !requests->is_object()) return;
-  resource_list(*requests, requests_at, errors);
-  for (const auto& [key, value] : requests->get_object()) {
-    const std::string_view name(key.data(), key.size());
-    const auto request = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
-    const std::string_view limit_text = limits == nullptr ? std::string_view() : get_string(*limits, {name});
-    const auto limit = limit_text.empty() ? std::nullopt : Quantity::parse(limit_text);
-    if (!request) continue;
-    const bool extended = name.find('/') != std::string_view::npos || name.starts_with("hugepages-");
-    if (limit && extended && *request != *limit) errors.invalid(requests_at, value, fmt::format("must be equal to {} limit of {}", name, limit_text));
-    else if (limit && *request > *limit) errors.invalid(requests_at, value, fmt::format("must be less than or equal to {} limit of {}", name, limit_text));
-    else if (!limit && extended) errors.required(limits_at, "Limit must be set for non overcommitable resources");
-  }
-}
-
 // ---- probes, handlers, env, ports
 
 void port_reference(const Value& object, std::string_view key, const Path& at, Errors& errors) {
@@ -248,6 +215,37 @@ void gates(const Value& spec, const Path& spec_at, Errors& errors) {
 }
 
 }  // namespace
+
+void resources(const Value& holder, const Path& at, Errors& errors) {
+  const Value* limits = json::find(holder, "limits");
+  const Value* requests = json::find(holder, "requests");
+  const Path limits_at = at / "limits", requests_at = at / "requests";
+  const auto container_names = [&](const Value* list, const Path& list_at) {
+    if (list == nullptr || !list->is_object()) return;
+    for (const auto& [key, value] : list->get_object()) {
+      const std::string_view name(key.data(), key.size());
+      const bool standard = name == "cpu" || name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
+      if (!standard && name.find('/') == std::string_view::npos) errors.invalid(Path::map_key(list_at, name), name, "must be a standard resource for containers");
+      else if (name.starts_with("requests.")) errors.invalid(Path::map_key(list_at, name), name, "doesn't follow extended resource name standard");
+    }
+  };
+  if (limits != nullptr) resource_list(*limits, limits_at, errors);
+  container_names(limits, limits_at);
+  container_names(requests, requests_at);
+  if (requests == nullptr || !requests->is_object()) return;
+  resource_list(*requests, requests_at, errors);
+  for (const auto& [key, value] : requests->get_object()) {
+    const std::string_view name(key.data(), key.size());
+    const auto request = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
+    const std::string_view limit_text = limits == nullptr ? std::string_view() : get_string(*limits, {name});
+    const auto limit = limit_text.empty() ? std::nullopt : Quantity::parse(limit_text);
+    if (!request) continue;
+    const bool extended = name.find('/') != std::string_view::npos || name.starts_with("hugepages-");
+    if (limit && extended && *request != *limit) errors.invalid(requests_at, value, fmt::format("must be equal to {} limit of {}", name, limit_text));
+    else if (limit && *request > *limit) errors.invalid(requests_at, value, fmt::format("must be less than or equal to {} limit of {}", name, limit_text));
+    else if (!limit && extended) errors.required(limits_at, "Limit must be set for non overcommitable resources");
+  }
+}
 
 void tolerations(const Value& spec, const Path& spec_at, Errors& errors) {
   const Path at = spec_at / "tolerations";
@@ -484,7 +482,9 @@ bool tolerations_only_added(const Value& old, const Value& doc) {
 
 void pod_update(const Value& old, const Value& doc, std::string_view subresource, Errors& errors) {
   const Path at("spec");
-  if (subresource == "ephemeralcontainers" || subresource == "resize" || subresource == "binding") return;
+  if (subresource == "ephemeralcontainers") return ephemeral_containers_update(old, doc, errors);
+  if (subresource == "resize") return pod_resize(old, doc, errors);
+  if (subresource == "binding") return;
   gates_update(old, doc, errors);
   Value before = old, after = doc;
   const bool gated = !get_array(old, {"spec", "schedulingGates"}).empty();

@@ -89,6 +89,11 @@ void pod_spec(const Value& spec, const Path& at, Errors& errors, bool is_templat
 void pod_template(const Value& owner_spec, const Path& at, Errors& errors);
 void pod(const Value& doc, Errors& errors);
 void pod_update(const Value& old, const Value& doc, std::string_view subresource, Errors& errors);
+/// What pods/ephemeralcontainers and pods/resize allow (ValidatePodEphemeralContainersUpdate, ValidatePodResize).
+void ephemeral_containers_update(const Value& old, const Value& doc, Errors& errors);
+void pod_resize(const Value& old, const Value& doc, Errors& errors);
+/// requests and limits of one container, or of a pod.
+void resources(const Value& holder, const Path& at, Errors& errors);
 void tolerations(const Value& spec, const Path& at, Errors& errors);
 void affinity(const Value& affinity, const Path& at, Errors& errors);
 void node_selector(const Value& selector, const Path& at, Errors& errors);
