@@ -10,5 +10,7 @@ ControllerPtr make_endpoints_controller();
 ControllerPtr make_resource_quota_controller();
 /// pkg/controller/volume/persistentvolume: binds claims to volumes; provisions for the built-in local provisioner (berth.dev/local).
 ControllerPtr make_volume_binder();
+/// pkg/controller/volume/pvcprotection and pvprotection: takes the protection finalizers off what nobody uses any more.
+ControllerPtr make_volume_protection_controller();
 
 }  // namespace berth::controllers

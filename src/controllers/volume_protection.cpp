@@ -1,0 +1,67 @@
+// Claims in use and bound volumes outlive their deletion (pkg/controller/volume/pvcprotection, pvprotection): the finalizers that admission put
+// on them fall when nobody needs them any more.
+#include "controllers/common.h"
+#include "controllers/services.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr std::string_view kClaimFinalizer = "kubernetes.io/pvc-protection";
+constexpr std::string_view kVolumeFinalizer = "kubernetes.io/pv-protection";
+
+/// Does a pod that a node may be running use the claim? An unscheduled pod does not: no node starts a pod on a claim that is going.
+bool uses_claim(const json::Value& pod, const std::string& claim) {
+  if (json::get_string(pod, {"spec", "nodeName"}).empty()) return false;
+  const auto phase = json::get_string(pod, {"status", "phase"});
+  if (phase == "Succeeded" || phase == "Failed") return false;
+  for (const auto& volume : json::get_array(pod, {"spec", "volumes"})) {
+    if (json::get_string(volume, {"persistentVolumeClaim", "claimName"}) == claim) return true;
+    // A generic ephemeral volume's claim is named after pod and volume.
+    if (json::find(volume, "ephemeral") != nullptr &&
+        fmt::format("{}-{}", json::get_string(pod, {"metadata", "name"}), json::get_string(volume, {"name"})) == claim)
+      return true;
+  }
+  return false;
+}
+
+/// Keys: "NAMESPACE/NAME" of a claim, "NAME" of a volume.
+class VolumeProtection final : public Controller {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "volume-protection-controller"; }
+  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().persistent_volume, kinds().persistent_volume_claim, kinds().pod}; }
+
+  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
+    if (event.kind != kinds().pod) {
+      if (event.after && event.after->is_deleting()) sink.add(event.after->key());
+      return;
+    }
+    cache.for_each_in(kinds().persistent_volume_claim, event.object().ns(), [&](const ObjectRef& claim) {
+      if (claim->is_deleting()) sink.add(claim->key());
+    });
+  }
+
+  Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
+    Plan plan;
+    const auto slash = key.find('/');
+    const bool is_claim = slash != std::string::npos;
+    const Kind kind = is_claim ? kinds().persistent_volume_claim : kinds().persistent_volume;
+    const std::string ns = is_claim ? key.substr(0, slash) : std::string();
+    const std::string name = is_claim ? key.substr(slash + 1) : key;
+    const ObjectRef object = cache.get(kind, ns, name);
+    if (!object || !object->is_deleting()) return plan;
+    const json::Value document = object->document();
+    const auto finalizer = is_claim ? kClaimFinalizer : kVolumeFinalizer;
+    if (!has_finalizer(document, finalizer)) return plan;
+    bool in_use = !is_claim && json::get_string(document, {"status", "phase"}) == "Bound";
+    if (is_claim)
+      cache.for_each_in(kinds().pod, ns, [&](const ObjectRef& pod) { in_use = in_use || uses_claim(pod->document(), name); });
+    if (!in_use) plan.writes.push_back(remove_finalizer(kind, *object, document, finalizer));
+    return plan;
+  }
+};
+
+}  // namespace
+
+ControllerPtr make_volume_protection_controller() { return std::make_unique<VolumeProtection>(); }
+
+}  // namespace berth::controllers
