@@ -1,6 +1,9 @@
 // The node's configuration in its three forms, and every way in which it refuses to start.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "node/eviction/allocatable.h"
 #include "node/eviction/kubelet_config.h"
 
@@ -19,6 +22,17 @@ TEST(KubeletConfig, TheDocumentsNodeConfigIsReadVerbatim) {
   EXPECT_EQ(*settings->eviction_hard, (StatementMap{{"memory.available", "500Mi"}}));
   EXPECT_EQ(settings->system_reserved, (StatementMap{{"memory", "1.5Gi"}}));
   EXPECT_FALSE(validate(*settings));
+}
+
+TEST(KubeletConfig, TheExamplesLoad) {
+  for (const char* name : {"node-config.yaml", "node-config-soft.yaml", "kubelet-configuration.yaml"}) {
+    std::ifstream in(std::string(BERTH_SOURCE_DIR) + "/examples/node/" + name);
+    ASSERT_TRUE(in) << name;
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto settings = load_config_text(text, name);
+    ASSERT_TRUE(settings) << name << ": " << settings.error();
+    EXPECT_EQ(validate(*settings), std::nullopt) << name;
+  }
 }
 
 TEST(KubeletConfig, EveryDocumentedFlagIsRead) {
