@@ -44,6 +44,7 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
   out.engine.seed = seed;
   out.preemption.budgets_are_hard = hard_budgets;
   out.profiles = config.profiles;
+  out.extenders = config.extenders;
   out.queue.initial_backoff = std::chrono::seconds(config.pod_initial_backoff_seconds);
   out.queue.max_backoff = std::chrono::seconds(config.pod_max_backoff_seconds);
   return out;
@@ -113,7 +114,6 @@ int run_scheduler(const std::vector<std::string>& args) {
   if (const auto code = parse_args(app, args)) return *code;
   auto config = flags.config();
   if (!config) return report(config.error());
-  if (!config->extenders.empty()) return report(Error{ErrorCode::kInvalid, "extenders: HTTP extenders are parsed but not called yet; remove them from the configuration"});
   if (validate_only) {
     std::printf("the configuration is valid: %zu profile(s)\n", config->profiles.size());
     return 0;

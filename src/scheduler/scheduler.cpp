@@ -5,6 +5,7 @@
 #include "base/json_scan.h"
 #include "base/log.h"
 #include "placement/preemptor.h"
+#include "scheduler/extender.h"
 #include "scheduler/wakeup.h"
 
 namespace berth::scheduler {
@@ -107,6 +108,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   placement::Cluster cluster;
   placement::Engine engine;
   placement::Preemptor preemptor;
+  std::unique_ptr<Extenders> extenders;  ///< Null without any.
   SchedulingQueue queue;
   std::shared_ptr<metrics::Registry> registry;
   PluginBits bits;
@@ -320,7 +322,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     const PodInfoPtr info = found->second.info;
     const FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
     const TimePoint start = loop.now();
-    const Decision decision = engine.schedule(framework, info);
+    const Decision decision = decide(framework, info, found->second.object);
     const double seconds = static_cast<double>((loop.now() - start).count()) / 1e6;
     switch (decision.outcome) {
       case Decision::Outcome::kScheduled:
@@ -334,6 +336,16 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
         report_failure(info, "SchedulerError", decision.error, std::nullopt);
         return queue.failed(entry.pod.uid, loop.now());
     }
+  }
+
+  /// The engine's decision, or the extenders' among the nodes that the engine found feasible.
+  Decision decide(const FrameworkPtr& framework, const PodInfoPtr& info, const ObjectRef& object) {
+    Decision decision = engine.schedule(framework, info);
+    if (extenders == nullptr || decision.outcome != Decision::Outcome::kScheduled || !extenders->are_interested(info->view())) return decision;
+    return extenders->choose(cluster, *info, object->document(), engine.evaluate(*framework, *info), [this](const std::string& name) {
+      const ObjectRef node = informers.get(kNodes).get("", name);
+      return node != nullptr ? node->document() : json::Value{{"metadata", {{"name", name}}}};
+    });
   }
 
   /// Assumes the pod on the node and binds it.
@@ -408,6 +420,10 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
 
   void bind(const BindingPtr& binding) {
     const model::PodView& pod = binding->info->view();
+    if (extenders != nullptr && extenders->bind_for(pod)) {
+      const auto bound = extenders->bind(pod, binding->node_name);
+      return bound ? binding_done(*binding) : binding_failed(binding, bound.error().message);
+    }
     client::Call call;
     call.verb = "create";
     call.gvr = kPods;
@@ -571,6 +587,11 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
   for (const placement::Profile& profile : options.profiles)
     if (profile.era != options.profiles.front().era) return invalid(fmt::format("profile \"{}\": all profiles of one scheduler follow one release", profile.scheduler_name));
   auto impl = std::make_shared<Impl>(client, informers, options);
+  if (!options.extenders.empty()) {
+    auto extenders = Extenders::create(options.extenders);
+    if (!extenders) return std::unexpected(extenders.error());
+    impl->extenders = std::move(*extenders);
+  }
   for (const placement::Profile& profile : options.profiles) {
     auto framework = placement::Framework::create(profile);
     if (!framework) return invalid(fmt::format("profile \"{}\": {}", profile.scheduler_name, framework.error().message));

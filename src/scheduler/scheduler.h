@@ -17,6 +17,7 @@
 #include "client/informer.h"
 #include "placement/engine.h"
 #include "placement/preemption.h"
+#include "scheduler/config/config.h"
 #include "scheduler/queue.h"
 
 namespace berth::scheduler {
@@ -27,6 +28,7 @@ struct SchedulerOptions {
   QueueOptions queue;
   placement::EngineOptions engine;
   placement::PreemptionOptions preemption;
+  std::vector<config::Extender> extenders;
   /// Bindings under way at once; the cycle waits beyond.
   std::size_t max_bindings_in_flight = 512;
   /// Decisions made before the loop gets to other work.

@@ -26,6 +26,11 @@ Result<SchedulerConfig> read_document(const json::Value& document, const ParseOp
     constexpr std::string_view kKinds[] = {"KubeSchedulerConfiguration", "Policy"};
     root.problem("kind", fmt::format("unknown kind \"{}\"{}; a scheduler reads KubeSchedulerConfiguration or Policy", kind, suggestion(kind, kKinds)));
   }
+  // What an extender looks after alone is not counted by the engine.
+  for (const auto& extender : out.extenders)
+    for (const auto& resource : extender.managed_resources)
+      if (resource.ignored_by_scheduler)
+        for (auto& profile : out.profiles) profile.args.fit.ignored_resources.push_back(resource.name);
   if (problems.empty()) {
     for (const auto& profile : out.profiles)
       if (const auto framework = placement::Framework::create(profile); !framework)
