@@ -143,8 +143,9 @@ Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& do
   if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
     for (const std::string& uid : it->second) {
       const Node& dependent = nodes_.at(uid);
+      const json::Value dependent_document = dependent.object->document();
       json::Array kept;
-      for (const json::Value& owner : json::get_array(dependent.object->document(), {"metadata", "ownerReferences"}))
+      for (const json::Value& owner : json::get_array(dependent_document, {"metadata", "ownerReferences"}))
         if (json::get_string(owner, {"uid"}) != node.object->uid()) kept.push_back(owner);
       json::Value value = kept.empty() ? json::Value(nullptr) : json::Value(std::move(kept));
       plan.writes.push_back(patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));

@@ -108,7 +108,7 @@ void JobController::count_finished(Plan& plan, View& view, json::Object& status,
         // A second success of one index counts once.
         if (!view.done.insert(*index).second && !listed) continue;
       } else if (limit_per_index >= 0 && !listed) {
-        const std::string_view earlier = json::get_string(pod->object->document(), {"metadata", "annotations", "batch.kubernetes.io/job-index-failure-count"});
+        const std::string earlier(json::get_string(pod->object->document(), {"metadata", "annotations", "batch.kubernetes.io/job-index-failure-count"}));
         std::int64_t before = 0;
         std::from_chars(earlier.data(), earlier.data() + earlier.size(), before);
         if (verdict.action == Verdict::Action::kFailIndex || before >= limit_per_index) view.failed_indexes.insert(*index);

@@ -133,7 +133,8 @@ void NamespaceController::note_remaining(Plan& plan, const Object& object, const
     if (count > 1000) continue;
     cache.for_each_in(kind, object.name(), [&](const ObjectRef& item) {
       if (!item->is_deleting() || item->bytes().find("\"finalizers\"") == std::string::npos) return;
-      for (const json::Value& finalizer : json::get_array(item->document(), {"metadata", "finalizers"}))
+      const json::Value held_document = item->document();
+      for (const json::Value& finalizer : json::get_array(held_document, {"metadata", "finalizers"}))
         if (finalizer.is_string()) ++finalizers[std::string(json::as_view(finalizer))];
     });
   }
