@@ -149,6 +149,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_daemonset_controller());
   all.push_back(make_job_controller());
   all.push_back(make_ttl_after_finished_controller());
+  all.push_back(make_cronjob_controller());
   all.push_back(make_disruption_controller());
   all.push_back(make_endpoints_controller());
   all.push_back(make_resource_quota_controller());

@@ -1,0 +1,41 @@
+// Cron schedules as CronJobs write them (robfig/cron's standard parser), in a time zone.
+#pragma once
+#include <array>
+#include <bitset>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace berth::controllers {
+
+/// Offsets from UTC over time, from a compiled time zone file's text (TZif). Without transitions: UTC.
+class TimeZone {
+ public:
+  static Result<TimeZone> from_tzif(std::string_view data);
+  [[nodiscard]] std::chrono::seconds offset_at(TimePoint t) const;
+
+ private:
+  struct Transition { std::int64_t at; std::int32_t offset; };
+  std::vector<Transition> transitions_;
+  std::int32_t first_offset_ = 0;
+};
+
+class CronSchedule {
+ public:
+  /// Five fields (minute hour day-of-month month day-of-week; lists, ranges, steps, names, '?') or @hourly, @daily, @weekly, @monthly,
+  /// @yearly, @every DURATION. The error names the field.
+  static Result<CronSchedule> parse(std::string_view text);
+  /// The first time after `after`; nullopt when there is none within five years.
+  [[nodiscard]] std::optional<TimePoint> next(TimePoint after, const TimeZone& zone) const;
+
+ private:
+  std::bitset<64> minutes_, hours_, days_, months_, weekdays_;
+  bool any_day_ = false, any_weekday_ = false;
+  Duration every_{0};
+};
+
+}  // namespace berth::controllers
