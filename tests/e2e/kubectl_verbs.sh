@@ -72,7 +72,7 @@ Y
   check "$ns: get --watch" says "web" timeout 5 $k get deployments --watch --request-timeout=3s
   check "$ns: dry run stores nothing" sh -c "$k create configmap ghost --dry-run=server && ! $k get configmap ghost"
   check "$ns: an unknown field is refused by name" says 'unknown field' sh -c "printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nspecc: 1\n' | $bare -n $ns create --validate=true -f - || true"
-  check "$ns: delete with grace" says "deleted" $k delete pod one --grace-period=1 --ignore-not-found
+  check "$ns: delete with grace" says "deleted" sh -c "$k run two --image=busybox --restart=Never && $k delete pod two --grace-period=1"
   check "$ns: delete --cascade" says "deleted" $k delete -f "$work/web.yaml"
   check "$ns: pods go with their owner" eventually 30 sh -c "[ -z \"\$($k get pods -l app=web -o name)\" ]"
   check "$ns: delete namespace" $bare delete namespace "$ns" --timeout=60s
