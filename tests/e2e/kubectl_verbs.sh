@@ -66,7 +66,7 @@ Y
   check "$ns: untaint" says "untainted" $bare taint nodes "$node" e2e:NoSchedule-
   check "$ns: cordon" says "cordoned" $bare cordon "$node"
   check "$ns: uncordon" says "uncordoned" $bare uncordon "$node"
-  check "$ns: drain" says "drained" $bare drain "$node" --ignore-daemonsets --force --timeout=60s
+  check "$ns: drain" $bare drain "$node" --ignore-daemonsets --force --timeout=60s
   $bare uncordon "$node" >/dev/null
   check "$ns: wait" $k wait --for=condition=Available deployment/web --timeout=60s
   check "$ns: get --watch" says "web" timeout 5 $k get deployments --watch --request-timeout=3s
