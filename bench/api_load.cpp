@@ -75,7 +75,7 @@ Result<std::unique_ptr<Target>> Target::open(const Options& options) {
     std::string pattern = "/tmp/berth-bench.XXXXXX";
     target->directory_ = mkdtemp(pattern.data());
     const std::string log = target->directory_ + "/log";
-    target->server_ = std::make_unique<Child>(std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0"}, log);
+    target->server_ = std::make_unique<Child>(std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0", "--disable-admission-plugins", "TaintNodesByCondition"}, log);
     const std::string mark = "export KUBECONFIG=";
     std::string text;
     if (!wait_until([&] { text = read_text(log); return text.find(mark) != std::string::npos || !target->server_->alive(); }, 30) || text.find(mark) == std::string::npos)
