@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
-.PHONY: help setup build demo test test-fast parity bench kill-test asan tsan fuzz format-check clean
+.PHONY: help setup build demo test parity bench kill-test asan tsan fuzz format-check clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -43,7 +43,7 @@ asan tsan: setup
 fuzz: setup
 	@tools/fuzz $${FUZZ_SECONDS:-30}
 
-## make format-check   clang-format, layers, banned words in cores, file sizes
+## make format-check   layers, words banned from cores, sleeping tests, file sizes
 format-check:
 	@tools/check
 
