@@ -14,6 +14,7 @@
 #include "apiserver/admission/config.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/object_cache.h"
+#include "base/version.h"
 #include "base/event_loop.h"
 #include "base/metrics.h"
 #include "net/client.h"
@@ -53,7 +54,7 @@ struct ServerOptions {
   std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
   std::uint16_t advertise_port = 0;             ///< 0: no Endpoints object is written.
   std::string cluster_ca_pem;                   ///< Published as ConfigMap kube-root-ca.crt by the controllers; unused when empty.
-  std::string git_version = "v1.32.0+berth";
+  std::string git_version{kBuildVersion};
   Duration event_ttl = std::chrono::hours(1);
   Duration bookmark_interval = std::chrono::seconds(60);
   Duration default_watch_timeout = std::chrono::minutes(45);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/version.h"
 #include "model/descriptions.h"
 #include "model/kinds.h"
 #include "model/schema.h"
@@ -216,7 +217,7 @@ Object paths_of(const std::function<bool(const KindInfo&)>& wanted, const Writer
   return paths;
 }
 
-Object info() { return Object{{"title", "Kubernetes"}, {"version", "v1.32.0"}}; }
+Object info() { return Object{{"title", "Kubernetes"}, {"version", kKubernetesVersion}}; }
 
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 14695981039346656037ULL;

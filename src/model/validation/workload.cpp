@@ -20,7 +20,7 @@ const Value& spec_of(const Value& doc) {
 }
 
 /// spec.selector is there, well-formed, not empty, and matches the template's labels.
-void selector_and_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
+void selector_of_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
   const Value* selector = json::find(spec, "selector");
   const Path selector_at = at / "selector";
   if (selector == nullptr) {
@@ -34,6 +34,10 @@ void selector_and_template(const Value& spec, const Path& at, std::string_view w
     if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
       errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
   }
+}
+
+void selector_and_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
+  selector_of_template(spec, at, word, errors);
   pod_template(spec, at, errors);
 }
 
@@ -82,7 +86,12 @@ void stateful_set(const Value& spec, const Path& at, Errors& errors) {
   if (type != "RollingUpdate" && type != "OnDelete") errors.invalid(at / "updateStrategy", type, "must be 'RollingUpdate' or 'OnDelete'");
   if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) non_negative(*rolling, "partition", at / "updateStrategy" / "rollingUpdate", errors);
   non_negative(spec, "minReadySeconds", at, errors);
-  selector_and_template(spec, at, "statefulset", errors);
+  // The template's pod spec is looked at when a pod is made of it: its mounts may name claims that only exist then
+  // (ValidatePodTemplateSpecForStatefulSet in pkg/apis/apps/validation).
+  selector_of_template(spec, at, "statefulset", errors);
+  const Path template_at = at / "template";
+  if (json::find(spec, "template") == nullptr) errors.required(template_at);
+  if (const Value* map = json::find(spec, {"template", "metadata", "labels"})) labels(*map, template_at / "labels", errors);
   restart_always(spec, at, "StatefulSet", errors);
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/version.h"
 #include "client/client.h"
 #include "node/agent/machine.h"
 #include "node/cri/channel.h"
@@ -24,7 +25,7 @@ struct AgentOptions {
   /// The cgroup that stands for the machine (its memory limit is the node's memory); empty: the machine itself.
   std::string node_cgroup;
   eviction::KubeletSettings settings;
-  std::string kubelet_version = "v1.36.2";
+  std::string kubelet_version{kBuildVersion};
 };
 
 /// Owns its threads. The destructor stops the agent; containers keep running and are taken over by the next one.

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/version.h"
 #include "node/eviction/kubelet_config.h"
 #include "node/eviction/manager.h"
 #include "node/simulated/pod_simulation.h"
@@ -41,7 +42,7 @@ struct NodeTemplate {
 
 struct FleetOptions {
   std::string name = "default";
-  std::string kubelet_version = "v1.36.2";
+  std::string kubelet_version{kBuildVersion};
   Duration lease_period = std::chrono::seconds(10);
   int lease_duration_seconds = 40;
   Duration status_period = std::chrono::minutes(5);
