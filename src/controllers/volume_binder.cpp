@@ -1,13 +1,12 @@
 // Claims to volumes (pkg/controller/volume/persistentvolume): static binding, and provisioning by the built-in local provisioner.
 //
 //   claim Pending --- volume found or provisioned: PV.spec.claimRef --> PVC.spec.volumeName --> both Bound
-//   claim gone    --- PV Released --> Delete: the PV goes; Retain: it stays
+//   claim gone    --- PV Released --> Delete: the PV goes (when the built-in provisioner made it); Retain: it stays
 #include <fmt/format.h>
 
 #include "controllers/common.h"
 #include "controllers/services.h"
-#include "model/quantity.h"
-#include "model/selector.h"
+#include "controllers/volume_facts.h"
 
 namespace berth::controllers {
 namespace {
@@ -18,168 +17,337 @@ using json::Object;
 using json::Value;
 
 constexpr std::string_view kLocalProvisioner = "berth.dev/local";
-constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
+constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
+constexpr std::string_view kBoundByController = "pv.kubernetes.io/bound-by-controller";
+constexpr std::string_view kProvisionedBy = "pv.kubernetes.io/provisioned-by";
+constexpr std::string_view kIsDefaultClass = "storageclass.kubernetes.io/is-default-class";
+constexpr std::string_view kIsDefaultClassBeta = "storageclass.beta.kubernetes.io/is-default-class";
 
-model::Quantity storage_of(std::string_view text) { return model::Quantity::parse(text).value_or(model::Quantity()); }
-
-bool has_modes(const Value& volume, const Value& claim) {
-  const json::Array& offered = get_array(volume, {"spec", "accessModes"});
-  const json::Array& wanted = get_array(claim, {"spec", "accessModes"});
-  return std::all_of(wanted.begin(), wanted.end(), [&](const Value& mode) { return std::find(offered.begin(), offered.end(), mode) != offered.end(); });
-}
-
-bool claims(const Value& volume, const client::Object& claim) {
-  return get_string(volume, {"spec", "claimRef", "namespace"}) == claim.ns() && get_string(volume, {"spec", "claimRef", "name"}) == claim.name() &&
-         (get_string(volume, {"spec", "claimRef", "uid"}).empty() || get_string(volume, {"spec", "claimRef", "uid"}) == claim.uid());
+EventNote about_claim(const client::Object& claim, std::string_view type, std::string_view reason, std::string message) {
+  return note_about(kinds().persistent_volume_claim, claim, type, reason, std::move(message));
 }
 
 /// Keys are "ns/name" of claims and "name" of volumes.
 class VolumeBinder final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "persistentvolume-binder-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().persistent_volume, kinds().persistent_volume_claim, kinds().storage_class, kinds().pod}; }
-
-  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
-    if (event.kind == kinds().pod) return;
-    if (event.kind == kinds().persistent_volume_claim) {
-      sink.add(event.object().key());
-      if (!event.after) cache.for_each(kinds().persistent_volume, [&](const ObjectRef& volume) { sink.add(volume->name()); });
-      return;
-    }
-    if (event.kind == kinds().persistent_volume && event.after) sink.add(event.after->name());
-    // A new volume or class may serve any claim that waits.
-    cache.for_each(kinds().persistent_volume_claim, [&](const ObjectRef& claim) { sink.add(claim->key()); });
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    return {kinds().persistent_volume, kinds().persistent_volume_claim, kinds().storage_class};
   }
 
-  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override { return key.find('/') == std::string::npos ? volume_step(key, cache) : claim_step(key, cache); }
+  void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
+    const client::Object& object = event.object();
+    if (event.kind == kinds().persistent_volume_claim) {
+      const Value document = object.document();
+      const ClaimFacts claim = ClaimFacts::of(object, document);
+      if (event.after && !claim.bind_completed)
+        waiting_[object.key()] = claim.storage_class;
+      else
+        waiting_.erase(object.key());
+      sink.add(object.key());
+      if (!claim.volume_name.empty()) sink.add(claim.volume_name);
+      return;
+    }
+    if (event.kind == kinds().storage_class) return wake(sink, object.name());
+    const Value document = object.document();
+    VolumeFacts volume = VolumeFacts::of(object, document);
+    sink.add(object.name());
+    if (volume.has_claim())
+      sink.add(volume.claim_ns + "/" + volume.claim_name);
+    else
+      wake(sink, volume.storage_class);
+    if (event.after)
+      volumes_.put(std::move(volume));
+    else
+      volumes_.erase(object.name());
+  }
+
+  Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
+    return key.find('/') == std::string::npos ? volume_step(key, cache) : claim_step(key, cache);
+  }
 
  private:
-  static Plan volume_step(const std::string& name, const Cache& cache) {
+  /// Looks again at the claims that wait for something of this class, or for a default class.
+  void wake(KeySink& sink, std::string_view storage_class) const {
+    for (const auto& [key, wanted] : waiting_)
+      if (wanted == storage_class || wanted.empty()) sink.add(key);
+  }
+
+  Plan volume_step(const std::string& name, const Cache& cache) const {
     Plan plan;
     const ObjectRef volume = cache.get(kinds().persistent_volume, "", name);
-    if (!volume) return plan;
+    const VolumeFacts* facts = volumes_.find(name);
+    if (!volume || facts == nullptr) return plan;
     const Value document = volume->document();
-    const std::string ns(get_string(document, {"spec", "claimRef", "namespace"})), claim_name(get_string(document, {"spec", "claimRef", "name"}));
-    std::string_view phase = "Available";
-    if (!claim_name.empty()) {
-      const ObjectRef claim = cache.get(kinds().persistent_volume_claim, ns, claim_name);
-      const std::string_view uid = get_string(document, {"spec", "claimRef", "uid"});
-      if (claim && (uid.empty() || uid == claim->uid())) {
-        phase = get_string(claim->document(), {"spec", "volumeName"}) == name ? "Bound" : "Available";
-      } else if (!uid.empty()) {
-        phase = "Released";
-        if (get_string(document, {"spec", "persistentVolumeReclaimPolicy"}) == "Delete" && !volume->is_deleting()) {
-          plan.writes.push_back(delete_object(kinds().persistent_volume, *volume));
-          return plan;
-        }
-      }
+    if (!facts->has_claim() || facts->claim_uid.empty()) {
+      set_phase(plan, *volume, document, "Available");
+      return plan;
     }
-    Object status = json::get_object(document, {"status"});
-    status["phase"] = phase;
-    if (auto write = patch_status(kinds().persistent_volume, *volume, document, status)) plan.writes.push_back(std::move(*write));
+    const ObjectRef claim = cache.get(kinds().persistent_volume_claim, facts->claim_ns, facts->claim_name);
+    if (!claim || claim->uid() != facts->claim_uid) {
+      reclaim(plan, *volume, document);
+      return plan;
+    }
+    const Value claim_document = claim->document();
+    const std::string_view taken = get_string(claim_document, {"spec", "volumeName"});
+    if (taken == name) {
+      set_phase(plan, *volume, document, "Bound");
+    } else if (!taken.empty()) {
+      // The claim went elsewhere. What was made for it goes; what the binder reserved is free again.
+      if (json::find(document, {"metadata", "annotations", kProvisionedBy}) != nullptr &&
+          get_string(document, {"spec", "persistentVolumeReclaimPolicy"}) == "Delete")
+        reclaim(plan, *volume, document);
+      else
+        unbind(plan, *volume, document);
+    }
     return plan;
   }
 
-  static Plan claim_step(const std::string& key, const Cache& cache) {
+  static void set_phase(Plan& plan, const client::Object& volume, const Value& document, std::string_view phase,
+                        std::string_view message = {}) {
+    Object status = json::get_object(document, {"status"});
+    status["phase"] = phase;
+    if (message.empty())
+      status.erase("message");
+    else
+      status["message"] = message;
+    if (auto write = patch_status(kinds().persistent_volume, volume, document, status)) plan.writes.push_back(std::move(*write));
+  }
+
+  /// The claim is gone. A volume of another provisioner is that provisioner's to delete; one that nobody made can be deleted by nobody
+  /// here.
+  static void reclaim(Plan& plan, const client::Object& volume, const Value& document) {
+    const std::string_view maker = get_string(document, {"metadata", "annotations", kProvisionedBy});
+    if (get_string(document, {"spec", "persistentVolumeReclaimPolicy"}) != "Delete" || (!maker.empty() && maker != kLocalProvisioner))
+      return set_phase(plan, volume, document, "Released");
+    if (maker == kLocalProvisioner) {
+      if (!volume.is_deleting()) plan.writes.push_back(delete_object(kinds().persistent_volume, volume));
+      set_phase(plan, volume, document, "Released");
+      return;
+    }
+    const std::string message =
+        fmt::format("error getting deleter volume plugin for volume \"{}\": no deletable volume plugin matched", volume.name());
+    if (get_string(document, {"status", "phase"}) != "Failed")
+      plan.events.push_back(note_about(kinds().persistent_volume, volume, "Warning", "VolumeFailedDelete", message));
+    set_phase(plan, volume, document, "Failed", message);
+  }
+
+  static void unbind(Plan& plan, const client::Object& volume, const Value& document) {
+    Object patch;
+    if (json::find(document, {"metadata", "annotations", kBoundByController}) != nullptr)
+      patch = Object{{"metadata", Object{{"annotations", Object{{kBoundByController, nullptr}}}}}, {"spec", Object{{"claimRef", nullptr}}}};
+    else
+      patch = Object{{"spec", Object{{"claimRef", Object{{"uid", nullptr}}}}}};
+    plan.writes.push_back(patch_object(kinds().persistent_volume, volume, std::move(patch)));
+  }
+
+  Plan claim_step(const std::string& key, const Cache& cache) const {
     Plan plan;
     const auto [ns, name] = split_key(key);
     const ObjectRef claim = cache.get(kinds().persistent_volume_claim, ns, name);
-    if (!claim || claim->is_deleting()) return plan;
+    if (!claim) return plan;
     const Value document = claim->document();
-    const std::string volume_name(get_string(document, {"spec", "volumeName"}));
-    if (!volume_name.empty()) {
-      finish(plan, *claim, document, cache.get(kinds().persistent_volume, "", volume_name));
+    const ClaimFacts facts = ClaimFacts::of(*claim, document);
+    if (facts.bind_completed)
+      bound_step(plan, *claim, facts, document, cache);
+    else if (claim->is_deleting())
       return plan;
-    }
-    const ObjectRef reserved = find_volume(*claim, document, cache, true);
-    const ObjectRef storage_class = cache.get(kinds().storage_class, "", get_string(document, {"spec", "storageClassName"}));
-    const Value class_document = storage_class ? storage_class->document() : Value(Object());
-    const bool wait = get_string(class_document, {"volumeBindingMode"}) == "WaitForFirstConsumer" && get_string(document, {"metadata", "annotations", kSelectedNode}).empty();
-    const ObjectRef volume = reserved ? reserved : wait ? nullptr : find_volume(*claim, document, cache, false);
-    if (volume) {
-      bind(plan, *claim, document, *volume);
-    } else if (!wait && get_string(class_document, {"provisioner"}) == kLocalProvisioner) {
-      provision(plan, *claim, document, class_document);
-    } else if (wait) {
-      plan.events.push_back(note_about(kinds().persistent_volume_claim, *claim, "Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding"));
-    }
+    else if (!facts.volume_name.empty())
+      named_step(plan, *claim, facts, document, cache);
+    else
+      unbound_step(plan, *claim, facts, document, cache);
     return plan;
   }
 
-  /// The smallest volume that fits; `reserved`: only one whose claimRef already names this claim.
-  static ObjectRef find_volume(const client::Object& claim, const Value& document, const Cache& cache, bool reserved) {
-    ObjectRef best;
-    model::Quantity best_size;
-    const model::Quantity wanted = storage_of(get_string(document, {"spec", "resources", "requests", "storage"}));
-    cache.for_each(kinds().persistent_volume, [&](const ObjectRef& volume) {
-      if (volume->is_deleting()) return;
-      const Value one = volume->document();
-      const bool taken = !get_string(one, {"spec", "claimRef", "name"}).empty();
-      if (taken ? !claims(one, claim) : reserved) return;
-      if (get_string(one, {"spec", "storageClassName"}) != get_string(document, {"spec", "storageClassName"}) || !has_modes(one, document)) return;
-      if (get_string(one, {"spec", "volumeMode"}, "Filesystem") != get_string(document, {"spec", "volumeMode"}, "Filesystem")) return;
-      if (const Value* selector = json::find(document, {"spec", "selector"})) {
-        const auto compiled = model::Selector::from_label_selector(selector);
-        if (!compiled || !compiled->matches(volume->labels())) return;
+  /// A claim that any volume may serve.
+  void unbound_step(Plan& plan, const client::Object& claim, const ClaimFacts& facts, const Value& document, const Cache& cache) const {
+    if (!facts.names_class) {
+      if (const std::string chosen = default_class(cache); !chosen.empty()) {
+        plan.writes.push_back(patch_object(kinds().persistent_volume_claim, claim, Object{{"spec", Object{{"storageClassName", chosen}}}}));
+        return;
       }
-      const model::Quantity size = storage_of(get_string(one, {"spec", "capacity", "storage"}));
-      if (size < wanted && !taken) return;
-      if (!best || size < best_size) {
-        best = volume;
-        best_size = size;
-      }
-    });
-    return best;
-  }
-
-  static void bind(Plan& plan, const client::Object& claim, const Value& document, const client::Object& volume) {
-    const Value volume_document = volume.document();
-    if (get_string(volume_document, {"spec", "claimRef", "uid"}) != claim.uid()) {
-      Write write = patch_object(kinds().persistent_volume, volume,
-                                 Object{{"spec", Object{{"claimRef", Object{{"apiVersion", "v1"}, {"kind", "PersistentVolumeClaim"}, {"namespace", claim.ns()}, {"name", claim.name()}, {"uid", claim.uid()}}}}}});
-      write.stage = 0;
-      plan.writes.push_back(std::move(write));
     }
-    Write write = patch_object(kinds().persistent_volume_claim, claim,
-                               Object{{"metadata", Object{{"annotations", Object{{"pv.kubernetes.io/bind-completed", "yes"}, {"pv.kubernetes.io/bound-by-controller", "yes"}}}}}, {"spec", Object{{"volumeName", volume.name()}}}});
-    write.stage = 1;
-    plan.writes.push_back(std::move(write));
-  }
-
-  /// The claim names its volume: both sides say Bound once the volume names the claim as well.
-  static void finish(Plan& plan, const client::Object& claim, const Value& document, const ObjectRef& volume) {
-    Object status = json::get_object(document, {"status"});
-    if (!volume) {
-      if (get_string(document, {"status", "phase"}) == "Bound") status["phase"] = "Lost";
+    const ObjectRef storage_class = cache.get(kinds().storage_class, "", facts.storage_class);
+    const Value class_document = storage_class ? storage_class->document() : Value(Object());
+    const bool wait = get_string(class_document, {"volumeBindingMode"}) == "WaitForFirstConsumer" && facts.selected_node.empty();
+    if (const VolumeFacts* volume = volumes_.best_for(facts, document, wait)) {
+      if (const ObjectRef object = cache.get(kinds().persistent_volume, "", volume->name)) bind(plan, claim, document, *object);
+      return;
+    }
+    if (wait) {
+      plan.events.push_back(
+          about_claim(claim, "Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding"));
+    } else if (facts.storage_class.empty()) {
+      plan.events.push_back(
+          about_claim(claim, "Normal", "FailedBinding", "no persistent volumes available for this claim and no storage class is set"));
+    } else if (!storage_class) {
+      plan.events.push_back(about_claim(claim, "Warning", "ProvisioningFailed",
+                                        fmt::format("storageclass.storage.k8s.io \"{}\" not found", facts.storage_class)));
     } else {
-      const Value volume_document = volume->document();
-      if (get_string(volume_document, {"spec", "claimRef", "name"}).empty()) return bind(plan, claim, document, *volume);
-      if (!claims(volume_document, claim)) return;
-      status["phase"] = "Bound";
-      status["accessModes"] = get_array(volume_document, {"spec", "accessModes"});
-      status["capacity"] = json::get_object(volume_document, {"spec", "capacity"});
-      plan.enqueue.push_back(volume->name());
+      provision(plan, claim, facts, document, class_document);
     }
+    set_pending(plan, claim, document);
+  }
+
+  /// A claim whose author named the volume.
+  void named_step(Plan& plan, const client::Object& claim, const ClaimFacts& facts, const Value& document, const Cache& cache) const {
+    const ObjectRef volume = cache.get(kinds().persistent_volume, "", facts.volume_name);
+    const VolumeFacts* wanted = volumes_.find(facts.volume_name);
+    if (!volume || wanted == nullptr) return set_pending(plan, claim, document);
+    if (wanted->has_claim() && !wanted->is_for(facts)) {
+      if (!facts.bound_by_controller)
+        plan.events.push_back(
+            about_claim(claim, "Warning", "FailedBinding", fmt::format("volume \"{}\" already bound to a different claim.", wanted->name)));
+      return set_pending(plan, claim, document);
+    }
+    if (!wanted->has_claim()) {
+      if (const auto mismatch = volume_mismatch(*wanted, document)) {
+        plan.events.push_back(about_claim(claim, "Warning", "VolumeMismatch",
+                                          fmt::format("Cannot bind to requested volume \"{}\": {}", wanted->name, *mismatch)));
+        return set_pending(plan, claim, document);
+      }
+    }
+    bind(plan, claim, document, *volume);
+  }
+
+  /// A claim that was bound once: its data is there, or lost.
+  void bound_step(Plan& plan, const client::Object& claim, const ClaimFacts& facts, const Value& document, const Cache& cache) const {
+    const ObjectRef volume = facts.volume_name.empty() ? nullptr : cache.get(kinds().persistent_volume, "", facts.volume_name);
+    const VolumeFacts* held = volumes_.find(facts.volume_name);
+    if (!volume || held == nullptr) {
+      lose(plan, claim, document, "ClaimLost",
+           facts.volume_name.empty() ? "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
+                                     : "Bound claim has lost its PersistentVolume. Data on the volume is lost!");
+    } else if (held->is_for(facts) || !held->has_claim()) {
+      bind(plan, claim, document, *volume);
+    } else {
+      lose(plan, claim, document, "ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly");
+    }
+  }
+
+  static void lose(Plan& plan, const client::Object& claim, const Value& document, std::string_view reason, std::string message) {
+    if (get_string(document, {"status", "phase"}) != "Lost")
+      plan.events.push_back(about_claim(claim, "Warning", reason, std::move(message)));
+    if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, Object{{"phase", "Lost"}}))
+      plan.writes.push_back(std::move(*write));
+  }
+
+  static void set_pending(Plan& plan, const client::Object& claim, const Value& document) {
+    Object status = json::get_object(document, {"status"});
+    status["phase"] = "Pending";
     if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, status)) plan.writes.push_back(std::move(*write));
   }
 
-  static void provision(Plan& plan, const client::Object& claim, const Value& document, const Value& storage_class) {
-    const std::string node(get_string(document, {"metadata", "annotations", kSelectedNode}));
+  /// First the volume names the claim, then the claim the volume; the phases follow. Each step is skipped where it is done, so that a
+  /// binding cut short anywhere is finished by the next step.
+  static void bind(Plan& plan, const client::Object& claim, const Value& document, const client::Object& volume) {
+    const Value volume_document = volume.document();
+    if (get_string(volume_document, {"spec", "claimRef", "uid"}) != claim.uid()) {
+      Object patch{{"spec", Object{{"claimRef", Object{{"apiVersion", "v1"},
+                                                       {"kind", "PersistentVolumeClaim"},
+                                                       {"namespace", claim.ns()},
+                                                       {"name", claim.name()},
+                                                       {"uid", claim.uid()}}}}}};
+      if (get_string(volume_document, {"spec", "claimRef", "name"}).empty())
+        patch["metadata"] = Object{{"annotations", Object{{kBoundByController, "yes"}}}};
+      plan.writes.push_back(patch_object(kinds().persistent_volume, volume, std::move(patch)));
+    }
+    const bool named = !get_string(document, {"spec", "volumeName"}).empty();
+    if (!named || json::find(document, {"metadata", "annotations", kBindCompleted}) == nullptr) {
+      Object annotations{{kBindCompleted, "yes"}};
+      if (!named) annotations[kBoundByController] = "yes";
+      Object patch{{"metadata", Object{{"annotations", std::move(annotations)}}}};
+      if (!named) patch["spec"] = Object{{"volumeName", volume.name()}};
+      Write write = patch_object(kinds().persistent_volume_claim, claim, std::move(patch));
+      write.stage = 1;
+      plan.writes.push_back(std::move(write));
+      return;
+    }
+    Object status = json::get_object(document, {"status"});
+    status["phase"] = "Bound";
+    status["accessModes"] = get_array(volume_document, {"spec", "accessModes"});
+    status["capacity"] = json::get_object(volume_document, {"spec", "capacity"});
+    if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, status)) plan.writes.push_back(std::move(*write));
+    plan.enqueue.push_back(volume.name());
+  }
+
+  /// The default class; of several the newest, by name among equals; "" when there is none.
+  static std::string default_class(const Cache& cache) {
+    std::string chosen, created;
+    cache.for_each(kinds().storage_class, [&](const ObjectRef& one) {
+      const Value document = one->document();
+      if (get_string(document, {"metadata", "annotations", kIsDefaultClass}) != "true" &&
+          get_string(document, {"metadata", "annotations", kIsDefaultClassBeta}) != "true")
+        return;
+      const std::string_view at = get_string(document, {"metadata", "creationTimestamp"});
+      if (!chosen.empty() && at <= created) return;
+      chosen = one->name();
+      created = at;
+    });
+    return chosen;
+  }
+
+  static void provision(Plan& plan, const client::Object& claim, const ClaimFacts& facts, const Value& document,
+                        const Value& storage_class) {
+    const std::string provisioner(get_string(storage_class, {"provisioner"}));
+    if (provisioner.starts_with("kubernetes.io/")) {
+      plan.events.push_back(
+          about_claim(claim, "Warning", "ProvisioningFailed", fmt::format("no volume plugin matched name: {}", provisioner)));
+      return;
+    }
+    if (provisioner != kLocalProvisioner) {
+      plan.events.push_back(about_claim(claim, "Normal", "ExternalProvisioning",
+                                        fmt::format("Waiting for a volume to be created either by the external provisioner '{}' or "
+                                                    "manually by the system administrator. If volume creation is delayed, "
+                                                    "please verify that the provisioner is running and correctly registered.",
+                                                    provisioner)));
+    } else if (facts.selected_node.empty()) {
+      plan.events.push_back(about_claim(
+          claim, "Warning", "ProvisioningFailed",
+          fmt::format(
+              "storage class \"{}\" needs volumeBindingMode: WaitForFirstConsumer: a volume of {} lives on the node of its first consumer",
+              facts.storage_class, provisioner)));
+      return;
+    } else {
+      plan.writes.push_back(make_local_volume(claim, facts, document, storage_class));
+    }
+    Object annotations;
+    for (const char* key : {"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner"})
+      if (get_string(document, {"metadata", "annotations", key}) != provisioner) annotations[key] = provisioner;
+    if (!annotations.empty())
+      plan.writes.push_back(
+          patch_object(kinds().persistent_volume_claim, claim, Object{{"metadata", Object{{"annotations", std::move(annotations)}}}}));
+  }
+
+  /// A directory on the node that the scheduler selected, reserved for the claim.
+  static Write make_local_volume(const client::Object& claim, const ClaimFacts& facts, const Value& document, const Value& storage_class) {
+    const std::string name = fmt::format("pvc-{}", claim.uid());
+    const Value term =
+        Object{{"matchExpressions",
+                json::Array{Object{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::Array{facts.selected_node}}}}}};
     Object spec{{"capacity", Object{{"storage", get_string(document, {"spec", "resources", "requests", "storage"})}}},
                 {"accessModes", get_array(document, {"spec", "accessModes"})},
                 {"persistentVolumeReclaimPolicy", get_string(storage_class, {"reclaimPolicy"}, "Delete")},
-                {"storageClassName", get_string(document, {"spec", "storageClassName"})},
+                {"storageClassName", facts.storage_class},
                 {"volumeMode", get_string(document, {"spec", "volumeMode"}, "Filesystem")},
-                {"hostPath", Object{{"path", fmt::format("/var/lib/berth/volumes/pvc-{}", claim.uid())}, {"type", "DirectoryOrCreate"}}},
-                {"claimRef", Object{{"apiVersion", "v1"}, {"kind", "PersistentVolumeClaim"}, {"namespace", claim.ns()}, {"name", claim.name()}, {"uid", claim.uid()}}}};
-    if (!node.empty())
-      spec["nodeAffinity"] = Object{{"required", Object{{"nodeSelectorTerms", json::Array{Object{{"matchExpressions", json::Array{Object{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::Array{node}}}}}}}}}}};
+                {"hostPath", Object{{"path", "/var/lib/berth/volumes/" + name}, {"type", "DirectoryOrCreate"}}},
+                {"claimRef", Object{{"apiVersion", "v1"},
+                                    {"kind", "PersistentVolumeClaim"},
+                                    {"namespace", claim.ns()},
+                                    {"name", claim.name()},
+                                    {"uid", claim.uid()}}},
+                {"nodeAffinity", Object{{"required", Object{{"nodeSelectorTerms", json::Array{term}}}}}}};
     Write write = create_object(kinds().persistent_volume, "",
-                                Object{{"apiVersion", "v1"}, {"kind", "PersistentVolume"},
-                                       {"metadata", Object{{"name", fmt::format("pvc-{}", claim.uid())}, {"annotations", Object{{"pv.kubernetes.io/provisioned-by", kLocalProvisioner}}}}}, {"spec", std::move(spec)}});
-    write.on_success = note_about(kinds().persistent_volume_claim, claim, "Normal", "ProvisioningSucceeded", fmt::format("Successfully provisioned volume pvc-{}", claim.uid()));
-    plan.writes.push_back(std::move(write));
+                                Object{{"apiVersion", "v1"},
+                                       {"kind", "PersistentVolume"},
+                                       {"metadata", Object{{"name", name}, {"annotations", Object{{kProvisionedBy, kLocalProvisioner}}}}},
+                                       {"spec", std::move(spec)}});
+    write.on_success = about_claim(claim, "Normal", "ProvisioningSucceeded", fmt::format("Successfully provisioned volume {}", name));
+    return write;
   }
+
+  VolumeIndex volumes_;
+  std::map<std::string, std::string> waiting_;  ///< Keys of the claims whose binding is not complete, with their classes.
 };
 
 }  // namespace
