@@ -12,5 +12,7 @@ ControllerPtr make_resource_quota_controller();
 ControllerPtr make_volume_binder();
 /// pkg/controller/volume/pvcprotection and pvprotection: takes the protection finalizers off what nobody uses any more.
 ControllerPtr make_volume_protection_controller();
+/// pkg/controller/volume/ephemeral: the claims of pods' generic ephemeral volumes.
+ControllerPtr make_ephemeral_volume_controller();
 
 }  // namespace berth::controllers

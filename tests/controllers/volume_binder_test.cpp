@@ -17,15 +17,21 @@ class VolumeBinderTest : public ::testing::Test {
   void settle() { loop.run_for(seconds(5)); }
   void put_claim(std::string_view extra = "", std::string_view metadata = "") {
     api.put(kinds().persistent_volume_claim,
-            yaml(fmt::format("metadata: {{name: c, {}}}\nspec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 2Gi}}}}, {}}}\n", metadata, extra)));
+            yaml(fmt::format(
+                "metadata: {{name: c, {}}}\nspec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 2Gi}}}}, {}}}\n",
+                metadata, extra)));
   }
   void put_volume(std::string_view name, std::string_view size, std::string_view extra = "", std::string_view modes = "ReadWriteOnce") {
-    api.put(kinds().persistent_volume, yaml(fmt::format("metadata: {{name: {}}}\nspec: {{accessModes: [{}], capacity: {{storage: {}}}, persistentVolumeReclaimPolicy: Retain, {}}}\n",
-                                                        name, modes, size, extra)));
+    api.put(
+        kinds().persistent_volume,
+        yaml(fmt::format(
+            "metadata: {{name: {}}}\nspec: {{accessModes: [{}], capacity: {{storage: {}}}, persistentVolumeReclaimPolicy: Retain, {}}}\n",
+            name, modes, size, extra)));
   }
   void put_class(std::string_view name, std::string_view provisioner, std::string_view mode, std::string_view annotations = "") {
     api.put(kinds().storage_class,
-            yaml(fmt::format("metadata: {{name: {}, annotations: {{{}}}}}\nprovisioner: {}\nreclaimPolicy: Delete\nvolumeBindingMode: {}\n", name, annotations, provisioner, mode)));
+            yaml(fmt::format("metadata: {{name: {}, annotations: {{{}}}}}\nprovisioner: {}\nreclaimPolicy: Delete\nvolumeBindingMode: {}\n",
+                             name, annotations, provisioner, mode)));
   }
   json::Value claim() { return api.get(kinds().persistent_volume_claim, "c"); }
   json::Value volume(const std::string& name) { return api.get(kinds().persistent_volume, name); }
@@ -137,7 +143,9 @@ TEST_F(VolumeBinderTest, ALocalVolumeNeedsItsNode) {
   put_class("local", "berth.dev/local", "Immediate");
   put_claim("storageClassName: local");
   settle();
-  EXPECT_TRUE(api.saw("ProvisioningFailed: storage class \"local\" needs volumeBindingMode: WaitForFirstConsumer: a volume of berth.dev/local lives on the node of its first consumer"));
+  EXPECT_TRUE(
+      api.saw("ProvisioningFailed: storage class \"local\" needs volumeBindingMode: WaitForFirstConsumer: a volume of berth.dev/local "
+              "lives on the node of its first consumer"));
   EXPECT_TRUE(api.all(kinds().persistent_volume).empty());
 }
 
