@@ -65,8 +65,10 @@ class KeySink {
 class Controller {
  public:
   virtual ~Controller() = default;
-  /// Kubernetes' name: what --controllers, the metrics' label and events' source say ("replicaset-controller").
+  /// Kubernetes' name: what --controllers and the metrics' label say ("replicaset-controller").
   [[nodiscard]] virtual std::string_view name() const = 0;
+  /// What its events say they are from. Kubernetes' older controllers have another name there.
+  [[nodiscard]] virtual std::string_view event_source() const { return name(); }
   /// The kinds whose events it wants.
   [[nodiscard]] virtual std::vector<Kind> watches() const = 0;
   /// Called for every event, the first list's included, after the cache has it.

@@ -15,6 +15,7 @@ constexpr Duration kDeletionTimeout = std::chrono::minutes(2);
 class DisruptionController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "disruption-controller"; }
+  [[nodiscard]] std::string_view event_source() const override { return "controllermanager"; }
   [[nodiscard]] std::vector<Kind> watches() const override {
     return {kinds().pod_disruption_budget, kinds().pod, kinds().replica_set, kinds().deployment, kinds().stateful_set, kinds().replication_controller};
   }

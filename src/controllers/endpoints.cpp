@@ -39,6 +39,7 @@ std::int64_t target_port(const Value& service_port, const Value& pod) {
 class EndpointsController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "endpoints-controller"; }
+  [[nodiscard]] std::string_view event_source() const override { return "endpoint-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().service, kinds().pod, kinds().endpoints, kinds().endpoint_slice}; }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {

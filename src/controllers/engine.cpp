@@ -241,7 +241,7 @@ void Engine::step(Queue& queue, Key& key) {
     queue.queue_seconds->observe(seconds(run->started - key.queued_at));
   }
   if (options_.trace) log::info(queue.controller->name(), "step {}: {} writes, {} events", key.name, run->plan.writes.size(), run->plan.events.size());
-  for (const EventNote& note : run->plan.events) api_.note(queue.controller->name(), note);
+  for (const EventNote& note : run->plan.events) api_.note(queue.controller->event_source(), note);
   for (const std::string& other : run->plan.enqueue) enqueue(queue, other, Duration{0});
   if (run->plan.error) {
     run->failed = true;
@@ -299,7 +299,7 @@ void Engine::answered(const std::shared_ptr<Run>& run, std::size_t index, ApiRes
     if (write.on_success && !gone) {
       std::string name(result ? json::get_string(*result, {"metadata", "name"}, write.name) : std::string_view(write.name));
       write.on_success->message = fill(std::move(write.on_success->message), name);
-      api_.note(run->queue->controller->name(), *write.on_success);
+      api_.note(run->queue->controller->event_source(), *write.on_success);
     }
   } else {
     const ApiStatus& status = result.error();
@@ -307,7 +307,7 @@ void Engine::answered(const std::shared_ptr<Run>& run, std::size_t index, ApiRes
     if (write.slow_start) run->slow_stopped = true;
     if (write.on_failure && !is_namespace_terminating(status)) {
       write.on_failure->message = fill(std::move(write.on_failure->message), status.message);
-      api_.note(run->queue->controller->name(), *write.on_failure);
+      api_.note(run->queue->controller->event_source(), *write.on_failure);
     }
     if (!silent) {
       run->failed = true;

@@ -28,6 +28,7 @@ class NodeLifecycleController final : public Controller {
  public:
   explicit NodeLifecycleController(NodeLifecycleOptions options) : options_(options), zones_(options) {}
   [[nodiscard]] std::string_view name() const override { return "node-lifecycle-controller"; }
+  [[nodiscard]] std::string_view event_source() const override { return "node-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().node, kinds().lease, kinds().pod}; }
   [[nodiscard]] int concurrency() const override { return 128; }
   void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;

@@ -31,6 +31,7 @@ EventNote about_claim(const client::Object& claim, std::string_view type, std::s
 class VolumeBinder final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "persistentvolume-binder-controller"; }
+  [[nodiscard]] std::string_view event_source() const override { return "persistentvolume-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override {
     return {kinds().persistent_volume, kinds().persistent_volume_claim, kinds().storage_class};
   }
