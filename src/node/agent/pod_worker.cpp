@@ -38,16 +38,21 @@ PodWorker::PodWorker(PodEnvironment& environment, json::Value pod)
   state_.host_ip = environment_.host_ip;
   if (!state_.start_time) state_.start_time = environment_.clock.now();
   shown_pod_ = pod_;
-  thread_ = std::thread([this] { run(); });
 }
 
 PodWorker::~PodWorker() {
-  {
-    std::lock_guard lock(mutex_);
-    quit_ = true;
-  }
+  quit();
+  if (thread_.joinable()) thread_.join();
+}
+
+void PodWorker::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void PodWorker::quit() {
+  std::lock_guard lock(mutex_);
+  quit_ = true;
   wake_.notify_all();
-  thread_.join();
 }
 
 void PodWorker::update(json::Value pod) {
@@ -94,6 +99,12 @@ PodState PodWorker::state() const {
 std::string PodWorker::sandbox_id() const {
   std::lock_guard lock(mutex_);
   return shown_sandbox_;
+}
+bool PodWorker::is_over() const {
+  std::lock_guard lock(mutex_);
+  if (stopped_ || failure_) return true;
+  const std::string_view phase = json::get_string(shown_status_, {"phase"});
+  return phase == "Failed" || phase == "Succeeded";
 }
 bool PodWorker::is_stopped() const {
   std::lock_guard lock(mutex_);

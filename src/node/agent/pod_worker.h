@@ -30,6 +30,8 @@ struct PodEnvironment {
   std::function<void(const std::string& uid)> changed;
   /// type, reason, message, container (may be empty).
   std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message, const std::string& container)> event;
+  /// The Node object's uid; empty until it is registered. On the loop only.
+  std::function<std::string()> node_uid;
 };
 
 class PodWorker {
@@ -38,6 +40,10 @@ class PodWorker {
   PodWorker(PodEnvironment& environment, json::Value pod);
   /// Waits for the step under way; containers keep running.
   ~PodWorker();
+  /// Starts the thread; once.
+  void start();
+  /// Asks the thread to end after the step under way, without waiting.
+  void quit();
   PodWorker(const PodWorker&) = delete;
   PodWorker& operator=(const PodWorker&) = delete;
 
@@ -51,6 +57,8 @@ class PodWorker {
 
   /// The status to be reported.
   [[nodiscard]] json::Value status() const;
+  /// The pod takes no room any more: it failed, succeeded or has stopped.
+  [[nodiscard]] bool is_over() const;
   /// Nothing runs any more.
   [[nodiscard]] bool is_stopped() const;
   /// Deleted, and everything of it is gone from this machine.

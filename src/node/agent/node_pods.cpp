@@ -1,0 +1,303 @@
+#include "node/agent/node_pods.h"
+
+#include <set>
+
+#include "base/log.h"
+#include "node/eviction/manager.h"
+
+namespace berth::node::agent {
+namespace {
+
+const model::Gvr kPods{"", "v1", "pods"};
+
+std::string key_of(const json::Value& pod) { return fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"})); }
+
+}  // namespace
+
+NodePods::NodePods(client::Client& client, PodEnvironment& environment, Refuse refuse) : client_(client), loop_(*client.loop()), environment_(environment), refuse_(std::move(refuse)) {}
+
+NodePods::~NodePods() {
+  std::map<std::string, std::shared_ptr<Pod>> pods;
+  std::vector<std::shared_ptr<Pod>> dead;
+  {
+    std::lock_guard lock(mutex_);
+    pods.swap(pods_);
+    dead.swap(graveyard_);
+  }
+  // All are told before the first is waited for.
+  for (const auto& [uid, pod] : pods) pod->worker->quit();
+}
+
+void NodePods::start() {
+  if (informer_) return;
+  informer_ = std::make_unique<client::Informer>(client_, kPods, client::InformerOptions{.field_selector = "spec.nodeName=" + environment_.node_name});
+  informer_->add_handler({.on_add = [this](const client::ObjectRef& object) { pod_seen(*object); },
+                          .on_update = [this](const client::ObjectRef& before, const client::ObjectRef& after) {
+                            if (before->uid() != after->uid()) pod_gone(*before);
+                            pod_seen(*after);
+                          },
+                          .on_delete = [this](const client::ObjectRef& object) { pod_gone(*object); }});
+  informer_->on_synced([this] {
+    is_synced_ = true;
+    for (const auto& worker : workers()) push_status(worker->uid());  // Static pods that have no mirror yet get one.
+  });
+  informer_->start();
+}
+
+void NodePods::stop() {
+  informer_.reset();
+  alive_.reset();
+}
+
+client::Client::Done NodePods::guarded(client::Client::Done done) {
+  return [weak = std::weak_ptr<int>(alive_), done = std::move(done)](model::ApiResult<json::Value> result) {
+    if (weak.lock()) done(std::move(result));
+  };
+}
+
+std::shared_ptr<NodePods::Pod> NodePods::find(const std::string& uid) const {
+  std::lock_guard lock(mutex_);
+  const auto found = pods_.find(uid);
+  return found == pods_.end() ? nullptr : found->second;
+}
+
+void NodePods::pod_seen(const client::Object& object) {
+  json::Value document = object.document();
+  if (is_mirror_pod(document)) return mirror_seen(object, document);
+  std::shared_ptr<Pod> pod = find(object.uid());
+  if (!pod) {
+    pod = std::make_shared<Pod>();
+    pod->worker = std::make_shared<PodWorker>(environment_, document);
+    {
+      std::lock_guard lock(mutex_);
+      pods_[object.uid()] = pod;
+    }
+    admit(pod, document);
+    pod->worker->start();
+  } else {
+    pod->worker->update(document);
+  }
+  if (object.is_deleting()) {
+    pod->is_deleting = true;
+    pod->worker->terminate(std::chrono::seconds(std::clamp<std::int64_t>(json::get_int(document, {"metadata", "deletionGracePeriodSeconds"}, 30), 0, 1'000'000'000)));
+    push_status(object.uid());
+  }
+}
+
+void NodePods::admit(const std::shared_ptr<Pod>& pod, const json::Value& document) {
+  // What ran before this agent started was admitted then.
+  const std::string_view phase = json::get_string(document, {"status", "phase"});
+  if (!phase.empty() && phase != "Pending") return;
+  if (!json::get_array(document, {"status", "containerStatuses"}).empty() || json::find(document, {"metadata", "deletionTimestamp"})) return;
+  std::vector<json::Value> active;
+  for (const auto& worker : workers())
+    if (worker != pod->worker && !worker->is_over()) active.push_back(worker->pod());
+  const auto refusal = refuse_(document, active);
+  if (!refusal) return;
+  environment_.event(document, "Warning", refusal->reason, refusal->message, "");
+  pod->worker->fail_pod(refusal->reason, "Pod was rejected: " + refusal->message, Duration::zero(), false);
+}
+
+/// The object is gone without us (forced deletion): its containers must go too.
+void NodePods::pod_gone(const client::Object& object) {
+  if (const auto found = mirrors_.find(object.ns() + "/" + object.name()); found != mirrors_.end() && found->second.uid == object.uid()) {
+    mirrors_.erase(found);
+    for (const auto& worker : workers()) push_status(worker->uid());  // A static pod whose mirror was deleted gets another.
+    return;
+  }
+  stop_pod(object.uid());
+}
+
+void NodePods::stop_pod(const std::string& uid) {
+  std::shared_ptr<Pod> pod;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = pods_.find(uid);
+    if (found == pods_.end()) return;
+    pod = found->second;
+    if (pod->worker->is_finished()) {
+      graveyard_.push_back(pod);
+      pods_.erase(found);
+      return;
+    }
+  }
+  pod->is_stale = true;
+  pod->worker->terminate(Duration::zero());
+}
+
+void NodePods::push_later(const std::string& uid) {
+  loop_.schedule_after(std::chrono::seconds(1), [weak = std::weak_ptr<int>(alive_), this, uid] {
+    if (weak.lock()) push_status(uid);
+  });
+}
+
+void NodePods::push_status(const std::string& uid) {
+  const std::shared_ptr<Pod> pod = find(uid);
+  if (!pod) return;
+  if (pod->is_stale) {
+    if (pod->worker->is_finished()) stop_pod(uid);
+    return;
+  }
+  if (pod->is_writing) return;
+  const json::Value document = pod->worker->pod();
+  std::string api_uid = uid;
+  if (pod->is_static) {
+    if (!is_synced_) return;
+    const auto mirror = mirrors_.find(key_of(document));
+    if (mirror == mirrors_.end() || mirror->second.uid.empty() || mirror->second.hash != json::get_string(document, {"metadata", "annotations", kConfigHashAnnotation})) return ensure_mirror(pod);
+    api_uid = mirror->second.uid;
+  }
+  json::Value status = pod->worker->status();
+  if (!status.is_null() && !json::equal(status, pod->reported)) return write_status(uid, pod, api_uid, std::move(status));
+  if (!pod->is_deleting || !pod->worker->is_finished()) return;
+  pod->is_writing = true;
+  client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})), std::string(json::get_string(document, {"metadata", "name"})),
+                 {.grace_period_seconds = 0, .precondition_uid = uid}, guarded([this, pod, uid](model::ApiResult<json::Value> result) {
+                   if (result || result.error().code == 404 || result.error().code == 409) return;  // The watch says the rest.
+                   pod->is_writing = false;
+                   push_later(uid);
+                 }));
+}
+
+void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& pod, const std::string& api_uid, json::Value status) {
+  const json::Value document = pod->worker->pod();
+  const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"}));
+  pod->is_writing = true;
+  json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", status}};
+  client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body, guarded([this, pod, uid, status = std::move(status)](model::ApiResult<json::Value> result) {
+                  pod->is_writing = false;
+                  if (result || result.error().code == 404 || result.error().code == 409) {
+                    pod->reported = status;
+                    return push_status(uid);
+                  }
+                  log::warning("node", "pod status: {}", result.error().message);
+                  push_later(uid);
+                }),
+                "status");
+}
+
+// ---- static pods
+
+void NodePods::set_static_pods(std::vector<json::Value> pods) {
+  std::map<std::string, json::Value> wanted;
+  for (json::Value& pod : pods) wanted.emplace(std::string(json::get_string(pod, {"metadata", "uid"})), std::move(pod));
+  std::vector<std::shared_ptr<Pod>> gone;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [uid, pod] : pods_)
+      if (pod->is_static && !pod->is_stale && !wanted.contains(uid)) gone.push_back(pod);
+  }
+  for (const auto& pod : gone) {
+    const json::Value document = pod->worker->pod();
+    pod->is_stale = true;
+    pod->worker->terminate(std::chrono::seconds(json::get_int(document, {"spec", "terminationGracePeriodSeconds"}, 30)));
+    if (const auto mirror = mirrors_.find(key_of(document)); mirror != mirrors_.end() && !mirror->second.uid.empty())
+      client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})), std::string(json::get_string(document, {"metadata", "name"})),
+                     {.grace_period_seconds = 0, .precondition_uid = mirror->second.uid}, [](const model::ApiResult<json::Value>&) {});
+  }
+  for (auto& [uid, document] : wanted) {
+    if (find(uid)) continue;
+    // One of the same name that is still stopping goes first: the next look at the manifests starts this one.
+    bool in_the_way = false;
+    for (const auto& worker : workers()) in_the_way = in_the_way || key_of(worker->pod()) == key_of(document);
+    if (in_the_way) continue;
+    auto pod = std::make_shared<Pod>();
+    pod->is_static = true;
+    pod->worker = std::make_shared<PodWorker>(environment_, document);
+    {
+      std::lock_guard lock(mutex_);
+      pods_[uid] = pod;
+    }
+    pod->worker->start();
+    push_status(uid);
+  }
+  // Mirrors of manifests that went while no agent ran.
+  if (!is_synced_) return;
+  std::set<std::string> names;
+  for (const auto& worker : workers()) names.insert(key_of(worker->pod()));
+  for (auto& [key, mirror] : mirrors_) {
+    if (names.contains(key) || mirror.uid.empty()) continue;
+    const std::size_t slash = key.find('/');
+    client_.remove(kPods, key.substr(0, slash), key.substr(slash + 1), {.grace_period_seconds = 0, .precondition_uid = mirror.uid}, [](const model::ApiResult<json::Value>&) {});
+  }
+}
+
+void NodePods::mirror_seen(const client::Object& object, const json::Value& document) {
+  Mirror& mirror = mirrors_[object.ns() + "/" + object.name()];
+  mirror.uid = object.uid();
+  mirror.hash = json::get_string(document, {"metadata", "annotations", kConfigMirrorAnnotation});
+  if (object.is_deleting()) {
+    // A deleted mirror stops nothing; it goes, and another is made.
+    client_.remove(kPods, object.ns(), object.name(), {.grace_period_seconds = 0, .precondition_uid = object.uid()}, [](const model::ApiResult<json::Value>&) {});
+    return;
+  }
+  for (const auto& worker : workers())
+    if (key_of(worker->pod()) == object.ns() + "/" + object.name()) {
+      if (const auto pod = find(worker->uid())) pod->reported = nullptr;
+      push_status(worker->uid());
+    }
+}
+
+void NodePods::ensure_mirror(const std::shared_ptr<Pod>& pod) {
+  const json::Value document = pod->worker->pod();
+  const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"})), uid = pod->worker->uid();
+  Mirror& mirror = mirrors_[key_of(document)];
+  if (mirror.is_writing) return;
+  if (!mirror.uid.empty()) {
+    // The mirror of an older manifest.
+    client_.remove(kPods, ns, name, {.grace_period_seconds = 0, .precondition_uid = mirror.uid}, [](const model::ApiResult<json::Value>&) {});
+    return;
+  }
+  mirror.is_writing = true;
+  client_.create(kPods, ns, mirror_pod(document, environment_.node_name, environment_.node_uid()), guarded([this, key = key_of(document), uid](model::ApiResult<json::Value> result) {
+                   const auto found = mirrors_.find(key);
+                   if (found != mirrors_.end()) {
+                     found->second.is_writing = false;
+                     if (!result && found->second.uid.empty()) mirrors_.erase(found);
+                   }
+                   if (result) return;
+                   log::warning("node", "mirror pod {}: {}", key, result.error().message);
+                   push_later(uid);
+                 }));
+}
+
+// ---- for others
+
+std::vector<std::shared_ptr<PodWorker>> NodePods::workers() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<PodWorker>> out;
+  for (const auto& [uid, pod] : pods_) out.push_back(pod->worker);
+  return out;
+}
+
+bool NodePods::contains(const std::string& uid) const {
+  std::lock_guard lock(mutex_);
+  return pods_.contains(uid);
+}
+
+std::optional<KubeletBackend::Pod> NodePods::find_pod(const std::string& ns, const std::string& name) const {
+  for (const auto& worker : workers()) {
+    const json::Value document = worker->pod();
+    if (json::get_string(document, {"metadata", "name"}) == name && json::get_string(document, {"metadata", "namespace"}) == ns)
+      return KubeletBackend::Pod{read_pod_spec(document), worker->state(), worker->log_directory(), worker->sandbox_id()};
+  }
+  return std::nullopt;
+}
+
+json::Value NodePods::pod_list() const {
+  json::Array items;
+  for (const auto& worker : workers()) {
+    json::Value pod = worker->pod();
+    pod.as_object()["status"] = worker->status();
+    items.push_back(std::move(pod));
+  }
+  return json::Object{{"kind", "PodList"}, {"apiVersion", "v1"}, {"metadata", json::Object{}}, {"items", std::move(items)}};
+}
+
+void NodePods::bury() {
+  std::vector<std::shared_ptr<Pod>> dead;  // Destroyed, and so joined, after the lock is gone.
+  std::lock_guard lock(mutex_);
+  dead.swap(graveyard_);
+}
+
+}  // namespace berth::node::agent

@@ -1,0 +1,95 @@
+#include "node/agent/node_status.h"
+
+namespace berth::node::agent {
+namespace {
+
+constexpr std::size_t kMaxImages = 50;         // nodeStatusMaxImages
+constexpr std::size_t kMaxNamesPerImage = 5;   // MaxNamesPerImageInNodeStatus
+
+#if defined(__aarch64__)
+constexpr const char* kArchitecture = "arm64";
+#else
+constexpr const char* kArchitecture = "amd64";
+#endif
+
+json::Object resource_object(const eviction::ResourceList& resources) {
+  json::Object out;
+  for (const auto& [name, quantity] : resources) out[name] = quantity.to_string();
+  return out;
+}
+
+}  // namespace
+
+json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, TimePoint now) {
+  json::Array conditions;
+  const auto add = [&](std::string_view type, bool is, std::string_view reason, std::string_view message) {
+    auto& [status, transition] = times[std::string(type)];
+    const std::string text = is ? "True" : "False";
+    if (status != text) status = text, transition = now;
+    conditions.push_back(json::Object{{"type", type}, {"status", text}, {"reason", reason}, {"message", message}, {"lastHeartbeatTime", format_rfc3339(now)},
+                                      {"lastTransitionTime", format_rfc3339(transition)}});
+  };
+  const auto under = [&](eviction::NodeCondition condition) { return std::ranges::find(facts.pressure, condition) != facts.pressure.end(); };
+  const bool memory = under(eviction::NodeCondition::kMemoryPressure), disk = under(eviction::NodeCondition::kDiskPressure), pid = under(eviction::NodeCondition::kPidPressure);
+  add("MemoryPressure", memory, memory ? "KubeletHasInsufficientMemory" : "KubeletHasSufficientMemory", memory ? "kubelet has insufficient memory available" : "kubelet has sufficient memory available");
+  add("DiskPressure", disk, disk ? "KubeletHasDiskPressure" : "KubeletHasNoDiskPressure", disk ? "kubelet has disk pressure" : "kubelet has no disk pressure");
+  add("PIDPressure", pid, pid ? "KubeletHasInsufficientPID" : "KubeletHasSufficientPID", pid ? "kubelet has insufficient PID available" : "kubelet has sufficient PID available");
+  const bool ready = facts.not_ready.empty();
+  std::string why = fmt::format("{}", fmt::join(facts.not_ready, ", "));
+  // Several errors are shown as Go's aggregate of them.
+  if (facts.not_ready.size() > 1) why = "[" + why + "]";
+  add("Ready", ready, ready ? "KubeletReady" : "KubeletNotReady", ready ? "kubelet is posting ready status" : why);
+  json::Object status;
+  status["capacity"] = resource_object(facts.capacity);
+  status["allocatable"] = resource_object(facts.allocatable);
+  status["conditions"] = std::move(conditions);
+  status["addresses"] = json::Array{json::Object{{"type", "InternalIP"}, {"address", facts.address}}, json::Object{{"type", "Hostname"}, {"address", facts.hostname}}};
+  status["daemonEndpoints"] = json::Object{{"kubeletEndpoint", json::Object{{"Port", facts.port}}}};
+  status["nodeInfo"] = json::Object{{"machineID", facts.machine_id}, {"systemUUID", facts.system_uuid}, {"bootID", facts.boot_id}, {"kernelVersion", facts.kernel_version},
+                                    {"osImage", facts.os_image}, {"containerRuntimeVersion", facts.runtime_version}, {"kubeletVersion", facts.kubelet_version}, {"kubeProxyVersion", ""},
+                                    {"operatingSystem", "linux"}, {"architecture", kArchitecture}};
+  status["images"] = facts.images;
+  return status;
+}
+
+json::Object node_labels(const std::string& name, const std::map<std::string, std::string>& own) {
+  json::Object labels{{"kubernetes.io/hostname", name}, {"kubernetes.io/os", "linux"}, {"kubernetes.io/arch", kArchitecture}, {"beta.kubernetes.io/os", "linux"}, {"beta.kubernetes.io/arch", kArchitecture}};
+  for (const auto& [key, value] : own) labels[key] = value;
+  return labels;
+}
+
+json::Array node_images(const json::Value& listed) {
+  struct Image {
+    std::int64_t bytes = 0;
+    json::Array names;
+  };
+  std::vector<Image> images;
+  for (const json::Value& entry : json::get_array(listed, {"images"})) {
+    Image image;
+    const std::string_view size = json::get_string(entry, {"size"});
+    std::from_chars(size.data(), size.data() + size.size(), image.bytes);
+    for (const std::string_view list : {"repo_digests", "repo_tags"})
+      for (const json::Value& name : json::get_array(entry, {list}))
+        if (image.names.size() < kMaxNamesPerImage) image.names.push_back(name);
+    if (!image.names.empty()) images.push_back(std::move(image));
+  }
+  std::ranges::stable_sort(images, std::greater<>{}, &Image::bytes);
+  if (images.size() > kMaxImages) images.resize(kMaxImages);
+  json::Array out;
+  for (Image& image : images) out.push_back(json::Object{{"names", std::move(image.names)}, {"sizeBytes", image.bytes}});
+  return out;
+}
+
+std::string os_image_name(std::string_view os_release) {
+  while (!os_release.empty()) {
+    std::string_view line = os_release.substr(0, os_release.find('\n'));
+    os_release.remove_prefix(std::min(os_release.size(), line.size() + 1));
+    if (!line.starts_with("PRETTY_NAME=")) continue;
+    line.remove_prefix(std::string_view("PRETTY_NAME=").size());
+    if (line.size() >= 2 && (line.front() == '"' || line.front() == '\'')) line = line.substr(1, line.size() - 2);
+    if (!line.empty()) return std::string(line);
+  }
+  return "Linux";
+}
+
+}  // namespace berth::node::agent

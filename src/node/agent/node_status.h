@@ -1,0 +1,41 @@
+// The status that a node reports of itself: a pure function of what was found (kubelet nodestatus/setters.go).
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "node/eviction/allocatable.h"
+#include "node/eviction/manager.h"
+
+namespace berth::node::agent {
+
+struct NodeFacts {
+  std::string address, hostname;
+  std::uint16_t port = 0;
+  eviction::ResourceList capacity, allocatable;
+  std::vector<eviction::NodeCondition> pressure;
+  /// Why the node is not ready: each is a reason's text; empty: it is ready.
+  std::vector<std::string> not_ready;
+  std::string machine_id, system_uuid, boot_id, kernel_version, os_image, runtime_version, kubelet_version;
+  /// Images on the node as the status lists them: names and bytes, largest first, at most 50.
+  json::Array images;
+};
+
+/// Since when each condition has had its status.
+using ConditionTimes = std::map<std::string, std::pair<std::string, TimePoint>>;
+
+/// The whole status for a strategic merge patch of nodes/status. Updates `times`.
+[[nodiscard]] json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, TimePoint now);
+
+/// Labels of a node of this machine: the well-known ones, and `own` over them.
+[[nodiscard]] json::Object node_labels(const std::string& name, const std::map<std::string, std::string>& own);
+
+/// status.images from the runtime's ListImages answer (ImageService): names with digests first, the largest 50 images.
+[[nodiscard]] json::Array node_images(const json::Value& listed);
+
+/// PRETTY_NAME of an os-release file's text; "Linux" without one.
+[[nodiscard]] std::string os_image_name(std::string_view os_release);
+
+}  // namespace berth::node::agent

@@ -1,0 +1,99 @@
+#include "node/agent/runtime_monitor.h"
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "node/agent/volumes.h"
+
+namespace berth::node::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string log_directory_of(const std::string& root, const json::Value& sandbox, const std::string& uid) {
+  return fmt::format("{}/logs/{}_{}_{}", root, json::get_string(sandbox, {"metadata", "namespace"}), json::get_string(sandbox, {"metadata", "name"}), uid);
+}
+
+}  // namespace
+
+RuntimeMonitor::~RuntimeMonitor() {
+  stopping_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void RuntimeMonitor::start() {
+  thread_ = std::thread([this] { watch(); });
+}
+
+void RuntimeMonitor::watch() {
+  while (!stopping_) {
+    relist();
+    environment_.pods.bury();
+    for (int i = 0; i < 10 && !stopping_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+void RuntimeMonitor::relist() {
+  const auto sandboxes = environment_.runtime.call("RuntimeService/ListPodSandbox", json::Object{}, 5000);
+  const auto containers = sandboxes ? environment_.runtime.call("RuntimeService/ListContainers", json::Object{}, 5000) : sandboxes;
+  const bool up = sandboxes && containers;
+  if (up != std::exchange(runtime_up_, up)) {
+    if (!up) log::warning("node", "the container runtime does not answer: {}", (sandboxes ? containers : sandboxes).error().message);
+    environment_.health_changed(up);
+  }
+  if (!up) return;
+  std::map<std::string, std::vector<std::string>> found;
+  const auto note = [&](const json::Value& entry) {
+    found[std::string(json::get_string(entry, {"labels", "io.kubernetes.pod.uid"}))].push_back(fmt::format("{}{}", json::get_string(entry, {"id"}), json::get_string(entry, {"state"})));
+  };
+  for (const json::Value& entry : json::get_array(*sandboxes, {"items"})) note(entry);
+  for (const json::Value& entry : json::get_array(*containers, {"containers"})) note(entry);
+  std::map<std::string, std::string> seen;
+  for (auto& [uid, states] : found) {
+    std::ranges::sort(states);  // The runtime lists in any order.
+    seen[uid] = fmt::format("{}", fmt::join(states, ";"));
+  }
+  for (const auto& worker : environment_.pods.workers())
+    if (seen[worker->uid()] != seen_[worker->uid()]) worker->wake();
+  seen_ = std::move(seen);
+  if (!environment_.pods.is_synced()) return;
+  remove_orphans(*sandboxes);
+  if (!std::exchange(directories_cleaned_, true)) remove_orphaned_directories();
+}
+
+/// Sandboxes of this node's pods that the API no longer has (deleted while the agent was away). Others' sandboxes are left alone.
+void RuntimeMonitor::remove_orphans(const json::Value& sandboxes) {
+  for (const json::Value& sandbox : json::get_array(sandboxes, {"items"})) {
+    const std::string uid(json::get_string(sandbox, {"labels", "io.kubernetes.pod.uid"}));
+    if (uid.empty() || environment_.pods.contains(uid)) continue;
+    const std::string directory = environment_.root + "/pods/" + uid, logs = log_directory_of(environment_.root, sandbox, uid);
+    std::error_code error;
+    if (!fs::exists(directory, error) && !fs::exists(logs, error)) continue;
+    const json::Value id = json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}};
+    (void)environment_.runtime.call("RuntimeService/StopPodSandbox", id, 60'000);
+    (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", id, 60'000);
+    (void)tear_down_volumes(directory);
+    for (const char* qos : {"", "/burstable", "/besteffort"}) (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/pod" + uid);
+    fs::remove_all(logs, error);
+  }
+}
+
+/// Directories and cgroups of pods that nothing knows any more: a machine that went down between a pod's deletion and its cleaning.
+void RuntimeMonitor::remove_orphaned_directories() {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(environment_.root + "/pods", error)) {
+    const std::string uid = entry.path().filename();
+    if (environment_.pods.contains(uid) || seen_.contains(uid)) continue;
+    (void)tear_down_volumes(entry.path());
+  }
+  for (const auto& entry : fs::directory_iterator(environment_.root + "/logs", error)) {
+    const std::string name = entry.path().filename();
+    const std::string uid = name.substr(name.rfind('_') + 1);
+    if (!environment_.pods.contains(uid) && !seen_.contains(uid)) fs::remove_all(entry.path(), error);
+  }
+  for (const char* qos : {"", "/burstable", "/besteffort"})
+    for (const std::string& child : environment_.cgroups.children(environment_.pods_cgroup + qos))
+      if (child.starts_with("pod") && !environment_.pods.contains(child.substr(3)) && !seen_.contains(child.substr(3))) (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/" + child);
+}
+
+}  // namespace berth::node::agent

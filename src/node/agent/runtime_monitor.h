@@ -1,0 +1,49 @@
+// Looks at the container runtime once a second, wakes the workers of pods that changed, and takes away what no pod owns any more (kubelet's PLEG and
+// pod housekeeping).
+#pragma once
+#include <atomic>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "node/agent/cgroups.h"
+#include "node/agent/node_pods.h"
+#include "node/cri/channel.h"
+
+namespace berth::node::agent {
+
+struct MonitorEnvironment {
+  cri::Channel& runtime;
+  const Cgroups& cgroups;
+  NodePods& pods;
+  std::string root;         ///< The agent's directory.
+  std::string pods_cgroup;  ///< "/kubepods"
+  std::function<void(bool up)> health_changed;  ///< The runtime went away or came back; from the monitor's thread.
+};
+
+/// Owns its thread.
+class RuntimeMonitor {
+ public:
+  explicit RuntimeMonitor(MonitorEnvironment environment) : environment_(std::move(environment)) {}
+  ~RuntimeMonitor();
+  RuntimeMonitor(const RuntimeMonitor&) = delete;
+  RuntimeMonitor& operator=(const RuntimeMonitor&) = delete;
+
+  void start();
+
+ private:
+  void watch();
+  void relist();
+  void remove_orphans(const json::Value& sandboxes);
+  void remove_orphaned_directories();
+
+  MonitorEnvironment environment_;
+  std::atomic<bool> stopping_{false};
+  bool runtime_up_ = true;  ///< It answered the last time.
+  std::map<std::string, std::string> seen_;  ///< By pod uid: its sandboxes and containers with their states.
+  bool directories_cleaned_ = false;
+  std::thread thread_;
+};
+
+}  // namespace berth::node::agent

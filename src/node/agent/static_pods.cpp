@@ -1,0 +1,106 @@
+#include "node/agent/static_pods.h"
+
+#include <openssl/evp.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "model/schema.h"
+
+namespace berth::node::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// 128 bits of SHA-256 in hexadecimal digits, the length of the kubelet's static pod uids.
+std::string hash_text(std::string_view text) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr);
+  std::string out;
+  for (unsigned int i = 0; i < 16 && i < size; ++i) out += fmt::format("{:02x}", digest[i]);
+  return out;
+}
+
+bool has_annotation(const json::Value& pod, std::string_view name) { return json::find(pod, {"metadata", "annotations", name}) != nullptr; }
+
+}  // namespace
+
+bool is_static_pod(const json::Value& pod) {
+  const std::string_view source = json::get_string(pod, {"metadata", "annotations", kConfigSourceAnnotation});
+  return !source.empty() && source != "api";
+}
+
+bool is_mirror_pod(const json::Value& pod) { return has_annotation(pod, kConfigMirrorAnnotation); }
+
+Result<json::Value> static_pod(std::string_view manifest, const std::string& path, const std::string& node_name, TimePoint now) {
+  auto parsed = json::parse_yaml(manifest);
+  if (!parsed) return invalid(fmt::format("{}: {}", path, parsed.error().message));
+  json::Value pod = std::move(*parsed);
+  if (!pod.is_object() || json::get_string(pod, {"kind"}) != "Pod" || json::get_string(pod, {"apiVersion"}) != "v1") return invalid(path + ": a manifest must hold one v1 Pod");
+  const model::KindInfo* kind = model::find_kind("", "v1", "Pod");
+  model::DecodeReport report;
+  if (const auto decoded = model::decode(*kind, pod, report); !decoded) return invalid(fmt::format("{}: {}", path, decoded.error().message));
+  json::erase(pod, {"status"});
+  json::Object& metadata = json::ensure_object(pod, {"metadata"});
+  const std::string name(json::get_string(pod, {"metadata", "name"}));
+  if (name.empty()) return invalid(path + ": the pod has no metadata.name");
+  // Before anything is added: the same manifest on the same node is the same pod.
+  const std::string given = std::string(json::get_string(pod, {"metadata", "uid"}));
+  const std::string uid = given.empty() ? hash_text(fmt::format("{}\n{}\n{}", node_name, path, json::serialize(pod))) : given;
+  metadata["uid"] = uid;
+  metadata["name"] = name + "-" + node_name;
+  if (json::get_string(pod, {"metadata", "namespace"}).empty()) metadata["namespace"] = "default";
+  json::Object& annotations = json::ensure_object(pod, {"metadata", "annotations"});
+  annotations[kConfigHashAnnotation] = uid;
+  annotations[kConfigSourceAnnotation] = "file";
+  annotations[kConfigSeenAnnotation] = format_rfc3339_micro(now);
+  json::Object& spec = json::ensure_object(pod, {"spec"});
+  spec["nodeName"] = node_name;
+  // A static pod stays whatever becomes of its node.
+  json::Value& tolerations = spec["tolerations"];
+  if (!tolerations.is_array()) tolerations = json::Array{};
+  tolerations.as_array().push_back(json::Object{{"operator", "Exists"}, {"effect", "NoExecute"}});
+  model::apply_defaults(*kind, pod);
+  if (const auto errors = model::validate_create(*kind, pod); !errors.empty()) return invalid(fmt::format("{}: {}", path, errors.front().render()));
+  for (const std::string_view list : {"configMap", "secret", "persistentVolumeClaim"})
+    for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"}))
+      if (json::find(volume, list)) return invalid(fmt::format("{}: static pods may not reference {}s", path, list));
+  return pod;
+}
+
+std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now, std::vector<std::string>& problems) {
+  std::vector<std::string> files;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+      if (it->is_regular_file(error) && !it->path().filename().string().starts_with('.')) files.push_back(it->path());
+  } else if (fs::is_regular_file(path, error)) {
+    files.push_back(path);
+  }
+  std::ranges::sort(files);
+  std::vector<json::Value> pods;
+  for (const std::string& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    auto pod = static_pod(text.str(), file, node_name, now);
+    if (pod) pods.push_back(std::move(*pod));
+    else problems.push_back(pod.error().message);
+  }
+  return pods;
+}
+
+json::Value mirror_pod(const json::Value& pod, const std::string& node_name, const std::string& node_uid) {
+  json::Value mirror = pod;
+  json::erase(mirror, {"status"});
+  json::erase(mirror, {"metadata", "uid"});
+  json::ensure_object(mirror, {"metadata", "annotations"})[kConfigMirrorAnnotation] = json::get_string(pod, {"metadata", "annotations", kConfigHashAnnotation});
+  if (!node_uid.empty())
+    json::ensure_object(mirror, {"metadata"})["ownerReferences"] =
+        json::Array{json::Object{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node_name}, {"uid", node_uid}, {"controller", true}}};
+  return mirror;
+}
+
+}  // namespace berth::node::agent
