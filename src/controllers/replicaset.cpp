@@ -12,7 +12,6 @@ class ReplicaSetController final : public Controller {
   ReplicaSetController(Kind kind, std::string name, ReplicaSetOptions options) : kind_(kind), name_(std::move(name)), options_(options) {}
 
   [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] std::string_view event_source() const override { return kind_ == kinds().replication_controller ? "replication-controller" : "replicaset-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kind_, kinds().pod}; }
   [[nodiscard]] int concurrency() const override { return options_.concurrency; }
 
