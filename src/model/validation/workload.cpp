@@ -19,21 +19,20 @@ const Value& spec_of(const Value& doc) {
   return spec == nullptr ? kEmpty : *spec;
 }
 
-/// spec.selector is there, well-formed, not empty, and matches the template's labels.
+/// spec.selector is there, well-formed, not empty, and matches the template's labels. A DaemonSet's missing one only matches nothing.
 void selector_of_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
   const Value* selector = json::find(spec, "selector");
   const Path selector_at = at / "selector";
   if (selector == nullptr) {
-    errors.required(selector_at);
+    if (word != "daemonset") errors.required(selector_at);
   } else {
     label_selector(*selector, selector_at, errors);
     if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty()) errors.invalid(selector_at, *selector, "empty selector is invalid for " + std::string(word));
   }
-  if (const Value* labels_value = json::find(spec, {"template", "metadata", "labels"}); selector != nullptr) {
-    const auto compiled = Selector::from_label_selector(selector);
-    if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
-      errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
-  }
+  const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
+  const auto compiled = Selector::from_label_selector(selector);
+  if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
+    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
 }
 
 void selector_and_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
