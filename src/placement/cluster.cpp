@@ -274,6 +274,11 @@ const std::vector<PodInfoPtr>& Cluster::nominated(NodeIndex index) const {
   return at == nominated_by_node_.end() ? kNone : at->second;
 }
 
+NodeIndex Cluster::nominated_node(std::string_view key) const {
+  const auto at = nominations_.find(key);
+  return at == nominations_.end() ? NodeIndex{} : at->second.node;
+}
+
 PodInfoPtr Cluster::find_pod(std::string_view key) const {
   const auto& shard = pods_->shards[shard_of(key)];
   if (shard == nullptr) return nullptr;

@@ -141,6 +141,8 @@ class Cluster {
   /// Null for an empty slot. The reference holds until the next change of this cluster.
   [[nodiscard]] const NodeInfo* node(NodeIndex index) const;
   [[nodiscard]] const NodeInfo* find_node(std::string_view name) const;
+  /// Grows with each node object that comes; of a node that is there.
+  [[nodiscard]] std::uint64_t arrival(NodeIndex index) const { return arrivals_[index.value]; }
   /// All nodes with a node object, in order of arrival.
   [[nodiscard]] std::vector<const NodeInfo*> nodes() const;
   [[nodiscard]] PodInfoPtr find_pod(std::string_view key) const;
@@ -154,6 +156,8 @@ class Cluster {
   [[nodiscard]] const std::vector<PodInfoPtr>& nominated(NodeIndex index) const;
   [[nodiscard]] bool has_nominations() const { return !nominations_.empty(); }
   [[nodiscard]] bool is_nominated(std::string_view key) const { return nominations_.contains(key); }
+  /// The node a pod is nominated to; invalid when none.
+  [[nodiscard]] NodeIndex nominated_node(std::string_view key) const;
   /// Nominated pods that have any affinity term.
   [[nodiscard]] std::size_t nominated_affinity_pods() const { return nominated_affinity_pods_; }
   /// Null when no node has the image.

@@ -63,9 +63,6 @@ Decision Engine::Impl::schedule(const FrameworkPtr& framework, const PodInfoPtr&
   if (framework->profile().era != Era::k120 && !pod->view().nominated_node_name.empty()) {
     if (auto decision = try_nominated(*framework, *pod)) return std::move(*decision);
   }
-  // Its own nomination counts in every class's columns, but not for itself.
-  if (cluster.has_nominations() && (cluster.is_nominated(pod->key) || cluster.nominated_affinity_pods() != 0 || !pod->view().volumes.empty()))
-    return decide_plainly(*framework, *pod);
   if (auto decision = decide_by_columns(framework, pod)) return std::move(*decision);
   return decide_plainly(*framework, *pod);
 }
@@ -88,7 +85,12 @@ std::optional<Decision> Engine::Impl::try_nominated(const Framework& framework, 
 
 std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   PodClass* columns = class_of(framework, pod);
-  if (columns == nullptr || (cluster.has_nominations() && columns->has_domains())) return std::nullopt;
+  if (columns == nullptr) return std::nullopt;
+  PodClass::OwnNomination own;
+  if (cluster.has_nominations()) {
+    own = {cluster.nominated_node(pod->key), pod->key};
+    if (columns->is_swayed_by_nominations() || (own.node.is_valid() && columns->hides_own_node(own))) return std::nullopt;
+  }
   PodClass::Choice choice;
   if (pod->view().volumes.empty()) {
     choice = columns->choose(choice_options());
@@ -99,7 +101,7 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
   }
   Decision out;
   if (!choice.node.is_valid()) {
-    out.diagnosis = std::make_shared<const Diagnosis>(columns->diagnose());
+    out.diagnosis = std::make_shared<const Diagnosis>(columns->diagnose(own));
     return out;
   }
   out.outcome = Decision::Outcome::kScheduled;
@@ -126,6 +128,11 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framewor
   bool failed = false;
   PodClass::Options with_last_word = choice_options();
   with_last_word.accept = [&](const NodeInfo& node) {
+    if (!cluster.nominated(node.index).empty()) {
+      const Status status = framework.run_filter_with_nominated(state, pod, node);
+      failed |= status.is_error();
+      return status.is_success();
+    }
     for (const Plugin* plugin : framework.filters()) {
       if (plugin->column_kind() != ColumnKind::kVolumes || state.filter_skipped(plugin->slot())) continue;
       const Status status = plugin->filter(state, pod, node);
@@ -162,7 +169,7 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
   }
   if (names_its_nodes(pod->view())) return nullptr;
   make_room();
-  auto made = PodClass::make(framework, pod, *index, static_columns);
+  auto made = PodClass::make(framework, pod, *index, static_columns, options.lazy_ranking_nodes);
   if (made == nullptr) return nullptr;
   made->set_last_use(++tick);
   ++class_count;
@@ -190,7 +197,7 @@ void Engine::Impl::make_room() {
 }
 
 Decision Engine::Impl::decide_plainly(const Framework& framework, const PodInfo& pod) {
-  Evaluation evaluation = placement::evaluate(framework, cluster, pod);
+  Evaluation evaluation = placement::evaluate(framework, cluster, pod, false);
   Decision out;
   if (!evaluation.errors.empty()) {
     out.outcome = Decision::Outcome::kError;

@@ -64,8 +64,9 @@ struct Evaluation {
   Diagnosis diagnosis;                    ///< When nothing is feasible.
 };
 
-/// Evaluates the plain form: no caches, no state. `framework` decides the era.
-Evaluation evaluate(const Framework& framework, const Cluster& cluster, const PodInfo& pod);
+/// Evaluates the plain form: no caches, no state. `framework` decides the era. Nodes that PreFilter left out are never filtered; with
+/// `list_left_out` each is listed as rejected when nothing fits, otherwise the diagnosis alone counts them.
+Evaluation evaluate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, bool list_left_out = true);
 
 struct EngineOptions {
   enum class TieBreak : std::uint8_t { kRandom, kFirstByName };
@@ -73,6 +74,8 @@ struct EngineOptions {
   std::uint64_t seed = 0;
   /// Decide by the plain form alone (tests, comparisons).
   bool plain = false;
+  /// Columns of at least this many nodes keep only their best nodes in order. Decisions do not depend on it.
+  std::size_t lazy_ranking_nodes = 4096;
 };
 
 /// Decides over one cluster, keeping columns per class of pods that catch up with the cluster's change log. Deterministic in the cluster's

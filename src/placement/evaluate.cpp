@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@ void collect_errors(std::vector<std::string>& errors, const Status& status) {
   errors.erase(std::ranges::unique(errors).begin(), errors.end());
 }
 
-void fill_diagnosis(Evaluation& out, const Cluster& cluster) {
+void fill_diagnosis(Evaluation& out, const Cluster& cluster, const std::vector<std::pair<std::string, std::size_t>>& not_listed) {
   Diagnosis& diagnosis = out.diagnosis;
   diagnosis.node_count = cluster.node_count();
   std::map<std::string, std::size_t> reasons;
@@ -30,38 +31,49 @@ void fill_diagnosis(Evaluation& out, const Cluster& cluster) {
     if (!status.plugin.empty()) plugins.insert(status.plugin);
     for (const auto& one : all) plugins.insert(one.plugin);
   }
+  for (const auto& [reason, count] : not_listed) reasons[reason] += count;
   diagnosis.reasons.assign(reasons.begin(), reasons.end());
   diagnosis.plugins.assign(plugins.begin(), plugins.end());
 }
 
-/// Filters every candidate; nodes that PreFilter left out are listed only when nothing else fits.
-std::vector<const NodeInfo*> filter_nodes(const Framework& framework, const CycleState& state, const PodInfo& pod,
-                                          const std::vector<std::string_view>& narrowed_by, Evaluation& out) {
-  std::vector<const NodeInfo*> feasible;
-  std::vector<const NodeInfo*> left_out;
-  for (const NodeInfo* node : state.cluster().nodes()) {
-    if (out.pre_filter_nodes && !out.pre_filter_nodes->contains(node->name)) {
-      left_out.push_back(node);
-      continue;
-    }
-    Status status = framework.run_filter_with_nominated(state, pod, *node);
-    if (status.is_success()) {
-      feasible.push_back(node);
-    } else if (status.is_error()) {
-      collect_errors(out.errors, status);
-    } else {
-      Evaluation::Rejected rejected{node->index, std::move(status), {}};
-      if (framework.profile().always_check_all_filters) rejected.all = framework.run_every_filter(state, pod, *node);
-      out.rejected.push_back(std::move(rejected));
-    }
+void filter_node(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node, Evaluation& out,
+                 std::vector<const NodeInfo*>& feasible) {
+  Status status = framework.run_filter_with_nominated(state, pod, node);
+  if (status.is_success()) {
+    feasible.push_back(&node);
+  } else if (status.is_error()) {
+    collect_errors(out.errors, status);
+  } else {
+    Evaluation::Rejected rejected{node.index, std::move(status), {}};
+    if (framework.profile().always_check_all_filters) rejected.all = framework.run_every_filter(state, pod, node);
+    out.rejected.push_back(std::move(rejected));
   }
-  if (feasible.empty() && out.errors.empty()) {
-    for (const NodeInfo* node : left_out) {
-      Status status = Status::unresolvable(fmt::format("node(s) didn't satisfy plugin(s) [{}]", fmt::join(narrowed_by, " ")));
-      out.rejected.push_back({node->index, std::move(status), {}});
-    }
+}
+
+/// The nodes that PreFilter named and that are there, in order of arrival: looked up, so that naming one node does not cost a walk over all.
+std::vector<const NodeInfo*> named_nodes(const Cluster& cluster, const std::set<std::string>& names) {
+  std::vector<const NodeInfo*> out;
+  for (const auto& name : names)
+    if (const NodeInfo* node = cluster.find_node(name); node != nullptr && node->node != nullptr) out.push_back(node);
+  std::ranges::sort(out, {}, [&](const NodeInfo* node) { return cluster.arrival(node->index); });
+  return out;
+}
+
+/// Filters every candidate; nodes that PreFilter left out are told so only when nothing else fits. Returns how many were not listed.
+std::size_t filter_nodes(const Framework& framework, const CycleState& state, const PodInfo& pod, const Status& left_out, bool list_left_out,
+                         Evaluation& out, std::vector<const NodeInfo*>& feasible) {
+  const Cluster& cluster = state.cluster();
+  if (!out.pre_filter_nodes) {
+    for (const NodeInfo* node : cluster.nodes()) filter_node(framework, state, pod, *node, out, feasible);
+    return 0;
   }
-  return feasible;
+  const auto named = named_nodes(cluster, *out.pre_filter_nodes);
+  for (const NodeInfo* node : named) filter_node(framework, state, pod, *node, out, feasible);
+  if (!feasible.empty() || !out.errors.empty()) return 0;
+  if (!list_left_out) return cluster.node_count() - named.size();
+  for (const NodeInfo* node : cluster.nodes())
+    if (!out.pre_filter_nodes->contains(node->name)) out.rejected.push_back({node->index, left_out, {}});
+  return 0;
 }
 
 void score_nodes(const Framework& framework, CycleState& state, const PodInfo& pod, const std::vector<const NodeInfo*>& feasible, Evaluation& out) {
@@ -114,7 +126,7 @@ std::string fit_error_message(const Diagnosis& diagnosis, Era era, std::string_v
   return out;
 }
 
-Evaluation evaluate(const Framework& framework, const Cluster& cluster, const PodInfo& pod) {
+Evaluation evaluate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, bool list_left_out) {
   Evaluation out;
   if (cluster.node_count() == 0) {
     out.errors.emplace_back("no nodes available to schedule pods");
@@ -122,6 +134,7 @@ Evaluation evaluate(const Framework& framework, const Cluster& cluster, const Po
   }
   CycleState state = framework.new_cycle(cluster);
   std::vector<std::string_view> narrowed_by;
+  std::vector<std::pair<std::string, std::size_t>> left_out_counts;
   PreFilterOutcome outcome = framework.run_pre_filter(state, pod, &narrowed_by);
   if (outcome.status.is_error()) {
     collect_errors(out.errors, outcome.status);
@@ -130,7 +143,10 @@ Evaluation evaluate(const Framework& framework, const Cluster& cluster, const Po
   out.pre_filter = std::move(outcome.status);
   if (out.pre_filter.is_success()) {
     out.pre_filter_nodes = std::move(outcome.node_names);
-    const auto feasible = filter_nodes(framework, state, pod, narrowed_by, out);
+    const Status left_out = Status::unresolvable(fmt::format("node(s) didn't satisfy plugin(s) [{}]", fmt::join(narrowed_by, " ")));
+    std::vector<const NodeInfo*> feasible;
+    const std::size_t not_listed = filter_nodes(framework, state, pod, left_out, list_left_out, out, feasible);
+    if (not_listed != 0) left_out_counts.emplace_back(left_out.reasons[0], not_listed);
     if (out.errors.empty() && !feasible.empty()) score_nodes(framework, state, pod, feasible, out);
   }
   if (!out.errors.empty()) {
@@ -138,7 +154,7 @@ Evaluation evaluate(const Framework& framework, const Cluster& cluster, const Po
     out.rejected.clear();
     return out;
   }
-  if (out.feasible.empty()) fill_diagnosis(out, cluster);
+  if (out.feasible.empty()) fill_diagnosis(out, cluster, left_out_counts);
   pick_tied(framework, cluster, pod, out);
   return out;
 }

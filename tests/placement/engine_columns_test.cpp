@@ -49,6 +49,7 @@ struct History {
   int kinds_of_pods;
   bool unique_hostnames;
   bool nominations;
+  bool lazy = false;
 };
 
 /// Binds, removes, updates, and compares every decision on the way.
@@ -58,7 +59,9 @@ void run(const History& history) {
   Cluster cluster(history.era);
   const FrameworkPtr framework = default_framework(history.era);
   const bool first_by_name = world.chance(50);
-  Engine engine(cluster, {first_by_name ? EngineOptions::TieBreak::kFirstByName : EngineOptions::TieBreak::kRandom, history.seed});
+  EngineOptions options{first_by_name ? EngineOptions::TieBreak::kFirstByName : EngineOptions::TieBreak::kRandom, history.seed};
+  if (history.lazy) options.lazy_ranking_nodes = 1;
+  Engine engine(cluster, options);
   for (int i = 0; i < history.nodes; ++i) cluster.upsert_node(world.node("n" + std::to_string(i)));
   std::vector<model::PodViewPtr> kinds;
   for (int i = 0; i < history.kinds_of_pods; ++i) kinds.push_back(world.pod("kind"));
@@ -115,6 +118,10 @@ TEST(EngineColumns, AgreeWhereHostnamesAreShared) {
 TEST(EngineColumns, AgreeWithNominatedPods) {
   for (std::uint64_t seed = 301; seed <= 320; ++seed) run({seed, Era::k136, 6, 120, 6, true, true});
   for (std::uint64_t seed = 321; seed <= 340; ++seed) run({seed, Era::k120, 6, 120, 6, true, true});
+}
+
+TEST(EngineColumns, AgreeWhereOnlyTheBestNodesAreRanked) {
+  for (std::uint64_t seed = 701; seed <= 730; ++seed) run({seed, Era::k136, 25, 200, 5, true, seed % 3 == 0, true});
 }
 
 TEST(EngineColumns, AgreeOnTinyClusters) {

@@ -30,9 +30,14 @@ void ClusterIndex::rebuild() {
   matchers_.clear();
   held_terms_.clear();
   traits_.clear();
+  nominated_kinds_.clear();
+  nominated_.clear();
   amounts_.clear();
   grow(cluster_.slot_count());
   for (std::uint32_t i = 0; i < slots_; ++i) refresh_amounts(i);
+  if (cluster_.has_nominations())
+    for (std::uint32_t i = 0; i < slots_; ++i)
+      for (const auto& pod : cluster_.nominated(NodeIndex{i})) apply_nomination(pod);
   if (cluster_.affinity_pods() == 0) return;
   for (std::uint32_t i = 0; i < slots_; ++i) {
     const NodeInfo* node = cluster_.node(NodeIndex{i});
@@ -78,7 +83,10 @@ void ClusterIndex::apply(const Change& change) {
       apply_node(change.node.value);
       touch(change.node.value, true);
       break;
-    case Change::Kind::kNominated: touch(change.node.value, false); break;
+    case Change::Kind::kNominated:
+      apply_nomination(change.pod);
+      touch(change.node.value, false);
+      break;
     case Change::Kind::kOther: break;
   }
 }
@@ -88,6 +96,28 @@ void ClusterIndex::apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_
   Traits& traits = traits_of(pod);
   for (const auto index : traits.matchers) matchers_[index].count[node] += static_cast<std::uint32_t>(delta);
   for (const auto index : traits.held) held_terms_[index].count[node] += static_cast<std::uint32_t>(delta);
+}
+
+/// Counts the pod as what it is now: nominated or not.
+void ClusterIndex::apply_nomination(const PodInfoPtr& pod) {
+  const auto kind_of = [&](const PodInfo& one) { return std::ranges::find_if(nominated_kinds_, [&](const auto& kind) { return same_traits(*kind.example, one); }); };
+  if (const auto counted = nominated_.find(pod->key); counted != nominated_.end()) {
+    const auto kind = kind_of(*counted->second);
+    if (--kind->count == 0) nominated_kinds_.erase(kind);
+    nominated_.erase(counted);
+  }
+  if (!cluster_.is_nominated(pod->key)) return;
+  // The log may hold an older version of the pod than the one that is nominated now.
+  PodInfoPtr now = pod;
+  for (const auto& other : cluster_.nominated(cluster_.nominated_node(pod->key)))
+    if (other->key == pod->key) now = other;
+  const auto kind = kind_of(*now);
+  if (kind == nominated_kinds_.end()) {
+    nominated_kinds_.push_back({now, 1});
+  } else {
+    ++kind->count;
+  }
+  nominated_.emplace(now->key, std::move(now));
 }
 
 void ClusterIndex::apply_node(std::uint32_t node) {

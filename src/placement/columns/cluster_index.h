@@ -75,6 +75,12 @@ class ClusterIndex {
   const PodMatcher* matcher(std::vector<AffinityTerm> terms, bool skip_terminating);
   /// All terms ever held; new ones are appended.
   [[nodiscard]] const std::deque<HeldTerm>& held_terms() const { return held_terms_; }
+  /// One pod of each kind (traits and priority apart) that is nominated to some node.
+  struct NominatedKind {
+    PodInfoPtr example;
+    std::size_t count = 0;
+  };
+  [[nodiscard]] const std::vector<NominatedKind>& nominated_kinds() const { return nominated_kinds_; }
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
@@ -89,6 +95,7 @@ class ClusterIndex {
   void apply(const Change& change);
   void apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_t delta);
   void apply_node(std::uint32_t node);
+  void apply_nomination(const PodInfoPtr& pod);
   void set_value(TopologyColumn& column, std::uint32_t node, const std::string* value);
   void refresh_amounts(std::uint32_t node);
   void touch(std::uint32_t node, bool is_static);
@@ -109,6 +116,8 @@ class ClusterIndex {
   std::unordered_map<std::string, std::size_t> topology_index_;
   std::deque<PodMatcher> matchers_;
   std::deque<HeldTerm> held_terms_;
+  std::vector<NominatedKind> nominated_kinds_;
+  std::unordered_map<std::string, PodInfoPtr> nominated_;  ///< By key, as counted in nominated_kinds_.
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Traits>>> traits_;
 };
 

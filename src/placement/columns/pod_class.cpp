@@ -10,6 +10,8 @@
 namespace berth::placement {
 namespace {
 
+std::int32_t narrow_score(std::int64_t value) { return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN / 2, INT32_MAX / 2)); }
+
 bool contains(std::span<const Plugin* const> list, const Plugin* plugin) { return std::ranges::find(list, plugin) != list.end(); }
 
 /// What cannot be parsed is reported by the plain form.
@@ -38,9 +40,11 @@ AffinityTerm spread_term(const model::PodView& pod, const model::Selector& selec
 
 }  // namespace
 
-std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared) {
+std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
+                                         std::size_t lazy_ranking_nodes) {
   if (framework->profile().always_check_all_filters || !is_well_formed(pod->view())) return nullptr;
   auto out = std::unique_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
+  out->lazy_ranking_nodes_ = lazy_ranking_nodes;
   if (!out->prepare(shared)) return nullptr;
   return out;
 }
@@ -342,7 +346,83 @@ void PodClass::build() {
   last_group_ = kNoGroup;
   records_.assign(index_.cluster().slot_count(), {});
   inclusion_.assign(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size(), {});
+  // A last word on nodes (volumes) may go through all of them in order.
+  ranks_lazily_ = by_amounts_ && !has_domains() && records_.size() >= lazy_ranking_nodes_ && pod_->view().volumes.empty();
+  if (ranks_lazily_ && !index_.cluster().has_nominations()) return build_by_amounts();
   for (std::uint32_t i = 0; i < records_.size(); ++i) evaluate(i, true);
+}
+
+/// The same for a class whose groups are decided by static scores alone: one pass, and counts once for each run of nodes of a group.
+void PodClass::build_by_amounts() {
+  std::uint32_t run = 0;
+  const auto end_run = [&] {
+    if (run == 0) return;
+    Group& owner = groups_[last_group_];
+    owner.members += run;
+    const auto counted = std::ranges::find(owner.verdicts, kFits, &std::pair<std::uint16_t, std::uint32_t>::first);
+    if (counted == owner.verdicts.end()) {
+      owner.verdicts.emplace_back(kFits, run);
+    } else {
+      counted->second += run;
+    }
+    ranking_.insert_below(last_group_, run);
+    if (owner.live_at == UINT32_MAX) make_live(last_group_);
+    run = 0;
+  };
+  const std::size_t raws = raw_scorers_.size();
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const NodeAmounts& amounts = index_.amounts(i);
+    const StaticColumn::Entry& fixed = (*static_)[i];
+    if (!amounts.is_plain || fixed.verdict != 0 || resources_.shortage(amounts) != 0) {
+      end_run();
+      evaluate(i, true);
+      continue;
+    }
+    bool same = last_group_ != kNoGroup;
+    for (std::size_t raw = 0; same && raw < raws; ++raw) same = groups_[last_group_].key[raw] == fixed.raw[raw];
+    if (!same) {
+      end_run();
+      make_key(i);
+      last_group_ = group_of_key(last_group_);
+    }
+    // New groups begin with a floor above all scores: choose() ranks the best of them.
+    records_[i] = {narrow_score(fixed.score + resources_.score(amounts)), last_group_, 0, kFits};
+    ++run;
+  }
+  end_run();
+}
+
+/// Ranks the best part of each group that has nodes but none ranked.
+void PodClass::refill() {
+  constexpr std::size_t kSamples = 4096;
+  constexpr std::size_t kPart = 8;
+  std::vector<std::uint32_t> thin;
+  for (const auto group : live_)
+    if (ranking_.is_thin(group)) thin.push_back(group);
+  if (thin.empty()) return;
+  std::vector<std::vector<std::int32_t>> samples(groups_.size());
+  const std::size_t stride = records_.size() / kSamples | 1;
+  std::vector<std::uint8_t> is_thin(groups_.size(), 0);
+  for (const auto group : thin) is_thin[group] = 1;
+  for (std::size_t i = 0; i < records_.size(); i += stride) {
+    const NodeRecord& record = records_[i];
+    if (record.group != kNoGroup && record.verdict == kFits && is_thin[record.group] != 0) samples[record.group].push_back(record.score);
+  }
+  for (const auto group : thin) {
+    auto& scores = samples[group];
+    if (scores.empty()) {
+      ranking_.lower_floor(group, decltype(ranking_)::kNoFloor);
+      continue;
+    }
+    const auto nth = scores.begin() + static_cast<std::ptrdiff_t>(scores.size() / kPart);
+    std::ranges::nth_element(scores, nth, std::greater<>());
+    ranking_.lower_floor(group, *nth);
+  }
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const NodeRecord& record = records_[i];
+    if (record.group == kNoGroup || record.verdict != kFits || is_thin[record.group] == 0) continue;
+    if (record.score >= ranking_.floor(record.group)) ranking_.rank_counted(record.group, i, record.score);
+  }
 }
 
 std::size_t PodClass::memory_bytes() const {

@@ -26,7 +26,9 @@ namespace berth::placement {
 class PodClass {
  public:
   /// Null when the plain form must decide: a plugin without columns, or input that only it handles (unparsable terms).
-  static std::unique_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared);
+  /// From `lazy_ranking_nodes` nodes on, only the best nodes are kept in order.
+  static std::unique_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
+                                        std::size_t lazy_ranking_nodes);
 
   /// Brings all columns up to the index, which must be synced. Builds them anew where that is cheaper or needed. False: what the class was
   /// prepared from has changed, and it must be made again.
@@ -45,8 +47,17 @@ class PodClass {
     bool give_up = false;  ///< Only the plain form can tell (accept took away what normalizing depends on).
   };
   Choice choose(const Options& options);
-  /// Why nothing fits; requires that choose() found nothing and nothing changed since.
-  Diagnosis diagnose() const;
+  /// Why nothing fits; requires that choose() found nothing and nothing changed since. `own` is the pod's own nomination, if any, which
+  /// counts for all others but not for itself.
+  struct OwnNomination {
+    NodeIndex node;
+    std::string_view key;
+  };
+  Diagnosis diagnose(const OwnNomination& own);
+  /// The pod's nominated node would take it, its own nomination left aside: the columns, where that nomination counts, cannot tell.
+  [[nodiscard]] bool hides_own_node(const OwnNomination& own);
+  /// Some nominated pod counts for more than the room it takes on its node: for topology, for affinity. The plain form must decide.
+  [[nodiscard]] bool is_swayed_by_nominations() const;
 
   [[nodiscard]] bool matches(const Framework& framework, const PodInfo& pod) const {
     return framework_.get() == &framework && same_class(*pod_, pod);
@@ -120,11 +131,14 @@ class PodClass {
   bool is_outdated();
 
   void build();
+  void build_by_amounts();
+  void refill();
   void evaluate(std::uint32_t node, bool is_static);
   void evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uint32_t group);
   void include(std::uint32_t node, const NodeInfo& info);
   void update_sums(std::uint32_t node);
-  std::uint16_t local_verdict(const NodeInfo& info, std::uint32_t node);
+  /// Nominated pods count, but for the one of key `except`.
+  std::uint16_t local_verdict(const NodeInfo& info, std::uint32_t node, std::string_view except = {});
   std::uint16_t filter_on(const NodeInfo& info, std::uint16_t static_verdict);
   std::uint16_t static_verdict(std::uint32_t node);
   std::uint16_t shortage_verdict(unsigned shortage, std::uint32_t node);
@@ -145,6 +159,7 @@ class PodClass {
   std::int64_t spread_raw(const Group& group, bool& ignored) const;
   std::int64_t affinity_raw(const Group& group) const;
   void normalize();
+  Diagnosis diagnose_counted() const;
   Choice pick(const Options& options);
   Choice pick_accepted(const Options& options);
   bool has_affinity_domains() const { return !affinity_.empty() || !anti_.empty() || !existing_anti_.empty() || !score_sums_.empty(); }
@@ -167,6 +182,9 @@ class PodClass {
   bool by_amounts_ = false;
   std::uint16_t shortage_verdicts_[32] = {};
   std::uint32_t last_group_ = kNoGroup;
+  /// Only the best nodes of a group are ranked (see Ranking's floor): where nodes are many and their scores come cheap.
+  bool ranks_lazily_ = false;
+  std::size_t lazy_ranking_nodes_ = 0;
   struct RawScorer {
     const Plugin* plugin;
     std::int64_t weight;

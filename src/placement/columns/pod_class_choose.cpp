@@ -12,6 +12,7 @@ namespace berth::placement {
 
 PodClass::Choice PodClass::choose(const Options& options) {
   if (!pre_filter_.is_success()) return {};
+  if (ranks_lazily_) refill();
   collect_candidates();
   if (candidates_.empty()) return {};
   normalize();
@@ -254,7 +255,54 @@ PodClass::Choice PodClass::pick_accepted(const Options& options) {
   }
 }
 
-Diagnosis PodClass::diagnose() const {
+bool PodClass::is_swayed_by_nominations() const {
+  const Cluster& cluster = index_.cluster();
+  const auto& view = pod_->view();
+  const auto& own_namespace = cluster.namespace_labels(view.ns());
+  return std::ranges::any_of(index_.nominated_kinds(), [&](const auto& kind) {
+    const model::PodView& other = kind.example->view();
+    const auto spreads_with = [&](const auto& one) { return other.ns() == view.ns() && one.constraint.selector.matches(other.meta.labels); };
+    if (std::ranges::any_of(hard_spread_, spreads_with)) return true;
+    if (!filters_affinity_) return false;
+    const auto& labels = cluster.namespace_labels(other.ns());
+    const auto matches_other = [&](const AffinityTerm& term) { return term.matches(other, labels); };
+    return std::ranges::any_of(pod_->required_affinity, matches_other) || std::ranges::any_of(pod_->required_anti_affinity, matches_other) ||
+           std::ranges::any_of(kind.example->required_anti_affinity, [&](const AffinityTerm& term) { return term.matches(view, own_namespace); });
+  });
+}
+
+bool PodClass::hides_own_node(const OwnNomination& own) {
+  const NodeInfo* info = index_.cluster().node(own.node);
+  if (!pre_filter_.is_success() || info == nullptr || info->node == nullptr || own.node.value >= records_.size()) return false;
+  const NodeRecord& record = records_[own.node.value];
+  if (record.group == kNoGroup || record.verdict == kFits) return false;
+  return local_verdict(*info, own.node.value, own.key) == kFits && gate(groups_[record.group]) == kFits;
+}
+
+Diagnosis PodClass::diagnose(const OwnNomination& own) {
+  // Counted as it stands for others, and put right for the time of the count.
+  bool is_put_right = false;
+  if (const NodeInfo* info = own.node.is_valid() ? index_.cluster().node(own.node) : nullptr; info != nullptr && info->node != nullptr) {
+    const NodeRecord& record = records_[own.node.value];
+    const std::uint16_t verdict = local_verdict(*info, own.node.value, own.key);
+    if (record.group != kNoGroup && verdict != record.verdict) {
+      auto& verdicts = groups_[record.group].verdicts;
+      --std::ranges::find(verdicts, record.verdict, &std::pair<std::uint16_t, std::uint32_t>::first)->second;
+      verdicts.emplace_back(verdict, 1);
+      is_put_right = true;
+    }
+  }
+  Diagnosis out = diagnose_counted();
+  if (is_put_right) {
+    const NodeRecord& record = records_[own.node.value];
+    auto& verdicts = groups_[record.group].verdicts;
+    verdicts.pop_back();
+    ++std::ranges::find(verdicts, record.verdict, &std::pair<std::uint16_t, std::uint32_t>::first)->second;
+  }
+  return out;
+}
+
+Diagnosis PodClass::diagnose_counted() const {
   Diagnosis out;
   out.node_count = index_.cluster().node_count();
   std::map<std::string, std::size_t> reasons;
@@ -268,6 +316,7 @@ Diagnosis PodClass::diagnose() const {
       if (group.members == 0) continue;
       const std::uint16_t closed = gate(group);
       for (const auto& [own, count] : group.verdicts) {
+        if (count == 0) continue;
         const bool gate_first = own == kFits || (closed != kFits && verdicts_[closed].order < verdicts_[own].order);
         const Status& status = verdicts_[gate_first ? closed : own].status;
         for (const auto& reason : status.reasons) reasons[reason] += count;

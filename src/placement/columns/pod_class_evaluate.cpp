@@ -110,13 +110,13 @@ std::uint16_t PodClass::static_verdict(std::uint32_t node) {
 }
 
 /// The first of the node's own rejections, in the order of the filters.
-std::uint16_t PodClass::local_verdict(const NodeInfo& info, std::uint32_t node) {
+std::uint16_t PodClass::local_verdict(const NodeInfo& info, std::uint32_t node, std::string_view except) {
   const std::uint16_t fixed = static_verdict(node);
   std::uint16_t out = kFits;
   if (const auto& nominated = index_.cluster().nominated(info.index); !nominated.empty()) {
     NodeInfo crowded = info;
     for (const auto& other : nominated)
-      if (other->view().priority >= pod_->view().priority) crowded.add_pod(other);
+      if (other->view().priority >= pod_->view().priority && other->key != except) crowded.add_pod(other);
     out = filter_on(crowded, fixed);
   }
   if (out == kFits) {
@@ -189,13 +189,20 @@ std::uint32_t PodClass::group_of_key(std::uint32_t current) {
     if (groups_[group].key == key_) return group;
   const auto group = static_cast<std::uint32_t>(groups_.size());
   groups_.emplace_back().key = key_;
-  ranking_.add_group();
+  ranking_.add_group(ranks_lazily_ ? INT32_MAX : decltype(ranking_)::kNoFloor);
   bucket.push_back(group);
   return group;
 }
 
 void PodClass::settle(std::uint32_t node, NodeRecord& record, std::uint16_t verdict, std::uint32_t group, std::int32_t score) {
-  if (record.group == group && record.verdict == verdict && record.score == score) return;
+  if (record.group == group && record.verdict == verdict) {
+    if (record.score == score) return;
+    if (verdict == kFits) {
+      ranking_.move(group, node, record.score, score);
+      record.score = score;
+      return;
+    }
+  }
   leave(node, record);
   record.group = group;
   record.verdict = verdict;
