@@ -33,6 +33,7 @@ struct Decision {
   NodeIndex node;
   std::string_view node_name;  ///< Of the cluster; holds until its next change.
   std::int64_t score = 0;
+  /// Exact, but for pods with volumes: there the best nodes are asked first and the others not at all, so these are upper bounds.
   std::size_t feasible_nodes = 0;
   std::size_t tied_nodes = 0;
   bool nominated_first = false;

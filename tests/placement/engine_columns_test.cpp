@@ -35,10 +35,15 @@ std::string difference(const Cluster& cluster, const Framework& framework, const
   }
   if (first_by_name && decision.node != plain.tied.front()) return "not the first by name";
   if (decision.nominated_first) return "";
+  const auto total = std::ranges::find(plain.feasible, decision.node, &Evaluation::Feasible::node)->total;
+  if (decision.score != total) return fmt::format("score {}, plain {}", decision.score, total);
+  if (!pod.view().volumes.empty()) {
+    const bool bounds = decision.tied_nodes >= plain.tied.size() && decision.feasible_nodes >= plain.feasible.size();
+    return bounds ? "" : "fewer nodes counted than fit";
+  }
   if (decision.tied_nodes != plain.tied.size()) return fmt::format("{} tied, plain {}", decision.tied_nodes, plain.tied.size());
   if (decision.feasible_nodes != plain.feasible.size()) return fmt::format("{} feasible, plain {}", decision.feasible_nodes, plain.feasible.size());
-  const auto total = std::ranges::find(plain.feasible, decision.node, &Evaluation::Feasible::node)->total;
-  return decision.score == total ? "" : fmt::format("score {}, plain {}", decision.score, total);
+  return "";
 }
 
 struct History {
@@ -50,12 +55,14 @@ struct History {
   bool unique_hostnames;
   bool nominations;
   bool lazy = false;
+  bool volumes = false;
 };
 
 /// Binds, removes, updates, and compares every decision on the way.
 void run(const History& history) {
   RandomWorld world(history.seed);
   world.unique_hostnames = history.unique_hostnames;
+  world.volumes = history.volumes;
   Cluster cluster(history.era);
   const FrameworkPtr framework = default_framework(history.era);
   const bool first_by_name = world.chance(50);
@@ -75,7 +82,7 @@ void run(const History& history) {
       } else {
         cluster.upsert_node(world.node(name));
       }
-    } else if (action < 8) {
+    } else if (action < (history.volumes ? 14 : 8)) {
       world.change_objects(cluster);
     } else if (action < 22 && !placed.empty()) {
       const auto at = static_cast<std::size_t>(world.below(static_cast<int>(placed.size())));
@@ -122,6 +129,11 @@ TEST(EngineColumns, AgreeWithNominatedPods) {
 
 TEST(EngineColumns, AgreeWhereOnlyTheBestNodesAreRanked) {
   for (std::uint64_t seed = 701; seed <= 730; ++seed) run({seed, Era::k136, 25, 200, 5, true, seed % 3 == 0, true});
+}
+
+TEST(EngineColumns, AgreeWithVolumes) {
+  for (std::uint64_t seed = 801; seed <= 825; ++seed) run({seed, Era::k136, 7, 150, 8, true, seed % 2 == 0, false, true});
+  for (std::uint64_t seed = 826; seed <= 840; ++seed) run({seed, Era::k120, 7, 150, 8, true, seed % 2 == 0, false, true});
 }
 
 TEST(EngineColumns, AgreeOnTinyClusters) {

@@ -128,10 +128,90 @@ model::PodViewPtr RandomWorld::pod(const std::string& name) {
     if (chance(15)) constraint.match_label_keys = {"tier"};
     out->spread_constraints.push_back(std::move(constraint));
   }
+  for (int i = volumes && chance(50) ? 1 + below(2) : 0; i > 0; --i) out->volumes.push_back(volume());
   return out;
 }
 
+model::VolumeView RandomWorld::volume() {
+  using Kind = model::VolumeView::Kind;
+  model::VolumeView out;
+  out.name = "data";
+  if (chance(65)) {
+    out.kind = Kind::kPersistentVolumeClaim;
+    out.id = "claim" + std::to_string(below(6));
+  } else if (chance(60)) {
+    out.kind = chance(50) ? Kind::kGcePersistentDisk : Kind::kAwsElasticBlockStore;
+    out.id = "disk" + std::to_string(below(3));
+    out.read_only = chance(30);
+  }
+  return out;
+}
+
+/// Claims, volumes, classes and what nodes attach: bound and unbound, here and elsewhere, gone and back.
+void RandomWorld::change_storage(Cluster& cluster) {
+  const std::string which = std::to_string(below(6));
+  switch (below(4)) {
+    case 0: {
+      if (chance(10)) {
+        cluster.remove("PersistentVolume", "", "volume" + which);
+        return;
+      }
+      auto made = std::make_shared<model::PersistentVolumeView>();
+      made->meta.name = "volume" + which;
+      if (chance(30)) made->meta.labels = Labels(std::vector<std::pair<std::string, std::string>>{{"topology.kubernetes.io/zone", "z" + std::to_string(below(zones))}});
+      made->storage_class = "late";
+      made->capacity = Quantity::from_value((1LL + below(3)) << 30);
+      made->access_modes = {"ReadWriteOnce", "ReadWriteOncePod"};
+      made->phase = "Available";
+      if (chance(50)) {
+        model::NodeSelectorTerm term;
+        term.expressions.push_back({"topology.kubernetes.io/zone", Requirement::Op::kIn, {"z" + std::to_string(below(zones))}});
+        made->node_affinity = model::NodeSelector{{term}};
+      }
+      if (chance(50)) {
+        made->csi_driver = "csi.example.com";
+        made->csi_handle = made->meta.name;
+      }
+      cluster.upsert(std::shared_ptr<const model::PersistentVolumeView>(std::move(made)));
+      return;
+    }
+    case 1: {
+      const std::string ns = kNamespaces[below(3)];
+      if (chance(10)) {
+        cluster.remove("PersistentVolumeClaim", ns, "claim" + which);
+        return;
+      }
+      auto made = std::make_shared<model::PersistentVolumeClaimView>();
+      made->meta.ns = ns;
+      made->meta.name = made->meta.uid = "claim" + which;
+      made->storage_class = chance(85) ? "late" : "missing";
+      made->access_modes = {chance(25) ? "ReadWriteOncePod" : "ReadWriteOnce"};
+      made->request = Quantity::from_value((1LL + below(3)) << 30);
+      if (chance(60)) {
+        made->volume_name = "volume" + std::to_string(below(6));
+        made->meta.annotations = {{"pv.kubernetes.io/bind-completed", "yes"}};
+        made->phase = "Bound";
+      }
+      cluster.upsert(std::shared_ptr<const model::PersistentVolumeClaimView>(std::move(made)));
+      return;
+    }
+    case 2: {
+      json::Value made = {{"kind", "StorageClass"}, {"metadata", {{"name", "late"}}}, {"provisioner", chance(50) ? "csi.example.com" : "kubernetes.io/no-provisioner"},
+                          {"volumeBindingMode", chance(85) ? "WaitForFirstConsumer" : "Immediate"}};
+      cluster.upsert(made);
+      return;
+    }
+    default: {
+      auto made = std::make_shared<model::CsiNodeView>();
+      made->meta.name = "n" + std::to_string(below(8));
+      made->drivers = {{"csi.example.com", made->meta.name, below(3), {}}};
+      cluster.upsert(std::shared_ptr<const model::CsiNodeView>(std::move(made)));
+    }
+  }
+}
+
 void RandomWorld::change_objects(Cluster& cluster) {
+  if (volumes && chance(60)) return change_storage(cluster);
   if (chance(60)) {
     const std::string ns = kNamespaces[below(3)];
     const std::string name = "svc" + std::to_string(below(3));

@@ -30,11 +30,14 @@ class RandomWorld {
 
   int zones = 3;
   bool unique_hostnames = true;
+  bool volumes = false;  ///< Some pods have claims and disks, and change_objects changes those.
 
  private:
   model::Labels pod_labels();
   model::Selector selector();
   model::PodAffinityTerm affinity_term();
+  model::VolumeView volume();
+  void change_storage(Cluster& cluster);
   std::mt19937_64 random_;
 };
 
