@@ -7,8 +7,8 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/berth-e2e.XXXXXX")
 export KUBECACHEDIR=$work/cache HOME=$work
 passed=0 failed=0 up_pid=
 
-start_up() { # start_up FLAGS...: berth up in the background; sets KUBECONFIG
-  "$berth" up --data-dir "$work/data" --listen 127.0.0.1:0 "$@" >"$work/up.log" 2>&1 &
+start_up() { # start_up FLAGS...: berth up in the background, on $listen if set; sets KUBECONFIG
+  "$berth" up --data-dir "$work/data" --listen "${listen:-127.0.0.1:0}" "$@" >"$work/up.log" 2>&1 &
   up_pid=$!
   for _ in $(seq 300); do
     grep -q '^export KUBECONFIG=' "$work/up.log" && break
