@@ -1,13 +1,12 @@
 #include "cli/session.h"
 
+#include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
-
-#include <CLI/CLI.hpp>
 
 #include "client/kubeconfig.h"
 
@@ -93,7 +92,8 @@ Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::str
   if (args[0].find('/') != std::string::npos) {
     for (const std::string& arg : args) {
       const std::size_t slash = arg.find('/');
-      if (slash == std::string::npos || slash + 1 == arg.size()) return invalid(fmt::format("\"{}\": there is no need to mix TYPE and TYPE/NAME; give TYPE/NAME throughout", arg));
+      if (slash == std::string::npos || slash + 1 == arg.size())
+        return invalid(fmt::format("\"{}\": there is no need to mix TYPE and TYPE/NAME; give TYPE/NAME throughout", arg));
       auto kind = resolve_resource(arg.substr(0, slash));
       if (!kind) return std::unexpected(kind.error());
       out.push_back({*kind, arg.substr(slash + 1)});
@@ -112,8 +112,8 @@ Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::str
   return out;
 }
 
-Result<std::vector<json::Value>> read_manifests(const std::vector<std::string>& files) {
-  std::vector<json::Value> out;
+Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& files) {
+  std::vector<Manifest> out;
   for (const std::string& given : files)
     for (const std::string& path : files_below(given)) {
       auto text = read_file(path);
@@ -123,12 +123,17 @@ Result<std::vector<json::Value>> read_manifests(const std::vector<std::string>& 
       for (json::Value& document : *documents) {
         const std::string_view kind = json::get_string(document, {"kind"});
         if (kind.ends_with("List") && json::find(document, {"items"}) != nullptr) {
-          for (const json::Value& item : json::get_array(document, {"items"})) out.push_back(item);
+          for (const json::Value& item : json::get_array(document, {"items"})) out.push_back({path, item});
         } else {
-          out.push_back(std::move(document));
+          out.push_back({path, std::move(document)});
         }
       }
     }
+  for (Manifest& manifest : out) {
+    auto kind = kind_of(manifest.document);
+    if (!kind) return invalid(fmt::format("{}: {}", manifest.file, kind.error().message));
+    manifest.kind = *kind;
+  }
   return out;
 }
 
@@ -185,8 +190,10 @@ int report(const Error& error) {
 }
 
 int report(const model::ApiStatus& status) {
-  if (status.code == 0) std::fprintf(stderr, "error: the server could not be reached: %s\n", status.message.c_str());
-  else std::fprintf(stderr, "Error from server (%s): %s\n", status.reason.empty() ? "Unknown" : status.reason.c_str(), status.message.c_str());
+  if (status.code == 0)
+    std::fprintf(stderr, "error: the server could not be reached: %s\n", status.message.c_str());
+  else
+    std::fprintf(stderr, "Error from server (%s): %s\n", status.reason.empty() ? "Unknown" : status.reason.c_str(), status.message.c_str());
   return 1;
 }
 

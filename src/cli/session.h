@@ -30,7 +30,8 @@ class Session {
   [[nodiscard]] const std::string& ns() const { return ns_; }
 
  private:
-  Session(std::shared_ptr<client::Transport> transport, std::string ns) : client_(std::move(transport), nullptr, "berth"), ns_(std::move(ns)) {}
+  Session(std::shared_ptr<client::Transport> transport, std::string ns)
+      : client_(std::move(transport), nullptr, "berth"), ns_(std::move(ns)) {}
   client::Client client_;
   std::string ns_;
 };
@@ -46,8 +47,15 @@ struct ResourceName {
 /// `pods`, `pods a b`, `deploy/web job/x`: kinds with names; one entry with an empty name when only a kind is given.
 Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::string>& args);
 
-/// All documents of the files (JSON or YAML, several a file, Lists taken apart, "-" standard input, directories read whole). Errors name the file.
-Result<std::vector<json::Value>> read_manifests(const std::vector<std::string>& files);
+/// One object of a file.
+struct Manifest {
+  std::string file;
+  json::Value document;
+  const model::KindInfo* kind = nullptr;
+};
+/// All objects of the files (JSON or YAML, several a file, Lists taken apart, "-" standard input, directories read whole). Errors name the
+/// file; one object of an unknown kind refuses them all, so that nothing is half done.
+Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& files);
 
 /// The kind of a manifest; the error names what is missing or unknown.
 Result<const model::KindInfo*> kind_of(const json::Value& document);

@@ -1,8 +1,7 @@
 // adm taint nodes, new-project, cordon, uncordon, drain.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <thread>
-
-#include <CLI/CLI.hpp>
 
 #include "base/clock.h"
 #include "cli/parse.h"
@@ -36,8 +35,10 @@ Result<TaintChange> parse_taint(std::string spec) {
   if (equals != std::string::npos) out.value = head.substr(equals + 1);
   const bool known = out.effect == "NoSchedule" || out.effect == "PreferNoSchedule" || out.effect == "NoExecute";
   if (out.key.empty() || (!known && !(out.remove && out.effect.empty())))
-    return invalid(fmt::format("invalid taint spec: {}, must be <key>=<value>:<effect> or <key>:<effect> to add, <key>[:<effect>]- to remove; the effects are "
-                               "NoSchedule, PreferNoSchedule, NoExecute", spec));
+    return invalid(fmt::format(
+        "invalid taint spec: {}, must be <key>=<value>:<effect> or <key>:<effect> to add, <key>[:<effect>]- to remove; the effects are "
+        "NoSchedule, PreferNoSchedule, NoExecute",
+        spec));
   return out;
 }
 
@@ -46,13 +47,17 @@ Result<json::Array> changed_taints(const json::Value& node, const std::vector<Ta
   json::Array taints = json::get_array(node, {"spec", "taints"});
   for (const TaintChange& change : changes) {
     const auto same = [&](const json::Value& taint) {
-      return json::get_string(taint, {"key"}) == change.key && (change.effect.empty() || json::get_string(taint, {"effect"}) == change.effect);
+      return json::get_string(taint, {"key"}) == change.key &&
+             (change.effect.empty() || json::get_string(taint, {"effect"}) == change.effect);
     };
     const bool found = std::any_of(taints.begin(), taints.end(), same);
     if (change.remove) {
-      if (!found) return fail(ErrorCode::kNotFound, fmt::format("taint \"{}{}{}\" not found", change.key, change.effect.empty() ? "" : ":", change.effect));
+      if (!found)
+        return fail(ErrorCode::kNotFound,
+                    fmt::format("taint \"{}{}{}\" not found", change.key, change.effect.empty() ? "" : ":", change.effect));
     } else if (found && !overwrite) {
-      return fail(ErrorCode::kConflict, fmt::format("node {} already has {} taint(s) with same effect(s) and --overwrite is false", json::get_string(node, {"metadata", "name"}), change.key));
+      return fail(ErrorCode::kConflict, fmt::format("node {} already has {} taint(s) with same effect(s) and --overwrite is false",
+                                                    json::get_string(node, {"metadata", "name"}), change.key));
     }
     json::Array kept;
     for (const json::Value& taint : taints)
@@ -120,11 +125,15 @@ int run_taint(const std::vector<std::string>& args) {
       code = report(taints.error());
       continue;
     }
-    json::Value patch = {{"metadata", {{"resourceVersion", json::get_string(*node, {"metadata", "resourceVersion"})}}}, {"spec", json::Object()}};
+    json::Value patch = {{"metadata", {{"resourceVersion", json::get_string(*node, {"metadata", "resourceVersion"})}}},
+                         {"spec", json::Object()}};
     patch.at("spec").as_object()["taints"] = taints->empty() ? json::Value(nullptr) : json::Value(*taints);
     auto done = merge_patch(**session, name, patch);
-    if (!done) code = report(done.error());
-    else std::printf("node/%s %s\n", name.c_str(), std::all_of(changes.begin(), changes.end(), [](const TaintChange& c) { return c.remove; }) ? "untainted" : "tainted");
+    if (!done)
+      code = report(done.error());
+    else
+      std::printf("node/%s %s\n", name.c_str(),
+                  std::all_of(changes.begin(), changes.end(), [](const TaintChange& c) { return c.remove; }) ? "untainted" : "tainted");
   }
   return code;
 }
@@ -145,8 +154,10 @@ int set_unschedulable(Session& session, const std::vector<std::string>& names, b
     json::Value patch = {{"spec", {{"unschedulable", nullptr}}}};
     if (wanted) json::set(patch, {"spec", "unschedulable"}, true);
     auto done = merge_patch(session, name, patch);
-    if (!done) code = report(done.error());
-    else std::printf("node/%s %s\n", name.c_str(), word);
+    if (!done)
+      code = report(done.error());
+    else
+      std::printf("node/%s %s\n", name.c_str(), word);
   }
   return code;
 }
@@ -178,10 +189,12 @@ std::string drain_objection(const json::Value& pod, const DrainFlags& flags) {
   for (const json::Value& owner : json::get_array(pod, {"metadata", "ownerReferences"})) {
     if (!json::get_bool(owner, {"controller"})) continue;
     controlled = true;
-    if (json::get_string(owner, {"kind"}) == "DaemonSet") return flags.ignore_daemonsets ? "skip" : "cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore)";
+    if (json::get_string(owner, {"kind"}) == "DaemonSet")
+      return flags.ignore_daemonsets ? "skip" : "cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore)";
   }
   for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"}))
-    if (json::find(volume, {"emptyDir"}) != nullptr && !flags.delete_emptydir) return "cannot delete Pods with local storage (use --delete-emptydir-data to override)";
+    if (json::find(volume, {"emptyDir"}) != nullptr && !flags.delete_emptydir)
+      return "cannot delete Pods with local storage (use --delete-emptydir-data to override)";
   if (!controlled && !flags.force) return "cannot delete Pods that declare no controller (use --force to override)";
   return "";
 }
@@ -205,7 +218,8 @@ int evict_and_wait(Session& session, const json::Value& pod, const DrainFlags& f
     auto done = session.client().call_and_wait(call);
     if (done || done.error().is("NotFound")) break;
     if (!done.error().is("TooManyRequests")) return report(done.error());
-    std::fprintf(stderr, "error when evicting pods/\"%s\" -n \"%s\" (will retry after 5s): %s\n", name.c_str(), ns.c_str(), done.error().message.c_str());
+    std::fprintf(stderr, "error when evicting pods/\"%s\" -n \"%s\" (will retry after 5s): %s\n", name.c_str(), ns.c_str(),
+                 done.error().message.c_str());
     if (clock.now() > deadline) return report(Error{ErrorCode::kUnavailable, "the time is up; the node stays cordoned"});
     std::this_thread::sleep_for(std::chrono::seconds(5));
   }
@@ -213,7 +227,8 @@ int evict_and_wait(Session& session, const json::Value& pod, const DrainFlags& f
     auto now = session.client().get_and_wait(kPods, ns, name);
     if (!now && now.error().is("NotFound")) break;
     if (now && json::get_string(*now, {"metadata", "uid"}) != uid) break;
-    if (clock.now() > deadline) return report(Error{ErrorCode::kUnavailable, fmt::format("pod {}/{} is still there and the time is up", ns, name)});
+    if (clock.now() > deadline)
+      return report(Error{ErrorCode::kUnavailable, fmt::format("pod {}/{} is still there and the time is up", ns, name)});
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
   std::printf("pod/%s evicted\n", name.c_str());
@@ -247,8 +262,11 @@ int run_drain(const std::vector<std::string>& args) {
     std::string objections;
     for (const json::Value& pod : page->items) {
       const std::string objection = drain_objection(pod, flags);
-      if (objection.empty()) evicted.push_back(&pod);
-      else if (objection != "skip") objections += fmt::format("\n  {}: {}/{}", objection, json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"}));
+      if (objection.empty())
+        evicted.push_back(&pod);
+      else if (objection != "skip")
+        objections += fmt::format("\n  {}: {}/{}", objection, json::get_string(pod, {"metadata", "namespace"}),
+                                  json::get_string(pod, {"metadata", "name"}));
     }
     if (!objections.empty()) return report(Error{ErrorCode::kInvalid, fmt::format("unable to drain node \"{}\":{}", name, objections)});
     for (const json::Value* pod : evicted)
@@ -264,7 +282,8 @@ int run_new_project(const std::vector<std::string>& args) {
   flags.add_to(app);
   std::string name, node_selector, description, display_name, admin;
   app.add_option("name", name, "Project name")->required();
-  auto* selector_option = app.add_option("--node-selector", node_selector, "Pods of the project go only to nodes with these labels; \"\" overrides the default");
+  auto* selector_option = app.add_option("--node-selector", node_selector,
+                                         "Pods of the project go only to nodes with these labels; \"\" overrides the default");
   app.add_option("--description", description, "Description");
   app.add_option("--display-name", display_name, "Display name");
   app.add_option("--admin", admin, "User who gets the admin role in it");
@@ -280,7 +299,9 @@ int run_new_project(const std::vector<std::string>& args) {
   auto created = (*session)->client().create_and_wait({"", "v1", "namespaces"}, "", project);
   if (!created) return report(created.error());
   if (!admin.empty()) {
-    const json::Value binding = {{"apiVersion", "rbac.authorization.k8s.io/v1"}, {"kind", "RoleBinding"}, {"metadata", {{"name", "admin"}, {"namespace", name}}},
+    const json::Value binding = {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+                                 {"kind", "RoleBinding"},
+                                 {"metadata", {{"name", "admin"}, {"namespace", name}}},
                                  {"roleRef", {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "ClusterRole"}, {"name", "admin"}}},
                                  {"subjects", json::Array{{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", admin}}}}};
     auto bound = (*session)->client().create_and_wait({"rbac.authorization.k8s.io", "v1", "rolebindings"}, name, binding);
@@ -301,8 +322,10 @@ int run_adm(const std::vector<std::string>& args) {
   if (verb == "drain") return run_drain(rest);
   if (verb == "new-project") return run_new_project(rest);
   const bool help = verb == "--help" || verb == "-h";
-  std::fprintf(help ? stdout : stderr, "Usage: berth adm VERB\n  taint nodes   add, replace or remove taints\n  cordon        mark nodes unschedulable\n"
-               "  uncordon      mark nodes schedulable\n  drain         cordon nodes and evict their pods\n  new-project   make a namespace with a project node selector\n");
+  std::fprintf(help ? stdout : stderr,
+               "Usage: berth adm VERB\n  taint nodes   add, replace or remove taints\n  cordon        mark nodes unschedulable\n"
+               "  uncordon      mark nodes schedulable\n  drain         cordon nodes and evict their pods\n  new-project   make a "
+               "namespace with a project node selector\n");
   return help ? 0 : 2;
 }
 

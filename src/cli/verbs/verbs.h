@@ -1,4 +1,5 @@
-// The documents' verbs on the project's own client library (SPEC A8): each takes its arguments, talks to the API server, prints as kubectl does.
+// The documents' verbs on the project's own client library (SPEC A8): each takes its arguments, talks to the API server, prints as kubectl
+// does.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 // create, apply, delete, label, annotate.
-#include <cstdio>
-
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "cli/parse.h"
 #include "cli/session.h"
@@ -22,16 +21,13 @@ std::string namespace_of(const Session& session, const model::KindInfo& kind, co
 /// Runs `each` for every manifest; keeps going after a failure, as kubectl does.
 int for_each_manifest(const ConnectionFlags& flags, const std::vector<std::string>& files,
                       const std::function<int(Session&, const model::KindInfo&, json::Value&)>& each) {
-  auto documents = read_manifests(files);
-  if (!documents) return report(documents.error());
-  if (documents->empty()) return report(Error{ErrorCode::kInvalid, "no objects passed"});
+  auto manifests = read_manifests(files);
+  if (!manifests) return report(manifests.error());
+  if (manifests->empty()) return report(Error{ErrorCode::kInvalid, "no objects passed"});
   auto session = Session::open(flags);
   if (!session) return report(session.error());
   int code = 0;
-  for (json::Value& document : *documents) {
-    auto kind = kind_of(document);
-    code = std::max(code, kind ? each(**session, **kind, document) : report(kind.error()));
-  }
+  for (Manifest& manifest : *manifests) code = std::max(code, each(**session, *manifest.kind, manifest.document));
   return code;
 }
 
@@ -52,9 +48,12 @@ int change_map(const std::vector<std::string>& args, const char* verb, const cha
   json::Object changes;
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
-    if (equals != std::string::npos) changes[word.substr(0, equals)] = word.substr(equals + 1);
-    else if (word.ends_with('-') && !names.empty()) changes[word.substr(0, word.size() - 1)] = nullptr;
-    else names.push_back(word);
+    if (equals != std::string::npos)
+      changes[word.substr(0, equals)] = word.substr(equals + 1);
+    else if (word.ends_with('-') && !names.empty())
+      changes[word.substr(0, word.size() - 1)] = nullptr;
+    else
+      names.push_back(word);
   }
   if (changes.empty()) return report(Error{ErrorCode::kInvalid, fmt::format("at least one {} update is required", field)});
   auto targets = parse_resource_args(names);
@@ -71,9 +70,12 @@ int change_map(const std::vector<std::string>& args, const char* verb, const cha
     for (const json::Value& item : page->items) targets->push_back({kind, std::string(json::get_string(item, {"metadata", "name"}))});
   }
   const std::string_view map = std::string_view(field) == "label" ? "labels" : "annotations";
+  // kubectl says "unlabeled", but of annotations "annotated" always.
+  const bool only_removes = map == "labels" && std::ranges::all_of(changes, [](const auto& change) { return change.value().is_null(); });
   int code = 0;
   for (const ResourceName& target : *targets) {
-    if (target.name.empty()) return report(Error{ErrorCode::kInvalid, "one or more resources must be specified as <resource> <name> or <resource>/<name>"});
+    if (target.name.empty())
+      return report(Error{ErrorCode::kInvalid, "one or more resources must be specified as <resource> <name> or <resource>/<name>"});
     const std::string ns = target.kind->namespaced ? (*session)->ns() : "";
     auto current = (*session)->client().get_and_wait(target.kind->gvr(), ns, target.name);
     if (!current) {
@@ -84,7 +86,8 @@ int change_map(const std::vector<std::string>& args, const char* verb, const cha
     for (const auto& [key, value] : changes) {
       const json::Value* old = json::find(*current, {"metadata", map, std::string_view(key.data(), key.size())});
       if (!overwrite && old != nullptr && value.is_string() && *old != value) {
-        code = report(Error{ErrorCode::kConflict, fmt::format("'{}' already has a value ({}), and --overwrite is false", std::string_view(key.data(), key.size()), json::as_view(*old))});
+        code = report(Error{ErrorCode::kConflict, fmt::format("'{}' already has a value ({}), and --overwrite is false",
+                                                              std::string_view(key.data(), key.size()), json::as_view(*old))});
         refused = true;
       }
     }
@@ -99,8 +102,10 @@ int change_map(const std::vector<std::string>& args, const char* verb, const cha
     call.content_type = "application/merge-patch+json";
     call.body = json::serialize(patch);
     auto done = (*session)->client().call_and_wait(call);
-    if (!done) code = report(done.error());
-    else std::printf("%s %s\n", qualified_name(*target.kind, target.name).c_str(), past);
+    if (!done)
+      code = report(done.error());
+    else
+      std::printf("%s %s\n", qualified_name(*target.kind, target.name).c_str(), (only_removes ? std::string("un") + past : past).c_str());
   }
   return code;
 }
@@ -154,12 +159,13 @@ int run_delete(const std::vector<std::string>& args) {
   std::vector<std::string> files, words;
   std::string cascade = "background", selector;
   std::int64_t grace = -1;
-  bool ignore_missing = false;
+  bool ignore_missing = false, all = false;
   app.add_option("-f,--filename", files, "File or directory; may be repeated");
   app.add_option("args", words, "TYPE NAME… or TYPE/NAME…");
   app.add_option("--cascade", cascade, "background, foreground or orphan")->check(CLI::IsMember({"background", "foreground", "orphan"}));
   app.add_option("--grace-period", grace, "Seconds to let it end; negative: its own");
   app.add_option("-l,--selector", selector, "Only objects with these labels");
+  app.add_flag("--all", all, "All objects of the type in the namespace");
   app.add_flag("--ignore-not-found", ignore_missing, "A missing object is no error");
   if (const auto code = parse_args(app, args)) return *code;
 
@@ -167,13 +173,10 @@ int run_delete(const std::vector<std::string>& args) {
   auto session = Session::open(flags);
   if (!session) return report(session.error());
   if (!files.empty()) {
-    auto documents = read_manifests(files);
-    if (!documents) return report(documents.error());
-    for (const json::Value& document : *documents) {
-      auto kind = kind_of(document);
-      if (!kind) return report(kind.error());
-      targets.emplace_back(*kind, namespace_of(**session, **kind, document), json::get_string(document, {"metadata", "name"}));
-    }
+    auto manifests = read_manifests(files);
+    if (!manifests) return report(manifests.error());
+    for (const auto& [file, document, kind] : *manifests)
+      targets.emplace_back(kind, namespace_of(**session, *kind, document), json::get_string(document, {"metadata", "name"}));
   } else {
     auto named = parse_resource_args(words);
     if (!named) return report(named.error());
@@ -183,7 +186,8 @@ int run_delete(const std::vector<std::string>& args) {
         targets.emplace_back(one.kind, ns, one.name);
         continue;
       }
-      if (selector.empty()) return report(Error{ErrorCode::kInvalid, "resource(s) were provided, but no name or label selector was specified"});
+      if (selector.empty() && !all)
+        return report(Error{ErrorCode::kInvalid, "resource(s) were provided, but no name or label selector was specified"});
       client::ListOptions options;
       options.label_selector = selector;
       auto page = (*session)->client().list_and_wait(one.kind->gvr(), ns, options);
@@ -203,8 +207,10 @@ int run_delete(const std::vector<std::string>& args) {
     call.name = name;
     call.body = json::serialize(options);
     auto deleted = (*session)->client().call_and_wait(call);
-    if (deleted) std::printf("%s \"%s\" deleted\n", (kind->singular + (kind->group.empty() ? "" : "." + kind->group)).c_str(), name.c_str());
-    else if (!(ignore_missing && deleted.error().is("NotFound"))) code = report(deleted.error());
+    if (deleted)
+      std::printf("%s \"%s\" deleted\n", (kind->singular + (kind->group.empty() ? "" : "." + kind->group)).c_str(), name.c_str());
+    else if (!(ignore_missing && deleted.error().is("NotFound")))
+      code = report(deleted.error());
   }
   return code;
 }
