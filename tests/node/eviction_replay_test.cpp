@@ -38,9 +38,6 @@ fs::path find_vectors() {
   return {};
 }
 
-/// Files whose recorded order of equal pods is not reproduced: 40 pods, ties in the pid ranking (docs/node.md "Known differences").
-bool is_known_difference(const json::Value& file) { return json::get_string(file, {"id"}) == "ranking-open-17"; }
-
 TEST(EvictionReplay, TheKeptSubset) {
   const std::string text = read_gzip(fs::path(BERTH_SOURCE_DIR) / "tests/node/eviction_vectors.jsonl.gz");
   std::istringstream lines(text);
@@ -66,7 +63,7 @@ TEST(EvictionReplay, EveryRecordedDecision) {
     ASSERT_TRUE(file) << entry.path();
     ++files;
     const std::vector<std::string> differences = replay_eviction(*file);
-    if (differences.empty() || is_known_difference(*file)) continue;
+    if (differences.empty()) continue;
     ++failed;
     if (failed <= 20) ADD_FAILURE() << entry.path().filename() << ": " << differences.size() << " differences, first: " << differences.front().substr(0, 1500);
   }

@@ -1,6 +1,6 @@
 #include "node/eviction/ranking.h"
 
-#include "node/eviction/go_sort.h"
+#include "base/go_sort.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -93,10 +93,7 @@ int compare_for_eviction(Signal signal, DiskLayout layout, const RankedPod& a, c
 }
 
 void rank_pods(std::vector<RankedPod>& pods, Signal signal, DiskLayout layout) {
-  const auto less = [&](int i, int j) { return compare_for_eviction(signal, layout, pods[static_cast<std::size_t>(i)], pods[static_cast<std::size_t>(j)]) < 0; };
-  const auto swap = [&](int i, int j) { std::swap(pods[static_cast<std::size_t>(i)], pods[static_cast<std::size_t>(j)]); };
-  GoSorter sorter(less, swap);
-  sorter.sort(static_cast<int>(pods.size()));
+  go_sort(pods, [&](const RankedPod& a, const RankedPod& b) { return compare_for_eviction(signal, layout, a, b) < 0; });
 }
 
 }  // namespace berth::node::eviction

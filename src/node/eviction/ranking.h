@@ -25,7 +25,7 @@ struct RankedPod {
 /// request. Processes: lower priority, then more processes. Pods without figures come before those that have some.
 [[nodiscard]] int compare_for_eviction(Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b);
 
-/// Orders `pods` for eviction, exactly as the kubelet's sort leaves them (go_sort.h).
+/// Orders `pods` for eviction, exactly as the kubelet's sort leaves them (base/go_sort.h).
 void rank_pods(std::vector<RankedPod>& pods, Signal signal, DiskLayout layout);
 
 }  // namespace berth::node::eviction
