@@ -8,7 +8,7 @@ if(Protobuf_FOUND AND GRPCPP_FOUND)
   target_link_libraries(berth_node PUBLIC PkgConfig::GRPCPP protobuf::libprotobuf ZLIB::ZLIB)
   target_compile_definitions(berth_node PUBLIC BERTH_WITH_CRI=1)
   # gRPC's and protobuf's headers do not hold to our warnings, and gain nothing from optimisation here.
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/node/cri/channel.cpp ${CMAKE_SOURCE_DIR}/src/node/cri/descriptors.cpp PROPERTIES COMPILE_OPTIONS "-O1;-Wno-error")
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/node/cri/channel.cpp ${CMAKE_SOURCE_DIR}/src/node/cri/descriptors.cpp ${CMAKE_SOURCE_DIR}/src/node/cri/grpc_health.cpp PROPERTIES COMPILE_OPTIONS "-O1;-Wno-error")
 else()
   message(STATUS "libgrpc++-dev or libprotobuf-dev is missing: building without the real node agent (berth node)")
   set_source_files_properties(${CMAKE_SOURCE_DIR}/src/node/cri/channel.cpp ${CMAKE_SOURCE_DIR}/src/node/cri/descriptors.cpp PROPERTIES HEADER_FILE_ONLY ON)

@@ -73,10 +73,14 @@ json::Object container_status(const ContainerSpec& spec, const ContainerRecord& 
   else out["lastState"] = json::Object{};
   out["ready"] = record.is_ready;
   out["restartCount"] = record.restart_count;
-  out["image"] = spec.image;
+  out["image"] = record.image.empty() ? spec.image : record.image;
   out["imageID"] = record.image_id;
   if (!record.container_id.empty()) out["containerID"] = record.container_id;
   out["started"] = record.is_started;
+  if (record.resources.is_object()) {
+    out["resources"] = record.resources;
+    if (const json::Value* requests = json::find(record.resources, "requests")) out["allocatedResources"] = *requests;
+  }
   return out;
 }
 
@@ -90,7 +94,7 @@ Verdict containers_ready(const PodSpec& spec, const PodState& state, PodPhase ph
   if (phase == PodPhase::kFailed) return {false, "PodFailed", ""};
   std::vector<std::string> unready;
   for (std::size_t i = 0; i < spec.containers.size(); ++i)
-    if (spec.containers[i].role != ContainerRole::kInit && !state.containers[i].is_ready) unready.push_back(spec.containers[i].name);
+    if ((spec.containers[i].role == ContainerRole::kMain || spec.containers[i].role == ContainerRole::kSidecar) && !state.containers[i].is_ready) unready.push_back(spec.containers[i].name);
   if (unready.empty()) return {};
   return {false, "ContainersNotReady", "containers with unready status: " + join_names(unready)};
 }
@@ -175,6 +179,11 @@ PodSpec read_pod_spec(const json::Value& pod) {
   };
   for (const json::Value& container : json::get_array(pod, {"spec", "initContainers"})) add(container, true);
   for (const json::Value& container : json::get_array(pod, {"spec", "containers"})) add(container, false);
+  for (const json::Value& container : json::get_array(pod, {"spec", "ephemeralContainers"})) {
+    add(container, false);
+    spec.containers.back().role = ContainerRole::kEphemeral;
+    spec.containers.back().restart_policy = RestartPolicy::kNever;
+  }
   return spec;
 }
 
@@ -208,6 +217,7 @@ bool is_initialized(const PodSpec& spec, const PodState& state) {
         break;
       case ContainerRole::kInit: all = all && record.is_ready; break;
       case ContainerRole::kSidecar: all = all && record.is_started; break;
+      case ContainerRole::kEphemeral: break;
     }
   }
   return all;
@@ -227,7 +237,7 @@ PodPhase pod_phase(const PodSpec& spec, const PodState& state) {
       }
       continue;
     }
-    if (container.role == ContainerRole::kSidecar) continue;
+    if (container.role != ContainerRole::kMain) continue;
     if (record.state.kind == ContainerState::Kind::kWaiting) {
       if (record.last) any_active = true;
       else any_waiting_first = true;
@@ -265,13 +275,18 @@ json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Va
   }
   if (!state.pod_ip.empty()) {
     out["podIP"] = state.pod_ip;
-    out["podIPs"] = json::Array{json::Object{{"ip", state.pod_ip}}};
+    json::Array& ips = out["podIPs"].emplace_array();
+    if (state.pod_ips.empty()) ips.push_back(json::Object{{"ip", state.pod_ip}});
+    for (const std::string& ip : state.pod_ips) ips.push_back(json::Object{{"ip", ip}});
   }
   if (state.start_time) out["startTime"] = format_rfc3339(*state.start_time);
-  json::Array init, main;
-  for (std::size_t i = 0; i < spec.containers.size(); ++i)
-    (spec.containers[i].role == ContainerRole::kMain ? main : init).push_back(container_status(spec.containers[i], state.containers[i]));
+  json::Array init, main, ephemeral;
+  for (std::size_t i = 0; i < spec.containers.size(); ++i) {
+    const ContainerRole role = spec.containers[i].role;
+    (role == ContainerRole::kMain ? main : role == ContainerRole::kEphemeral ? ephemeral : init).push_back(container_status(spec.containers[i], state.containers[i]));
+  }
   if (!init.empty()) out["initContainerStatuses"] = std::move(init);
+  if (!ephemeral.empty()) out["ephemeralContainerStatuses"] = std::move(ephemeral);
   out["containerStatuses"] = std::move(main);
   return out;
 }
@@ -289,7 +304,7 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
       if (i == kReadyToStart && is == "True") state.has_sandbox = true;
     }
   }
-  for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
+  for (const std::string_view list : {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
     for (const json::Value& reported : json::get_array(status, {list})) {
       for (std::size_t i = 0; i < spec.containers.size(); ++i) {
         if (spec.containers[i].name != json::get_string(reported, {"name"})) continue;

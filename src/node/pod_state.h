@@ -11,7 +11,7 @@
 
 namespace berth::node {
 
-enum class ContainerRole { kInit, kSidecar, kMain };
+enum class ContainerRole { kInit, kSidecar, kMain, kEphemeral };
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
 
 /// The part of a container's spec that decides how it is run and reported.
@@ -21,7 +21,8 @@ struct ContainerSpec {
   RestartPolicy restart_policy = RestartPolicy::kAlways;  ///< The container's own where it has one, else the pod's; sidecars: always.
 };
 
-/// The part of a pod that decides how it is run and reported. Containers are in the order of the spec, init containers first.
+/// The part of a pod that decides how it is run and reported. Containers are in the order of the spec: init containers, main ones, ephemeral ones
+/// (which may be added while the pod runs).
 struct PodSpec {
   std::string ns, name, uid, node_name;
   RestartPolicy restart_policy = RestartPolicy::kAlways;
@@ -47,6 +48,8 @@ struct ContainerRecord {
   bool is_ready = false;
   bool is_started = false;
   std::string image_id, container_id;
+  std::string image;        ///< As the runtime names it; empty: as the spec does.
+  json::Value resources;    ///< What is in force, {"requests":…,"limits":…}; null: not reported.
 };
 
 struct ConditionRecord {
@@ -65,6 +68,7 @@ struct PodState {
   std::vector<ContainerRecord> containers;
   std::optional<TimePoint> start_time;
   std::string host_ip, pod_ip;
+  std::vector<std::string> pod_ips;  ///< All of them; empty: just pod_ip.
   bool has_sandbox = false;
   /// Set for a pod failed as a whole (eviction, refused admission): overrides the phase that follows from the containers.
   std::string failure_reason, failure_message;

@@ -17,7 +17,8 @@
 namespace berth::node::agent {
 namespace {
 
-constexpr Duration kManifestPeriod = std::chrono::seconds(20);  // fileCheckFrequency
+constexpr Duration kManifestPeriod = std::chrono::seconds(1);
+constexpr int kFullManifestRead = 5;  // Looks between readings without a visible change.
 constexpr int kServerGraceMs = 500;
 
 Result<json::Value> to_result(model::ApiResult<json::Value> result) {
@@ -65,6 +66,8 @@ class AgentImpl final : public Agent {
     std::error_code error;
     std::filesystem::create_directories(options_.root + "/pods", error);
     if (error) return fail(ErrorCode::kInternal, fmt::format("{}: {}", options_.root, error.message()));
+    // Mount points are known by their real names.
+    options_.root = std::filesystem::canonical(options_.root, error);
     paths_.node_fs = options_.root;
     paths_.image_fs = options_.runtime_root.empty() ? image_fs_path() : options_.runtime_root;
     paths_.node_cgroup = options_.node_cgroup;
@@ -93,10 +96,13 @@ class AgentImpl final : public Agent {
       ready.set_value();
     });
     ready.get_future().wait();
-    monitor_.emplace(MonitorEnvironment{*runtime_, cgroups_, *pods_, options_.root, paths_.pods_cgroup, [this](bool up) {
-                                        runtime_up_ = up;
-                                        report_soon();
-                                      }});
+    MonitorEnvironment monitored{*runtime_, cgroups_, *pods_, options_.root, paths_.pods_cgroup, model::Quantity::parse(options_.settings.container_log_max_size)->value(),
+                                 options_.settings.container_log_max_files, clock_, {}};
+    monitored.health_changed = [this](bool up) {
+      runtime_up_ = up;
+      report_soon();
+    };
+    monitor_.emplace(std::move(monitored));
     monitor_->start();
     pressure_->start();
   }
@@ -149,21 +155,34 @@ class AgentImpl final : public Agent {
   }
 
   void make_environment() {
-    environment_.emplace(PodEnvironment{*runtime_, cgroups_, clock_, options_.root, paths_.pods_cgroup, options_.node_name, options_.address, machine_.memory_bytes, {}, {}, {}, {}, {}});
+    environment_.emplace(*runtime_, cgroups_, clock_);
+    environment_->root = options_.root;
+    environment_->pods_cgroup = paths_.pods_cgroup;
+    environment_->node_name = options_.node_name;
+    environment_->host_ip = options_.address;
+    environment_->runtime_name = runtime_name_;
+    environment_->node_memory_bytes = machine_.memory_bytes;
+    environment_->allocatable = resources_.allocatable;
+    environment_->host_dns = parse_resolv_conf(read_small_file("/etc/resolv.conf").value_or(""));
+    environment_->cluster_dns = options_.settings.cluster_dns;
+    if (!options_.settings.cluster_domain.empty()) environment_->cluster_domain = options_.settings.cluster_domain;
     const auto lookup = [this](model::Gvr gvr) {
       return [this, gvr](const std::string& ns, const std::string& name) { return to_result(blocking_.get_and_wait(gvr, ns, name)); };
     };
     environment_->objects.config_map = lookup({"", "v1", "configmaps"});
     environment_->objects.secret = lookup({"", "v1", "secrets"});
-    environment_->tokens = [this](const std::string& ns, const std::string& account, const std::string& audience, std::int64_t seconds) { return request_token(ns, account, audience, seconds); };
+    environment_->objects.claim = lookup({"", "v1", "persistentvolumeclaims"});
+    environment_->objects.persistent_volume = [this](const std::string& name) { return to_result(blocking_.get_and_wait({"", "v1", "persistentvolumes"}, "", name)); };
+    environment_->objects.services = [this](const std::string& ns, bool with_namespace) { return services(ns, with_namespace); };
+    environment_->tokens = [this](const TokenRequest& request) { return request_token(request); };
     environment_->changed = [this](const std::string& uid) {
       post([this, uid] { pods_->push_status(uid); });
     };
-    environment_->event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message, const std::string& container) {
+    environment_->event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message, const std::string& field_path) {
       client::ObjectReference about = client::reference_to(pod);
       about.api_version = "v1";
       about.kind = "Pod";
-      if (!container.empty()) about.field_path = fmt::format("spec.containers{{{}}}", container);
+      about.field_path = field_path;
       post([this, about, type, reason, message] { recorder_->event(about, type, reason, message); });
     };
     environment_->node_uid = [this] { return reporter_ ? reporter_->uid() : std::string(); };
@@ -191,9 +210,17 @@ class AgentImpl final : public Agent {
   }
 
   Result<void> start_server() {
-    KubeletBackend backend{*runtime_, [this](const std::string& ns, const std::string& name) { return pods_->find_pod(ns, name); }, [this] { return pods_->pod_list(); },
-                           [this] { return summary(); },
-                           [this] { return resource_metrics(observe_machine(cgroups_, paths_, clock_.now()), measure_pods(*runtime_, cgroups_, pods_->workers(), false, clock_.now()), cgroups_, paths_); }};
+    access_.emplace(blocking_, clock_, options_.node_name);
+    KubeletBackend backend{*runtime_, {}, {}, {}, {}, {}, {}};
+    backend.refuse = [this](const net::HttpRequest& request) { return access_->check(request); };
+    backend.find_pod = [this](const std::string& ns, const std::string& name) { return pods_->find_pod(ns, name); };
+    backend.pods = [this] { return pods_->pod_list(); };
+    backend.summary = [this] { return summary(); };
+    backend.metrics = [this] { return kubelet_metrics(options_.node_name, pods_->workers()); };
+    backend.resource_metrics = [this] {
+      const TimePoint now = clock_.now();
+      return resource_metrics(observe_machine(cgroups_, paths_, now), measure_pods(*runtime_, cgroups_, pods_->workers(), false, now), cgroups_, paths_);
+    };
     handler_ = make_kubelet_handler(std::move(backend));
     net::ServerConfig config;
     config.address = "0.0.0.0";
@@ -274,24 +301,43 @@ class AgentImpl final : public Agent {
     return refuse_pod(node, pod, active);
   }
 
-  Result<std::string> request_token(const std::string& ns, const std::string& account, const std::string& audience, std::int64_t seconds) {
-    json::Object spec{{"expirationSeconds", seconds}};
-    if (!audience.empty()) spec["audiences"] = json::Array{json::Value(audience)};
-    client::Call call{.verb = "create", .gvr = {"", "v1", "serviceaccounts"}, .ns = ns, .name = account, .subresource = "token"};
+  Result<Token> request_token(const TokenRequest& request) {
+    json::Object spec{{"expirationSeconds", request.expiration_seconds},
+                      {"boundObjectRef", json::Object{{"kind", "Pod"}, {"apiVersion", "v1"}, {"name", request.pod_name}, {"uid", request.pod_uid}}}};
+    if (!request.audience.empty()) spec["audiences"] = json::Array{json::Value(request.audience)};
+    client::Call call{.verb = "create", .gvr = {"", "v1", "serviceaccounts"}, .ns = request.ns, .name = request.service_account, .subresource = "token"};
     call.body = json::serialize(json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", std::move(spec)}});
     const auto answer = to_result(blocking_.call_and_wait(std::move(call)));
     if (!answer) return std::unexpected(answer.error());
-    return std::string(json::get_string(*answer, {"status", "token"}));
+    Token token{std::string(json::get_string(*answer, {"status", "token"})), clock_.now() + std::chrono::seconds(request.expiration_seconds)};
+    if (const auto expires = parse_rfc3339(json::get_string(*answer, {"status", "expirationTimestamp"}))) token.expires = *expires;
+    return token;
   }
 
+  std::vector<json::Value> services(const std::string& ns, bool with_namespace) {
+    std::vector<json::Value> out;
+    if (with_namespace)
+      if (auto own = blocking_.list_and_wait({"", "v1", "services"}, ns)) out = std::move(own->items);
+    if (!with_namespace || ns != "default")
+      if (auto api = blocking_.get_and_wait({"", "v1", "services"}, "default", "kubernetes")) out.push_back(std::move(*api));
+    return out;
+  }
+
+  /// Looks at the manifests once a second, and reads them when a name, time or size differs.
   void read_manifests() {
-    if (options_.manifests.empty()) return;
-    std::vector<std::string> problems;
-    pods_->set_static_pods(read_static_pods(options_.manifests, options_.node_name, clock_.now(), problems));
-    if (problems != manifest_problems_)
-      for (const std::string& problem : problems) log::warning("node", "static pod: {}", problem);
-    manifest_problems_ = std::move(problems);
-    manifest_timer_ = loop_.schedule_after(options_.manifest_period.value_or(kManifestPeriod), [weak = std::weak_ptr<int>(alive_), this] {
+    const std::string& path = options_.settings.static_pod_path;
+    if (path.empty()) return;
+    const std::string look = manifest_signature(path);
+    // A changed pod starts when the one before it has gone: then once more.
+    if (look != manifests_seen_ || ++manifest_looks_ % kFullManifestRead == 0) {
+      std::vector<std::string> problems;
+      pods_->set_static_pods(read_static_pods(path, options_.node_name, clock_.now(), problems));
+      if (problems != manifest_problems_)
+        for (const std::string& problem : problems) log::warning("node", "static pod: {}", problem);
+      manifest_problems_ = std::move(problems);
+      manifests_seen_ = look;
+    }
+    manifest_timer_ = loop_.schedule_after(kManifestPeriod, [weak = std::weak_ptr<int>(alive_), this] {
       if (weak.lock()) read_manifests();
     });
   }
@@ -313,6 +359,7 @@ class AgentImpl final : public Agent {
   std::optional<NodePods> pods_;
   std::optional<PressureManager> pressure_;
   std::optional<RuntimeMonitor> monitor_;
+  std::optional<EndpointAccess> access_;
   std::unique_ptr<net::Handler> handler_;
   std::unique_ptr<net::Server> server_;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
@@ -322,6 +369,8 @@ class AgentImpl final : public Agent {
   std::unique_ptr<client::EventRecorder> recorder_;
   TimerId manifest_timer_ = TimerId::kNone;
   std::vector<std::string> manifest_problems_;
+  std::string manifests_seen_;
+  int manifest_looks_ = 0;
   json::Array images_;
   TimePoint images_listed_{};
 };

@@ -2,7 +2,6 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/version.h"
@@ -24,8 +23,6 @@ struct AgentOptions {
   std::string client_ca_pem;                 ///< Who signs the certificates that may use the endpoints (the API server's).
   std::map<std::string, std::string> labels;
   json::Array taints;     ///< Of a node that is new.
-  std::string manifests;  ///< A directory (or file) of static pods' manifests; empty: none.
-  std::optional<Duration> manifest_period;  ///< Between looks at the manifests; default 20 s.
   /// The cgroup that stands for the machine (its memory limit is the node's memory); empty: the machine itself.
   std::string node_cgroup;
   eviction::KubeletSettings settings;

@@ -1,46 +1,63 @@
-// From a pod's spec to what the CRI wants: sandbox and container configurations, environment, resources (kubelet kuberuntime).
+// From a pod's spec to what the CRI wants: sandbox and container configurations, security contexts, resources (kubelet kuberuntime).
 #pragma once
-#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "node/agent/object_data.h"
+#include "node/agent/pod_network.h"
 #include "node/eviction/pod_facts.h"
 #include "node/pod_state.h"
 
 namespace berth::node::agent {
 
-/// Looks up what environment variables and volumes refer to. kNotFound: the object is not there.
-struct ObjectSource {
-  std::function<Result<json::Value>(const std::string& ns, const std::string& name)> config_map, secret;
+/// A volume as it lies on this machine.
+struct PlacedVolume {
+  std::string host_path;
+  bool read_only = false;
 };
 
 struct PodContext {
   const json::Value& pod;
   const PodSpec& spec;
   const eviction::PodFacts& facts;
-  std::string pod_ip, host_ip, node_name;
-  std::string log_directory;   ///< /var/log/pods/NS_NAME_UID
+  std::vector<std::string> pod_ips;
+  std::string host_ip, node_name;
+  std::string pod_directory;   ///< ROOT/pods/UID
+  std::string log_directory;   ///< ROOT/logs/NS_NAME_UID
   std::string cgroup_parent;   ///< The pod's group.
   std::int64_t node_memory_bytes = 1;
-  std::map<std::string, std::string> volumes;  ///< Volume name → host path.
+  eviction::ResourceList allocatable;  ///< What the node has for pods.
+  PodNames names;
+  DnsConfig dns;
+  bool cgroup_v2 = false;
+  std::map<std::string, PlacedVolume> volumes;
 };
 
 [[nodiscard]] json::Value sandbox_config(const PodContext& context, int attempt);
 
-/// The container at `index` of the spec's order (init containers first). Errors are for the container's waiting message
-/// (CreateContainerConfigError): a missing ConfigMap key, an unknown volume.
-[[nodiscard]] Result<json::Value> container_config(const PodContext& context, std::size_t index, int attempt, const ObjectSource& objects);
+/// The container at `index` of the spec's order (init containers first), but for its mounts of volumes (mounts.h) and its image's reference.
+/// Errors are for the container's waiting message (CreateContainerConfigError): a missing ConfigMap key, for one.
+struct ContainerPlan {
+  json::Value config;
+  std::map<std::string, std::string> variables;
+};
+[[nodiscard]] Result<ContainerPlan> container_config(const PodContext& context, std::size_t index, int attempt, const ObjectSource& objects);
+
+/// Whether the image may run as its own user under runAsNonRoot; the text is the container's waiting message. `image_status`: the runtime's answer.
+[[nodiscard]] std::optional<std::string> check_run_as_non_root(const PodContext& context, const json::Value& container, const json::Value& image_status);
 
 /// The spec of a container by its index in PodSpec::containers.
 [[nodiscard]] const json::Value& container_spec(const json::Value& pod, std::size_t index);
+/// "spec.initContainers{NAME}" and the like: what events about a container point at.
+[[nodiscard]] std::string container_field_path(const PodSpec& spec, std::size_t index);
+/// Changes when a container must be made anew: its name or image.
+[[nodiscard]] std::string container_hash(const json::Value& container);
 
-/// `$(NAME)` replaced by the variable's value; `$$(NAME)` stands for itself; unknown names stay (Kubernetes' expansion).
-[[nodiscard]] std::string expand_variables(std::string_view text, const std::map<std::string, std::string>& variables);
-
-/// A downward API field: metadata.name, metadata.labels['x'], spec.nodeName, status.podIP, …; nullopt when not supported.
-[[nodiscard]] std::optional<std::string> downward_field(const PodContext& context, std::string_view path);
+/// LinuxContainerResources of one container.
+[[nodiscard]] json::Object container_resources(const PodContext& context, const json::Value& container);
 
 /// cpu.shares and CFS quota (per 100 ms) of a container's requests and limits.
 [[nodiscard]] std::int64_t cpu_shares(std::int64_t milli);

@@ -4,11 +4,15 @@
 
 #include "net/client.h"
 #include "node/agent/cgroups.h"
+#include "node/agent/container_logs.h"
+#include "node/agent/task_group.h"
 
 namespace berth::node::agent {
 namespace {
 
 using Writer = std::shared_ptr<net::ResponseWriter>;
+constexpr auto kFollowPause = std::chrono::milliseconds(100);
+constexpr std::size_t kMaxQueuedBytes = 4 << 20;
 
 void respond(net::ResponseWriter& writer, int status, std::string type, std::string body) {
   net::HttpResponse response;
@@ -27,26 +31,6 @@ std::vector<std::string> split_path(const std::string& path) {
     else if (!part.empty()) parts.push_back(std::move(part)), part.clear();
   }
   return parts;
-}
-
-LogOptions read_log_options(const std::string& query) {
-  LogOptions options;
-  const auto number = [](const std::string& text) {
-    std::int64_t value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-  };
-  for (const auto& [key, value] : net::parse_query(query)) {
-    const bool yes = value == "true" || value == "1";
-    if (key == "timestamps") options.timestamps = yes;
-    else if (key == "previous") options.previous = yes;
-    else if (key == "follow") options.follow = yes;
-    else if (key == "tailLines") options.tail_lines = number(value);
-    else if (key == "limitBytes") options.limit_bytes = number(value);
-    else if (key == "sinceTime") options.since = parse_rfc3339(value);
-    else if (key == "sinceSeconds") options.since = TimePoint(std::chrono::duration_cast<Duration>(std::chrono::system_clock::now().time_since_epoch())) - std::chrono::seconds(number(value));
-  }
-  return options;
 }
 
 /// Two upgraded connections, each one's bytes written to the other until either ends.
@@ -74,77 +58,87 @@ class Splice : public std::enable_shared_from_this<Splice> {
 class KubeletHandler final : public net::Handler {
  public:
   explicit KubeletHandler(KubeletBackend backend) : backend_(std::move(backend)) {}
-  ~KubeletHandler() override {
-    stopping_ = true;
-    for (auto& follower : followers_) follower.join();
-  }
+  ~KubeletHandler() override { stopping_ = true; }
 
   void handle(net::HttpRequest request, Writer writer) override {
-    const std::vector<std::string> path = split_path(request.path);
-    if (path.size() == 1 && path[0] == "healthz") return respond_text(*writer, 200, "ok");
-    if (!request.peer) return respond_text(*writer, 401, "Unauthorized\n");
-    if (path.size() == 4 && path[0] == "containerLogs") return logs(path, request, writer);
-    if (path.size() == 4 && path[0] == "exec") return stream("RuntimeService/Exec", path, request, writer);
-    if (path.size() == 4 && path[0] == "attach") return stream("RuntimeService/Attach", path, request, writer);
-    if (path.size() == 3 && path[0] == "portForward") return stream("RuntimeService/PortForward", path, request, writer);
-    if (path.size() == 1 && path[0] == "pods") return respond(*writer, 200, "application/json", json::serialize(backend_.pods()));
-    if (path.size() == 2 && path[0] == "stats" && path[1] == "summary") return respond(*writer, 200, "application/json", json::serialize(backend_.summary()));
-    if (path.size() >= 1 && path[0] == "metrics") return respond(*writer, 200, "text/plain; version=0.0.4", backend_.metrics());
-    respond_text(*writer, 404, "404 page not found\n");
+    if (request.path == "/healthz") return respond_text(*writer, 200, "ok");
+    // Judging a request may ask the API server, and answering one the runtime.
+    auto shared = std::make_shared<net::HttpRequest>(std::move(request));
+    tasks_.run([this, shared, writer] {
+      if (const auto refusal = backend_.refuse(*shared)) return respond_text(*writer, refusal->status, refusal->message);
+      answer(*shared, writer);
+    });
   }
 
  private:
+  void answer(const net::HttpRequest& request, const Writer& writer) {
+    const std::vector<std::string> path = split_path(request.path);
+    const std::size_t parts = path.size();
+    const std::string first = parts > 0 ? path[0] : "";
+    if (first == "containerLogs" && parts == 4) return logs(path, request, writer);
+    // exec and attach may name the pod's uid behind its name.
+    if (first == "exec" && (parts == 4 || parts == 5)) return stream("RuntimeService/Exec", path, request, writer);
+    if (first == "attach" && (parts == 4 || parts == 5)) return stream("RuntimeService/Attach", path, request, writer);
+    if (first == "portForward" && (parts == 3 || parts == 4)) return stream("RuntimeService/PortForward", path, request, writer);
+    if (first == "healthz" && parts == 2 && (path[1] == "ping" || path[1] == "log" || path[1] == "syncloop")) return respond_text(*writer, 200, "ok");
+    if (request.method != "GET") return respond_text(*writer, 405, "405: Method Not Allowed");
+    if ((first == "pods" || first == "runningpods") && parts == 1) return respond(*writer, 200, "application/json", json::serialize(backend_.pods()));
+    if (first == "stats" && parts == 2 && path[1] == "summary") return respond(*writer, 200, "application/json", json::serialize(backend_.summary()));
+    if (first == "metrics" && parts == 1) return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.metrics());
+    if (first == "metrics" && parts == 2 && path[1] == "resource") return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.resource_metrics());
+    respond_text(*writer, 404, "404 page not found\n");
+  }
+
   void logs(const std::vector<std::string>& path, const net::HttpRequest& request, const Writer& writer) {
     const auto pod = backend_.find_pod(path[1], path[2]);
-    if (!pod) return respond_text(*writer, 404, fmt::format("pod \"{}\" not found on this node\n", path[2]));
+    if (!pod) return respond_text(*writer, 404, fmt::format("pod \"{}\" does not exist\n", path[2]));
     const auto container = std::ranges::find(pod->spec.containers, path[3], &ContainerSpec::name);
-    if (container == pod->spec.containers.end()) return respond_text(*writer, 404, fmt::format("container {} is not valid for pod {}\n", path[3], path[2]));
-    const ContainerRecord& record = pod->state.containers[static_cast<std::size_t>(container - pod->spec.containers.begin())];
-    const LogOptions options = read_log_options(request.query);
+    if (container == pod->spec.containers.end()) return respond_text(*writer, 404, fmt::format("container \"{}\" not found in pod \"{}\"\n", path[3], path[2]));
+    const auto index = static_cast<std::size_t>(container - pod->spec.containers.begin());
+    if (index >= pod->state.containers.size()) return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is not available\n", path[3], path[2]));
+    const ContainerRecord& record = pod->state.containers[index];
+    LogOptions options;
+    if (const auto wrong = read_log_options(request.query, SystemClock().now(), options)) return respond_text(*writer, 422, *wrong + "\n");
     int attempt = record.restart_count;
     const bool waiting_again = record.state.kind == ContainerState::Kind::kWaiting && record.last;
     if (options.previous) {
-      if (!record.last || (attempt == 0 && !waiting_again)) return respond_text(*writer, 400, fmt::format("previous terminated container \"{}\" in pod \"{}\" not found\n", path[3], path[2]));
+      if (!record.last || (attempt == 0 && !waiting_again)) return respond_text(*writer, 400, fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", path[3], path[2]));
       if (!waiting_again) --attempt;
     } else if (record.state.kind == ContainerState::Kind::kWaiting && !record.last) {
-      return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}\n", path[3], path[2], record.state.reason));
+      const std::string_view reason = record.state.reason;
+      const bool pulling = reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "ErrImageNeverPull" || reason == "InvalidImageName";
+      if (pulling || !record.state.message.empty())
+        return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], pulling ? "trying and failing to pull image" : record.state.reason));
+      return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], record.state.reason));
     }
     const std::string file = fmt::format("{}/{}/{}.log", pod->log_directory, path[3], attempt);
     if (!options.follow) return respond_text(*writer, 200, render_log(read_small_file(file).value_or(""), options));
-    follow(file, options, path, writer);
+    follow(file, options, path, writer, options.previous ? record.restart_count - 1 : attempt);
   }
 
-  /// Sends what the file has, then what is added, until the container is over or the reader gone.
-  void follow(const std::string& file, LogOptions options, const std::vector<std::string>& path, const Writer& writer) {
+  /// Sends what the file has, then what is added, until this run of the container is over or the reader gone.
+  void follow(const std::string& file, const LogOptions& options, const std::vector<std::string>& path, const Writer& writer, int attempt) {
     net::Headers headers;
     headers.add("Content-Type", "text/plain; charset=utf-8");
     writer->start_stream(200, std::move(headers));
     auto closed = std::make_shared<std::atomic<bool>>(false);
     writer->on_close([closed] { *closed = true; });
-    std::lock_guard lock(mutex_);
-    followers_.emplace_back([this, file, options, path, writer, closed]() mutable {
-      std::size_t sent = 0;
-      while (!*closed && !stopping_) {
-        const auto pod = backend_.find_pod(path[1], path[2]);
-        bool running = false;
-        if (pod)
-          for (std::size_t i = 0; i < pod->spec.containers.size(); ++i)
-            running = running || (pod->spec.containers[i].name == path[3] && pod->state.containers[i].state.kind == ContainerState::Kind::kRunning);
-        const std::string raw = read_small_file(file).value_or("");
-        const std::size_t end = raw.rfind('\n') == std::string::npos ? 0 : raw.rfind('\n') + 1;
-        if (end < sent) sent = 0;  // Rotated.
-        if (end > sent) {
-          std::string text = render_log(std::string_view(raw).substr(sent, end - sent), options);
-          sent = end;
-          options.tail_lines.reset();
-          if (!text.empty() && !writer->write(make_bytes(std::move(text)))) break;
-        } else if (!running) {
-          break;
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      }
-      writer->finish();
-    });
+    LogFollower follower(file, options);
+    while (!*closed && !stopping_) {
+      const auto pod = backend_.find_pod(path[1], path[2]);
+      bool over = true;
+      if (pod)
+        for (std::size_t i = 0; i < pod->spec.containers.size() && i < pod->state.containers.size(); ++i)
+          if (pod->spec.containers[i].name == path[3]) over = pod->state.containers[i].state.kind != ContainerState::Kind::kRunning || pod->state.containers[i].restart_count != attempt;
+      std::string text = follower.read(over);
+      if (text.empty() && over) break;
+      if (!text.empty() && !writer->write(make_bytes(std::move(text)))) break;
+      if (follower.is_full()) break;
+      // A reader slower than the container must not grow the queue without end.
+      while (writer->queued_bytes() > kMaxQueuedBytes && !*closed && !stopping_) std::this_thread::sleep_for(kFollowPause);
+      std::this_thread::sleep_for(kFollowPause);
+    }
+    writer->finish();
   }
 
   /// exec, attach and port-forward: the runtime opens a streaming server and says where; the client's upgrade is passed on to it.
@@ -152,10 +146,12 @@ class KubeletHandler final : public net::Handler {
     const auto pod = backend_.find_pod(path[1], path[2]);
     if (!pod) return respond_text(*writer, 404, fmt::format("pod \"{}\" not found on this node\n", path[2]));
     json::Object call;
-    if (path.size() == 4) {
-      const auto container = std::ranges::find(pod->spec.containers, path[3], &ContainerSpec::name);
-      if (container == pod->spec.containers.end()) return respond_text(*writer, 404, fmt::format("container {} is not valid for pod {}\n", path[3], path[2]));
-      std::string id = pod->state.containers[static_cast<std::size_t>(container - pod->spec.containers.begin())].container_id;
+    if (method != "RuntimeService/PortForward") {
+      const auto container = std::ranges::find(pod->spec.containers, path.back(), &ContainerSpec::name);
+      const auto index = static_cast<std::size_t>(container - pod->spec.containers.begin());
+      if (container == pod->spec.containers.end() || index >= pod->state.containers.size() || pod->state.containers[index].state.kind != ContainerState::Kind::kRunning)
+        return respond_text(*writer, 404, fmt::format("container not found (\"{}\")", path.back()));
+      std::string id = pod->state.containers[index].container_id;
       id.erase(0, id.find("://") == std::string::npos ? 0 : id.find("://") + 3);
       call["container_id"] = id;
       json::Array command;
@@ -202,43 +198,11 @@ class KubeletHandler final : public net::Handler {
   }
 
   KubeletBackend backend_;
-  std::mutex mutex_;
   std::atomic<bool> stopping_{false};
-  std::vector<std::thread> followers_;
+  TaskGroup tasks_;
 };
 
 }  // namespace
-
-std::string render_log(std::string_view raw, const LogOptions& options) {
-  std::vector<std::string> lines;
-  bool open = false;
-  while (!raw.empty()) {
-    const std::size_t end = raw.find('\n');
-    std::string_view line = raw.substr(0, end);
-    raw.remove_prefix(end == std::string_view::npos ? raw.size() : end + 1);
-    // TIME STREAM TAG TEXT
-    const std::size_t stream = line.find(' ');
-    const std::size_t tag = stream == std::string_view::npos ? stream : line.find(' ', stream + 1);
-    const std::size_t text = tag == std::string_view::npos ? tag : line.find(' ', tag + 1);
-    if (text == std::string_view::npos) continue;
-    const std::string_view time = line.substr(0, stream);
-    const bool is_partial = line.substr(tag + 1, text - tag - 1).starts_with('P');
-    if (options.since) {
-      const auto at = parse_rfc3339(time);
-      if (at && *at < *options.since) continue;
-    }
-    if (open) lines.back() += line.substr(text + 1);
-    else lines.push_back((options.timestamps ? std::string(time) + " " : std::string()) + std::string(line.substr(text + 1)));
-    open = is_partial;
-    if (!is_partial) lines.back() += '\n';
-  }
-  std::size_t first = 0;
-  if (options.tail_lines && *options.tail_lines >= 0 && static_cast<std::size_t>(*options.tail_lines) < lines.size()) first = lines.size() - static_cast<std::size_t>(*options.tail_lines);
-  std::string out;
-  for (std::size_t i = first; i < lines.size(); ++i) out += lines[i];
-  if (options.limit_bytes && *options.limit_bytes >= 0 && out.size() > static_cast<std::size_t>(*options.limit_bytes)) out.resize(static_cast<std::size_t>(*options.limit_bytes));
-  return out;
-}
 
 std::unique_ptr<net::Handler> make_kubelet_handler(KubeletBackend backend) { return std::make_unique<KubeletHandler>(std::move(backend)); }
 

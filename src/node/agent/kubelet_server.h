@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "net/http.h"
+#include "node/agent/endpoint_access.h"
 #include "node/cri/channel.h"
 #include "node/pod_state.h"
 
@@ -21,20 +22,14 @@ struct KubeletBackend {
     std::string log_directory, sandbox_id;
   };
   cri::Channel& runtime;
+  /// Nullopt: the request may pass; otherwise the status and text of its refusal. May block.
+  std::function<std::optional<EndpointAccess::Refusal>(const net::HttpRequest& request)> refuse;
   std::function<std::optional<Pod>(const std::string& ns, const std::string& name)> find_pod;
   std::function<json::Value()> pods, summary;
-  std::function<std::string()> metrics;
+  std::function<std::string()> resource_metrics, metrics;
 };
 
-/// Answers only verified client certificates (the API server's), but for /healthz. Logs are followed on a thread each.
+/// Every path but /healthz is subject to `refuse`. What may block runs on a thread of its own.
 std::unique_ptr<net::Handler> make_kubelet_handler(KubeletBackend backend);
-
-/// Lines of a CRI log file ("TIME stdout F text") as `kubectl logs` shows them. `partial` lines are joined.
-struct LogOptions {
-  bool timestamps = false, previous = false, follow = false;
-  std::optional<std::int64_t> tail_lines, limit_bytes;
-  std::optional<TimePoint> since;
-};
-[[nodiscard]] std::string render_log(std::string_view raw, const LogOptions& options);
 
 }  // namespace berth::node::agent

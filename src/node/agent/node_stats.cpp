@@ -1,5 +1,10 @@
 #include "node/agent/node_stats.h"
 
+#include <unistd.h>
+
+#include <iterator>
+#include <sstream>
+
 namespace berth::node::agent {
 namespace {
 
@@ -160,6 +165,35 @@ std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<
   for (const PodFigures& pod : pods)
     out += fmt::format("pod_memory_working_set_bytes{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name, pod.usage.memory ? pod.usage.memory->working_set_bytes.value_or(0) : 0);
   out += "# HELP scrape_error 1 if there was an error while getting container metrics, 0 otherwise\n# TYPE scrape_error gauge\nscrape_error 0\n";
+  return out;
+}
+
+std::string kubelet_metrics(const std::string& node_name, const std::vector<std::shared_ptr<PodWorker>>& pods) {
+  std::size_t sandboxes = 0;
+  std::map<std::string, std::size_t> containers{{"exited", 0}, {"running", 0}};
+  for (const auto& worker : pods) {
+    const PodState state = worker->state();
+    sandboxes += state.has_sandbox;
+    for (const ContainerRecord& record : state.containers) {
+      if (record.state.kind == ContainerState::Kind::kRunning) ++containers["running"];
+      if (record.state.kind == ContainerState::Kind::kTerminated) ++containers["exited"];
+    }
+  }
+  std::string out = fmt::format("# HELP kubelet_node_name The node's name. The count is always 1.\n# TYPE kubelet_node_name gauge\nkubelet_node_name{{node=\"{}\"}} 1\n", node_name);
+  out += fmt::format("# HELP kubelet_running_pods Number of pods that have a running pod sandbox\n# TYPE kubelet_running_pods gauge\nkubelet_running_pods {}\n", sandboxes);
+  out += "# HELP kubelet_running_containers Number of containers currently running\n# TYPE kubelet_running_containers gauge\n";
+  for (const auto& [state, count] : containers) out += fmt::format("kubelet_running_containers{{container_state=\"{}\"}} {}\n", state, count);
+  // utime and stime are fields 14 and 15, resident pages field 24; the name before may hold anything but its closing bracket.
+  const std::string stat = read_small_file("/proc/self/stat").value_or("");
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') == std::string::npos ? 0 : stat.rfind(')') + 2)));
+  std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
+  if (words.size() > 21) {
+    const double ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
+    out += fmt::format("# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total {}\n",
+                       (std::atof(words[11].c_str()) + std::atof(words[12].c_str())) / ticks);
+    out += fmt::format("# HELP process_resident_memory_bytes Resident memory size in bytes.\n# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {}\n",
+                       std::atoll(words[21].c_str()) * sysconf(_SC_PAGESIZE));
+  }
   return out;
 }
 

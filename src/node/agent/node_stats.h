@@ -42,4 +42,7 @@ class CpuRates {
 /// /metrics/resource in the text format.
 [[nodiscard]] std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths);
 
+/// /metrics: what the agent runs, and itself.
+[[nodiscard]] std::string kubelet_metrics(const std::string& node_name, const std::vector<std::shared_ptr<PodWorker>>& pods);
+
 }  // namespace berth::node::agent

@@ -1,5 +1,12 @@
 // One real pod: a thread that brings its containers to what the spec wants, over and over (kubelet's pod worker and syncPod).
+//
+//            bound                    deleted
+//   (new) ────────▶ starting/running ─────────▶ stopping ──▶ finished: nothing of it is left on this machine
+//                        │  containers all over,              ▲
+//                        │  evicted, refused, too old         │ deleted
+//                        └───────────────▶ stopping ──▶ stopped: its records and logs stay
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -10,6 +17,7 @@
 #include "base/event_loop.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/probes.h"
+#include "node/agent/task_group.h"
 #include "node/agent/volumes.h"
 #include "node/cri/channel.h"
 
@@ -17,21 +25,28 @@ namespace berth::node::agent {
 
 /// What all pods of a node share; outlives them.
 struct PodEnvironment {
+  PodEnvironment(cri::Channel& runtime, const Cgroups& cgroups, const Clock& clock) : runtime(runtime), cgroups(cgroups), clock(clock) {}
   cri::Channel& runtime;
   const Cgroups& cgroups;
   const Clock& clock;
   std::string root;         ///< The agent's directory; pods have root/pods/UID.
   std::string pods_cgroup;  ///< "/kubepods"
   std::string node_name, host_ip;
+  std::string runtime_name = "containerd";  ///< Before "://" in container ids.
   std::int64_t node_memory_bytes = 1;
+  eviction::ResourceList allocatable;
+  DnsConfig host_dns;                     ///< The machine's resolv.conf.
+  std::vector<std::string> cluster_dns;   ///< Name servers of the cluster; empty: it has none.
+  std::string cluster_domain = "cluster.local";
   ObjectSource objects;
   TokenSource tokens;
   /// Something of the pod changed: its status, or it is finished. Any thread; must not block.
   std::function<void(const std::string& uid)> changed;
-  /// type, reason, message, container (may be empty).
-  std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message, const std::string& container)> event;
+  /// type, reason, message, and what of the pod it is about ("spec.containers{c}"; may be empty).
+  std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message, const std::string& field_path)> event;
   /// The Node object's uid; empty until it is registered. On the loop only.
   std::function<std::string()> node_uid;
+  TaskGroup tasks;  ///< Probes under way. Last: destroyed first.
 };
 
 class PodWorker {
@@ -40,19 +55,20 @@ class PodWorker {
   PodWorker(PodEnvironment& environment, json::Value pod);
   /// Waits for the step under way; containers keep running.
   ~PodWorker();
-  /// Starts the thread; once.
-  void start();
-  /// Asks the thread to end after the step under way, without waiting.
-  void quit();
   PodWorker(const PodWorker&) = delete;
   PodWorker& operator=(const PodWorker&) = delete;
 
+  /// Starts the thread; once.
+  void start();
   // Any thread:
+  /// Asks the thread to end after the step under way, without waiting.
+  void quit();
   void update(json::Value pod);
-  /// The pod is being deleted: stop within `grace`, then take everything away.
+  /// The pod is being deleted: stop within `grace`, then take everything away. A shorter grace than before cuts the stopping short.
   void terminate(Duration grace);
   /// Fails the pod (eviction, refused admission): phase Failed at once, containers stop within `grace`.
   void fail_pod(std::string reason, std::string message, Duration grace, bool is_disruption);
+  /// The runtime has news of this pod.
   void wake();
 
   /// The status to be reported.
@@ -76,34 +92,77 @@ class PodWorker {
     Duration grace{};
     bool is_deletion = false;
   };
+  struct Failure {
+    std::string reason, message;
+    Duration grace{};
+    bool is_disruption = false;
+  };
   struct Container {
     std::string id;
     int attempt = 0;
-    bool is_known = false;  ///< `record` describes this id's end.
+    bool is_known = false;   ///< The record describes this id's end.
+    std::string hash;        ///< container_hash of the spec that it was made from; empty: not known.
+    json::Value applied;     ///< Its spec's resources as they are in force; null: not known.
     ProbeCounter startup, readiness, liveness;
+    int crashes = 0;         ///< Restarts that count for the next back-off.
     std::optional<Duration> image_backoff;
+    std::string image_error; ///< Why the last pull failed, until the next try.
     TimePoint not_before{};
   };
+  enum class ProbeKind { kStartup, kReadiness, kLiveness };
+  /// What probes under way leave for the worker.
+  struct ProbeInbox;
 
+  // pod_worker.cpp: the thread and its steps
   void run();
   /// One step; returns when the next is due without a wake-up.
   TimePoint sync();
+  void adopt(json::Value pod);
+  std::optional<Stop> why_stop(TimePoint now);
+  TimePoint sync_running(TimePoint now);
   Result<void> load_runtime_state();
-  Result<void> take_in(const json::Value& container);
   Result<void> ensure_sandbox(PodContext& context);
-  void start_containers(PodContext& context, TimePoint now, TimePoint& next);
-  void start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next);
-  Result<void> ensure_image(const json::Value& container, std::size_t i);
-  void set_waiting(std::size_t i, std::string reason, std::string message);
-  void run_probes(TimePoint now, TimePoint& next);
+  Result<void> ensure_cgroup();
   void stop_everything(const Stop& stop);
-  void kill_container(std::size_t i, Duration grace);
+  void stop_containers(Duration grace);
   void remove_everything();
   void publish();
   void emit(const std::string& type, const std::string& reason, const std::string& message, std::size_t container);
-  [[nodiscard]] PodContext make_context() const;
+  [[nodiscard]] PodContext make_context();
+
+  // pod_containers.cpp: one container at a time
+  Result<void> take_in(const json::Value& container);
+  void take_end(std::size_t i, const json::Value& status);
+  void restart_changed_containers();
+  void start_containers(PodContext& context, TimePoint now, TimePoint& next);
+  bool wait_for_backoff(std::size_t i, TimePoint now, TimePoint& next);
+  void start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next);
+  struct PulledImage {
+    std::string reference;
+    json::Value status;  ///< ImageService/ImageStatus's answer.
+  };
+  Result<PulledImage> ensure_image(const json::Value& container, std::size_t i);
+  Result<void> pull_image(const json::Value& container, const std::string& image, std::size_t i);
+  void image_failed(std::size_t i, const json::Value& container, const Error& error, TimePoint now, TimePoint& next);
+  void started(std::size_t i, const std::string& id, int attempt);
+  void run_post_start(std::size_t i);
+  void remove_old_containers(std::size_t i, const std::string& previous);
+  void set_waiting(std::size_t i, std::string reason, std::string message);
+  void kill_container(std::size_t i, Duration grace);
   [[nodiscard]] bool may_start(std::size_t i) const;
   [[nodiscard]] bool mains_done() const;
+  [[nodiscard]] Duration grace_period() const;
+  [[nodiscard]] ProbeTarget probe_target(std::size_t i) const;
+
+  // pod_probes.cpp
+  void run_probes(TimePoint now, TimePoint& next);
+  void start_probe(std::size_t i, ProbeKind kind, const json::Value& probe, ProbeCounter& counter, TimePoint now, TimePoint& next);
+  void take_probe_results();
+  void take_probe_result(std::size_t i, ProbeKind kind, const std::optional<std::string>& wrong);
+
+  // pod_resize.cpp
+  /// Brings running containers to resources that changed in the spec.
+  void resize_containers(PodContext& context);
 
   PodEnvironment& environment_;
   const std::string uid_;
@@ -119,22 +178,29 @@ class PodWorker {
   int sandbox_attempt_ = -1;
   bool sandbox_ready_ = false;
   bool volumes_ready_ = false;
+  bool look_ = true;  ///< The runtime's state must be read before anything is decided.
+  bool is_deleting_ = false;
+  TimePoint volumes_due_{};
+  std::map<std::string, PlacedVolume> volumes_;
+  Duration mount_backoff_{};
+  TokenCache token_cache_;
+  std::optional<CgroupLimits> applied_limits_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  bool is_dirty_ = true, quit_ = false, stopped_ = false, finished_ = false;
+  bool is_dirty_ = true, runtime_changed_ = true, quit_ = false, stopped_ = false, finished_ = false;
+  std::atomic<bool> interrupt_{false};  ///< A stop came that calls under way must not hold up.
   std::optional<json::Value> fresh_pod_;
   std::optional<Stop> stop_;
-  struct Failure {
-    std::string reason, message;
-    Duration grace{};
-    bool is_disruption = false;
-  };
   std::optional<Failure> failure_;
   json::Value shown_status_, shown_pod_;
   PodState shown_state_;
   std::string shown_sandbox_;
+  std::shared_ptr<ProbeInbox> inbox_;
   std::thread thread_;
 };
+
+/// How the kubelet shows an error of the runtime: "rpc error: code = Unknown desc = …".
+[[nodiscard]] std::string rpc_error(const Error& error);
 
 }  // namespace berth::node::agent

@@ -6,8 +6,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <future>
+#include <thread>
+
+#include "net/client.h"
+#include "node/agent/object_data.h"
+#include "node/cri/grpc_health.h"
+
 namespace berth::node::agent {
 namespace {
+
+constexpr std::size_t kMaxOutput = 10 * 1024;  // What an event shows of a command's words.
 
 class Socket {
  public:
@@ -23,87 +32,146 @@ class Socket {
   int fd_;
 };
 
-int port_of(const json::Value& value, const json::Value& container) {
-  if (value.is_int64()) return static_cast<int>(value.get_int64());
-  if (!value.is_string()) return 0;
+int port_of(const json::Value* value, const json::Value& container) {
+  if (!value) return 0;
+  if (value->is_int64()) return static_cast<int>(value->get_int64());
+  if (!value->is_string()) return 0;
   for (const json::Value& port : json::get_array(container, {"ports"}))
-    if (json::get_string(port, {"name"}) == json::as_view(value)) return static_cast<int>(json::get_int(port, {"containerPort"}));
-  return std::atoi(value.get_string().c_str());
+    if (json::get_string(port, {"name"}) == json::as_view(*value)) return static_cast<int>(json::get_int(port, {"containerPort"}));
+  return std::atoi(value->get_string().c_str());
 }
 
-/// -1 ms left means the time is over.
-int left_ms(std::chrono::steady_clock::time_point deadline) {
-  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count());
+std::string host_of(const json::Value& action, const ProbeTarget& target) {
+  const std::string_view given = json::get_string(action, {"host"});
+  return given.empty() ? target.pod_ip : std::string(given);
 }
 
-/// Nullopt: connected.
-std::optional<std::string> connect_to(int fd, const std::string& host, int port, std::chrono::steady_clock::time_point deadline) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  const std::string where = fmt::format("{}:{}", host, port);
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return fmt::format("dial tcp {}: not an IPv4 address", where);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    if (errno != EINPROGRESS) return fmt::format("dial tcp {}: connect: {}", where, std::strerror(errno));
-    pollfd wait{fd, POLLOUT, 0};
-    if (::poll(&wait, 1, std::max(left_ms(deadline), 0)) <= 0) return fmt::format("dial tcp {}: i/o timeout", where);
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return fmt::format("dial tcp {}: connect: {}", where, error == ECONNREFUSED ? "connection refused" : std::strerror(error));
+std::string host_and_port(const std::string& host, int port) { return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port); }
+
+std::optional<std::string> probe_tcp(const std::string& host, int port, int timeout_ms) {
+  const std::string where = host_and_port(host, port);
+  sockaddr_storage address{};
+  socklen_t length = 0;
+  if (auto* v4 = reinterpret_cast<sockaddr_in*>(&address); inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET, v4->sin_port = htons(static_cast<std::uint16_t>(port)), length = sizeof *v4;
+  } else if (auto* v6 = reinterpret_cast<sockaddr_in6*>(&address); inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6, v6->sin6_port = htons(static_cast<std::uint16_t>(port)), length = sizeof *v6;
+  } else {
+    return fmt::format("dial tcp: lookup {}: no such host", host);
   }
-  return std::nullopt;
+  const Socket socket(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&address), length) == 0) return std::nullopt;
+  int error = errno;
+  if (error == EINPROGRESS) {
+    pollfd wait{socket.fd(), POLLOUT, 0};
+    if (::poll(&wait, 1, timeout_ms) <= 0) return fmt::format("dial tcp {}: i/o timeout", where);
+    socklen_t size = sizeof error;
+    getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error == 0) return std::nullopt;
+  }
+  const char* text = error == ECONNREFUSED ? "connection refused" : error == EHOSTUNREACH ? "no route to host" : std::strerror(error);
+  return fmt::format("dial tcp {}: connect: {}", where, text);
 }
 
-std::optional<std::string> probe_http(const json::Value& get, const std::string& host, int port, std::chrono::steady_clock::time_point deadline) {
-  if (json::get_string(get, {"scheme"}) == "HTTPS") return "HTTPS probes are not supported by this node";
-  const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+struct HttpAnswer {
+  int status = 0;     ///< 0: `error` says why there is none.
+  std::string error;  ///< Starts with `Get "URL": `.
+};
+
+/// GET, without looking at certificates: what answers is the pod, whoever it says it is.
+HttpAnswer http_get(const json::Value& get, const ProbeTarget& target, int timeout_ms, std::string_view agent) {
+  const std::string host = host_of(get, target);
+  const int port = port_of(json::find(get, "port"), target.container);
+  const bool tls = json::get_string(get, {"scheme"}, "HTTP") == "HTTPS";
   std::string path(json::get_string(get, {"path"}, "/"));
   if (!path.starts_with('/')) path = "/" + path;
-  const std::string url = fmt::format("Get \"http://{}:{}{}\"", host, port, path);
-  if (const auto error = connect_to(socket.fd(), host, port, deadline)) return fmt::format("{}: {}", url, *error);
-  std::string request = fmt::format("GET {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: kube-probe/1.36\r\nAccept: */*\r\nConnection: close\r\n", path, host, port);
-  for (const json::Value& header : json::get_array(get, {"httpHeaders"}))
-    request += fmt::format("{}: {}\r\n", json::get_string(header, {"name"}), json::get_string(header, {"value"}));
-  request += "\r\n";
-  if (::send(socket.fd(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return url + ": write failed";
-  std::string answer;
-  char buffer[1024];
-  while (answer.find("\r\n") == std::string::npos && answer.size() < 4096) {
-    pollfd wait{socket.fd(), POLLIN, 0};
-    if (::poll(&wait, 1, std::max(left_ms(deadline), 0)) <= 0) return url + ": context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
-    const ssize_t n = ::recv(socket.fd(), buffer, sizeof buffer, 0);
-    if (n <= 0) return url + ": EOF";
-    answer.append(buffer, static_cast<std::size_t>(n));
+  const std::string origin = fmt::format("{}://{}", tls ? "https" : "http", host_and_port(host, port)), prefix = fmt::format("Get \"{}{}\": ", origin, path);
+  // Says why a connection fails in the words of Go's dialler.
+  if (const auto unreachable = probe_tcp(host, port, timeout_ms)) return {0, prefix + *unreachable};
+  net::ClientConfig config{.url = origin, .insecure_skip_verify = true, .timeout_ms = timeout_ms};
+  auto client = net::HttpClient::create(config);
+  if (!client) return {0, prefix + client.error().message};
+  net::HttpRequest request;
+  request.method = "GET";
+  const std::size_t question = path.find('?');
+  request.path = path.substr(0, question);
+  if (question != std::string::npos) request.query = path.substr(question + 1);
+  request.headers.add("User-Agent", std::string(agent));
+  request.headers.add("Accept", "*/*");
+  for (const json::Value& header : json::get_array(get, {"httpHeaders"})) request.headers.set(json::get_string(header, {"name"}), std::string(json::get_string(header, {"value"})));
+  std::promise<net::HttpResponse> promise;
+  (*client)->send(std::move(request), [&](net::HttpResponse response) { promise.set_value(std::move(response)); });
+  const net::HttpResponse response = promise.get_future().get();
+  if (response.status != 0) return {response.status, {}};
+  const bool slow = response.body.find("time") != std::string::npos;
+  return {0, prefix + (slow ? "context deadline exceeded (Client.Timeout exceeded while awaiting headers)" : response.body)};
+}
+
+std::string command_line(const json::Array& command) {
+  std::vector<std::string> words;
+  for (const json::Value& word : command)
+    if (word.is_string()) words.emplace_back(json::as_view(word));
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+struct ExecResult {
+  std::int64_t exit_code = 0;
+  std::string output;
+  std::optional<std::string> error;  ///< It could not be run, or not in time.
+};
+
+ExecResult exec(const json::Value& action, const ProbeTarget& target, std::int64_t seconds, const std::atomic<bool>* cancel) {
+  const json::Array& command = json::get_array(action, {"command"});
+  const auto answer = target.runtime.call("RuntimeService/ExecSync", json::Object{{"container_id", target.container_id}, {"cmd", command}, {"timeout", std::to_string(seconds)}},
+                                          static_cast<int>(seconds * 1000 + 2000), cancel);
+  if (!answer) {
+    const bool late = answer.error().message.find("imed out") != std::string::npos || answer.error().message.find("imeout") != std::string::npos || answer.error().message.find("Deadline") != std::string::npos;
+    return {-1, {}, late ? fmt::format("command timed out: \"{}\" timed out after {}s", command_line(command), seconds) : answer.error().message};
   }
-  const std::size_t space = answer.find(' ');
-  const int status = space == std::string::npos ? 0 : std::atoi(answer.c_str() + space + 1);
-  if (status >= 200 && status < 400) return std::nullopt;
-  return fmt::format("HTTP probe failed with statuscode: {}", status);
+  ExecResult result{json::get_int(*answer, {"exit_code"}), {}, {}};
+  for (const std::string_view stream : {"stdout", "stderr"}) result.output += decode_base64(json::get_string(*answer, {stream}));
+  if (result.output.size() > kMaxOutput) result.output.resize(kMaxOutput);
+  return result;
 }
 
 }  // namespace
 
 std::optional<std::string> run_probe(const json::Value& probe, const ProbeTarget& target) {
   const std::int64_t seconds = std::max<std::int64_t>(1, json::get_int(probe, {"timeoutSeconds"}, 1));
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  if (const json::Value* exec = json::find(probe, "exec")) {
-    const json::Value request = json::Object{{"container_id", target.container_id}, {"cmd", json::get_array(*exec, {"command"})}, {"timeout", std::to_string(seconds)}};
-    const auto answer = target.runtime.call("RuntimeService/ExecSync", request, static_cast<int>(seconds * 1000 + 2000));
-    if (!answer) return fmt::format("command timed out or could not run: {}", answer.error().message);
-    if (json::get_int(*answer, {"exit_code"}) == 0) return std::nullopt;
-    return fmt::format("command exited with code {}", json::get_int(*answer, {"exit_code"}));
+  const int timeout_ms = static_cast<int>(std::min<std::int64_t>(seconds, 3600) * 1000);
+  if (const json::Value* action = json::find(probe, "exec")) {
+    const ExecResult result = exec(*action, target, seconds, nullptr);
+    if (result.error) return result.error;
+    return result.exit_code == 0 ? std::nullopt : std::optional(result.output);
   }
   if (const json::Value* get = json::find(probe, "httpGet")) {
-    const json::Value* port = json::find(*get, "port");
-    return probe_http(*get, std::string(json::get_string(*get, {"host"}, target.pod_ip)), port ? port_of(*port, target.container) : 0, deadline);
+    const HttpAnswer answer = http_get(*get, target, timeout_ms, "kube-probe/1.36");
+    if (answer.status == 0) return answer.error;
+    return answer.status >= 200 && answer.status < 400 ? std::nullopt : std::optional(fmt::format("HTTP probe failed with statuscode: {}", answer.status));
   }
-  if (const json::Value* tcp = json::find(probe, "tcpSocket")) {
-    const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    const json::Value* port = json::find(*tcp, "port");
-    return connect_to(socket.fd(), std::string(json::get_string(*tcp, {"host"}, target.pod_ip)), port ? port_of(*port, target.container) : 0, deadline);
-  }
+  if (const json::Value* tcp = json::find(probe, "tcpSocket")) return probe_tcp(host_of(*tcp, target), port_of(json::find(*tcp, "port"), target.container), timeout_ms);
+  if (const json::Value* action = json::find(probe, "grpc"))
+    return cri::check_grpc_health(host_and_port(target.pod_ip, static_cast<int>(json::get_int(*action, {"port"}))), std::string(json::get_string(*action, {"service"})), timeout_ms);
   return "this kind of probe is not supported by this node";
+}
+
+std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds, const std::atomic<bool>* cancel) {
+  if (const json::Value* action = json::find(handler, "exec")) {
+    const ExecResult result = exec(*action, target, seconds, cancel);
+    if (result.error) return result.error;
+    return result.exit_code == 0 ? std::nullopt : std::optional(fmt::format("command '{}' exited with {}: {}", command_line(json::get_array(*action, {"command"})), result.exit_code, result.output));
+  }
+  if (const json::Value* get = json::find(handler, "httpGet")) {
+    // Any answer will do, as in the kubelet.
+    const HttpAnswer answer = http_get(*get, target, static_cast<int>(std::min<std::int64_t>(seconds, 3600) * 1000), "kube-lifecycle/1.36");
+    return answer.status != 0 ? std::nullopt : std::optional(answer.error);
+  }
+  if (const json::Value* sleep = json::find(handler, "sleep")) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(std::min(json::get_int(*sleep, {"seconds"}), seconds));
+    while (std::chrono::steady_clock::now() < until && !(cancel && cancel->load())) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return std::nullopt;
+  }
+  return "invalid handler: no action is set";
 }
 
 bool ProbeCounter::take(const json::Value& probe, bool success) {

@@ -1,5 +1,6 @@
-// Liveness, readiness and startup probes of a real container (kubelet prober).
+// Liveness, readiness and startup probes of a real container, and its lifecycle hooks (kubelet prober, lifecycle/handlers.go).
 #pragma once
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -12,11 +13,14 @@ namespace berth::node::agent {
 struct ProbeTarget {
   cri::Channel& runtime;
   std::string container_id, pod_ip;
-  const json::Value& container;  ///< Its spec, for named ports.
+  json::Value container;  ///< Its spec, for named ports.
 };
 
-/// One try: nullopt means success, otherwise what went wrong, as it appears in the Unhealthy event. Blocks up to the probe's timeout.
+/// One try: nullopt means success, otherwise what went wrong, as it appears behind "Readiness probe failed: ". Blocks up to the probe's timeout.
 [[nodiscard]] std::optional<std::string> run_probe(const json::Value& probe, const ProbeTarget& target);
+
+/// A postStart or preStop handler: nullopt when it ran well. Blocks up to `seconds`, or until `cancel`.
+[[nodiscard]] std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds, const std::atomic<bool>* cancel);
 
 /// Counts tries against successThreshold and failureThreshold.
 class ProbeCounter {
@@ -26,6 +30,7 @@ class ProbeCounter {
   /// Nullopt until a threshold was reached.
   [[nodiscard]] std::optional<bool> verdict() const { return verdict_; }
   TimePoint next{};
+  bool is_running = false;  ///< A try is under way.
 
  private:
   int successes_ = 0, failures_ = 0;

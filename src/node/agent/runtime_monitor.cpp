@@ -3,12 +3,14 @@
 #include <filesystem>
 
 #include "base/log.h"
+#include "node/agent/container_logs.h"
 #include "node/agent/volumes.h"
 
 namespace berth::node::agent {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr int kLogPasses = 10;  // containerLogMonitorInterval: 10 s
 
 std::string log_directory_of(const std::string& root, const json::Value& sandbox, const std::string& uid) {
   return fmt::format("{}/logs/{}_{}_{}", root, json::get_string(sandbox, {"metadata", "namespace"}), json::get_string(sandbox, {"metadata", "name"}), uid);
@@ -29,6 +31,7 @@ void RuntimeMonitor::watch() {
   while (!stopping_) {
     relist();
     environment_.pods.bury();
+    if (++passes_ % kLogPasses == 0) rotate_logs();
     for (int i = 0; i < 10 && !stopping_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
@@ -75,6 +78,25 @@ void RuntimeMonitor::remove_orphans(const json::Value& sandboxes) {
     (void)tear_down_volumes(directory);
     for (const char* qos : {"", "/burstable", "/besteffort"}) (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/pod" + uid);
     fs::remove_all(logs, error);
+  }
+}
+
+void RuntimeMonitor::rotate_logs() {
+  for (const auto& worker : environment_.pods.workers()) {
+    const PodState state = worker->state();
+    const PodSpec spec = read_pod_spec(worker->pod());
+    for (std::size_t i = 0; i < state.containers.size() && i < spec.containers.size(); ++i) {
+      const ContainerRecord& record = state.containers[i];
+      if (record.state.kind != ContainerState::Kind::kRunning) continue;
+      const std::string file = fmt::format("{}/{}/{}.log", worker->log_directory(), spec.containers[i].name, record.restart_count);
+      std::error_code error;
+      if (static_cast<std::int64_t>(fs::file_size(file, error)) <= environment_.log_max_bytes || error) continue;
+      const std::string id = record.container_id.substr(record.container_id.find("://") + 3);
+      const bool rotated = rotate_log(file, environment_.log_max_files, environment_.clock.now(), [&] {
+        return environment_.runtime.call("RuntimeService/ReopenContainerLog", json::Object{{"container_id", id}}).has_value();
+      });
+      if (!rotated) log::warning("node", "the log {} could not be rotated", file);
+    }
   }
 }
 

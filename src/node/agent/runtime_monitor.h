@@ -1,5 +1,5 @@
 // Looks at the container runtime once a second, wakes the workers of pods that changed, and takes away what no pod owns any more (kubelet's PLEG and
-// pod housekeeping).
+// pod housekeeping); rotates the containers' logs (container log manager).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -19,6 +19,9 @@ struct MonitorEnvironment {
   NodePods& pods;
   std::string root;         ///< The agent's directory.
   std::string pods_cgroup;  ///< "/kubepods"
+  std::int64_t log_max_bytes = 10 << 20;
+  int log_max_files = 5;
+  const Clock& clock;
   std::function<void(bool up)> health_changed;  ///< The runtime went away or came back; from the monitor's thread.
 };
 
@@ -37,12 +40,14 @@ class RuntimeMonitor {
   void relist();
   void remove_orphans(const json::Value& sandboxes);
   void remove_orphaned_directories();
+  void rotate_logs();
 
   MonitorEnvironment environment_;
   std::atomic<bool> stopping_{false};
   bool runtime_up_ = true;  ///< It answered the last time.
   std::map<std::string, std::string> seen_;  ///< By pod uid: its sandboxes and containers with their states.
   bool directories_cleaned_ = false;
+  int passes_ = 0;
   std::thread thread_;
 };
 

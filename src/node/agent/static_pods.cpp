@@ -1,6 +1,7 @@
 #include "node/agent/static_pods.h"
 
 #include <openssl/evp.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -70,7 +71,8 @@ Result<json::Value> static_pod(std::string_view manifest, const std::string& pat
   return pod;
 }
 
-std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now, std::vector<std::string>& problems) {
+/// The files that are manifests, in order.
+static std::vector<std::string> manifest_files(const std::string& path) {
   std::vector<std::string> files;
   std::error_code error;
   if (fs::is_directory(path, error)) {
@@ -80,8 +82,21 @@ std::vector<json::Value> read_static_pods(const std::string& path, const std::st
     files.push_back(path);
   }
   std::ranges::sort(files);
+  return files;
+}
+
+std::string manifest_signature(const std::string& path) {
+  std::string out = "looked\n";
+  for (const std::string& file : manifest_files(path)) {
+    struct stat info {};
+    if (::stat(file.c_str(), &info) == 0) out += fmt::format("{} {} {}.{}\n", file, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  }
+  return out;
+}
+
+std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now, std::vector<std::string>& problems) {
   std::vector<json::Value> pods;
-  for (const std::string& file : files) {
+  for (const std::string& file : manifest_files(path)) {
     std::ifstream in(file, std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();

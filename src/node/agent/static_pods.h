@@ -23,6 +23,9 @@ inline constexpr std::string_view kConfigMirrorAnnotation = "kubernetes.io/confi
 /// a text in `problems`. A directory that is not there holds nothing.
 [[nodiscard]] std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now, std::vector<std::string>& problems);
 
+/// Names, times and sizes of the manifests: a text that differs when they do.
+[[nodiscard]] std::string manifest_signature(const std::string& path);
+
 /// What stands for a static pod in the API: without status and uid, owned by the node (whose uid may be empty).
 [[nodiscard]] json::Value mirror_pod(const json::Value& pod, const std::string& node_name, const std::string& node_uid);
 

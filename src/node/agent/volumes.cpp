@@ -1,7 +1,5 @@
 #include "node/agent/volumes.h"
 
-#include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,183 +7,274 @@
 #include <filesystem>
 #include <fstream>
 
+#include "node/agent/atomic_writer.h"
+#include "node/agent/cgroups.h"
+#include "node/agent/environment.h"
+#include "node/agent/mounts.h"
+
 namespace berth::node::agent {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string decode_base64(std::string_view text) {
-  std::string out(text.size(), '\0');
-  const int n = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  if (n < 0) return {};
-  out.resize(static_cast<std::size_t>(n) - (text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0));
-  return out;
-}
-
-struct File {
-  std::string path, content;
-  int mode = 0644;
+/// All that the pieces below need.
+struct Setup {
+  PodContext& context;
+  const ObjectSource& objects;
+  const TokenSource& tokens;
+  TokenCache& cache;
+  TimePoint now;
 };
 
-/// A file name inside a volume: relative, and without a way out.
-bool is_safe_name(std::string_view name) { return !name.empty() && !name.starts_with('/') && ("/" + std::string(name) + "/").find("/../") == std::string::npos; }
+std::optional<std::int64_t> number_at(const json::Value& root, json::Path path) {
+  const json::Value* value = json::find(root, path);
+  return value && value->is_int64() ? std::optional(value->get_int64()) : std::nullopt;
+}
 
-Result<void> write_files(const std::string& directory, const std::vector<File>& files) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  for (const File& file : files) {
-    if (!is_safe_name(file.path)) return fail(ErrorCode::kInvalid, fmt::format("path \"{}\" must be relative and stay within its volume", file.path));
-    const std::string full = directory + "/" + file.path, fresh = full + ".berth-new";
-    fs::create_directories(fs::path(full).parent_path(), error);
-    {
-      std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-      out << file.content;
-      if (!out.good()) return fail(ErrorCode::kInternal, fresh + ": cannot be written");
+std::optional<std::int64_t> fs_group(const PodContext& context) { return number_at(context.pod, {"spec", "securityContext", "fsGroup"}); }
+
+/// Files of a ConfigMap or Secret: all keys, or those of `items` under their paths.
+Result<void> add_object_files(const Setup& setup, const json::Value& source, ObjectKind kind, int default_mode, VolumeFiles& files) {
+  std::string name(json::get_string(source, {"name"}));
+  if (name.empty()) name = json::get_string(source, {"secretName"});
+  const bool optional = json::get_bool(source, {"optional"});
+  auto data = object_data(setup.context.spec.ns, name, kind, setup.objects);
+  if (!data) {
+    if (optional && data.error().code == ErrorCode::kNotFound) return {};
+    return std::unexpected(data.error());
+  }
+  const json::Array& items = json::get_array(source, {"items"});
+  if (items.empty())
+    for (auto& [key, value] : *data) files[key] = {std::move(value), default_mode, {}};
+  for (const json::Value& item : items) {
+    const auto found = data->find(std::string(json::get_string(item, {"key"})));
+    if (found == data->end()) {
+      if (optional) continue;
+      return fail(ErrorCode::kNotFound, fmt::format("references non-existent {} key: {}", kind == ObjectKind::kSecret ? "secret" : "config", json::get_string(item, {"key"})));
     }
-    ::chmod(fresh.c_str(), static_cast<mode_t>(file.mode));
-    fs::rename(fresh, full, error);  // Readers see the old or the new content, never a part.
-    if (error) return fail(ErrorCode::kInternal, fmt::format("{}: {}", full, error.message()));
+    files[std::string(json::get_string(item, {"path"}))] = {found->second, static_cast<int>(json::get_int(item, {"mode"}, default_mode)), {}};
   }
   return {};
 }
 
-/// Files of a ConfigMap or Secret: all keys, or those of `items` under their paths.
-Result<std::vector<File>> object_files(const PodContext& context, const json::Value& source, bool secret, const ObjectSource& objects, int default_mode) {
-  std::string name(json::get_string(source, {"name"}));
-  if (name.empty()) name = json::get_string(source, {"secretName"});
-  const auto object = (secret ? objects.secret : objects.config_map)(context.spec.ns, name);
-  std::vector<File> files;
-  if (!object) {
-    if (json::get_bool(source, {"optional"}) && object.error().code == ErrorCode::kNotFound) return files;
-    return std::unexpected(object.error());
+Result<void> add_downward_files(const Setup& setup, const json::Value& source, int default_mode, VolumeFiles& files) {
+  for (const json::Value& item : json::get_array(source, {"items"})) {
+    const json::Value* resource = json::find(item, "resourceFieldRef");
+    const auto value = resource ? resource_field(setup.context, "", *resource) : downward_field(setup.context, json::get_string(item, {"fieldRef", "fieldPath"}));
+    if (!value) return invalid(fmt::format("unsupported item of a downward API volume: {}", json::get_string(item, {"path"})));
+    files[std::string(json::get_string(item, {"path"}))] = {*value, static_cast<int>(json::get_int(item, {"mode"}, default_mode)), {}};
   }
-  std::map<std::string, std::string> data;
-  for (const auto& [key, value] : json::get_object(*object, {"data"}))
-    if (value.is_string()) data[std::string(key)] = secret ? decode_base64(json::as_view(value)) : std::string(json::as_view(value));
-  for (const auto& [key, value] : json::get_object(*object, {"binaryData"}))
-    if (value.is_string()) data[std::string(key)] = decode_base64(json::as_view(value));
-  const json::Array& items = json::get_array(source, {"items"});
-  if (items.empty()) {
-    for (auto& [key, value] : data) files.push_back({key, std::move(value), default_mode});
-    return files;
-  }
-  for (const json::Value& item : items) {
-    const auto found = data.find(std::string(json::get_string(item, {"key"})));
-    if (found == data.end()) {
-      if (json::get_bool(source, {"optional"})) continue;
-      return fail(ErrorCode::kNotFound, fmt::format("references non-existent {} key: {}", secret ? "secret" : "config", json::get_string(item, {"key"})));
-    }
-    files.push_back({std::string(json::get_string(item, {"path"})), found->second, static_cast<int>(json::get_int(item, {"mode"}, default_mode))});
-  }
-  return files;
+  return {};
 }
 
-std::vector<File> downward_files(const PodContext& context, const json::Value& source, int default_mode) {
-  std::vector<File> files;
-  for (const json::Value& item : json::get_array(source, {"items"}))
-    if (const auto value = downward_field(context, json::get_string(item, {"fieldRef", "fieldPath"})))
-      files.push_back({std::string(json::get_string(item, {"path"})), *value, static_cast<int>(json::get_int(item, {"mode"}, default_mode))});
-  return files;
+Result<void> add_token(const Setup& setup, const json::Value& source, int mode, VolumeFiles& files) {
+  const PodContext& context = setup.context;
+  const TokenRequest request{context.spec.ns, std::string(json::get_string(context.pod, {"spec", "serviceAccountName"}, "default")), std::string(json::get_string(source, {"audience"})),
+                             context.spec.name, context.spec.uid, json::get_int(source, {"expirationSeconds"}, 3600)};
+  const auto text = setup.cache.get(setup.tokens, request, setup.now);
+  if (!text) return std::unexpected(text.error());
+  VolumeFile file{*text, mode, {}};
+  // A token is its user's alone where the pod says who that is.
+  file.owner = number_at(context.pod, {"spec", "securityContext", "runAsUser"});
+  if (file.owner || fs_group(context)) file.mode = 0600;
+  files[std::string(json::get_string(source, {"path"}))] = std::move(file);
+  return {};
 }
 
-Result<std::vector<File>> projected_files(const PodContext& context, const json::Value& projected, const ObjectSource& objects, const TokenSource& tokens) {
-  std::vector<File> files;
+Result<void> add_projected(const Setup& setup, const json::Value& projected, VolumeFiles& files) {
   const int mode = static_cast<int>(json::get_int(projected, {"defaultMode"}, 0644));
   for (const json::Value& source : json::get_array(projected, {"sources"})) {
-    Result<std::vector<File>> part = std::vector<File>{};
-    if (const json::Value* map = json::find(source, "configMap")) part = object_files(context, *map, false, objects, mode);
-    else if (const json::Value* secret = json::find(source, "secret")) part = object_files(context, *secret, true, objects, mode);
-    else if (const json::Value* downward = json::find(source, "downwardAPI")) part = downward_files(context, *downward, mode);
-    else if (const json::Value* token = json::find(source, "serviceAccountToken")) {
-      const auto text = tokens(context.spec.ns, std::string(json::get_string(context.pod, {"spec", "serviceAccountName"}, "default")),
-                               std::string(json::get_string(*token, {"audience"})), json::get_int(*token, {"expirationSeconds"}, 3600));
-      if (!text) return std::unexpected(text.error());
-      part = std::vector<File>{{std::string(json::get_string(*token, {"path"})), *text, mode}};
-    }
-    if (!part) return std::unexpected(part.error());
-    files.insert(files.end(), part->begin(), part->end());
+    Result<void> added;
+    if (const json::Value* map = json::find(source, "configMap")) added = add_object_files(setup, *map, ObjectKind::kConfigMap, mode, files);
+    else if (const json::Value* secret = json::find(source, "secret")) added = add_object_files(setup, *secret, ObjectKind::kSecret, mode, files);
+    else if (const json::Value* downward = json::find(source, "downwardAPI")) added = add_downward_files(setup, *downward, mode, files);
+    else if (const json::Value* token = json::find(source, "serviceAccountToken")) added = add_token(setup, *token, mode, files);
+    else added = invalid("this kind of projected source is not supported by this node");
+    if (!added) return added;
   }
-  return files;
+  return {};
 }
 
-Result<void> make_empty_dir(const std::string& directory, const json::Value& source, const json::Value& pod) {
+/// Mounts a tmpfs unless one is there; `bytes` 0: without a limit of its own.
+Result<void> mount_memory(const std::string& directory, std::int64_t bytes) {
+  struct stat own {}, above {};
+  if (stat(directory.c_str(), &own) != 0 || stat((directory + "/..").c_str(), &above) != 0 || own.st_dev != above.st_dev) return {};
+  const std::string options = bytes > 0 ? fmt::format("size={}", bytes) : std::string();
+  if (::mount("tmpfs", directory.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) return fail(ErrorCode::kInternal, fmt::format("{}: mounting tmpfs: {}", directory, std::strerror(errno)));
+  return {};
+}
+
+Result<void> make_empty_dir(const PodContext& context, const std::string& directory, const json::Value& source) {
   std::error_code error;
   const bool is_new = fs::create_directories(directory, error);
   if (error) return fail(ErrorCode::kInternal, fmt::format("{}: {}", directory, error.message()));
-  if (json::get_string(source, {"medium"}) == "Memory") {
-    struct stat own {}, above {};
-    if (stat(directory.c_str(), &own) == 0 && stat((directory + "/..").c_str(), &above) == 0 && own.st_dev == above.st_dev) {
-      const auto limit = model::Quantity::parse(json::get_string(source, {"sizeLimit"}));
-      const std::string options = limit ? fmt::format("size={}", limit->value()) : std::string();
-      if (::mount("tmpfs", directory.c_str(), "tmpfs", 0, options.c_str()) != 0) return fail(ErrorCode::kInternal, fmt::format("{}: mounting tmpfs: {}", directory, std::strerror(errno)));
-    }
+  const std::string_view medium = json::get_string(source, {"medium"});
+  if (medium.starts_with("HugePages")) return invalid("huge pages are not supported by this node");
+  if (medium == "Memory") {
+    const auto limit = model::Quantity::parse(json::get_string(source, {"sizeLimit"}));
+    if (const auto mounted = mount_memory(directory, limit ? limit->value() : 0); !mounted) return mounted;
   }
-  if (is_new || json::get_string(source, {"medium"}) == "Memory") {
-    ::chmod(directory.c_str(), 0777);
-    if (const json::Value* group = json::find(pod, {"spec", "securityContext", "fsGroup"}); group && group->is_int64()) {
-      if (::chown(directory.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(group->get_int64())) == 0) ::chmod(directory.c_str(), 02777);
-    }
-  }
+  if (!is_new && medium != "Memory") return {};
+  ::chmod(directory.c_str(), 0777);
+  if (const auto group = fs_group(context); group && ::chown(directory.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(*group)) == 0) ::chmod(directory.c_str(), 02777);
   return {};
 }
 
-Result<void> make_host_path(const json::Value& source) {
+Result<void> check_host_path(const json::Value& source) {
   const std::string path(json::get_string(source, {"path"}));
   const std::string_view type = json::get_string(source, {"type"});
   std::error_code error;
-  if (type == "DirectoryOrCreate") fs::create_directories(path, error);
-  if (type == "FileOrCreate" && !fs::exists(path, error)) std::ofstream(path).flush();
-  if (type == "Directory" && !fs::is_directory(path, error)) return fail(ErrorCode::kInvalid, fmt::format("hostPath type check failed: {} is not a directory", path));
-  if (type == "File" && !fs::is_regular_file(path, error)) return fail(ErrorCode::kInvalid, fmt::format("hostPath type check failed: {} is not a file", path));
+  const auto wrong = [&](std::string_view what) { return invalid(fmt::format("hostPath type check failed: {} is not a {}", path, what)); };
+  if (type == "DirectoryOrCreate" && !fs::exists(path, error)) {
+    fs::create_directories(path, error);
+    if (error) return fail(ErrorCode::kInternal, fmt::format("{}: {}", path, error.message()));
+    ::chmod(path.c_str(), 0755);
+  }
+  if (type == "FileOrCreate" && !fs::exists(path, error)) {
+    std::ofstream(path).flush();
+    ::chmod(path.c_str(), 0644);
+  }
+  if (type.starts_with("Directory") && !fs::is_directory(path, error)) return wrong("directory");
+  if (type.starts_with("File") && !fs::is_regular_file(path, error)) return wrong("file");
+  if (type == "Socket" && !fs::is_socket(path, error)) return wrong("socket file");
+  if (type == "CharDevice" && !fs::is_character_file(path, error)) return wrong("character device");
+  if (type == "BlockDevice" && !fs::is_block_file(path, error)) return wrong("block device");
   return {};
+}
+
+/// Gives what is in a volume to the pod's fsGroup, as the kubelet does for volumes that it manages.
+void own_recursively(const std::string& directory, std::int64_t group) {
+  const auto own = [&](const fs::path& path) {
+    struct stat info {};
+    if (lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode)) return;
+    if (::lchown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(group)) == 0)
+      ::chmod(path.c_str(), (info.st_mode & 07777) | (S_ISDIR(info.st_mode) ? 02770 : 0660));
+  };
+  std::error_code error;
+  own(directory);
+  for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) own(it->path());
+}
+
+/// A claim: what its bound volume is on this machine.
+Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bool read_only) {
+  const auto claim = setup.objects.claim(setup.context.spec.ns, name);
+  if (!claim) {
+    if (claim.error().code == ErrorCode::kNotFound) return fail(ErrorCode::kNotFound, fmt::format("error processing PVC {}/{}: failed to fetch PVC from API server: persistentvolumeclaims \"{}\" not found", setup.context.spec.ns, name, name));
+    return std::unexpected(claim.error());
+  }
+  const std::string bound(json::get_string(*claim, {"spec", "volumeName"}));
+  if (bound.empty() || json::get_string(*claim, {"status", "phase"}) != "Bound") return invalid(fmt::format("error processing PVC {}/{}: PVC is not bound", setup.context.spec.ns, name));
+  const auto volume = setup.objects.persistent_volume(bound);
+  if (!volume) return std::unexpected(volume.error());
+  if (json::get_string(*volume, {"spec", "claimRef", "uid"}) != json::get_string(*claim, {"metadata", "uid"}))
+    return invalid(fmt::format("error processing PVC {}/{}: PV {} is not bound to it", setup.context.spec.ns, name, bound));
+  if (json::get_string(*volume, {"spec", "volumeMode"}) == "Block") return invalid("block volumes are not supported by this node");
+  PlacedVolume placed;
+  placed.read_only = read_only;
+  if (const json::Value* host = json::find(*volume, {"spec", "hostPath"})) {
+    if (const auto checked = check_host_path(*host); !checked) return std::unexpected(checked.error());
+    placed.host_path = json::get_string(*host, {"path"});
+    return placed;
+  }
+  if (const json::Value* local = json::find(*volume, {"spec", "local"})) {
+    placed.host_path = json::get_string(*local, {"path"});
+    std::error_code error;
+    if (!fs::exists(placed.host_path, error)) return invalid(fmt::format("path \"{}\" does not exist", placed.host_path));
+    // Once a pod: later looks must not walk a big volume again.
+    const auto group = fs_group(setup.context);
+    const std::string mark = setup.context.pod_directory + "/owned-" + name;
+    if (group && !read_only && !fs::exists(mark, error)) {
+      own_recursively(placed.host_path, *group);
+      std::ofstream(mark).flush();
+    }
+    return placed;
+  }
+  return invalid(fmt::format("volume {}: only hostPath and local volumes are supported by this node", bound));
+}
+
+Result<PlacedVolume> place_files(const Setup& setup, const json::Value& volume, const std::string& name) {
+  VolumeFiles files;
+  Result<void> added = invalid("this kind of volume is not supported by this node");
+  const char* plugin = "";
+  bool in_memory = false;
+  const auto mode = [](const json::Value& source) { return static_cast<int>(json::get_int(source, {"defaultMode"}, 0644)); };
+  if (const json::Value* map = json::find(volume, "configMap")) {
+    plugin = "configmap";
+    added = add_object_files(setup, *map, ObjectKind::kConfigMap, mode(*map), files);
+  } else if (const json::Value* secret = json::find(volume, "secret")) {
+    plugin = "secret", in_memory = true;
+    added = add_object_files(setup, *secret, ObjectKind::kSecret, mode(*secret), files);
+  } else if (const json::Value* downward = json::find(volume, "downwardAPI")) {
+    plugin = "downward-api";
+    added = add_downward_files(setup, *downward, mode(*downward), files);
+  } else if (const json::Value* projected = json::find(volume, "projected")) {
+    plugin = "projected", in_memory = true;
+    added = add_projected(setup, *projected, files);
+  }
+  if (!added) return std::unexpected(added.error());
+  const std::string directory = fmt::format("{}/volumes/kubernetes.io~{}/{}", setup.context.pod_directory, plugin, name);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  // Secrets and tokens never touch the disk.
+  if (in_memory)
+    if (const auto mounted = mount_memory(directory, 0); !mounted) return std::unexpected(mounted.error());
+  if (const auto written = write_volume_files(directory, files, fs_group(setup.context)); !written) return std::unexpected(written.error());
+  return PlacedVolume{directory, true};
+}
+
+Result<PlacedVolume> place_volume(const Setup& setup, const json::Value& volume, const std::string& name) {
+  if (const json::Value* host = json::find(volume, "hostPath")) {
+    if (const auto checked = check_host_path(*host); !checked) return std::unexpected(checked.error());
+    return PlacedVolume{std::string(json::get_string(*host, {"path"})), false};
+  }
+  if (const json::Value* empty = json::find(volume, "emptyDir")) {
+    const std::string directory = fmt::format("{}/volumes/kubernetes.io~empty-dir/{}", setup.context.pod_directory, name);
+    if (const auto made = make_empty_dir(setup.context, directory, *empty); !made) return std::unexpected(made.error());
+    return PlacedVolume{directory, false};
+  }
+  if (const std::string claim = claim_name(setup.context.pod, volume); !claim.empty()) return place_claim(setup, claim, json::get_bool(volume, {"persistentVolumeClaim", "readOnly"}));
+  return place_files(setup, volume, name);
 }
 
 }  // namespace
 
-Result<void> set_up_volumes(PodContext& context, const std::string& pod_directory, const ObjectSource& objects, const TokenSource& tokens) {
+Result<std::string> TokenCache::get(const TokenSource& source, const TokenRequest& request, TimePoint now) {
+  Entry& entry = entries_[fmt::format("{}/{}", request.audience, request.expiration_seconds)];
+  const Duration life = entry.token.expires - entry.asked;
+  if (!entry.token.text.empty() && now < entry.asked + life * 4 / 5 && now - entry.asked < std::chrono::hours(24)) return entry.token.text;
+  auto fresh = source(request);
+  if (!fresh) {
+    // An API server that is away for a while does not take a good token away.
+    if (!entry.token.text.empty() && now < entry.token.expires) return entry.token.text;
+    return std::unexpected(fresh.error());
+  }
+  entry = {std::move(*fresh), now};
+  return entry.token.text;
+}
+
+std::string claim_name(const json::Value& pod, const json::Value& volume) {
+  if (const std::string_view name = json::get_string(volume, {"persistentVolumeClaim", "claimName"}); !name.empty()) return std::string(name);
+  if (json::find(volume, "ephemeral")) return fmt::format("{}-{}", json::get_string(pod, {"metadata", "name"}), json::get_string(volume, {"name"}));
+  return {};
+}
+
+Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, const TokenSource& tokens, TokenCache& cache, TimePoint now) {
+  const Setup setup{context, objects, tokens, cache, now};
   for (const json::Value& volume : json::get_array(context.pod, {"spec", "volumes"})) {
     const std::string name(json::get_string(volume, {"name"}));
-    const auto place = [&](std::string_view plugin) { return fmt::format("{}/volumes/kubernetes.io~{}/{}", pod_directory, plugin, name); };
-    const auto failed = [&](const Error& error) { return fail(error.code, fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", name, error.message)); };
-    if (const json::Value* host = json::find(volume, "hostPath")) {
-      if (const auto made = make_host_path(*host); !made) return failed(made.error());
-      context.volumes[name] = json::get_string(*host, {"path"});
-      continue;
-    }
-    if (const json::Value* empty = json::find(volume, "emptyDir")) {
-      const std::string directory = place("empty-dir");
-      if (const auto made = make_empty_dir(directory, *empty, context.pod); !made) return failed(made.error());
-      context.volumes[name] = directory;
-      continue;
-    }
-    Result<std::vector<File>> files = fail(ErrorCode::kInvalid, "this kind of volume is not supported by this node");
-    std::string directory;
-    const auto mode = [](const json::Value& source) { return static_cast<int>(json::get_int(source, {"defaultMode"}, 0644)); };
-    if (const json::Value* map = json::find(volume, "configMap")) {
-      directory = place("configmap");
-      files = object_files(context, *map, false, objects, mode(*map));
-    } else if (const json::Value* secret = json::find(volume, "secret")) {
-      directory = place("secret");
-      files = object_files(context, *secret, true, objects, mode(*secret));
-    } else if (const json::Value* downward = json::find(volume, "downwardAPI")) {
-      directory = place("downward-api");
-      files = downward_files(context, *downward, mode(*downward));
-    } else if (const json::Value* projected = json::find(volume, "projected")) {
-      directory = place("projected");
-      files = projected_files(context, *projected, objects, tokens);
-    }
-    if (!files) return failed(files.error());
-    if (const auto written = write_files(directory, *files); !written) return failed(written.error());
-    context.volumes[name] = directory;
+    auto placed = place_volume(setup, volume, name);
+    if (!placed) return fail(placed.error().code, fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", name, placed.error().message));
+    context.volumes[name] = std::move(*placed);
   }
   return {};
 }
 
 Result<void> tear_down_volumes(const std::string& pod_directory) {
+  unmount_below(pod_directory);
+  // What is mounted is somebody's data: it must never be taken for the pod's own.
+  if (const auto left = mount_points_below(read_small_file("/proc/self/mountinfo").value_or(""), pod_directory); !left.empty())
+    return fail(ErrorCode::kInternal, fmt::format("{} is still mounted", left.front()));
   std::error_code error;
-  const fs::path volumes = fs::path(pod_directory) / "volumes" / "kubernetes.io~empty-dir";
-  for (const auto& entry : fs::directory_iterator(volumes, error)) ::umount2(entry.path().c_str(), MNT_DETACH);
-  error.clear();
   fs::remove_all(pod_directory, error);
   if (error) return fail(ErrorCode::kInternal, fmt::format("{}: {}", pod_directory, error.message()));
   return {};

@@ -35,7 +35,7 @@ class GrpcChannel final : public Channel {
   }
   [[nodiscard]] bool is_valid() const { return file_ != nullptr; }
 
-  Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms) override {
+  Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms, const std::atomic<bool>* cancel) override {
     const std::size_t slash = method.find('/');
     const pb::ServiceDescriptor* service = file_->FindServiceByName(method.substr(0, slash));
     const pb::MethodDescriptor* descriptor = service ? service->FindMethodByName(method.substr(slash + 1)) : nullptr;
@@ -54,21 +54,26 @@ class GrpcChannel final : public Channel {
     grpc::ByteBuffer answer;
     grpc::Status status;
     reader->StartCall();
-    reader->Finish(&answer, &status, nullptr);
+    reader->Finish(&answer, &status, this);
     void* tag = nullptr;
     bool ok = false;
-    queue.Next(&tag, &ok);
+    while (cancel && queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::milliseconds(100)) == grpc::CompletionQueue::TIMEOUT) {
+      if (!cancel->load()) continue;
+      context.TryCancel();
+      cancel = nullptr;
+    }
+    if (!tag) queue.Next(&tag, &ok);
     if (!status.ok()) {
       const auto code = status.error_code();
       const ErrorCode kind = code == grpc::NOT_FOUND                                                ? ErrorCode::kNotFound
-                             : code == grpc::UNAVAILABLE || code == grpc::DEADLINE_EXCEEDED ? ErrorCode::kUnavailable
+                             : code == grpc::UNAVAILABLE || code == grpc::DEADLINE_EXCEEDED || code == grpc::CANCELLED ? ErrorCode::kUnavailable
                                                                                                     : ErrorCode::kInternal;
       return fail(kind, status.error_message());
     }
     if (!from_buffer(answer, *output)) return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be read");
     pb::util::JsonPrintOptions print;
     print.preserve_proto_field_names = true;
-  print.always_print_primitive_fields = true;  // The first value of an enum is the default, and means something here.
+    print.always_print_primitive_fields = true;  // The first value of an enum is the default, and means something here.
     std::string text;
     if (!pb::util::MessageToJsonString(*output, &text, print).ok()) return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be shown");
     return json::parse(text);

@@ -3,6 +3,7 @@
 // No package ships the CRI's api.proto; the runtime's binary carries its descriptor, so messages are built from that at run time and no code is
 // generated. int64 fields are strings in JSON (proto3's mapping), enums their names.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -24,7 +25,8 @@ class Channel {
   static Result<std::unique_ptr<Channel>> open(const ChannelOptions& options);
   virtual ~Channel() = default;
   /// `method`: "RuntimeService/RunPodSandbox". kNotFound, kUnavailable (runtime not reachable, or too slow) or kInternal with its message.
-  virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000) = 0;
+  /// When `cancel` becomes true the call ends within a fraction of a second, with kUnavailable.
+  virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000, const std::atomic<bool>* cancel = nullptr) = 0;
 };
 
 }  // namespace berth::node::cri

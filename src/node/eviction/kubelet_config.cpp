@@ -95,6 +95,9 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
   else if (key == "nodeStatusUpdateFrequency") decoder.read_duration(value, key, s.node_status_update_frequency_ns);
   else if (key == "nodeLeaseDurationSeconds") decoder.read_int32(value, key, s.node_lease_duration_seconds);
   else if (key == "containerLogMaxFiles") decoder.read_int32(value, key, s.container_log_max_files);
+  else if (key == "containerLogMaxSize") decoder.read(value, key, s.container_log_max_size);
+  else if (key == "clusterDNS") decoder.read(value, key, s.cluster_dns);
+  else if (key == "clusterDomain") decoder.read(value, key, s.cluster_domain);
 }
 
 void apply_defaults(KubeletSettings& s) {
@@ -109,6 +112,7 @@ void apply_defaults(KubeletSettings& s) {
   if (s.node_status_update_frequency_ns == 0) s.node_status_update_frequency_ns = 10'000'000'000;
   if (s.node_lease_duration_seconds == 0) s.node_lease_duration_seconds = 40;
   if (s.container_log_max_files == 0) s.container_log_max_files = 5;
+  if (s.container_log_max_size.empty()) s.container_log_max_size = "10Mi";
 }
 
 std::vector<std::string> split_commas(const std::vector<std::string>& values) {
@@ -243,6 +247,12 @@ std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std:
   if (name == "image-gc-low-threshold") return read_number(name, values, s.image_gc_low_threshold_percent);
   if (name == "minimum-image-ttl-duration") return read_duration(name, values, s.image_minimum_gc_age_ns);
   if (name == "node-status-update-frequency") return read_duration(name, values, s.node_status_update_frequency_ns);
+  if (name == "container-log-max-files") return read_number(name, values, s.container_log_max_files);
+  const auto last = values.empty() ? std::string() : values.back();
+  if (name == "container-log-max-size") return s.container_log_max_size = last, std::nullopt;
+  if (name == "pod-manifest-path") return s.static_pod_path = last, std::nullopt;
+  if (name == "cluster-domain") return s.cluster_domain = last, std::nullopt;
+  if (name == "cluster-dns") return s.cluster_dns = split_commas(values), std::nullopt;
   if (name == "enforce-node-allocatable") {
     s.enforce_node_allocatable = split_commas(values);
     return std::nullopt;
@@ -260,6 +270,9 @@ std::optional<std::string> validate(const KubeletSettings& settings) {
   if (const auto errors = all_parse_errors(settings.eviction()); !errors.empty()) return "failed to parse eviction configuration: " + errors.front();
   if (settings.image_gc_low_threshold_percent >= settings.image_gc_high_threshold_percent)
     return fmt::format("imageGCLowThresholdPercent {} must be less than imageGCHighThresholdPercent {}", settings.image_gc_low_threshold_percent, settings.image_gc_high_threshold_percent);
+  if (const auto size = model::Quantity::parse(settings.container_log_max_size); !size || size->sign() <= 0)
+    return fmt::format("failed to parse container log max size \"{}\": it must be a positive quantity", settings.container_log_max_size);
+  if (settings.container_log_max_files <= 1) return fmt::format("invalid container log max files {}: it must be greater than 1", settings.container_log_max_files);
   if (settings.eviction_max_pod_grace_period_seconds < 0) return "evictionMaxPodGracePeriod must not be negative";
   return std::nullopt;
 }

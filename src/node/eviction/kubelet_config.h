@@ -26,8 +26,10 @@ struct KubeletSettings {
   bool local_storage_capacity_isolation = true;
   std::string static_pod_path;
   std::int64_t node_status_update_frequency_ns = 10'000'000'000, node_lease_duration_seconds = 40;
-  std::int64_t container_log_max_size_bytes = 10 << 20;
+  std::string container_log_max_size = "10Mi";  ///< A quantity of bytes, before a log is rotated.
   int container_log_max_files = 5;
+  std::vector<std::string> cluster_dns;  ///< Name servers that pods get.
+  std::string cluster_domain;
 
   [[nodiscard]] EvictionSettings eviction() const;
 };
@@ -46,7 +48,7 @@ struct KubeletSettings {
 
 /// One kubelet flag or kubeletArguments entry over `settings`: eviction-hard, eviction-soft, eviction-soft-grace-period,
 /// eviction-max-pod-grace-period, eviction-pressure-transition-period, eviction-minimum-reclaim, kube-reserved, system-reserved, max-pods,
-/// pods-per-core, fail-swap-on, enforce-node-allocatable, image-gc-*. Several values are joined, as are commas within one. Unknown names
+/// pods-per-core, fail-swap-on, enforce-node-allocatable, image-gc-*, container-log-max-*, pod-manifest-path, cluster-dns, cluster-domain. Several values are joined, as are commas within one. Unknown names
 /// are an error that names them. Document 000 writes "memory=1.5Gi" for system-reserved and "memory.available<500Mi" for thresholds.
 [[nodiscard]] std::optional<std::string> apply_kubelet_argument(KubeletSettings& settings, const std::string& name, const std::vector<std::string>& values);
 

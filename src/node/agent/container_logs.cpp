@@ -1,0 +1,165 @@
+#include "node/agent/container_logs.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <filesystem>
+
+#include "net/http.h"
+
+namespace berth::node::agent {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kMaxRead = 4 << 20;  // At once, while following.
+
+bool compress(const std::string& from) {
+  const std::string fresh = from + ".tmp";
+  const int in = ::open(from.c_str(), O_RDONLY | O_CLOEXEC);
+  if (in < 0) return false;
+  gzFile out = gzopen(fresh.c_str(), "wb6");
+  char buffer[1 << 16];
+  ssize_t n = 0;
+  bool well = out != nullptr;
+  while (well && (n = ::read(in, buffer, sizeof buffer)) > 0) well = gzwrite(out, buffer, static_cast<unsigned>(n)) == n;
+  ::close(in);
+  well = (out && gzclose(out) == Z_OK) && well && n == 0;
+  std::error_code error;
+  if (well) fs::rename(fresh, from + ".gz", error);
+  if (!well || error) {
+    fs::remove(fresh, error);
+    return false;
+  }
+  fs::remove(from, error);
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> read_log_options(const std::string& query, TimePoint now, LogOptions& options) {
+  const auto number = [](const std::string& text) {
+    std::int64_t value = -1;
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+    return end.ec == std::errc() && end.ptr == text.data() + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
+  };
+  for (const auto& [key, value] : net::parse_query(query)) {
+    const bool yes = value == "true" || value == "1";
+    const auto wrong = [&, key = key, value = value] { return fmt::format("invalid value \"{}\" of {}", value, key); };
+    if (key == "timestamps") options.timestamps = yes;
+    else if (key == "previous") options.previous = yes;
+    else if (key == "follow") options.follow = yes;
+    else if (key == "tailLines" && !(options.tail_lines = number(value))) return wrong();
+    else if (key == "limitBytes" && !(options.limit_bytes = number(value))) return wrong();
+    else if (key == "sinceTime" && !(options.since = parse_rfc3339(value))) return wrong();
+    else if (key == "stream" && value == "Stdout") options.stream = "stdout";
+    else if (key == "stream" && value == "Stderr") options.stream = "stderr";
+    else if (key == "sinceSeconds") {
+      const auto seconds = number(value);
+      if (!seconds) return wrong();
+      options.since = now - std::chrono::seconds(*seconds);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string render_log(std::string_view raw, const LogOptions& options) {
+  std::vector<std::string> lines;
+  bool open = false;
+  while (!raw.empty()) {
+    const std::size_t end = raw.find('\n');
+    std::string_view line = raw.substr(0, end);
+    raw.remove_prefix(end == std::string_view::npos ? raw.size() : end + 1);
+    // TIME STREAM TAG TEXT
+    const std::size_t stream = line.find(' ');
+    const std::size_t tag = stream == std::string_view::npos ? stream : line.find(' ', stream + 1);
+    const std::size_t text = tag == std::string_view::npos ? tag : line.find(' ', tag + 1);
+    if (text == std::string_view::npos) continue;
+    const std::string_view time = line.substr(0, stream);
+    if (!options.stream.empty() && line.substr(stream + 1, tag - stream - 1) != options.stream) continue;
+    const bool is_partial = line.substr(tag + 1, text - tag - 1).starts_with('P');
+    if (options.since) {
+      const auto at = parse_rfc3339(time);
+      if (at && *at < *options.since) continue;
+    }
+    if (open) lines.back() += line.substr(text + 1);
+    else lines.push_back((options.timestamps ? std::string(time) + " " : std::string()) + std::string(line.substr(text + 1)));
+    open = is_partial;
+    if (!is_partial) lines.back() += '\n';
+  }
+  std::size_t first = 0;
+  if (options.tail_lines && *options.tail_lines >= 0 && static_cast<std::size_t>(*options.tail_lines) < lines.size()) first = lines.size() - static_cast<std::size_t>(*options.tail_lines);
+  std::string out;
+  for (std::size_t i = first; i < lines.size(); ++i) out += lines[i];
+  if (options.limit_bytes && *options.limit_bytes >= 0 && out.size() > static_cast<std::size_t>(*options.limit_bytes)) out.resize(static_cast<std::size_t>(*options.limit_bytes));
+  return out;
+}
+
+LogFollower::~LogFollower() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool LogFollower::open() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  return fd_ >= 0;
+}
+
+std::string LogFollower::read(bool is_over) {
+  if (fd_ < 0 && !open()) return {};
+  const auto drain = [&] {
+    char buffer[1 << 16];
+    ssize_t n = 0;
+    std::size_t taken = 0;
+    // The first read takes the whole file, for its tail.
+    while ((options_.tail_lines || taken < kMaxRead) && (n = ::read(fd_, buffer, sizeof buffer)) > 0) rest_.append(buffer, static_cast<std::size_t>(n)), taken += static_cast<std::size_t>(n);
+    return n == 0;
+  };
+  if (drain()) {
+    // At the end: another file may stand under the name by now.
+    struct stat own {}, named {};
+    if (::fstat(fd_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 && own.st_ino != named.st_ino && open()) drain();
+  }
+  // Of a line that was split, all parts together.
+  std::size_t end = is_over ? rest_.size() : rest_.rfind('\n') == std::string::npos ? 0 : rest_.rfind('\n') + 1;
+  const std::string text = render_log(std::string_view(rest_).substr(0, end), options_);
+  rest_.erase(0, end);
+  options_.tail_lines.reset();
+  if (options_.limit_bytes) *options_.limit_bytes -= static_cast<std::int64_t>(text.size());
+  return text;
+}
+
+bool rotate_log(const std::string& path, int max_files, TimePoint now, const std::function<bool()>& reopen) {
+  const fs::path file(path);
+  const std::string prefix = file.filename().string() + ".";
+  std::vector<std::string> rotated;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(file.parent_path(), error)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(prefix)) continue;
+    if (name.ends_with(".tmp")) fs::remove(entry.path(), error);
+    else rotated.push_back(entry.path());
+  }
+  // Stamps sort by age. Room is made for the one to come and the one in use.
+  std::ranges::sort(rotated);
+  const std::size_t keep = static_cast<std::size_t>(std::max(max_files - 2, 0));
+  while (rotated.size() > keep) {
+    fs::remove(rotated.front(), error);
+    rotated.erase(rotated.begin());
+  }
+  for (const std::string& old : rotated)
+    if (!old.ends_with(".gz")) compress(old);
+  std::string stamp = format_rfc3339(now);
+  std::erase_if(stamp, [](char c) { return c == '-' || c == ':'; });
+  std::ranges::replace(stamp, 'T', '-');
+  if (stamp.ends_with('Z')) stamp.pop_back();
+  const std::string aside = path + "." + stamp;
+  fs::rename(path, aside, error);
+  if (error) return false;
+  if (reopen()) return true;
+  fs::rename(aside, path, error);
+  return false;
+}
+
+}  // namespace berth::node::agent

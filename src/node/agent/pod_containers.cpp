@@ -1,0 +1,398 @@
+// PodWorker: what happens to one container at a time.
+#include "base/log.h"
+#include "node/agent/images.h"
+#include "node/agent/mounts.h"
+#include "node/agent/pod_worker.h"
+#include "node/agent/termination_message.h"
+
+namespace berth::node::agent {
+namespace {
+
+using Kind = ContainerState::Kind;
+constexpr Duration kConfigRetry = std::chrono::seconds(10);
+constexpr Duration kFirstImageBackoff = std::chrono::seconds(10), kMaxImageBackoff = std::chrono::seconds(300);
+constexpr Duration kShowPullError = std::chrono::seconds(3);    // ErrImagePull is to be seen before ImagePullBackOff.
+constexpr Duration kBackoffReset = std::chrono::minutes(10);    // A container that ran so long starts its back-off anew.
+constexpr std::int64_t kMinimumGraceSeconds = 2;
+
+TimePoint from_nanoseconds(std::string_view text) {
+  std::int64_t ns = 0;
+  std::from_chars(text.data(), text.data() + text.size(), ns);
+  return TimePoint(Duration(ns / 1000));
+}
+
+std::string pod_words(const PodSpec& spec) { return fmt::format("{}_{}({})", spec.name, spec.ns, spec.uid); }
+
+std::int64_t to_seconds(Duration duration) { return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(duration).count()); }
+
+/// A repository's name must be in lower case: the mistake that people make.
+std::optional<std::string> wrong_image_name(const std::string& image) {
+  const std::string repository = image_repository(image);
+  const std::size_t slash = repository.find('/');
+  const bool bad = image.empty() || image.find_first_of(" \t\n") != std::string::npos || std::ranges::any_of(repository.substr(slash + 1), [](unsigned char c) { return std::isupper(c) != 0; });
+  if (!bad) return std::nullopt;
+  return fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image name \"{0}\": invalid reference format{1}", image, image.empty() ? "" : ": repository name (" + repository.substr(slash + 1) + ") must be lowercase");
+}
+
+}  // namespace
+
+/// Takes over what the runtime says of one of the pod's containers.
+Result<void> PodWorker::take_in(const json::Value& listed) {
+  const std::string_view name = json::get_string(listed, {"metadata", "name"});
+  const auto spec = std::ranges::find(spec_.containers, name, &ContainerSpec::name);
+  if (spec == spec_.containers.end()) return {};
+  const auto i = static_cast<std::size_t>(spec - spec_.containers.begin());
+  Container& own = containers_[i];
+  ContainerRecord& record = state_.containers[i];
+  const int attempt = static_cast<int>(json::get_int(listed, {"metadata", "attempt"}));
+  const std::string id(json::get_string(listed, {"id"}));
+  const std::string_view runtime_state = json::get_string(listed, {"state"});
+  if (attempt < own.attempt || runtime_state == "CONTAINER_CREATED") return {};
+  const bool running = runtime_state == "CONTAINER_RUNNING";
+  if (own.id == id && (own.is_known || (running && record.state.kind == Kind::kRunning))) return {};
+  const auto status = environment_.runtime.call("RuntimeService/ContainerStatus", json::Object{{"container_id", id}});
+  if (!status) return status.error().code == ErrorCode::kNotFound ? Result<void>{} : std::unexpected(status.error());
+  const json::Value& s = *json::find(*status, "status");
+  if (own.id != id) {
+    const int crashes = own.crashes;
+    own = Container{.id = id, .attempt = attempt};
+    own.crashes = crashes;
+    own.hash = json::get_string(listed, {"annotations", "io.kubernetes.container.hash"});
+    if (record.state.kind == Kind::kTerminated && record.state.container_id != environment_.runtime_name + "://" + id) record.last = record.state;
+    record.restart_count = attempt;
+    record.container_id = fmt::format("{}://{}", environment_.runtime_name, id);
+  }
+  record.image_id = json::get_string(s, {"image_ref"});
+  record.image = json::get_string(s, {"image", "image"});
+  record.state = ContainerState{};
+  record.state.started_at = from_nanoseconds(json::get_string(s, {"started_at"}));
+  record.state.container_id = record.container_id;
+  if (!running) {
+    take_end(i, s);
+    return {};
+  }
+  record.state.kind = Kind::kRunning;
+  const json::Value& container = container_spec(pod_, i);
+  record.is_started = !json::find(container, "startupProbe");
+  record.is_ready = record.is_started && !json::find(container, "readinessProbe") && spec->role != ContainerRole::kInit && spec->role != ContainerRole::kEphemeral;
+  return {};
+}
+
+void PodWorker::take_end(std::size_t i, const json::Value& status) {
+  Container& own = containers_[i];
+  ContainerRecord& record = state_.containers[i];
+  own.is_known = true;
+  ContainerState& state = record.state;
+  state.kind = Kind::kTerminated;
+  state.exit_code = static_cast<int>(json::get_int(status, {"exit_code"}));
+  state.finished_at = from_nanoseconds(json::get_string(status, {"finished_at"}));
+  state.reason = json::get_string(status, {"reason"});
+  if (state.reason.empty()) state.reason = state.exit_code == 0 ? "Completed" : "Error";
+  const json::Value& container = container_spec(pod_, i);
+  const std::string file = json::get_string(container, {"terminationMessagePath"}).empty() ? "" : termination_message_file(directory(), spec_.containers[i].name, own.attempt);
+  state.message = termination_message(file, json::get_string(container, {"terminationMessagePolicy"}), state.exit_code, fmt::format("{}/{}/{}.log", log_directory_, spec_.containers[i].name, own.attempt),
+                                      std::string(json::get_string(status, {"message"})));
+  record.is_started = false;
+  record.is_ready = spec_.containers[i].role == ContainerRole::kInit && state.exit_code == 0;
+  if (state.finished_at - state.started_at >= kBackoffReset) own.crashes = 0;
+}
+
+bool PodWorker::mains_done() const {
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i)
+    if (spec_.containers[i].role == ContainerRole::kMain && !is_done(spec_.containers[i], state_.containers[i])) return false;
+  return true;
+}
+
+bool PodWorker::may_start(std::size_t i) const {
+  const ContainerRole role = spec_.containers[i].role;
+  if (is_done(spec_.containers[i], state_.containers[i])) return false;
+  if (role == ContainerRole::kEphemeral) return state_.containers[i].state.kind == Kind::kWaiting && !state_.containers[i].last;
+  if (role == ContainerRole::kMain) return is_initialized(spec_, state_);
+  // Init containers are over once a main one has run; sidecars come back whenever.
+  if (role == ContainerRole::kInit && is_initialized(spec_, state_)) return false;
+  for (std::size_t before = 0; before < i; ++before) {
+    const ContainerRecord& earlier = state_.containers[before];
+    if (spec_.containers[before].role == ContainerRole::kInit ? !earlier.is_ready : !earlier.is_started) return is_initialized(spec_, state_);
+  }
+  return role == ContainerRole::kInit || !mains_done();
+}
+
+/// A running container whose image was changed in the spec is made anew.
+void PodWorker::restart_changed_containers() {
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    if (state_.containers[i].state.kind != Kind::kRunning || containers_[i].hash.empty() || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
+    if (containers_[i].hash == container_hash(container_spec(pod_, i))) continue;
+    emit("Normal", "Killing", fmt::format("Container {} definition changed, will be restarted", spec_.containers[i].name), i);
+    kill_container(i, grace_period());
+    containers_[i].crashes = 0;
+    containers_[i].hash.clear();
+    look_ = true;
+    std::lock_guard lock(mutex_);
+    is_dirty_ = true;
+  }
+}
+
+void PodWorker::start_containers(PodContext& context, TimePoint now, TimePoint& next) {
+  const bool has_init = !spec_.containers.empty() && spec_.containers[0].role != ContainerRole::kMain;
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    ContainerRecord& record = state_.containers[i];
+    if (record.state.kind == Kind::kRunning) continue;
+    if (record.state.kind == Kind::kWaiting && record.state.reason.empty())
+      record.state.reason = has_init && spec_.containers[i].role != ContainerRole::kEphemeral ? "PodInitializing" : "ContainerCreating";
+    if (!may_start(i) || wait_for_backoff(i, now, next)) continue;
+    start_container(context, i, now, next);
+    if (interrupt_) return;
+  }
+}
+
+/// True while the container must not be started again yet.
+bool PodWorker::wait_for_backoff(std::size_t i, TimePoint now, TimePoint& next) {
+  ContainerRecord& record = state_.containers[i];
+  Container& own = containers_[i];
+  const ContainerState* ended = record.state.kind == Kind::kTerminated ? &record.state : record.last ? &*record.last : nullptr;
+  if (ended && spec_.containers[i].role != ContainerRole::kEphemeral) {
+    const Duration backoff = restart_backoff(own.crashes);
+    const TimePoint due = ended->finished_at + backoff;
+    if (now < due) {
+      next = std::min(next, due);
+      if (record.state.kind == Kind::kTerminated) {
+        set_waiting(i, "CrashLoopBackOff", fmt::format("back-off {} restarting failed container={} pod={}", format_go_duration(backoff), spec_.containers[i].name, pod_words(spec_)));
+        emit("Warning", "BackOff", fmt::format("Back-off restarting failed container {} in pod {}", spec_.containers[i].name, pod_words(spec_)), i);
+      }
+      return true;
+    }
+  }
+  if (now >= own.not_before) return false;
+  next = std::min(next, own.not_before);
+  if (own.image_error.empty() || record.state.reason == "ImagePullBackOff") return true;
+  // The first part of the pause shows what went wrong, the rest that there is a pause.
+  const TimePoint shift = own.not_before - own.image_backoff.value_or(Duration::zero()) + kShowPullError;
+  if (now < shift) {
+    next = std::min(next, shift);
+    return true;
+  }
+  const std::string image(json::get_string(container_spec(pod_, i), {"image"}));
+  emit("Normal", "BackOff", fmt::format("Back-off pulling image \"{}\"", image), i);
+  emit("Warning", "Failed", "Error: ImagePullBackOff", i);
+  set_waiting(i, "ImagePullBackOff", fmt::format("Back-off pulling image \"{}\": ErrImagePull: {}", image, own.image_error));
+  return true;
+}
+
+void PodWorker::set_waiting(std::size_t i, std::string reason, std::string message) {
+  ContainerRecord& record = state_.containers[i];
+  if (record.state.kind == Kind::kTerminated) record.last = record.state;
+  record.state = ContainerState{};
+  record.state.reason = std::move(reason);
+  record.state.message = std::move(message);
+  record.is_ready = record.is_started = false;
+}
+
+/// kInvalid: ErrImageNeverPull or InvalidImageName; otherwise the pull failed.
+Result<PodWorker::PulledImage> PodWorker::ensure_image(const json::Value& container, std::size_t i) {
+  const std::string given(json::get_string(container, {"image"})), image = with_default_tag(given), policy = pull_policy(container);
+  if (const auto wrong = wrong_image_name(given)) {
+    emit("Warning", "InspectFailed", *wrong, i);
+    return invalid(*wrong);
+  }
+  const json::Value spec = json::Object{{"image", json::Object{{"image", image}}}};
+  const auto look = [&]() -> Result<PulledImage> {
+    const auto status = environment_.runtime.call("ImageService/ImageStatus", spec);
+    if (!status) return std::unexpected(status.error());
+    return PulledImage{std::string(json::get_string(*status, {"image", "id"})), *status};
+  };
+  if (policy != "Always") {
+    auto there = look();
+    if (!there) return there;
+    if (!there->reference.empty()) {
+      emit("Normal", "Pulled", fmt::format("Container image \"{}\" already present on machine and can be accessed by the pod", given), i);
+      return there;
+    }
+    if (policy == "Never") {
+      const std::string message = fmt::format("Container image \"{}\" is not present with pull policy of Never", given);
+      emit("Warning", "ErrImageNeverPull", message, i);
+      return fail(ErrorCode::kConflict, message);
+    }
+  }
+  const auto began = std::chrono::steady_clock::now();
+  emit("Normal", "Pulling", fmt::format("Pulling image \"{}\"", given), i);
+  if (const auto pulled = pull_image(container, image, i); !pulled) return std::unexpected(pulled.error());
+  auto there = look();
+  if (!there) return there;
+  const std::string took = format_milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count());
+  emit("Normal", "Pulled", fmt::format("Successfully pulled image \"{}\" in {} ({} including waiting). Image size: {} bytes.", given, took, took, json::get_string(there->status, {"image", "size"}, "0")), i);
+  return there;
+}
+
+/// With every credential of the pod's that is for the registry, then with none.
+Result<void> PodWorker::pull_image(const json::Value&, const std::string& image, std::size_t i) {
+  std::vector<json::Value> secrets;
+  std::vector<std::string> missing;
+  for (const json::Value& reference : json::get_array(pod_, {"spec", "imagePullSecrets"})) {
+    const std::string name(json::get_string(reference, {"name"}));
+    if (auto secret = environment_.objects.secret(spec_.ns, name)) secrets.push_back(std::move(*secret));
+    else missing.push_back(name);
+  }
+  if (!missing.empty())
+    emit("Warning", "FailedToRetrieveImagePullSecret", fmt::format("Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.", fmt::join(missing, ", ")), i);
+  std::vector<json::Object> credentials = image_credentials(image, secrets);
+  if (credentials.empty()) credentials.emplace_back();
+  Error error{ErrorCode::kInternal, {}};
+  for (json::Object& auth : credentials) {
+    json::Object request{{"image", json::Object{{"image", image}}}};
+    if (!auth.empty()) request["auth"] = std::move(auth);
+    const auto pulled = environment_.runtime.call("ImageService/PullImage", request, 3'600'000, &interrupt_);
+    if (pulled) return {};
+    error = pulled.error();
+    if (interrupt_) break;
+  }
+  return std::unexpected(error);
+}
+
+void PodWorker::image_failed(std::size_t i, const json::Value& container, const Error& error, TimePoint now, TimePoint& next) {
+  Container& own = containers_[i];
+  if (error.code == ErrorCode::kInvalid || error.code == ErrorCode::kConflict) {
+    const char* reason = error.code == ErrorCode::kInvalid ? "InvalidImageName" : "ErrImageNeverPull";
+    emit("Warning", "Failed", fmt::format("Error: {}", reason), i);
+    set_waiting(i, reason, error.message);
+    own.not_before = now + kConfigRetry;
+  } else {
+    own.image_error = rpc_error(error);
+    own.image_backoff = own.image_backoff ? std::min(*own.image_backoff * 2, kMaxImageBackoff) : kFirstImageBackoff;
+    emit("Warning", "Failed", fmt::format("Failed to pull image \"{}\": {}", json::get_string(container, {"image"}), own.image_error), i);
+    emit("Warning", "Failed", "Error: ErrImagePull", i);
+    set_waiting(i, "ErrImagePull", own.image_error);
+    own.not_before = environment_.clock.now() + *own.image_backoff;
+    next = std::min(next, own.not_before - *own.image_backoff + kShowPullError);
+  }
+  next = std::min(next, own.not_before);
+}
+
+void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint now, TimePoint& next) {
+  const json::Value& container = container_spec(pod_, i);
+  Container& own = containers_[i];
+  ContainerRecord& record = state_.containers[i];
+  const auto failed = [&](const char* reason, const std::string& message) {
+    emit("Warning", "Failed", "Error: " + message, i);
+    set_waiting(i, reason, message);
+    own.not_before = environment_.clock.now() + kConfigRetry;
+    next = std::min(next, own.not_before);
+  };
+  const auto image = ensure_image(container, i);
+  if (interrupt_) return;
+  if (!image) return image_failed(i, container, image.error(), now, next);
+  own.image_error.clear();
+  own.image_backoff.reset();
+  const bool ran_before = record.state.kind == Kind::kTerminated || record.last;
+  const int attempt = ran_before ? record.restart_count + 1 : record.restart_count;
+  auto plan = container_config(context, i, attempt, environment_.objects);
+  if (!plan) return failed("CreateContainerConfigError", plan.error().message);
+  if (const auto refused = check_run_as_non_root(context, container, image->status)) return failed("CreateContainerConfigError", *refused);
+  std::string termination_file;
+  auto mounts = container_mounts(context, i, attempt, plan->variables, termination_file);
+  if (!mounts) return failed("CreateContainerConfigError", mounts.error().message);
+  json::Object& config = plan->config.as_object();
+  config["mounts"] = std::move(*mounts);
+  config["image"] = json::Object{{"image", image->reference}};
+  if (const std::string target(json::get_string(container, {"targetContainerName"})); !target.empty())
+    for (std::size_t other = 0; other < containers_.size(); ++other)
+      if (spec_.containers[other].name == target) json::set(plan->config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
+  const auto made = environment_.runtime.call("RuntimeService/CreateContainer",
+                                              json::Object{{"pod_sandbox_id", sandbox_id_}, {"config", plan->config}, {"sandbox_config", sandbox_config(context, sandbox_attempt_)}}, 120'000);
+  if (!made) return failed("CreateContainerError", made.error().message);
+  const std::string id(json::get_string(*made, {"container_id"}));
+  emit("Normal", "Created", "Container created", i);
+  const auto began = environment_.runtime.call("RuntimeService/StartContainer", json::Object{{"container_id", id}}, 120'000);
+  if (!began) {
+    (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}});
+    if (ran_before) ++own.crashes;
+    return failed("RunContainerError", began.error().message);
+  }
+  emit("Normal", "Started", "Container started", i);
+  const std::string previous = own.id;
+  if (ran_before) ++own.crashes;
+  started(i, id, attempt);
+  remove_old_containers(i, previous);
+  run_post_start(i);
+  next = now;  // The next init container, or the probes, follow at once.
+}
+
+/// The record of a container that has just been started.
+void PodWorker::started(std::size_t i, const std::string& id, int attempt) {
+  const json::Value& container = container_spec(pod_, i);
+  ContainerRecord& record = state_.containers[i];
+  if (record.state.kind == Kind::kTerminated) record.last = record.state;
+  const int crashes = containers_[i].crashes;
+  containers_[i] = Container{.id = id, .attempt = attempt};
+  containers_[i].crashes = crashes;
+  containers_[i].hash = container_hash(container);
+  if (const json::Value* resources = json::find(container, "resources")) containers_[i].applied = *resources;
+  record.restart_count = attempt;
+  record.container_id = fmt::format("{}://{}", environment_.runtime_name, id);
+  record.state = ContainerState{.kind = Kind::kRunning, .started_at = environment_.clock.now()};
+  if (const auto status = environment_.runtime.call("RuntimeService/ContainerStatus", json::Object{{"container_id", id}})) {
+    record.image_id = json::get_string(*status, {"status", "image_ref"});
+    record.image = json::get_string(*status, {"status", "image", "image"});
+  }
+  record.is_started = !json::find(container, "startupProbe");
+  const ContainerRole role = spec_.containers[i].role;
+  record.is_ready = record.is_started && !json::find(container, "readinessProbe") && (role == ContainerRole::kMain || role == ContainerRole::kSidecar);
+}
+
+/// What an older attempt left goes, but for the last one, whose logs `kubectl logs --previous` shows.
+void PodWorker::remove_old_containers(std::size_t i, const std::string& previous) {
+  const json::Value filter = json::Object{{"filter", json::Object{{"label_selector", json::Object{{"io.kubernetes.pod.uid", uid_}, {"io.kubernetes.container.name", spec_.containers[i].name}}}}}};
+  const auto listed = environment_.runtime.call("RuntimeService/ListContainers", filter);
+  if (!listed) return;
+  for (const json::Value& old : json::get_array(*listed, {"containers"})) {
+    const std::string_view id = json::get_string(old, {"id"});
+    if (id == containers_[i].id || id == previous || json::get_string(old, {"state"}) != "CONTAINER_EXITED") continue;
+    (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}});
+    const std::string log = fmt::format("{}/{}/{}.log", log_directory_, spec_.containers[i].name, json::get_int(old, {"metadata", "attempt"}));
+    ::unlink(log.c_str());
+    ::unlink(termination_message_file(directory(), spec_.containers[i].name, static_cast<int>(json::get_int(old, {"metadata", "attempt"}))).c_str());
+  }
+}
+
+ProbeTarget PodWorker::probe_target(std::size_t i) const { return {environment_.runtime, containers_[i].id, state_.pod_ip, container_spec(pod_, i)}; }
+
+void PodWorker::run_post_start(std::size_t i) {
+  const json::Value* hook = json::find(container_spec(pod_, i), {"lifecycle", "postStart"});
+  if (!hook) return;
+  const auto wrong = run_hook(*hook, probe_target(i), 3600, &interrupt_);
+  if (!wrong || interrupt_) return;
+  log::warning("node", "pod {}/{}: postStart of {}: {}", spec_.ns, spec_.name, spec_.containers[i].name, *wrong);
+  emit("Warning", "FailedPostStartHook", "PostStartHook failed", i);
+  emit("Normal", "Killing", "FailedPostStartHook", i);
+  kill_container(i, grace_period());
+  look_ = true;
+}
+
+/// preStop, then the stop signal, then the kill when `grace` is over. May run on several threads, one a container.
+void PodWorker::kill_container(std::size_t i, Duration grace) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto left = [&](Duration whole) { return to_seconds(whole - std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began)); };
+  if (const json::Value* hook = json::find(container_spec(pod_, i), {"lifecycle", "preStop"}); hook && grace > Duration::zero())
+    if (const auto wrong = run_hook(*hook, probe_target(i), std::max<std::int64_t>(1, to_seconds(grace)), &interrupt_); wrong && !interrupt_) emit("Warning", "FailedPreStopHook", "PreStopHook failed", i);
+  std::int64_t seconds = grace > Duration::zero() ? std::max(left(grace), std::min(kMinimumGraceSeconds, to_seconds(grace))) : 0;
+  const std::atomic<bool>* cancel = &interrupt_;
+  while (true) {
+    const auto stopped = environment_.runtime.call("RuntimeService/StopContainer", json::Object{{"container_id", containers_[i].id}, {"timeout", std::to_string(seconds)}},
+                                                   static_cast<int>(std::min<std::int64_t>(seconds, 1'000'000) * 1000 + 30'000), cancel);
+    if (stopped || stopped.error().code == ErrorCode::kNotFound) return;
+    {
+      std::lock_guard lock(mutex_);
+      if (quit_) return;
+      if (cancel && interrupt_) {
+        // A stop with less patience (or an eviction) came meanwhile; it is not cut short again.
+        cancel = nullptr;
+        const Duration patience = stop_ ? stop_->grace : failure_ ? failure_->grace : grace;
+        seconds = std::min(left(grace), to_seconds(patience));
+        continue;
+      }
+    }
+    log::warning("node", "stopping container {} of {}/{}: {}", spec_.containers[i].name, spec_.ns, spec_.name, stopped.error().message);
+    return;
+  }
+}
+
+}  // namespace berth::node::agent

@@ -1,0 +1,90 @@
+// PodWorker: probes. Each try runs on a thread of its own, so that a slow one holds nothing up.
+#include "node/agent/pod_worker.h"
+#include "node/agent/pod_worker_inbox.h"
+
+namespace berth::node::agent {
+namespace {
+
+using Kind = ContainerState::Kind;
+
+}  // namespace
+
+void PodWorker::run_probes(TimePoint now, TimePoint& next) {
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    const ContainerRecord& record = state_.containers[i];
+    if (record.state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kInit || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
+    Container& own = containers_[i];
+    const json::Value& container = container_spec(pod_, i);
+    if (!record.is_started) {  // The others wait for it.
+      if (const json::Value* probe = json::find(container, "startupProbe")) start_probe(i, ProbeKind::kStartup, *probe, own.startup, now, next);
+      continue;
+    }
+    if (const json::Value* probe = json::find(container, "readinessProbe")) start_probe(i, ProbeKind::kReadiness, *probe, own.readiness, now, next);
+    if (const json::Value* probe = json::find(container, "livenessProbe")) start_probe(i, ProbeKind::kLiveness, *probe, own.liveness, now, next);
+  }
+}
+
+void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& probe, ProbeCounter& counter, TimePoint now, TimePoint& next) {
+  if (counter.is_running) return;
+  counter.next = std::max(counter.next, state_.containers[i].state.started_at + std::chrono::seconds(json::get_int(probe, {"initialDelaySeconds"})));
+  if (counter.next > now) {
+    next = std::min(next, counter.next);
+    return;
+  }
+  counter.next = now + std::chrono::seconds(std::max<std::int64_t>(1, json::get_int(probe, {"periodSeconds"}, 10)));
+  counter.is_running = true;
+  environment_.tasks.run([inbox = inbox_, i, kind, probe = probe, target = probe_target(i)] {
+    auto wrong = run_probe(probe, target);
+    std::lock_guard lock(inbox->mutex);
+    if (!inbox->worker) return;
+    inbox->results.push_back({i, target.container_id, kind, std::move(wrong)});
+    std::lock_guard worker(inbox->worker->mutex_);
+    inbox->worker->is_dirty_ = true;
+    inbox->worker->wake_.notify_all();
+  });
+}
+
+void PodWorker::take_probe_results() {
+  std::vector<ProbeInbox::Result> results;
+  {
+    std::lock_guard lock(inbox_->mutex);
+    results.swap(inbox_->results);
+  }
+  for (const ProbeInbox::Result& result : results) {
+    // The container may have been replaced meanwhile.
+    if (result.container >= containers_.size() || containers_[result.container].id != result.container_id) continue;
+    Container& own = containers_[result.container];
+    (result.kind == ProbeKind::kStartup ? own.startup : result.kind == ProbeKind::kReadiness ? own.readiness : own.liveness).is_running = false;
+    if (state_.containers[result.container].state.kind == Kind::kRunning) take_probe_result(result.container, result.kind, result.wrong);
+  }
+}
+
+void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::optional<std::string>& wrong) {
+  Container& own = containers_[i];
+  ContainerRecord& record = state_.containers[i];
+  const json::Value& container = container_spec(pod_, i);
+  const char* word = kind == ProbeKind::kStartup ? "Startup" : kind == ProbeKind::kReadiness ? "Readiness" : "Liveness";
+  const char* field = kind == ProbeKind::kStartup ? "startupProbe" : kind == ProbeKind::kReadiness ? "readinessProbe" : "livenessProbe";
+  const json::Value* probe = json::find(container, field);
+  if (!probe) return;
+  if (wrong) emit("Warning", "Unhealthy", fmt::format("{} probe failed: {}", word, *wrong), i);
+  ProbeCounter& counter = kind == ProbeKind::kStartup ? own.startup : kind == ProbeKind::kReadiness ? own.readiness : own.liveness;
+  if (!counter.take(*probe, !wrong)) return;
+  const bool well = *counter.verdict();
+  if (kind == ProbeKind::kReadiness) {
+    record.is_ready = well;
+    return;
+  }
+  if (well) {
+    if (kind == ProbeKind::kLiveness) return;
+    record.is_started = true;
+    record.is_ready = !json::find(container, "readinessProbe");
+    return;
+  }
+  emit("Normal", "Killing", fmt::format("Container {} failed {} probe, will be restarted", spec_.containers[i].name, kind == ProbeKind::kStartup ? "startup" : "liveness"), i);
+  const std::int64_t own_grace = json::get_int(*probe, {"terminationGracePeriodSeconds"}, -1);
+  kill_container(i, own_grace >= 0 ? std::chrono::seconds(own_grace) : grace_period());
+  look_ = true;
+}
+
+}  // namespace berth::node::agent

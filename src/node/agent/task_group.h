@@ -1,0 +1,39 @@
+// Short tasks on threads of their own, and a destructor that waits for them.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace berth::node::agent {
+
+/// Thread-safe. Must outlive nothing that its tasks use.
+class TaskGroup {
+ public:
+  TaskGroup() = default;
+  ~TaskGroup() {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return running_ == 0; });
+  }
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  void run(std::function<void()> task) {
+    {
+      std::lock_guard lock(mutex_);
+      ++running_;
+    }
+    std::thread([this, task = std::move(task)] {
+      task();
+      std::lock_guard lock(mutex_);
+      if (--running_ == 0) idle_.notify_all();
+    }).detach();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  int running_ = 0;
+};
+
+}  // namespace berth::node::agent
