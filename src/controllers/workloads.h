@@ -32,5 +32,6 @@ struct HorizontalPodAutoscalerOptions {
   Duration cpu_initialization_period = std::chrono::minutes(5), initial_readiness_delay = std::chrono::seconds(30);
   double tolerance = 0.1;
 };
+ControllerPtr make_horizontal_pod_autoscaler_controller(const HorizontalPodAutoscalerOptions& options);
 
 }  // namespace berth::controllers

@@ -66,6 +66,7 @@ class FakeApi final : public Api {
   std::map<std::tuple<Kind, std::string, std::string>, json::Value> objects;
   std::vector<std::string> events;
   std::function<std::optional<ApiStatus>(const Write&)> refuse;  ///< A fault to inject.
+  std::function<json::Value(const Write&)> answer_list;          ///< What a list is answered with.
   int writes = 0;
 
  private:
@@ -112,6 +113,7 @@ class FakeApi final : public Api {
       if (objects.contains({write.kind, write.ns, name})) return std::unexpected(model::already_exists(write.kind->group, write.kind->plural, name));
       return put(write.kind, std::move(document));
     }
+    if (write.verb == Write::Verb::kList && answer_list) return answer_list(write);
     const auto it = objects.find({write.kind, write.ns, write.name});
     if (it == objects.end()) return std::unexpected(model::not_found(write.kind->group, write.kind->plural, write.name));
     json::Value document = it->second;

@@ -1,0 +1,405 @@
+// HorizontalPodAutoscaler (pkg/controller/podautoscaler/horizontal.go). Every period a step asks metrics.k8s.io for the samples of the
+// target's pods; the step after the answer computes, writes the target's scale, then the status.
+#include <fmt/format.h>
+
+#include "controllers/common.h"
+#include "controllers/hpa_model.h"
+#include "controllers/workloads.h"
+#include "model/quantity.h"
+#include "net/http.h"
+
+namespace berth::controllers {
+namespace {
+
+using json::get_array;
+using json::get_int;
+using json::get_string;
+using json::Object;
+using json::Value;
+
+Kind pod_metrics_kind() {
+  static const Kind kind = model::find_kind("metrics.k8s.io", "v1beta1", "PodMetrics");
+  return kind;
+}
+
+std::int64_t milli_of(std::string_view quantity) { return model::Quantity::parse(quantity).value_or(model::Quantity()).milli_value(); }
+std::string milli_text(std::int64_t milli) { return model::Quantity::from_milli(milli).to_string(); }
+
+/// The workload that is scaled, as its scale subresource would show it.
+struct Target {
+  Kind kind = nullptr;
+  ObjectRef object;
+  std::int64_t replicas = 0;
+  model::Selector selector;
+};
+
+/// One entry of spec.metrics, resources only.
+struct Wanted {
+  std::string type, resource, container;  ///< "Resource" or "ContainerResource"; container: of the latter.
+  std::optional<std::int64_t> utilization_percent;
+  std::int64_t average_milli = 0;
+  [[nodiscard]] std::string name() const {
+    return fmt::format("{}{} resource{}", resource, container.empty() ? "" : " container",
+                       utilization_percent ? " utilization (percentage of request)" : "");
+  }
+};
+
+/// What one metric says, or why it says nothing.
+struct Answer {
+  std::int64_t replicas = -1;
+  std::string name, reason, error;  ///< Reason and error: of a metric that could not be read.
+  Object status;                    ///< Of status.currentMetrics.
+};
+
+hpa::Pod pod_facts(const PodInfo& info, const Value& document, const Wanted& wanted) {
+  hpa::Pod pod;
+  pod.name = info.name();
+  pod.is_deleting = info.deleting;
+  pod.is_failed = info.phase == PodPhase::kFailed;
+  pod.is_pending = info.phase == PodPhase::kPending;
+  pod.is_ready = info.ready;
+  pod.ready_changed = info.ready_since;
+  pod.has_ready_condition = find_condition(document, "Ready") != nullptr;
+  pod.started = read_time(document, {"status", "startTime"});
+  pod.request_milli = 0;
+  const auto count = [&](const Value& container) {
+    if (!wanted.container.empty() && get_string(container, {"name"}) != wanted.container) return;
+    const std::string_view request = get_string(container, {"resources", "requests", wanted.resource});
+    if (request.empty()) {
+      if (pod.request_milli) pod.container_without_request = get_string(container, {"name"});
+      pod.request_milli.reset();
+    } else if (pod.request_milli) {
+      *pod.request_milli += milli_of(request);
+    }
+  };
+  for (const Value& container : get_array(document, {"spec", "containers"})) count(container);
+  for (const Value& container : get_array(document, {"spec", "initContainers"}))
+    if (get_string(container, {"restartPolicy"}) == "Always") count(container);
+  return pod;
+}
+
+/// The use that a PodMetrics item tells; nullopt when it lacks the container or the resource.
+std::optional<hpa::Sample> sample_of(const Value& item, const Wanted& wanted) {
+  hpa::Sample sample;
+  sample.at = read_time(item, {"timestamp"});
+  sample.window = parse_go_duration(get_string(item, {"window"})).value_or(Duration{});
+  bool found = false;
+  for (const Value& container : get_array(item, {"containers"})) {
+    if (!wanted.container.empty() && get_string(container, {"name"}) != wanted.container) continue;
+    const std::string_view usage = get_string(container, {"usage", wanted.resource});
+    if (usage.empty()) return std::nullopt;
+    sample.milli += milli_of(usage);
+    found = true;
+  }
+  return found ? std::optional(sample) : std::nullopt;
+}
+
+/// Keys are "ns/name".
+class HorizontalPodAutoscalerController final : public Controller {
+ public:
+  explicit HorizontalPodAutoscalerController(const HorizontalPodAutoscalerOptions& options) : options_(options) {}
+  [[nodiscard]] std::string_view name() const override { return "horizontal-pod-autoscaler-controller"; }
+  [[nodiscard]] std::string_view event_source() const override { return "horizontal-pod-autoscaler"; }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    return {kinds().horizontal_pod_autoscaler, kinds().pod, kinds().deployment, kinds().replica_set, kinds().stateful_set,
+            kinds().replication_controller};
+  }
+
+  void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
+    if (event.kind != kinds().horizontal_pod_autoscaler) return;
+    if (!event.after) {
+      known_.erase(event.object().key());
+      return;
+    }
+    // Its own writes of status are no reason to look again before the period is over.
+    if (event.before && json::equal(*spec_of(event.before->document()), *spec_of(event.after->document()))) return;
+    sink.add(event.object().key());
+  }
+
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
+    Plan plan;
+    const auto [ns, name] = split_key(key);
+    const ObjectRef object = cache.get(kinds().horizontal_pod_autoscaler, ns, name);
+    if (!object || object->is_deleting()) return plan;
+    const Value document = object->document();
+    Known& known = known_[key];
+    const std::optional<Target> target = find_target(document, ns, cache);
+    if (target && !known.answered && needs_samples(document, *target)) {
+      plan.writes.push_back(ask_samples(ns, target->selector));
+      plan.enqueue.push_back(key);
+      return plan;
+    }
+    plan.requeue_after = options_.sync_period;
+    Step step{plan, *object, document, json::get_object(document, {"status"}), get_array(document, {"status", "conditions"}), known, now};
+    if (!target) {
+      const std::string message = fmt::format("{}/scale.{} \"{}\" not found", to_plural(document), group_of(document),
+                                              get_string(document, {"spec", "scaleTargetRef", "name"}));
+      warn(step, "FailedGetScale", message);
+      set(step, "AbleToScale", "False", "FailedGetScale", "the HPA controller was unable to get the target's current scale: " + message);
+    } else {
+      set(step, "AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale");
+      decide(step, *target, cache);
+    }
+    step.status["conditions"] = std::move(step.conditions);
+    if (auto write = patch_status(kinds().horizontal_pod_autoscaler, *object, document, step.status)) {
+      write->stage = 1;
+      plan.writes.push_back(std::move(*write));
+    }
+    known.answered = false;
+    return plan;
+  }
+
+  void on_result(const std::string& key, const Write& write, const ApiResult<Value>& result, TimePoint now) override {
+    const auto it = known_.find(key);
+    if (it == known_.end()) return;
+    Known& known = it->second;
+    if (write.verb == Write::Verb::kList) {
+      known.answered = true;
+      known.items = result ? get_array(*result, {"items"}) : json::Array();
+      known.error = result ? "" : result.error().message;
+    } else if (write.subresource == "scale" && result) {
+      hpa::record_change(known.spec, known.before, known.after, known.history, now);
+    }
+  }
+
+ private:
+  struct Known {
+    bool answered = false;  ///< `items` and `error` are the answer to this period's question.
+    json::Array items;
+    std::string error;
+    hpa::History history;
+    Value spec;                          ///< Of the change under way:
+    std::int64_t before = 0, after = 0;  ///< what it makes of what.
+  };
+  struct Step {
+    Plan& plan;
+    const client::Object& object;
+    const Value& document;
+    Object status;
+    json::Array conditions;
+    Known& known;
+    TimePoint now;
+  };
+
+  static const Value* spec_of(const Value& document) {
+    static const Value kNone;
+    const Value* spec = json::find(document, "spec");
+    return spec == nullptr ? &kNone : spec;
+  }
+  static std::string group_of(const Value& document) {
+    const std::string_view version = get_string(document, {"spec", "scaleTargetRef", "apiVersion"});
+    return std::string(version.substr(0, version.find('/')));
+  }
+  static std::string to_plural(const Value& document) {
+    const Kind kind = kind_of_reference(get_string(document, {"spec", "scaleTargetRef", "apiVersion"}),
+                                        get_string(document, {"spec", "scaleTargetRef", "kind"}));
+    return kind != nullptr ? kind->plural : std::string(get_string(document, {"spec", "scaleTargetRef", "kind"}));
+  }
+
+  static void set(Step& step, const char* type, const char* status, std::string reason, std::string message) {
+    set_condition(step.conditions, {type, status, std::move(reason), std::move(message)}, step.now);
+  }
+  static void warn(Step& step, std::string_view reason, std::string message) {
+    step.plan.events.push_back(note_about(kinds().horizontal_pod_autoscaler, step.object, "Warning", reason, std::move(message)));
+  }
+
+  static std::optional<Target> find_target(const Value& document, const std::string& ns, const Cache& cache) {
+    Target target;
+    target.kind = kind_of_reference(get_string(document, {"spec", "scaleTargetRef", "apiVersion"}),
+                                    get_string(document, {"spec", "scaleTargetRef", "kind"}));
+    if (target.kind == nullptr) return std::nullopt;
+    target.object = cache.get(target.kind, ns, get_string(document, {"spec", "scaleTargetRef", "name"}));
+    if (!target.object) return std::nullopt;
+    const Value workload = target.object->document();
+    target.replicas = get_int(workload, {"spec", "replicas"}, 1);
+    target.selector = target.kind == kinds().replication_controller ? model::Selector::from_map(json::find(workload, {"spec", "selector"}))
+                                                                    : label_selector_of(workload);
+    return target;
+  }
+
+  /// Outside its bounds, or switched off by a target of zero, the count needs no measuring.
+  static bool needs_samples(const Value& document, const Target& target) {
+    const std::int64_t least = get_int(document, {"spec", "minReplicas"}, 1), most = get_int(document, {"spec", "maxReplicas"});
+    if (target.replicas == 0 ? least != 0 : target.replicas > most || target.replicas < least) return false;
+    return std::ranges::any_of(get_array(document, {"spec", "metrics"}),
+                               [](const Value& metric) { return get_string(metric, {"type"}).ends_with("Resource"); });
+  }
+
+  static Write ask_samples(const std::string& ns, const model::Selector& selector) {
+    Write write;
+    write.verb = Write::Verb::kList;
+    write.kind = pod_metrics_kind();
+    write.ns = ns;
+    write.query = "labelSelector=" + net::percent_encode(selector.to_string());
+    write.may_fail = true;
+    return write;
+  }
+
+  void decide(Step& step, const Target& target, const Cache& cache) const {
+    const Value& spec = *spec_of(step.document);
+    const std::int64_t least = get_int(spec, {"minReplicas"}, 1), most = get_int(spec, {"maxReplicas"}), current = target.replicas;
+    std::int64_t wanted = current;
+    std::string reason;
+    if (current == 0 && least != 0) {
+      set(step, "ScalingActive", "False", "ScalingDisabled", "scaling is disabled since the replica count of the target is zero");
+      wanted = 0;
+    } else if (current > most) {
+      wanted = most;
+      reason = "Current number of replicas above Spec.MaxReplicas";
+    } else if (current < least) {
+      wanted = least;
+      reason = "Current number of replicas below Spec.MinReplicas";
+    } else {
+      const std::optional<Answer> measured = measure(step, target, cache);
+      if (!measured) {
+        step.status["currentReplicas"] = current;
+        return;
+      }
+      const hpa::Limited limited = hpa::limit(spec, current, measured->replicas, step.known.history, options_, step.now);
+      set(step, "AbleToScale", "True", limited.stable_reason, limited.stable_message);
+      set(step, "ScalingLimited", limited.is_limited ? "True" : "False", limited.limit_reason, limited.limit_message);
+      wanted = limited.replicas;
+      if (measured->replicas > current)
+        reason = fmt::format("{} above target", measured->name);
+      else if (measured->replicas < current)
+        reason = "All metrics below target";
+    }
+    if (wanted != current) scale(step, target, wanted, reason);
+    step.status["currentReplicas"] = current;
+    step.status["desiredReplicas"] = wanted;
+  }
+
+  static void scale(Step& step, const Target& target, std::int64_t wanted, const std::string& reason) {
+    Write write = patch_object(target.kind, *target.object, Object{{"spec", Object{{"replicas", wanted}}}}, false);
+    write.subresource = "scale";
+    write.on_success = note_about(kinds().horizontal_pod_autoscaler, step.object, "Normal", "SuccessfulRescale",
+                                  fmt::format("New size: {}; reason: {}", wanted, reason));
+    write.on_failure = note_about(kinds().horizontal_pod_autoscaler, step.object, "Warning", "FailedRescale",
+                                  fmt::format("New size: {}; reason: {}; error: {{}}", wanted, reason));
+    step.plan.writes.push_back(std::move(write));
+    step.known.spec = *spec_of(step.document);
+    step.known.before = target.replicas;
+    step.known.after = wanted;
+    set(step, "AbleToScale", "True", "SucceededRescale",
+        fmt::format("the HPA controller was able to update the target scale to {}", wanted));
+    step.status["lastScaleTime"] = format_rfc3339(step.now);
+  }
+
+  /// The largest of what the metrics ask for; nullopt when too few of them can be read to tell.
+  std::optional<Answer> measure(Step& step, const Target& target, const Cache& cache) const {
+    const json::Array& metrics = get_array(step.document, {"spec", "metrics"});
+    Answer best;
+    std::optional<Answer> first_invalid;
+    std::size_t invalid = 0;
+    json::Array statuses;
+    for (const Value& metric : metrics) {
+      Answer answer = ask(step, metric, target, cache);
+      if (!answer.status.empty()) statuses.emplace_back(answer.status);
+      if (answer.replicas < 0) {
+        ++invalid;
+        warn(step, answer.reason, answer.error);
+        if (!first_invalid) first_invalid = std::move(answer);
+      } else if (answer.replicas > best.replicas) {
+        best = std::move(answer);
+      }
+    }
+    step.status["currentMetrics"] = statuses.empty() ? Value(nullptr) : Value(std::move(statuses));
+    if (first_invalid && (invalid >= metrics.size() || best.replicas < target.replicas)) {
+      set(step, "ScalingActive", "False", first_invalid->reason,
+          "the HPA was unable to compute the replica count: " + first_invalid->error);
+      warn(step, "FailedComputeMetricsReplicas",
+           fmt::format("invalid metrics ({} invalid out of {}), first error is: {}{}", invalid, metrics.size(), first_invalid->name,
+                       first_invalid->error));
+      return std::nullopt;
+    }
+    set(step, "ScalingActive", "True", "ValidMetricFound",
+        fmt::format("the HPA was able to successfully calculate a replica count from {}", best.name));
+    return best;
+  }
+
+  Answer ask(const Step& step, const Value& metric, const Target& target, const Cache& cache) const {
+    const std::string type(get_string(metric, {"type"}));
+    if (type == "Resource" || type == "ContainerResource") return ask_resource(step, metric, type, target, cache);
+    Answer answer;
+    const char* field = type == "Pods" ? "pods" : type == "Object" ? "object" : "external";
+    const std::string_view name = get_string(metric, {field, "metric", "name"});
+    answer.reason = type == "Pods" ? "FailedGetPodsMetric" : type == "Object" ? "FailedGetObjectMetric" : "FailedGetExternalMetric";
+    if (type == "External")
+      answer.error = fmt::format(
+          "unable to get external metric {}/{}/nil: unable to fetch metrics from external metrics API: the server could not find the "
+          "requested resource",
+          step.object.ns(), name);
+    else
+      answer.error = fmt::format(
+          "unable to get metric {}: unable to fetch metrics from custom metrics API: the server could not find the requested resource",
+          name);
+    return answer;
+  }
+
+  Answer ask_resource(const Step& step, const Value& metric, const std::string& type, const Target& target, const Cache& cache) const {
+    const char* field = type == "Resource" ? "resource" : "containerResource";
+    const Value* source = json::find(metric, field);
+    static const Value kNone = Object();
+    if (source == nullptr) source = &kNone;
+    Wanted wanted{.type = type,
+                  .resource = std::string(get_string(*source, {"name"})),
+                  .container = std::string(get_string(*source, {"container"})),
+                  .utilization_percent = {}};
+    if (json::find(*source, {"target", "averageUtilization"}) != nullptr)
+      wanted.utilization_percent = get_int(*source, {"target", "averageUtilization"});
+    else
+      wanted.average_milli = milli_of(get_string(*source, {"target", "averageValue"}));
+    Answer answer;
+    answer.reason = type == "Resource" ? "FailedGetResourceMetric" : "FailedGetContainerResourceMetric";
+    const std::string what = fmt::format("failed to get {} {}: ", wanted.resource, wanted.utilization_percent ? "utilization" : "usage");
+    answer.name = fmt::format("failed to get {}{} resource metric value: ", wanted.resource, wanted.container.empty() ? "" : " container");
+    if (!step.known.error.empty() || step.known.items.empty()) {
+      answer.error = fmt::format("{}unable to get metrics for resource {}: {}", what, wanted.resource,
+                                 step.known.error.empty() ? "no metrics returned from resource metrics API"
+                                                          : "unable to fetch metrics from resource metrics API: " + step.known.error);
+      return answer;
+    }
+    hpa::Load load{.resource = wanted.resource,
+                   .pods = {},
+                   .samples = {},
+                   .target_utilization_percent = wanted.utilization_percent,
+                   .target_average_milli = wanted.average_milli};
+    for (const auto& [name, pod] : cache.pods_in(step.object.ns()))
+      if (target.selector.matches(pod->labels())) load.pods.push_back(pod_facts(*pod, pod->object->document(), wanted));
+    for (const Value& item : step.known.items)
+      if (const auto sample = sample_of(item, wanted)) load.samples.emplace(get_string(item, {"metadata", "name"}), *sample);
+    const auto proposal = hpa::propose(load, target.replicas, tolerance_of(step.document), options_, step.now);
+    if (!proposal) {
+      answer.error = what + proposal.error().message;
+      return answer;
+    }
+    answer.replicas = proposal->replicas;
+    answer.name = wanted.name();
+    Object current{{"averageValue", milli_text(proposal->average_milli)}};
+    if (wanted.utilization_percent) current["averageUtilization"] = proposal->utilization_percent;
+    Object shown{{"name", wanted.resource}, {"current", std::move(current)}};
+    if (!wanted.container.empty()) shown["container"] = wanted.container;
+    answer.status = Object{{"type", type}, {field, std::move(shown)}};
+    return answer;
+  }
+
+  hpa::Tolerance tolerance_of(const Value& document) const {
+    hpa::Tolerance tolerance{options_.tolerance, options_.tolerance};
+    if (const std::string_view down = get_string(document, {"spec", "behavior", "scaleDown", "tolerance"}); !down.empty())
+      tolerance.down = static_cast<double>(milli_of(down)) / 1000;
+    if (const std::string_view up = get_string(document, {"spec", "behavior", "scaleUp", "tolerance"}); !up.empty())
+      tolerance.up = static_cast<double>(milli_of(up)) / 1000;
+    return tolerance;
+  }
+
+  HorizontalPodAutoscalerOptions options_;
+  std::map<std::string, Known> known_;
+};
+
+}  // namespace
+
+ControllerPtr make_horizontal_pod_autoscaler_controller(const HorizontalPodAutoscalerOptions& options) {
+  return std::make_unique<HorizontalPodAutoscalerController>(options);
+}
+
+}  // namespace berth::controllers
