@@ -58,6 +58,8 @@ struct InterPodAffinityArgs {
 struct DefaultPreemptionArgs {
   std::int64_t min_candidate_nodes_percentage = 10;
   std::int64_t min_candidate_nodes_absolute = 100;
+  /// Not of Kubernetes: preemption never breaks a disruption budget, not even as a last resort (args field `disruptionBudgets: Hard`).
+  bool budgets_are_hard = false;
 };
 
 struct VolumeBindingArgs {

@@ -1,0 +1,180 @@
+// The binding cycle: the volumes' writes, the wait for their claims, then the node. Asynchronous; the pod is assumed meanwhile.
+//
+//   pre-bind writes --> claims bound? --> bind --> done (the watch confirms)
+//        |                  |              | refused: unreserve, forget, try again after a backoff
+//        +------------------+--------------+ no answer: ask how it ended, hold the room
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace berth::scheduler {
+
+using client::ObjectRef;
+
+namespace {
+
+/// The server may have done it although it did not say so.
+bool is_uncertain(const model::ApiStatus& status) { return status.code == 0 || status.code == 500 || status.code == 502 || status.code == 503 || status.code == 504; }
+
+constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
+
+}  // namespace
+
+void Scheduler::Impl::take_slot(Binding& binding) {
+  if (binding.holds_slot) return;
+  binding.holds_slot = true;
+  ++bindings_in_flight;
+}
+
+void Scheduler::Impl::give_slot(Binding& binding) {
+  if (!binding.holds_slot) return;
+  binding.holds_slot = false;
+  --bindings_in_flight;
+}
+
+void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
+  if (!is_leader) return binding_failed(binding, "leadership was lost");
+  if (binding->written == binding->writes.size()) {
+    if (binding->writes.empty()) return bind(binding);
+    binding->claims_deadline = loop.now() + std::chrono::seconds(binding->framework->profile().args.volume_binding.bind_timeout_seconds);
+    give_slot(*binding);  // However long volumes take, other pods go on.
+    post_turn();
+    return wait_for_claims(binding);
+  }
+  const placement::PreBindWrite& write = binding->writes[binding->written];
+  client::Call call;
+  call.verb = "patch";
+  call.gvr = {write.group, "v1", write.resource};
+  call.ns = write.ns;
+  call.name = write.name;
+  call.content_type = "application/merge-patch+json";
+  call.body = json::serialize(write.merge_patch);
+  client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!result) return self->binding_failed(binding, result.error().message);
+    std::int64_t revision = 0;
+    const std::string text(json::get_string(*result, {"metadata", "resourceVersion"}));
+    (void)std::from_chars(text.data(), text.data() + text.size(), revision);
+    binding->written_at.push_back(revision);
+    ++binding->written;
+    self->next_pre_bind(binding);
+  });
+}
+
+/// Goes on to bind when all claims are bound, as the cache has them.
+void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
+  const auto fail = [&](const std::string& why) { binding_failed(binding, "binding volumes: " + why); };
+  if (!is_leader) return fail("leadership was lost");
+  const model::PodView& pod = binding->info->view();
+  const ObjectRef now = informers.get(kPods).get(pod.meta.ns, pod.meta.name);
+  if (now == nullptr || now->uid() != pod.meta.uid || now->is_deleting()) return fail("the pod is gone");
+  for (std::size_t i = 0; i < binding->writes.size(); ++i) {
+    const placement::PreBindWrite& write = binding->writes[i];
+    if (!write.wait_bound || write.resource != "persistentvolumeclaims") continue;
+    const ObjectRef claim = informers.get(kClaims).get(write.ns, write.name);
+    if (claim == nullptr) return fail(fmt::format("persistentvolumeclaim \"{}\" not found", write.name));
+    const json::Value document = claim->document();
+    if (json::get_string(document, {"status", "phase"}) == "Bound") continue;
+    const bool is_current = claim->revision() >= binding->written_at[i];
+    const bool wants_provisioning = json::find(write.merge_patch, {"metadata", "annotations", kSelectedNode}) != nullptr;
+    // A provisioner that cannot serve this node takes the annotation away.
+    if (is_current && wants_provisioning && json::get_string(document, {"metadata", "annotations", kSelectedNode}) != binding->node_name)
+      return fail(fmt::format("selectedNode annotation reset for PVC \"{}\"", write.name));
+    if (loop.now() >= binding->claims_deadline) return fail("context deadline exceeded");
+    loop.schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this(), binding] {
+      if (const auto self = weak.lock()) self->wait_for_claims(binding);
+    });
+    return;
+  }
+  take_slot(*binding);
+  bind(binding);
+}
+
+void Scheduler::Impl::bind(const BindingPtr& binding) {
+  if (!is_leader) return binding_failed(binding, "leadership was lost");
+  const model::PodView& pod = binding->info->view();
+  if (extenders != nullptr && extenders->bind_for(pod)) {
+    const auto bound = extenders->bind(pod, binding->node_name);
+    if (!bound) return binding_failed(binding, bound.error().message);
+    if (*bound) return binding_done(*binding);
+  }
+  client::Call call;
+  call.verb = "create";
+  call.gvr = kPods;
+  call.ns = pod.meta.ns;
+  call.name = pod.meta.name;
+  call.subresource = "binding";
+  call.body = fmt::format(R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}","namespace":"{}","uid":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
+                          pod.meta.name, pod.meta.ns, pod.meta.uid, binding->node_name);
+  client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (result) return self->binding_done(*binding);
+    if (is_uncertain(result.error())) return self->find_out(binding, result.error().message);
+    self->binding_failed(binding, result.error().message);
+  });
+}
+
+void Scheduler::Impl::find_out(const BindingPtr& binding, const std::string& why) {
+  const model::PodView& pod = binding->info->view();
+  if (!assumed.contains(pod.meta.uid)) return binding_failed(binding, why);  // The watch knows already.
+  client.get(kPods, pod.meta.ns, pod.meta.name, [weak = weak_from_this(), binding, why](const client::ApiResult<json::Value>& now) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (now) {
+      const bool is_bound = json::get_string(*now, {"metadata", "uid"}) == binding->info->view().meta.uid && !json::get_string(*now, {"spec", "nodeName"}).empty();
+      return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, why);
+    }
+    if (!is_uncertain(now.error())) return self->binding_failed(binding, why);
+    self->loop.schedule_after(std::chrono::seconds(1), [weak, binding, why] {
+      if (const auto later = weak.lock()) later->find_out(binding, why);
+    });
+  });
+}
+
+void Scheduler::Impl::binding_done(Binding& binding) {
+  give_slot(binding);
+  queue.done(binding.entry.pod.uid);
+  const model::PodView& pod = binding.info->view();
+  recorder(pod.scheduler_name).event(reference(*binding.object), "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", binding.info->key, binding.node_name), "Binding");
+  registry->histogram("scheduler_pod_scheduling_attempts", "Number of attempts to successfully schedule a pod.", {1, 2, 4, 8, 16}).observe(binding.entry.attempts);
+  registry->histogram("scheduler_pod_scheduling_sli_duration_seconds", "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue.", metrics::exponential_buckets(0.01, 2, 20),
+                      {{"attempts", fmt::format("{}", std::min(binding.entry.attempts, 15))}})
+      .observe(static_cast<double>((loop.now() - binding.entry.first_attempt).count()) / 1e6);
+  post_turn();
+}
+
+void Scheduler::Impl::binding_failed(const BindingPtr& binding, const std::string& why) {
+  give_slot(*binding);
+  const placement::PodInfoPtr& info = binding->info;
+  const std::string& uid = binding->entry.pod.uid;
+  const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
+  const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
+  const placement::NodeInfo* node = cluster.node(binding->node);
+  if (!is_bound) {
+    static const placement::NodeInfo kGone;
+    binding->framework->run_unreserve(binding->state, *info, node != nullptr ? *node : kGone, cluster);
+  }
+  if (assumed.erase(uid) != 0) {
+    cluster.forget(info->key);
+    node = cluster.node(binding->node);
+    if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding->node, {ClusterEvent::kAssignedPodDeleted, info.get(), nullptr});
+  }
+  const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();
+  if (still_waits) {
+    log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, why);
+    registry->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.", {{"profile", info->view().scheduler_name}, {"result", "error"}}).add();
+    want_node(now, PodGlance(now->bytes()), nullptr);
+    queue.failed(uid, loop.now());
+    if (is_leader) report_failure(info, "SchedulerError", "binding rejected: " + why, std::nullopt);
+  } else {
+    queue.done(uid);
+  }
+  post_turn();
+}
+
+}  // namespace berth::scheduler

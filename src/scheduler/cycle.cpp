@@ -1,0 +1,118 @@
+// The scheduling cycle: the next pod of the queue, its decision, and the node's room taken for it.
+#include <fmt/format.h>
+
+#include "scheduler/scheduler_impl.h"
+
+namespace berth::scheduler {
+
+using client::ObjectRef;
+using placement::Decision;
+using placement::FrameworkPtr;
+using placement::NodeIndex;
+using placement::PodInfoPtr;
+
+void Scheduler::Impl::post_turn() {
+  if (turn_posted || !is_ready || !is_leader) return;
+  turn_posted = true;
+  loop.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->turn();
+  });
+}
+
+void Scheduler::Impl::turn() {
+  turn_posted = false;
+  if (!is_leader) return;
+  for (std::size_t i = 0; i < options.cycles_per_turn && bindings_in_flight < options.max_bindings_in_flight; ++i) {
+    auto entry = queue.pop(loop.now());
+    if (!entry) break;
+    schedule_one(*entry);
+  }
+  update_gauges();
+  if (bindings_in_flight >= options.max_bindings_in_flight) return;  // A finished binding posts the next turn.
+  if (queue.has_ready(loop.now())) return post_turn();
+  if (timer != TimerId::kNone) loop.cancel(timer);
+  timer = TimerId::kNone;
+  if (const auto next = queue.next_wake())
+    timer = loop.schedule_at(*next, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) {
+        self->timer = TimerId::kNone;
+        self->post_turn();
+      }
+    });
+}
+
+void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
+  const auto found = waiting.find(entry.pod.uid);
+  if (found == waiting.end()) return queue.done(entry.pod.uid);
+  // After five minutes of waiting for its victims to be seen going, the watch is not to be trusted: plan anew.
+  if (const auto open = preempting.find(entry.pod.uid); open != preempting.end()) {
+    for (const std::string& victim : open->second.victims) preempted_by.erase(victim);
+    preempting.erase(open);
+  }
+  const PodInfoPtr info = found->second.info;
+  const ObjectRef object = found->second.object;
+  const FrameworkPtr framework = frameworks.at(info->view().scheduler_name);
+  const TimePoint start = loop.now();
+  std::optional<placement::Evaluation> refused;
+  const Decision decision = decide(framework, info, object, refused);
+  const double seconds = static_cast<double>((loop.now() - start).count()) / 1e6;
+  registry->histogram("scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds", metrics::exponential_buckets(0.001, 2, 15)).observe(seconds);
+  switch (decision.outcome) {
+    case Decision::Outcome::kScheduled:
+      observe("scheduled", info, seconds);
+      return commit(entry, info, framework, decision.node);
+    case Decision::Outcome::kUnschedulable:
+      observe("unschedulable", info, seconds);
+      return give_up_for_now(entry, info, framework, *decision.diagnosis, refused);
+    case Decision::Outcome::kError:
+      observe("error", info, seconds);
+      report_failure(info, "SchedulerError", decision.error, std::nullopt);
+      return queue.failed(entry.pod.uid, loop.now());
+  }
+}
+
+json::Value Scheduler::Impl::node_document(const std::string& name) const {
+  const ObjectRef node = informers.get(kNodes).get("", name);
+  return node != nullptr ? node->document() : json::Value{{"metadata", {{"name", name}}}};
+}
+
+json::Value Scheduler::Impl::pod_document(const placement::PodInfo& pod) const {
+  const ObjectRef object = informers.get(kPods).get(pod.view().meta.ns, pod.view().meta.name);
+  return object != nullptr ? object->document() : json::Value{{"metadata", {{"name", pod.view().meta.name}, {"namespace", pod.view().meta.ns}, {"uid", pod.view().meta.uid}}}};
+}
+
+/// The engine's decision, or the extenders' among the nodes that the engine found feasible. `refused` is set when they refused all of them.
+Decision Scheduler::Impl::decide(const FrameworkPtr& framework, const PodInfoPtr& info, const ObjectRef& object, std::optional<placement::Evaluation>& refused) {
+  Decision decision = engine.schedule(framework, info);
+  if (extenders == nullptr || decision.outcome != Decision::Outcome::kScheduled || !extenders->are_interested(info->view())) return decision;
+  placement::Evaluation evaluation = engine.evaluate(*framework, *info);
+  Decision extended = extenders->choose(cluster, *info, object->document(), evaluation, [this](const std::string& name) { return node_document(name); });
+  if (extended.outcome == Decision::Outcome::kUnschedulable) refused = std::move(evaluation);
+  return extended;
+}
+
+/// Assumes the pod on the node and begins to bind it.
+void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework, NodeIndex node) {
+  auto state = framework->new_cycle(cluster);
+  std::vector<placement::PreBindWrite> writes;
+  if (!info->view().volumes.empty()) {
+    placement::Status status = framework->run_pre_filter(state, *info).status;
+    if (status.is_success() || status.is_skip()) status = framework->run_filter(state, *info, *cluster.node(node));
+    if (status.is_success()) status = framework->run_reserve(state, *info, *cluster.node(node), cluster);
+    if (!status.is_success()) {
+      report_failure(info, "SchedulerError", status.message(), std::nullopt);
+      return queue.failed(entry.pod.uid, loop.now());
+    }
+    writes = framework->run_pre_bind(state, *info, *cluster.node(node));
+  }
+  const ObjectRef object = waiting.at(entry.pod.uid).object;
+  cluster.assume(info, node);
+  assumed[entry.pod.uid] = info->key;
+  waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
+  auto binding = std::make_shared<Binding>(
+      Binding{entry, info, object, framework, node, cluster.node(node)->name, std::move(state), std::move(writes), 0, {}, {}, false});
+  take_slot(*binding);
+  next_pre_bind(binding);
+}
+
+}  // namespace berth::scheduler

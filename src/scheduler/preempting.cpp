@@ -1,0 +1,195 @@
+// Pods that fit nowhere: preemption, the nomination, the condition and the event.
+//
+// The nomination is written first, then every victim gets its condition and its deletion, all without waiting. The preemptor is not tried again
+// before the watch shows all victims going (or an eviction failed): another plan made in between could evict others in vain.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace berth::scheduler {
+
+using client::ObjectRef;
+using placement::FrameworkPtr;
+using placement::PodInfoPtr;
+
+namespace {
+
+/// A pod condition as a strategic merge patch of status; `since` is when its status last changed.
+json::Value condition_patch(std::string_view type, std::string_view status, std::string_view reason, const std::string& message, const std::string& since, std::string_view generation) {
+  json::Object condition = {{"type", type}, {"status", status}, {"lastProbeTime", nullptr}, {"lastTransitionTime", since}, {"reason", reason}, {"message", message}};
+  std::int64_t number = 0;
+  if (std::from_chars(generation.data(), generation.data() + generation.size(), number).ec == std::errc()) condition["observedGeneration"] = number;
+  return {{"status", {{"conditions", json::Array{std::move(condition)}}}}};
+}
+
+const auto kIgnoreAnswer = [](const client::ApiResult<json::Value>&) {};
+
+}  // namespace
+
+void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework,
+                                      const placement::Diagnosis& diagnosis, const std::optional<placement::Evaluation>& refused) {
+  std::string post_filter_message;
+  std::optional<std::string> nominate;
+  PluginSet rejected_by = bits.set_of(diagnosis.plugins);
+  if (!framework->profile().post_filter.empty()) {
+    const TimePoint start = loop.now();
+    const placement::PostFilterResult result = find_room(framework, info, refused);
+    observe_point("PostFilter", info->view().scheduler_name, static_cast<double>((loop.now() - start).count()) / 1e6);
+    post_filter_message = result.status.message();
+    Waiting& mine = waiting.at(entry.pod.uid);
+    registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
+    if (const placement::Candidate* choice = result.choice()) {
+      nominate = cluster.node(choice->node)->name;
+      preempt(info, *choice, *nominate);
+    } else if (!mine.nominated.empty() && post_filter_message.find("not eligible due to a terminating pod") == std::string::npos) {
+      nominate = "";  // The room that was promised will not come.
+    }
+    if (nominate) set_nominated(mine, *nominate);
+    const bool is_hard = options.preemption.budgets_are_hard || framework->profile().args.preemption.budgets_are_hard;
+    static constexpr std::array<std::string_view, 1> kBudgets = {"DisruptionBudgets"};
+    if (is_hard && rejected_by != 0) rejected_by |= bits.set_of(kBudgets);
+  }
+  queue.unschedulable(entry.pod.uid, rejected_by, loop.now());
+  report_failure(info, "Unschedulable", placement::fit_error_message(diagnosis, framework->profile().era, post_filter_message), nominate);
+}
+
+placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& framework, const PodInfoPtr& info, const std::optional<placement::Evaluation>& refused) {
+  placement::PreemptionOptions how = options.preemption;
+  how.budgets_are_hard = how.budgets_are_hard || framework->profile().args.preemption.budgets_are_hard;
+  const bool extenders_preempt = extenders != nullptr && extenders->preempt_for(info->view());
+  if (!refused && !extenders_preempt) return (how.budgets_are_hard && hard_preemptor ? *hard_preemptor : preemptor).find(framework, info);
+  const placement::Evaluation evaluation = refused ? *refused : engine.evaluate(*framework, *info);
+  placement::PostFilterResult result = placement::run_post_filter(*framework, cluster, info, evaluation, how);
+  if (!extenders_preempt || result.candidates.empty()) return result;
+  const Extenders::Documents documents{[this](const placement::PodInfo& pod) { return pod_document(pod); }, [this](const std::string& name) { return node_document(name); }};
+  auto left = extenders->process_preemption(cluster, *info, pod_document(*info), std::move(result.candidates), documents);
+  result.candidates.clear();
+  if (!left) {
+    result.best.reset();
+    result.status = placement::Status::error(left.error().message);
+    return result;
+  }
+  result.candidates = std::move(*left);
+  placement::choose_candidate(*framework, cluster, *info, how, result);
+  if (result.choice() == nullptr) result.status = placement::Status::unschedulable("preemption: no candidate node for preemption was left by the extenders");
+  return result;
+}
+
+void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name) {
+  const model::PodView& preemptor_pod = info->view();
+  registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7)).observe(static_cast<double>(choice.victims.size()));
+  Preempting& open = preempting[preemptor_pod.meta.uid];
+  std::vector<std::pair<PodInfoPtr, ObjectRef>> going;
+  std::vector<std::string> names;
+  for (const PodInfoPtr& victim : choice.victims) {
+    names.push_back(victim->key);
+    const ObjectRef object = informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name);
+    if (object == nullptr || object->uid() != victim->view().meta.uid || object->is_deleting()) continue;
+    open.victims.insert(object->uid());
+    preempted_by[object->uid()] = preemptor_pod.meta.uid;
+    going.emplace_back(victim, object);
+  }
+  if (open.victims.empty()) preempting.erase(preemptor_pod.meta.uid);
+  for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
+  recorder(preemptor_pod.scheduler_name)
+      .event(reference(*info), "Normal", "Preempting", fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting");
+
+  std::vector<PodInfoPtr> losing;
+  for (const PodInfoPtr& other : cluster.nominated(choice.node))
+    if (other->view().priority < preemptor_pod.priority) losing.push_back(other);
+  for (const PodInfoPtr& other : losing) {
+    const std::string& uid = other->view().meta.uid;
+    if (const auto found = waiting.find(uid); found != waiting.end()) set_nominated(found->second, "");
+    else cluster.nominate(other, "");
+    client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge, {{"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
+    if (const auto theirs = preempting.find(uid); theirs != preempting.end()) theirs->second.missed_event = true;
+    else queue.activate(uid, loop.now());
+  }
+}
+
+/// Condition DisruptionTarget, then the deletion, then the event.
+void Scheduler::Impl::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object, const std::string& node_name) {
+  const std::string message = fmt::format("{}: preempting to accommodate a higher priority pod", preemptor_pod->view().scheduler_name);
+  const json::Value patch = condition_patch("DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()), PodGlance(object->bytes()).generation);
+  const model::PodView& pod = victim->view();
+  client.patch(kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
+               [weak = weak_from_this(), preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& marked) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 const model::PodView& pod = victim->view();
+                 if (!marked && marked.error().code != 404) return self->eviction_failed(pod.meta.uid, marked.error().message);
+                 client::DeleteOptions deletion;
+                 deletion.precondition_uid = pod.meta.uid;
+                 self->client.remove(kPods, pod.meta.ns, pod.meta.name, deletion, [weak, preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& deleted) {
+                   const auto later = weak.lock();
+                   if (!later) return;
+                   if (!deleted && deleted.error().code != 404) return later->eviction_failed(victim->view().meta.uid, deleted.error().message);
+                   if (!deleted) return;  // It went by itself.
+                   const client::ObjectReference related = reference(*preemptor_pod);
+                   const std::string by = preemptor_pod->view().scheduler_name;
+                   const bool is_old = later->cluster.era() == placement::Era::k120;
+                   later->recorder(by).event(reference(*object), "Normal", "Preempted",
+                                             is_old ? fmt::format("Preempted by {} on node {}", preemptor_pod->key, node_name)
+                                                    : fmt::format("Preempted by pod {} on node {}", preemptor_pod->view().meta.uid, node_name),
+                                             "Preempting", &related);
+                 });
+               },
+               "status");
+}
+
+void Scheduler::Impl::eviction_failed(const std::string& victim_uid, const std::string& why) {
+  const auto found = preempted_by.find(victim_uid);
+  if (found == preempted_by.end()) return;
+  log::warning("scheduler", "preempting pod {}: {}", victim_uid, why);
+  preempting[found->second].has_failed = true;
+  victim_seen(victim_uid);
+}
+
+void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
+  const auto found = preempted_by.find(victim_uid);
+  if (found == preempted_by.end()) return;
+  const std::string preemptor_uid = found->second;
+  preempted_by.erase(found);
+  const auto open = preempting.find(preemptor_uid);
+  if (open == preempting.end()) return;
+  open->second.victims.erase(victim_uid);
+  if (!open->second.victims.empty()) return;
+  const bool try_again = open->second.has_failed || open->second.missed_event;
+  preempting.erase(open);
+  if (!try_again) return;
+  queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == preemptor_uid; });
+  post_turn();
+}
+
+void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view reason, const std::string& message, const std::optional<std::string>& nominate) {
+  const auto found = waiting.find(info->view().meta.uid);
+  if (found == waiting.end()) return;
+  Waiting& entry = found->second;
+  recorder(info->view().scheduler_name).event(reference(*entry.object), "Warning", "FailedScheduling", message, "Scheduling");
+  std::string since = format_rfc3339(loop.now());
+  std::string last_message = entry.message;
+  const json::Value document = entry.object->document();
+  for (const json::Value& one : json::get_array(document, {"status", "conditions"})) {
+    if (json::get_string(one, {"type"}) != "PodScheduled" || json::get_string(one, {"status"}) != "False") continue;
+    if (const auto then = json::get_string(one, {"lastTransitionTime"}); !then.empty()) since = then;
+    if (last_message.empty() && json::get_string(one, {"reason"}) == reason) last_message = json::get_string(one, {"message"});
+  }
+  const bool nomination_differs = nominate && json::get_string(document, {"status", "nominatedNodeName"}) != *nominate;
+  if (last_message == message && !nomination_differs) return;
+  entry.message = message;
+  json::Value patch = condition_patch("PodScheduled", "False", reason, message, since, PodGlance(entry.object->bytes()).generation);
+  if (nominate) json::set(patch, {"status", "nominatedNodeName"}, nominate->empty() ? json::Value(nullptr) : json::Value(*nominate));
+  client.patch(kPods, info->view().meta.ns, info->view().meta.name, client::PatchType::kStrategicMerge, patch,
+               [weak = weak_from_this(), uid = info->view().meta.uid, message](const client::ApiResult<json::Value>& written) {
+                 const auto self = weak.lock();
+                 if (!self || written) return;
+                 // Not there: the next attempt writes it again.
+                 if (const auto mine = self->waiting.find(uid); mine != self->waiting.end() && mine->second.message == message) mine->second.message = "?";
+               },
+               "status");
+}
+
+}  // namespace berth::scheduler

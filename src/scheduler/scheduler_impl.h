@@ -1,0 +1,162 @@
+// The scheduler's state and steps. One file a stage: watching.cpp (what the informers say), wake-ups (waking.cpp), cycle.cpp (one pod's
+// decision), binding.cpp (volumes, then the node), preempting.cpp (pods that fit nowhere).
+#pragma once
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "placement/preemptor.h"
+#include "scheduler/consulted.h"
+#include "scheduler/extender.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/wakeup.h"
+
+namespace berth::scheduler {
+
+inline const client::Gvr kPods{"", "v1", "pods"};
+inline const client::Gvr kNodes{"", "v1", "nodes"};
+inline const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
+
+/// What of a pod decides whether placement must look at a new revision of it, read without building a document.
+struct PodGlance {
+  std::string_view node_name, phase, generation, scheduler_name, resize, nominated;
+  /// The bytes must outlive it.
+  explicit PodGlance(const std::string& bytes);
+  [[nodiscard]] bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }
+};
+/// Labels and spec are equal. Servers of before 1.33 count no generation of pods; their specs are compared as texts.
+[[nodiscard]] bool same_spec(const client::Object& a, const PodGlance& glance_a, const client::Object& b, const PodGlance& glance_b);
+
+struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
+  Impl(client::Client& client, client::InformerFactory& informers, SchedulerOptions options);
+
+  /// A pod without a node that one of our profiles places.
+  struct Waiting {
+    placement::PodInfoPtr info;  ///< Its nominated node is always `nominated`.
+    client::ObjectRef object;
+    std::string message;         ///< The condition's message last written by us; empty: see the object.
+    std::string nominated;       ///< Where preemption makes room for it; empty for none. The API may lag behind.
+  };
+  /// Victims of one preemptor whose eviction the watch has not shown yet. Until then nothing about the preemptor is decided: the plan would
+  /// be made a second time, perhaps for another node.
+  struct Preempting {
+    std::set<std::string> victims;  ///< uids
+    bool has_failed = false;        ///< An eviction was refused: the preemptor is to be tried again.
+    bool missed_event = false;      ///< Something that could have helped it happened meanwhile.
+  };
+  struct Binding {
+    SchedulingQueue::Entry entry;
+    placement::PodInfoPtr info;
+    client::ObjectRef object;
+    placement::FrameworkPtr framework;
+    placement::NodeIndex node;
+    std::string node_name;
+    placement::CycleState state;
+    std::vector<placement::PreBindWrite> writes;
+    std::size_t written = 0;
+    std::vector<std::int64_t> written_at;  ///< The revision that each write made.
+    TimePoint claims_deadline{};
+    bool holds_slot = false;               ///< Counts in bindings_in_flight.
+  };
+  using BindingPtr = std::shared_ptr<Binding>;
+
+  client::Client& client;
+  client::InformerFactory& informers;
+  SchedulerOptions options;
+  EventLoop& loop;
+  placement::Cluster cluster;
+  placement::Engine engine;
+  placement::Preemptor preemptor;
+  std::unique_ptr<placement::Preemptor> hard_preemptor;  ///< For the profiles whose disruption budgets are hard; null without any.
+  std::unique_ptr<Extenders> extenders;  ///< Null without any.
+  SchedulingQueue queue;
+  std::shared_ptr<metrics::Registry> registry;
+  PluginBits bits;
+  std::map<std::string, placement::FrameworkPtr, std::less<>> frameworks;
+  std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
+  std::vector<Consulted> kinds;                          ///< What this server serves of what plugins consult.
+  std::unordered_map<std::string, Waiting> waiting;      ///< By uid.
+  std::unordered_map<std::string, std::string> assumed;  ///< uid to key: bound by us, not yet confirmed by the watch.
+  std::unordered_map<std::string, Preempting> preempting;           ///< By the preemptor's uid.
+  std::unordered_map<std::string, std::string> preempted_by;        ///< A victim's uid to its preemptor's, while in `preempting`.
+  std::size_t bindings_in_flight = 0;
+  bool is_leader = false, is_ready = false, turn_posted = false;
+  TimerId timer = TimerId::kNone;
+
+  // watching.cpp
+  void subscribe();
+  void subscribe_to_kinds(std::vector<Consulted> served);
+  void wait_for_sync(int round);
+  void node_added(const client::ObjectRef& object);
+  void node_updated(const client::ObjectRef& before, const client::ObjectRef& after);
+  void node_deleted(const client::ObjectRef& object);
+  void object_changed(const Consulted& kind, const client::Object& object);
+  void pod_added(const client::ObjectRef& object);
+  void pod_updated(const client::ObjectRef& before, const client::ObjectRef& after);
+  void pod_deleted(const client::ObjectRef& object);
+  /// A pod that has a node: in the cluster it takes its room.
+  void place(const client::ObjectRef& object, EventSet events);
+  /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.
+  void want_node(const client::ObjectRef& object, const PodGlance& glance, const client::ObjectRef& before);
+  void forget_waiting(const std::string& uid);
+  /// Where the pod counts on room from now on; empty for nowhere.
+  void set_nominated(Waiting& entry, const std::string& node_name);
+
+  // waking.cpp
+  /// Wakes the pods that the events could help. `node` is the node they happened on, where there is one: a pod whose rejection was about
+  /// nodes one by one is woken only if that node takes it now, or would after a preemption.
+  void wake(EventSet events, placement::NodeIndex node, const PodChange& change = {});
+  [[nodiscard]] bool node_takes(const std::string& uid, const placement::NodeInfo& node);
+  /// Pods that count on room on the node, whose promise may no longer hold, are tried again.
+  void wake_nominated(placement::NodeIndex node);
+
+  // cycle.cpp
+  void post_turn();
+  void turn();
+  void schedule_one(const SchedulingQueue::Entry& entry);
+  [[nodiscard]] placement::Decision decide(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info, const client::ObjectRef& object,
+                                           std::optional<placement::Evaluation>& refused);
+  void commit(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework, placement::NodeIndex node);
+  [[nodiscard]] json::Value node_document(const std::string& name) const;
+  [[nodiscard]] json::Value pod_document(const placement::PodInfo& pod) const;
+
+  // binding.cpp
+  void next_pre_bind(const BindingPtr& binding);
+  void wait_for_claims(const BindingPtr& binding);
+  void bind(const BindingPtr& binding);
+  /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.
+  void find_out(const BindingPtr& binding, const std::string& why);
+  void binding_done(Binding& binding);
+  void binding_failed(const BindingPtr& binding, const std::string& why);
+  void take_slot(Binding& binding);
+  void give_slot(Binding& binding);
+
+  // preempting.cpp
+  void give_up_for_now(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework,
+                       const placement::Diagnosis& diagnosis, const std::optional<placement::Evaluation>& refused);
+  /// Where evicting helps: the engine's answer, after the extenders that preempt have had their say.
+  [[nodiscard]] placement::PostFilterResult find_room(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info,
+                                                      const std::optional<placement::Evaluation>& refused);
+  /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node.
+  void preempt(const placement::PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name);
+  void evict(const placement::PodInfoPtr& preemptor, const placement::PodInfoPtr& victim, const client::ObjectRef& object, const std::string& node_name);
+  void eviction_failed(const std::string& victim_uid, const std::string& why);
+  /// The victim goes or is gone: one less to wait for.
+  void victim_seen(const std::string& victim_uid);
+  /// Condition PodScheduled=False and a FailedScheduling event; the condition is written only when its text or the nomination changes.
+  void report_failure(const placement::PodInfoPtr& info, std::string_view reason, const std::string& message, const std::optional<std::string>& nominate);
+
+  // scheduler.cpp
+  [[nodiscard]] client::EventRecorder& recorder(const std::string& scheduler_name) { return *recorders.at(scheduler_name); }
+  [[nodiscard]] static client::ObjectReference reference(const client::Object& pod);
+  [[nodiscard]] static client::ObjectReference reference(const placement::PodInfo& pod);
+  void observe(const char* result, const placement::PodInfoPtr& info, double seconds);
+  void observe_point(const char* point, const std::string& profile, double seconds);
+  void count_incoming(const char* queue_name, const char* event);
+  void update_gauges();
+};
+
+}  // namespace berth::scheduler

@@ -1,0 +1,93 @@
+// Which waiting pods an event wakes.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "scheduler/scheduler_impl.h"
+
+namespace berth::scheduler {
+
+using placement::NodeIndex;
+using placement::PodInfo;
+
+void Scheduler::Impl::wake(EventSet events, NodeIndex node, const PodChange& change) {
+  if (queue.sizes().unschedulable == 0 && preempting.empty()) return;
+  static constexpr std::array<std::string_view, 1> kAffinity = {"InterPodAffinity"}, kSpread = {"PodTopologySpread"};
+  const PluginSet affinity = bits.set_of(kAffinity), spread = bits.set_of(kSpread), cured = bits.cured_by(events);
+  const placement::NodeInfo* on = node.is_valid() ? cluster.node(node) : nullptr;
+  if (on != nullptr && on->node == nullptr) on = nullptr;
+  // Pods of one class get one answer; a nominated pod is a class of its own.
+  std::map<std::tuple<std::uint64_t, std::int64_t, std::string>, bool> takes;
+  std::size_t checks_left = 200;
+  const auto helps = [&](const SchedulingQueue::Entry& entry) {
+    const auto found = waiting.find(entry.pod.uid);
+    if (found == waiting.end() || entry.rejected_by == 0) return true;
+    const PodInfo& pending = *found->second.info;
+    const PluginSet hit = entry.rejected_by & cured;
+    if ((hit & affinity) != 0 && affinity_may_help(cluster, pending, change)) return true;
+    if ((hit & spread) != 0 && spread_may_help(pending, change)) return true;
+    const PluginSet rest = hit & ~(affinity | spread);
+    if (on == nullptr || rest == 0) return rest != 0;
+    if (checks_left == 0) return true;
+    // Whatever rejected it elsewhere still does; so the node of the event must take it.
+    const std::tuple key(pending.class_hash, pending.view().priority, found->second.nominated);
+    const auto [at, is_new] = takes.emplace(key, false);
+    if (is_new) {
+      --checks_left;
+      at->second = node_takes(entry.pod.uid, *on);
+    }
+    return at->second;
+  };
+  const std::size_t moved = queue.wake(cured, loop.now(), [&](const SchedulingQueue::Entry& entry) {
+    if (!helps(entry)) return false;
+    const auto open = preempting.find(entry.pod.uid);
+    if (open == preempting.end()) return true;
+    open->second.missed_event = true;
+    return false;
+  });
+  if (moved > 0) post_turn();
+}
+
+bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeInfo& node) {
+  const auto found = waiting.find(uid);
+  if (found == waiting.end()) return true;
+  const placement::PodInfoPtr& info = found->second.info;
+  const placement::FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
+  auto state = framework->new_cycle(cluster);
+  const auto outcome = framework->run_pre_filter(state, *info);
+  if (!outcome.status.is_success() && !outcome.status.is_skip()) return true;  // About more than this node.
+  if (outcome.node_names && !outcome.node_names->contains(node.name)) return false;
+  const auto status = framework->run_filter_with_nominated(state, *info, node);
+  if (status.is_success()) return true;
+  if (status.code != placement::Code::kUnschedulable || info->view().preemption_never || framework->profile().post_filter.empty()) return false;
+  if (const std::string& nominated = found->second.nominated; !nominated.empty()) {
+    const placement::NodeInfo* promised = cluster.find_node(nominated);
+    const bool victims_go = promised != nullptr && std::ranges::any_of(promised->pods, [&](const auto& other) {
+                              return other->view().meta.is_deleting && other->view().priority < info->view().priority;
+                            });
+    if (victims_go) return false;              // Its room is being made.
+    if (promised == &node) return true;  // The room did not come: somebody else is there.
+  }
+  // The event may have been what a preemption here lacked.
+  placement::Status why;
+  return placement::select_victims(*framework, state, *info, node, why).has_value();
+}
+
+void Scheduler::Impl::wake_nominated(NodeIndex node) {
+  const placement::NodeInfo* on = cluster.node(node);
+  for (const placement::PodInfoPtr& pod : cluster.nominated(node)) {
+    const std::string uid = pod->view().meta.uid;
+    if (preempting.contains(uid)) continue;
+    if (on != nullptr && on->node != nullptr) {
+      const placement::FrameworkPtr& framework = frameworks.at(pod->view().scheduler_name);
+      auto state = framework->new_cycle(cluster);
+      const auto outcome = framework->run_pre_filter(state, *pod);
+      const bool is_hopeless = outcome.status.is_success() && framework->run_filter_with_nominated(state, *pod, *on).code == placement::Code::kUnschedulableAndUnresolvable;
+      if (!is_hopeless) continue;
+    }
+    queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == uid; });
+  }
+  post_turn();
+}
+
+}  // namespace berth::scheduler
