@@ -152,6 +152,20 @@ Status dynamic_resources(const Framework& framework, const Evaluation& failed) {
 
 }  // namespace
 
+void choose_candidate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options, PostFilterResult& result) {
+  const auto pick_again = [&] {
+    result.best.reset();
+    result.tied.clear();
+    pick(cluster, result);
+  };
+  pick_again();
+  while (options.confirm && result.choice() != nullptr && !helps(framework, cluster, pod, *result.choice())) {
+    result.candidates.erase(result.candidates.begin() + static_cast<std::ptrdiff_t>(*result.best));
+    pick_again();
+  }
+  if (result.choice() != nullptr) result.status = Status::success();
+}
+
 std::string words::fit_error(std::size_t node_count, const std::map<std::string, std::size_t>& reasons) {
   std::vector<std::string> parts;
   for (const auto& [reason, count] : reasons) parts.push_back(fmt::format("{} {}", count, reason));

@@ -42,7 +42,7 @@ json::Value arguments(const config::Extender& extender, const json::Value& pod, 
 struct Extenders::Narrowing {
   std::vector<std::string> names;
   std::map<std::string, std::int64_t> scores;
-  std::map<std::string, std::size_t> reasons;
+  std::map<std::string, placement::Status> refused;
 };
 
 Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::Extender>& configs) {
@@ -50,7 +50,8 @@ Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::E
   for (const auto& extender : configs) {
     net::ClientConfig config;
     config.url = extender.url_prefix;
-    config.insecure_skip_verify = extender.insecure_skip_verify;
+    // enableHTTPS without a certificate authority means an unverified server.
+    config.insecure_skip_verify = extender.insecure_skip_verify || (extender.enable_https && extender.ca_file.empty() && extender.ca_data.empty());
     config.server_name = extender.server_name;
     config.timeout_ms = static_cast<int>(std::min<std::int64_t>(extender.http_timeout_ms, 3'600'000));
     for (const auto& [file, data, target] : {std::tuple{&extender.ca_file, &extender.ca_data, &config.ca_pem},
@@ -96,16 +97,26 @@ bool Extenders::are_interested(const model::PodView& pod) const {
   return std::ranges::any_of(configs_, [&](const auto& one) { return (!one.filter_verb.empty() || !one.prioritize_verb.empty()) && is_interested(one, pod); });
 }
 
+bool Extenders::preempt_for(const model::PodView& pod) const {
+  return std::ranges::any_of(configs_, [&](const auto& one) { return !one.preempt_verb.empty() && is_interested(one, pod); });
+}
+
 bool Extenders::bind_for(const model::PodView& pod) const {
   return std::ranges::any_of(configs_, [&](const auto& one) { return !one.bind_verb.empty() && is_interested(one, pod); });
 }
 
+Result<json::Value> Extenders::ask(std::size_t i, const std::string& verb, const json::Value& body) const {
+  auto answer = post_(i, verb, json::serialize(body));
+  if (!answer) return std::unexpected(answer.error());
+  auto result = json::parse(*answer);
+  if (!result || !result->is_object()) return invalid(fmt::format("extender {}: the answer to {} is not a JSON object", configs_[i].url_prefix, verb));
+  return std::move(*result);
+}
+
 Result<void> Extenders::filter(std::size_t i, const json::Value& pod, const std::function<json::Value(const std::string&)>& node_document, Narrowing& out) const {
   const auto& extender = configs_[i];
-  auto body = post_(i, extender.filter_verb, json::serialize(arguments(extender, pod, out.names, node_document)));
-  if (!body) return std::unexpected(body.error());
-  const auto result = json::parse(*body);
-  if (!result || !result->is_object()) return invalid(fmt::format("extender {}: the answer to {} is not a JSON object", extender.url_prefix, extender.filter_verb));
+  const auto result = ask(i, extender.filter_verb, arguments(extender, pod, out.names, node_document));
+  if (!result) return std::unexpected(result.error());
   if (const auto error = json::get_string(*result, {"Error"}); !error.empty()) return invalid(std::string(error));
   std::set<std::string> kept;
   if (const auto* names = json::find(*result, "NodeNames"); names != nullptr && names->is_array()) {
@@ -123,10 +134,11 @@ Result<void> Extenders::filter(std::size_t i, const json::Value& pod, const std:
       left.push_back(std::move(name));
       continue;
     }
-    std::string reason;
-    for (const auto failed : {"FailedNodes", "FailedAndUnresolvableNodes"})
-      if (const auto text = json::get_string(*result, {failed, name}); !text.empty()) reason = text;
-    ++out.reasons[reason.empty() ? "node(s) were refused by an extender" : reason];
+    // A node in both lists counts as unresolvable.
+    const json::Value* unresolvable = json::find(*result, {"FailedAndUnresolvableNodes", name});
+    std::string reason(json::get_string(*result, {unresolvable != nullptr ? "FailedAndUnresolvableNodes" : "FailedNodes", name}));
+    if (reason.empty()) reason = fmt::format("node(s) were refused by the extender {}", extender.url_prefix);
+    out.refused[name] = unresolvable != nullptr ? placement::Status::unresolvable(std::move(reason)) : placement::Status::unschedulable(std::move(reason));
   }
   out.names = std::move(left);
   return {};
@@ -147,7 +159,7 @@ Result<void> Extenders::prioritize(std::size_t i, const json::Value& pod, const 
 }
 
 placement::Decision Extenders::choose(const placement::Cluster& cluster, const placement::PodInfo& pod, const json::Value& pod_document,
-                                      const placement::Evaluation& evaluation, const std::function<json::Value(const std::string&)>& node_document) const {
+                                      placement::Evaluation& evaluation, const std::function<json::Value(const std::string&)>& node_document) const {
   placement::Decision out;
   Narrowing narrowing;
   std::map<std::string, const placement::Evaluation::Feasible*> by_name;
@@ -162,11 +174,20 @@ placement::Decision Extenders::choose(const placement::Cluster& cluster, const p
     return out;
   }
   if (narrowing.names.empty()) {
+    for (const auto& [name, one] : by_name) evaluation.rejected.push_back({one->node, narrowing.refused[name], {}});
+    evaluation.feasible.clear();
     auto diagnosis = std::make_shared<placement::Diagnosis>();
     diagnosis->node_count = cluster.node_count();
-    for (const auto& rejected : evaluation.rejected)
-      for (const auto& reason : rejected.status.reasons) ++narrowing.reasons[reason];
-    diagnosis->reasons.assign(narrowing.reasons.begin(), narrowing.reasons.end());
+    std::map<std::string, std::size_t> reasons;
+    std::set<std::string_view> plugins;
+    for (const auto& rejected : evaluation.rejected) {
+      diagnosis->resolvable_nodes += rejected.status.code == placement::Code::kUnschedulable;
+      plugins.insert(rejected.status.plugin);
+      for (const auto& reason : rejected.status.reasons) ++reasons[reason];
+    }
+    diagnosis->reasons.assign(reasons.begin(), reasons.end());
+    // Which events would please an extender nobody knows: with its rejection (no plugin's), any may.
+    if (!plugins.contains("")) diagnosis->plugins.assign(plugins.begin(), plugins.end());
     out.outcome = placement::Decision::Outcome::kUnschedulable;
     out.diagnosis = std::move(diagnosis);
     return out;
@@ -190,18 +211,68 @@ placement::Decision Extenders::choose(const placement::Cluster& cluster, const p
   return out;
 }
 
-Result<void> Extenders::bind(const model::PodView& pod, const std::string& node) const {
+Result<std::vector<placement::Candidate>> Extenders::ask_preemption(std::size_t i, const placement::Cluster& cluster, const json::Value& pod_document,
+                                                                    const std::vector<placement::Candidate>& candidates, const Documents& documents) const {
+  const auto& extender = configs_[i];
+  json::Object by_node;
+  for (const auto& candidate : candidates) {
+    json::Array pods;
+    for (const auto& victim : candidate.victims)
+      pods.push_back(extender.node_cache_capable ? json::Value(json::Object{{"UID", victim->view().meta.uid}}) : documents.pod(*victim));
+    by_node[cluster.node(candidate.node)->name] = json::Object{{"Pods", std::move(pods)}, {"NumPDBViolations", static_cast<std::int64_t>(candidate.budget_violations)}};
+  }
+  json::Object body = {{"Pod", pod_document}, {"NodeNameToVictims", nullptr}, {"NodeNameToMetaVictims", nullptr}};
+  body[extender.node_cache_capable ? "NodeNameToMetaVictims" : "NodeNameToVictims"] = std::move(by_node);
+  const auto result = ask(i, extender.preempt_verb, json::Value(std::move(body)));
+  if (!result) return std::unexpected(result.error());
+
+  // Whatever form the question had, the answer is by uids.
+  std::vector<placement::Candidate> out;
+  const json::Value* nodes = json::find(*result, "NodeNameToMetaVictims");
+  if (nodes == nullptr || !nodes->is_object()) return out;
+  for (const auto& [name, answer] : nodes->get_object()) {
+    const placement::NodeInfo* node = cluster.find_node(std::string_view(name.data(), name.size()));
+    if (node == nullptr || node->node == nullptr) return invalid(fmt::format("extender {}: there is no node \"{}\"", extender.url_prefix, std::string_view(name.data(), name.size())));
+    placement::Candidate candidate{node->index, {}, static_cast<std::size_t>(std::max<std::int64_t>(0, json::get_int(answer, {"NumPDBViolations"})))};
+    for (const json::Value& one : json::get_array(answer, {"Pods"})) {
+      const auto uid = json::get_string(one, {"UID"});
+      const auto victim = std::ranges::find_if(node->pods, [&](const auto& pod) { return pod->view().meta.uid == uid; });
+      if (victim == node->pods.end())
+        return invalid(fmt::format("extender: {} claims to preempt pod (UID: {}) on node: {}, but the pod is not found on that node", extender.url_prefix, uid, node->name));
+      candidate.victims.push_back(*victim);
+    }
+    if (candidate.victims.empty() && !extender.ignorable) return invalid(fmt::format("expected at least one victim pod on node \"{}\"", node->name));
+    if (candidate.victims.empty()) continue;
+    std::ranges::stable_sort(candidate.victims, [](const auto& a, const auto& b) { return placement::is_more_important(*a, *b); });
+    out.push_back(std::move(candidate));
+  }
+  std::ranges::sort(out, {}, &placement::Candidate::node);
+  return out;
+}
+
+Result<std::vector<placement::Candidate>> Extenders::process_preemption(const placement::Cluster& cluster, const placement::PodInfo& pod, const json::Value& pod_document,
+                                                                        std::vector<placement::Candidate> candidates, const Documents& documents) const {
+  for (std::size_t i = 0; i < configs_.size() && !candidates.empty(); ++i) {
+    if (configs_[i].preempt_verb.empty() || !is_interested(configs_[i], pod.view())) continue;
+    auto left = ask_preemption(i, cluster, pod_document, candidates, documents);
+    if (left) candidates = std::move(*left);
+    else if (!configs_[i].ignorable) return std::unexpected(left.error());
+  }
+  return candidates;
+}
+
+Result<bool> Extenders::bind(const model::PodView& pod, const std::string& node) const {
   for (std::size_t i = 0; i < configs_.size(); ++i) {
     if (configs_[i].bind_verb.empty() || !is_interested(configs_[i], pod)) continue;
     const json::Value body = {{"PodName", pod.name()}, {"PodNamespace", pod.ns()}, {"PodUID", pod.meta.uid}, {"Node", node}};
     auto answer = post_(i, configs_[i].bind_verb, json::serialize(body));
-    if (!answer) return std::unexpected(answer.error());
-    const auto result = json::parse(*answer);
-    if (result)
-      if (const auto error = json::get_string(*result, {"Error"}); !error.empty()) return invalid(std::string(error));
-    return {};
+    std::string error = answer ? "" : answer.error().message;
+    if (answer)
+      if (const auto result = json::parse(*answer)) error = json::get_string(*result, {"Error"});
+    if (error.empty()) return true;
+    if (!configs_[i].ignorable) return invalid(error);
   }
-  return invalid("no extender binds this pod");
+  return false;
 }
 
 }  // namespace berth::scheduler

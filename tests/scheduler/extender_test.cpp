@@ -17,7 +17,8 @@ class Extended : public ::testing::Test {
     pod_ = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document_)), placement::Era::k136);
   }
   Decision choose(const Extenders& extenders) {
-    return extenders.choose(cluster_, *pod_, document_, placement::evaluate(*framework_, cluster_, *pod_),
+    evaluation_ = placement::evaluate(*framework_, cluster_, *pod_);
+    return extenders.choose(cluster_, *pod_, document_, evaluation_,
                             [](const std::string& name) { return json::Value{{"metadata", {{"name", name}}}}; });
   }
   static config::Extender extender() {
@@ -33,6 +34,7 @@ class Extended : public ::testing::Test {
   placement::Cluster cluster_;
   placement::FrameworkPtr framework_;
   placement::PodInfoPtr pod_;
+  placement::Evaluation evaluation_;
 };
 
 TEST_F(Extended, FilterNarrowsAndPrioritizeDecides) {

@@ -83,7 +83,11 @@ void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
 }
 
 void read_preemption(const Reader& args, placement::DefaultPreemptionArgs& out) {
-  args.only({"kind", "apiVersion", "minCandidateNodesPercentage", "minCandidateNodesAbsolute"});
+  args.only({"kind", "apiVersion", "minCandidateNodesPercentage", "minCandidateNodesAbsolute", "disruptionBudgets"});
+  // berth's own field: Kubernetes knows budgets as a last resort only.
+  const std::string budgets = args.string("disruptionBudgets", "LastResort");
+  if (budgets != "LastResort" && budgets != "Hard") args.problem("disruptionBudgets", fmt::format("Unsupported value: \"{}\": supported values: \"LastResort\", \"Hard\"", budgets));
+  out.budgets_are_hard = budgets == "Hard";
   out.min_candidate_nodes_percentage = args.integer("minCandidateNodesPercentage", 10);
   out.min_candidate_nodes_absolute = args.integer("minCandidateNodesAbsolute", 100);
   if (out.min_candidate_nodes_percentage < 0 || out.min_candidate_nodes_percentage > 100)
