@@ -79,6 +79,9 @@ class Controller {
   virtual Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) = 0;
   /// Tells how a write of the key's plan ended.
   virtual void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint now) {}
+  /// The first pause after a failed plan, doubled with each further one up to the second; zero: the engine's.
+  [[nodiscard]] virtual Duration retry_base() const { return Duration{0}; }
+  [[nodiscard]] virtual Duration retry_most() const { return Duration{0}; }
   /// Keys that may run at once (Kubernetes' --concurrent-*-syncs).
   [[nodiscard]] virtual int concurrency() const { return 16; }
 };

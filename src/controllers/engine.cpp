@@ -380,12 +380,14 @@ void Engine::settle(Queue& queue, Key& key, Run& run) {
   --queue.running;
   key.not_before = now + run.plan.cooldown;
   if (run.failed) {
-    Duration delay = options_.backoff_base;
-    for (int i = 0; i < key.failures && delay < options_.backoff_max; ++i) delay *= 2;
+    const Controller& controller = *queue.controller;
+    const Duration most = controller.retry_most() == Duration{0} ? options_.backoff_max : controller.retry_most();
+    Duration delay = controller.retry_base() == Duration{0} ? options_.backoff_base : controller.retry_base();
+    for (int i = 0; i < key.failures && delay < most; ++i) delay *= 2;
     ++key.failures;
     if (queue.retries != nullptr) queue.retries->add();
     if (key.failures > 3) log::warning(queue.controller->name(), "\"{}\" failed {} times, trying again: {}", key.name, key.failures, run.error);
-    enqueue(queue, key.name, std::min(delay, options_.backoff_max));
+    enqueue(queue, key.name, std::min(delay, most));
   } else {
     key.failures = 0;
   }

@@ -35,14 +35,42 @@ std::optional<std::int64_t> index_of(const PodInfo& pod) {
   return std::from_chars(text.data(), text.data() + text.size(), index).ec == std::errc{} ? std::optional(index) : std::nullopt;
 }
 
+/// Keys are "ns/name" of Jobs, and "orphan/ns/name" of pods that the Job controller's finalizer may hold for nobody.
+constexpr std::string_view kOrphan = "orphan/";
+
+/// The controlling Job that a pod names; null: none.
+const OwnerReference* controlling_job(const PodInfo& pod) {
+  const auto owner = std::ranges::find_if(pod.owners, [](const OwnerReference& one) { return one.is_controller && one.kind == "Job"; });
+  return owner == pod.owners.end() ? nullptr : &*owner;
+}
+
+bool is_orphan(const PodInfo& pod, const Cache& cache) {
+  if (!pod.has_job_finalizer) return false;
+  const OwnerReference* owner = controlling_job(pod);
+  if (owner == nullptr) return true;
+  const ObjectRef job = cache.get(kinds().job, pod.ns(), owner->name);
+  return !job || job->uid() != owner->uid;
+}
+
 class JobController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "job-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().job, kinds().pod}; }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
-    if (event.kind == kinds().pod) enqueue_pod_owners(kinds().job, event, cache, sink, label_selector_of);
-    else sink.add(event.object().key());
+    const auto add_orphan = [&](const PodRef& pod) {
+      if (pod->has_job_finalizer) sink.add(fmt::format("{}{}/{}", kOrphan, pod->ns(), pod->name()));
+    };
+    if (event.kind == kinds().pod) {
+      enqueue_pod_owners(kinds().job, event, cache, sink, label_selector_of);
+      if (event.pod_after && is_orphan(*event.pod_after, cache)) add_orphan(event.pod_after);
+      return;
+    }
+    sink.add(event.object().key());
+    if (!event.after)
+      for (const auto& [name, pod] : cache.pods_controlled(event.object().uid())) add_orphan(pod);
   }
+  [[nodiscard]] Duration retry_base() const override { return std::chrono::seconds(1); }
+  [[nodiscard]] Duration retry_most() const override { return std::chrono::minutes(1); }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
 
  private:
@@ -215,12 +243,17 @@ std::optional<Ending> ending_of(const View& view, TimePoint now) {
 }
 
 Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+  if (key.starts_with(kOrphan)) {
+    Plan plan;
+    const auto [ns, name] = split_key(std::string_view(key).substr(kOrphan.size()));
+    if (const PodRef pod = cache.pod(ns, name); pod && is_orphan(*pod, cache)) release_tracking(plan, *pod, 0);
+    return plan;
+  }
   const auto [ns, name] = split_key(key);
   View view;
   view.object = cache.get(kinds().job, ns, name);
   if (!view.object) {
     backoffs_.erase(key);
-    // Pods that outlive their Job must not be held by its finalizer.
     return {};
   }
   view.document = view.object->document();
