@@ -11,7 +11,7 @@ node_missing() { # prints what a real node would need and is not there
 make_image() { # make_image NAME umoci-config-flags...
   local name=$1; shift
   (cd "$work/images" && umoci init --layout "$name" && umoci new --image "$name:1" && mkdir -p "root-$name/bin" "root-$name/tmp" &&
-    cp "$(command -v busybox)" "root-$name/bin/busybox" && for applet in sh sleep echo cat date dd seq touch true false hostname ls mkdir rm nc printf; do ln -sf busybox "root-$name/bin/$applet"; done &&
+    cp "$(command -v busybox)" "root-$name/bin/busybox" && for applet in sh sleep echo cat date dd seq touch true false hostname ls mkdir rm nc printf tar tail head id ps wget httpd grep wc stat env ln; do ln -sf busybox "root-$name/bin/$applet"; done &&
     umoci insert --image "$name:1" "root-$name/bin" /bin && umoci insert --image "$name:1" "root-$name/tmp" /tmp &&
     umoci config --image "$name:1" --config.env PATH=/bin "$@" && tar -C "$name" -cf "$name.tar" .) >/dev/null 2>&1
   ctr -a "$socket" -n k8s.io images import --base-name "berth.local/$name" "$work/images/$name.tar" >/dev/null

@@ -34,7 +34,20 @@ struct Relay {
   std::unique_ptr<net::StreamHandle> stream;
   std::mutex mutex;
   bool started = false;
+  /// Of a log request: what the node refused it with, to be passed on as a Status (registry/rest GenericHttpResponseChecker).
+  int refused = 0;
+  std::string refusal;
 };
+constexpr std::size_t kMaxRefusalBytes = 2048;
+
+model::ApiStatus refused_by_node(int code, std::string message) {
+  if (code == 400) return model::bad_request(std::move(message));
+  model::ApiStatus status;
+  status.code = code;
+  status.reason = code == 404 ? "NotFound" : code == 403 ? "Forbidden" : code == 401 ? "Unauthorized" : "InternalError";
+  status.message = code == 500 ? "Internal error occurred: " + message : std::move(message);
+  return status;
+}
 
 std::string query_without(const Query& query, std::initializer_list<std::string_view> left_out) {
   std::string out;
@@ -187,16 +200,25 @@ void ApiServer::Impl::relay(const RequestPtr& request, const std::string& node, 
   auto passing = std::make_shared<Relay>();
   passing->request = request;
   net::StreamCallbacks callbacks;
-  callbacks.on_header = [this, passing](int status, const net::Headers& from_node) {
+  const bool is_log = request->info.subresource == "log";
+  callbacks.on_header = [this, passing, is_log](int status, const net::Headers& from_node) {
     passing->started = true;
+    if (is_log && (status < 200 || status > 206)) {
+      passing->refused = status;
+      return;
+    }
     account(*passing->request, status);
     net::Headers to_client;
     if (const auto type = from_node.get("Content-Type"); !type.empty()) to_client.add("Content-Type", std::string(type));
     passing->request->writer->start_stream(status, std::move(to_client));
   };
-  callbacks.on_data = [passing](std::string_view data) { passing->request->writer->write(make_bytes(std::string(data))); };
+  callbacks.on_data = [passing](std::string_view data) {
+    if (passing->refused == 0) passing->request->writer->write(make_bytes(std::string(data)));
+    else if (passing->refusal.size() < kMaxRefusalBytes) passing->refusal += data;
+  };
   callbacks.on_end = [this, passing](std::string error) {
     if (!passing->started) return respond_status(*passing->request, unavailable("error dialing backend: " + error));
+    if (passing->refused != 0) return respond_status(*passing->request, refused_by_node(passing->refused, passing->refusal));
     passing->request->writer->finish();
   };
   // The stream ends with its client: the handle lives in the closing callback.

@@ -49,8 +49,8 @@ bool is_for(std::string_view registry, std::string_view repository) {
   return repository_path.starts_with(path);
 }
 
-json::Object auth_config(const json::Value& entry, std::string_view registry) {
-  json::Object out{{"server_address", registry}};
+json::Object auth_config(const json::Value& entry) {
+  json::Object out;
   for (const auto& [ours, theirs] : {std::pair("username", "username"), std::pair("password", "password"), std::pair("identitytoken", "identity_token"), std::pair("registrytoken", "registry_token")})
     if (const std::string_view text = json::get_string(entry, {ours}); !text.empty()) out[theirs] = text;
   if (const std::string_view packed = json::get_string(entry, {"auth"}); !packed.empty() && !out.contains("username")) {
@@ -91,7 +91,7 @@ std::vector<json::Object> image_credentials(std::string_view image, const std::v
       if (!document) continue;
       const json::Object& entries = key == ".dockercfg" ? (document->is_object() ? document->get_object() : json::get_object(*document, {})) : json::get_object(*document, {"auths"});
       for (const auto& [name, entry] : entries)
-        if (const std::string registry = normalize_registry(name); entry.is_object() && is_for(registry, repository)) found.emplace_back(registry, auth_config(entry, registry));
+        if (const std::string registry = normalize_registry(name); entry.is_object() && is_for(registry, repository)) found.emplace_back(registry, auth_config(entry));
     }
   }
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });

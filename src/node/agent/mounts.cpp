@@ -58,7 +58,10 @@ Result<Fd> open_sub_path(const std::string& volume, const std::string& sub) {
     struct stat above {};
     ::fstat(parent.get(), &above);
     if (::mkdirat(parent.get(), part.c_str(), above.st_mode & 07777) == 0) {
+      // As the volume's root: the process's umask must not matter.
       if (::fchownat(parent.get(), part.c_str(), above.st_uid, above.st_gid, AT_SYMLINK_NOFOLLOW) != 0) return failed();
+      Fd directory(open_beneath(parent.get(), part.c_str(), O_RDONLY | O_DIRECTORY));
+      if (directory.get() < 0 || ::fchmod(directory.get(), above.st_mode & 07777) != 0) return failed();
     } else if (errno != EEXIST) {
       return failed();
     }

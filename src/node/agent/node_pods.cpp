@@ -148,7 +148,7 @@ void NodePods::push_status(const std::string& uid) {
     api_uid = mirror->second.uid;
   }
   json::Value status = pod->worker->status();
-  if (!status.is_null() && !json::equal(status, pod->reported)) return write_status(uid, pod, api_uid, std::move(status));
+  if (!status.is_null() && (pod->reported_uid != api_uid || !json::equal(status, pod->reported))) return write_status(uid, pod, api_uid, std::move(status));
   if (!pod->is_deleting || !pod->worker->is_finished()) return;
   pod->is_writing = true;
   client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})), std::string(json::get_string(document, {"metadata", "name"})),
@@ -164,10 +164,11 @@ void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& 
   const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"}));
   pod->is_writing = true;
   json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", status}};
-  client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body, guarded([this, pod, uid, status = std::move(status)](model::ApiResult<json::Value> result) {
+  client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body, guarded([this, pod, uid, api_uid, status = std::move(status)](model::ApiResult<json::Value> result) {
                   pod->is_writing = false;
                   if (result || result.error().code == 404 || result.error().code == 409) {
                     pod->reported = status;
+                    pod->reported_uid = api_uid;
                     return push_status(uid);
                   }
                   log::warning("node", "pod status: {}", result.error().message);
@@ -232,10 +233,7 @@ void NodePods::mirror_seen(const client::Object& object, const json::Value& docu
     return;
   }
   for (const auto& worker : workers())
-    if (key_of(worker->pod()) == object.ns() + "/" + object.name()) {
-      if (const auto pod = find(worker->uid())) pod->reported = nullptr;
-      push_status(worker->uid());
-    }
+    if (key_of(worker->pod()) == object.ns() + "/" + object.name()) push_status(worker->uid());
 }
 
 void NodePods::ensure_mirror(const std::shared_ptr<Pod>& pod) {

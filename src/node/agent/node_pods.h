@@ -52,6 +52,7 @@ class NodePods {
   struct Pod {
     std::shared_ptr<PodWorker> worker;
     json::Value reported;
+    std::string reported_uid;  ///< Whose status that is: a mirror may be replaced.
     bool is_writing = false, is_deleting = false, is_stale = false;
     bool is_static = false;
   };
