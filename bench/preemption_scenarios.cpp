@@ -105,6 +105,104 @@ json::Object preemption_full(const Options& options) {
           {"index_bytes_per_pod", static_cast<double>(preemptor.memory_bytes()) / static_cast<double>(std::max<std::size_t>(cluster.pod_count(), 1))}};
 }
 
+/// The same cluster as its users see it: racks and zones, tainted and labelled nodes, GPUs on every tenth, host ports, pods that keep others of
+/// their kind away, a hundred pods an app, and a
+/// budget for every thirtieth app whose allowance changes with every eviction. Sixteen kinds of preemptor in turn.
+json::Object preemption_mixed(const Options& options) {
+  const auto node_count = static_cast<std::size_t>(100'000 * options.scale);
+  auto framework = *Framework::create(default_profile(Era::k136));
+  Cluster cluster;
+  std::uint64_t random = options.seed * 0x9e3779b97f4a7c15ULL + 1;
+  const auto below = [&](std::uint64_t n) {
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    return static_cast<std::int64_t>(random % n);
+  };
+  const auto labels = [](std::vector<std::pair<std::string, std::string>> pairs) { return model::Labels(std::move(pairs)); };
+  constexpr int kApps = 30'000, kBudgets = 1000;
+  for (std::size_t i = 0; i < node_count; ++i) {
+    auto node = std::make_shared<model::NodeView>(*make_node(i, 31, 120));
+    node->meta.labels = labels({{"disk", i % 3 == 0 ? "hdd" : "ssd"}, {"kubernetes.io/hostname", node->meta.name}, {"topology.kubernetes.io/zone", fmt::format("zone-{}", i % 3)}});
+    if (i % 10 == 0) node->allocatable.emplace_back("nvidia.com/gpu", model::Quantity::from_value(4));
+    if (i % 20 == 0) node->taints.push_back({"dedicated", "batch", "NoSchedule"});
+    const auto index = cluster.upsert_node(std::move(node));
+    for (int k = 0; k < 30; ++k) {
+      auto pod = std::make_shared<model::PodView>(make_pod(fmt::format("p-{}-{}", i, k), 800 + 100 * below(5), 3500, below(5) * 100, below(40'000))->view());
+      pod->meta.labels = labels({{"app", fmt::format("app-{}", below(kApps))}});
+      if (i % 10 == 0 && k % 8 == 0) pod->containers[0].requests.emplace_back("nvidia.com/gpu", model::Quantity::from_value(1));
+      if (k == 7) pod->containers[0].host_ports = {{9100, "TCP", "0.0.0.0"}};
+      if (k == 9) {
+        model::PodAffinityTerm term;
+        term.topology_key = "kubernetes.io/hostname";
+        term.selector = model::Selector({{"app", model::Requirement::Op::kIn, {fmt::format("app-{}", i % kApps)}}});
+        pod->required_anti_affinity = {term};
+      }
+      cluster.assume(PodInfo::make(std::move(pod), Era::k136), index);
+    }
+  }
+  const auto set_budget = [&](int app, std::int64_t allowed) {
+    auto budget = std::make_shared<model::PodDisruptionBudgetView>();
+    budget->meta.ns = "default";
+    budget->meta.name = fmt::format("app-{}", app);
+    budget->selector = model::Selector({{"app", model::Requirement::Op::kIn, {fmt::format("app-{}", app)}}});
+    budget->disruptions_allowed = allowed;
+    cluster.upsert(std::shared_ptr<const model::PodDisruptionBudgetView>(std::move(budget)));
+  };
+  for (int app = 0; app < kBudgets; ++app) set_budget(app, below(3));
+  const auto kind_of = [&](std::size_t kind) {
+    auto pod = std::make_shared<model::PodView>(make_pod("", 2500 + 500 * static_cast<std::int64_t>(kind % 4), 4000, kind % 2 == 0 ? 250 : 1000, 0)->view());
+    pod->meta.labels = labels({{"app", fmt::format("app-{}", kind)}});
+    if (kind % 3 == 0) pod->node_selector = {{"disk", "ssd"}};
+    if (kind % 4 == 0) pod->tolerations.push_back({"dedicated", "Exists", "", "", {}});
+    if (kind % 5 == 0) pod->containers[0].requests.emplace_back("nvidia.com/gpu", model::Quantity::from_value(2));
+    if (kind % 5 == 1) pod->containers[0].host_ports = {{9100, "TCP", "0.0.0.0"}};
+    if (kind % 5 == 2) {
+      model::PodAffinityTerm term;
+      term.topology_key = "kubernetes.io/hostname";
+      term.selector = model::Selector({{"app", model::Requirement::Op::kIn, {fmt::format("app-{}", kind)}}});
+      pod->required_anti_affinity = {term};
+    }
+    return pod;
+  };
+  std::vector<double> ms;
+  Preemptor preemptor(cluster);
+  std::size_t found = 0, fast = 0, violations = 0;
+  const std::size_t decisions = 10'000;
+  for (std::size_t i = 0; i < decisions; ++i) {
+    auto view = kind_of(i % 16);
+    view->meta.name = fmt::format("high-{}", i);
+    const auto pod = PodInfo::make(std::move(view), Era::k136);
+    const double start = now_seconds();
+    const auto result = preemptor.find(framework, pod);
+    ms.push_back((now_seconds() - start) * 1000);
+    fast += preemptor.was_fast();
+    if (result.choice() == nullptr) continue;
+    ++found;
+    violations += result.choice()->budget_violations;
+    for (const auto& victim : result.choice()->victims) {
+      const auto& app = *victim->view().meta.labels.get("app");
+      cluster.remove_pod(victim->key);
+      // As the disruption controller does after an eviction, and when the pod's successor runs.
+      if (const int number = std::stoi(app.substr(4)); number < kBudgets) set_budget(number, below(3));
+    }
+    cluster.assume(pod, result.choice()->node);
+  }
+  std::ranges::sort(ms);
+  return {{"nodes", node_count},
+          {"running_pods", cluster.pod_count()},
+          {"decisions", decisions},
+          {"found", found},
+          {"indexed", fast},
+          {"budget_violations", violations},
+          {"p50_ms", ms[ms.size() / 2]},
+          {"p99_ms", ms[ms.size() * 99 / 100]},
+          {"max_ms", ms.back()},
+          {"index_bytes_per_pod", static_cast<double>(preemptor.memory_bytes()) / static_cast<double>(std::max<std::size_t>(cluster.pod_count(), 1))}};
+}
+
+const Register kMixed({"PreemptionMixed/100000Nodes",
+                       "the same with zones, taints, GPUs, host ports, anti-affinity and disruption budgets that change; sixteen kinds of "
+                       "preemptor, each seen for the first time once (max_ms)",
+                       preemption_mixed});
 const Register kBasic({"PreemptionBasic/5000Nodes",
                        "5,000 preemptors on 5,000 nodes with 20,000 low pods, engine alone: the failed attempt, the choice of node and victims, "
                        "their removal, the placement; every node considered",

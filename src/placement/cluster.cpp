@@ -310,12 +310,21 @@ template <typename T>
 void Cluster::touch_objects() {
   ++objects_version_;
   if constexpr (std::is_same_v<T, model::NamespaceView>) ++namespaces_version_;
+  if constexpr (std::is_same_v<T, model::PodDisruptionBudgetView>) ++budgets_version_;
   if constexpr (std::is_same_v<T, model::ServiceView> || std::is_same_v<T, model::WorkloadView>) ++workloads_version_;
   record(Change::Kind::kOther, {});
 }
 
 template <typename T>
 void Cluster::put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key) {
+  if constexpr (std::is_same_v<T, model::NamespaceView>) {
+    // Of a namespace the labels alone count: its status and annotations change often and concern nobody.
+    const auto at = table->find(key);
+    if (at != table->end() && at->second->meta.labels == object->meta.labels) {
+      unshare(table).insert_or_assign(std::move(key), std::move(object));
+      return;
+    }
+  }
   unshare(table).insert_or_assign(std::move(key), std::move(object));
   touch_objects<T>();
 }

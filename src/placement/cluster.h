@@ -194,6 +194,8 @@ class Cluster {
   /// Counts changes of everything that is not a node or a pod.
   [[nodiscard]] std::uint64_t objects_version() const { return objects_version_; }
   [[nodiscard]] std::uint64_t namespaces_version() const { return namespaces_version_; }
+  /// Counts changes of disruption budgets.
+  [[nodiscard]] std::uint64_t budgets_version() const { return budgets_version_; }
   /// Counts changes of services and workloads: what default spreading selects by.
   [[nodiscard]] std::uint64_t workloads_version() const { return workloads_version_; }
   /// Counts changes of the set of images on nodes, and of the number of nodes.
@@ -258,7 +260,7 @@ class Cluster {
   Objects objects_;
   std::vector<Change> log_;
   std::uint64_t log_begin_ = 0;
-  std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0;
+  std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;
   std::uint64_t next_arrival_ = 0;
   std::vector<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
 };

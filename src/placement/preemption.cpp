@@ -14,8 +14,8 @@ namespace {
 
 using words::kNotHelpful;
 using words::kNoVictims;
-constexpr std::string_view kNever = "not eligible due to preemptionPolicy=Never.";
-constexpr std::string_view kTerminating = "not eligible due to a terminating pod on the nominated node.";
+using words::kNever;
+using words::kTerminating;
 
 /// The verdict on each node of the failed attempt.
 class Verdicts {
@@ -105,10 +105,11 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
   if (const auto why = not_eligible(cluster, *pod, verdicts, era)) return rejected(std::string(*why));
 
   std::map<std::string, std::size_t> reasons;
+  std::size_t not_helpful = 0;
   std::optional<CycleState> state;
   for (const NodeInfo* node : cluster.nodes()) {
     if (verdicts[node->index] != Code::kUnschedulable) {
-      ++reasons[std::string(kNotHelpful)];
+      ++not_helpful;
       continue;
     }
     if (!state) {
@@ -127,6 +128,7 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
       for (const auto& reason : why.reasons) ++reasons[reason];
     }
   }
+  if (not_helpful != 0) reasons[std::string(kNotHelpful)] += not_helpful;
   pick(cluster, out);
   while (options.confirm && out.choice() != nullptr && !helps(framework, cluster, *pod, *out.choice())) {
     out.candidates.erase(out.candidates.begin() + static_cast<std::ptrdiff_t>(*out.best));
@@ -176,10 +178,14 @@ std::string words::fit_error(std::size_t node_count, const std::map<std::string,
 }
 
 Status words::rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile) {
+  return refused(fit_error(node_count, reasons), profile);
+}
+
+Status words::refused(std::string_view why, const Profile& profile) {
   Status out{Code::kUnschedulable, {}, {}};
   for (const auto& use : profile.post_filter) {
     if (use.name == "DynamicResources") out.reasons.emplace_back("no new claims to deallocate");
-    if (use.name == "DefaultPreemption" && profile.era != Era::k120) out.reasons.push_back("preemption: " + fit_error(node_count, reasons));
+    if (use.name == "DefaultPreemption" && profile.era != Era::k120) out.reasons.push_back(fmt::format("preemption: {}", why));
   }
   return out;
 }

@@ -11,11 +11,16 @@ namespace berth::placement::words {
 
 inline constexpr std::string_view kNotHelpful = "Preemption is not helpful for scheduling";
 inline constexpr std::string_view kNoVictims = "No preemption victims found for incoming pod";
+inline constexpr std::string_view kNever = "not eligible due to preemptionPolicy=Never.";
+inline constexpr std::string_view kTerminating = "not eligible due to a terminating pod on the nominated node.";
 inline constexpr std::string_view kHardBudget = "evicting there would violate a PodDisruptionBudget";
 
 /// "0/5 nodes are available: 2 …, 3 ….": why evicting helps nowhere.
 std::string fit_error(std::size_t node_count, const std::map<std::string, std::size_t>& reasons);
 /// The whole stage's status when evicting helps nowhere and PreFilter had let the pod through.
 Status rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile);
+
+/// The same when the pod may not preempt at all; `why` is one of the above.
+Status refused(std::string_view why, const Profile& profile);
 
 }  // namespace berth::placement::words

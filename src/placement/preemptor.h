@@ -1,8 +1,9 @@
 // Preemption that stays fast on full clusters: per node, the pods by importance in compact rows; per class of preemptor, each node's victims
 // ranked once and repaired when the node changes. Same answers as run_post_filter, which is its oracle and its fall-back.
 //
-// The fast form covers pods whose fit depends on the pods of a node through resources alone: no pod affinity or anti-affinity on either side,
-// no hard topology spread, no host ports, no volumes, no extended resources. All others take the plain form.
+// The fast form covers pods whose fit on a node depends on that node alone: node selectors and affinity, taints, native and extended
+// resources, host ports, and anti-affinity (theirs, or that of pods that are there) over topologies whose every domain is one node. Required pod
+// affinity, hard topology spread, anti-affinity over wider domains and volumes take the plain form.
 #pragma once
 #include <memory>
 

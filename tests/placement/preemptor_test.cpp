@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "placement/preemptor.h"
+#include "tests/placement/random_cluster.h"
 
 namespace berth::placement {
 namespace {
@@ -103,17 +104,118 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
 
 INSTANTIATE_TEST_SUITE_P(Eras, PreemptorAgainstPlain, ::testing::Values(Era::k120, Era::k136));
 
-TEST(Preemptor, PodsWithAffinityTakeThePlainForm) {
+/// Nodes, pods and preemptors of every kind the random world knows, with budgets whose allowance comes and goes.
+class PreemptorInARandomWorld : public ::testing::TestWithParam<Era> {};
+
+TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
+  const Era era = GetParam();
+  const auto framework = framework_of(era);
+  std::size_t compared = 0, found = 0, fast = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    testing::RandomWorld world(seed);
+    world.volumes = seed % 5 == 0;
+    Cluster cluster(era);
+    const int nodes = 2 + world.below(8);
+    for (int i = 0; i < nodes; ++i) cluster.upsert_node(world.node(fmt::format("n{}", i)));
+    const PreemptionOptions options{.budgets_are_hard = seed % 7 == 0};
+    Preemptor preemptor(cluster, options);
+    const bool calm = seed % 2 == 0;  // Without affinity among pods most preemptors are covered.
+    const auto make = [&](const std::string& name, std::int64_t priority) {
+      auto out = std::make_shared<model::PodView>(*world.pod(name));
+      out->priority = priority;
+      out->start_time = fmt::format("2026-01-01T{:02}:{:02}:00Z", world.below(24), world.below(60));
+      if (calm) {
+        out->required_affinity.clear();
+        std::erase_if(out->required_anti_affinity, [](const auto& term) { return term.topology_key != "kubernetes.io/hostname"; });
+        out->spread_constraints.clear();
+      }
+      return out;
+    };
+    for (int step = 0; step < 90; ++step) {
+      const int what = world.below(14);
+      if (what < 8) {
+        auto pod = make(fmt::format("p{}", step), world.below(4) - 1);
+        pod->node_name = fmt::format("n{}", world.below(nodes));
+        cluster.upsert_pod(pod);
+      } else if (what == 8) {
+        cluster.upsert_node(world.node(fmt::format("n{}", world.below(nodes))));
+      } else if (what == 9) {
+        json::Value budget = budget_document(world.chance(50) ? "web" : "db", world.below(3));
+        json::set(budget, {"metadata", "namespace"}, json::Value(world.chance(50) ? "default" : "team-a"));
+        cluster.upsert(budget);
+      } else if (what == 10) {
+        cluster.nominate(PodInfo::make(make(fmt::format("w{}", world.below(4)), world.below(6)), era), fmt::format("n{}", world.below(nodes)));
+      } else if (what == 11) {
+        world.change_objects(cluster);
+      } else if (what == 12) {
+        cluster.remove("PodDisruptionBudget", "default", "budget-web");
+      }
+      auto view = make(world.chance(15) ? fmt::format("w{}", world.below(4)) : fmt::format("high{}", step), 1 + world.below(4));
+      view->containers[0].requests.emplace_back("example.com/gpu", model::Quantity::from_value(world.below(3)));
+      view->preemption_never = world.chance(3);
+      if (world.chance(10)) view->nominated_node_name = fmt::format("n{}", world.below(nodes));
+      const auto pod = PodInfo::make(view, era);
+      const auto failed = evaluate(*framework, cluster, *pod);
+      if (!failed.feasible.empty() || !failed.errors.empty()) continue;
+      const auto plain = run_post_filter(*framework, cluster, pod, failed, options);
+      const auto quick = preemptor.find(framework, pod);
+      ++compared;
+      fast += preemptor.was_fast();
+      found += preemptor.was_fast() && plain.choice() != nullptr;
+      const auto where = fmt::format("seed {} step {} {}", seed, step, preemptor.was_fast() ? "fast" : "plain");
+      ASSERT_EQ(plain.status.code, quick.status.code) << where;
+      ASSERT_EQ(plain.status.message(), quick.status.message()) << where;
+      ASSERT_EQ(plain.tied, quick.tied) << where;
+      ASSERT_EQ(keys(plain.choice()), keys(quick.choice())) << where;
+      if (plain.choice() != nullptr) {
+        ASSERT_EQ(plain.choice()->budget_violations, quick.choice()->budget_violations) << where;
+      }
+    }
+  }
+  EXPECT_GT(compared, 500u);
+  EXPECT_GT(fast, 200u);
+  EXPECT_GT(found, 50u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Eras, PreemptorInARandomWorld, ::testing::Values(Era::k120, Era::k136));
+
+TEST(Preemptor, PodsWithRequiredAffinityTakeThePlainForm) {
   Cluster cluster;
   cluster.upsert(node_document("n", 2, 10, "ssd"));
   cluster.upsert(pod_document("low", 2000, 0, "n"));
   json::Value wanted = pod_document("high", 2000, 10);
-  json::set(wanted, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
-            json::Array{{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", json::Object()}}});
+  const json::Value near_all = json::Array{{{"topologyKey", "disk"}, {"labelSelector", json::Object()}}};
+  json::set(wanted, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}, near_all);
   Preemptor preemptor(cluster);
-  const auto result = preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136));
+  EXPECT_EQ(keys(preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136)).choice()), std::vector<std::string>{"default/low"});
+  EXPECT_TRUE(preemptor.was_fast()) << "a disk of its own for each node";
+  json::Value near_nobody = near_all;
+  near_nobody.as_array()[0].as_object()["labelSelector"] = {{"matchLabels", {{"app", "nobody"}}}};
+  json::set(wanted, {"spec", "affinity"}, {{"podAffinity", {{"requiredDuringSchedulingIgnoredDuringExecution", near_nobody}}}});
+  EXPECT_EQ(preemptor.find(framework_of(Era::k136), pod_of(wanted, Era::k136)).choice(), nullptr);
   EXPECT_FALSE(preemptor.was_fast());
-  EXPECT_EQ(keys(result.choice()), std::vector<std::string>{"default/low"});
+}
+
+TEST(Preemptor, AsksOnlyTheNodeThatADaemonPodNames) {
+  Cluster cluster;
+  const auto framework = framework_of(Era::k136);
+  for (const char* node : {"a", "b", "c"}) {
+    cluster.upsert(node_document(node, 2, 10, "ssd"));
+    cluster.upsert(pod_document(std::string("low-") + node, 2000, node[0] == 'c' ? 20 : 0, node));
+  }
+  const auto daemon_pod = [&](const char* node) {
+    json::Value out = pod_document("daemon", 2000, 10);
+    json::set(out, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"},
+              json::Array{{{"matchFields", json::Array{{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{json::Value(node)}}}}}}});
+    return pod_of(out, Era::k136);
+  };
+  Preemptor preemptor(cluster);
+  EXPECT_EQ(keys(preemptor.find(framework, daemon_pod("b")).choice()), std::vector<std::string>{"default/low-b"});
+  EXPECT_TRUE(preemptor.was_fast());
+  const auto pod = daemon_pod("c");
+  const auto none = preemptor.find(framework, pod);
+  EXPECT_EQ(none.status.message(), run_post_filter(*framework, cluster, pod, evaluate(*framework, cluster, *pod)).status.message());
+  EXPECT_NE(none.status.message().find("1 No preemption victims found for incoming pod, 2 Preemption is not helpful"), std::string::npos);
 }
 
 TEST(Preemptor, AWaitingPodsOwnNominationDoesNotCountAgainstIt) {

@@ -9,12 +9,33 @@ constexpr std::size_t kMinTouched = 1 << 16;
 /// More different kinds of pods than this are forgotten and learned again.
 constexpr std::size_t kMaxTraits = 1 << 18;
 
+void mix(std::size_t& hash, std::size_t value) { hash = (hash ^ (value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2))) * 0xff51afd7ed558ccdULL; }
+
+void mix(std::size_t& hash, const model::Selector& selector) {
+  mix(hash, selector.is_nothing() ? 1 : 0);
+  for (const auto& requirement : selector.requirements()) {
+    mix(hash, std::hash<std::string>{}(requirement.key));
+    mix(hash, static_cast<std::size_t>(requirement.op));
+    for (const auto& value : requirement.values) mix(hash, std::hash<std::string>{}(value));
+  }
+}
+
+std::size_t hash_of(const AffinityTerm& term) {
+  std::size_t out = std::hash<std::string>{}(term.topology_key);
+  mix(out, static_cast<std::size_t>(term.weight));
+  for (const auto& ns : term.namespaces) mix(out, std::hash<std::string>{}(ns));
+  if (term.namespace_selector) mix(out, *term.namespace_selector);
+  mix(out, term.selector);
+  return out;
+}
+
 bool has_terms(const PodInfo& pod) { return pod.has_affinity(); }
 
 }  // namespace
 
 void ClusterIndex::sync() {
-  if (position_ < cluster_.log_begin() || namespaces_version_ != cluster_.namespaces_version()) return rebuild();
+  if (position_ < cluster_.log_begin() || (selects_namespaces_ && namespaces_version_ != cluster_.namespaces_version())) return rebuild();
+  namespaces_version_ = cluster_.namespaces_version();
   for (const std::uint64_t end = cluster_.log_end(); position_ < end; ++position_) apply(cluster_.change(position_));
 }
 
@@ -29,6 +50,8 @@ void ClusterIndex::rebuild() {
   topology_index_.clear();
   matchers_.clear();
   held_terms_.clear();
+  matcher_index_.clear();
+  held_index_.clear();
   traits_.clear();
   nominated_kinds_.clear();
   nominated_.clear();
@@ -46,14 +69,18 @@ void ClusterIndex::rebuild() {
   }
 }
 
+void ClusterIndex::note_namespace_selectors(const PodInfo& pod) {
+  const auto selects = [](const AffinityTerm& term) { return term.namespace_selector && !term.namespace_selector->is_everything(); };
+  for (const auto* terms : {&pod.required_affinity, &pod.required_anti_affinity, &pod.preferred_affinity, &pod.preferred_anti_affinity})
+    selects_namespaces_ |= std::ranges::any_of(*terms, selects);
+}
+
 void ClusterIndex::grow(std::uint32_t slots) {
   if (slots <= slots_) return;
   slots_ = slots;
   const std::size_t capacity = std::max<std::size_t>(slots, 64);
   amounts_.resize(capacity);
   for (auto& column : topologies_) column.value_of.resize(capacity, -1);
-  for (auto& matcher : matchers_) matcher.count.resize(capacity, 0);
-  for (auto& held : held_terms_) held.count.resize(capacity, 0);
 }
 
 void ClusterIndex::refresh_amounts(std::uint32_t node) {
@@ -94,8 +121,8 @@ void ClusterIndex::apply(const Change& change) {
 void ClusterIndex::apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_t delta) {
   if (matchers_.empty() && !has_terms(pod)) return;
   Traits& traits = traits_of(pod);
-  for (const auto index : traits.matchers) matchers_[index].count[node] += static_cast<std::uint32_t>(delta);
-  for (const auto index : traits.held) held_terms_[index].count[node] += static_cast<std::uint32_t>(delta);
+  for (const auto index : traits.matchers) matchers_[index].count.add(node, delta, slots_);
+  for (const auto index : traits.held) held_terms_[index].count.add(node, delta, slots_);
 }
 
 /// Counts the pod as what it is now: nominated or not.
@@ -166,19 +193,22 @@ const PodMatcher* ClusterIndex::matcher(std::vector<AffinityTerm> terms, bool sk
     term.topology_key.clear();
     term.weight = 0;
   }
-  for (const auto& matcher : matchers_)
-    if (matcher.skip_terminating == skip_terminating && matcher.terms == terms) return &matcher;
+  std::size_t hash = skip_terminating ? 1 : 0;
+  for (const auto& term : terms) mix(hash, hash_of(term));
+  auto& alike = matcher_index_[hash];
+  for (const auto known : alike)
+    if (matchers_[known].skip_terminating == skip_terminating && matchers_[known].terms == terms) return &matchers_[known];
+  alike.push_back(static_cast<std::uint32_t>(matchers_.size()));
   auto& made = matchers_.emplace_back();
   made.terms = std::move(terms);
   made.skip_terminating = skip_terminating;
-  made.count.assign(std::max<std::size_t>(slots_, 64), 0);
   const auto index = static_cast<std::uint32_t>(matchers_.size() - 1);
   // Each kind of pod is tried once, not each pod.
   for (std::uint32_t i = 0; i < slots_; ++i) {
     const NodeInfo* node = cluster_.node(NodeIndex{i});
     if (node == nullptr) continue;
     for (const auto& pod : node->pods)
-      if (std::ranges::binary_search(traits_of(*pod).matchers, index)) ++made.count[i];
+      if (std::ranges::binary_search(traits_of(*pod).matchers, index)) made.count.add(i, 1, slots_);
   }
   return &made;
 }
@@ -192,6 +222,7 @@ ClusterIndex::Traits& ClusterIndex::traits_of(const PodInfo& pod) {
   if (found == nullptr) {
     found = bucket.emplace_back(std::make_unique<Traits>()).get();
     found->example = pod.shared_from_this();
+    note_namespace_selectors(pod);
     for (const auto& term : pod.required_affinity) found->held.push_back(hold(HeldTerm::Kind::kRequiredAffinity, term));
     for (const auto& term : pod.required_anti_affinity) found->held.push_back(hold(HeldTerm::Kind::kRequiredAntiAffinity, term));
     for (const auto& term : pod.preferred_affinity) found->held.push_back(hold(HeldTerm::Kind::kPreferred, term));
@@ -206,20 +237,23 @@ ClusterIndex::Traits& ClusterIndex::traits_of(const PodInfo& pod) {
 }
 
 std::uint32_t ClusterIndex::hold(HeldTerm::Kind kind, const AffinityTerm& term) {
-  for (std::size_t i = 0; i < held_terms_.size(); ++i)
-    if (held_terms_[i].kind == kind && held_terms_[i].term == term) return static_cast<std::uint32_t>(i);
+  std::size_t hash = static_cast<std::size_t>(kind);
+  mix(hash, hash_of(term));
+  auto& alike = held_index_[hash];
+  for (const auto known : alike)
+    if (held_terms_[known].kind == kind && held_terms_[known].term == term) return known;
+  alike.push_back(static_cast<std::uint32_t>(held_terms_.size()));
   auto& made = held_terms_.emplace_back();
   made.kind = kind;
   made.term = term;
-  made.count.assign(std::max<std::size_t>(slots_, 64), 0);
   return static_cast<std::uint32_t>(held_terms_.size() - 1);
 }
 
 std::size_t ClusterIndex::memory_bytes() const {
   std::size_t out = touched_.capacity() * sizeof(Touched) + amounts_.capacity() * sizeof(NodeAmounts);
   for (const auto& column : topologies_) out += column.value_of.capacity() * 4 + column.population.capacity() * 4 + column.ids.size() * 64;
-  for (const auto& matcher : matchers_) out += matcher.count.capacity() * 4;
-  for (const auto& held : held_terms_) out += held.count.capacity() * 4;
+  for (const auto& matcher : matchers_) out += matcher.count.memory_bytes();
+  for (const auto& held : held_terms_) out += held.count.memory_bytes();
   return out;
 }
 

@@ -10,6 +10,7 @@
 
 #include "placement/cluster.h"
 #include "placement/columns/node_amounts.h"
+#include "placement/columns/node_counts.h"
 
 namespace berth::placement {
 
@@ -30,7 +31,7 @@ struct TopologyColumn {
 struct PodMatcher {
   std::vector<AffinityTerm> terms;
   bool skip_terminating = false;
-  std::vector<std::uint32_t> count;  ///< By node slot.
+  NodeCounts count;
 };
 
 /// An affinity term of pods that are there, with the number of pods per node that hold it.
@@ -38,7 +39,7 @@ struct HeldTerm {
   enum class Kind : std::uint8_t { kRequiredAffinity, kRequiredAntiAffinity, kPreferred };
   Kind kind = Kind::kPreferred;
   AffinityTerm term;  ///< Of preferred terms: `weight`, negative for anti-affinity.
-  std::vector<std::uint32_t> count;
+  NodeCounts count;
 };
 
 /// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed.
@@ -71,6 +72,8 @@ class ClusterIndex {
   /// The column of a topology key; made on first use. The index stays valid.
   std::size_t topology(const std::string& key);
   [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return topologies_[index]; }
+  /// Must be told of each pod whose terms a class is made from: where nobody selects namespaces by labels, those may change freely.
+  void note_namespace_selectors(const PodInfo& pod);
   /// The counter of pods that match all terms; made, by a walk over all pods, on first use.
   const PodMatcher* matcher(std::vector<AffinityTerm> terms, bool skip_terminating);
   /// All terms ever held; new ones are appended.
@@ -108,6 +111,7 @@ class ClusterIndex {
   std::uint64_t position_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t namespaces_version_ = 0;
+  bool selects_namespaces_ = false;
   std::uint32_t slots_ = 0;
   std::vector<NodeAmounts> amounts_;
   std::vector<Touched> touched_;
@@ -116,6 +120,7 @@ class ClusterIndex {
   std::unordered_map<std::string, std::size_t> topology_index_;
   std::deque<PodMatcher> matchers_;
   std::deque<HeldTerm> held_terms_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> matcher_index_, held_index_;  ///< By hash of the terms.
   std::vector<NominatedKind> nominated_kinds_;
   std::unordered_map<std::string, PodInfoPtr> nominated_;  ///< By key, as counted in nominated_kinds_.
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Traits>>> traits_;

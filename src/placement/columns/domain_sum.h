@@ -11,7 +11,7 @@ namespace berth::placement {
 class DomainSum {
  public:
   struct Source {
-    const std::vector<std::uint32_t>* count;  ///< By node slot: of a PodMatcher or a HeldTerm.
+    const NodeCounts* count;  ///< Of a PodMatcher or a HeldTerm.
     std::int64_t weight = 1;
   };
 

@@ -60,6 +60,7 @@ PodClass::PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index)
 
 bool PodClass::prepare(StaticColumns& shared) {
   const Cluster& cluster = index_.cluster();
+  index_.note_namespace_selectors(*pod_);
   workloads_version_ = cluster.workloads_version();
   default_selector_ = default_selector(pod_->view(), cluster, era_);
   if (!prepare_filters() || !prepare_scorers() || !prepare_spread()) return false;

@@ -101,7 +101,7 @@ class PodClass {
   struct SoftSpread {
     SpreadConstraint constraint;
     std::optional<DomainSum> sum;  ///< Not for the hostname: that counts on the node itself.
-    const std::vector<std::uint32_t>* node_count = nullptr;
+    const NodeCounts* node_count = nullptr;
     std::vector<std::uint64_t> stamp;  ///< Which values the current choice has met.
     double weight = 0;
   };

@@ -1,0 +1,52 @@
+// A count per node, of which most are zero more often than not.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace berth::placement {
+
+/// By node slot. Few nodes with a count are kept as a map, many as a column: what is held for a thousand kinds of pods grows with the pods,
+/// not with kinds times nodes.
+class NodeCounts {
+ public:
+  [[nodiscard]] std::uint32_t operator[](std::uint32_t node) const {
+    if (!dense_.empty()) return node < dense_.size() ? dense_[node] : 0;
+    if (sparse_.empty()) return 0;
+    const auto at = sparse_.find(node);
+    return at == sparse_.end() ? 0 : at->second;
+  }
+
+  /// Requires that the count does not fall below zero. `slots`: how many nodes there may be.
+  void add(std::uint32_t node, std::int32_t delta, std::uint32_t slots) {
+    if (dense_.empty()) {
+      std::uint32_t& count = sparse_[node];
+      count += static_cast<std::uint32_t>(delta);
+      if (count == 0) sparse_.erase(node);
+      if (sparse_.size() > slots / kPlacesOfEntry) make_dense(slots);
+      return;
+    }
+    if (node >= dense_.size()) dense_.resize(std::max(node + 1, slots), 0);
+    dense_[node] += static_cast<std::uint32_t>(delta);
+  }
+
+  [[nodiscard]] std::size_t memory_bytes() const { return dense_.capacity() * 4 + sparse_.size() * 4UL * kPlacesOfEntry; }
+
+ private:
+  /// An entry of the map takes about as much as this many places of the column.
+  static constexpr std::uint32_t kPlacesOfEntry = 12;
+
+  void make_dense(std::uint32_t slots) {
+    std::uint32_t size = slots;
+    for (const auto& [node, count] : sparse_) size = std::max(size, node + 1);
+    dense_.assign(std::max(size, 1U), 0);
+    for (const auto& [node, count] : sparse_) dense_[node] = count;
+    sparse_ = {};
+  }
+
+  std::unordered_map<std::uint32_t, std::uint32_t> sparse_;
+  std::vector<std::uint32_t> dense_;
+};
+
+}  // namespace berth::placement

@@ -1,0 +1,165 @@
+#include "placement/preemption_index.h"
+
+#include <algorithm>
+
+#include "placement/preemption.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr std::size_t kMinTouched = 1 << 16;
+constexpr std::size_t kMaxTraits = 1 << 18;
+
+bool covers_alike(const model::PodDisruptionBudgetView& a, const model::PodDisruptionBudgetView& b) {
+  return a.meta.ns == b.meta.ns && a.selector_is_empty == b.selector_is_empty && a.selector == b.selector;
+}
+
+}  // namespace
+
+void PreemptionIndex::sync() {
+  index_.sync();
+  const bool same_budgets = update_budgets();
+  if (!same_budgets || index_epoch_ != index_.epoch() || index_position_ < index_.touched_begin()) return rebuild();
+  for (const std::uint64_t end = index_.touched_end(); index_position_ < end; ++index_position_) {
+    const std::uint32_t node = index_.touched(index_position_).node;
+    // Several changes of one node in a row cost one rebuild.
+    if (index_position_ + 1 < end && index_.touched(index_position_ + 1).node == node) continue;
+    rebuild_node(node);
+    touch(node);
+  }
+  const auto& held = index_.held_terms();
+  for (; held_seen_ < held.size(); ++held_seen_) has_anti_affinity_ |= held[held_seen_].kind == HeldTerm::Kind::kRequiredAntiAffinity;
+}
+
+void PreemptionIndex::rebuild() {
+  ++epoch_;
+  index_epoch_ = index_.epoch();
+  index_position_ = index_.touched_end();
+  touched_.clear();
+  touched_begin_ = 0;
+  nodes_.clear();
+  nodes_.resize(cluster_.slot_count());
+  take_budgets();
+  for (std::uint32_t i = 0; i < nodes_.size(); ++i) rebuild_node(i);
+  held_seen_ = 0;
+  has_anti_affinity_ = false;
+  const auto& held = index_.held_terms();
+  for (; held_seen_ < held.size(); ++held_seen_) has_anti_affinity_ |= held[held_seen_].kind == HeldTerm::Kind::kRequiredAntiAffinity;
+}
+
+void PreemptionIndex::rebuild_node(std::uint32_t node) {
+  if (nodes_.size() <= node) nodes_.resize(node + 1);
+  PreemptionNode& out = nodes_[node];
+  out.rows.clear();
+  const NodeInfo* info = cluster_.node(NodeIndex{node});
+  out.is_candidate = info != nullptr && info->node != nullptr;
+  if (info == nullptr) return;
+  out.used = preemption_amounts(info->requested, static_cast<std::int64_t>(info->pods.size()));
+  out.allocatable = preemption_amounts(info->allocatable, info->allocatable.allowed_pods);
+  out.rows.reserve(info->pods.size());
+  for (const auto& pod : info->pods) {
+    const std::uint32_t budgets = budgets_of(*pod);
+    if (budgets != 0) hold(budgets, node);
+    out.rows.push_back({pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), budgets,
+                        !pod->request.total.scalars.empty(), !pod->host_ports.empty(), !pod->required_anti_affinity.empty()});
+  }
+  std::ranges::stable_sort(out.rows, [](const auto& a, const auto& b) { return a.priority != b.priority ? a.priority > b.priority : a.start_time_ns < b.start_time_ns; });
+}
+
+void PreemptionIndex::touch(std::uint32_t node) {
+  if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2 * nodes_.size())) {
+    const auto half = touched_.size() / 2;
+    touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(half));
+    touched_begin_ += half;
+  }
+  touched_.push_back(node);
+}
+
+/// Takes over what the budgets allow now, which concerns the nodes of their pods. False when budgets came, went or select otherwise.
+bool PreemptionIndex::update_budgets() {
+  if (budgets_version_ == cluster_.budgets_version()) return true;
+  const auto& table = cluster_.disruption_budgets();
+  if (table.size() != budgets_.size()) return false;
+  const bool alike = std::ranges::equal(table, budgets_, [](const auto& entry, const Budget& budget) {
+    return entry.second->meta.name == budget.view->meta.name && covers_alike(*entry.second, *budget.view);
+  });
+  if (!alike) return false;
+  budgets_version_ = cluster_.budgets_version();
+  std::size_t at = 0;
+  for (const auto& [key, view] : table) {
+    Budget& budget = budgets_[at++];
+    if (budget.view == view) continue;
+    budget.view = view;
+    std::ranges::sort(budget.holders);
+    budget.holders.erase(std::ranges::unique(budget.holders).begin(), budget.holders.end());
+    for (const auto node : budget.holders) touch(node);
+  }
+  return true;
+}
+
+void PreemptionIndex::take_budgets() {
+  budgets_version_ = cluster_.budgets_version();
+  budgets_.clear();
+  for (const auto& [key, view] : cluster_.disruption_budgets()) budgets_.push_back({view, {}});
+  sets_.assign(1, {});
+  set_index_.clear();
+  set_index_.emplace(sets_[0], 0);
+  set_of_traits_.clear();
+}
+
+/// Each kind of pod is tried once, not each pod.
+std::uint32_t PreemptionIndex::budgets_of(const PodInfo& pod) {
+  if (budgets_.empty() || pod.view().meta.labels.empty()) return 0;
+  if (set_of_traits_.size() > kMaxTraits) set_of_traits_.clear();
+  auto& bucket = set_of_traits_[pod.traits_hash];
+  for (const auto& [example, set] : bucket)
+    if (example.get() == &pod || same_traits(*example, pod)) return set;
+  std::vector<std::uint32_t> covering;
+  for (std::uint32_t i = 0; i < budgets_.size(); ++i) {
+    const auto& budget = *budgets_[i].view;
+    // A budget without selector, or with an empty one, protects nothing.
+    if (budget.meta.ns != pod.view().ns() || budget.selector_is_empty || budget.selector.is_nothing()) continue;
+    if (budget.selector.matches(pod.view().meta.labels)) covering.push_back(i);
+  }
+  const auto [at, is_new] = set_index_.try_emplace(covering, static_cast<std::uint32_t>(sets_.size()));
+  if (is_new) sets_.push_back(std::move(covering));
+  bucket.emplace_back(pod.shared_from_this(), at->second);
+  return at->second;
+}
+
+void PreemptionIndex::hold(std::uint32_t set, std::uint32_t node) {
+  for (const auto id : sets_[set]) {
+    auto& holders = budgets_[id].holders;
+    if (!holders.empty() && holders.back() == node) continue;
+    if (holders.size() > 2 * nodes_.size() + 64) {
+      std::ranges::sort(holders);
+      holders.erase(std::ranges::unique(holders).begin(), holders.end());
+    }
+    holders.push_back(node);
+  }
+}
+
+std::vector<bool> PreemptionIndex::violations(std::span<const PreemptionRow> rows) const {
+  std::vector<bool> out(rows.size(), false);
+  std::vector<std::pair<std::uint32_t, std::int64_t>> allowed;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const auto id : sets_[rows[i].budgets]) {
+      const auto& budget = *budgets_[id].view;
+      // A pod that the budget already counts as disrupted is not counted twice.
+      if (!budget.disrupted_pods.empty() && std::ranges::binary_search(budget.disrupted_pods, rows[i].pod->view().name())) continue;
+      auto left = std::ranges::find(allowed, id, &std::pair<std::uint32_t, std::int64_t>::first);
+      if (left == allowed.end()) left = allowed.insert(left, {id, budget.disruptions_allowed});
+      if (--left->second < 0) out[i] = true;
+    }
+  }
+  return out;
+}
+
+std::size_t PreemptionIndex::memory_bytes() const {
+  std::size_t out = nodes_.capacity() * sizeof(PreemptionNode) + touched_.capacity() * 4 + index_.memory_bytes();
+  for (const auto& node : nodes_) out += node.rows.capacity() * sizeof(PreemptionRow);
+  for (const auto& budget : budgets_) out += budget.holders.capacity() * 4;
+  return out;
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,93 @@
+// What preemption keeps of a cluster: per node the pods by importance in compact rows, and which disruption budgets cover them. Kept by the
+// cluster's change log; a change costs one node, or the nodes that a changed budget covers.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "placement/columns/cluster_index.h"
+
+namespace berth::placement {
+
+/// cpu, memory, ephemeral storage, pods.
+using PreemptionAmounts = std::array<std::int64_t, 4>;
+inline PreemptionAmounts preemption_amounts(const Resource& resource, std::int64_t pods) {
+  return {resource.cpu_milli, resource.memory_bytes, resource.ephemeral_storage_bytes, pods};
+}
+
+/// A pod of a node, as preemption sees it.
+struct PreemptionRow {
+  std::int64_t priority, start_time_ns;
+  PreemptionAmounts request;
+  const PodInfo* pod;
+  std::uint32_t budgets;  ///< The set of budgets that cover it; 0: none.
+  bool has_scalars, has_ports, has_anti_affinity;
+};
+
+struct PreemptionNode {
+  std::vector<PreemptionRow> rows;  ///< Most important first.
+  PreemptionAmounts used{}, allocatable{};
+  bool is_candidate = false;  ///< Has a node object.
+};
+
+/// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed.
+class PreemptionIndex {
+ public:
+  explicit PreemptionIndex(const Cluster& cluster) : cluster_(cluster), index_(cluster) { rebuild(); }
+
+  void sync();
+  /// Counts how often everything started over; what was derived from nodes before is void.
+  [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+  [[nodiscard]] const std::vector<PreemptionNode>& nodes() const { return nodes_; }
+  [[nodiscard]] const ClusterIndex& cluster_index() const { return index_; }
+  [[nodiscard]] ClusterIndex& cluster_index() { return index_; }
+  /// Some running pod has, or had, required anti-affinity.
+  [[nodiscard]] bool has_anti_affinity() const { return has_anti_affinity_; }
+
+  // Nodes whose answer to anyone may have changed: entries [touched_begin, touched_end).
+  [[nodiscard]] std::uint64_t touched_begin() const { return touched_begin_; }
+  [[nodiscard]] std::uint64_t touched_end() const { return touched_begin_ + touched_.size(); }
+  [[nodiscard]] std::uint32_t touched(std::uint64_t position) const { return touched_[position - touched_begin_]; }
+
+  [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
+  /// For each of `rows`, in order, whether evicting it breaks a budget once those before it are gone (budget_violations).
+  [[nodiscard]] std::vector<bool> violations(std::span<const PreemptionRow> rows) const;
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  using BudgetPtr = std::shared_ptr<const model::PodDisruptionBudgetView>;
+  struct Budget {
+    BudgetPtr view;
+    std::vector<std::uint32_t> holders;  ///< Nodes that have, or had, a pod it covers; with repetitions.
+  };
+
+  void rebuild();
+  void rebuild_node(std::uint32_t node);
+  void touch(std::uint32_t node);
+  bool update_budgets();
+  void take_budgets();
+  std::uint32_t budgets_of(const PodInfo& pod);
+  void hold(std::uint32_t set, std::uint32_t node);
+
+  const Cluster& cluster_;
+  ClusterIndex index_;
+  std::uint64_t index_epoch_ = 0, index_position_ = 0, epoch_ = 0;
+  std::vector<PreemptionNode> nodes_;
+  std::vector<std::uint32_t> touched_;
+  std::uint64_t touched_begin_ = 0;
+  std::size_t held_seen_ = 0;
+  bool has_anti_affinity_ = false;
+
+  std::uint64_t budgets_version_ = 0;
+  std::vector<Budget> budgets_;
+  std::vector<std::vector<std::uint32_t>> sets_;  ///< Of places in budgets_.
+  std::map<std::vector<std::uint32_t>, std::uint32_t> set_index_;
+  std::unordered_map<std::uint64_t, std::vector<std::pair<PodInfoPtr, std::uint32_t>>> set_of_traits_;
+};
+
+}  // namespace berth::placement

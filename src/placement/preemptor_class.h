@@ -1,0 +1,103 @@
+// One class of preemptors: pods that fit, and make room, alike; with each node's answer to them.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "placement/preemption.h"
+#include "placement/preemption_index.h"
+
+namespace berth::placement {
+
+/// A node's answer to a class.
+struct PreemptionAnswer {
+  enum class Kind : std::uint8_t { kNotHelpful, kNoVictims, kTooSmall, kBudget, kCandidate };
+  Kind kind = Kind::kNotHelpful;
+  std::uint16_t missing = 0;  ///< kTooSmall: bits of PreemptorClass::reason.
+  std::uint32_t violations = 0, count = 0;
+  std::int64_t top = 0, neg_start = 0;
+  __int128 sum = 0;
+  [[nodiscard]] auto rank() const { return std::tie(violations, top, sum, count, neg_start); }
+};
+
+/// Owner: Preemptor. The index must be synced before use.
+class PreemptorClass {
+ public:
+  /// Null when the fast form does not cover the pod.
+  static std::unique_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster, PreemptionIndex& index,
+                                              const PreemptionOptions& options);
+
+  /// The pod is of this class. Labels tell pods apart only where anti-affinity looks at them.
+  [[nodiscard]] bool serves(const FrameworkPtr& framework, const PodInfo& pod) const;
+  /// Whether the fast form still covers the class: topologies change their nature, pods bring new terms.
+  [[nodiscard]] bool is_covered();
+  /// Brings the answers of all nodes up to date. Not for classes that name their nodes.
+  void catch_up();
+  [[nodiscard]] const std::vector<PreemptionAnswer>& answers() const { return answers_; }
+  /// One node's answer now, the nomination of `except` left aside; `victims` (may be null) gets who would go.
+  PreemptionAnswer answer(NodeIndex index, std::vector<PodInfoPtr>* victims, std::string_view except = {}) const;
+  /// Whether evicting could help at all on the node that just refused the pod.
+  [[nodiscard]] bool is_resolvable(NodeIndex index, std::string_view except) const;
+
+  /// Where PreFilter named the only nodes worth trying, those that are there.
+  [[nodiscard]] const std::optional<std::vector<NodeIndex>>& only_nodes() const { return only_; }
+  static constexpr std::size_t kReasonCount = 11;
+  /// The words of a bit of PreemptionAnswer::missing.
+  [[nodiscard]] std::string reason(std::size_t bit) const;
+  [[nodiscard]] const Framework& framework() const { return *framework_; }
+  std::uint64_t last_use = 0;
+  [[nodiscard]] std::size_t memory_bytes() const { return answers_.capacity() * sizeof(PreemptionAnswer); }
+
+ private:
+  static constexpr std::size_t kMaxScalars = 4;
+  enum class Check : std::uint8_t { kPorts, kResources, kAffinity };
+  /// What pods take away on a node: amounts, and how many stand in the pod's way.
+  struct Load {
+    PreemptionAmounts base{};
+    std::array<std::int64_t, kMaxScalars> scalars{};
+    std::int32_t ports = 0, anti = 0, existing = 0;
+    void add(const Load& other);
+    void subtract(const Load& other);
+  };
+  struct Failure {
+    std::uint16_t reasons = 0;  ///< Of the first filter that rejects; 0: fits.
+    bool is_unresolvable = false;
+  };
+
+  PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, const Cluster& cluster, PreemptionIndex& index, const PreemptionOptions& options);
+  bool prepare();
+  bool prepare_checks();
+  bool adopt_held_terms();
+  [[nodiscard]] Load load_of(const NodeInfo& node, const PodInfo& pod, const PreemptionAmounts& amounts) const;
+  [[nodiscard]] Load load_of(const NodeInfo& node, const PreemptionRow& row) const;
+  /// The pod of the row takes more from the class than base amounts.
+  [[nodiscard]] bool has_extras(const PreemptionRow& row) const {
+    return has_extras_ && (row.has_scalars || row.has_ports || row.has_anti_affinity || !own_anti_.empty());
+  }
+  [[nodiscard]] Load load_of(const NodeInfo& node, const PreemptionNode& rows, std::string_view except) const;
+  [[nodiscard]] Failure failure(const NodeInfo& node, const PreemptionNode& rows, const Load& load) const;
+  [[nodiscard]] Failure lacks_resources(const NodeInfo& node, const PreemptionNode& rows, const Load& load) const;
+  [[nodiscard]] bool static_filters_pass(const NodeInfo& node) const;
+
+  FrameworkPtr framework_;
+  PodInfoPtr pod_;  ///< The first of the class; stands for all.
+  const Cluster& cluster_;
+  PreemptionIndex& index_;
+  PreemptionOptions options_;
+  CycleState state_;
+  Era era_;
+  std::vector<const Plugin*> static_filters_;
+  std::vector<Check> checks_;  ///< In the order of the filters.
+  std::optional<std::vector<NodeIndex>> only_;
+  PreemptionAmounts wanted_;
+  std::vector<AffinityTerm> own_anti_;
+  const model::Labels* own_namespace_labels_;  ///< Looked up again by is_covered().
+  std::vector<std::size_t> topologies_;  ///< Of all terms that concern the class: each must be local.
+  bool checks_affinity_ = false, labels_matter_ = false;
+  bool has_extras_ = false;  ///< More than base amounts counts.
+  std::size_t held_seen_ = 0;
+  std::uint64_t seen_ = 0;
+  std::vector<PreemptionAnswer> answers_;  ///< By node slot.
+};
+
+}  // namespace berth::placement
