@@ -6,6 +6,7 @@
 
 #include "node/eviction/allocatable.h"
 #include "node/eviction/kubelet_config.h"
+#include "node/eviction/policies.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -68,6 +69,48 @@ TEST(KubeletConfig, StartUpErrorsSayWhatIsWrong) {
   EXPECT_NE(error({{"eviction-soft-grace-period", "memory.available=1x"}, {"eviction-soft", "memory.available<1Gi"}}).find("unknown unit \"x\""), std::string::npos);
   EXPECT_EQ(error({{"eviction-harder", "x"}}), "unknown flag: --eviction-harder");
   EXPECT_NE(error({{"eviction-max-pod-grace-period", "soon"}}).find("\"soon\""), std::string::npos);
+}
+
+TEST(KubeletConfig, NumbersOutOfRangeAreRefusedInTheKubeletsWords) {
+  const auto error = [](std::string_view fields) {
+    const auto settings = load_config_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + std::string(fields), "f");
+    return settings ? validate(*settings).value_or("") : settings.error();
+  };
+  const std::string start = "failed to validate kubelet configuration, error: invalid configuration: ";
+  EXPECT_EQ(error("imageGCHighThresholdPercent: 101\n"), start + "imageGCHighThresholdPercent (--image-gc-high-threshold) 101 must be between 0 and 100, inclusive");
+  EXPECT_EQ(error("imageGCLowThresholdPercent: 85\n"),
+            start + "imageGCLowThresholdPercent (--image-gc-low-threshold) 85 must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) 85");
+  EXPECT_EQ(error("imageMinimumGCAge: 10m\nimageMaximumGCAge: 5m\n"), start + "imageMaximumGCAge 5m0s must be greater than imageMinimumGCAge 10m0s");
+  EXPECT_EQ(error("imageMaximumGCAge: -1s\n"), start + "imageMaximumGCAge -1s must not be negative");
+  EXPECT_EQ(error("maxPods: -1\n"), start + "maxPods (--max-pods) -1 must not be a negative number");
+  EXPECT_EQ(error("memorySwap: {swapBehavior: Endless}\n"), start + "memorySwap.swapBehavior \"Endless\" must be one of: \"\", \"LimitedSwap\" or \"NoSwap\"");
+  EXPECT_EQ(error("enforceNodeAllocatable: [none, pods]\n"),
+            start + "enforceNodeAllocatable (--enforce-node-allocatable) may not contain additional enforcements when \"none\" is specified");
+  EXPECT_EQ(error("enforceNodeAllocatable: [pods, pods]\n"), start + "duplicated enforcements \"pods\" in enforceNodeAllocatable (--enforce-node-allocatable)");
+  EXPECT_NE(error("enforceNodeAllocatable: [all]\n").find("Valid options are"), std::string::npos);
+  EXPECT_EQ(error("maxPods: -1\npodsPerCore: -2\n"), "failed to validate kubelet configuration, error: [invalid configuration: maxPods (--max-pods) -1 must not be a negative number, "
+                                                       "invalid configuration: podsPerCore (--pods-per-core) -2 must not be a negative number]");
+  EXPECT_EQ(error("imageMaximumGCAge: 48h\nmemorySwap: {swapBehavior: NoSwap}\nenforceNodeAllocatable: [pods]\n"), "");
+}
+
+TEST(KubeletConfig, FlagsWithoutAMeaningHereAreTakenWithAWarning) {
+  KubeletSettings s;
+  EXPECT_FALSE(apply_kubelet_argument(s, "feature-gates", {"X=true"}));
+  EXPECT_EQ(s.warnings, (std::vector<std::string>{"--feature-gates has no effect here"}));
+  EXPECT_FALSE(apply_kubelet_argument(s, "maximum-dead-containers-per-container", {"2"}));
+  EXPECT_FALSE(apply_kubelet_argument(s, "minimum-container-ttl-duration", {"1m"}));
+  EXPECT_FALSE(apply_kubelet_argument(s, "fail-swap-on", {"false"}));
+  EXPECT_FALSE(s.fail_swap_on);
+  const ContainerGcPolicy policy = container_gc_policy(s);
+  EXPECT_EQ(policy.most_per_container, 2);
+  EXPECT_EQ(policy.minimum_age, std::chrono::minutes(1));
+}
+
+TEST(KubeletConfig, ANegativeMaximumLeavesPodsTheirGracePeriod) {
+  KubeletSettings s;
+  ASSERT_FALSE(apply_kubelet_argument(s, "eviction-max-pod-grace-period", {"-1"}));
+  ASSERT_FALSE(validate(s));
+  EXPECT_GT(manager_config(s)->max_pod_grace_period_seconds, 86400);
 }
 
 TEST(KubeletConfig, OtherKindsAndBrokenFilesAreRefused) {

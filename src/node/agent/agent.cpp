@@ -9,10 +9,13 @@
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "net/server.h"
+#include "node/agent/garbage_collector.h"
 #include "node/agent/node_pods.h"
 #include "node/agent/node_reporter.h"
+#include "node/agent/oom_watch.h"
 #include "node/agent/pressure.h"
 #include "node/agent/runtime_monitor.h"
+#include "node/eviction/policies.h"
 
 namespace berth::node::agent {
 namespace {
@@ -40,7 +43,9 @@ class AgentImpl final : public Agent {
   ~AgentImpl() override {
     if (server_) server_->stop(kServerGraceMs);
     monitor_.reset();
+    oom_watch_.reset();
     pressure_.reset();
+    collector_.reset();
     std::promise<void> done;
     loop_.post([this, &done] {
       if (pods_) pods_->stop();
@@ -69,7 +74,7 @@ class AgentImpl final : public Agent {
     // Mount points are known by their real names.
     options_.root = std::filesystem::canonical(options_.root, error);
     paths_.node_fs = options_.root;
-    paths_.image_fs = options_.runtime_root.empty() ? image_fs_path() : options_.runtime_root;
+    find_image_filesystems();
     paths_.node_cgroup = options_.node_cgroup;
     paths_.pods_cgroup = options_.node_cgroup + "/kubepods";
     if (!options_.node_cgroup.empty())
@@ -104,7 +109,12 @@ class AgentImpl final : public Agent {
     };
     monitor_.emplace(std::move(monitored));
     monitor_->start();
+    collector_->start();
     pressure_->start();
+    OomWatch::Options watching;
+    watching.node_cgroup = options_.node_cgroup;
+    watching.system_oom = [this](const OomKill& kill) { node_event("Warning", "SystemOOM", system_oom_message(kill)); };
+    oom_watch_.emplace(cgroups_, std::move(watching));
   }
 
  private:
@@ -112,21 +122,15 @@ class AgentImpl final : public Agent {
 
   Result<void> check_settings() {
     if (const auto wrong = eviction::validate(options_.settings)) return invalid(*wrong);
+    for (const std::string& warning : options_.settings.warnings) log::warning("node", "{}", warning);
     if (!is_swap_on()) return {};
-    if (options_.settings.fail_swap_on) return invalid("running with swap on is not supported, please disable swap or set --fail-swap-on=false");
+    if (options_.settings.fail_swap_on) return invalid("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false");
     log::warning("node", "swap is on: memory pressure is seen late or not at all");
     return {};
   }
 
   Result<void> compute_resources() {
-    eviction::ReservationSettings reservation;
-    reservation.kube_reserved = options_.settings.kube_reserved;
-    reservation.system_reserved = options_.settings.system_reserved;
-    reservation.eviction_hard = options_.settings.eviction_hard.value_or(eviction::StatementMap{});
-    reservation.local_storage_capacity_isolation = options_.settings.local_storage_capacity_isolation;
-    reservation.max_pods = options_.settings.max_pods;
-    reservation.pods_per_core = options_.settings.pods_per_core;
-    auto resources = eviction::compute_node_resources(machine_, reservation);
+    auto resources = eviction::compute_node_resources(machine_, eviction::reservation_settings(options_.settings));
     if (!resources) return invalid(resources.error());
     if (!resources->invalid.empty())
       return invalid(fmt::format("invalid Node Allocatable configuration: more of {} is reserved than the node has", fmt::join(resources->invalid, ", ")));
@@ -134,11 +138,18 @@ class AgentImpl final : public Agent {
     return {};
   }
 
-  std::string image_fs_path() {
-    if (const auto info = runtime_->call("ImageService/ImageFsInfo", json::Object{}))
-      for (const json::Value& fs : json::get_array(*info, {"image_filesystems"}))
-        if (const std::string path(json::get_string(fs, {"fs_id", "mountpoint"})); !path.empty()) return path;
-    return options_.root;
+  /// Where the runtime keeps images, and, if elsewhere, writable layers.
+  void find_image_filesystems() {
+    paths_.image_fs = options_.runtime_root.empty() ? options_.root : options_.runtime_root;
+    if (!options_.runtime_root.empty()) return;
+    const auto info = runtime_->call("ImageService/ImageFsInfo", json::Object{});
+    if (!info) return;
+    const auto first = [&](std::string_view list) {
+      const json::Array& found = json::get_array(*info, {list});
+      return found.empty() ? std::string() : std::string(json::get_string(found[0], {"fs_id", "mountpoint"}));
+    };
+    if (const std::string images = first("image_filesystems"); !images.empty()) paths_.image_fs = images;
+    if (const std::string containers = first("container_filesystems"); !containers.empty() && is_separate_filesystem(containers, paths_.image_fs)) paths_.container_fs = containers;
   }
 
   Result<void> make_cgroups() {
@@ -189,24 +200,34 @@ class AgentImpl final : public Agent {
   }
 
   void make_pressure_manager() {
-    const eviction::EvictionSettings settings = options_.settings.eviction();
-    eviction::ManagerConfig config;
-    config.thresholds = *eviction::parse_thresholds(settings);
-    config.spare_places = eviction::thresholds_spare_places(settings);
-    config.max_pod_grace_period_seconds = options_.settings.eviction_max_pod_grace_period_seconds;
-    config.pressure_transition_period_ns = options_.settings.eviction_pressure_transition_period_ns;
-    config.local_storage_capacity_isolation = options_.settings.local_storage_capacity_isolation;
-    eviction::EvictionManager manager(std::move(config));
-    const bool separate = is_separate_filesystem(paths_.node_fs, paths_.image_fs);
-    if (const std::string warning = manager.set_layout({separate, false}); !warning.empty()) log::warning("node", "eviction: {}", warning);
-    PressureEnvironment environment{*runtime_, cgroups_, clock_, paths_, machine_, cpu_rates_, options_.node_name, {}, {}, {}, {}};
+    eviction::EvictionManager manager(*eviction::manager_config(options_.settings));
+    const bool separate = is_separate_filesystem(paths_.node_fs, paths_.image_fs), split = !paths_.container_fs.empty() && is_separate_filesystem(paths_.container_fs, paths_.image_fs);
+    if (const std::string warning = manager.set_layout({separate, split}); !warning.empty()) log::warning("node", "eviction: {}", warning);
+    make_collector();
+    PressureEnvironment environment{*runtime_, cgroups_, clock_, paths_, machine_, cpu_rates_, *collector_, options_.node_name, {}, {}, {}, {}};
     environment.workers = [this] { return pods_->workers(); };
     environment.conditions_changed = [this] { report_soon(); };
-    environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) {
-      post([this, type, reason, message] { recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, type, reason, message); });
-    };
+    environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); };
     environment.pod_event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message) { environment_->event(pod, type, reason, message, ""); };
     pressure_.emplace(std::move(environment), std::move(manager));
+  }
+
+  void make_collector() {
+    CollectorEnvironment environment{*runtime_, clock_, paths_.image_fs, {}, {}, {}};
+    environment.is_synced = [this] { return pods_->is_synced(); };
+    environment.pod = [this](const std::string& uid) {
+      const std::shared_ptr<PodWorker> worker = pods_->worker(uid);
+      if (!worker) return eviction::PodExistence::kGone;
+      const auto phase = parse_phase(json::get_string(worker->status(), {"phase"}));
+      const bool over = worker->is_stopped() && (phase == PodPhase::kFailed || phase == PodPhase::kSucceeded);
+      return over ? eviction::PodExistence::kTerminated : eviction::PodExistence::kLive;
+    };
+    environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); };
+    collector_.emplace(std::move(environment), eviction::container_gc_policy(options_.settings), eviction::image_gc_policy(options_.settings));
+  }
+
+  void node_event(const std::string& type, const std::string& reason, const std::string& message) {
+    post([this, type, reason, message] { recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, type, reason, message); });
   }
 
   Result<void> start_server() {
@@ -357,7 +378,9 @@ class AgentImpl final : public Agent {
   std::atomic<bool> runtime_up_{true};
   std::optional<PodEnvironment> environment_;
   std::optional<NodePods> pods_;
+  std::optional<GarbageCollector> collector_;
   std::optional<PressureManager> pressure_;
+  std::optional<OomWatch> oom_watch_;
   std::optional<RuntimeMonitor> monitor_;
   std::optional<EndpointAccess> access_;
   std::unique_ptr<net::Handler> handler_;

@@ -35,7 +35,45 @@ std::optional<std::uint64_t> read_key(const std::string& path, std::string_view 
 /// Version 2's weight for version 1's shares, as the OCI runtimes convert it.
 std::uint64_t weight_of(std::uint64_t shares) { return 1 + ((shares - 2) * 9999) / 262142; }
 
+/// "avg10=0.12 avg60=… avg300=… total=123".
+std::optional<PressureShares> parse_shares(std::string_view text) {
+  PressureShares out;
+  bool has_total = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos) return std::nullopt;
+    const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
+    const auto read = [&](auto& number) {
+      const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+      return error == std::errc() && stop == value.data() + value.size();
+    };
+    bool ok = true;
+    if (key == "avg10") ok = read(out.avg10);
+    else if (key == "avg60") ok = read(out.avg60);
+    else if (key == "avg300") ok = read(out.avg300);
+    else if (key == "total") ok = has_total = read(out.total_us);
+    if (!ok) return std::nullopt;
+  }
+  return has_total ? std::optional(out) : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<Pressure> parse_pressure(std::string_view text) {
+  std::optional<PressureShares> some, full;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.starts_with("some ")) some = parse_shares(line.substr(5));
+    else if (line.starts_with("full ")) full = parse_shares(line.substr(5));
+  }
+  if (!some) return std::nullopt;
+  return Pressure{*some, full};
+}
 
 std::optional<std::string> read_small_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -66,6 +104,13 @@ Result<Cgroups> Cgroups::detect() {
     return fail(ErrorCode::kUnavailable, "no cgroup hierarchy with a memory controller at /sys/fs/cgroup");
   const std::string probe = groups.directory("memory", "");
   if (::access(probe.c_str(), W_OK) != 0) return fail(ErrorCode::kUnavailable, probe + " is not writable: the node agent must run as root");
+  return groups;
+}
+
+Cgroups Cgroups::at(std::string root, bool is_v2) {
+  Cgroups groups;
+  groups.root_ = std::move(root);
+  groups.v2_ = is_v2;
   return groups;
 }
 
@@ -170,5 +215,15 @@ std::optional<std::uint64_t> Cgroups::cpu_usage_ns(const std::string& path) cons
 }
 
 std::optional<std::uint64_t> Cgroups::process_count(const std::string& path) const { return read_number(directory("pids", path) + "/pids.current"); }
+
+std::optional<Pressure> Cgroups::pressure(const std::string& path, std::string_view resource) const {
+  if (!v2_) return std::nullopt;
+  const auto text = read_small_file(fmt::format("{}/{}.pressure", directory("", path), resource));
+  return text ? parse_pressure(*text) : std::nullopt;
+}
+
+std::optional<std::uint64_t> Cgroups::oom_kills(const std::string& path) const {
+  return read_key(directory("memory", path) + (v2_ ? "/memory.events" : "/memory.oom_control"), "oom_kill");
+}
 
 }  // namespace berth::node::agent

@@ -18,9 +18,22 @@ struct CgroupLimits {
 };
 
 struct CgroupMemory {
-  std::uint64_t usage_bytes = 0, working_set_bytes = 0;
+  std::uint64_t usage_bytes = 0, working_set_bytes = 0;  ///< The working set leaves out page cache that nobody used lately.
   std::optional<std::uint64_t> limit_bytes;
 };
+
+/// Pressure stall information of one resource (kernel Documentation/accounting/psi): the share of the last 10, 60, 300 s, in percent, in which
+/// some, or all, tasks waited for it, and the total in microseconds.
+struct PressureShares {
+  double avg10 = 0, avg60 = 0, avg300 = 0;
+  std::uint64_t total_us = 0;
+};
+struct Pressure {
+  PressureShares some;
+  std::optional<PressureShares> full;  ///< Not told for the machine's cpu by older kernels.
+};
+/// Nullopt where the text is not of the kernel's form.
+[[nodiscard]] std::optional<Pressure> parse_pressure(std::string_view text);
 
 /// Groups are named by their path below the hierarchy's root, "/kubepods/burstable/podUID". Stateless but for the version found at start;
 /// thread-safe.
@@ -28,6 +41,8 @@ class Cgroups {
  public:
   /// kUnavailable when there is no writable hierarchy with a memory controller; the message says what was found.
   static Result<Cgroups> detect();
+  /// A hierarchy somewhere else (tests): nothing is checked.
+  static Cgroups at(std::string root, bool is_v2);
   [[nodiscard]] bool is_v2() const { return v2_; }
 
   Result<void> create(const std::string& path, const CgroupLimits& limits) const;
@@ -41,9 +56,14 @@ class Cgroups {
   [[nodiscard]] std::optional<CgroupMemory> memory(const std::string& path) const;
   [[nodiscard]] std::optional<std::uint64_t> cpu_usage_ns(const std::string& path) const;
   [[nodiscard]] std::optional<std::uint64_t> process_count(const std::string& path) const;
+  /// Of "cpu", "memory" or "io"; nullopt on version 1, and where the kernel does not tell.
+  [[nodiscard]] std::optional<Pressure> pressure(const std::string& path, std::string_view resource) const;
+  /// Processes that the kernel's OOM killer took from this group and those below it since it was made; nullopt where that is not told.
+  [[nodiscard]] std::optional<std::uint64_t> oom_kills(const std::string& path) const;
+  /// The directory of a group; version 1 has one per controller, version 2 ignores it.
+  [[nodiscard]] std::string directory(const std::string& controller, const std::string& path) const;
 
  private:
-  [[nodiscard]] std::string directory(const std::string& controller, const std::string& path) const;
   [[nodiscard]] std::vector<std::string> controllers() const;
   bool v2_ = false;
   std::string root_ = "/sys/fs/cgroup";

@@ -11,19 +11,26 @@ namespace berth::node::agent {
 struct MachinePaths {
   std::string node_fs = "/";   ///< Any path on the node's filesystem: volumes and logs.
   std::string image_fs = "/";  ///< Any path on the runtime's filesystem.
+  std::string container_fs;    ///< The same for writable layers, where the runtime keeps them apart from images; empty: with the images.
   /// The cgroup that stands for the machine; empty: the machine itself. With a memory limit, that is the capacity.
   std::string node_cgroup;
   std::string pods_cgroup = "/kubepods";
+  std::string proc = "/proc";  ///< Elsewhere in tests.
 };
 
 [[nodiscard]] eviction::Machine read_machine(const Cgroups& cgroups, const MachinePaths& paths);
 /// Figures of now for the eviction manager and the Summary API.
 [[nodiscard]] eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& paths, TimePoint now);
-/// Bytes of memory left, by the same rule as observe_machine: cheap enough to be asked several times a second.
-[[nodiscard]] std::optional<std::uint64_t> memory_available(const Cgroups& cgroups, const MachinePaths& paths);
+/// One filesystem, by any path on it; all absent when it cannot be asked.
+[[nodiscard]] eviction::FsUsage observe_filesystem(const std::string& path, TimePoint now);
+/// The memory of the cgroup that stands for the machine, or of one below it, by the same rule as observe_machine: cheap enough to be asked several
+/// times a second.
+[[nodiscard]] eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const MachinePaths& paths, const std::string& group, TimePoint now);
 /// Whether the two paths are on different filesystems.
 [[nodiscard]] bool is_separate_filesystem(const std::string& a, const std::string& b);
 /// True when any swap is in use by the system's configuration.
-[[nodiscard]] bool is_swap_on();
+[[nodiscard]] bool is_swap_on(const std::string& proc = "/proc");
+/// The machine's pressure stall information of "cpu", "memory" or "io"; nullopt where the kernel does not tell.
+[[nodiscard]] std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_view resource);
 
 }  // namespace berth::node::agent

@@ -268,6 +268,11 @@ std::vector<std::shared_ptr<PodWorker>> NodePods::workers() const {
   return out;
 }
 
+std::shared_ptr<PodWorker> NodePods::worker(const std::string& uid) const {
+  const std::shared_ptr<Pod> pod = find(uid);
+  return pod ? pod->worker : nullptr;
+}
+
 bool NodePods::contains(const std::string& uid) const {
   std::lock_guard lock(mutex_);
   return pods_.contains(uid);

@@ -39,6 +39,8 @@ class NodePods {
 
   [[nodiscard]] std::vector<std::shared_ptr<PodWorker>> workers() const;
   [[nodiscard]] bool contains(const std::string& uid) const;
+  /// Null: no such pod.
+  [[nodiscard]] std::shared_ptr<PodWorker> worker(const std::string& uid) const;
   [[nodiscard]] std::optional<KubeletBackend::Pod> find_pod(const std::string& ns, const std::string& name) const;
   /// /pods
   [[nodiscard]] json::Value pod_list() const;

@@ -1,21 +1,37 @@
 #include "node/agent/pressure.h"
 
-#include <set>
-
 #include "base/log.h"
 
 namespace berth::node::agent {
 namespace {
 
 constexpr Duration kMonitoringInterval = std::chrono::seconds(10);  // Document 000 §21.2.4; cannot be changed.
-constexpr Duration kMemoryPoll = std::chrono::milliseconds(200);
+/// How often memory is looked at when the kernel listens as well, and when it does not.
+constexpr Duration kLookWithAlarm = std::chrono::milliseconds(500), kLookAlone = std::chrono::milliseconds(200);
+constexpr Duration kLongestCleanup = std::chrono::seconds(30);
+
+/// Disk figures of an earlier pass for one that had no time to measure.
+void fill_in_disk(eviction::PodUsage& usage, const eviction::PodUsage& before) {
+  for (eviction::ContainerUsage& container : usage.containers)
+    for (const eviction::ContainerUsage& old : before.containers)
+      if (old.name == container.name) container.logs = old.logs;
+  usage.volumes = before.volumes;
+  usage.ephemeral_storage = before.ephemeral_storage;
+}
+
+std::optional<eviction::MemoryUsage> memory_of(const PressureEnvironment& environment, const std::string& group) {
+  const eviction::MemoryUsage memory = observe_group_memory(environment.cgroups, environment.paths, group, {});
+  return memory.available_bytes ? std::optional(memory) : std::nullopt;
+}
 
 }  // namespace
 
-PressureManager::PressureManager(PressureEnvironment environment, eviction::EvictionManager manager) : environment_(std::move(environment)), manager_(std::move(manager)) {}
+PressureManager::PressureManager(PressureEnvironment environment, eviction::EvictionManager manager)
+    : environment_(std::move(environment)), alarm_(environment_.cgroups, {environment_.paths.node_cgroup, environment_.paths.pods_cgroup}, environment_.paths.proc), manager_(std::move(manager)) {}
 
 PressureManager::~PressureManager() {
   stopping_ = true;
+  alarm_.stop();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -33,36 +49,56 @@ std::vector<eviction::NodeCondition> PressureManager::conditions() {
   return conditions_;
 }
 
-/// The amount of memory below which a pass must not wait for the interval.
-std::uint64_t PressureManager::memory_alarm_bytes() {
-  std::uint64_t alarm = 0;
-  for (const eviction::Threshold& threshold : manager_.thresholds())
-    if (threshold.signal == eviction::Signal::kMemoryAvailable && threshold.has_operator && threshold.is_hard())
-      alarm = std::max(alarm, static_cast<std::uint64_t>(std::max<std::int64_t>(0, threshold.value.of(model::Quantity::from_value(environment_.machine.memory_bytes)).value())));
-  return alarm;
-}
-
 void PressureManager::watch() {
   if (!manager_.has_work()) return;
-  const std::uint64_t alarm = memory_alarm_bytes();
-  TimePoint next = environment_.clock.now();
-  bool was_below = false;
+  for (const eviction::Threshold& threshold : manager_.thresholds()) {
+    const bool is_node = threshold.signal == eviction::Signal::kMemoryAvailable, is_pods = threshold.signal == eviction::Signal::kAllocatableMemoryAvailable;
+    if (!threshold.has_operator || (!is_node && !is_pods)) continue;
+    std::uint64_t capacity = static_cast<std::uint64_t>(environment_.machine.memory_bytes);
+    if (is_pods)
+      if (const auto pods = environment_.cgroups.memory(environment_.paths.pods_cgroup); pods && pods->limit_bytes) capacity = std::min(capacity, *pods->limit_bytes);
+    const std::int64_t bytes = threshold.value.of(model::Quantity::from_value(static_cast<std::int64_t>(capacity))).value();
+    if (bytes > 0) memory_thresholds_.push_back({is_node ? environment_.paths.node_cgroup : environment_.paths.pods_cgroup, static_cast<std::uint64_t>(bytes)});
+  }
+  arm();
+  if (!memory_thresholds_.empty()) log::info("node", "memory is watched by {}", alarm_.is_armed() ? alarm_.describe() + " and polling" : alarm_.describe());
+  due_ = environment_.clock.now();
   while (!stopping_) {
-    const auto available = alarm > 0 ? memory_available(environment_.cgroups, environment_.paths) : std::nullopt;
-    const bool below = available && *available < alarm;
-    if (environment_.clock.now() >= next || (below && !was_below)) {
-      const bool evicted = pass();
-      next = environment_.clock.now() + (evicted ? Duration::zero() : kMonitoringInterval);
-      was_below = below && !evicted;
-    } else {
-      was_below = below;
-    }
-    std::this_thread::sleep_for(kMemoryPoll);
+    const bool is_due = environment_.clock.now() >= due_, is_short = is_newly_short();
+    if ((is_due || is_short) && pass(!is_due)) continue;
+    arm();
+    Duration longest = due_ - environment_.clock.now();
+    if (!memory_thresholds_.empty()) longest = std::min(longest, alarm_.is_armed() ? kLookWithAlarm : kLookAlone);
+    if (alarm_.wait(longest) == MemoryAlarm::Wake::kStopped) return;
   }
 }
 
-/// One pass of the eviction manager. True when a pod was evicted (and has stopped, or 30 s are over).
-bool PressureManager::pass() {
+/// Whether memory fell below any threshold since the last look.
+bool PressureManager::is_newly_short() {
+  bool newly = false;
+  for (MemoryThreshold& threshold : memory_thresholds_) {
+    const auto memory = memory_of(environment_, threshold.group);
+    const bool is_short = memory && *memory->available_bytes < threshold.bytes;
+    newly = newly || (is_short && !threshold.is_short);
+    threshold.is_short = is_short;
+  }
+  return newly;
+}
+
+/// Page cache comes and goes: the levels follow it.
+void PressureManager::arm() {
+  std::vector<MemoryAlarm::Level> levels;
+  for (const MemoryThreshold& threshold : memory_thresholds_) {
+    const auto memory = memory_of(environment_, threshold.group);
+    const auto group = environment_.cgroups.memory(threshold.group);
+    if (memory && group) levels.push_back({threshold.group, alarm_usage_bytes(group->usage_bytes, *memory->available_bytes, threshold.bytes)});
+  }
+  alarm_.arm(levels);
+}
+
+/// One pass of the eviction manager; an urgent one takes the disk figures of the last that was not. True when a pod was evicted (and has
+/// stopped, or had its time): then the next pass is due at once.
+bool PressureManager::pass(bool is_urgent) {
   std::vector<std::shared_ptr<PodWorker>> active;
   std::vector<eviction::PodFacts> facts;
   for (const auto& worker : environment_.workers()) {
@@ -72,21 +108,17 @@ bool PressureManager::pass() {
     facts.push_back(eviction::read_pod_facts(worker->pod()));
   }
   const TimePoint now = environment_.clock.now();
-  eviction::Summary summary;
-  summary.node = observe_machine(environment_.cgroups, environment_.paths, now);
-  std::vector<PodFigures> measured = measure_pods(environment_.runtime, environment_.cgroups, active, true, now);
-  (void)summary_json(environment_.node_name, summary.node, measured, environment_.cgroups, environment_.paths, environment_.cpu_rates, now);  // Keeps the rates going for who asks next.
-  for (PodFigures& figures : measured) summary.pods.emplace(figures.uid, std::move(figures.usage));
+  const eviction::Summary summary = measure(active, !is_urgent, now);
   const eviction::Outcome* outcome;
   {
     std::lock_guard lock(mutex_);
     outcome = &manager_.begin(facts, summary, now);
   }
+  due_ = next_pass(*outcome, now);
   set_conditions();
-  if (outcome->attempt)
-    environment_.node_event("Warning", "EvictionThresholdMet", fmt::format("Attempting to reclaim {}", eviction::to_string(*outcome->attempt)));
+  if (outcome->attempt) environment_.node_event("Warning", "EvictionThresholdMet", fmt::format("Attempting to reclaim {}", eviction::to_string(*outcome->attempt)));
   if (!outcome->reclaim.empty()) {
-    for (const eviction::Reclaim reclaim : outcome->reclaim) reclaim == eviction::Reclaim::kContainers ? remove_dead_containers() : remove_unused_images();
+    reclaim(*outcome);
     const eviction::NodeUsage after = observe_machine(environment_.cgroups, environment_.paths, environment_.clock.now());
     std::lock_guard lock(mutex_);
     outcome = &manager_.finish(&after);
@@ -94,12 +126,49 @@ bool PressureManager::pass() {
   for (const eviction::Eviction& eviction : outcome->evictions) {
     const auto& worker = active[eviction.pod];
     log::info("node", "evicting {}: {}", facts[eviction.pod].key(), eviction.message);
-    environment_.pod_event(worker->pod(), "Warning", std::string(eviction::kEvictedReason), eviction.message);
     worker->fail_pod(std::string(eviction::kEvictedReason), eviction.message, std::chrono::seconds(eviction.grace_period_seconds), eviction.is_disruption);
+    environment_.pod_event(worker->pod(), "Warning", std::string(eviction::kEvictedReason), eviction.message);
   }
+  if (outcome->evictions.empty()) return false;
+  const TimePoint end = environment_.clock.now() + kLongestCleanup;
   for (const eviction::Eviction& eviction : outcome->evictions)
-    for (int i = 0; i < 300 && !stopping_ && !active[eviction.pod]->is_stopped(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  return !outcome->evictions.empty();
+    while (!stopping_ && !active[eviction.pod]->is_stopped() && environment_.clock.now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  due_ = environment_.clock.now();
+  return true;
+}
+
+eviction::Summary PressureManager::measure(const std::vector<std::shared_ptr<PodWorker>>& active, bool with_disk, TimePoint now) {
+  eviction::Summary summary;
+  summary.node = observe_machine(environment_.cgroups, environment_.paths, now);
+  std::vector<PodFigures> measured = measure_pods(environment_.runtime, environment_.cgroups, active, with_disk, now);
+  // Keeps the rates going for who asks next.
+  (void)summary_json(environment_.node_name, summary.node, measured, environment_.cgroups, environment_.paths, environment_.cpu_rates, now);
+  for (PodFigures& figures : measured) {
+    if (!with_disk)
+      if (const auto before = disk_figures_.find(figures.uid); before != disk_figures_.end()) fill_in_disk(figures.usage, before->second);
+    summary.pods.emplace(figures.uid, std::move(figures.usage));
+  }
+  if (with_disk) disk_figures_ = summary.pods;
+  return summary;
+}
+
+/// In ten seconds, or when the first grace period that runs ends.
+TimePoint PressureManager::next_pass(const eviction::Outcome& outcome, TimePoint now) const {
+  TimePoint next = now + kMonitoringInterval;
+  for (const eviction::MetThreshold& met : outcome.observed) {
+    const TimePoint end = met.first_observed + Duration((met.threshold.grace_period_ns + 999) / 1000);
+    if (end > now) next = std::min(next, end);
+  }
+  return next;
+}
+
+void PressureManager::reclaim(const eviction::Outcome& outcome) {
+  for (const eviction::Reclaim reclaim : outcome.reclaim) {
+    const bool containers = reclaim == eviction::Reclaim::kContainers;
+    log::info("node", "trying to reclaim {} by deleting {}", eviction::to_string(*outcome.attempt), containers ? "dead containers" : "unused images");
+    const auto done = containers ? environment_.collector.remove_dead_containers() : environment_.collector.remove_unused_images();
+    if (!done) log::warning("node", "reclaiming {}: {}", eviction::to_string(*outcome.attempt), done.error().message);
+  }
 }
 
 void PressureManager::set_conditions() {
@@ -108,30 +177,5 @@ void PressureManager::set_conditions() {
   conditions_ = manager_.conditions();
   environment_.conditions_changed();
 }
-
-void PressureManager::remove_dead_containers() {
-  const auto containers = environment_.runtime.call("RuntimeService/ListContainers", json::Object{{"filter", json::Object{{"state", json::Object{{"state", "CONTAINER_EXITED"}}}}}});
-  if (!containers) return;
-  for (const json::Value& container : json::get_array(*containers, {"containers"}))
-    if (!json::get_string(container, {"labels", "io.kubernetes.pod.uid"}).empty())
-      (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", json::get_string(container, {"id"})}});
-}
-
-void PressureManager::remove_unused_images() {
-  const auto images = environment_.runtime.call("ImageService/ListImages", json::Object{});
-  const auto containers = environment_.runtime.call("RuntimeService/ListContainers", json::Object{});
-  if (!images || !containers) return;
-  std::set<std::string> used;
-  for (const json::Value& container : json::get_array(*containers, {"containers"})) {
-    used.emplace(json::get_string(container, {"image_ref"}));
-    used.emplace(json::get_string(container, {"image", "image"}));
-  }
-  for (const json::Value& image : json::get_array(*images, {"images"})) {
-    bool needed = used.contains(std::string(json::get_string(image, {"id"}))) || json::get_bool(image, {"pinned"});
-    for (const json::Value& tag : json::get_array(image, {"repo_tags"})) needed = needed || used.contains(std::string(json::as_view(tag))) || json::as_view(tag).find("pause") != std::string_view::npos;
-    if (!needed) (void)environment_.runtime.call("ImageService/RemoveImage", json::Object{{"image", json::Object{{"image", json::get_string(image, {"id"})}}}});
-  }
-}
-
 
 }  // namespace berth::node::agent

@@ -1,4 +1,7 @@
 // The eviction manager of a real node at work: a thread that watches what is left, reports conditions, reclaims and evicts (SPEC F2–F8).
+//
+// A pass is due every ten seconds, when a soft threshold's grace period ends, after an eviction, and at once when memory falls below a threshold:
+// the kernel says so (memory_alarm.h), and between its words memory is looked at by itself several times a second.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -8,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "node/agent/garbage_collector.h"
+#include "node/agent/memory_alarm.h"
 #include "node/agent/node_stats.h"
 #include "node/eviction/manager.h"
 
@@ -21,6 +26,7 @@ struct PressureEnvironment {
   const MachinePaths& paths;
   const eviction::Machine& machine;
   CpuRates& cpu_rates;
+  GarbageCollector& collector;
   std::string node_name;
   std::function<std::vector<std::shared_ptr<PodWorker>>()> workers;
   std::function<void()> conditions_changed;
@@ -42,18 +48,31 @@ class PressureManager {
   [[nodiscard]] std::vector<eviction::NodeCondition> conditions();
 
  private:
-  [[nodiscard]] std::uint64_t memory_alarm_bytes();
+  [[nodiscard]] bool is_newly_short();
+  void arm();
   void watch();
-  bool pass();
+  bool pass(bool is_urgent);
+  eviction::Summary measure(const std::vector<std::shared_ptr<PodWorker>>& active, bool with_disk, TimePoint now);
+  [[nodiscard]] TimePoint next_pass(const eviction::Outcome& outcome, TimePoint now) const;
+  void reclaim(const eviction::Outcome& outcome);
   void set_conditions();
-  void remove_dead_containers();
-  void remove_unused_images();
 
   PressureEnvironment environment_;
   std::atomic<bool> stopping_{false};
+  MemoryAlarm alarm_;
   std::mutex mutex_;
   eviction::EvictionManager manager_;
   std::vector<eviction::NodeCondition> conditions_;
+
+  // The thread's own:
+  struct MemoryThreshold {
+    std::string group;
+    std::uint64_t bytes = 0;
+    bool is_short = false;  ///< At the last look.
+  };
+  std::vector<MemoryThreshold> memory_thresholds_;
+  TimePoint due_{};
+  std::unordered_map<std::string, eviction::PodUsage> disk_figures_;  ///< Of the last pass that measured the disk, by pod uid.
   std::thread thread_;
 };
 

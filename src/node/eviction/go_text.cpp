@@ -152,6 +152,17 @@ std::string canonical_decimal(const model::Quantity& value, std::string digits, 
   return fmt::format("{}{}{}", negative ? "-" : "", digits, suffix);
 }
 
+/// How Go's package time quotes: every byte that is not plain ASCII by its number.
+std::string quote_in_time(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x80) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else out += c;
+  }
+  return out + "\"";
+}
+
 }  // namespace
 
 std::string go_quote(std::string_view text) {
@@ -176,7 +187,9 @@ TextResult<float> parse_float32(std::string_view text) {
     std::string plain(text);
     std::erase(plain, '_');
     // The error, if it comes to one, names the text as it was given.
-    if (const auto value = parse_float32(plain)) return value;
+    const auto value = parse_float32(plain);
+    if (value) return value;
+    if (value.error().ends_with("out of range")) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go_quote(text)));
   }
   const std::string_view unsigned_text = !text.empty() && (text[0] == '+' || text[0] == '-') ? text.substr(1) : text;
   const float sign = !text.empty() && text[0] == '-' ? -1.0F : 1.0F;
@@ -204,7 +217,7 @@ std::string format_float32(float value) {
 }
 
 TextResult<std::int64_t> parse_duration_ns(std::string_view text) {
-  const auto invalid = [&] { return std::unexpected(fmt::format("time: invalid duration {}", go_quote(text))); };
+  const auto invalid = [&] { return std::unexpected(fmt::format("time: invalid duration {}", quote_in_time(text))); };
   constexpr std::uint64_t kLimit = std::uint64_t{1} << 63;
   std::string_view s = text;
   bool negative = false;
@@ -247,10 +260,10 @@ TextResult<std::int64_t> parse_duration_ns(std::string_view text) {
     if (!has_whole && !has_fraction) return invalid();
     std::size_t unit_end = 0;
     while (unit_end < s.size() && s[unit_end] != '.' && !is_digit(s[unit_end])) ++unit_end;
-    if (unit_end == 0) return std::unexpected(fmt::format("time: missing unit in duration {}", go_quote(text)));
+    if (unit_end == 0) return std::unexpected(fmt::format("time: missing unit in duration {}", quote_in_time(text)));
     const std::string_view name = s.substr(0, unit_end);
     const auto unit = std::ranges::find(kUnits, name, &Unit::name);
-    if (unit == kUnits.end()) return std::unexpected(fmt::format("time: unknown unit {} in duration {}", go_quote(name), go_quote(text)));
+    if (unit == kUnits.end()) return std::unexpected(fmt::format("time: unknown unit {} in duration {}", quote_in_time(name), quote_in_time(text)));
     s.remove_prefix(unit_end);
     if (whole > kLimit / unit->ns) return invalid();
     whole *= unit->ns;

@@ -53,6 +53,11 @@ class Decoder {
     if (!value.is_string()) return wrong(value, field, "string");
     out = json::as_view(value);
   }
+  void read_swap(const json::Value& value, std::string& behavior) {
+    if (value.is_null()) return;
+    if (!value.is_object()) return wrong(value, "memorySwap", "v1beta1.MemorySwapConfiguration");
+    if (const json::Value* found = json::find(value, "swapBehavior")) read(*found, "memorySwap.swapBehavior", behavior);
+  }
   template <typename Number>
   void read_int32(const json::Value& value, std::string_view field, Number& out) {
     if (value.is_null()) return;
@@ -90,6 +95,8 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
   else if (key == "imageGCHighThresholdPercent") decoder.read_int32(value, key, s.image_gc_high_threshold_percent);
   else if (key == "imageGCLowThresholdPercent") decoder.read_int32(value, key, s.image_gc_low_threshold_percent);
   else if (key == "imageMinimumGCAge") decoder.read_duration(value, key, s.image_minimum_gc_age_ns);
+  else if (key == "imageMaximumGCAge") decoder.read_duration(value, key, s.image_maximum_gc_age_ns);
+  else if (key == "memorySwap") decoder.read_swap(value, s.swap_behavior);
   else if (key == "localStorageCapacityIsolation") decoder.read(value, key, s.local_storage_capacity_isolation);
   else if (key == "staticPodPath") decoder.read(value, key, s.static_pod_path);
   else if (key == "nodeStatusUpdateFrequency") decoder.read_duration(value, key, s.node_status_update_frequency_ns);
@@ -113,55 +120,6 @@ void apply_defaults(KubeletSettings& s) {
   if (s.node_lease_duration_seconds == 0) s.node_lease_duration_seconds = 40;
   if (s.container_log_max_files == 0) s.container_log_max_files = 5;
   if (s.container_log_max_size.empty()) s.container_log_max_size = "10Mi";
-}
-
-std::vector<std::string> split_commas(const std::vector<std::string>& values) {
-  std::vector<std::string> parts;
-  for (std::string_view value : values) {
-    while (!value.empty()) {
-      const std::string_view part = value.substr(0, value.find(','));
-      value.remove_prefix(std::min(value.size(), part.size() + 1));
-      if (!part.empty()) parts.emplace_back(part);
-    }
-  }
-  return parts;
-}
-
-std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign, StatementMap& out) {
-  StatementMap map;
-  for (const std::string& part : split_commas(values)) {
-    const auto statement = split_statement(part, sign);
-    if (!statement) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: {}", part, name, statement.error());
-    if (!map.emplace(statement->first, statement->second).second)
-      return fmt::format("invalid argument \"{}\" for \"--{}\" flag: \"{}\" is set twice", part, name, statement->first);
-  }
-  out = std::move(map);
-  return std::nullopt;
-}
-
-std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign, std::optional<StatementMap>& out) {
-  StatementMap map;
-  if (auto error = read_statements(name, values, sign, map)) return error;
-  out = std::move(map);
-  return std::nullopt;
-}
-
-template <typename Number>
-std::optional<std::string> read_number(std::string_view name, const std::vector<std::string>& values, Number& out) {
-  const std::string text = values.empty() ? "" : values.back();
-  std::int32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: not a whole number", text, name);
-  out = static_cast<Number>(number);
-  return std::nullopt;
-}
-
-std::optional<std::string> read_duration(std::string_view name, const std::vector<std::string>& values, std::int64_t& out) {
-  const std::string text = values.empty() ? "" : values.back();
-  const auto ns = parse_duration_ns(text);
-  if (!ns) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: {}", text, name, ns.error());
-  out = *ns;
-  return std::nullopt;
 }
 
 TextResult<KubeletSettings> read_node_config(const json::Value& document) {
@@ -230,51 +188,6 @@ TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_
   auto settings = read_kubelet_configuration(*document);
   if (!settings) return failed(settings.error());
   return settings;
-}
-
-std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std::string& name, const std::vector<std::string>& values) {
-  if (name == "eviction-hard") return read_statements(name, values, '<', s.eviction_hard);
-  if (name == "eviction-soft") return read_statements(name, values, '<', s.eviction_soft);
-  if (name == "eviction-soft-grace-period") return read_statements(name, values, '=', s.eviction_soft_grace_period);
-  if (name == "eviction-minimum-reclaim") return read_statements(name, values, '=', s.eviction_minimum_reclaim);
-  if (name == "kube-reserved") return read_statements(name, values, '=', s.kube_reserved);
-  if (name == "system-reserved") return read_statements(name, values, '=', s.system_reserved);
-  if (name == "eviction-max-pod-grace-period") return read_number(name, values, s.eviction_max_pod_grace_period_seconds);
-  if (name == "eviction-pressure-transition-period") return read_duration(name, values, s.eviction_pressure_transition_period_ns);
-  if (name == "max-pods") return read_number(name, values, s.max_pods);
-  if (name == "pods-per-core") return read_number(name, values, s.pods_per_core);
-  if (name == "image-gc-high-threshold") return read_number(name, values, s.image_gc_high_threshold_percent);
-  if (name == "image-gc-low-threshold") return read_number(name, values, s.image_gc_low_threshold_percent);
-  if (name == "minimum-image-ttl-duration") return read_duration(name, values, s.image_minimum_gc_age_ns);
-  if (name == "node-status-update-frequency") return read_duration(name, values, s.node_status_update_frequency_ns);
-  if (name == "container-log-max-files") return read_number(name, values, s.container_log_max_files);
-  const auto last = values.empty() ? std::string() : values.back();
-  if (name == "container-log-max-size") return s.container_log_max_size = last, std::nullopt;
-  if (name == "pod-manifest-path") return s.static_pod_path = last, std::nullopt;
-  if (name == "cluster-domain") return s.cluster_domain = last, std::nullopt;
-  if (name == "cluster-dns") return s.cluster_dns = split_commas(values), std::nullopt;
-  if (name == "enforce-node-allocatable") {
-    s.enforce_node_allocatable = split_commas(values);
-    return std::nullopt;
-  }
-  if (name == "fail-swap-on" || name == "experimental-fail-swap-on") {
-    const std::string text = values.empty() ? "true" : values.back();
-    if (text != "true" && text != "false") return fmt::format("invalid argument \"{}\" for \"--{}\" flag: must be true or false", text, name);
-    s.fail_swap_on = text == "true";
-    return std::nullopt;
-  }
-  return fmt::format("unknown flag: --{}", name);
-}
-
-std::optional<std::string> validate(const KubeletSettings& settings) {
-  if (const auto errors = all_parse_errors(settings.eviction()); !errors.empty()) return "failed to parse eviction configuration: " + errors.front();
-  if (settings.image_gc_low_threshold_percent >= settings.image_gc_high_threshold_percent)
-    return fmt::format("imageGCLowThresholdPercent {} must be less than imageGCHighThresholdPercent {}", settings.image_gc_low_threshold_percent, settings.image_gc_high_threshold_percent);
-  if (const auto size = model::Quantity::parse(settings.container_log_max_size); !size || size->sign() <= 0)
-    return fmt::format("failed to parse container log max size \"{}\": it must be a positive quantity", settings.container_log_max_size);
-  if (settings.container_log_max_files <= 1) return fmt::format("invalid container log max files {}: it must be greater than 1", settings.container_log_max_files);
-  if (settings.eviction_max_pod_grace_period_seconds < 0) return "evictionMaxPodGracePeriod must not be negative";
-  return std::nullopt;
 }
 
 }  // namespace berth::node::eviction

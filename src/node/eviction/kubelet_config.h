@@ -22,7 +22,11 @@ struct KubeletSettings {
   std::int64_t max_pods = 110, pods_per_core = 0;
   bool fail_swap_on = true;
   int image_gc_high_threshold_percent = 85, image_gc_low_threshold_percent = 80;
-  std::int64_t image_minimum_gc_age_ns = 120'000'000'000;
+  std::int64_t image_minimum_gc_age_ns = 120'000'000'000, image_maximum_gc_age_ns = 0;
+  /// Flags of the kubelet without a field in its configuration file.
+  std::int64_t minimum_container_ttl_ns = 0;
+  int maximum_dead_containers_per_container = 1, maximum_dead_containers = -1;
+  std::string swap_behavior;  ///< "", NoSwap or LimitedSwap.
   bool local_storage_capacity_isolation = true;
   std::string static_pod_path;
   std::int64_t node_status_update_frequency_ns = 10'000'000'000, node_lease_duration_seconds = 40;
@@ -30,6 +34,8 @@ struct KubeletSettings {
   int container_log_max_files = 5;
   std::vector<std::string> cluster_dns;  ///< Name servers that pods get.
   std::string cluster_domain;
+  /// What was read and has no effect here, for whoever starts the node to say.
+  std::vector<std::string> warnings;
 
   [[nodiscard]] EvictionSettings eviction() const;
 };
@@ -46,13 +52,13 @@ struct KubeletSettings {
 /// failed to decode: …`.
 [[nodiscard]] TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_view name);
 
-/// One kubelet flag or kubeletArguments entry over `settings`: eviction-hard, eviction-soft, eviction-soft-grace-period,
-/// eviction-max-pod-grace-period, eviction-pressure-transition-period, eviction-minimum-reclaim, kube-reserved, system-reserved, max-pods,
-/// pods-per-core, fail-swap-on, enforce-node-allocatable, image-gc-*, container-log-max-*, pod-manifest-path, cluster-dns, cluster-domain. Several values are joined, as are commas within one. Unknown names
-/// are an error that names them. Document 000 writes "memory=1.5Gi" for system-reserved and "memory.available<500Mi" for thresholds.
+/// One kubelet flag or kubeletArguments entry over `settings`. Several values are joined, as are commas within one; document 000 writes
+/// "memory=1.5Gi" for system-reserved and "memory.available<500Mi" for thresholds. Flags of the kubelet that mean nothing here are taken with a
+/// warning; names that no kubelet knows are an error.
 [[nodiscard]] std::optional<std::string> apply_kubelet_argument(KubeletSettings& settings, const std::string& name, const std::vector<std::string>& values);
 
-/// All that refuses to start, beyond what reading found: thresholds that cannot be parsed, soft ones without a grace period. Nullopt: fine.
+/// All that refuses to start, beyond what reading found: thresholds that cannot be parsed, soft ones without a grace period, numbers out of range
+/// (kubelet apis/config/validation, in its words; several errors are joined). Nullopt: fine.
 [[nodiscard]] std::optional<std::string> validate(const KubeletSettings& settings);
 
 }  // namespace berth::node::eviction

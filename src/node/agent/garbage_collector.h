@@ -1,0 +1,61 @@
+// Takes dead containers, old sandboxes and unused images away: by itself (every minute, every five minutes) and when the eviction manager asks
+// (SPEC F6; kubelet StartGarbageCollection).
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "node/cri/channel.h"
+#include "node/eviction/container_gc.h"
+#include "node/eviction/image_gc.h"
+
+namespace berth::node::agent {
+
+/// Everything outlives the collector. The functions are called from its thread and the eviction manager's and must not block.
+struct CollectorEnvironment {
+  cri::Channel& runtime;
+  const Clock& clock;
+  std::string image_fs;  ///< A path on the images' filesystem.
+  /// The API's pods are known: what none of them owns may go.
+  std::function<bool()> is_synced;
+  std::function<eviction::PodExistence(const std::string& uid)> pod;
+  std::function<void(const std::string& type, const std::string& reason, const std::string& message)> node_event;
+};
+
+/// Owns its thread. Thread-safe.
+class GarbageCollector {
+ public:
+  GarbageCollector(CollectorEnvironment environment, eviction::ContainerGcPolicy containers, eviction::ImageGcPolicy images);
+  ~GarbageCollector();
+  GarbageCollector(const GarbageCollector&) = delete;
+  GarbageCollector& operator=(const GarbageCollector&) = delete;
+
+  void start();
+  /// For the eviction manager: all containers of pods that are over, and surplus ones of the others. The error says what could not be asked.
+  Result<void> remove_dead_containers();
+  /// For the eviction manager.
+  Result<void> remove_unused_images();
+
+ private:
+  void run();
+  void collect_images();
+  Result<void> observe_images(TimePoint now);
+  Result<void> collect_containers(bool of_terminated);
+  [[nodiscard]] Result<void> remove_image(const std::string& id);
+
+  CollectorEnvironment environment_;
+  const eviction::ContainerGcPolicy container_policy_;
+  std::mutex mutex_;  ///< Held while anything is collected.
+  eviction::ImageCollector images_;
+  int image_failures_ = 0;
+
+  std::mutex stop_mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace berth::node::agent

@@ -1,0 +1,112 @@
+// The kubelet's flags, and the same words in an OpenShift node-config.yaml (cmd/kubelet/app/options).
+#include <array>
+
+#include "node/eviction/kubelet_config.h"
+
+namespace berth::node::eviction {
+namespace {
+
+/// Flags that kubelets take and that say nothing to this agent: their subject does not exist here, or is set another way.
+constexpr std::array<std::string_view, 47> kWithoutEffect = {
+    "address", "allowed-unsafe-sysctls", "anonymous-auth", "authentication-token-webhook", "authentication-token-webhook-cache-ttl", "authorization-mode", "bootstrap-kubeconfig",
+    "cadvisor-port", "cert-dir", "cgroup-driver", "cgroup-root", "cgroups-per-qos", "client-ca-file", "cloud-config", "cloud-provider", "cluster-cidr", "config",
+    "container-runtime", "container-runtime-endpoint", "cpu-cfs-quota", "cpu-manager-policy", "enable-controller-attach-detach", "event-burst", "event-qps", "feature-gates",
+    "file-check-frequency", "healthz-bind-address", "healthz-port", "host-network-sources", "hostname-override", "image-pull-progress-deadline", "image-service-endpoint",
+    "kernel-memcg-notification", "experimental-kernel-memcg-notification", "kube-api-burst", "kube-api-qps", "kubeconfig", "network-plugin", "node-ip", "node-labels",
+    "pod-infra-container-image", "read-only-port", "register-node", "root-dir", "runtime-request-timeout", "serialize-image-pulls", "v"};
+
+std::vector<std::string> split_commas(const std::vector<std::string>& values) {
+  std::vector<std::string> parts;
+  for (std::string_view value : values) {
+    while (!value.empty()) {
+      const std::string_view part = value.substr(0, value.find(','));
+      value.remove_prefix(std::min(value.size(), part.size() + 1));
+      if (!part.empty()) parts.emplace_back(part);
+    }
+  }
+  return parts;
+}
+
+std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign, StatementMap& out) {
+  StatementMap map;
+  for (const std::string& part : split_commas(values)) {
+    const auto statement = split_statement(part, sign);
+    if (!statement) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: {}", part, name, statement.error());
+    if (!map.emplace(statement->first, statement->second).second)
+      return fmt::format("invalid argument \"{}\" for \"--{}\" flag: \"{}\" is set twice", part, name, statement->first);
+  }
+  out = std::move(map);
+  return std::nullopt;
+}
+
+std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign, std::optional<StatementMap>& out) {
+  StatementMap map;
+  if (auto error = read_statements(name, values, sign, map)) return error;
+  out = std::move(map);
+  return std::nullopt;
+}
+
+template <typename Number>
+std::optional<std::string> read_number(std::string_view name, const std::vector<std::string>& values, Number& out) {
+  const std::string text = values.empty() ? "" : values.back();
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: not a whole number", text, name);
+  out = static_cast<Number>(number);
+  return std::nullopt;
+}
+
+std::optional<std::string> read_duration(std::string_view name, const std::vector<std::string>& values, std::int64_t& out) {
+  const std::string text = values.empty() ? "" : values.back();
+  const auto ns = parse_duration_ns(text);
+  if (!ns) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: {}", text, name, ns.error());
+  out = *ns;
+  return std::nullopt;
+}
+
+std::optional<std::string> read_flag(std::string_view name, const std::vector<std::string>& values, bool& out) {
+  const std::string text = values.empty() ? "true" : values.back();
+  if (text != "true" && text != "false") return fmt::format("invalid argument \"{}\" for \"--{}\" flag: must be true or false", text, name);
+  out = text == "true";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std::string& name, const std::vector<std::string>& values) {
+  if (name == "eviction-hard") return read_statements(name, values, '<', s.eviction_hard);
+  if (name == "eviction-soft") return read_statements(name, values, '<', s.eviction_soft);
+  if (name == "eviction-soft-grace-period") return read_statements(name, values, '=', s.eviction_soft_grace_period);
+  if (name == "eviction-minimum-reclaim") return read_statements(name, values, '=', s.eviction_minimum_reclaim);
+  if (name == "kube-reserved") return read_statements(name, values, '=', s.kube_reserved);
+  if (name == "system-reserved") return read_statements(name, values, '=', s.system_reserved);
+  if (name == "eviction-max-pod-grace-period") return read_number(name, values, s.eviction_max_pod_grace_period_seconds);
+  if (name == "eviction-pressure-transition-period") return read_duration(name, values, s.eviction_pressure_transition_period_ns);
+  if (name == "max-pods") return read_number(name, values, s.max_pods);
+  if (name == "pods-per-core") return read_number(name, values, s.pods_per_core);
+  if (name == "image-gc-high-threshold") return read_number(name, values, s.image_gc_high_threshold_percent);
+  if (name == "image-gc-low-threshold") return read_number(name, values, s.image_gc_low_threshold_percent);
+  if (name == "minimum-image-ttl-duration") return read_duration(name, values, s.image_minimum_gc_age_ns);
+  if (name == "image-maximum-gc-age") return read_duration(name, values, s.image_maximum_gc_age_ns);
+  if (name == "minimum-container-ttl-duration") return read_duration(name, values, s.minimum_container_ttl_ns);
+  if (name == "maximum-dead-containers-per-container") return read_number(name, values, s.maximum_dead_containers_per_container);
+  if (name == "maximum-dead-containers") return read_number(name, values, s.maximum_dead_containers);
+  if (name == "node-status-update-frequency") return read_duration(name, values, s.node_status_update_frequency_ns);
+  if (name == "container-log-max-files") return read_number(name, values, s.container_log_max_files);
+  const auto last = values.empty() ? std::string() : values.back();
+  if (name == "container-log-max-size") return s.container_log_max_size = last, std::nullopt;
+  if (name == "pod-manifest-path") return s.static_pod_path = last, std::nullopt;
+  if (name == "cluster-domain") return s.cluster_domain = last, std::nullopt;
+  if (name == "cluster-dns") return s.cluster_dns = split_commas(values), std::nullopt;
+  if (name == "enforce-node-allocatable") {
+    s.enforce_node_allocatable = split_commas(values);
+    return std::nullopt;
+  }
+  if (name == "fail-swap-on" || name == "experimental-fail-swap-on") return read_flag(name, values, s.fail_swap_on);
+  if (name == "local-storage-capacity-isolation") return read_flag(name, values, s.local_storage_capacity_isolation);
+  if (std::ranges::find(kWithoutEffect, name) == kWithoutEffect.end()) return fmt::format("unknown flag: --{}", name);
+  s.warnings.push_back(fmt::format("--{} has no effect here", name));
+  return std::nullopt;
+}
+
+}  // namespace berth::node::eviction
