@@ -1,58 +1,47 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
 #include "apiserver/auth/pki.h"
 #include "base/event_loop.h"
+#include "cli/node_settings.h"
 #include "cli/parse.h"
 #include "cli/process.h"
+#include "cli/real_node.h"
 #include "cli/roles.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "node/agent/agent.h"
+#include "node/agent/own_runtime.h"
 
 namespace berth::cli {
 namespace {
 
 struct NodeFlags {
   std::string config, labels, client_ca;
-  std::vector<std::string> kubelet_arguments;
+  std::vector<std::string> kubelet_arguments, taints;
+  bool own_runtime = false;
 };
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return invalid(path + ": cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-/// The configuration file first, then `--kubelet-arg NAME=VALUE` over it.
 Result<void> read_settings(const NodeFlags& flags, node::agent::AgentOptions& options) {
-  options.settings.eviction_hard = node::eviction::default_eviction_hard();
-  if (!flags.config.empty()) {
-    const auto text = read_file(flags.config);
-    if (!text) return std::unexpected(text.error());
-    auto settings = node::eviction::load_config_text(*text, flags.config);
-    if (!settings) return invalid(settings.error());
-    options.settings = std::move(*settings);
-  }
-  std::map<std::string, std::vector<std::string>> values;
-  for (const std::string& argument : flags.kubelet_arguments) {
-    const std::size_t equals = argument.find('=');
-    if (equals == std::string::npos) return invalid(fmt::format("--kubelet-arg \"{}\": must be NAME=VALUE", argument));
-    values[argument.substr(0, equals)].push_back(argument.substr(equals + 1));
-  }
-  for (const auto& [name, list] : values)
-    if (const auto wrong = node::eviction::apply_kubelet_argument(options.settings, name, list)) return invalid(*wrong);
+  auto settings = read_kubelet_settings(flags.config, flags.kubelet_arguments);
+  if (!settings) return std::unexpected(settings.error());
+  options.settings = std::move(*settings);
   for (std::string_view rest = flags.labels; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) return invalid(fmt::format("--node-labels: \"{}\" is not KEY=VALUE", part));
     options.labels[std::string(part.substr(0, equals))] = part.substr(equals + 1);
+  }
+  for (const std::string& text : flags.taints) {
+    // KEY=VALUE:EFFECT or KEY:EFFECT
+    const std::size_t colon = text.rfind(':'), equals = text.find('=');
+    const std::string effect = colon == std::string::npos ? "" : text.substr(colon + 1);
+    if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute") return invalid(fmt::format("--register-with-taints: \"{}\" is not KEY[=VALUE]:EFFECT", text));
+    json::Object taint{{"key", text.substr(0, std::min(equals, colon))}, {"effect", effect}};
+    if (equals < colon) taint["value"] = text.substr(equals + 1, colon - equals - 1);
+    options.taints.push_back(std::move(taint));
   }
   return {};
 }
@@ -65,15 +54,15 @@ int run_node(const std::vector<std::string>& args) {
   connection.add_to(app);
   node::agent::AgentOptions options;
   NodeFlags flags;
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  options.node_name = host;
-  std::ranges::transform(options.node_name, options.node_name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  options.node_name = machine_name();
+  options.address = machine_address();
   app.add_option("--node-name", options.node_name, "the node's name")->capture_default_str();
   app.add_option("--node-labels", flags.labels, "KEY=VALUE,… of the node");
   app.add_option("--config", flags.config, "a KubeletConfiguration, or an OpenShift node-config.yaml")->check(CLI::ExistingFile);
   app.add_option("--kubelet-arg", flags.kubelet_arguments, "NAME=VALUE of a kubelet flag, such as eviction-hard=memory.available<500Mi; may be repeated");
   app.add_option("--runtime-endpoint", options.runtime.socket, "the runtime's CRI socket")->capture_default_str();
+  app.add_option("--register-with-taints", flags.taints, "KEY=VALUE:EFFECT of a node that is new, comma separated")->delimiter(',');
+  app.add_flag("--own-runtime", flags.own_runtime, "starts a containerd of its own below --root-dir");
   app.add_option("--runtime-binary", options.runtime.runtime_binary, "the runtime's binary, which carries the CRI's description")->capture_default_str();
   app.add_option("--runtime-root", options.runtime_root, "a path on the runtime's filesystem; asked of the runtime when empty");
   app.add_option("--root-dir", options.root, "pods' volumes and logs")->capture_default_str();
@@ -87,17 +76,25 @@ int run_node(const std::vector<std::string>& args) {
   if (!known) return report(known.error());
   options.client_ca_pem = known->http.ca_pem;
   if (!flags.client_ca.empty()) {
-    const auto text = read_file(flags.client_ca);
+    const auto text = read_whole_file(flags.client_ca);
     if (!text) return report(text.error());
     options.client_ca_pem = *text;
   }
   if (auto made = make_private_directory(options.root); !made) return report(made.error());
+  if (options.runtime.socket.starts_with("unix://")) options.runtime.socket.erase(0, std::string_view("unix://").size());
+  block_signals();
+  std::unique_ptr<node::agent::OwnRuntime> runtime;
+  if (flags.own_runtime) {
+    auto started = node::agent::OwnRuntime::start({.directory = options.root + "/runtime"});
+    if (!started) return report(started.error());
+    runtime = std::move(*started);
+    options.runtime = {runtime->socket(), runtime->binary()};
+  }
   // A certificate of the node's own making, kept: the API server takes nodes' certificates as they are.
   const auto pki = apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
   if (!pki) return report(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;
-  block_signals();
   const auto transport = client::transport_for(*known);
   if (!transport) return report(transport.error());
   ThreadLoop loop("node");

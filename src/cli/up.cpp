@@ -8,6 +8,7 @@
 #include "cli/controllers_role.h"
 #include "cli/parse.h"
 #include "cli/process.h"
+#include "cli/real_node.h"
 #include "cli/roles.h"
 #include "cli/scheduler_role.h"
 #include "cli/server_role.h"
@@ -19,6 +20,10 @@ namespace {
 
 using node::simulated::SimulatedNodes;
 using node::simulated::SimulatedNodesOptions;
+
+constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
+
+json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"effect", "NoSchedule"}}; }
 
 /// Simulated nodes on a loop of their own.
 class NodesRole {
@@ -50,10 +55,35 @@ class NodesRole {
   std::unique_ptr<SimulatedNodes> nodes_;
 };
 
+/// Plain pods are for the real node where there is one: simulated nodes beside it (this fleet's and those kept from earlier starts) are tainted, and
+/// the taint is taken away where there is none.
+void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, bool is_wanted) {
+  client::Client client(transport, nullptr, "berth-up");
+  const model::Gvr nodes{"", "v1", "nodes"};
+  const auto all = client.list_and_wait(nodes, "");
+  if (!all) return;
+  for (const json::Value& node : all->items) {
+    if (!json::find(node, {"metadata", "annotations", "sim.berth.dev/fleet"})) continue;
+    json::Array taints;
+    bool is_there = false;
+    for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
+      const bool own = json::get_string(taint, {"key"}) == kSimulatedTaint;
+      is_there = is_there || own;
+      if (!own) taints.push_back(taint);
+    }
+    if (is_there == is_wanted) continue;
+    if (is_wanted) taints.push_back(simulated_taint());
+    client::Call patch{.verb = "patch", .gvr = nodes, .name = std::string(json::get_string(node, {"metadata", "name"}))};
+    patch.content_type = "application/merge-patch+json";
+    patch.body = json::serialize(json::Object{{"spec", json::Object{{"taints", std::move(taints)}}}});
+    if (const auto patched = client.call_and_wait(std::move(patch)); !patched) log::warning("up", "{}", patched.error().message);
+  }
+}
+
 }  // namespace
 
 int run_up(const std::vector<std::string>& args) {
-  CLI::App app("A whole cluster in one process: API server, scheduler, controllers and simulated nodes. Ctrl-C stops it; the next start with the same --data-dir has everything as it was", "berth up");
+  CLI::App app("A whole cluster in one process: API server, scheduler, controllers, and nodes: this machine with real containers, or simulated ones. Ctrl-C stops it; the next start with the same --data-dir has everything as it was", "berth up");
   ServerFlags server;
   server.add_to(app);
   SchedulerFlags scheduler;
@@ -62,11 +92,20 @@ int run_up(const std::vector<std::string>& args) {
   controllers.add_to(app);
   SimulatedNodesOptions nodes;
   nodes.nodes = 6;
-  app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least")->capture_default_str()->check(CLI::Range(0, 60'000));
+  RealNodeFlags real;
+  real.add_to(app);
+  app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")->capture_default_str()->check(CLI::Range(0, 60'000));
   app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")->capture_default_str()->check(CLI::Range(1, 10'000));
   if (const auto code = parse_args(app, args)) return *code;
   block_signals();
   raise_file_limit();
+  const bool nodes_given = app.count("--nodes") > 0;
+  const RealNodeMode mode = real.mode == "on" ? RealNodeMode::kOn : real.mode == "off" || nodes_given ? RealNodeMode::kOff : RealNodeMode::kAuto;
+  const std::string no_real_node = mode == RealNodeMode::kOff ? "" : RealNode::missing(real, mode);
+  if (mode == RealNodeMode::kOn && !no_real_node.empty()) return report(fail(ErrorCode::kUnavailable, "--real-node on: " + no_real_node).error());
+  const bool has_real_node = mode != RealNodeMode::kOff && no_real_node.empty();
+  if (has_real_node && !nodes_given) nodes.nodes = 0;
+  if (has_real_node) nodes.node_template.taints.push_back(simulated_taint());
 
   // Nodes answer the server's kubelet requests (logs), but start after it: the backend is filled in when they do.
   auto backend = std::make_shared<SimulatedNodes::Backend>();
@@ -75,6 +114,7 @@ int run_up(const std::vector<std::string>& args) {
   });
   if (!api) return report(api.error());
   ServerRole& role = **api;
+  taint_simulated_nodes(role.in_process("system:berth:nodes", {"system:masters"}), has_real_node);
   NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
   auto options = controllers.options(role.ca_pem(), role.master_config().controller_arguments);
   if (!options) return report(options.error());
@@ -83,9 +123,20 @@ int run_up(const std::vector<std::string>& args) {
   if (!scheduler_config) return report(scheduler_config.error());
   SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config), false, "berth-up");
   if (auto started = scheduler_role.start(); !started) return report(started.error());
-  std::printf("berth is up: %d simulated nodes in %d zones, API server on %s\nexport KUBECONFIG=%s\n", nodes.nodes, nodes.zones, role.url().c_str(), role.kubeconfig_path().c_str());
+  std::unique_ptr<RealNode> real_node;
+  std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
+  if (has_real_node) {
+    auto started = RealNode::start(real, mode, {role.data_dir(), role.ca_pem(), role.in_process("system:berth:node", {"system:masters"})});
+    if (!started) return report(started.error());
+    real_node = std::move(*started);
+    shown = fmt::format("real node {} (containers by {}){}", real_node->name(), real_node->runtime(), nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
+  }
+  std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
+  if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
+  std::printf("export KUBECONFIG=%s\n", role.kubeconfig_path().c_str());
   std::fflush(stdout);
   wait_for_signal();
+  if (real_node) log::info("up", "containers of the real node run on; the next start takes them over");
   log::info("up", "stopping; everything is kept in {}", role.data_dir());
   return 0;
 }

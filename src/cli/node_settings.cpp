@@ -1,0 +1,37 @@
+#include "cli/node_settings.h"
+
+#include <fstream>
+#include <sstream>
+
+namespace berth::cli {
+
+Result<std::string> read_whole_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return invalid(path + ": cannot be read");
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string& config_file, const std::vector<std::string>& arguments) {
+  node::eviction::KubeletSettings settings;
+  settings.eviction_hard = node::eviction::default_eviction_hard();
+  if (!config_file.empty()) {
+    const auto text = read_whole_file(config_file);
+    if (!text) return std::unexpected(text.error());
+    auto read = node::eviction::load_config_text(*text, config_file);
+    if (!read) return invalid(read.error());
+    settings = std::move(*read);
+  }
+  std::map<std::string, std::vector<std::string>> values;
+  for (const std::string& argument : arguments) {
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos) return invalid(fmt::format("--kubelet-arg \"{}\": must be NAME=VALUE", argument));
+    values[argument.substr(0, equals)].push_back(argument.substr(equals + 1));
+  }
+  for (const auto& [name, list] : values)
+    if (const auto wrong = node::eviction::apply_kubelet_argument(settings, name, list)) return invalid(*wrong);
+  return settings;
+}
+
+}  // namespace berth::cli
