@@ -1,0 +1,30 @@
+// The framework: names, points, and the order of filters.
+#include <gtest/gtest.h>
+
+#include "tests/placement/plugins/plugin_world.h"
+
+namespace berth::placement::testing {
+namespace {
+
+TEST(Framework, UnknownNamesAndWrongPointsAreErrors) {
+  Profile profile = default_profile(Era::k136);
+  profile.filter.push_back({"NodeColour", 0});
+  EXPECT_EQ(Framework::create(profile).error().message, "plugin \"NodeColour\" does not exist");
+  profile.filter.back().name = "ImageLocality";
+  EXPECT_EQ(Framework::create(profile).error().message, "plugin \"ImageLocality\" does not extend Filter plugin");
+}
+
+TEST(Framework, TheFirstRejectionCountsUnlessAllAreAskedFor) {
+  PluginWorld world(Era::k120);
+  world.add("{kind: Node, metadata: {name: node}, spec: {unschedulable: true, taints: [{key: t, effect: NoSchedule}]}}");
+  const auto pod = world.pod("{nodeSelector: {disk: ssd}}");
+  EXPECT_EQ(world.verdict("node", pod), "NodeUnschedulable UnschedulableAndUnresolvable: node(s) were unschedulable");
+  world.profile.always_check_all_filters = true;
+  const auto all = world.evaluate(pod).rejected.at(0).all;
+  std::vector<std::string_view> plugins;
+  for (const auto& status : all) plugins.push_back(status.plugin);
+  EXPECT_EQ(plugins, (std::vector<std::string_view>{"NodeUnschedulable", "TaintToleration", "NodeAffinity"}));
+}
+
+}  // namespace
+}  // namespace berth::placement::testing

@@ -1,0 +1,24 @@
+// NodeLabel of 1.20: labels that must (not) be there, labels that are (not) liked.
+#include <gtest/gtest.h>
+
+#include "tests/placement/plugins/plugin_world.h"
+
+namespace berth::placement::testing {
+namespace {
+
+TEST(NodeLabel, PresenceAndPreference) {
+  PluginWorld world(Era::k120);
+  world.profile.filter.push_back({"NodeLabel", 0});
+  world.score_by("NodeLabel", 3);
+  world.profile.args.node_label = {{"zone"}, {"retiring"}, {"zone", "rack"}, {}};
+  world.add("{kind: Node, metadata: {name: node, labels: {zone: z}}}").add("{kind: Node, metadata: {name: leaving, labels: {zone: z, retiring: ''}}}").add("{kind: Node, metadata: {name: bare}}");
+  const std::string refused = "NodeLabel UnschedulableAndUnresolvable: node(s) didn't have the requested labels";
+  EXPECT_EQ(world.scores("NodeLabel", world.pod("{}")), (Scores{{"node", 150}}));
+  EXPECT_EQ(world.verdict("leaving", world.pod("{}")), refused);
+  EXPECT_EQ(world.verdict("bare", world.pod("{}")), refused);
+  world.profile.args.node_label = {{}, {}, {"zone"}, {"retiring"}};
+  EXPECT_EQ(world.scores("NodeLabel", world.pod("{}")), (Scores{{"node", 300}, {"leaving", 150}, {"bare", 150}}));
+}
+
+}  // namespace
+}  // namespace berth::placement::testing

@@ -1,0 +1,79 @@
+// VolumeRestrictions, VolumeZone, NodeVolumeLimits and the clouds' limits. VolumeBinding: volumes_test.cpp.
+#include <gtest/gtest.h>
+
+#include "tests/placement/plugins/plugin_world.h"
+
+namespace berth::placement::testing {
+namespace {
+
+std::string claim(const std::string& name, const std::string& fields, bool bound = true) {
+  return fmt::format("{{kind: PersistentVolumeClaim, metadata: {{name: {}, uid: {}, annotations: {{{}}}}}, spec: {{{}}}}}", name, name,
+                     bound ? "pv.kubernetes.io/bind-completed: 'yes'" : "", fields);
+}
+const std::string kUsesData = "{containers: [{name: c}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}";
+
+TEST(VolumeRestrictions, ADiskIsWrittenByOnePodAlone) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    PluginWorld world(era);
+    const auto gce = [](bool read_only) { return fmt::format("{{volumes: [{{name: v, gcePersistentDisk: {{pdName: d, readOnly: {}}}}}]}}", read_only); };
+    const std::string ebs = "{volumes: [{name: v, awsElasticBlockStore: {volumeID: e, readOnly: true}}]}";
+    world.add("{kind: Node, metadata: {name: node}}").run("reader", "node", gce(true)).run("ebs", "node", ebs);
+    const std::string refused = "VolumeRestrictions Unschedulable: node(s) had no available disk";
+    EXPECT_EQ(world.verdict("node", world.pod(gce(true))), "fits");
+    EXPECT_EQ(world.verdict("node", world.pod(gce(false))), refused);
+    EXPECT_EQ(world.verdict("node", world.pod(ebs)), refused) << "not even for reading";
+  }
+}
+
+TEST(VolumeRestrictions, ReadWriteOncePodIsForOnePodInTheCluster) {
+  PluginWorld world(Era::k136);
+  world.add("{kind: Node, metadata: {name: node}}").add("{kind: Node, metadata: {name: m}}");
+  world.add("{kind: PersistentVolume, metadata: {name: pv}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOncePod]}}");
+  world.add(claim("data", "volumeName: pv, accessModes: [ReadWriteOncePod]")).run("user", "node", kUsesData);
+  EXPECT_EQ(world.verdict("m", world.pod(kUsesData)),
+            "VolumeRestrictions Unschedulable: node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod");
+}
+
+TEST(VolumeZone, LabelsOfTheVolumeMustAgreeWithTheNodes) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    PluginWorld world(era);
+    for (const char* zone : {"a", "b", "c"}) world.add(fmt::format("{{kind: Node, metadata: {{name: {0}, labels: {{topology.kubernetes.io/zone: {0}}}}}}}", zone));
+    world.add("{kind: Node, metadata: {name: unlabelled}}");
+    world.add("{kind: PersistentVolume, metadata: {name: pv, labels: {topology.kubernetes.io/zone: a__b}}, spec: {capacity: {storage: 1Gi}}}");
+    world.add(claim("data", "volumeName: pv"));
+    const auto pod = world.pod(kUsesData);
+    EXPECT_EQ(world.verdict("a", pod), "fits");
+    EXPECT_EQ(world.verdict("b", pod), "fits");
+    EXPECT_EQ(world.verdict("c", pod), "VolumeZone UnschedulableAndUnresolvable: node(s) had no available volume zone");
+    EXPECT_EQ(world.verdict("unlabelled", pod), "fits") << "a cluster of one zone may not label its nodes";
+  }
+}
+
+TEST(NodeVolumeLimits, CountsVolumesOfADriverOnce) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    PluginWorld world(era);
+    world.add("{kind: Node, metadata: {name: node}}").add("{kind: CSINode, metadata: {name: node}, spec: {drivers: [{name: csi.x, nodeID: node, allocatable: {count: 1}}]}}");
+    for (const char* name : {"data", "more"}) {
+      world.add(fmt::format("{{kind: PersistentVolume, metadata: {{name: pv-{0}}}, spec: {{capacity: {{storage: 1Gi}}, csi: {{driver: csi.x, volumeHandle: {0}}}}}}}", name));
+      world.add(claim(name, fmt::format("volumeName: pv-{}", name)));
+    }
+    world.run("user", "node", kUsesData);
+    EXPECT_EQ(world.verdict("node", world.pod(kUsesData)), "fits") << "the same volume";
+    EXPECT_EQ(world.verdict("node", world.pod("{volumes: [{name: v, persistentVolumeClaim: {claimName: more}}]}")),
+              "NodeVolumeLimits Unschedulable: node(s) exceed max volume count");
+  }
+}
+
+TEST(CloudLimits, CountDisksByTheNodesAllocatableIn120) {
+  PluginWorld world(Era::k120);
+  world.add("{kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 4Gi, pods: '10', attachable-volumes-gce-pd: '1', attachable-volumes-aws-ebs: '1'}}}");
+  const auto gce = [](const char* disk) { return fmt::format("{{volumes: [{{name: v, gcePersistentDisk: {{pdName: {}, readOnly: true}}}}]}}", disk); };
+  const auto ebs = [](const char* disk) { return fmt::format("{{volumes: [{{name: v, awsElasticBlockStore: {{volumeID: {}}}}}]}}", disk); };
+  world.run("1", "node", gce("d1")).run("2", "node", ebs("e1"));
+  EXPECT_EQ(world.verdict("node", world.pod(gce("d1"))), "fits");
+  EXPECT_EQ(world.verdict("node", world.pod(gce("d2"))), "GCEPDLimits Unschedulable: node(s) exceed max volume count");
+  EXPECT_EQ(world.verdict("node", world.pod(ebs("e2"))), "EBSLimits Unschedulable: node(s) exceed max volume count");
+}
+
+}  // namespace
+}  // namespace berth::placement::testing
