@@ -97,28 +97,26 @@ Result<void> write_control_file(const std::string& path, const std::string& valu
   return {};
 }
 
-Result<Cgroups> Cgroups::detect() {
+Result<Cgroups> Cgroups::detect() { return at("/sys/fs/cgroup"); }
+
+Result<Cgroups> Cgroups::at(std::string root) {
   Cgroups groups;
-  if (fs::exists("/sys/fs/cgroup/cgroup.controllers")) groups.v2_ = true;
-  else if (!fs::exists("/sys/fs/cgroup/memory/memory.limit_in_bytes") && !fs::exists("/sys/fs/cgroup/memory/cgroup.procs"))
-    return fail(ErrorCode::kUnavailable, "no cgroup hierarchy with a memory controller at /sys/fs/cgroup");
+  groups.root_ = std::move(root);
+  if (fs::exists(groups.root_ + "/cgroup.controllers")) groups.v2_ = true;
+  else if (!fs::exists(groups.root_ + "/memory/memory.limit_in_bytes") && !fs::exists(groups.root_ + "/memory/cgroup.procs"))
+    return fail(ErrorCode::kUnavailable, "no cgroup hierarchy with a memory controller at " + groups.root_);
   const std::string probe = groups.directory("memory", "");
   if (::access(probe.c_str(), W_OK) != 0) return fail(ErrorCode::kUnavailable, probe + " is not writable: the node agent must run as root");
   return groups;
 }
 
-Cgroups Cgroups::at(std::string root, bool is_v2) {
-  Cgroups groups;
-  groups.root_ = std::move(root);
-  groups.v2_ = is_v2;
-  return groups;
-}
-
-std::vector<std::string> Cgroups::controllers() const {
-  if (v2_) return {""};
+/// Every hierarchy that is mounted, also the version 2 one of a hybrid setup, where the runtime makes groups too. Version 2 alone has one.
+std::vector<std::string> Cgroups::hierarchies() const {
+  if (v2_) return {root_};
   std::vector<std::string> out;
-  for (const char* name : {"memory", "cpu", "cpuacct", "pids", "cpuset", "blkio", "devices", "freezer", "systemd", "hugetlb", "net_cls", "perf_event", "net_prio"})
-    if (fs::is_directory(root_ + "/" + name) && !fs::is_symlink(root_ + "/" + name)) out.emplace_back(name);
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root_, error))
+    if (!entry.is_symlink(error) && entry.is_directory(error)) out.push_back(entry.path());
   return out;
 }
 
@@ -136,8 +134,8 @@ Result<void> Cgroups::create(const std::string& path, const CgroupLimits& limits
       fs::create_directory(at, error);
     }
   } else {
-    for (const std::string& controller : controllers()) {
-      if (controller != "memory" && controller != "cpu" && controller != "cpuacct" && controller != "pids") continue;
+    for (const std::string controller : {"memory", "cpu", "cpuacct", "pids"}) {
+      if (!fs::is_directory(root_ + "/" + controller)) continue;  // cpu may be a link to cpu,cpuacct.
       const std::string full = directory(controller, path);
       fs::create_directories(full, error);
       if (controller == "memory") (void)write_control_file(full + "/memory.use_hierarchy", "1");
@@ -170,8 +168,8 @@ Result<void> Cgroups::set_limits(const std::string& path, const CgroupLimits& li
 
 Result<void> Cgroups::remove(const std::string& path) const {
   Result<void> result;
-  for (const std::string& controller : controllers()) {
-    const std::string full = directory(controller, path);
+  for (const std::string& hierarchy : hierarchies()) {
+    const std::string full = hierarchy + path;
     std::error_code error;
     if (!fs::is_directory(full, error)) continue;
     std::vector<std::string> below;

@@ -41,6 +41,8 @@ class Cgroups {
  public:
   /// kUnavailable when there is no writable hierarchy with a memory controller; the message says what was found.
   static Result<Cgroups> detect();
+  /// As detect, for a hierarchy mounted elsewhere.
+  static Result<Cgroups> at(std::string root);
   /// A hierarchy somewhere else (tests): nothing is checked.
   static Cgroups at(std::string root, bool is_v2);
   [[nodiscard]] bool is_v2() const { return v2_; }
@@ -64,7 +66,7 @@ class Cgroups {
   [[nodiscard]] std::string directory(const std::string& controller, const std::string& path) const;
 
  private:
-  [[nodiscard]] std::vector<std::string> controllers() const;
+  [[nodiscard]] std::vector<std::string> hierarchies() const;
   bool v2_ = false;
   std::string root_ = "/sys/fs/cgroup";
 };
