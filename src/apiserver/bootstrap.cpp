@@ -61,6 +61,15 @@ Result<void> ApiServer::Impl::bootstrap() {
       !made)
     return made;
 
+  // Whom components' own ports trust (kube-apiserver's clusterauthenticationtrust controller).
+  if (!options.cluster_ca_pem.empty()) {
+    if (auto made = ensure(*this, *model::find_resource("", "configmaps"),
+                           json::Object{{"metadata", json::Object{{"name", "extension-apiserver-authentication"}, {"namespace", "kube-system"}}},
+                                        {"data", json::Object{{"client-ca-file", options.cluster_ca_pem}}}});
+        !made)
+      return made;
+  }
+
   WatchFilter all_services;
   all_services.prefix = make_prefix("", "services");
   for (const auto& service : cache->list(all_services, "", 0).items) services.adopt(decode_object(*service));

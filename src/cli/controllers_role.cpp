@@ -32,10 +32,10 @@ Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_c
   return parsed;
 }
 
-ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options) : loop_("controllers") {
+ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options) : loop_("controllers"), transport_(transport) {
   std::promise<void> made;
   loop_.post([&] {
-    manager_ = controllers::make_controller_manager(std::move(transport), loop_, std::move(options), &metrics_);
+    manager_ = controllers::make_controller_manager(std::move(transport), loop_, std::move(options), metrics_.get());
     manager_->on_lost_leadership([] {
       log::error("controllers", "leadership lost: stopping");
       kill(getpid(), SIGTERM);
@@ -44,6 +44,16 @@ ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, c
     made.set_value();
   });
   made.get_future().wait();
+}
+
+client::ComponentServerOptions ControllersRole::port_options() {
+  client::ComponentServerOptions out;
+  out.name = "kube-controller-manager";
+  out.metrics = [registry = metrics_] { return registry->expose(); };
+  out.config_name = "kubecontrollermanager.config.k8s.io";
+  out.checks.push_back(loop_check("controllers-loop", loop_));
+  out.transport = transport_;
+  return out;
 }
 
 ControllersRole::~ControllersRole() {
@@ -62,6 +72,8 @@ int run_controllers(const std::vector<std::string>& args) {
   connection.add_to(app);
   ControllersFlags flags;
   flags.add_to(app);
+  ComponentPortFlags port;
+  port.add_to(app, 10257);
   bool leader_elect = true;
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
@@ -77,6 +89,8 @@ int run_controllers(const std::vector<std::string>& args) {
   options->leader_elect = leader_elect;
   options->identity = fmt::format("{}_{}", host, getpid());
   ControllersRole role(*transport, *options);
+  auto served = serve_component(port, role.port_options());
+  if (!served) return report(served.error());
   wait_for_signal();
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/component_port.h"
 #include "controllers/manager.h"
 
 namespace CLI {
@@ -25,10 +26,13 @@ class ControllersRole {
  public:
   ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options);
   ~ControllersRole();
+  /// What the role's own port shows. The server made of it must go before the role.
+  [[nodiscard]] client::ComponentServerOptions port_options();
 
  private:
   ThreadLoop loop_;
-  metrics::Registry metrics_;
+  std::shared_ptr<client::Transport> transport_;
+  std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
   std::unique_ptr<controllers::ControllerManager> manager_;
 };
 

@@ -16,6 +16,31 @@
 #include "client/leader_election.h"
 
 namespace berth::cli {
+namespace {
+
+/// The configuration in force, as /configz shows it.
+json::Value config_document(const scheduler::config::SchedulerConfig& config) {
+  json::Array profiles, extenders;
+  for (const placement::Profile& profile : config.profiles) profiles.push_back(json::Object{{"schedulerName", profile.scheduler_name}});
+  for (const auto& extender : config.extenders) extenders.push_back(json::Object{{"urlPrefix", extender.url_prefix}, {"weight", extender.weight}});
+  const auto seconds = [](std::int64_t ms) { return fmt::format("{}s", static_cast<double>(ms) / 1000); };
+  const auto& election = config.leader_election;
+  return json::Object{{"Parallelism", config.parallelism},
+                      {"LeaderElection", json::Object{{"LeaderElect", election.leader_elect},
+                                                      {"LeaseDuration", seconds(election.lease_duration_ms)},
+                                                      {"RenewDeadline", seconds(election.renew_deadline_ms)},
+                                                      {"RetryPeriod", seconds(election.retry_period_ms)},
+                                                      {"ResourceLock", election.resource_lock},
+                                                      {"ResourceName", election.resource_name},
+                                                      {"ResourceNamespace", election.resource_namespace}}},
+                      {"PercentageOfNodesToScore", config.percentage_of_nodes_to_score},
+                      {"PodInitialBackoffSeconds", config.pod_initial_backoff_seconds},
+                      {"PodMaxBackoffSeconds", config.pod_max_backoff_seconds},
+                      {"Profiles", std::move(profiles)},
+                      {"Extenders", std::move(extenders)}};
+}
+
+}  // namespace
 
 void SchedulerFlags::add_to(CLI::App& app) {
   app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")->capture_default_str();
@@ -51,12 +76,27 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
 }
 
 SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, bool leader_elect, std::string identity)
-    : loop_("scheduler"), client_(std::move(transport), &loop_, "berth-scheduler"), options_(std::move(options)), leader_elect_(leader_elect), identity_(std::move(identity)) {}
+    : loop_("scheduler"), client_(std::move(transport), &loop_, "berth-scheduler"), options_(std::move(options)), leader_elect_(leader_elect), identity_(std::move(identity)) {
+  if (!options_.metrics) options_.metrics = std::make_shared<metrics::Registry>();
+  metrics_ = options_.metrics;
+}
 
 Result<void> SchedulerRole::start() {
   std::promise<Result<void>> started;
   loop_.post([&] { started.set_value(start_on_loop()); });
   return started.get_future().get();
+}
+
+client::ComponentServerOptions SchedulerRole::port_options(const scheduler::config::SchedulerConfig& config) {
+  client::ComponentServerOptions out;
+  out.name = "kube-scheduler";
+  out.metrics = [registry = metrics_] { return registry->expose(); };
+  out.config_name = "componentconfig";
+  out.config = [shown = config_document(config)] { return shown; };
+  out.checks.push_back(loop_check("scheduler-loop", loop_));
+  out.checks.push_back({"informer-sync", [this] { return ask_loop(loop_, [this] { return scheduler_ && scheduler_->has_synced() ? "" : "the informers have not synced"; }); }, true});
+  out.transport = client_.transport();
+  return out;
 }
 
 Result<void> SchedulerRole::start_on_loop() {
@@ -108,6 +148,8 @@ int run_scheduler(const std::vector<std::string>& args) {
   connection.add_to(app);
   SchedulerFlags flags;
   flags.add_to(app);
+  ComponentPortFlags port;
+  port.add_to(app, 10259);
   bool leader_elect = true, validate_only = false;
   app.add_flag("--validate", validate_only, "Only check the configuration");
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several schedulers works at a time (default true)");
@@ -126,6 +168,8 @@ int run_scheduler(const std::vector<std::string>& args) {
   gethostname(host, sizeof host - 1);
   SchedulerRole role(*transport, flags.options(*config), leader_elect && config->leader_election.leader_elect, fmt::format("{}_{}", host, getpid()));
   if (auto started = role.start(); !started) return report(started.error());
+  auto served = serve_component(port, role.port_options(*config));
+  if (!served) return report(served.error());
   wait_for_signal();
   return 0;
 }

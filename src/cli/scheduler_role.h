@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/component_port.h"
 #include "client/leader_election.h"
 #include "scheduler/config/config.h"
 #include "scheduler/scheduler.h"
@@ -31,6 +32,8 @@ class SchedulerRole {
   SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, bool leader_elect, std::string identity);
   ~SchedulerRole();
   Result<void> start();
+  /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
+  [[nodiscard]] client::ComponentServerOptions port_options(const scheduler::config::SchedulerConfig& config);
 
  private:
   Result<void> start_on_loop();
@@ -39,6 +42,7 @@ class SchedulerRole {
   scheduler::SchedulerOptions options_;
   bool leader_elect_;
   std::string identity_;
+  std::shared_ptr<metrics::Registry> metrics_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<client::LeaderElector> elector_;

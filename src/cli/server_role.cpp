@@ -183,6 +183,8 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   server.address = listen->host;
   server.port = listen->port;
   server.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, role->ca_pem_};
+  role->tls_ = *server.tls;
+  role->host_ = listen->host;
   auto listener = net::Server::start(server, *role->api_);
   if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
   role->listener_ = std::move(*listener);

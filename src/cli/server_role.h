@@ -45,6 +45,9 @@ class ServerRole {
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] const std::string& data_dir() const { return data_dir_; }
   [[nodiscard]] const std::string& ca_pem() const { return ca_pem_; }
+  /// What this server shows and whom it trusts: for other ports of the same process.
+  [[nodiscard]] const net::TlsServerConfig& tls() const { return tls_; }
+  [[nodiscard]] const std::string& host() const { return host_; }
   [[nodiscard]] apiserver::ApiServer& api() { return *api_; }
   /// What master-config.yaml says of the other components; empty without one.
   [[nodiscard]] const apiserver::MasterConfig& master_config() const { return master_config_; }
@@ -53,7 +56,8 @@ class ServerRole {
 
  private:
   ServerRole() = default;
-  std::string data_dir_, kubeconfig_path_, url_, ca_pem_;
+  std::string data_dir_, kubeconfig_path_, url_, ca_pem_, host_;
+  net::TlsServerConfig tls_;
   apiserver::MasterConfig master_config_;
   std::unique_ptr<SystemClock> clock_;
   std::unique_ptr<ThreadLoop> loop_;

@@ -96,6 +96,9 @@ int run_up(const std::vector<std::string>& args) {
   real.add_to(app);
   app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")->capture_default_str()->check(CLI::Range(0, 60'000));
   app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")->capture_default_str()->check(CLI::Range(1, 10'000));
+  std::string scheduler_port = "auto", controllers_port = "auto";
+  app.add_option("--scheduler-secure-port", scheduler_port, "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")->capture_default_str();
+  app.add_option("--controllers-secure-port", controllers_port, "The same of the controllers; auto: 10257 or any free one; 0: none")->capture_default_str();
   if (const auto code = parse_args(app, args)) return *code;
   block_signals();
   raise_file_limit();
@@ -123,6 +126,17 @@ int run_up(const std::vector<std::string>& args) {
   if (!scheduler_config) return report(scheduler_config.error());
   SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config), false, "berth-up");
   if (auto started = scheduler_role.start(); !started) return report(started.error());
+  const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
+    options.address = role.host();
+    options.tls = role.tls();
+    return serve_component_of_up(flag, port, usual_port, std::move(options));
+  };
+  auto scheduler_served = serve("--scheduler-secure-port", scheduler_port, 10259, scheduler_role.port_options(*scheduler_config));
+  if (!scheduler_served) return report(scheduler_served.error());
+  auto controllers_served = serve("--controllers-secure-port", controllers_port, 10257, controllers_role.port_options());
+  if (!controllers_served) return report(controllers_served.error());
+  for (const auto& [name, served] : {std::pair("scheduler", scheduler_served->get()), std::pair("controllers", controllers_served->get())})
+    if (served != nullptr) log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, role.host(), served->port());
   std::unique_ptr<RealNode> real_node;
   std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
   if (has_real_node) {

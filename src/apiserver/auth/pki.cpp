@@ -226,6 +226,15 @@ Result<KeyPair> reuse_or_make(const std::string& directory, const std::string& f
   return made;
 }
 
+/// The names every server of this machine has, and those it was given.
+void add_own_names(std::vector<std::string>& names, const std::vector<std::string>& given) {
+  names.insert(names.end(), {"localhost", "127.0.0.1", "::1"});
+  char host[256] = {};
+  if (::gethostname(host, sizeof host - 1) == 0 && host[0] != '\0') names.emplace_back(host);
+  for (const std::string& name : given)
+    if (!name.empty() && name != "0.0.0.0" && name != "::") names.push_back(name);
+}
+
 Result<void> make_directory(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(directory).parent_path(), error);
@@ -275,13 +284,8 @@ Result<Pki> Pki::open(PkiOptions options, TimePoint now) {
   pki.ca_ = std::move(*ca);
 
   CertificateRequest server{.common_name = "berth-apiserver", .for_server = true, .life = kLeafLife};
-  server.names = {"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "127.0.0.1", "::1",
-                  options.service_ip};
-  char host[256] = {};
-  if (::gethostname(host, sizeof host - 1) == 0 && host[0] != '\0') server.names.emplace_back(host);
-  for (const std::string& name : options.names) {
-    if (!name.empty() && name != "0.0.0.0" && name != "::") server.names.push_back(name);
-  }
+  server.names = {"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", options.service_ip};
+  add_own_names(server.names, options.names);
   auto made = reuse_or_make(options.directory, "server", pki.ca_, server, now);
   if (!made) return std::unexpected(made.error());
   pki.server_ = std::move(*made);
@@ -304,6 +308,12 @@ Result<KeyPair> Pki::client_certificate(const std::string& file_name, const std:
 
 Result<KeyPair> Pki::issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now, Duration life) const {
   return make_signed_by(ca_, {.common_name = common_name, .organizations = organizations, .life = life}, now);
+}
+
+Result<KeyPair> Pki::self_signed_server(const std::string& common_name, const std::vector<std::string>& names, TimePoint now) {
+  CertificateRequest request{.common_name = common_name, .for_server = true, .life = kLeafLife};
+  add_own_names(request.names, names);
+  return make_certificate(request, nullptr, nullptr, now);
 }
 
 }  // namespace berth::apiserver::auth

@@ -43,6 +43,9 @@ class Pki {
   [[nodiscard]] Result<KeyPair> issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now,
                                              Duration life) const;
 
+  /// A server certificate signed by its own key, in memory only, for `names` besides localhost: what a component shows until it is given one.
+  static Result<KeyPair> self_signed_server(const std::string& common_name, const std::vector<std::string>& names, TimePoint now);
+
   // The users of a cluster, by Kubernetes' names.
   Result<KeyPair> admin(TimePoint now) { return client_certificate("admin", "kubernetes-admin", {"system:masters"}, now); }
   Result<KeyPair> scheduler(TimePoint now) { return client_certificate("scheduler", "system:kube-scheduler", {}, now); }

@@ -1,0 +1,83 @@
+#include "cli/component_port.h"
+
+#include <fstream>
+#include <future>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include "base/log.h"
+#include "cli/process.h"
+
+namespace berth::cli {
+namespace {
+
+Result<std::string> read_pem(const char* flag, const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return invalid(fmt::format("{}: {} cannot be read: {}", flag, path, std::strerror(errno)));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+void ComponentPortFlags::add_to(CLI::App& app, int default_port) {
+  port = default_port;
+  app.add_option("--secure-port", port, "HTTPS port of /healthz, /livez, /readyz, /metrics and /configz; 0 serves none")->capture_default_str()->check(CLI::Range(0, 65535));
+  app.add_option("--bind-address", bind_address, "Address of that port")->capture_default_str();
+  app.add_option("--tls-cert-file", certificate_file, "Its certificate (PEM); without one it signs one itself");
+  app.add_option("--tls-private-key-file", key_file, "Its private key (PEM)");
+  app.add_option("--client-ca-file", client_ca_file, "Authority of client certificates (PEM); default: the cluster's");
+}
+
+Result<std::unique_ptr<client::ComponentServer>> serve_component(const ComponentPortFlags& flags, client::ComponentServerOptions options) {
+  if (flags.port == 0) return nullptr;
+  if (flags.certificate_file.empty() != flags.key_file.empty()) return invalid("--tls-cert-file and --tls-private-key-file: give both or none");
+  for (const auto& [flag, path, into] : {std::tuple("--tls-cert-file", flags.certificate_file, &options.tls.certificate_pem), std::tuple("--tls-private-key-file", flags.key_file, &options.tls.private_key_pem),
+                                         std::tuple("--client-ca-file", flags.client_ca_file, &options.tls.client_ca_pem)}) {
+    if (path.empty()) continue;
+    auto text = read_pem(flag, path);
+    if (!text) return std::unexpected(text.error());
+    *into = std::move(*text);
+  }
+  if (options.tls.client_ca_pem.empty()) {
+    options.tls.client_ca_pem = client::published_client_ca(options.transport);
+    if (options.tls.client_ca_pem.empty()) log::warning(options.name, "the cluster names no authority for client certificates: /metrics and /configz take bearer tokens only");
+  }
+  options.address = flags.bind_address;
+  options.port = static_cast<std::uint16_t>(flags.port);
+  auto server = client::ComponentServer::start(std::move(options));
+  if (!server) return invalid(fmt::format("--secure-port {}: {}", flags.port, server.error().message));
+  return server;
+}
+
+Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std::string& flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
+  if (port == "0") return nullptr;
+  options.port = usual_port;
+  if (port == "auto") {
+    if (auto server = client::ComponentServer::start(options)) return server;
+    options.port = 0;
+  } else {
+    auto parsed = parse_listen(":" + port, usual_port);
+    if (!parsed || parsed->port == 0) return invalid(fmt::format("{} {}: not \"auto\", 0 or a port", flag, port));
+    options.port = parsed->port;
+  }
+  auto server = client::ComponentServer::start(std::move(options));
+  if (!server) return invalid(fmt::format("{} {}: {}", flag, port, server.error().message));
+  return server;
+}
+
+std::string ask_loop(EventLoop& loop, std::function<std::string()> question) {
+  auto answer = std::make_shared<std::promise<std::string>>();
+  auto future = answer->get_future();
+  loop.post([answer, question = std::move(question)] { answer->set_value(question()); });
+  if (future.wait_for(std::chrono::seconds(1)) != std::future_status::ready) return "the component's loop does not respond";
+  return future.get();
+}
+
+client::ComponentCheck loop_check(std::string name, EventLoop& loop) {
+  return {std::move(name), [&loop] { return ask_loop(loop, [] { return std::string(); }); }};
+}
+
+}  // namespace berth::cli
