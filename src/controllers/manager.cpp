@@ -152,6 +152,8 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_cronjob_controller());
   all.push_back(make_disruption_controller());
   all.push_back(make_endpoints_controller());
+  all.push_back(make_endpoint_slice_controller());
+  all.push_back(make_endpoint_slice_mirroring_controller());
   all.push_back(make_resource_quota_controller());
   all.push_back(make_horizontal_pod_autoscaler_controller(options.horizontal_pod_autoscaler));
   all.push_back(make_volume_binder());

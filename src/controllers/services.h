@@ -4,8 +4,12 @@
 
 namespace berth::controllers {
 
-/// pkg/controller/endpoint and endpointslice: the ready pods behind each Service.
+/// pkg/controller/endpoint: the pods behind each Service.
 ControllerPtr make_endpoints_controller();
+/// pkg/controller/endpointslice: the same in slices of at most 100.
+ControllerPtr make_endpoint_slice_controller();
+/// pkg/controller/endpointslicemirroring: slices of Endpoints that somebody keeps by hand for a Service without selector.
+ControllerPtr make_endpoint_slice_mirroring_controller();
 /// pkg/controller/resourcequota: status.hard and status.used, recounted.
 ControllerPtr make_resource_quota_controller();
 /// pkg/controller/volume/persistentvolume: binds claims to volumes; provisions for the built-in local provisioner (berth.dev/local).

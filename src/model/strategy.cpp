@@ -184,14 +184,14 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
 
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource) {
   if (subresource == "status") {
-    // Only status moves; of the metadata, what controllers keep there for their status may.
+    // Of the rest, labels and annotations move too, as Kubernetes' own kinds let their controllers do (a Deployment's revision annotation comes
+    // this way from kube-controller-manager). A Deployment's labels, and the metadata of custom kinds and volume attachments, stay.
     Value kept = old;
     copy_member(doc, kept, "status");
-    if (kind.kind == "Node") {
-      for (const char* key : {"labels", "annotations"}) {
-        const Value* value = json::find(doc, {"metadata", key});
-        if (value != nullptr) json::set(kept, {"metadata", key}, *value);
-      }
+    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group.ends_with(".openshift.io");
+    for (const char* key : {"labels", "annotations"}) {
+      if (keeps_metadata || (kind.kind == "Deployment" && std::string_view(key) == "labels")) continue;
+      if (const Value* value = json::find(doc, {"metadata", key})) json::set(kept, {"metadata", key}, *value);
     }
     carry_request_metadata(doc, kept);
     if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty()) json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));

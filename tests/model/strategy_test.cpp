@@ -67,6 +67,10 @@ TEST(Strategy, GenerationCountsChangesOfTheSpecOnly) {
   prepare_for_update(deployment, old, doc, "status");
   EXPECT_EQ(json::get_int(doc, {"spec", "replicas"}), 1) << "status does not write the spec";
   EXPECT_EQ(json::get_int(doc, {"status", "replicas"}), 2);
+  doc = parse(R"({"metadata":{"labels":{"l":"new"},"annotations":{"deployment.kubernetes.io/revision":"2"}},"status":{"replicas":2}})");
+  prepare_for_update(deployment, old, doc, "status");
+  EXPECT_EQ(json::get_string(doc, {"metadata", "annotations", "deployment.kubernetes.io/revision"}), "2") << "kube-controller-manager writes it so";
+  EXPECT_EQ(json::find(doc, {"metadata", "labels"}), nullptr) << "a Deployment's labels are not status";
   EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 3);
 }
 
