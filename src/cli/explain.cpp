@@ -62,7 +62,7 @@ int run_explain(const std::vector<std::string>& args) {
   }
   auto input = read_placement_input(flags);
   if (!input) return report(input.error());
-  for (const auto& what : input->ignored) std::fprintf(stderr, "warning: ignored %s\n", what.c_str());
+  warn_of_ignored(*input);
 
   std::vector<PodInfoPtr> pods;
   if (!pod_files.empty()) {

@@ -110,6 +110,7 @@ int run_place(const std::vector<std::string>& args) {
   }
   auto input = read_placement_input(flags);
   if (!input) return report(input.error());
+  warn_of_ignored(*input);
   auto documents = read_objects(files);
   if (!documents) return report(documents.error());
 
@@ -120,7 +121,8 @@ int run_place(const std::vector<std::string>& args) {
   };
   if (pending_too)
     for (const auto& object : input->objects)
-      if (json::get_string(object, {"kind"}) == "Pod" && json::get_string(object, {"spec", "nodeName"}).empty()) add(object);
+      if (json::get_string(object, {"kind"}) == "Pod" && json::get_string(object, {"spec", "nodeName"}).empty() && !json::get_string(object, {"metadata", "name"}).empty())
+        add(object);
   for (const auto& document : *documents)
     for (auto& pod : pods_of(document)) add(std::move(pod));
   if (pods.empty()) return report(Error{ErrorCode::kInvalid, "no pods to place"});

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -102,6 +103,12 @@ const placement::Framework& PlacementInput::framework_for(const placement::PodIn
   return *frameworks.find(profile->scheduler_name)->second;
 }
 
+void warn_of_ignored(const PlacementInput& input) {
+  constexpr std::size_t kMost = 20;
+  for (std::size_t i = 0; i < std::min(kMost, input.ignored.size()); ++i) std::fprintf(stderr, "warning: ignored %s\n", input.ignored[i].c_str());
+  if (input.ignored.size() > kMost) std::fprintf(stderr, "warning: ignored %zu more\n", input.ignored.size() - kMost);
+}
+
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files) {
   std::vector<json::Value> out;
   for (const auto& file : files) {
@@ -145,10 +152,26 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
   }
   auto objects = read_objects(flags.cluster_files);
   if (!objects) return std::unexpected(objects.error());
+  std::set<std::string> seen;
   for (const auto& object : *objects) {
-    if (out.cluster.upsert(object)) continue;
     const std::string kind(json::get_string(object, {"kind"}));
-    if (kind.empty()) out.ignored.emplace_back("a document without kind");
+    const std::string name(json::get_string(object, {"metadata", "name"}));
+    if (kind.empty()) {
+      out.ignored.emplace_back("a document without kind");
+      continue;
+    }
+    if (name.empty()) {
+      out.ignored.push_back(fmt::format("a {} without a name", kind));
+      continue;
+    }
+    const std::string ns(json::get_string(object, {"metadata", "namespace"}));
+    const std::string what = ns.empty() ? fmt::format("{} {}", kind, name) : fmt::format("{} {}/{}", kind, ns, name);
+    if (out.cluster.upsert(object) && !seen.insert(what).second) out.ignored.push_back(fmt::format("all but the last {}", what));
+  }
+  for (std::uint32_t i = 0; i < out.cluster.slot_count(); ++i) {
+    const auto* node = out.cluster.node(placement::NodeIndex{i});
+    if (node == nullptr || node->node != nullptr) continue;
+    for (const auto& pod : node->pods) out.ignored.push_back(fmt::format("Pod {}: its node {} is not there", pod->key, node->name));
   }
   out.objects = std::move(*objects);
   return out;

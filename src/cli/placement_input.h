@@ -34,6 +34,8 @@ struct PlacementInput {
   [[nodiscard]] const placement::Framework& framework_for(const placement::PodInfo& pod) const;
 };
 
+/// Says on standard error what of the input was no use; a long list is cut.
+void warn_of_ignored(const PlacementInput& input);
 /// All documents of the files; Lists (also typed ones such as NodeList) are taken apart. Errors name the file.
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files);
 /// Reads the configuration and the cluster.

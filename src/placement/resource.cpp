@@ -153,6 +153,32 @@ PodRequest request_136(const model::PodView& pod, bool use_status) {
   return out;
 }
 
+Resource scoring_request_120(const model::PodView& pod) {
+  model::PodView without_overhead;
+  without_overhead.containers = pod.containers;
+  without_overhead.init_containers = pod.init_containers;
+  const PodRequest request = request_120(without_overhead);
+  Resource out = request.total;
+  out.cpu_milli = request.nonzero_cpu_milli;
+  out.memory_bytes = request.nonzero_memory_bytes;
+  for (const auto& [name, amount] : pod.overhead) {
+    if (name == "cpu") {
+      out.cpu_milli = saturating_add(out.cpu_milli, amount.value());
+    } else {
+      add_rounded(out, {{name, amount}});
+    }
+  }
+  return out;
+}
+
+/// No API server lets a negative request pass; should one turn up in a dump, it must not make room for others.
+void drop_negative(Resource& resource) {
+  resource.cpu_milli = std::max<std::int64_t>(resource.cpu_milli, 0);
+  resource.memory_bytes = std::max<std::int64_t>(resource.memory_bytes, 0);
+  resource.ephemeral_storage_bytes = std::max<std::int64_t>(resource.ephemeral_storage_bytes, 0);
+  for (auto& [name, amount] : resource.scalars) amount = std::max<std::int64_t>(amount, 0);
+}
+
 }  // namespace
 
 std::string_view code_name(Code code) {
@@ -203,28 +229,18 @@ void Resource::subtract(const Resource& other) {
 }
 
 PodRequest pod_request(const model::PodView& pod, Era era, bool use_status) {
-  return era == Era::k120 ? request_120(pod) : request_136(pod, use_status);
-}
-
-Resource scoring_request(const model::PodView& pod, Era era) {
-  if (era != Era::k120) return Resource::from_list(pod_requests_136(pod, true, true, false));
-  model::PodView without_overhead;
-  without_overhead.containers = pod.containers;
-  without_overhead.init_containers = pod.init_containers;
-  const PodRequest request = request_120(without_overhead);
-  Resource out = request.total;
-  out.cpu_milli = request.nonzero_cpu_milli;
-  out.memory_bytes = request.nonzero_memory_bytes;
-  for (const auto& [name, amount] : pod.overhead) {
-    if (name == "cpu") {
-      out.cpu_milli = saturating_add(out.cpu_milli, amount.value());
-    } else {
-      add_rounded(out, {{name, amount}});
-    }
-  }
+  PodRequest out = era == Era::k120 ? request_120(pod) : request_136(pod, use_status);
+  drop_negative(out.total);
+  out.nonzero_cpu_milli = std::max<std::int64_t>(out.nonzero_cpu_milli, 0);
+  out.nonzero_memory_bytes = std::max<std::int64_t>(out.nonzero_memory_bytes, 0);
   return out;
 }
 
+Resource scoring_request(const model::PodView& pod, Era era) {
+  Resource out = era == Era::k120 ? scoring_request_120(pod) : Resource::from_list(pod_requests_136(pod, true, true, false));
+  drop_negative(out);
+  return out;
+}
 bool is_extended_resource_name(std::string_view name) {
   if (name.find('/') == std::string_view::npos || name.find("kubernetes.io/") != std::string_view::npos) return false;
   return !name.starts_with("requests.");
