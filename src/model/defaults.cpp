@@ -133,7 +133,7 @@ void volume(Object& object) {
       "photonPersistentDisk", "projected", "portworxVolume", "scaleIO", "storageos", "csi", "ephemeral", "image"};
   bool has_source = false;
   for (const std::string_view source : kSources) has_source |= object.contains(source);
-  if (!has_source && object.contains("name") && object.size() == 1) object["emptyDir"] = Object();
+  if (!has_source && object.size() <= 1) object["emptyDir"] = Object();
   if (Object* source = child(object, "hostPath")) put(*source, "type", "");
   for (const char* name : {"secret", "configMap", "downwardAPI", "projected"})
     if (Object* source = child(object, name)) put(*source, "defaultMode", 0644);
@@ -178,7 +178,6 @@ void pod_spec(Object& spec) {
   put_string(spec, "schedulerName", "default-scheduler");
   for (const char* name : {"initContainers", "containers", "ephemeralContainers"}) each(spec, name, container);
   each(spec, "volumes", volume);
-  each(spec, "topologySpreadConstraints", [](Object& constraint) { put_string(constraint, "whenUnsatisfiable", "DoNotSchedule"); });
 }
 
 void pod(Object& doc) {

@@ -1,4 +1,6 @@
 // What the registry strategies do around a write (Kubernetes: pkg/registry/*/strategy.go).
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "model/quantity.h"
@@ -41,11 +43,15 @@ void prepare_job(Value& doc) {
   const std::string uid(json::get_string(doc, {"metadata", "uid"}));
   const std::string name(json::get_string(doc, {"metadata", "name"}));
   if (uid.empty()) return;
+  // A Job without labels of its own has its template's, those that are added here included.
+  const Object own = json::get_object(doc, {"metadata", "labels"});
+  const bool shares = own.empty() || own == json::get_object(doc, {"spec", "template", "metadata", "labels"});
   Object& labels = json::ensure_object(doc, {"spec", "template", "metadata", "labels"});
   labels["batch.kubernetes.io/controller-uid"] = uid;
   labels["batch.kubernetes.io/job-name"] = name;
   labels["controller-uid"] = uid;
   labels["job-name"] = name;
+  if (shares) json::set(doc, {"metadata", "labels"}, Value(labels));
   json::ensure_object(doc, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
 }
 
@@ -126,6 +132,18 @@ void keep_ephemeral_containers_only(const Value& old, Value& doc) {
   doc = std::move(kept);
 }
 
+/// extensions/v1beta1's templateGeneration, which apps/v1 shows as an annotation.
+constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
+
+void count_template_generation(const Value& old, Value& doc) {
+  std::int64_t generation = 1;
+  const std::string_view before = json::get_string(old, {"metadata", "annotations", kTemplateGeneration});
+  std::from_chars(before.data(), before.data() + before.size(), generation);
+  const Value *was = json::find(old, {"spec", "template"}), *is = json::find(doc, {"spec", "template"});
+  if (was != nullptr && is != nullptr && !json::equal(*was, *is)) ++generation;
+  json::set(doc, {"metadata", "annotations", kTemplateGeneration}, Value(std::to_string(generation)));
+}
+
 }  // namespace
 
 std::string_view pod_qos_class(const Value& pod) {
@@ -173,6 +191,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
                 json::Array{Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "SchedulingGated"}, {"message", "Scheduling is blocked due to non-empty scheduling gates"}}});
   }
   if (kind.kind == "Job") prepare_job(doc);
+  if (kind.kind == "DaemonSet") json::set(doc, {"metadata", "annotations", kTemplateGeneration}, "1");
   if (kind.kind == "Secret") fold_string_data(doc);
   if (kind.kind == "Namespace") {
     json::Array& finalizers = doc.get_object()["spec"].is_object() && json::find(doc, {"spec", "finalizers"}) != nullptr && json::find(doc, {"spec", "finalizers"})->is_array()
@@ -202,6 +221,7 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
   else if (kind.kind == "Pod" && subresource == "resize") keep_resources_only(old, doc);
   else if (has_status(kind)) copy_member(old, doc, "status");
   if (kind.kind == "Secret") fold_string_data(doc);
+  if (kind.kind == "DaemonSet") count_template_generation(old, doc);
   if (kind.kind == "Namespace" && subresource.empty()) {
     if (const Value* finalizers = json::find(old, {"spec", "finalizers"})) json::set(doc, {"spec", "finalizers"}, *finalizers);
   }

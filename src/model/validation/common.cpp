@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-
 #include <fmt/format.h>
 
 #include "model/quantity.h"
@@ -29,17 +28,24 @@ bool is_subdomain(std::string_view text) {
 
 std::string too_long_text(std::size_t limit) { return fmt::format("must be no more than {} characters", limit); }
 
+/// Adds a sentence to those there are.
+void say(std::string& sentences, std::string_view sentence) { sentences += (sentences.empty() ? "" : "\n") + std::string(sentence); }
+
 constexpr std::string_view kLabelText =
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric "
+    "character (e.g. 'my-name',  or '123-abc', "
     "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 constexpr std::string_view kSubdomainText =
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'example.com', "
     "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 constexpr std::string_view kQualifiedText =
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+    "'MyName',  or 'my.name',  or '123-abc', "
     "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 constexpr std::string_view kLabelValueText =
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
     "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 }  // namespace
@@ -51,14 +57,25 @@ std::string Path::text() const {
   return before.empty() ? std::string(key_) : before + "." + std::string(key_);
 }
 
-void Errors::add(FieldError::Type type, const Path& at, std::string value, std::string_view detail) { list_.push_back({type, at.text(), std::move(value), std::string(detail)}); }
+void Errors::add(FieldError::Type type, const Path& at, std::string value, std::string_view detail) {
+  list_.push_back({type, at.text(), std::move(value), std::string(detail)});
+}
 void Errors::required(const Path& at, std::string_view detail) { add(FieldError::Type::kRequired, at, "", detail); }
-void Errors::invalid(const Path& at, const Value& value, std::string_view detail) { add(FieldError::Type::kInvalid, at, json::serialize(value), detail); }
-void Errors::invalid(const Path& at, std::string_view value, std::string_view detail) { add(FieldError::Type::kInvalid, at, json::serialize(Value(value)), detail); }
-void Errors::duplicate(const Path& at, const Value& value) { add(FieldError::Type::kDuplicate, at, json::serialize(value), ""); }
+void Errors::invalid(const Path& at, const Value& value, std::string_view sentences) {
+  const std::string shown = json::serialize(value);
+  for (std::size_t start = 0; start <= sentences.size();) {
+    const std::size_t end = std::min(sentences.find('\n', start), sentences.size());
+    add(FieldError::Type::kInvalid, at, shown, sentences.substr(start, end - start));
+    start = end + 1;
+  }
+}
+void Errors::invalid(const Path& at, std::string_view value, std::string_view sentences) { invalid(at, Value(value), sentences); }
+void Errors::duplicate(const Path& at, const Value& value, std::string_view detail) { add(FieldError::Type::kDuplicate, at, json::serialize(value), detail); }
 void Errors::forbidden(const Path& at, std::string_view detail) { add(FieldError::Type::kForbidden, at, "", detail); }
 void Errors::not_found(const Path& at, const Value& value) { add(FieldError::Type::kNotFound, at, json::serialize(value), ""); }
-void Errors::too_long(const Path& at, std::size_t limit) { add(FieldError::Type::kTooLong, at, "", fmt::format("may not be more than {} bytes", limit)); }
+void Errors::too_long(const Path& at, std::size_t limit) {
+  add(FieldError::Type::kTooLong, at, "", fmt::format("may not be more than {} bytes", limit));
+}
 void Errors::too_many(const Path& at, std::size_t actual, std::size_t limit) {
   add(FieldError::Type::kTooMany, at, fmt::format("{}", actual), fmt::format("must have at most {} item{}", limit, limit == 1 ? "" : "s"));
 }
@@ -70,53 +87,67 @@ void Errors::not_supported(const Path& at, std::string_view value, const std::ve
 
 std::string check_dns1123_label(std::string_view text) {
   std::string out;
-  if (text.size() > 63) out = too_long_text(63);
-  if (!matches_label(text, is_lower_alnum, "-")) out += (out.empty() ? "" : ", ") + std::string(kLabelText);
+  if (text.size() > 63) say(out, too_long_text(63));
+  if (!matches_label(text, is_lower_alnum, "-")) say(out, kLabelText);
   return out;
 }
 
 std::string check_dns1123_subdomain(std::string_view text) {
   std::string out;
-  if (text.size() > 253) out = too_long_text(253);
-  if (!is_subdomain(text)) out += (out.empty() ? "" : ", ") + std::string(kSubdomainText);
+  if (text.size() > 253) say(out, too_long_text(253));
+  if (!is_subdomain(text)) say(out, kSubdomainText);
   return out;
 }
 
 std::string check_dns1035_label(std::string_view text) {
-  if (text.size() > 63) return too_long_text(63);
-  if (matches_label(text, is_lower_alnum, "-") && text.front() >= 'a') return {};
-  return "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
-         "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+  std::string out;
+  if (text.size() > 63) say(out, too_long_text(63));
+  if (matches_label(text, is_lower_alnum, "-") && text.front() >= 'a') return out;
+  say(out,
+      "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an "
+      "alphanumeric character (e.g. 'my-name',  or 'abc-123', "
+      "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')");
+  return out;
 }
 
 std::string check_qualified_name(std::string_view text) {
+  std::string out;
   const std::size_t slash = text.find('/');
   std::string_view name = text;
   if (slash != std::string_view::npos) {
     const std::string_view prefix = text.substr(0, slash);
     name = text.substr(slash + 1);
     if (name.find('/') != std::string_view::npos)
-      return "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-             "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-    if (prefix.empty()) return "prefix part must be non-empty";
-    if (const std::string why = check_dns1123_subdomain(prefix); !why.empty()) return "prefix part " + why;
+      return "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+             "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+             "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. "
+             "'example.com/MyName')";
+    if (prefix.empty())
+      say(out, "prefix part must be non-empty");
+    else if (prefix.size() > 253)
+      say(out, "prefix part " + too_long_text(253));
+    if (!prefix.empty() && !is_subdomain(prefix)) say(out, "prefix part " + std::string(kSubdomainText));
   }
-  if (name.empty()) return "name part must be non-empty, " + std::string(kQualifiedText);
-  if (name.size() > 63) return "name part must be no more than 63 characters";
-  if (!matches_label(name, is_alnum, "-_.")) return std::string(kQualifiedText);
-  return {};
+  if (name.empty())
+    say(out, "name part must be non-empty");
+  else if (name.size() > 63)
+    say(out, "name part " + too_long_text(63));
+  if (!matches_label(name, is_alnum, "-_.")) say(out, kQualifiedText);
+  return out;
 }
 
 std::string check_label_value(std::string_view text) {
-  if (text.size() > 63) return too_long_text(63);
-  if (!text.empty() && !matches_label(text, is_alnum, "-_.")) return std::string(kLabelValueText);
-  return {};
+  std::string out;
+  if (text.size() > 63) say(out, too_long_text(63));
+  if (!text.empty() && !matches_label(text, is_alnum, "-_.")) say(out, kLabelValueText);
+  return out;
 }
 
 std::string check_config_map_key(std::string_view text) {
   if (text.size() > 253) return too_long_text(253);
   if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; }))
-    return "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+    return "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
+           "regex used for validation is '[-._a-zA-Z0-9]+')";
   if (text == ".") return "must not be '.'";
   if (text == "..") return "must not be '..'";
   if (text.starts_with("..")) return "must not start with '..'";
@@ -135,7 +166,9 @@ std::string check_path_segment(std::string_view text) {
   return {};
 }
 
-std::string check_port_number(std::int64_t port) { return port >= 1 && port <= 65535 ? std::string() : "must be between 1 and 65535, inclusive"; }
+std::string check_port_number(std::int64_t port) {
+  return port >= 1 && port <= 65535 ? std::string() : "must be between 1 and 65535, inclusive";
+}
 
 std::string check_port_name(std::string_view text) {
   if (text.size() > 15) return "must be no more than 15 characters";
@@ -199,21 +232,27 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
     const std::string probe = std::string(stem) + "x";
     if (const std::string why = check_name(kind, probe); !why.empty()) errors.invalid(at / "generateName", generate, why);
   }
-  if (name.empty()) errors.required(at / "name", "name or generateName is required");
-  else if (const std::string why = check_name(kind, name); !why.empty()) errors.invalid(at / "name", name, why);
+  if (name.empty())
+    errors.required(at / "name", "name or generateName is required");
+  else if (const std::string why = check_name(kind, name); !why.empty())
+    errors.invalid(at / "name", name, why);
   if (kind.namespaced) {
-    if (ns.empty()) errors.required(at / "namespace");
-    else if (const std::string why = check_dns1123_label(ns); !why.empty()) errors.invalid(at / "namespace", ns, why);
+    if (ns.empty())
+      errors.required(at / "namespace");
+    else if (const std::string why = check_dns1123_label(ns); !why.empty())
+      errors.invalid(at / "namespace", ns, why);
   } else if (!ns.empty()) {
     errors.forbidden(at / "namespace", "not allowed on this type");
   }
-  if (json::get_int(doc, {"metadata", "generation"}) < 0) errors.invalid(at / "generation", *json::find(doc, {"metadata", "generation"}), kNegative);
+  if (json::get_int(doc, {"metadata", "generation"}) < 0)
+    errors.invalid(at / "generation", *json::find(doc, {"metadata", "generation"}), kNegative);
   if (const Value* map = json::find(doc, {"metadata", "labels"})) labels(*map, at / "labels", errors);
   std::size_t annotation_bytes = 0;
   for (const auto& [key, value] : json::get_object(doc, {"metadata", "annotations"})) {
     std::string lower(key);
     for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (const std::string why = check_qualified_name(lower); !why.empty()) errors.invalid(at / "annotations", std::string_view(key.data(), key.size()), why);
+    if (const std::string why = check_qualified_name(lower); !why.empty())
+      errors.invalid(at / "annotations", std::string_view(key.data(), key.size()), why);
     annotation_bytes += key.size() + (value.is_string() ? value.get_string().size() : 0);
   }
   if (annotation_bytes > 256 * 1024) errors.too_long(at / "annotations", 256 * 1024);
@@ -221,18 +260,23 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
     const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
     if (const std::string why = check_qualified_name(text); !why.empty()) errors.invalid(at / "finalizers", text, why);
   }
-  std::size_t controllers = 0, i = 0;
+  std::string controller;
   const Path owners = at / "ownerReferences";
   for (const Value& owner : json::get_array(doc, {"metadata", "ownerReferences"})) {
-    const Path one = owners[i++];
+    const Path& one = owners;  // Kubernetes names the list, not the entry.
     if (json::get_string(owner, {"apiVersion"}).empty()) errors.invalid(one / "apiVersion", "", "version must not be empty");
     if (json::get_string(owner, {"kind"}).empty()) errors.invalid(one / "kind", "", "must not be empty");
     if (json::get_string(owner, {"name"}).empty()) errors.invalid(one / "name", "", "must not be empty");
     if (json::get_string(owner, {"uid"}).empty()) errors.invalid(one / "uid", "", "must not be empty");
-    controllers += json::get_bool(owner, {"controller"});
+    if (!json::get_bool(owner, {"controller"})) continue;
+    const std::string name_of_this = fmt::format("{}/{}", json::get_string(owner, {"kind"}), json::get_string(owner, {"name"}));
+    if (controller.empty())
+      controller = name_of_this;
+    else
+      errors.invalid(owners, Value(json::get_array(doc, {"metadata", "ownerReferences"})),
+                     fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                                 controller, name_of_this));
   }
-  if (controllers > 1)
-    errors.invalid(owners, Value(json::get_array(doc, {"metadata", "ownerReferences"})), "Only one reference can have Controller set to true. Found \"true\" in references for several owners");
 }
 
 void object_meta_update(const Value& old, const Value& doc, Errors& errors) {
@@ -244,7 +288,10 @@ void object_meta_update(const Value& old, const Value& doc, Errors& errors) {
     json::Array added;
     for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"}))
       if (std::find(before.begin(), before.end(), finalizer) == before.end()) added.push_back(finalizer);
-    if (!added.empty()) errors.forbidden(at / "finalizers", fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers {}", json::serialize(added)));
+    if (!added.empty())
+      errors.forbidden(
+          at / "finalizers",
+          fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers {}", json::serialize(added)));
   }
 }
 
@@ -283,7 +330,18 @@ void int_or_percent(const Value& value, const Path& at, Errors& errors) {
   }
   const std::string_view text = value.is_string() ? json::as_view(value) : "";
   const bool percent = text.size() >= 2 && text.back() == '%' && text.find_first_not_of("0123456789") == text.size() - 1;
-  if (!percent) errors.invalid(at, value, "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
+  if (!percent)
+    errors.invalid(at, value,
+                   "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+                   "validation is '[0-9]+%')");
+}
+
+void supported_value(const Value& object, std::string_view key, const Path& at, const std::vector<std::string_view>& supported,
+                     Errors& errors, bool even_empty) {
+  const Value* value = json::find(object, key);
+  if (value == nullptr || !value->is_string()) return;
+  const std::string_view text = json::as_view(*value);
+  if (text.empty() ? even_empty : std::ranges::find(supported, text) == supported.end()) errors.not_supported(at / key, text, supported);
 }
 
 void immutable(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors) {
@@ -299,15 +357,18 @@ void resource_list(const Value& holder, const Path& at, Errors& errors) {
   for (const auto& [key, value] : *object) {
     const std::string_view name(key.data(), key.size());
     const Path one = Path::map_key(at, name);
-    if (const std::string why = check_qualified_name(name); !why.empty()) errors.invalid(one, name, why);
+    if (const std::string why = check_qualified_name(name); !why.empty())
+      errors.invalid(one, name, why);
     else if (name.find('/') == std::string_view::npos) {
       static constexpr std::string_view kStandard[] = {"cpu", "memory", "ephemeral-storage", "storage", "pods", "attachable-volumes"};
-      const bool known = std::find(std::begin(kStandard), std::end(kStandard), name) != std::end(kStandard) || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
+      const bool known = std::find(std::begin(kStandard), std::end(kStandard), name) != std::end(kStandard) ||
+                         name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
       if (!known) errors.invalid(one, name, "must be a standard resource type or fully qualified");
     }
     const auto quantity = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
     if (quantity && quantity->sign() < 0) errors.invalid(one, value, kNegative);
-    if (quantity && name.find('/') != std::string_view::npos && quantity->milli_value() % 1000 != 0) errors.invalid(one, value, "must be an integer");
+    if (quantity && name.find('/') != std::string_view::npos && quantity->milli_value() % 1000 != 0)
+      errors.invalid(one, value, "must be an integer");
   }
 }
 
@@ -319,9 +380,12 @@ FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
   using namespace validation;
   Errors errors;
   object_meta(kind, doc, errors);
-  if (kind.group.empty() && kind.kind == "Pod") pod(doc, errors);
-  else if (kind.group.empty() && kind.kind == "Node") node(doc, errors);
-  else if (!workload(kind, doc, errors)) other(kind, doc, errors);
+  if (kind.group.empty() && kind.kind == "Pod")
+    pod(doc, errors);
+  else if (kind.group.empty() && kind.kind == "Node")
+    node(doc, errors);
+  else if (!workload(kind, doc, errors))
+    other(kind, doc, errors);
   return errors.take();
 }
 

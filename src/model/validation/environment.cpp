@@ -1,6 +1,7 @@
 // Environment of containers (validateEnv, validateEnvVarValueFrom, ValidateEnvFrom).
 #include <fmt/format.h>
 
+#include "model/quantity.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -22,13 +23,16 @@ std::optional<std::pair<std::string_view, std::string_view>> split_subscript(std
 void key_reference(const Value& reference, const Path& at, Errors& errors) {
   const std::string_view name = get_string(reference, {"name"}), key = get_string(reference, {"key"});
   if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / "name", name, why);
-  if (key.empty()) errors.required(at / "key");
-  else if (const std::string why = check_config_map_key(key); !why.empty()) errors.invalid(at / "key", key, why);
+  if (key.empty())
+    errors.required(at / "key");
+  else if (const std::string why = check_config_map_key(key); !why.empty())
+    errors.invalid(at / "key", key, why);
 }
 
 void value_source(const Value& variable, const Path& at, Errors& errors) {
   static constexpr std::string_view kSources[] = {"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"};
-  static const Strings kFields = {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"};
+  static const Strings kFields = {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+                                  "status.hostIP", "status.hostIPs",     "status.podIP", "status.podIPs"};
   const Value* from = json::find(variable, "valueFrom");
   if (from == nullptr) return;
   int sources = 0;
@@ -37,12 +41,15 @@ void value_source(const Value& variable, const Path& at, Errors& errors) {
   if (const Value* ref = json::find(*from, "resourceFieldRef")) resource_field_reference(*ref, at / "resourceFieldRef", errors);
   if (const Value* ref = json::find(*from, "configMapKeyRef")) key_reference(*ref, at / "configMapKeyRef", errors);
   if (const Value* ref = json::find(*from, "secretKeyRef")) key_reference(*ref, at / "secretKeyRef", errors);
-  if (sources == 0) errors.invalid(at, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
-  else if (!get_string(variable, {"value"}).empty()) errors.invalid(at, "", "may not be specified when `value` is not empty");
-  else if (sources > 1) errors.invalid(at, "", "may not have more than one field specified at a time");
+  if (sources == 0)
+    errors.invalid(at, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
+  else if (!get_string(variable, {"value"}).empty())
+    errors.invalid(at, "", "may not be specified when `value` is not empty");
+  else if (sources > 1)
+    errors.invalid(at, "", "may not have more than one field specified at a time");
 }
 
-void env_from(const Value& source, const Path& at, Errors& errors) {
+void env_from(const Value& source, const Path& list_at, const Path& at, Errors& errors) {
   if (const std::string_view prefix = get_string(source, {"prefix"}); !prefix.empty())
     if (const std::string why = check_env_name(prefix); !why.empty()) errors.invalid(at / "prefix", prefix, why);
   int sources = 0;
@@ -52,36 +59,64 @@ void env_from(const Value& source, const Path& at, Errors& errors) {
     ++sources;
     const std::string_view name = get_string(*ref, {"name"});
     const Path here = at / kind;
-    if (name.empty()) errors.required(here / "name");
-    else if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(here / "name", name, why);
+    if (name.empty())
+      errors.required(here / "name");
+    else if (const std::string why = check_dns1123_subdomain(name); !why.empty())
+      errors.invalid(here / "name", name, why);
   }
-  if (sources == 0) errors.invalid(at, "", "must specify one of: `configMapRef` or `secretRef`");
-  if (sources > 1) errors.invalid(at, "", "may not have more than one field specified at a time");
+  if (sources == 0) errors.invalid(list_at, "", "must specify one of: `configMapRef` or `secretRef`");
+  if (sources > 1) errors.invalid(list_at, "", "may not have more than one field specified at a time");
 }
 
 }  // namespace
 
 void field_reference(const Value& reference, const Strings& allowed, const Path& at, Errors& errors) {
-  static const Strings kKnown = {"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName",
-                                 "spec.schedulerName", "status.phase", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs", "spec.host"};
+  static const Strings kKnown = {"metadata.annotations", "metadata.labels", "metadata.name",      "metadata.namespace",
+                                 "metadata.uid",         "spec.nodeName",   "spec.restartPolicy", "spec.serviceAccountName",
+                                 "spec.schedulerName",   "status.phase",    "status.hostIP",      "status.hostIPs",
+                                 "status.podIP",         "status.podIPs",   "spec.host"};
   const std::string_view path = get_string(reference, {"fieldPath"});
   if (get_string(reference, {"apiVersion"}).empty()) return errors.required(at / "apiVersion");
   if (path.empty()) return errors.required(at / "fieldPath");
+  if (const std::string_view version = get_string(reference, {"apiVersion"}); version != "v1")
+    return errors.invalid(at / "fieldPath", path, fmt::format("error converting fieldPath: unsupported pod version: {}", version));
   if (const auto subscript = split_subscript(path)) {
     const auto& [map, key] = *subscript;
-    if (map != "metadata.annotations" && map != "metadata.labels") return errors.invalid(at / "fieldPath", path, fmt::format("error converting fieldPath: field label does not support subscript"));
+    if (map != "metadata.annotations" && map != "metadata.labels")
+      return errors.invalid(at / "fieldPath", path, fmt::format("error converting fieldPath: field label does not support subscript"));
     if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(at, key, why);
     return;
   }
-  if (!contains(kKnown, path)) return errors.invalid(at / "fieldPath", path, fmt::format("error converting fieldPath: field label not supported: {}", path));
+  if (!contains(kKnown, path))
+    return errors.invalid(at / "fieldPath", path, fmt::format("error converting fieldPath: field label not supported: {}", path));
   if (!contains(allowed, path)) errors.not_supported(at / "fieldPath", path, allowed);
 }
 
-void resource_field_reference(const Value& reference, const Path& at, Errors& errors) {
-  static const Strings kResources = {"limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"};
+void resource_field_reference(const Value& reference, const Path& at, Errors& errors, bool in_volume) {
+  static const Strings kResources = {"limits.cpu",   "limits.ephemeral-storage",   "limits.memory",
+                                     "requests.cpu", "requests.ephemeral-storage", "requests.memory"};
   const std::string_view resource = get_string(reference, {"resource"});
+  if (in_volume && get_string(reference, {"containerName"}).empty()) return errors.required(at / "containerName");
   if (resource.empty()) return errors.required(at / "resource");
-  if (!contains(kResources, resource) && !resource.starts_with("limits.hugepages-") && !resource.starts_with("requests.hugepages-")) errors.not_supported(at / "resource", resource, kResources);
+  if (!contains(kResources, resource) && !resource.starts_with("limits.hugepages-") && !resource.starts_with("requests.hugepages-"))
+    return errors.not_supported(at / "resource", resource, kResources);
+  const std::string_view text = get_string(reference, {"divisor"});
+  const auto divisor = Quantity::parse(text);
+  if (text.empty() || !divisor || divisor->is_zero()) return;
+  const bool is_cpu = resource.ends_with(".cpu");
+  static const Strings kCpu = {"1m", "1"}, kBytes = {"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"};
+  const Strings& known = is_cpu ? kCpu : kBytes;
+  if (std::ranges::any_of(known, [&](std::string_view one) { return *divisor == *Quantity::parse(one); })) return;
+  const std::string_view kind = is_cpu                                                 ? "cpu"
+                                : resource.find("memory") != std::string_view::npos    ? "memory"
+                                : resource.find("ephemeral") != std::string_view::npos ? "local ephemeral storage"
+                                                                                       : "hugepages";
+  errors.invalid(
+      at / "divisor", resource,
+      is_cpu
+          ? "only divisor's values 1m and 1 are supported with the cpu resource"
+          : fmt::format("only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the {} resource",
+                        kind));
 }
 
 void environment(const Value& container, const Path& container_at, Errors& errors) {
@@ -90,13 +125,15 @@ void environment(const Value& container, const Path& container_at, Errors& error
   for (const Value& variable : get_array(container, {"env"})) {
     const Path one = at[i++];
     const std::string_view name = get_string(variable, {"name"});
-    if (name.empty()) errors.required(one / "name");
-    else if (const std::string why = check_env_name(name); !why.empty()) errors.invalid(one / "name", name, why);
+    if (name.empty())
+      errors.required(one / "name");
+    else if (const std::string why = check_env_name(name); !why.empty())
+      errors.invalid(one / "name", name, why);
     value_source(variable, one / "valueFrom", errors);
   }
   const Path from_at = container_at / "envFrom";
   i = 0;
-  for (const Value& source : get_array(container, {"envFrom"})) env_from(source, from_at[i++], errors);
+  for (const Value& source : get_array(container, {"envFrom"})) env_from(source, from_at, from_at[i++], errors);
 }
 
 }  // namespace berth::model::validation

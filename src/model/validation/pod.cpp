@@ -33,7 +33,7 @@ void one_of(const Value& object, std::string_view key, const Path& at, const Str
 
 void port_reference(const Value& object, std::string_view key, const Path& at, Errors& errors) {
   const Value* port = json::find(object, key);
-  if (port == nullptr) return errors.required(at / key);
+  if (port == nullptr) return errors.invalid(at / key, Value(0), check_port_number(0));
   if (port->is_int64()) {
     if (const std::string why = check_port_number(port->get_int64()); !why.empty()) errors.invalid(at / key, *port, why);
   } else if (port->is_string()) {
@@ -53,6 +53,12 @@ void handler(const Value& action, const Path& at, Errors& errors) {
     if (get_string(*get, {"path"}).empty()) errors.required(here / "path");
     port_reference(*get, "port", here, errors);
     one_of(*get, "scheme", here, {"HTTP", "HTTPS"}, errors);
+    for (const Value& header : get_array(*get, {"httpHeaders"}))
+      if (const std::string_view name = get_string(header, {"name"});
+          name.empty() || !std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; }))
+        errors.invalid(here / "httpHeaders", name,
+                       "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
+                       "validation is '[-A-Za-z0-9]+')");
   }
   if (const Value* tcp = json::find(action, "tcpSocket")) {
     const Path here = at / "tcpSocket";
@@ -73,12 +79,16 @@ void probe(const Value& container, std::string_view key, const Path& container_a
   if (object == nullptr) return;
   const Path at = container_at / key;
   handler(*object, at, errors);
-  for (const char* name : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}) non_negative(*object, name, at, errors);
+  for (const char* name : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"})
+    non_negative(*object, name, at, errors);
   if (const Value* grace = json::find(*object, "terminationGracePeriodSeconds")) {
-    if (key == "readinessProbe") errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must not be set for readinessProbes");
-    else if (get_int(*object, {"terminationGracePeriodSeconds"}) <= 0) errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must be greater than 0");
+    if (key == "readinessProbe")
+      errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must not be set for readinessProbes");
+    else if (get_int(*object, {"terminationGracePeriodSeconds"}) <= 0)
+      errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must be greater than 0");
   }
-  if (key != "readinessProbe" && get_int(*object, {"successThreshold"}, 1) != 1) errors.invalid(at / "successThreshold", *json::find(*object, "successThreshold"), "must be 1");
+  if (key != "readinessProbe" && get_int(*object, {"successThreshold"}, 1) != 1)
+    errors.invalid(at / "successThreshold", *json::find(*object, "successThreshold"), "must be 1");
 }
 
 void ports(const Value& container, const Path& container_at, bool host_network, Errors& errors) {
@@ -89,37 +99,47 @@ void ports(const Value& container, const Path& container_at, bool host_network, 
     const Path one = at[i++];
     const std::string_view name = get_string(port, {"name"});
     if (!name.empty()) {
-      if (const std::string why = check_port_name(name); !why.empty()) errors.invalid(one / "name", name, why);
-      else if (!names.insert(name).second) errors.duplicate(one / "name", Value(name));
+      if (const std::string why = check_port_name(name); !why.empty())
+        errors.invalid(one / "name", name, why);
+      else if (!names.insert(name).second)
+        errors.duplicate(one / "name", Value(name));
     }
     const std::int64_t number = get_int(port, {"containerPort"}), host = get_int(port, {"hostPort"});
-    if (number == 0) errors.required(one / "containerPort");
-    else if (const std::string why = check_port_number(number); !why.empty()) errors.invalid(one / "containerPort", Value(number), why);
+    if (number == 0)
+      errors.required(one / "containerPort");
+    else if (const std::string why = check_port_number(number); !why.empty())
+      errors.invalid(one / "containerPort", Value(number), why);
     if (host != 0)
       if (const std::string why = check_port_number(host); !why.empty()) errors.invalid(one / "hostPort", Value(host), why);
-    if (host_network && host != 0 && host != number) errors.invalid(one / "hostPort", Value(host), "must match `containerPort` when `hostNetwork` is true");
+    if (host_network && host != 0 && host != number)
+      errors.invalid(one / "hostPort", Value(host), "must match `containerPort` when `hostNetwork` is true");
     one_of(port, "protocol", one, {"SCTP", "TCP", "UDP"}, errors, true);
-    if (const std::string_view ip = get_string(port, {"hostIP"}); !ip.empty() && !is_ip(ip)) errors.invalid(one / "hostIP", ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+    if (const std::string_view ip = get_string(port, {"hostIP"}); !ip.empty() && !is_ip(ip))
+      errors.invalid(one / "hostIP", ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
   }
 }
 
 struct ContainerRules {
-  const Value& spec;
+  const VolumeNames& volumes;
   bool is_init = false, host_network = false;
 };
 
 void container(const Value& object, const Path& at, const ContainerRules& rules, Errors& errors) {
   const std::string_view name = get_string(object, {"name"}), image = get_string(object, {"image"});
-  if (name.empty()) errors.required(at / "name");
-  else if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(at / "name", name, why);
+  if (name.empty())
+    errors.required(at / "name");
+  else if (const std::string why = check_dns1123_label(name); !why.empty())
+    errors.invalid(at / "name", name, why);
   if (image.empty()) {
     errors.required(at / "image");
   } else if (image.front() == ' ' || image.back() == ' ') {
     errors.invalid(at / "image", image, "must not have leading or trailing whitespace");
   }
   const bool sidecar = rules.is_init && get_string(object, {"restartPolicy"}) == "Always";
-  if (const std::string_view policy = get_string(object, {"restartPolicy"}); rules.is_init && !policy.empty() && policy != "Always") errors.not_supported(at / "restartPolicy", policy, {"Always"});
-  if (!rules.is_init && json::find(object, "restartPolicy") != nullptr) errors.forbidden(at / "restartPolicy", "may not be set for non-init containers");
+  if (const std::string_view policy = get_string(object, {"restartPolicy"}); rules.is_init && !policy.empty() && policy != "Always")
+    errors.not_supported(at / "restartPolicy", policy, {"Always"});
+  if (!rules.is_init && json::find(object, "restartPolicy") != nullptr)
+    errors.forbidden(at / "restartPolicy", "may not be set for non-init containers");
   if (rules.is_init && !sidecar) {
     for (const char* key : {"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
       if (json::find(object, key) != nullptr) errors.forbidden(at / key, "may not be set for init containers without restartPolicy=Always");
@@ -133,14 +153,14 @@ void container(const Value& object, const Path& at, const ContainerRules& rules,
   one_of(object, "terminationMessagePolicy", at, {"FallbackToLogsOnError", "File"}, errors);
   ports(object, at, rules.host_network, errors);
   environment(object, at, errors);
-  mounts(rules.spec, object, at, errors);
+  mounts(rules.volumes, object, at, errors);
   container_security_context(object, at, errors);
   if (const Value* r = json::find(object, "resources")) resources(*r, at / "resources", errors);
 }
 
-void containers(const Value& spec, const Path& spec_at, bool is_template, Errors& errors) {
+void containers(const Value& spec, const VolumeNames& volume_names, const Path& spec_at, bool is_template, Errors& errors) {
   std::set<std::string_view> names;
-  ContainerRules rules{spec, false, get_bool(spec, {"hostNetwork"})};
+  ContainerRules rules{volume_names, false, get_bool(spec, {"hostNetwork"})};
   const Path at = spec_at / "containers", init_at = spec_at / "initContainers", ephemeral_at = spec_at / "ephemeralContainers";
   if (get_array(spec, {"containers"}).empty()) errors.required(at);
   std::size_t i = 0;
@@ -156,7 +176,8 @@ void containers(const Value& spec, const Path& spec_at, bool is_template, Errors
       const Path port_at = ports_at[k++];
       const std::int64_t host = get_int(port, {"hostPort"});
       if (host != 0 && !host_ports.emplace(get_string(port, {"protocol"}), get_string(port, {"hostIP"}), host).second)
-        errors.duplicate(port_at / "hostPort", Value(fmt::format("{}/{}/{}", get_string(port, {"protocol"}), get_string(port, {"hostIP"}), host)));
+        errors.duplicate(port_at / "hostPort",
+                         Value(fmt::format("{}/{}/{}", get_string(port, {"protocol"}), get_string(port, {"hostIP"}), host)));
     }
   }
   rules.is_init = true;
@@ -172,15 +193,17 @@ void containers(const Value& spec, const Path& spec_at, bool is_template, Errors
     for (const Value& one : get_array(spec, {"ephemeralContainers"})) {
       const Path here = ephemeral_at[i++];
       const std::string_view name = get_string(one, {"name"});
-      if (name.empty()) errors.required(here / "name");
-      else if (!names.insert(name).second) errors.duplicate(here / "name", Value(name));
+      if (name.empty())
+        errors.required(here / "name");
+      else if (!names.insert(name).second)
+        errors.duplicate(here / "name", Value(name));
     }
   }
 }
 
 void spread_constraints(const Value& spec, const Path& spec_at, Errors& errors) {
   const Path at = spec_at / "topologySpreadConstraints";
-  std::set<std::pair<std::string_view, std::string_view>> seen;
+  std::map<std::pair<std::string_view, std::string_view>, std::size_t> seen;
   std::size_t i = 0;
   for (const Value& constraint : get_array(spec, {"topologySpreadConstraints"})) {
     const Path one = at[i++];
@@ -188,17 +211,23 @@ void spread_constraints(const Value& spec, const Path& spec_at, Errors& errors) 
     if (skew <= 0) errors.invalid(one / "maxSkew", Value(skew), "must be greater than zero");
     const std::string_view key = get_string(constraint, {"topologyKey"}), action = get_string(constraint, {"whenUnsatisfiable"});
     if (key.empty()) errors.required(one / "topologyKey", "can not be empty");
-    else if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one / "topologyKey", key, why);
-    one_of(constraint, "whenUnsatisfiable", one, {"DoNotSchedule", "ScheduleAnyway"}, errors);
-    if (!seen.emplace(key, action).second) errors.duplicate(one / "{topologyKey, whenUnsatisfiable}", Value(fmt::format("{{{}, {}}}", key, action)));
+    if (action != "DoNotSchedule" && action != "ScheduleAnyway")
+      errors.not_supported(one / "whenUnsatisfiable", action, {"DoNotSchedule", "ScheduleAnyway"});
+    // The earlier of two equal ones is named.
+    if (const auto [before, fresh] = seen.emplace(std::pair(key, action), i - 1); !fresh)
+      errors.duplicate(at[before->second] / "{topologyKey, whenUnsatisfiable}", Value(fmt::format("{{{}, {}}}", key, action)));
     if (const Value* domains = json::find(constraint, "minDomains")) {
       if (get_int(constraint, {"minDomains"}) <= 0) errors.invalid(one / "minDomains", *domains, "must be greater than zero");
-      if (action != "DoNotSchedule") errors.invalid(one / "minDomains", *domains, fmt::format("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", action));
+      if (action != "DoNotSchedule")
+        errors.invalid(one / "minDomains", *domains,
+                       fmt::format("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", action));
     }
     one_of(constraint, "nodeAffinityPolicy", one, {"Honor", "Ignore"}, errors);
     one_of(constraint, "nodeTaintsPolicy", one, {"Honor", "Ignore"}, errors);
-    if (const Value* selector = json::find(constraint, "labelSelector")) label_selector(*selector, one / "labelSelector", errors);
-    else if (!get_array(constraint, {"matchLabelKeys"}).empty()) errors.forbidden(one / "matchLabelKeys", "must not be specified when labelSelector is not set");
+    if (const Value* selector = json::find(constraint, "labelSelector"))
+      label_selector(*selector, one / "labelSelector", errors);
+    else if (!get_array(constraint, {"matchLabelKeys"}).empty())
+      errors.forbidden(one / "matchLabelKeys", "must not be specified when labelSelector is not set");
   }
 }
 
@@ -225,8 +254,10 @@ void resources(const Value& holder, const Path& at, Errors& errors) {
     for (const auto& [key, value] : list->get_object()) {
       const std::string_view name(key.data(), key.size());
       const bool standard = name == "cpu" || name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
-      if (!standard && name.find('/') == std::string_view::npos) errors.invalid(Path::map_key(list_at, name), name, "must be a standard resource for containers");
-      else if (name.starts_with("requests.")) errors.invalid(Path::map_key(list_at, name), name, "doesn't follow extended resource name standard");
+      if (!standard && name.find('/') == std::string_view::npos)
+        errors.invalid(Path::map_key(list_at, name), name, "must be a standard resource for containers");
+      else if (name.starts_with("requests."))
+        errors.invalid(Path::map_key(list_at, name), name, "doesn't follow extended resource name standard");
     }
   };
   if (limits != nullptr) resource_list(*limits, limits_at, errors);
@@ -241,9 +272,12 @@ void resources(const Value& holder, const Path& at, Errors& errors) {
     const auto limit = limit_text.empty() ? std::nullopt : Quantity::parse(limit_text);
     if (!request) continue;
     const bool extended = name.find('/') != std::string_view::npos || name.starts_with("hugepages-");
-    if (limit && extended && *request != *limit) errors.invalid(requests_at, value, fmt::format("must be equal to {} limit of {}", name, limit_text));
-    else if (limit && *request > *limit) errors.invalid(requests_at, value, fmt::format("must be less than or equal to {} limit of {}", name, limit_text));
-    else if (!limit && extended) errors.required(limits_at, "Limit must be set for non overcommitable resources");
+    if (limit && extended && *request != *limit)
+      errors.invalid(requests_at, value, fmt::format("must be equal to {} limit of {}", name, limit_text));
+    else if (limit && *request > *limit)
+      errors.invalid(requests_at, value, fmt::format("must be less than or equal to {} limit of {}", name, limit_text));
+    else if (!limit && extended)
+      errors.required(limits_at, "Limit must be set for non overcommitable resources");
   }
 }
 
@@ -252,11 +286,14 @@ void tolerations(const Value& spec, const Path& spec_at, Errors& errors) {
   std::size_t i = 0;
   for (const Value& toleration : get_array(spec, {"tolerations"})) {
     const Path one = at[i++];
-    const std::string_view key = get_string(toleration, {"key"}), op = get_string(toleration, {"operator"}), value = get_string(toleration, {"value"}), effect = get_string(toleration, {"effect"});
+    const std::string_view key = get_string(toleration, {"key"}), op = get_string(toleration, {"operator"}),
+                           value = get_string(toleration, {"value"}), effect = get_string(toleration, {"effect"});
     if (!key.empty())
       if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one / "key", key, why);
-    if (key.empty() && op != "Exists") errors.invalid(one / "operator", op, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
-    if (json::find(toleration, "tolerationSeconds") != nullptr && effect != "NoExecute") errors.invalid(one / "effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set");
+    if (key.empty() && op != "Exists")
+      errors.invalid(one / "operator", op, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
+    if (json::find(toleration, "tolerationSeconds") != nullptr && effect != "NoExecute")
+      errors.invalid(one / "effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set");
     if (op.empty() || op == "Equal") {
       if (const std::string why = check_label_value(value); !why.empty()) errors.invalid(one / "operator", value, why);
     } else if (op == "Exists") {
@@ -277,9 +314,15 @@ void node_requirements(const json::Array& list, const Path& at, bool fields, Err
     const std::string_view op = get_string(expression, {"operator"}), key = get_string(expression, {"key"});
     const json::Array& values = get_array(expression, {"values"});
     if (fields) {
-      if (op != "In" && op != "NotIn") errors.invalid(one / "operator", op, "not a valid selector operator");
-      else if (values.size() != 1) errors.required(one / "values", "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
+      if (op != "In" && op != "NotIn")
+        errors.invalid(one / "operator", op, "not a valid selector operator");
+      else if (values.size() != 1)
+        errors.required(one / "values", "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
       if (key != "metadata.name") errors.invalid(one / "key", key, "not a valid field selector key");
+      const Path values_at = one / "values";
+      for (std::size_t k = 0; key == "metadata.name" && k < values.size(); ++k)
+        if (const std::string why = check_dns1123_subdomain(values[k].is_string() ? json::as_view(values[k]) : ""); !why.empty())
+          errors.invalid(values_at[k], values[k], why);
       continue;
     }
     if (op == "In" || op == "NotIn") {
@@ -310,12 +353,9 @@ void node_selector_term(const Value& term, const Path& at, Errors& errors) {
 void pod_affinity_term(const Value& term, const Path& at, Errors& errors) {
   if (const Value* selector = json::find(term, "labelSelector")) label_selector(*selector, at / "labelSelector", errors);
   if (const Value* selector = json::find(term, "namespaceSelector")) label_selector(*selector, at / "namespaceSelector", errors);
-  std::size_t i = 0;
-  const Path namespaces = at / "namespaces";
   for (const Value& ns : get_array(term, {"namespaces"})) {
-    const Path one = namespaces[i++];
     const std::string_view text = ns.is_string() ? json::as_view(ns) : "";
-    if (const std::string why = check_dns1123_label(text); !why.empty()) errors.invalid(one, text, why);
+    if (const std::string why = check_dns1123_label(text); !why.empty()) errors.invalid(at / "namespace", text, why);
   }
   const std::string_view key = get_string(term, {"topologyKey"});
   if (key.empty()) errors.required(at / "topologyKey", "can not be empty");
@@ -324,8 +364,10 @@ void pod_affinity_term(const Value& term, const Path& at, Errors& errors) {
 
 void pod_affinity(const Value& object, const Path& at, Errors& errors) {
   std::size_t i = 0;
-  const Path required = at / "requiredDuringSchedulingIgnoredDuringExecution", preferred = at / "preferredDuringSchedulingIgnoredDuringExecution";
-  for (const Value& term : get_array(object, {"requiredDuringSchedulingIgnoredDuringExecution"})) pod_affinity_term(term, required[i++], errors);
+  const Path required = at / "requiredDuringSchedulingIgnoredDuringExecution",
+             preferred = at / "preferredDuringSchedulingIgnoredDuringExecution";
+  for (const Value& term : get_array(object, {"requiredDuringSchedulingIgnoredDuringExecution"}))
+    pod_affinity_term(term, required[i++], errors);
   i = 0;
   for (const Value& weighted : get_array(object, {"preferredDuringSchedulingIgnoredDuringExecution"})) {
     const Path one = preferred[i++];
@@ -350,7 +392,8 @@ void node_selector(const Value& selector, const Path& at, Errors& errors) {
 void affinity(const Value& object, const Path& at, Errors& errors) {
   if (const Value* node_affinity = json::find(object, "nodeAffinity")) {
     const Path here = at / "nodeAffinity";
-    if (const Value* required = json::find(*node_affinity, "requiredDuringSchedulingIgnoredDuringExecution")) node_selector(*required, here / "requiredDuringSchedulingIgnoredDuringExecution", errors);
+    if (const Value* required = json::find(*node_affinity, "requiredDuringSchedulingIgnoredDuringExecution"))
+      node_selector(*required, here / "requiredDuringSchedulingIgnoredDuringExecution", errors);
     const Path preferred = here / "preferredDuringSchedulingIgnoredDuringExecution";
     std::size_t i = 0;
     for (const Value& term : get_array(*node_affinity, {"preferredDuringSchedulingIgnoredDuringExecution"})) {
@@ -365,16 +408,14 @@ void affinity(const Value& object, const Path& at, Errors& errors) {
 }
 
 void pod_spec(const Value& spec, const Path& at, Errors& errors, bool is_template) {
-  volumes(spec, at, errors);
-  containers(spec, at, is_template, errors);
+  containers(spec, volumes(spec, at, errors), at, is_template, errors);
   one_of(spec, "restartPolicy", at, {"Always", "OnFailure", "Never"}, errors, true);
   one_of(spec, "dnsPolicy", at, {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, errors);
   if (const Value* selector = json::find(spec, "nodeSelector")) labels(*selector, at / "nodeSelector", errors);
-  if (const Value* grace = json::find(spec, "terminationGracePeriodSeconds"); grace != nullptr && get_int(spec, {"terminationGracePeriodSeconds"}) < 0)
-    errors.invalid(at / "terminationGracePeriodSeconds", *grace, kNegative);
   if (const Value* deadline = json::find(spec, "activeDeadlineSeconds"))
-    if (const std::int64_t seconds = get_int(spec, {"activeDeadlineSeconds"}); seconds < 1 || seconds > INT32_MAX) errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be between 1 and 2147483647, inclusive");
-  for (const char* key : {"nodeName", "serviceAccountName", "schedulerName", "priorityClassName", "runtimeClassName"})
+    if (const std::int64_t seconds = get_int(spec, {"activeDeadlineSeconds"}); seconds < 1 || seconds > INT32_MAX)
+      errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be between 1 and 2147483647, inclusive");
+  for (const char* key : {"nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName"})
     if (const std::string_view name = get_string(spec, {key}); !name.empty())
       if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / key, name, why);
   for (const char* key : {"hostname", "subdomain"})
@@ -389,20 +430,24 @@ void pod_spec(const Value& spec, const Path& at, Errors& errors, bool is_templat
   one_of(spec, "preemptionPolicy", at, {"PreemptLowerPriority", "Never"}, errors);
   if (const Value* overhead = json::find(spec, "overhead")) resource_list(*overhead, at / "overhead", errors);
   if (const Value* r = json::find(spec, "resources")) resources(*r, at / "resources", errors);
-  if (const std::string_view os = get_string(spec, {"os", "name"}); !os.empty() && os != "linux" && os != "windows") errors.not_supported(at / "os" / "name", os, {"linux", "windows"});
-  if (get_bool(spec, {"shareProcessNamespace"}) && get_bool(spec, {"hostPID"})) errors.invalid(at / "shareProcessNamespace", Value(true), "ShareProcessNamespace and HostPID cannot both be enabled");
+  if (const std::string_view os = get_string(spec, {"os", "name"}); !os.empty() && os != "linux" && os != "windows")
+    errors.not_supported(at / "os" / "name", os, {"linux", "windows"});
+  if (get_bool(spec, {"shareProcessNamespace"}) && get_bool(spec, {"hostPID"}))
+    errors.invalid(at / "shareProcessNamespace", Value(true), "ShareProcessNamespace and HostPID cannot both be enabled");
 }
 
 void pod_template(const Value& owner_spec, const Path& at, Errors& errors) {
   const Value* pod_template = json::find(owner_spec, "template");
-  if (pod_template == nullptr) return errors.required(at / "template");
   const Path here = at / "template";
-  const Path meta = here / "metadata";
-  if (const Value* map = json::find(*pod_template, {"metadata", "labels"})) labels(*map, meta / "labels", errors);
-  static const Value kEmpty = json::Object();
-  const Value* spec = json::find(*pod_template, "spec");
-  pod_spec(spec == nullptr ? kEmpty : *spec, here / "spec", errors, true);
-  if (const json::Array& ephemeral = get_array(*pod_template, {"spec", "ephemeralContainers"}); !ephemeral.empty()) errors.forbidden(here / "spec" / "ephemeralContainers", "ephemeral containers not allowed in pod template");
+  const Path spec_at = here / "spec";
+  // A template without spec gets all defaults, and lacks containers alone.
+  const Value* spec = pod_template == nullptr ? nullptr : json::find(*pod_template, "spec");
+  if (pod_template != nullptr)
+    if (const Value* map = json::find(*pod_template, {"metadata", "labels"})) labels(*map, here / "labels", errors);
+  if (spec == nullptr || get_array(*spec, {"containers"}).empty()) return errors.required(spec_at / "containers");
+  pod_spec(*spec, spec_at, errors, true);
+  if (const json::Array& ephemeral = get_array(*pod_template, {"spec", "ephemeralContainers"}); !ephemeral.empty())
+    errors.forbidden(here / "spec" / "ephemeralContainers", "ephemeral containers not allowed in pod template");
 }
 
 void pod(const Value& doc, Errors& errors) {
@@ -459,23 +504,27 @@ void placement_only_narrowed(const Value& old, const Value& doc, Errors& errors)
   const Path required_at = node_at / "requiredDuringSchedulingIgnoredDuringExecution";
   const Path terms_at = required_at / "nodeSelectorTerms";
   const json::Array& before = get_array(*required, {"nodeSelectorTerms"});
-  const json::Array& after = get_array(doc, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
-  if (before.size() != after.size()) return errors.invalid(terms_at, Value(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
+  const json::Array& after =
+      get_array(doc, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  if (before.size() != after.size())
+    return errors.invalid(terms_at, Value(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
   for (std::size_t i = 0; i < before.size(); ++i)
-    if (!term_only_grew(before[i], after[i])) errors.invalid(terms_at[i], after[i], "only additions are allowed (no mutations or deletions)");
+    if (!term_only_grew(before[i], after[i]))
+      errors.invalid(terms_at[i], after[i], "only additions are allowed (no mutations or deletions)");
 }
 
 bool tolerations_only_added(const Value& old, const Value& doc) {
   // Equal but for a longer or added tolerationSeconds counts as the same (ValidatePodUpdate lets it be extended).
   const json::Array& now = get_array(doc, {"spec", "tolerations"});
-  return std::all_of(get_array(old, {"spec", "tolerations"}).begin(), get_array(old, {"spec", "tolerations"}).end(), [&](const Value& wanted) {
-    return std::any_of(now.begin(), now.end(), [&](const Value& have) {
-      Value a = wanted, b = have;
-      json::erase(a, {"tolerationSeconds"});
-      json::erase(b, {"tolerationSeconds"});
-      return json::equal(a, b);
-    });
-  });
+  return std::all_of(get_array(old, {"spec", "tolerations"}).begin(), get_array(old, {"spec", "tolerations"}).end(),
+                     [&](const Value& wanted) {
+                       return std::any_of(now.begin(), now.end(), [&](const Value& have) {
+                         Value a = wanted, b = have;
+                         json::erase(a, {"tolerationSeconds"});
+                         json::erase(b, {"tolerationSeconds"});
+                         return json::equal(a, b);
+                       });
+                     });
 }
 
 }  // namespace
@@ -490,7 +539,8 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   const bool gated = !get_array(old, {"spec", "schedulingGates"}).empty();
   for (const char* list : {"containers", "initContainers"})
     if (get_array(old, {"spec", list}).size() != get_array(doc, {"spec", list}).size()) {
-      errors.forbidden(at / list, std::string_view(list) == "containers" ? "pod updates may not add or remove containers" : "pod updates may not add or remove init containers");
+      errors.forbidden(at / list, std::string_view(list) == "containers" ? "pod updates may not add or remove containers"
+                                                                         : "pod updates may not add or remove init containers");
       return;
     }
   // What may change is made equal; whatever still differs is refused in one sentence.
@@ -504,42 +554,55 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
       Value& one = now->get_array()[i];
       if (!one.is_object()) continue;
       const std::string_view image = get_string(one, {"image"});
-      if (image.empty()) errors.required(list_at[i] / "image");
-      else if (image.front() == ' ' || image.back() == ' ') errors.invalid(list_at[i] / "image", image, "must not have leading or trailing whitespace");
+      if (image.empty())
+        errors.required(list_at[i] / "image");
+      else if (image.front() == ' ' || image.back() == ' ')
+        errors.invalid(list_at[i] / "image", image, "must not have leading or trailing whitespace");
       if (const Value* old_image = json::find(then[i], "image")) one.get_object()["image"] = *old_image;
     }
   };
   images("containers");
   images("initContainers");
   const auto same = [&](std::string_view key) {
-    if (const Value* value = json::find(before, {"spec", key})) json::set(after, {"spec", key}, Value(*value));
-    else json::erase(after, {"spec", key});
+    if (const Value* value = json::find(before, {"spec", key}))
+      json::set(after, {"spec", key}, Value(*value));
+    else
+      json::erase(after, {"spec", key});
   };
   if (const Value* deadline = json::find(doc, {"spec", "activeDeadlineSeconds"})) {
     const std::int64_t now = get_int(doc, {"spec", "activeDeadlineSeconds"});
-    if (now < 0 || now > INT32_MAX) errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be between 0 and 2147483647, inclusive");
+    if (now < 0 || now > INT32_MAX)
+      errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be between 0 and 2147483647, inclusive");
     else if (json::find(old, {"spec", "activeDeadlineSeconds"}) != nullptr && get_int(old, {"spec", "activeDeadlineSeconds"}) < now)
       errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be less than or equal to previous value");
     same("activeDeadlineSeconds");
   }
-  if (get_int(doc, {"spec", "terminationGracePeriodSeconds"}) == 1 && get_int(old, {"spec", "terminationGracePeriodSeconds"}) < 0) same("terminationGracePeriodSeconds");
-  if (tolerations_only_added(old, doc)) same("tolerations");
-  else errors.forbidden(at / "tolerations", "existing toleration can not be modified except its tolerationSeconds");
+  if (get_int(doc, {"spec", "terminationGracePeriodSeconds"}) == 1 && get_int(old, {"spec", "terminationGracePeriodSeconds"}) < 0)
+    same("terminationGracePeriodSeconds");
+  if (tolerations_only_added(old, doc))
+    same("tolerations");
+  else
+    errors.forbidden(at / "tolerations", "existing toleration can not be modified except its tolerationSeconds");
   if (const Value* spec = json::find(doc, "spec")) tolerations(*spec, at, errors);
   same("tolerations");
   same("schedulingGates");
   if (gated) {
     placement_only_narrowed(old, doc, errors);
     same("nodeSelector");
-    if (const Value* value = json::find(old, {"spec", "affinity", "nodeAffinity"})) json::set(after, {"spec", "affinity", "nodeAffinity"}, Value(*value));
-    else if (json::erase(after, {"spec", "affinity", "nodeAffinity"}) && get_object(after, {"spec", "affinity"}).empty() && json::find(old, {"spec", "affinity"}) == nullptr) json::erase(after, {"spec", "affinity"});
+    if (const Value* value = json::find(old, {"spec", "affinity", "nodeAffinity"}))
+      json::set(after, {"spec", "affinity", "nodeAffinity"}, Value(*value));
+    else if (json::erase(after, {"spec", "affinity", "nodeAffinity"}) && get_object(after, {"spec", "affinity"}).empty() &&
+             json::find(old, {"spec", "affinity"}) == nullptr)
+      json::erase(after, {"spec", "affinity"});
   }
   const Value* old_spec = json::find(before, "spec");
   const Value* new_spec = json::find(after, "spec");
   if (old_spec == nullptr || new_spec == nullptr || json::equal(*old_spec, *new_spec)) return;
-  errors.forbidden(at,
-                   "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
-                   "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)");
+  errors.forbidden(
+      at,
+      "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+      "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+      "previously negative)");
 }
 
 }  // namespace berth::model::validation

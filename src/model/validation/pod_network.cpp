@@ -69,12 +69,6 @@ void pod_network(const Value& spec, const Path& at, Errors& errors) {
     const std::string_view type = get_string(gate, {"conditionType"});
     if (const std::string why = check_qualified_name(type); !why.empty()) errors.invalid(one / "conditionType", type, why);
   }
-  const Path secrets = at / "imagePullSecrets";
-  i = 0;
-  for (const Value& secret : get_array(spec, {"imagePullSecrets"})) {
-    const Path one = secrets[i++];
-    if (get_string(secret, {"name"}).empty()) errors.required(one / "name");
-  }
 }
 
 }  // namespace berth::model::validation

@@ -1,7 +1,7 @@
 // Updates of a part of a running pod: its ephemeral containers, its containers' resources.
-#include <set>
-
 #include <fmt/format.h>
+
+#include <set>
 
 #include "model/schema.h"
 #include "model/validation/validation.h"
@@ -20,18 +20,25 @@ const Value* named(const json::Array& list, std::string_view name) {
 
 void ephemeral_container(const Value& container, const Value& doc, const Path& at, Errors& errors) {
   const std::string_view name = get_string(container, {"name"}), target = get_string(container, {"targetContainerName"});
-  if (name.empty()) errors.required(at / "name");
-  else if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(at / "name", name, why);
+  if (name.empty())
+    errors.required(at / "name");
+  else if (const std::string why = check_dns1123_label(name); !why.empty())
+    errors.invalid(at / "name", name, why);
   if (get_string(container, {"image"}).empty()) errors.required(at / "image");
   for (const char* key : {"ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources"}) {
     const Value* value = json::find(container, key);
-    const bool is_set = value != nullptr && !(value->is_object() && std::string_view(key) == "resources" && value->get_object().empty()) && !(value->is_array() && value->get_array().empty());
+    const bool is_set = value != nullptr && !(value->is_object() && std::string_view(key) == "resources" && value->get_object().empty()) &&
+                        !(value->is_array() && value->get_array().empty());
     if (is_set) errors.forbidden(at / key, "cannot be set for an Ephemeral Container");
   }
-  if (!target.empty() && named(get_array(doc, {"spec", "containers"}), target) == nullptr && named(get_array(doc, {"spec", "initContainers"}), target) == nullptr)
+  if (!target.empty() && named(get_array(doc, {"spec", "containers"}), target) == nullptr &&
+      named(get_array(doc, {"spec", "initContainers"}), target) == nullptr)
     errors.not_found(at / "targetContainerName", Value(target));
   const Value* spec = json::find(doc, "spec");
-  if (spec != nullptr) mounts(*spec, container, at, errors);
+  if (spec != nullptr) {
+    Errors of_the_pod;  // Its volumes were looked at when it was made.
+    mounts(volumes(*spec, at, of_the_pod), container, at, errors);
+  }
   environment(container, at, errors);
   container_security_context(container, at, errors);
 }
@@ -70,14 +77,17 @@ void ephemeral_containers_update(const Value& old, const Value& doc, Errors& err
   for (const Value& existing : before) {
     const std::string_view name = get_string(existing, {"name"});
     const Value* now = named(after, name);
-    if (now == nullptr) errors.forbidden(at, fmt::format("existing ephemeral containers \"{}\" may not be removed\n", name));
-    else if (!json::equal(existing, *now)) errors.forbidden(at, fmt::format("existing ephemeral containers \"{}\" may not be changed\n", name));
+    if (now == nullptr)
+      errors.forbidden(at, fmt::format("existing ephemeral containers \"{}\" may not be removed\n", name));
+    else if (!json::equal(existing, *now))
+      errors.forbidden(at, fmt::format("existing ephemeral containers \"{}\" may not be changed\n", name));
   }
 }
 
 void pod_resize(const Value& old, const Value& doc, Errors& errors) {
   const Path at("spec");
-  if (pod_qos_class(old) != pod_qos_class(doc)) errors.invalid(at, pod_qos_class(doc), "Pod QOS Class may not change as a result of resizing");
+  if (pod_qos_class(old) != pod_qos_class(doc))
+    errors.invalid(at, pod_qos_class(doc), "Pod QOS Class may not change as a result of resizing");
   for (const char* list : {"containers", "initContainers"}) {
     const Path list_at = at / list;
     const json::Array& before = get_array(old, {"spec", list});
@@ -90,7 +100,8 @@ void pod_resize(const Value& old, const Value& doc, Errors& errors) {
       for (const char* kind : {"requests", "limits"})
         for (const auto& [key, value] : get_object(before[i], {"resources", kind})) {
           const std::string_view name(key.data(), key.size());
-          if (is_resizable(name) && json::find(after[i], {"resources", kind, name}) == nullptr) errors.forbidden(resources_at / kind, fmt::format("resource {} cannot be removed", kind));
+          if (is_resizable(name) && json::find(after[i], {"resources", kind, name}) == nullptr)
+            errors.forbidden(resources_at / kind, fmt::format("resource {} cannot be removed", kind));
         }
     }
   }

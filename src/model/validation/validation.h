@@ -1,6 +1,7 @@
 // Validation pieces shared by the kinds. Within src/model only; everybody else calls validate_create and validate_update (schema.h).
 // Kubernetes: pkg/apis/*/validation, apimachinery/pkg/api/validation, apimachinery/pkg/util/validation.
 #pragma once
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,15 +14,19 @@ namespace berth::model::validation {
 
 using json::Value;
 
-/// A place in a document, linked on the stack; rendered only when something is wrong there. A path points to its parent: name every step that must
-/// outlive its expression (`const Path a = at / "x"; const Path b = a / "y";`, never `const Path b = at / "x" / "y";`).
+/// A place in a document, linked on the stack; rendered only when something is wrong there. A path points to its parent: name every step
+/// that must outlive its expression (`const Path a = at / "x"; const Path b = a / "y";`, never `const Path b = at / "x" / "y";`).
 class Path {
  public:
   explicit Path(std::string_view key) : key_(key) {}
   Path(const Path& parent, std::string_view key) : parent_(&parent), key_(key) {}
   Path(const Path& parent, std::size_t index) : parent_(&parent), index_(index), is_index_(true) {}
   /// A map's key: `labels[app]` is not how Kubernetes writes it for maps under Key(); this is "parent[key]".
-  static Path map_key(const Path& parent, std::string_view key) { Path out(parent, key); out.is_key_ = true; return out; }
+  static Path map_key(const Path& parent, std::string_view key) {
+    Path out(parent, key);
+    out.is_key_ = true;
+    return out;
+  }
   [[nodiscard]] Path operator/(std::string_view key) const { return Path(*this, key); }
   [[nodiscard]] Path operator[](std::size_t index) const { return Path(*this, index); }
   [[nodiscard]] std::string text() const;
@@ -37,10 +42,11 @@ class Path {
 class Errors {
  public:
   void required(const Path& at, std::string_view detail = {});
-  void invalid(const Path& at, const Value& value, std::string_view detail);
-  void invalid(const Path& at, std::string_view value, std::string_view detail);
-  void invalid(const Path& at, const char* value, std::string_view detail) { invalid(at, std::string_view(value), detail); }
-  void duplicate(const Path& at, const Value& value);
+  /// A finding for each sentence; line feeds stand between them.
+  void invalid(const Path& at, const Value& value, std::string_view sentences);
+  void invalid(const Path& at, std::string_view value, std::string_view sentences);
+  void invalid(const Path& at, const char* value, std::string_view sentences) { invalid(at, std::string_view(value), sentences); }
+  void duplicate(const Path& at, const Value& value, std::string_view detail = {});
   void forbidden(const Path& at, std::string_view detail);
   void not_found(const Path& at, const Value& value);
   void too_long(const Path& at, std::size_t limit);
@@ -56,7 +62,7 @@ class Errors {
   FieldErrors list_;
 };
 
-// ---- names and strings; empty: fine, otherwise Kubernetes' sentence
+// ---- names and strings; empty: fine, otherwise Kubernetes' sentences, a line each
 std::string check_dns1123_label(std::string_view text);
 std::string check_dns1123_subdomain(std::string_view text);
 std::string check_dns1035_label(std::string_view text);
@@ -97,20 +103,40 @@ void resources(const Value& holder, const Path& at, Errors& errors);
 void tolerations(const Value& spec, const Path& at, Errors& errors);
 void affinity(const Value& affinity, const Path& at, Errors& errors);
 void node_selector(const Value& selector, const Path& at, Errors& errors);
-void volumes(const Value& spec, const Path& at, Errors& errors);
-/// volumeMounts and volumeDevices of one container of `spec`.
-void mounts(const Value& spec, const Value& container, const Path& container_at, Errors& errors);
+/// The volumes that are in order, by name: what containers may mount.
+using VolumeNames = std::map<std::string_view, const Value*>;
+VolumeNames volumes(const Value& spec, const Path& at, Errors& errors);
+/// volumeMounts and volumeDevices of one container.
+void mounts(const VolumeNames& volumes, const Value& container, const Path& container_at, Errors& errors);
 /// env and envFrom of one container.
 void environment(const Value& container, const Path& container_at, Errors& errors);
 /// The downward API's references; `allowed` are the field paths that this place can give.
 void field_reference(const Value& reference, const std::vector<std::string_view>& allowed, const Path& at, Errors& errors);
-void resource_field_reference(const Value& reference, const Path& at, Errors& errors);
+/// `in_volume`: the container has to be named.
+void resource_field_reference(const Value& reference, const Path& at, Errors& errors, bool in_volume = false);
 void pod_security_context(const Value& spec, const Path& spec_at, Errors& errors);
 void container_security_context(const Value& container, const Path& container_at, Errors& errors);
-/// dnsConfig, hostAliases, readinessGates, imagePullSecrets.
+/// dnsConfig, hostAliases, readinessGates.
 void pod_network(const Value& spec, const Path& at, Errors& errors);
 /// The spec of a claim, or of a claim template, in `holder`.
 void claim_spec(const Value& holder, const Path& at, Errors& errors);
+void claim_update(const Value& old, const Value& doc, Errors& errors);
+void volume(const Value& doc, Errors& errors);
+void storage_class(const Value& doc, Errors& errors);
+void csi_node(const Value& doc, Errors& errors);
+void csi_driver(const Value& doc, Errors& errors);
+void service(const Value& doc, Errors& errors);
+void service_update(const Value& old, const Value& doc, Errors& errors);
+void endpoints(const Value& doc, Errors& errors);
+/// Mutating and validating webhook configurations.
+void webhooks(const Value& doc, Errors& errors);
+void roles(const Value& doc, Errors& errors);
+void role_binding(const Value& doc, bool cluster, Errors& errors);
+void quota(const Value& doc, Errors& errors);
+void limit_range(const Value& doc, Errors& errors);
+/// A string member, where there is one, is one of `supported`; an empty one counts as given only with `even_empty`.
+void supported_value(const Value& object, std::string_view key, const Path& at, const std::vector<std::string_view>& supported,
+                     Errors& errors, bool even_empty = false);
 void horizontal_pod_autoscaler(const Value& doc, Errors& errors);
 void node(const Value& doc, Errors& errors);
 void node_update(const Value& old, const Value& doc, Errors& errors);

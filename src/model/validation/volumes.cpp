@@ -1,7 +1,7 @@
 // Volumes of pods (ValidateVolumes, validateVolumeSource) and their mounts.
-#include <set>
-
 #include <fmt/format.h>
+
+#include <set>
 
 #include "model/quantity.h"
 #include "model/validation/validation.h"
@@ -18,7 +18,8 @@ constexpr std::string_view kModeText = "must be a number between 0 and 0777 (oct
 
 void mode(const Value& holder, std::string_view key, const Path& at, Errors& errors) {
   const Value* value = json::find(holder, key);
-  if (value != nullptr && value->is_int64() && (value->get_int64() < 0 || value->get_int64() > 0777)) errors.invalid(at / key, *value, kModeText);
+  if (value != nullptr && value->is_int64() && (value->get_int64() < 0 || value->get_int64() > 0777))
+    errors.invalid(at / key, *value, kModeText);
 }
 
 bool goes_up(std::string_view path) {
@@ -57,10 +58,8 @@ void key_items(const Value& source, const Path& source_at, Errors& errors) {
 
 void downward_items(const Value& source, const Path& source_at, Errors& errors) {
   static const Strings kFields = {"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"};
-  const Path at = source_at / "items";
-  std::size_t i = 0;
+  const Path& one = source_at;  // Kubernetes names the source, not the item.
   for (const Value& item : get_array(source, {"items"})) {
-    const Path one = at[i++];
     const std::string_view path = get_string(item, {"path"});
     if (path.empty()) errors.required(one / "path");
     local_path(path, one / "path", errors);
@@ -70,7 +69,7 @@ void downward_items(const Value& source, const Path& source_at, Errors& errors) 
       field_reference(*field, kFields, one / "fieldRef", errors);
       if (resource != nullptr) errors.invalid(one, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously");
     } else if (resource != nullptr) {
-      resource_field_reference(*resource, one / "resourceFieldRef", errors);
+      resource_field_reference(*resource, source_at / "resourceFieldRef", errors, true);
     } else {
       errors.required(one, "one of fieldRef and resourceFieldRef is required");
     }
@@ -78,8 +77,22 @@ void downward_items(const Value& source, const Path& source_at, Errors& errors) 
   }
 }
 
+/// No two projections write the same file.
+void distinct_paths(const Value& source, const Path& at, Errors& errors) {
+  std::set<std::string_view> paths;
+  const auto add = [&](std::string_view path) {
+    if (!path.empty() && !paths.insert(path).second) errors.invalid(at, path, "conflicting duplicate paths");
+  };
+  for (const Value& projection : get_array(source, {"sources"})) {
+    for (const char* key : {"secret", "configMap", "downwardAPI"})
+      for (const Value& item : get_array(projection, {key, "items"})) add(get_string(item, {"path"}));
+    add(get_string(projection, {"serviceAccountToken", "path"}));
+  }
+}
+
 void projected(const Value& source, const Path& at, Errors& errors) {
   mode(source, "defaultMode", at, errors);
+  distinct_paths(source, at, errors);
   const Path sources = at / "sources";
   std::size_t i = 0;
   for (const Value& projection : get_array(source, {"sources"})) {
@@ -99,19 +112,27 @@ void projected(const Value& source, const Path& at, Errors& errors) {
     if (const Value* token = found("serviceAccountToken")) {
       const Path here = one / "serviceAccountToken";
       const Value* seconds = json::find(*token, "expirationSeconds");
-      if (seconds != nullptr && get_int(*token, {"expirationSeconds"}) < 600) errors.invalid(here / "expirationSeconds", *seconds, "may not specify a duration less than 10 minutes");
-      if (get_string(*token, {"path"}).empty()) errors.required(here / "path");
-      else local_path(get_string(*token, {"path"}), here / "path", errors);
+      if (seconds != nullptr && get_int(*token, {"expirationSeconds"}) > (std::int64_t{1} << 32))
+        errors.invalid(here / "expirationSeconds", *seconds, "may not specify a duration larger than 2^32 seconds");
+      if (seconds != nullptr && get_int(*token, {"expirationSeconds"}) < 600)
+        errors.invalid(here / "expirationSeconds", *seconds, "may not specify a duration less than 10 minutes");
+      if (get_string(*token, {"path"}).empty())
+        errors.required(at / "path");
+      else
+        local_path(get_string(*token, {"path"}), here / "path", errors);
     }
-    if (const Value* bundle = found("clusterTrustBundle"); bundle != nullptr && get_string(*bundle, {"path"}).empty()) errors.required(one / "clusterTrustBundle" / "path");
+    if (const Value* bundle = found("clusterTrustBundle"); bundle != nullptr && get_string(*bundle, {"path"}).empty())
+      errors.required(one / "clusterTrustBundle" / "path");
   }
 }
 
 void host_path(const Value& source, const Path& at, Errors& errors) {
   static const Strings kTypes = {"", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"};
   const std::string_view path = get_string(source, {"path"}), type = get_string(source, {"type"});
-  if (path.empty()) errors.required(at / "path");
-  else if (goes_up(path)) errors.invalid(at / "path", path, "must not contain '..'");
+  if (path.empty())
+    errors.required(at / "path");
+  else if (goes_up(path))
+    errors.invalid(at / "path", path, "must not contain '..'");
   if (std::find(kTypes.begin(), kTypes.end(), type) == kTypes.end()) errors.not_supported(at / "type", type, kTypes);
 }
 
@@ -119,23 +140,69 @@ void host_path(const Value& source, const Path& at, Errors& errors) {
 struct Need {
   std::string_view source, key;
 };
-constexpr Need kNeeds[] = {{"gcePersistentDisk", "pdName"}, {"awsElasticBlockStore", "volumeID"}, {"gitRepo", "repository"}, {"secret", "secretName"}, {"nfs", "server"}, {"nfs", "path"},
-    {"iscsi", "targetPortal"}, {"iscsi", "iqn"}, {"glusterfs", "endpoints"}, {"glusterfs", "path"}, {"persistentVolumeClaim", "claimName"}, {"rbd", "image"}, {"cinder", "volumeID"},
-    {"flexVolume", "driver"}, {"azureFile", "secretName"}, {"azureFile", "shareName"}, {"azureDisk", "diskName"}, {"azureDisk", "diskURI"}, {"vsphereVolume", "volumePath"},
-    {"portworxVolume", "volumeID"}, {"scaleIO", "gateway"}, {"scaleIO", "system"}, {"scaleIO", "volumeName"}, {"quobyte", "registry"}, {"quobyte", "volume"}, {"photonPersistentDisk", "pdID"},
-    {"configMap", "name"}, {"csi", "driver"}, {"image", "reference"}};
+constexpr Need kNeeds[] = {{"gcePersistentDisk", "pdName"},
+                           {"awsElasticBlockStore", "volumeID"},
+                           {"gitRepo", "repository"},
+                           {"secret", "secretName"},
+                           {"nfs", "server"},
+                           {"nfs", "path"},
+                           {"iscsi", "targetPortal"},
+                           {"iscsi", "iqn"},
+                           {"glusterfs", "endpoints"},
+                           {"glusterfs", "path"},
+                           {"persistentVolumeClaim", "claimName"},
+                           {"rbd", "image"},
+                           {"cinder", "volumeID"},
+                           {"flexVolume", "driver"},
+                           {"azureFile", "secretName"},
+                           {"azureFile", "shareName"},
+                           {"azureDisk", "diskName"},
+                           {"azureDisk", "diskURI"},
+                           {"vsphereVolume", "volumePath"},
+                           {"portworxVolume", "volumeID"},
+                           {"scaleIO", "gateway"},
+                           {"scaleIO", "system"},
+                           {"scaleIO", "volumeName"},
+                           {"quobyte", "registry"},
+                           {"quobyte", "volume"},
+                           {"photonPersistentDisk", "pdID"},
+                           {"configMap", "name"},
+                           {"csi", "driver"},
+                           {"image", "reference"}};
 
 void source_details(const Value& volume, const Path& at, Errors& errors) {
   for (const Need& need : kNeeds)
-    if (const Value* source = json::find(volume, need.source); source != nullptr && get_string(*source, {need.key}).empty()) errors.required(at / need.source / need.key);
+    if (const Value* source = json::find(volume, need.source); source != nullptr && get_string(*source, {need.key}).empty())
+      errors.required(at / (need.source == "gcePersistentDisk" ? "persistentDisk" : need.source) / need.key);
   for (const char* source : {"gcePersistentDisk", "awsElasticBlockStore"})
-    if (const std::int64_t partition = get_int(volume, {source, "partition"}); partition < 0 || partition > 255) errors.invalid(at / source / "partition", Value(partition), "must be between 0 and 255, inclusive");
-  if (const std::string_view path = get_string(volume, {"nfs", "path"}); !path.empty() && !path.starts_with('/')) errors.invalid(at / "nfs" / "path", path, "must be an absolute path");
+    if (const std::int64_t partition = get_int(volume, {source, "partition"}); partition < 0 || partition > 255)
+      errors.invalid(at / source / "partition", Value(partition), "must be between 0 and 255, inclusive");
+  if (const std::string_view path = get_string(volume, {"nfs", "path"}); json::find(volume, "nfs") != nullptr && !path.starts_with('/'))
+    errors.invalid(at / "nfs" / "path", path, "must be an absolute path");
+  if (const std::string_view iqn = get_string(volume, {"iscsi", "iqn"});
+      !iqn.empty() && !iqn.starts_with("iqn") && !iqn.starts_with("eui") && !iqn.starts_with("naa")) {
+    const Path here = at / "iscsi";
+    errors.invalid(here / "iqn", iqn, "must be valid format starting with iqn, eui, or naa");
+  }
+  if (const std::int64_t lun = get_int(volume, {"iscsi", "lun"}); lun < 0 || lun > 255) {
+    const Path here = at / "iscsi";
+    errors.invalid(here / "lun", Value(lun), "must be between 0 and 255, inclusive");
+  }
+  if (const Value* csi = json::find(volume, "csi")) {
+    const std::string_view driver = get_string(*csi, {"driver"});
+    const Path here = at / "csi";
+    if (driver.size() > 63) errors.too_long(here / "driver", 63);
+    std::string lower(driver);
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (const std::string why = check_dns1123_subdomain(lower); !why.empty()) errors.invalid(here / "driver", driver, why);
+  }
   for (const char* source : {"rbd", "cephfs"})
-    if (const Value* object = json::find(volume, source); object != nullptr && get_array(*object, {"monitors"}).empty()) errors.required(at / source / "monitors");
+    if (const Value* object = json::find(volume, source); object != nullptr && get_array(*object, {"monitors"}).empty())
+      errors.required(at / source / "monitors");
   if (const Value* source = json::find(volume, "hostPath")) host_path(*source, at / "hostPath", errors);
   if (const std::string_view limit = get_string(volume, {"emptyDir", "sizeLimit"}); !limit.empty())
-    if (const auto quantity = Quantity::parse(limit); quantity && quantity->sign() < 0) errors.forbidden(at / "emptyDir" / "sizeLimit", "SizeLimit field must be a valid resource quantity");
+    if (const auto quantity = Quantity::parse(limit); quantity && quantity->sign() < 0)
+      errors.forbidden(at / "emptyDir" / "sizeLimit", "SizeLimit field must be a valid resource quantity");
   for (const char* key : {"secret", "configMap"})
     if (const Value* source = json::find(volume, key)) {
       const Path here = at / key;
@@ -151,42 +218,77 @@ void source_details(const Value& volume, const Path& at, Errors& errors) {
   if (const Value* ephemeral = json::find(volume, "ephemeral"); ephemeral != nullptr) {
     const Path here = at / "ephemeral";
     const Value* claim = json::find(*ephemeral, "volumeClaimTemplate");
-    if (claim == nullptr) errors.required(here / "volumeClaimTemplate");
-    else claim_spec(*claim, here / "volumeClaimTemplate" / "spec", errors);
+    if (claim == nullptr)
+      errors.required(here / "volumeClaimTemplate");
+    else
+      claim_spec(*claim, here / "volumeClaimTemplate" / "spec", errors);
   }
 }
 
 }  // namespace
 
-void volumes(const Value& spec, const Path& spec_at, Errors& errors) {
-  static constexpr std::string_view kSources[] = {"emptyDir", "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "secret", "nfs", "iscsi", "glusterfs", "persistentVolumeClaim",
-      "rbd", "cinder", "cephfs", "flocker", "downwardAPI", "fc", "flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk", "storageos",
-      "projected", "scaleIO", "csi", "ephemeral", "quobyte", "image"};
+VolumeNames volumes(const Value& spec, const Path& spec_at, Errors& errors) {
+  static constexpr std::string_view kSources[] = {"emptyDir",
+                                                  "hostPath",
+                                                  "gcePersistentDisk",
+                                                  "awsElasticBlockStore",
+                                                  "gitRepo",
+                                                  "secret",
+                                                  "nfs",
+                                                  "iscsi",
+                                                  "glusterfs",
+                                                  "persistentVolumeClaim",
+                                                  "rbd",
+                                                  "cinder",
+                                                  "cephfs",
+                                                  "flocker",
+                                                  "downwardAPI",
+                                                  "fc",
+                                                  "flexVolume",
+                                                  "configMap",
+                                                  "azureFile",
+                                                  "vsphereVolume",
+                                                  "photonPersistentDisk",
+                                                  "portworxVolume",
+                                                  "azureDisk",
+                                                  "storageos",
+                                                  "projected",
+                                                  "scaleIO",
+                                                  "csi",
+                                                  "ephemeral",
+                                                  "quobyte",
+                                                  "image"};
+  VolumeNames good;
   const Path at = spec_at / "volumes";
-  std::set<std::string_view> names;
   std::size_t i = 0;
   for (const Value& volume : get_array(spec, {"volumes"})) {
     const Path one = at[i++];
+    const std::size_t before = errors.size();
     const std::string_view name = get_string(volume, {"name"});
-    if (name.empty()) errors.required(one / "name");
-    else if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(one / "name", name, why);
-    if (!name.empty() && !names.insert(name).second) errors.duplicate(one / "name", Value(name));
+    if (name.empty())
+      errors.required(one / "name");
+    else if (const std::string why = check_dns1123_label(name); !why.empty())
+      errors.invalid(one / "name", name, why);
+    if (good.contains(name)) errors.duplicate(one / "name", Value(name));
     int count = 0;
     for (const std::string_view source : kSources) {
       if (json::find(volume, source) == nullptr) continue;
       if (++count > 1) errors.forbidden(one / source, "may not specify more than 1 volume type");
     }
-    if (count == 0) errors.required(one, "must specify a volume type");
-    else source_details(volume, one, errors);
+    if (count == 0)
+      errors.required(one, "must specify a volume type");
+    else
+      source_details(volume, one, errors);
+    if (errors.size() == before) good.emplace(name, &volume);
   }
+  return good;
 }
 
-void mounts(const Value& spec, const Value& container, const Path& container_at, Errors& errors) {
+void mounts(const VolumeNames& volumes, const Value& container, const Path& container_at, Errors& errors) {
   const Path at = container_at / "volumeMounts";
-  const json::Array& volume_list = get_array(spec, {"volumes"});
   const auto volume_of = [&](std::string_view name) {
-    const auto found = std::find_if(volume_list.begin(), volume_list.end(), [&](const Value& volume) { return get_string(volume, {"name"}) == name; });
-    return found == volume_list.end() ? nullptr : &*found;
+    const auto found = volumes.find(name);
+    return found == volumes.end() ? nullptr : found->second;
   };
   std::set<std::string_view> paths;
   std::size_t i = 0;
@@ -204,10 +306,12 @@ void mounts(const Value& spec, const Value& container, const Path& container_at,
       descending_path(expression, one / "subPathExpr", errors);
     }
     static const Strings kPropagation = {"Bidirectional", "HostToContainer", "None"};
-    if (const std::string_view propagation = get_string(mount, {"mountPropagation"}); !propagation.empty()) {
-      if (std::find(kPropagation.begin(), kPropagation.end(), propagation) == kPropagation.end()) errors.not_supported(one / "mountPropagation", propagation, kPropagation);
+    if (const Value* given = json::find(mount, "mountPropagation"); given != nullptr && given->is_string()) {
+      const std::string_view propagation = json::as_view(*given);
+      if (std::find(kPropagation.begin(), kPropagation.end(), propagation) == kPropagation.end())
+        errors.not_supported(at / "mountPropagation", propagation, kPropagation);
       else if (propagation == "Bidirectional" && !json::get_bool(container, {"securityContext", "privileged"}))
-        errors.forbidden(one / "mountPropagation", "Bidirectional mount propagation is available only to privileged containers");
+        errors.forbidden(at / "mountPropagation", "Bidirectional mount propagation is available only to privileged containers");
     }
   }
   const Path devices_at = container_at / "volumeDevices";
@@ -217,10 +321,14 @@ void mounts(const Value& spec, const Value& container, const Path& container_at,
     const std::string_view name = get_string(device, {"name"}), path = get_string(device, {"devicePath"});
     const Value* volume = volume_of(name);
     if (name.empty()) errors.required(one / "name");
-    if (volume == nullptr) errors.not_found(one / "name", Value(name));
-    else if (json::find(*volume, "persistentVolumeClaim") == nullptr && json::find(*volume, "ephemeral") == nullptr) errors.invalid(one / "name", name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode");
-    if (path.empty()) errors.required(one / "devicePath");
-    else if (!paths.insert(path).second) errors.invalid(one / "devicePath", path, "must be unique");
+    if (volume == nullptr)
+      errors.not_found(one / "name", Value(name));
+    else if (json::find(*volume, "persistentVolumeClaim") == nullptr && json::find(*volume, "ephemeral") == nullptr)
+      errors.invalid(one / "name", name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode");
+    if (path.empty())
+      errors.required(one / "devicePath");
+    else if (!paths.insert(path).second)
+      errors.invalid(one / "devicePath", path, "must be unique");
     if (goes_up(path)) errors.invalid(one / "devicePath", path, "can not contain backsteps ('..')");
   }
 }

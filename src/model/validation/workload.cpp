@@ -26,13 +26,20 @@ void selector_of_template(const Value& spec, const Path& at, std::string_view wo
   if (selector == nullptr) {
     if (word != "daemonset") errors.required(selector_at);
   } else {
+    const std::size_t before = errors.size();
     label_selector(*selector, selector_at, errors);
-    if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty()) errors.invalid(selector_at, *selector, "empty selector is invalid for " + std::string(word));
+    if (errors.size() != before) {
+      if (word == "deployment") errors.invalid(selector_at, *selector, "invalid label selector");
+      return;
+    }
+    if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty())
+      errors.invalid(selector_at, *selector, "empty selector is invalid for " + std::string(word));
   }
   const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
   const auto compiled = Selector::from_label_selector(selector);
   if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
-    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
+    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value,
+                   "`selector` does not match template `labels`");
 }
 
 void selector_and_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
@@ -43,7 +50,8 @@ void selector_and_template(const Value& spec, const Path& at, std::string_view w
 void restart_always(const Value& spec, const Path& at, std::string_view kind, Errors& errors) {
   const std::string_view policy = get_string(spec, {"template", "spec", "restartPolicy"});
   if (!policy.empty() && policy != "Always") errors.not_supported(at / "template" / "spec" / "restartPolicy", policy, {"Always"});
-  if (json::find(spec, {"template", "spec", "activeDeadlineSeconds"}) != nullptr) errors.forbidden(at / "template" / "spec" / "activeDeadlineSeconds", fmt::format("activeDeadlineSeconds in {} is not Supported", kind));
+  if (json::find(spec, {"template", "spec", "activeDeadlineSeconds"}) != nullptr)
+    errors.forbidden(at / "template" / "spec" / "activeDeadlineSeconds", fmt::format("activeDeadlineSeconds in {} is not Supported", kind));
 }
 
 std::int64_t as_percent_or_zero(const Value* value) {
@@ -59,31 +67,38 @@ void deployment(const Value& spec, const Path& at, Errors& errors) {
   const Path strategy_at = at / "strategy";
   const std::string_view type = get_string(spec, {"strategy", "type"});
   if (type == "Recreate") {
-    if (json::find(spec, {"strategy", "rollingUpdate"}) != nullptr) errors.forbidden(strategy_at / "rollingUpdate", "may not be specified when strategy `type` is 'Recreate'");
+    if (json::find(spec, {"strategy", "rollingUpdate"}) != nullptr)
+      errors.forbidden(strategy_at / "rollingUpdate", "may not be specified when strategy `type` is 'Recreate'");
   } else if (type == "RollingUpdate") {
     const Path rolling = strategy_at / "rollingUpdate";
     const Value* surge = json::find(spec, {"strategy", "rollingUpdate", "maxSurge"});
     const Value* unavailable = json::find(spec, {"strategy", "rollingUpdate", "maxUnavailable"});
     if (unavailable != nullptr) int_or_percent(*unavailable, rolling / "maxUnavailable", errors);
     if (surge != nullptr) int_or_percent(*surge, rolling / "maxSurge", errors);
-    if (as_percent_or_zero(unavailable) == 0 && as_percent_or_zero(surge) == 0 && unavailable != nullptr) errors.invalid(rolling / "maxUnavailable", *unavailable, "may not be 0 when `maxSurge` is 0");
-    if (unavailable != nullptr && unavailable->is_string() && as_percent_or_zero(unavailable) > 100) errors.invalid(rolling / "maxUnavailable", *unavailable, "must not be greater than 100%");
+    if (as_percent_or_zero(unavailable) == 0 && as_percent_or_zero(surge) == 0 && unavailable != nullptr)
+      errors.invalid(rolling / "maxUnavailable", *unavailable, "may not be 0 when `maxSurge` is 0");
+    if (unavailable != nullptr && unavailable->is_string() && as_percent_or_zero(unavailable) > 100)
+      errors.invalid(rolling / "maxUnavailable", *unavailable, "must not be greater than 100%");
   } else if (!type.empty()) {
-    errors.not_supported(strategy_at / "type", type, {"Recreate", "RollingUpdate"});
+    errors.not_supported(strategy_at, type, {"Recreate", "RollingUpdate"});
   }
   for (const char* key : {"minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"}) non_negative(spec, key, at, errors);
-  if (json::find(spec, "progressDeadlineSeconds") != nullptr && get_int(spec, {"progressDeadlineSeconds"}) <= get_int(spec, {"minReadySeconds"}))
+  if (json::find(spec, "progressDeadlineSeconds") != nullptr &&
+      get_int(spec, {"progressDeadlineSeconds"}) <= get_int(spec, {"minReadySeconds"}))
     errors.invalid(at / "progressDeadlineSeconds", *json::find(spec, "progressDeadlineSeconds"), "must be greater than minReadySeconds");
 }
 
 void stateful_set(const Value& spec, const Path& at, Errors& errors) {
   non_negative(spec, "replicas", at, errors);
   const std::string_view policy = get_string(spec, {"podManagementPolicy"});
-  if (policy.empty()) errors.required(at / "podManagementPolicy");
-  else if (policy != "OrderedReady" && policy != "Parallel") errors.invalid(at / "podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'");
+  if (policy.empty())
+    errors.required(at / "podManagementPolicy");
+  else if (policy != "OrderedReady" && policy != "Parallel")
+    errors.invalid(at / "podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'");
   const std::string_view type = get_string(spec, {"updateStrategy", "type"});
   if (type != "RollingUpdate" && type != "OnDelete") errors.invalid(at / "updateStrategy", type, "must be 'RollingUpdate' or 'OnDelete'");
-  if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) non_negative(*rolling, "partition", at / "updateStrategy" / "rollingUpdate", errors);
+  if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"}))
+    non_negative(*rolling, "partition", at / "updateStrategy" / "rollingUpdate", errors);
   non_negative(spec, "minReadySeconds", at, errors);
   // The template's pod spec is looked at when a pod is made of it: its mounts may name claims that only exist then
   // (ValidatePodTemplateSpecForStatefulSet in pkg/apis/apps/validation).
@@ -95,42 +110,58 @@ void stateful_set(const Value& spec, const Path& at, Errors& errors) {
 }
 
 void daemon_set(const Value& spec, const Path& at, Errors& errors) {
+  non_negative(spec, "revisionHistoryLimit", at, errors);
   selector_and_template(spec, at, "daemonset", errors);
   restart_always(spec, at, "DaemonSet", errors);
   non_negative(spec, "minReadySeconds", at, errors);
   const std::string_view type = get_string(spec, {"updateStrategy", "type"});
-  if (!type.empty() && type != "RollingUpdate" && type != "OnDelete") errors.not_supported(at / "updateStrategy" / "type", type, {"OnDelete", "RollingUpdate"});
+  if (!type.empty() && type != "RollingUpdate" && type != "OnDelete")
+    errors.not_supported(at / "updateStrategy", type, {"RollingUpdate", "OnDelete"});
   if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) {
     const Path strategy_at = at / "updateStrategy";
     const Path here = strategy_at / "rollingUpdate";
     for (const char* key : {"maxUnavailable", "maxSurge"})
       if (const Value* value = json::find(*rolling, key)) int_or_percent(*value, here / key, errors);
-    if (as_percent_or_zero(json::find(*rolling, "maxUnavailable")) == 0 && as_percent_or_zero(json::find(*rolling, "maxSurge")) == 0) errors.required(here / "maxUnavailable", "cannot be 0 when maxSurge is 0");
+    if (as_percent_or_zero(json::find(*rolling, "maxUnavailable")) == 0 && as_percent_or_zero(json::find(*rolling, "maxSurge")) == 0)
+      errors.required(here / "maxUnavailable", "cannot be 0 when maxSurge is 0");
   }
 }
 
 void job_spec(const Value& spec, const Path& at, Errors& errors) {
-  for (const char* key : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"}) non_negative(spec, key, at, errors);
+  for (const char* key : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
+                          "backoffLimitPerIndex", "maxFailedIndexes"})
+    non_negative(spec, key, at, errors);
   const std::string_view mode = get_string(spec, {"completionMode"});
-  if (!mode.empty() && mode != "NonIndexed" && mode != "Indexed") errors.not_supported(at / "completionMode", mode, {"Indexed", "NonIndexed"});
-  if (mode == "Indexed" && json::find(spec, "completions") == nullptr) errors.required(at / "completions", "when completion mode is Indexed");
-  if (json::find(spec, "backoffLimitPerIndex") != nullptr && mode != "Indexed") errors.invalid(at / "backoffLimitPerIndex", *json::find(spec, "backoffLimitPerIndex"), "requires indexed completion mode");
+  if (!mode.empty() && mode != "NonIndexed" && mode != "Indexed")
+    errors.not_supported(at / "completionMode", mode, {"Indexed", "NonIndexed"});
+  if (mode == "Indexed" && json::find(spec, "completions") == nullptr)
+    errors.required(at / "completions", "when completion mode is Indexed");
+  if (json::find(spec, "backoffLimitPerIndex") != nullptr && mode != "Indexed")
+    errors.invalid(at / "backoffLimitPerIndex", *json::find(spec, "backoffLimitPerIndex"), "requires indexed completion mode");
   pod_template(spec, at, errors);
   const std::string_view policy = get_string(spec, {"template", "spec", "restartPolicy"});
-  if (policy.empty() || policy == "Always") errors.required(at / "template" / "spec" / "restartPolicy", "valid values: \"OnFailure\", \"Never\"");
-  else if (policy != "OnFailure" && policy != "Never") errors.not_supported(at / "template" / "spec" / "restartPolicy", policy, {"OnFailure", "Never"});
-  if (json::find(spec, "podFailurePolicy") != nullptr && policy != "Never") errors.invalid(at / "template" / "spec" / "restartPolicy", policy, "only \"Never\" is supported when podFailurePolicy is specified");
+  if (policy.empty() || policy == "Always")
+    errors.required(at / "template" / "spec" / "restartPolicy", "valid values: \"OnFailure\", \"Never\"");
+  else if (policy != "OnFailure" && policy != "Never")
+    errors.not_supported(at / "template" / "spec" / "restartPolicy", policy, {"OnFailure", "Never"});
+  if (json::find(spec, "podFailurePolicy") != nullptr && policy != "Never")
+    errors.invalid(at / "template" / "spec" / "restartPolicy", policy, "only \"Never\" is supported when podFailurePolicy is specified");
 }
 
 void cron_job(const Value& spec, const Path& at, Errors& errors) {
   const std::string_view schedule = get_string(spec, {"schedule"});
-  if (schedule.empty()) errors.required(at / "schedule");
-  else if (const std::string why = check_cron_schedule(schedule); !why.empty()) errors.invalid(at / "schedule", schedule, why);
-  if (schedule.find("TZ") != std::string_view::npos) errors.invalid(at / "schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
+  if (schedule.empty())
+    errors.required(at / "schedule");
+  else if (const std::string why = check_cron_schedule(schedule); !why.empty())
+    errors.invalid(at / "schedule", schedule, why);
+  if (schedule.find("TZ") != std::string_view::npos)
+    errors.invalid(at / "schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
   non_negative(spec, "startingDeadlineSeconds", at, errors);
   const std::string_view policy = get_string(spec, {"concurrencyPolicy"});
-  if (policy.empty()) errors.required(at / "concurrencyPolicy");
-  else if (policy != "Allow" && policy != "Forbid" && policy != "Replace") errors.not_supported(at / "concurrencyPolicy", policy, {"Allow", "Forbid", "Replace"});
+  if (policy.empty())
+    errors.required(at / "concurrencyPolicy");
+  else if (policy != "Allow" && policy != "Forbid" && policy != "Replace")
+    errors.not_supported(at / "concurrencyPolicy", policy, {"Allow", "Forbid", "Replace"});
   for (const char* key : {"successfulJobsHistoryLimit", "failedJobsHistoryLimit"}) non_negative(spec, key, at, errors);
   static const Value kEmpty = json::Object();
   const Value* inner = json::find(spec, {"jobTemplate", "spec"});
@@ -148,12 +179,16 @@ void replication_controller(const Value& spec, const Path& at, Errors& errors) {
   non_negative(spec, "replicas", at, errors);
   non_negative(spec, "minReadySeconds", at, errors);
   const json::Object& selector = get_object(spec, {"selector"});
-  if (selector.empty()) errors.required(at / "selector");
-  else if (const Value* map = json::find(spec, "selector"); !Selector::from_map(map).matches(Labels::from_json(json::find(spec, {"template", "metadata", "labels"})))) {
+  if (selector.empty())
+    errors.required(at / "selector");
+  else if (const Value* map = json::find(spec, "selector");
+           json::find(spec, "template") != nullptr && !Selector::from_map(map).matches(Labels::from_json(json::find(spec, {"template", "metadata", "labels"})))) {
     const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
-    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value, "`selector` does not match template `labels`");
+    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value,
+                   "`selector` does not match template `labels`");
   }
-  pod_template(spec, at, errors);
+  if (json::find(spec, "template") == nullptr) errors.required(at / "template");
+  else pod_template(spec, at, errors);
   restart_always(spec, at, "ReplicationController", errors);
 }
 
@@ -162,20 +197,26 @@ void replication_controller(const Value& spec, const Path& at, Errors& errors) {
 bool workload(const KindInfo& kind, const Value& doc, Errors& errors) {
   const Value& spec = spec_of(doc);
   const Path at("spec");
-  if (kind.kind == "Deployment") deployment(spec, at, errors);
-  else if (kind.kind == "ReplicaSet") replica_set(spec, at, errors);
-  else if (kind.kind == "StatefulSet") stateful_set(spec, at, errors);
-  else if (kind.kind == "DaemonSet") daemon_set(spec, at, errors);
-  else if (kind.kind == "ReplicationController") replication_controller(spec, at, errors);
-  else if (kind.kind == "Job") job_spec(spec, at, errors);
+  if (kind.kind == "Deployment")
+    deployment(spec, at, errors);
+  else if (kind.kind == "ReplicaSet")
+    replica_set(spec, at, errors);
+  else if (kind.kind == "StatefulSet")
+    stateful_set(spec, at, errors);
+  else if (kind.kind == "DaemonSet")
+    daemon_set(spec, at, errors);
+  else if (kind.kind == "ReplicationController")
+    replication_controller(spec, at, errors);
+  else if (kind.kind == "Job")
+    job_spec(spec, at, errors);
   else if (kind.kind == "CronJob") {
     cron_job(spec, at, errors);
     // Eleven characters are added for each Job's name, and pods carry that as a label.
     const std::string_view name = get_string(doc, {"metadata", "name"});
     const Path meta("metadata");
     if (name.size() > 52) errors.invalid(meta / "name", name, "must be no more than 52 characters");
-  }
-  else return false;
+  } else
+    return false;
   return true;
 }
 
@@ -186,15 +227,19 @@ bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, E
   } else if (kind.kind == "StatefulSet") {
     // Only these fields may change; everything else together is refused in one sentence.
     Value before = spec_of(old), after = spec_of(doc);
-    for (const char* key : {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds"}) {
+    for (const char* key : {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+                            "persistentVolumeClaimRetentionPolicy", "minReadySeconds"}) {
       json::erase(before, {key});
       json::erase(after, {key});
     }
     if (!json::equal(before, after))
-      errors.forbidden(at, "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
+      errors.forbidden(at,
+                       "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+                       "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
   } else if (kind.kind == "Job") {
     for (const char* key : {"completions", "selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "successPolicy"}) {
-      if (std::string_view(key) == "completions" && get_string(doc, {"spec", "completionMode"}) == "Indexed") continue;  // Elastic: follows parallelism.
+      if (std::string_view(key) == "completions" && get_string(doc, {"spec", "completionMode"}) == "Indexed")
+        continue;  // Elastic: follows parallelism.
       immutable(old, doc, {"spec", key}, at / key, errors);
     }
     const bool may_change = get_bool(old, {"spec", "suspend"}) && json::find(old, {"status", "startTime"}) == nullptr;

@@ -1,0 +1,115 @@
+// Webhook configurations (pkg/apis/admissionregistration/validation).
+#include <fmt/format.h>
+
+#include "model/quantity.h"
+#include "model/validation/validation.h"
+
+namespace berth::model::validation {
+namespace {
+
+using json::get_array;
+using json::get_bool;
+using json::get_int;
+using json::get_object;
+using json::get_string;
+using Strings = std::vector<std::string_view>;
+
+void review_versions(const Value& hook, const Path& hook_at, Errors& errors) {
+  const Path at = hook_at / "admissionReviewVersions";
+  const json::Array& versions = get_array(hook, {"admissionReviewVersions"});
+  if (versions.empty()) return errors.required(at, "must specify one of v1, v1beta1");
+  bool known = false;
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    const std::string_view text = versions[i].is_string() ? json::as_view(versions[i]) : "";
+    known |= text == "v1" || text == "v1beta1";
+    if (std::find(versions.begin(), versions.begin() + static_cast<std::ptrdiff_t>(i), versions[i]) !=
+        versions.begin() + static_cast<std::ptrdiff_t>(i))
+      errors.invalid(at[i], text, "duplicate version");
+    if (const std::string why = check_dns1035_label(text); !why.empty()) errors.invalid(at[i], text, why);
+  }
+  if (!known) errors.invalid(at, Value(versions), "must include at least one of v1, v1beta1");
+}
+
+/// Each of the lists says something; a wildcard stands alone.
+void hook_rules(const Value& hook, const Path& hook_at, Errors& errors) {
+  const Path at = hook_at / "rules";
+  std::size_t i = 0;
+  for (const Value& rule : get_array(hook, {"rules"})) {
+    const Path one = at[i++];
+    for (const char* list : {"operations", "apiGroups", "apiVersions", "resources"}) {
+      const json::Array& entries = get_array(rule, {list});
+      const Path here = one / list;
+      const bool is_operations = std::string_view(list) == "operations", may_be_empty = std::string_view(list) == "apiGroups";
+      if (entries.empty()) errors.required(here);
+      for (std::size_t k = 0; k < entries.size(); ++k) {
+        const std::string_view text = entries[k].is_string() ? json::as_view(entries[k]) : "";
+        static const Strings kOperations = {"*", "CONNECT", "CREATE", "DELETE", "UPDATE"};
+        if (is_operations && std::find(kOperations.begin(), kOperations.end(), text) == kOperations.end())
+          errors.not_supported(here[k], text, kOperations);
+        else if (text.empty() && !may_be_empty)
+          errors.required(here[k]);
+        if (text == "*" && entries.size() > 1 && std::string_view(list) != "resources")
+          errors.invalid(
+              here, Value(entries),
+              fmt::format("if '*' is present, must not specify other {}", is_operations                           ? "operations"
+                                                                          : list == std::string_view("apiGroups") ? "API groups"
+                                                                                                                  : "API versions"));
+      }
+    }
+    supported_value(rule, "scope", one, {"*", "Cluster", "Namespaced"}, errors, true);
+  }
+}
+
+void service_reference(const Value& hook, const Path& hook_at, Errors& errors) {
+  const Value* service = json::find(hook, {"clientConfig", "service"});
+  if (service == nullptr) return;
+  const Path config = hook_at / "clientConfig";
+  const Path at = config / "service";
+  if (get_string(*service, {"name"}).empty()) errors.required(at / "name", "service name is required");
+  if (get_string(*service, {"namespace"}).empty()) errors.required(at / "namespace", "service namespace is required");
+  if (const std::string_view path = get_string(*service, {"path"}); !path.empty() && !path.starts_with('/'))
+    errors.invalid(at / "path", path, "must start with a '/'");
+  if (const std::int64_t port = get_int(*service, {"port"}, 443); port < 1 || port > 65535)
+    errors.invalid(at / "port", Value(port), "port is not valid: must be between 1 and 65535, inclusive");
+}
+
+}  // namespace
+
+void webhooks(const Value& doc, Errors& errors) {
+  const Path at("webhooks");
+  std::vector<std::string_view> names;
+  std::size_t i = 0;
+  for (const Value& hook : get_array(doc, {"webhooks"})) {
+    const Path one = at[i++];
+    const std::string_view name = get_string(hook, {"name"});
+    if (name.empty())
+      errors.required(one / "name");
+    else if (std::count(name.begin(), name.end(), '.') < 2)
+      errors.invalid(one / "name", name, "should be a domain with at least three segments separated by dots");
+    if (std::find(names.begin(), names.end(), name) != names.end()) errors.duplicate(one / "name", Value(name));
+    names.push_back(name);
+    const std::int64_t timeout = get_int(hook, {"timeoutSeconds"}, 10);
+    if (timeout < 1 || timeout > 30)
+      errors.invalid(one / "timeoutSeconds", Value(timeout), "the timeout value must be between 1 and 30 seconds");
+    supported_value(hook, "failurePolicy", one, {"Fail", "Ignore"}, errors, true);
+    supported_value(hook, "matchPolicy", one, {"Equivalent", "Exact"}, errors, true);
+    supported_value(hook, "reinvocationPolicy", one, {"IfNeeded", "Never"}, errors, true);
+    review_versions(hook, one, errors);
+    hook_rules(hook, one, errors);
+    service_reference(hook, one, errors);
+    const std::string_view effects = get_string(hook, {"sideEffects"});
+    if (effects.empty())
+      errors.required(one / "sideEffects", "must specify one of None, NoneOnDryRun");
+    else if (effects != "None" && effects != "NoneOnDryRun")
+      errors.not_supported(one / "sideEffects", effects, {"None", "NoneOnDryRun"});
+    const bool has_url = !get_string(hook, {"clientConfig", "url"}).empty(),
+               has_service = json::find(hook, {"clientConfig", "service"}) != nullptr;
+    if (has_url == has_service) errors.required(one / "clientConfig", "exactly one of url or service is required");
+    if (has_url && !get_string(hook, {"clientConfig", "url"}).starts_with("https://"))
+      errors.invalid(one / "clientConfig" / "url", get_string(hook, {"clientConfig", "url"}), "'https' is the only allowed URL scheme");
+    if (const Value* selector = json::find(hook, "namespaceSelector")) label_selector(*selector, one / "namespaceSelector", errors);
+    if (const Value* selector = json::find(hook, "objectSelector")) label_selector(*selector, one / "objectSelector", errors);
+  }
+}
+
+}  // namespace berth::model::validation

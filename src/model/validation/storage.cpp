@@ -1,0 +1,214 @@
+// Volumes, claims, storage classes and CSI objects (pkg/apis/core/validation, pkg/apis/storage/validation).
+#include <fmt/format.h>
+
+#include "model/quantity.h"
+#include "model/validation/validation.h"
+
+namespace berth::model::validation {
+namespace {
+
+using json::get_array;
+using json::get_bool;
+using json::get_int;
+using json::get_object;
+using json::get_string;
+using Strings = std::vector<std::string_view>;
+
+void access_modes(const Value& spec, const Path& at, std::string_view why_required, Errors& errors) {
+  static const Strings kModes = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"};
+  const json::Array& modes = get_array(spec, {"accessModes"});
+  if (modes.empty()) errors.required(at / "accessModes", why_required);
+  for (const Value& mode : modes) {
+    const std::string_view text = mode.is_string() ? json::as_view(mode) : "";
+    if (std::find(kModes.begin(), kModes.end(), text) == kModes.end()) errors.not_supported(at / "accessModes", text, kModes);
+  }
+}
+
+void csi_driver_name(std::string_view name, const Path& at, Errors& errors) {
+  if (name.empty()) errors.required(at);
+  if (name.size() > 63) errors.too_long(at, 63);
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (const std::string why = check_dns1123_subdomain(lower); !why.empty()) errors.invalid(at, name, why);
+}
+
+/// Topologies that a class is limited to: each term has distinct keys with distinct values, and no two terms are the same.
+void allowed_topologies(const Value& doc, Errors& errors) {
+  const Path at("allowedTopologies");
+  std::vector<Value> terms;
+  std::size_t i = 0;
+  for (const Value& term : get_array(doc, {"allowedTopologies"})) {
+    const Path one = at[i++];
+    const Path expressions = one / "matchLabelExpressions";
+    const Value list = get_array(term, {"matchLabelExpressions"});
+    if (list.get_array().empty() || std::ranges::any_of(terms, [&](const Value& before) { return json::equal(before, list); }))
+      errors.duplicate(expressions, Value(""));
+    terms.push_back(list);
+    std::vector<std::string_view> keys;
+    std::size_t k = 0;
+    for (const Value& expression : list.get_array()) {
+      const Path here = expressions[k++];
+      const std::string_view key = get_string(expression, {"key"});
+      if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(here / "key", key, why);
+      if (std::find(keys.begin(), keys.end(), key) != keys.end()) errors.duplicate(here / "key", Value(key));
+      keys.push_back(key);
+      const json::Array& values = get_array(expression, {"values"});
+      if (values.empty()) errors.required(here / "values");
+      const Path values_at = here / "values";
+      for (std::size_t v = 0; v < values.size(); ++v)
+        if (std::find(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(v), values[v]) !=
+            values.begin() + static_cast<std::ptrdiff_t>(v))
+          errors.duplicate(values_at[v], values[v]);
+    }
+  }
+}
+
+}  // namespace
+
+void storage_class(const Value& doc, Errors& errors) {
+  const Path root("");
+  const std::string_view provisioner = get_string(doc, {"provisioner"});
+  std::string lower(provisioner);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (provisioner.empty())
+    errors.required(Path("provisioner"));
+  else if (const std::string why = check_qualified_name(lower); !why.empty())
+    errors.invalid(Path("provisioner"), provisioner, why);
+  supported_value(doc, "reclaimPolicy", root, {"Delete", "Retain"}, errors);
+  supported_value(doc, "volumeBindingMode", root, {"Immediate", "WaitForFirstConsumer"}, errors, true);
+  allowed_topologies(doc, errors);
+}
+
+void volume(const Value& doc, Errors& errors) {
+  const Path at("spec");
+  static const Value kEmpty = json::Object();
+  const Value* found = json::find(doc, "spec");
+  const Value& spec = found == nullptr ? kEmpty : *found;
+  access_modes(spec, at, {}, errors);
+  const json::Object& capacity = get_object(spec, {"capacity"});
+  if (capacity.empty()) errors.required(at / "capacity");
+  if (capacity.size() != 1 || !capacity.contains("storage")) errors.not_supported(at / "capacity", json::serialize(capacity), {"storage"});
+  resource_list(capacity, at / "capacity", errors);
+  supported_value(spec, "persistentVolumeReclaimPolicy", at, {"Delete", "Recycle", "Retain"}, errors);
+  static constexpr std::string_view kSources[] = {"hostPath",
+                                                  "gcePersistentDisk",
+                                                  "awsElasticBlockStore",
+                                                  "glusterfs",
+                                                  "nfs",
+                                                  "iscsi",
+                                                  "rbd",
+                                                  "quobyte",
+                                                  "cephfs",
+                                                  "cinder",
+                                                  "fc",
+                                                  "flocker",
+                                                  "flexVolume",
+                                                  "azureFile",
+                                                  "vsphereVolume",
+                                                  "azureDisk",
+                                                  "portworxVolume",
+                                                  "scaleIO",
+                                                  "local",
+                                                  "storageos",
+                                                  "csi",
+                                                  "photonPersistentDisk"};
+  int count = 0;
+  for (const std::string_view source : kSources) {
+    if (json::find(spec, source) == nullptr) continue;
+    if (++count > 1) errors.forbidden(at / source, "may not specify more than 1 volume type");
+  }
+  if (count == 0) errors.required(at, "must specify a volume type");
+  supported_value(spec, "volumeMode", at, {"Block", "Filesystem"}, errors, true);
+  if (const std::string_view name = get_string(spec, {"storageClassName"}); !name.empty())
+    if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / "storageClassName", name, why);
+  const Path local_at = at / "local";
+  if (const Value* local = json::find(spec, "local"); local != nullptr && get_string(*local, {"path"}).empty())
+    errors.required(local_at / "path");
+  if (const Value* csi = json::find(spec, "csi")) {
+    const Path here = at / "csi";
+    csi_driver_name(get_string(*csi, {"driver"}), here / "driver", errors);
+    if (get_string(*csi, {"volumeHandle"}).empty()) errors.required(here / "volumeHandle");
+  }
+  if (json::find(spec, "local") != nullptr && json::find(spec, {"nodeAffinity", "required"}) == nullptr)
+    errors.required(at / "nodeAffinity", "Local volume requires node affinity");
+  if (const Value* required = json::find(spec, {"nodeAffinity", "required"})) {
+    const Path here = at / "nodeAffinity";
+    node_selector(*required, here / "required", errors);
+  }
+}
+
+void claim_spec(const Value& holder, const Path& at, Errors& errors) {
+  static const Value kEmpty = json::Object();
+  const Value* found = json::find(holder, "spec");
+  const Value& spec = found == nullptr ? kEmpty : *found;
+  access_modes(spec, at, "at least 1 access mode is required", errors);
+  const Path storage_at = at / "resources";
+  const Path storage = Path::map_key(storage_at, "storage");
+  const std::string_view text = get_string(spec, {"resources", "requests", "storage"});
+  if (text.empty())
+    errors.required(storage);
+  else if (const auto quantity = Quantity::parse(text); quantity && quantity->sign() <= 0)
+    errors.invalid(storage, text, "must be greater than zero");
+  if (const Value* selector = json::find(spec, "selector")) label_selector(*selector, at / "selector", errors);
+  if (const std::string_view name = get_string(spec, {"storageClassName"}); !name.empty())
+    if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / "storageClassName", name, why);
+  supported_value(spec, "volumeMode", at, {"Block", "Filesystem"}, errors, true);
+}
+
+void claim_update(const Value& old, const Value& doc, Errors& errors) {
+  Value a = get_object(old, {"spec"}), b = get_object(doc, {"spec"});
+  for (Value* spec : {&a, &b}) {
+    json::erase(*spec, {"resources"});
+    json::erase(*spec, {"volumeAttributesClassName"});
+  }
+  if (get_string(old, {"spec", "volumeName"}).empty()) json::erase(b, {"volumeName"});
+  if (get_string(old, {"spec", "storageClassName"}).empty()) json::erase(b, {"storageClassName"}), json::erase(a, {"storageClassName"});
+  const Path at("spec");
+  if (!json::equal(a, b))
+    errors.forbidden(at, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims");
+}
+
+/// Plugins of nodes are named, and name the node in their own words.
+void csi_node(const Value& doc, Errors& errors) {
+  const Path spec("spec");
+  const Path at = spec / "drivers";
+  std::vector<std::string_view> names;
+  std::size_t i = 0;
+  for (const Value& driver : get_array(doc, {"spec", "drivers"})) {
+    const Path one = at[i++];
+    const std::string_view name = get_string(driver, {"name"});
+    csi_driver_name(name, one / "name", errors);
+    if (std::find(names.begin(), names.end(), name) != names.end()) errors.duplicate(one / "name", Value(name));
+    names.push_back(name);
+    const std::string_view id = get_string(driver, {"nodeID"});
+    if (id.empty())
+      errors.required(one / "nodeID");
+    else if (id.size() > 256)
+      errors.invalid(one / "nodeID", id, "must be 256 characters or less");
+    std::vector<std::string_view> keys;
+    for (const Value& entry : get_array(driver, {"topologyKeys"})) {
+      const std::string_view key = entry.is_string() ? json::as_view(entry) : "";
+      if (key.empty()) errors.required(one);
+      if (std::find(keys.begin(), keys.end(), key) != keys.end()) errors.duplicate(one, entry);
+      keys.push_back(key);
+      if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one, entry, why);
+    }
+    if (const Value* count = json::find(driver, {"allocatable", "count"});
+        count != nullptr && get_int(driver, {"allocatable", "count"}) < 0)
+      errors.invalid(one / "allocatable" / "count", *count, kNegative);
+  }
+}
+
+void csi_driver(const Value& doc, Errors& errors) {
+  const Path meta("metadata");
+  csi_driver_name(get_string(doc, {"metadata", "name"}), meta / "name", errors);
+  const Path at("spec");
+  for (const Value& mode : get_array(doc, {"spec", "volumeLifecycleModes"})) {
+    const std::string_view text = mode.is_string() ? json::as_view(mode) : "";
+    if (text != "Persistent" && text != "Ephemeral") errors.not_supported(at / "volumeLifecycleModes", text, {"Ephemeral", "Persistent"});
+  }
+  if (const Value* spec = json::find(doc, "spec"))
+    supported_value(*spec, "fsGroupPolicy", at, {"File", "None", "ReadWriteOnceWithFSType"}, errors);
+}
+
+}  // namespace berth::model::validation
