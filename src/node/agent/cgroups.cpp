@@ -110,6 +110,13 @@ Result<Cgroups> Cgroups::at(std::string root) {
   return groups;
 }
 
+Cgroups Cgroups::at(std::string root, bool is_v2) {
+  Cgroups groups;
+  groups.root_ = std::move(root);
+  groups.v2_ = is_v2;
+  return groups;
+}
+
 /// Every hierarchy that is mounted, also the version 2 one of a hybrid setup, where the runtime makes groups too. Version 2 alone has one.
 std::vector<std::string> Cgroups::hierarchies() const {
   if (v2_) return {root_};
