@@ -1,9 +1,10 @@
-// create, apply, delete, label, annotate.
+// apply, delete, label, annotate.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/parse.h"
 #include "cli/session.h"
+#include "cli/verbs/manifests.h"
 #include "cli/verbs/verbs.h"
 
 namespace berth::cli {
@@ -11,25 +12,6 @@ namespace {
 
 using client::Call;
 using client::PatchType;
-
-/// The namespace a manifest goes to: its own, or the session's; empty for cluster-scoped kinds.
-std::string namespace_of(const Session& session, const model::KindInfo& kind, const json::Value& document) {
-  if (!kind.namespaced) return "";
-  return std::string(json::get_string(document, {"metadata", "namespace"}, session.ns()));
-}
-
-/// Runs `each` for every manifest; keeps going after a failure, as kubectl does.
-int for_each_manifest(const ConnectionFlags& flags, const std::vector<std::string>& files,
-                      const std::function<int(Session&, const model::KindInfo&, json::Value&)>& each) {
-  auto manifests = read_manifests(files);
-  if (!manifests) return report(manifests.error());
-  if (manifests->empty()) return report(Error{ErrorCode::kInvalid, "no objects passed"});
-  auto session = Session::open(flags);
-  if (!session) return report(session.error());
-  int code = 0;
-  for (Manifest& manifest : *manifests) code = std::max(code, each(**session, *manifest.kind, manifest.document));
-  return code;
-}
 
 int change_map(const std::vector<std::string>& args, const char* verb, const char* past, const char* field) {
   CLI::App app(fmt::format("Sets or removes {}s: key=value sets, key- removes", field), fmt::format("berth {}", verb));
@@ -111,21 +93,6 @@ int change_map(const std::vector<std::string>& args, const char* verb, const cha
 }
 
 }  // namespace
-
-int run_create(const std::vector<std::string>& args) {
-  CLI::App app("Creates the objects of files (JSON or YAML, '-' for standard input)", "berth create");
-  ConnectionFlags flags;
-  flags.add_to(app);
-  std::vector<std::string> files;
-  app.add_option("-f,--filename", files, "File or directory; may be repeated")->required();
-  if (const auto code = parse_args(app, args)) return *code;
-  return for_each_manifest(flags, files, [](Session& session, const model::KindInfo& kind, json::Value& document) {
-    auto created = session.client().create_and_wait(kind.gvr(), namespace_of(session, kind, document), document);
-    if (!created) return report(created.error());
-    std::printf("%s created\n", qualified_name(kind, json::get_string(*created, {"metadata", "name"})).c_str());
-    return 0;
-  });
-}
 
 int run_apply(const std::vector<std::string>& args) {
   CLI::App app("Applies the objects of files by server-side apply", "berth apply");

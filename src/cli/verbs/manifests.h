@@ -1,0 +1,18 @@
+// Verbs that work through the objects of files.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/session.h"
+
+namespace berth::cli {
+
+/// The namespace a manifest goes to: its own, or the session's; empty for cluster-scoped kinds.
+std::string namespace_of(const Session& session, const model::KindInfo& kind, const json::Value& document);
+
+/// Runs `each` for every object of the files; keeps going after a failure, as kubectl does. Returns the exit code.
+int for_each_manifest(const ConnectionFlags& flags, const std::vector<std::string>& files,
+                      const std::function<int(Session&, const model::KindInfo&, json::Value&)>& each);
+
+}  // namespace berth::cli

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# berth's own verbs (SPEC A8): the commands of the documents, with `berth` for `oc`, against one `berth up`; help at every level; completion.
+. "$(dirname "$0")/lib.sh"
+start_up --nodes 0 --real-node off
+b=$berth
+
+cat <<'Y' >"$work/nodes.yaml"
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: node1, labels: {kubernetes.io/hostname: node1}}, status: {capacity: {cpu: "4", memory: 8Gi, pods: "110"}, allocatable: {cpu: "4", memory: 8Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}]}}
+- {apiVersion: v1, kind: Node, metadata: {name: node2, labels: {kubernetes.io/hostname: node2}}, status: {capacity: {cpu: "4", memory: 8Gi, pods: "110"}, allocatable: {cpu: "4", memory: 8Gi, pods: "110"}, conditions: [{type: Ready, status: "True"}]}}
+Y
+check "create -f a List" says "node/node2 created" "$b" create -f "$work/nodes.yaml"
+check "create again says what is there" says 'nodes "node1" already exists' "$b" create -f "$work/nodes.yaml"
+check "create again fails" refused "$b" create -f "$work/nodes.yaml"
+# A node that nobody reports for is tainted by the node life cycle: these commands only look at the objects.
+
+# Taints.
+check "adm taint nodes" says "node/node1 tainted" "$b" adm taint nodes node1 key1=value1:NoSchedule
+check "the same key with another effect" says "node/node1 tainted" "$b" adm taint nodes node1 key1=value1:NoExecute
+check "a second key" says "node/node1 tainted" "$b" adm taint nodes node1 key2=value2:NoSchedule
+check "describe node | grep -i taint" says "key1=value1:NoExecute" "$b" describe node node1
+check "a taint that is there is refused" says "already has key1 taint(s) with same effect(s) and --overwrite is false" "$b" adm taint nodes node1 key1=other:NoSchedule
+check "--overwrite" says "node/node1 tainted" "$b" adm taint nodes node1 key1=other:NoSchedule --overwrite
+check "it was replaced" says "key1=other:NoSchedule" "$b" describe node node1
+check "removing one effect" says "node/node1 untainted" "$b" adm taint nodes node1 key1:NoExecute-
+check "removing a key" says "node/node1 untainted" "$b" adm taint nodes node1 key1-
+check "removing what is not there" says 'taint "key1" not found' "$b" adm taint nodes node1 key1-
+check "a wrong effect is refused" says "invalid taint spec" "$b" adm taint nodes node1 a=b:Never
+check "dedicated=groupName" says "node/node2 tainted" "$b" adm taint nodes node2 dedicated=groupName:NoSchedule
+check "disktype=ssd" says "node/node2 tainted" "$b" adm taint nodes node2 disktype=ssd:PreferNoSchedule
+check "--all" says "node/node2 tainted" "$b" adm taint nodes --all every=one:PreferNoSchedule
+check "an unknown node" says 'nodes "node9" not found' "$b" adm taint nodes node9 a=b:NoSchedule
+
+# Labels.
+check "label node" says "node/node1 labeled" "$b" label node node1 e2e-az-name=e2e-az1
+check "label node again" says "--overwrite is false" "$b" label node node1 e2e-az-name=e2e-az3
+check "label node --overwrite" says "node/node1 labeled" "$b" label node node1 e2e-az-name=e2e-az3 --overwrite
+check "get -l" says "node/node1" "$b" get nodes -l e2e-az-name=e2e-az3 -o name
+check "remove a label" says "node/node1 unlabeled" "$b" label node node1 e2e-az-name-
+check "annotate" says "node/node1 annotated" "$b" annotate node node1 note=hello
+
+# Pods.
+cat >"$work/pod-s1.yaml" <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: pod-s1, labels: {security: S1}}
+spec:
+  nodeSelector: {nowhere: "true"}
+  tolerations:
+  - {key: key2, operator: Equal, value: value2, effect: NoExecute, tolerationSeconds: 3600}
+  containers: [{name: security-s1, image: "docker.io/ocpqe/hello-pod"}]
+Y
+check "create -f pod-s1.yaml" says "pod/pod-s1 created" "$b" create -f "$work/pod-s1.yaml"
+check "get pod -o wide" says "pod-s1" "$b" get pod -o wide
+check "get pod NAME" says "Pending" "$b" get pod pod-s1
+check "describe pod | grep -i toleration" says "key2=value2:NoExecute for 3600s" "$b" describe pod pod-s1
+check "describe pod shows why it waits" eventually 20 says "FailedScheduling" "$b" describe pod pod-s1
+check "get -o yaml is an object" says "kind: Pod" "$b" get pod pod-s1 -o yaml
+check "get -o json without managed fields" refused says managedFields "$b" get pod pod-s1 -o json
+check "get priorityclasses" says "system-node-critical" "$b" get priorityclasses
+check "get of an unknown type" says "have a resource type \"podz\"" "$b" get podz
+check "get of a missing pod" says 'pods "none" not found' "$b" get pod none
+check "apply twice" "$b" apply -f "$work/pod-s1.yaml" --force-conflicts
+check "delete" says 'pod "pod-s1" deleted' "$b" delete pod pod-s1
+check "delete again" says "not found" "$b" delete pod pod-s1
+check "delete --ignore-not-found" "$b" delete pod pod-s1 --ignore-not-found
+check "create -f missing file" says "missing.yaml: cannot be read" "$b" create -f "$work/missing.yaml"
+printf 'kind: Pod\napiVersion: v1\nmetadata: {name: ok}\n---\nkind: Widget\napiVersion: v1\nmetadata: {name: x}\n' >"$work/mixed.yaml"
+check "an unknown kind refuses the whole file" refused "$b" create -f "$work/mixed.yaml"
+check "nothing of it was created" says 'pods "ok" not found' "$b" get pod ok
+check "standard input" says "configmap/in created" sh -c "printf 'kind: ConfigMap\napiVersion: v1\nmetadata: {name: in}\n' | '$b' create -f -"
+
+# Objects by flags, as the descheduler's document makes them.
+check "create sa" says "serviceaccount/descheduler-sa created" "$b" create sa descheduler-sa -n kube-system
+check "create clusterrolebinding" says "clusterrolebinding.rbac.authorization.k8s.io/descheduler-cluster-role-binding created" \
+  "$b" create clusterrolebinding descheduler-cluster-role-binding --clusterrole=descheduler-cluster-role --serviceaccount=kube-system:descheduler-sa
+printf 'apiVersion: descheduler/v1alpha1\nkind: DeschedulerPolicy\n' >"$work/policy.yaml"
+check "create configmap --from-file" says "configmap/descheduler-policy-configmap created" "$b" create configmap descheduler-policy-configmap -n kube-system --from-file="$work/policy.yaml"
+check "the file is in it" says "DeschedulerPolicy" "$b" get configmap descheduler-policy-configmap -n kube-system -o yaml
+check "a malformed service account" says "serviceaccount must be <namespace>:<name>" "$b" create clusterrolebinding x --clusterrole=y --serviceaccount=z
+
+# Projects.
+check "adm new-project" says "Created project myproject" "$b" adm new-project myproject --node-selector='type=user-node,region=east'
+check "its selector is an annotation" says "openshift.io/node-selector: type=user-node,region=east" "$b" get namespace myproject -o yaml
+check "create -f --namespace" says "pod/pod-s1 created" sh -c "until '$b' get sa default -n myproject >/dev/null 2>&1; do sleep 0.1; done; sed /nodeSelector/d '$work/pod-s1.yaml' | '$b' create -f - --namespace=myproject"
+check "the pod got the project's selector" says "region: east" "$b" get pod pod-s1 -n myproject -o yaml
+check "the same project again" says 'already exists' "$b" adm new-project myproject
+
+# Cordon and drain.
+check "adm cordon" says "node/node2 cordoned" "$b" adm cordon node2
+check "adm cordon again" says "node/node2 already cordoned" "$b" adm cordon node2
+check "the node says so" says "SchedulingDisabled" "$b" get nodes
+check "adm uncordon" says "node/node2 uncordoned" "$b" adm uncordon node2
+printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: bare}\nspec:\n  terminationGracePeriodSeconds: 0\n  nodeName: node2\n  tolerations: [{operator: Exists}]\n  containers: [{name: c, image: x}]\n' >"$work/bare.yaml"
+check "a pod on the node" "$b" create -f "$work/bare.yaml"
+check "drain refuses a pod nobody would make again" says "cannot delete Pods that declare no controller (use --force to override)" "$b" adm drain node2
+check "adm drain --force" says "node/node2 drained" "$b" adm drain node2 --force --ignore-daemonsets --delete-emptydir-data --grace-period=0 --timeout=60
+check "the pod is gone" says 'pods "bare" not found' "$b" get pod bare
+
+# Help everywhere, also for a command that needs more words; a wrong word is exit code 2 and says what there is.
+check "berth --help" says "Work with objects" "$b" --help
+for command in $("$b" --help | sed -nE 's/^  ([a-z-]+) .*/\1/p'); do check "berth $command --help" "$b" "$command" --help; done
+for verb in taint cordon uncordon drain new-project; do check "berth adm $verb --help" says "Usage" "$b" adm "$verb" --help; done
+for type in sa configmap clusterrolebinding rolebinding namespace; do check "berth create $type --help" says "berth create $type" "$b" create "$type" --help; done
+check "an unknown command" says 'unknown command "frobnicate"' "$b" frobnicate
+check "an unknown command is exit code 2" test "$("$b" frobnicate >/dev/null 2>&1; echo $?)" = 2
+check "an unknown flag is exit code 2" test "$("$b" get --frobnicate >/dev/null 2>&1; echo $?)" = 2
+
+# Completion: what the shell would offer.
+mkdir -p "$work/bin"; ln -sf "$b" "$work/bin/berth"
+offers() { # offers SHELL-FUNCTION-FILE WORDS...: what bash completes the last word to
+  PATH=$work/bin:$PATH bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _berth; printf "%s\n" "${COMPREPLY[@]}"' _ "$@"
+}
+"$b" completion bash >"$work/completion.bash"
+check "completion of commands" says "scheduler" offers "$work/completion.bash" berth sched
+check "completion of adm's verbs" says "uncordon" offers "$work/completion.bash" berth adm un
+check "completion of flags" says "--namespace" offers "$work/completion.bash" berth get --name
+check "completion of a nested verb's flags" says "--ignore-daemonsets" offers "$work/completion.bash" berth adm drain --ign
+check "completion of types" says "configmaps" offers "$work/completion.bash" berth get conf
+if command -v zsh >/dev/null; then check "zsh takes the completion" zsh -fc "autoload -U compinit && compinit -u -d $work/zdump && PATH=$work/bin:\$PATH && source <(berth completion zsh) && (( \$+functions[_berth] ))"; fi
+check "completion of an unknown shell is refused" refused "$b" completion fish
+finish
