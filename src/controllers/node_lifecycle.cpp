@@ -11,6 +11,8 @@ namespace {
 constexpr const char* kLeaseNamespace = "kube-node-lease";
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
+/// Nodes with this label do not count for their zone's health.
+constexpr const char* kExcludeFromDisruption = "node.kubernetes.io/exclude-disruption";
 
 struct ConditionTaint {
   const char *condition, *status, *taint;
@@ -50,7 +52,8 @@ class NodeLifecycleController final : public Controller {
     std::string zone;
     bool counted = false;        ///< In the zone's counts.
     bool registered = false;     ///< RegisteredNode was recorded.
-    bool pods_marked = false;    ///< Its pods were marked not Ready since it was last Ready.
+    bool pods_marked = false;    ///< Its pods were marked not Ready since it fell silent.
+    bool fell_silent = false;    ///< We turned it from Ready to Unknown, and have not told of it yet.
   };
   void see_node(const Event& event, TimePoint now, KeySink& sink);
   void count(const Health& health, int sign);
@@ -134,8 +137,8 @@ void NodeLifecycleController::see_node(const Event& event, TimePoint now, KeySin
   if (health.probed == TimePoint{}) health.probed = ready == nullptr ? read_time(document, {"metadata", "creationTimestamp"}) : now;
   else if (heartbeat != health.heartbeat) health.probed = now;
   health.heartbeat = std::move(heartbeat);
-  if (health.ready == "True") health.pods_marked = false;
-  health.counted = true;
+  if (health.ready != "Unknown") health.pods_marked = false;
+  health.counted = event.after->labels().get(kExcludeFromDisruption) == nullptr;
   count(health, 1);
   sink.add("node/" + name);
 }
@@ -171,7 +174,10 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
   const TimePoint lost_at = health.probed + grace;
   if (now > lost_at) {
     mark_unknown(plan, *node, document, now);
-    if (!plan.writes.empty()) return plan;  // Taints follow when the conditions are there.
+    if (!plan.writes.empty()) {
+      health.fell_silent |= health.ready == "True";
+      return plan;  // Taints follow when the conditions are there.
+    }
   } else {
     plan.requeue_after = lost_at - now + std::chrono::milliseconds(1);
   }
@@ -182,9 +188,11 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
     if (value != nullptr && (copy == nullptr || *copy != *value)) labels[twin] = *value;
   }
   if (!labels.empty() && plan.writes.empty()) plan.writes.push_back(patch_object(kinds().node, *node, {{"metadata", json::Object{{"labels", std::move(labels)}}}}));
-  if (!health.ready.empty() && health.ready != "True" && !health.pods_marked) {
+  // A kubelet that says itself that it is not ready still speaks for its pods; only for a silent one the control plane does.
+  if (health.ready == "Unknown" && !health.pods_marked) {
     health.pods_marked = true;
-    plan.events.push_back(note_about(kinds().node, *node, "Normal", "NodeNotReady", fmt::format("Node {} status is now: NodeNotReady", name)));
+    if (std::exchange(health.fell_silent, false))
+      plan.events.push_back(note_about(kinds().node, *node, "Normal", "NodeNotReady", fmt::format("Node {} status is now: NodeNotReady", name)));
     mark_pods(plan, name, cache, now);
   }
   return plan;

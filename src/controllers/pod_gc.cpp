@@ -91,7 +91,15 @@ void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimeP
   });
   const std::int64_t surplus = static_cast<std::int64_t>(finished.size()) - options_.terminated_pod_threshold;
   if (surplus <= 0) return;
-  std::sort(finished.begin(), finished.end(), [](const PodRef& a, const PodRef& b) { return std::tie(a->created, a->name()) < std::tie(b->created, b->name()); });
+  const auto is_evicted = [](const PodRef& pod) {
+    return pod->object->bytes().find("Evicted") != std::string::npos && json::get_string(pod->object->document(), {"status", "reason"}) == "Evicted";
+  };
+  std::vector<std::tuple<bool, TimePoint, std::string_view, PodRef>> order;  // The evicted go first, then the oldest.
+  for (const PodRef& pod : finished) order.emplace_back(!is_evicted(pod), pod->created, pod->name(), pod);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) < std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
+  });
+  std::ranges::transform(order, finished.begin(), [](const auto& entry) { return std::get<3>(entry); });
   for (std::int64_t i = 0; i < surplus; ++i)
     if (!finished[static_cast<std::size_t>(i)]->deleting) remove(plan, *finished[static_cast<std::size_t>(i)], "", now);
 }

@@ -1,6 +1,7 @@
 // Pods leave nodes with NoExecute taints (pkg/controller/tainteviction, SPEC D2): at once without a toleration, after the smallest
 // tolerationSeconds with one, never when the tolerations used have none. A key is a pod. The clock of a toleration starts when its taint was
-// added (timeAdded) or the pod came to the node, whichever is later, so that a restart of the controller does not start it anew.
+// added (timeAdded) or the pod came to the node, whichever is later, so that a restart of the controller does not start it anew. Where somebody
+// set a taint without timeAdded and a pod's clock runs for it, the controller writes down when it saw the taint: key "/NODE".
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 #include "controllers/taints.h"
@@ -19,6 +20,9 @@ class TaintEvictionController final : public Controller {
  private:
   std::unordered_map<std::string, std::vector<Taint>> tainted_;  ///< NoExecute taints of the nodes that have any; time_added filled in.
   std::unordered_set<std::string> scheduled_;                    ///< Pods with a running timer.
+  std::unordered_set<std::string> undated_;                      ///< Nodes with a NoExecute taint whose object lacks timeAdded.
+
+  Plan date_taints(const std::string& name, const Cache& cache) const;
 };
 
 void TaintEvictionController::on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) {
@@ -37,6 +41,8 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
   if (event.after && event.after->bytes().find("NoExecute") != std::string::npos) taints = node_taints(event.after->document());
   std::erase_if(taints, [](const Taint& taint) { return taint.effect != "NoExecute"; });
   const auto known = tainted_.find(name);
+  if (std::ranges::any_of(taints, [](const Taint& taint) { return taint.time_added == TimePoint{}; })) undated_.insert(name);
+  else undated_.erase(name);
   if (taints.empty() && known == tainted_.end()) return;
   for (Taint& taint : taints) {
     if (taint.time_added != TimePoint{}) continue;
@@ -67,6 +73,7 @@ std::optional<TimePoint> eviction_time(const PodInfo& pod, const std::vector<Tai
 }
 
 Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
+  if (key.starts_with('/')) return date_taints(key.substr(1), cache);
   Plan plan;
   const auto [ns, name] = split_key(key);
   const PodRef pod = cache.pod(ns, name);
@@ -82,6 +89,7 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
   }
   if (*when > now) {
     scheduled_.insert(key);
+    if (undated_.contains(pod->node)) plan.enqueue.push_back("/" + pod->node);
     plan.requeue_after = *when - now;
     return plan;
   }
@@ -96,6 +104,21 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
   Write remove = delete_object(kinds().pod, *pod->object);
   remove.stage = 1;
   plan.writes.push_back(std::move(remove));
+  return plan;
+}
+
+Plan TaintEvictionController::date_taints(const std::string& name, const Cache& cache) const {
+  Plan plan;
+  const ObjectRef node = cache.get(kinds().node, "", name);
+  const auto known = tainted_.find(name);
+  if (!node || known == tainted_.end() || !undated_.contains(name)) return plan;
+  json::Array taints = json::get_array(node->document(), {"spec", "taints"});
+  for (json::Value& taint : taints) {
+    if (json::get_string(taint, {"effect"}) != "NoExecute" || !json::get_string(taint, {"timeAdded"}).empty()) continue;
+    for (const Taint& seen : known->second)
+      if (seen.key == json::get_string(taint, {"key"})) taint.get_object()["timeAdded"] = format_rfc3339(seen.time_added);
+  }
+  plan.writes.push_back(patch_object(kinds().node, *node, {{"spec", json::Object{{"taints", std::move(taints)}}}}));
   return plan;
 }
 

@@ -27,7 +27,9 @@ Zones::Change Zones::update(const std::map<std::string, Counts>& counts, TimePoi
     ZoneState state = ZoneState::kNormal;
     if (count.ready == 0 && count.not_ready > 0) {
       state = ZoneState::kFullDisruption;
-    } else if (count.not_ready > 2 && static_cast<double>(count.not_ready) >= options_.unhealthy_zone_threshold * (count.ready + count.not_ready)) {
+    } else if (count.not_ready > 2 &&
+               // In single precision, as Kubernetes: 55 of 100 are 55%.
+               static_cast<float>(count.not_ready) / static_cast<float>(count.ready + count.not_ready) >= static_cast<float>(options_.unhealthy_zone_threshold)) {
       state = ZoneState::kPartialDisruption;
     }
     all_down &= state == ZoneState::kFullDisruption;
@@ -49,7 +51,11 @@ Zones::Change Zones::update(const std::map<std::string, Counts>& counts, TimePoi
 
 void Zones::add(const std::string& zone, const std::string& node) {
   const auto [it, is_new] = queued_.emplace(node, zone);
-  if (is_new) zones_[zone].queue.push_back(node);
+  if (!is_new) return;
+  const auto [found, is_unseen] = zones_.try_emplace(zone);
+  // A zone whose nodes all are excluded from the count has no health to go by.
+  if (is_unseen && !all_down_) found->second.rate = options_.eviction_rate;
+  found->second.queue.push_back(node);
 }
 
 void Zones::remove(const std::string& node) {

@@ -125,6 +125,11 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framewor
       return std::nullopt;
     }
   }
+  // A pod whose volumes no plugin looks at (a projected token, a ConfigMap) is as one without.
+  const bool none_matter = std::ranges::none_of(framework.filters(), [&](const Plugin* plugin) {
+    return plugin->column_kind() == ColumnKind::kVolumes && !state.filter_skipped(plugin->slot());
+  });
+  if (none_matter) return columns.choose(choice_options());
   bool failed = false;
   PodClass::Options with_last_word = choice_options();
   with_last_word.accept = [&](const NodeInfo& node) {

@@ -1,6 +1,4 @@
-#include "controllers/cluster.h"
-#include "controllers/taints.h"
-#include "tests/controllers/fake_api.h"
+#include "tests/controllers/node_world.h"
 
 namespace berth::controllers {
 namespace {
@@ -8,49 +6,9 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::FakeApi;
+using testing::kStart;
+using testing::NodeWorld;
 using testing::yaml;
-
-const TimePoint kStart = *parse_rfc3339("2026-01-05T10:00:00Z");
-
-struct NodeWorld {
-  VirtualLoop loop{kStart};
-  FakeApi api{loop};
-  explicit NodeWorld(int nodes = 1) {
-    api.engine.add(make_node_lifecycle_controller());
-    api.engine.add(make_taint_eviction_controller());
-    for (int i = 0; i < nodes; ++i) {
-      api.put(kinds().node, yaml(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: n{}, labels: {{topology.kubernetes.io/zone: z{}}}}}, spec: {{}}, "
-                                             "status: {{conditions: [{{type: Ready, status: 'True', reason: KubeletReady}}]}}}}", i, i % 2)));
-      beat(i);
-    }
-    api.engine.start();
-  }
-  void beat(int node) {
-    api.put(kinds().lease, yaml(fmt::format("{{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {{name: n{}, namespace: kube-node-lease}}, spec: {{renewTime: '{}'}}}}", node, format_rfc3339_micro(loop.now()))));
-  }
-  /// Lets time pass while the first `alive` nodes send heartbeats.
-  void run(Duration d, int alive) {
-    const TimePoint end = loop.now() + d;
-    while (loop.now() < end) {
-      for (int i = 0; i < alive; ++i) beat(i);
-      loop.run_for(std::min<Duration>(seconds(10), end - loop.now()));
-    }
-  }
-  bool has_taint(const std::string& node, const char* key, const char* effect) const {
-    for (const Taint& taint : node_taints(api.get(kinds().node, node)))
-      if (taint.key == key && taint.effect == effect) return true;
-    return false;
-  }
-  void put_pod(const std::string& name, const std::string& node, const std::string& tolerations) {
-    api.put(kinds().pod, yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{nodeName: {}, tolerations: {}}}, status: {{phase: Running, conditions: [{{type: Ready, status: 'True'}}]}}}}", name, node, tolerations)));
-  }
-  bool has_pod(const std::string& name) const { return !api.get(kinds().pod, name).is_null(); }
-  void taint(const std::string& list) {
-    json::Value node = api.get(kinds().node, "n0");
-    json::set(node, {"spec", "taints"}, yaml(list));
-    api.put(kinds().node, node);
-  }
-};
 
 TEST(NodeLifecycle, ASilentNodeBecomesUnknownIsTaintedAndComesBack) {
   NodeWorld world(4);

@@ -1,0 +1,204 @@
+// Pods leave tainted nodes (SPEC D2), and pods that nobody else removes are collected: the rules one by one.
+#include "tests/controllers/node_world.h"
+
+namespace berth::controllers {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::FakeApi;
+using testing::NodeWorld;
+using testing::yaml;
+
+TEST(TaintEviction, ThePodIsMarkedBeforeItIsDeleted) {
+  NodeWorld world;
+  std::vector<std::string> writes;
+  json::Value condition;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind != kinds().pod) return std::nullopt;
+    writes.emplace_back(write.verb == Write::Verb::kPatch ? "patch " + write.subresource : "delete");
+    if (write.verb == Write::Verb::kPatch) condition = json::get_array(write.body, {"status", "conditions"}).at(0);
+    return std::nullopt;
+  };
+  world.put_pod("p", "n0", "[]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(1), 1);
+  EXPECT_EQ(writes, (std::vector<std::string>{"patch status", "delete"}));
+  EXPECT_EQ(json::get_string(condition, {"type"}), "DisruptionTarget");
+  EXPECT_EQ(json::get_string(condition, {"status"}), "True");
+  EXPECT_EQ(json::get_string(condition, {"reason"}), "DeletionByTaintManager");
+  EXPECT_EQ(json::get_string(condition, {"message"}), "Taint manager: deleting due to NoExecute taint");
+}
+
+TEST(TaintEviction, ARefusedDeletionIsTriedAgain) {
+  NodeWorld world;
+  int refused = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind != kinds().pod || write.verb != Write::Verb::kDelete || refused == 3) return std::nullopt;
+    ++refused;
+    return model::internal_error("the store is away");
+  };
+  world.put_pod("p", "n0", "[]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(5), 1);
+  EXPECT_EQ(refused, 3);
+  EXPECT_FALSE(world.has_pod("p"));
+}
+
+TEST(TaintEviction, NoughtAndLessMeanAtOnce) {
+  NodeWorld world;
+  world.put_pod("nought", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]");
+  world.put_pod("less", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: -5}]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(1), 1);
+  EXPECT_FALSE(world.has_pod("nought"));
+  EXPECT_FALSE(world.has_pod("less"));
+}
+
+TEST(TaintEviction, TheFirstTolerationThatMatchesATaintCounts) {
+  NodeWorld world;
+  world.put_pod("stays", "n0", "[{key: k, operator: Exists, effect: NoExecute}, {key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]");
+  world.put_pod("other-value", "n0", "[{key: k, value: w, effect: NoExecute}]");
+  world.put_pod("everything", "n0", "[{operator: Exists}]");
+  world.put_pod("wrong-effect", "n0", "[{key: k, operator: Exists, effect: NoSchedule}]");
+  world.taint("[{key: k, value: v, effect: NoExecute}]");
+  world.run(seconds(20), 1);
+  EXPECT_TRUE(world.has_pod("stays"));
+  EXPECT_TRUE(world.has_pod("everything"));
+  EXPECT_FALSE(world.has_pod("other-value"));
+  EXPECT_FALSE(world.has_pod("wrong-effect"));
+}
+
+TEST(TaintEviction, APodThatComesToATaintedNodeHasItsWholeTime) {
+  NodeWorld world;
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(minutes(10), 1);
+  world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]");
+  world.run(seconds(58), 1);
+  EXPECT_TRUE(world.has_pod("p"));
+  world.run(seconds(4), 1);
+  EXPECT_FALSE(world.has_pod("p"));
+}
+
+TEST(TaintEviction, ATolerationAddedLaterKeepsThePod) {
+  NodeWorld world;
+  world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 30}]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(10), 1);
+  json::Value pod = world.api.get(kinds().pod, "p");
+  json::set(pod, {"spec", "tolerations"}, yaml("[{key: k, operator: Exists, effect: NoExecute}]"));
+  world.api.put(kinds().pod, pod);
+  world.run(minutes(5), 1);
+  EXPECT_TRUE(world.has_pod("p"));
+}
+
+TEST(TaintEviction, TimersOfTaintsWithoutATimeGoOnAfterARestart) {
+  NodeWorld world;
+  world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 100}]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(90), 1);
+  world.api.engine.stop();
+  // Another process finds what the API has.
+  FakeApi next{world.loop};
+  next.engine.add(make_taint_eviction_controller());
+  for (const auto& [key, document] : world.api.objects) next.put(std::get<0>(key), document);
+  next.engine.start();
+  world.loop.run_for(seconds(7));
+  EXPECT_FALSE(next.get(kinds().pod, "p").is_null());
+  world.loop.run_for(seconds(5));
+  EXPECT_TRUE(next.get(kinds().pod, "p").is_null()) << "100 s after the taint, not after the restart";
+}
+
+TEST(TaintEviction, TaintsNobodyWaitsForAreLeftAsTheyAre) {
+  NodeWorld world;
+  world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute}]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(30), 1);
+  EXPECT_EQ(json::serialize(*json::find(world.api.get(kinds().node, "n0"), {"spec", "taints"})), R"([{"key":"k","effect":"NoExecute"}])");
+}
+
+struct GarbageWorld {
+  VirtualLoop loop{testing::kStart};
+  FakeApi api{loop};
+  explicit GarbageWorld(PodGarbageCollectorOptions options = {}) {
+    api.engine.add(make_pod_garbage_collector(options));
+    api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: n0}, status: {conditions: [{type: Ready, status: 'True'}]}}"));
+    api.engine.start();
+  }
+  void put(const std::string& name, const std::string& node, const std::string& status, const std::string& metadata = "") {
+    api.put(kinds().pod, yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}{}}}, spec: {{nodeName: '{}'}}, status: {}}}", name, metadata, node, status)));
+  }
+  bool has(const std::string& name) { return !api.get(kinds().pod, name).is_null(); }
+};
+
+TEST(PodGarbage, PodsOfADeletedNodeGoAfterTheQuarantineMarkedAsDisrupted) {
+  GarbageWorld world;
+  json::Value marked;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.verb == Write::Verb::kPatch) marked = write.body;
+    return std::nullopt;
+  };
+  world.put("p", "n0", "{phase: Running}");
+  world.loop.run_for(seconds(5));
+  world.api.erase(kinds().node, "", "n0");
+  world.loop.run_for(seconds(35));
+  EXPECT_TRUE(world.has("p"));
+  world.loop.run_for(seconds(30));
+  EXPECT_FALSE(world.has("p"));
+  EXPECT_EQ(json::get_string(marked, {"status", "phase"}), "Failed");
+  const json::Value condition = json::get_array(marked, {"status", "conditions"}).at(0);
+  EXPECT_EQ(json::get_string(condition, {"reason"}), "DeletionByPodGC");
+  EXPECT_EQ(json::get_string(condition, {"message"}), "PodGC: node no longer exists");
+}
+
+TEST(PodGarbage, ANodeThatComesBackInTimeKeepsItsPods) {
+  GarbageWorld world;
+  world.put("p", "n0", "{phase: Running}");
+  world.loop.run_for(seconds(5));
+  const json::Value node = world.api.get(kinds().node, "n0");
+  world.api.erase(kinds().node, "", "n0");
+  world.loop.run_for(seconds(30));
+  world.api.put(kinds().node, node);
+  world.loop.run_for(minutes(5));
+  EXPECT_TRUE(world.has("p"));
+}
+
+TEST(PodGarbage, FinishedPodsBeyondTheThresholdGoTheEvictedFirstThenTheOldest) {
+  PodGarbageCollectorOptions options;
+  options.terminated_pod_threshold = 2;
+  GarbageWorld world(options);
+  const auto born = [](int minute) { return fmt::format(", creationTimestamp: '2026-01-05T09:{:02}:00Z'", minute); };
+  world.put("old", "n0", "{phase: Succeeded}", born(1));
+  world.put("newer", "n0", "{phase: Failed}", born(2));
+  world.put("newest", "n0", "{phase: Succeeded}", born(3));
+  world.put("evicted", "n0", "{phase: Failed, reason: Evicted}", born(4));
+  world.put("runs", "n0", "{phase: Running}", born(0));
+  world.loop.run_for(minutes(1));
+  EXPECT_FALSE(world.has("evicted"));
+  EXPECT_FALSE(world.has("old"));
+  EXPECT_TRUE(world.has("newer"));
+  EXPECT_TRUE(world.has("newest"));
+  EXPECT_TRUE(world.has("runs"));
+}
+
+TEST(PodGarbage, TerminatingPodsGoWhereNobodyCanEndThem) {
+  GarbageWorld world;
+  const std::string deleting = ", deletionTimestamp: '2026-01-05T09:00:00Z', finalizers: []";
+  world.put("nowhere", "", "{phase: Pending}", deleting);
+  world.put("here", "n0", "{phase: Running}", deleting);
+  world.loop.run_for(seconds(30));
+  EXPECT_FALSE(world.has("nowhere"));
+  EXPECT_TRUE(world.has("here")) << "its kubelet ends it";
+  json::Value node = world.api.get(kinds().node, "n0");
+  json::set(node, {"spec", "taints"}, yaml("[{key: node.kubernetes.io/out-of-service, value: nodeshutdown, effect: NoExecute}]"));
+  world.api.put(kinds().node, node);
+  world.loop.run_for(seconds(30));
+  EXPECT_TRUE(world.has("here")) << "the node still is Ready";
+  json::set(node, {"status", "conditions"}, yaml("[{type: Ready, status: Unknown}]"));
+  world.api.put(kinds().node, node);
+  world.loop.run_for(seconds(30));
+  EXPECT_FALSE(world.has("here"));
+}
+
+}  // namespace
+}  // namespace berth::controllers
