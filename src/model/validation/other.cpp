@@ -198,6 +198,11 @@ void other_update(const KindInfo& kind, const Value& old, const Value& doc, Erro
     const Value* after = json::find(doc, "roleRef");
     if (before != nullptr && after != nullptr && !json::equal(*before, *after))
       errors.invalid(Path("roleRef"), *after, "cannot change roleRef");
+  } else if (name == "ResourceQuota") {
+    const Path at("spec");
+    immutable(old, doc, {"spec", "scopes"}, at / "scopes", errors);
+  } else if (name == "PersistentVolume") {
+    volume_update(old, doc, errors);
   } else if (name == "PersistentVolumeClaim") {
     claim_update(old, doc, errors);
   } else if (name == "Service") {

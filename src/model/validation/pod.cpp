@@ -534,6 +534,9 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   if (subresource == "ephemeralcontainers") return ephemeral_containers_update(old, doc, errors);
   if (subresource == "resize") return pod_resize(old, doc, errors);
   if (subresource == "binding") return;
+  static const Value kEmpty = json::Object();
+  const Value* spec = json::find(doc, "spec");
+  pod_spec(spec == nullptr ? kEmpty : *spec, at, errors, false);
   gates_update(old, doc, errors);
   Value before = old, after = doc;
   const bool gated = !get_array(old, {"spec", "schedulingGates"}).empty();
@@ -549,15 +552,9 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
     Value* now = json::find(after, {"spec", list});
     const json::Array& then = get_array(before, {"spec", list});
     if (!now->is_array() || now->get_array().size() != then.size()) return;
-    const Path list_at = at / list;
     for (std::size_t i = 0; i < then.size(); ++i) {
       Value& one = now->get_array()[i];
       if (!one.is_object()) continue;
-      const std::string_view image = get_string(one, {"image"});
-      if (image.empty())
-        errors.required(list_at[i] / "image");
-      else if (image.front() == ' ' || image.back() == ' ')
-        errors.invalid(list_at[i] / "image", image, "must not have leading or trailing whitespace");
       if (const Value* old_image = json::find(then[i], "image")) one.get_object()["image"] = *old_image;
     }
   };
@@ -571,10 +568,11 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   };
   if (const Value* deadline = json::find(doc, {"spec", "activeDeadlineSeconds"})) {
     const std::int64_t now = get_int(doc, {"spec", "activeDeadlineSeconds"});
-    if (now < 0 || now > INT32_MAX)
-      errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be between 0 and 2147483647, inclusive");
-    else if (json::find(old, {"spec", "activeDeadlineSeconds"}) != nullptr && get_int(old, {"spec", "activeDeadlineSeconds"}) < now)
+    if (json::find(old, {"spec", "activeDeadlineSeconds"}) != nullptr && get_int(old, {"spec", "activeDeadlineSeconds"}) < now)
       errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be less than or equal to previous value");
+    same("activeDeadlineSeconds");
+  } else if (json::find(old, {"spec", "activeDeadlineSeconds"}) != nullptr) {
+    errors.invalid(at / "activeDeadlineSeconds", Value(nullptr), "must not update from a positive integer to nil value");
     same("activeDeadlineSeconds");
   }
   if (get_int(doc, {"spec", "terminationGracePeriodSeconds"}) == 1 && get_int(old, {"spec", "terminationGracePeriodSeconds"}) < 0)
@@ -583,7 +581,6 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
     same("tolerations");
   else
     errors.forbidden(at / "tolerations", "existing toleration can not be modified except its tolerationSeconds");
-  if (const Value* spec = json::find(doc, "spec")) tolerations(*spec, at, errors);
   same("tolerations");
   same("schedulingGates");
   if (gated) {

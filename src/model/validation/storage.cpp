@@ -63,6 +63,30 @@ void allowed_topologies(const Value& doc, Errors& errors) {
   }
 }
 
+/// What a volume can be of.
+constexpr std::string_view kSources[] = {"hostPath",
+                                         "gcePersistentDisk",
+                                         "awsElasticBlockStore",
+                                         "glusterfs",
+                                         "nfs",
+                                         "iscsi",
+                                         "rbd",
+                                         "quobyte",
+                                         "cephfs",
+                                         "cinder",
+                                         "fc",
+                                         "flocker",
+                                         "flexVolume",
+                                         "azureFile",
+                                         "vsphereVolume",
+                                         "azureDisk",
+                                         "portworxVolume",
+                                         "scaleIO",
+                                         "local",
+                                         "storageos",
+                                         "csi",
+                                         "photonPersistentDisk"};
+
 }  // namespace
 
 void storage_class(const Value& doc, Errors& errors) {
@@ -90,28 +114,6 @@ void volume(const Value& doc, Errors& errors) {
   if (capacity.size() != 1 || !capacity.contains("storage")) errors.not_supported(at / "capacity", json::serialize(capacity), {"storage"});
   resource_list(capacity, at / "capacity", errors);
   supported_value(spec, "persistentVolumeReclaimPolicy", at, {"Delete", "Recycle", "Retain"}, errors);
-  static constexpr std::string_view kSources[] = {"hostPath",
-                                                  "gcePersistentDisk",
-                                                  "awsElasticBlockStore",
-                                                  "glusterfs",
-                                                  "nfs",
-                                                  "iscsi",
-                                                  "rbd",
-                                                  "quobyte",
-                                                  "cephfs",
-                                                  "cinder",
-                                                  "fc",
-                                                  "flocker",
-                                                  "flexVolume",
-                                                  "azureFile",
-                                                  "vsphereVolume",
-                                                  "azureDisk",
-                                                  "portworxVolume",
-                                                  "scaleIO",
-                                                  "local",
-                                                  "storageos",
-                                                  "csi",
-                                                  "photonPersistentDisk"};
   int count = 0;
   for (const std::string_view source : kSources) {
     if (json::find(spec, source) == nullptr) continue;
@@ -135,6 +137,17 @@ void volume(const Value& doc, Errors& errors) {
     const Path here = at / "nodeAffinity";
     node_selector(*required, here / "required", errors);
   }
+}
+
+void volume_update(const Value& old, const Value& doc, Errors& errors) {
+  const Path at("spec");
+  const bool same_source = std::ranges::all_of(kSources, [&](std::string_view source) {
+    const Value *before = json::find(old, {"spec", source}), *after = json::find(doc, {"spec", source});
+    return before == nullptr ? after == nullptr : after != nullptr && json::equal(*before, *after);
+  });
+  if (!same_source) errors.forbidden(at / "persistentvolumesource", "spec.persistentvolumesource is immutable after creation");
+  immutable(old, doc, {"spec", "volumeMode"}, Path("volumeMode"), errors);
+  if (json::find(old, {"spec", "nodeAffinity"}) != nullptr) immutable(old, doc, {"spec", "nodeAffinity"}, Path("nodeAffinity"), errors);
 }
 
 void claim_spec(const Value& holder, const Path& at, Errors& errors) {

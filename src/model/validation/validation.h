@@ -122,6 +122,7 @@ void pod_network(const Value& spec, const Path& at, Errors& errors);
 void claim_spec(const Value& holder, const Path& at, Errors& errors);
 void claim_update(const Value& old, const Value& doc, Errors& errors);
 void volume(const Value& doc, Errors& errors);
+void volume_update(const Value& old, const Value& doc, Errors& errors);
 void storage_class(const Value& doc, Errors& errors);
 void csi_node(const Value& doc, Errors& errors);
 void csi_driver(const Value& doc, Errors& errors);
