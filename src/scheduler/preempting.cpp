@@ -80,6 +80,7 @@ placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& frame
 
 void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name) {
   const model::PodView& preemptor_pod = info->view();
+  if (options.on_preemption) options.on_preemption(cluster, info, choice);
   registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7)).observe(static_cast<double>(choice.victims.size()));
   Preempting& open = preempting[preemptor_pod.meta.uid];
   std::vector<std::pair<PodInfoPtr, ObjectRef>> going;

@@ -34,6 +34,8 @@ struct SchedulerOptions {
   /// Decisions made before the loop gets to other work.
   std::size_t cycles_per_turn = 128;
   std::shared_ptr<metrics::Registry> metrics;  ///< Made when null.
+  /// Sees every preemption before it is carried out, with the cluster it was planned on (simulations judge it). May be empty.
+  std::function<void(const placement::Cluster&, const placement::PodInfoPtr& preemptor, const placement::Candidate& choice)> on_preemption;
 };
 
 /// Lives on the client's loop: construct, start and destroy it there. Restart-safe at any moment: what counts is in the API.

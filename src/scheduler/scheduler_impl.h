@@ -22,7 +22,7 @@ inline const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 
 /// What of a pod decides whether placement must look at a new revision of it, read without building a document.
 struct PodGlance {
-  std::string_view node_name, phase, generation, scheduler_name, resize, nominated;
+  std::string_view node_name, phase, generation, scheduler_name, resize, nominated, start_time;
   /// The bytes must outlive it.
   explicit PodGlance(const std::string& bytes);
   [[nodiscard]] bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }

@@ -17,8 +17,9 @@ using placement::PodInfo;
 using placement::PodInfoPtr;
 
 PodGlance::PodGlance(const std::string& bytes) {
-  static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize", "status.nominatedNodeName"});
-  std::array<std::string_view, 6> values;
+  static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize", "status.nominatedNodeName",
+                                           "status.startTime"});
+  std::array<std::string_view, 7> values;
   if (!scanner.scan(bytes, values)) return;
   const auto plain = [](std::string_view raw) {
     bool ok = true;
@@ -31,6 +32,7 @@ PodGlance::PodGlance(const std::string& bytes) {
   scheduler_name = plain(values[3]);
   resize = values[4];
   nominated = plain(values[5]);
+  start_time = values[6];
 }
 
 bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
@@ -150,10 +152,9 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
     EventSet events;
     if (before->labels() != after->labels()) events |= ClusterEvent::kAssignedPodLabels;
     const bool same = same_spec(*before, then, *after, now) && then.resize == now.resize && before->is_deleting() == after->is_deleting();
-    if (!same) {
-      if (events.empty()) events |= ClusterEvent::kAssignedPodResized;
-      place(after, events);
-    }
+    if (!same && events.empty()) events |= ClusterEvent::kAssignedPodResized;
+    // Preemption goes by when pods started; nobody is woken by it.
+    if (!same || then.start_time != now.start_time) place(after, events);
   }
   if (after->is_deleting()) victim_seen(after->uid());
 }

@@ -15,11 +15,12 @@ namespace berth::integration {
 struct WorldOptions {
   int nodes = 3;
   std::string node_cpu = "32";
+  scheduler::SchedulerOptions scheduler;
 };
 
 class World {
  public:
-  explicit World(WorldOptions options = {}) : loop_(TimePoint{} + std::chrono::hours(500'000)) {
+  explicit World(WorldOptions options = {}) : options_(options), loop_(TimePoint{} + std::chrono::hours(500'000)) {
     auto cache = apiserver::open_object_cache(store::make_memory_store(), loop_, {}, true);
     apiserver::ServerOptions server;
     server.cache = std::move(*cache);
@@ -61,7 +62,7 @@ class World {
   void start_scheduler() {
     scheduler_client_ = std::make_unique<client::Client>(transport_, &loop_, "scheduler");
     informers_ = std::make_unique<client::InformerFactory>(*scheduler_client_);
-    auto created = scheduler::Scheduler::create(*scheduler_client_, *informers_, {});
+    auto created = scheduler::Scheduler::create(*scheduler_client_, *informers_, options_.scheduler);
     ASSERT_TRUE(created) << created.error().message;
     scheduler_ = std::move(*created);
     scheduler_->start();
@@ -107,6 +108,7 @@ class World {
   }
 
  private:
+  WorldOptions options_;
   VirtualLoop loop_;
   std::unique_ptr<apiserver::ApiServer> api_;
   std::shared_ptr<client::Transport> transport_;
