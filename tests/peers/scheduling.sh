@@ -12,7 +12,14 @@ bin=${PEERS:-$HOME/.cache/peers}/bin
 out=${OUT:-$(mktemp -d /tmp/berth-peers.XXXXXX)}
 pids=()
 start() { local name=$1; shift; "$@" >"$out/$name.log" 2>&1 </dev/null & pids+=($!); }
-stop_all() { for pid in "${pids[@]:-}"; do [ -n "$pid" ] && kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done; pids=(); }
+# Everything is thrown away: a server that waits for another one is not waited for.
+stop_all() {
+  local pid
+  for pid in "${pids[@]:-}"; do [ -n "$pid" ] && kill "$pid" 2>/dev/null || true; done
+  sleep 1
+  for pid in "${pids[@]:-}"; do [ -n "$pid" ] && kill -9 "$pid" 2>/dev/null || true; done
+  pids=()
+}
 trap stop_all EXIT
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 ready() { for _ in $(seq 600); do kubectl --kubeconfig "$1" get --raw /readyz >/dev/null 2>&1 && return; sleep 0.1; done; echo "no answer from the API server" >&2; exit 1; }
