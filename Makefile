@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
-.PHONY: help setup build demo test parity bench kill-test asan tsan fuzz format-check clean
+.PHONY: help setup build demo test parity simulate bench kill-test asan tsan fuzz format-check clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -27,6 +27,10 @@ test: setup
 ## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler and kubelet
 parity: build
 	@$(BUILD)/bin/berth parity $(VECTORS)
+
+## make simulate SEEDS=N   preemption over virtual hours from N seeds (FIRST=, STEPS= too); a failure names the seed that repeats it
+simulate: build
+	@BERTH_SIMULATION_SEEDS=$(or $(SEEDS),200) BERTH_SIMULATION_FIRST=$(or $(FIRST),1) BERTH_SIMULATION_STEPS=$(or $(STEPS),200) $(BUILD)/bin/test_simulation --gtest_brief=1
 
 ## make kill-test  200 x kill -9 under load: every acknowledged write is there
 kill-test: setup

@@ -84,6 +84,8 @@ def node(name, zone, cpu, memory, labels=None, taints=None, images=None):
     room = {"cpu": cpu, "memory": memory, "pods": "20", "ephemeral-storage": "100Gi"}
     call("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"capacity": room, "allocatable": room, "images": images or [],
                                                               "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]}}, MERGE)
+    # Where admission gave it the not-ready taint, no node life cycle controller is here to take it away.
+    call("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": taints}}, MERGE)
 
 
 def pod(name, cpu="100m", memory="128Mi", labels=None, **spec):

@@ -1,6 +1,7 @@
 // HTTP extenders: what they are asked, and what their answers change.
 #include <gtest/gtest.h>
 
+#include "net/server.h"
 #include "scheduler/extender.h"
 
 namespace berth::scheduler {
@@ -96,6 +97,177 @@ TEST_F(Extended, AnUnreachableExtenderIsNamed) {
   const auto decision = choose(**extenders);
   EXPECT_EQ(decision.outcome, Decision::Outcome::kError);
   EXPECT_NE(decision.error.find("http://127.0.0.1:1/prefix"), std::string::npos) << decision.error;
+}
+
+
+using Answers = std::map<std::string, std::string>;
+
+/// A local extender: notes what it is asked and answers by verb.
+class LocalExtender : public net::Handler {
+ public:
+  explicit LocalExtender(Answers answers) : answers_(std::move(answers)) {
+    auto started = net::Server::start({}, *this);
+    EXPECT_TRUE(started) << started.error().message;
+    server_ = std::move(*started);
+  }
+  void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
+    net::HttpResponse response;
+    {
+      const std::lock_guard lock(mutex_);
+      asked_.emplace_back(request.path, request.body);
+    }
+    const auto found = answers_.find(request.path);
+    response.status = found == answers_.end() ? 500 : 200;
+    response.body = found == answers_.end() ? "no" : found->second;
+    writer->respond(std::move(response));
+  }
+  std::string url() const { return fmt::format("http://127.0.0.1:{}/ext", server_->port()); }
+  std::vector<std::pair<std::string, std::string>> asked() {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  std::map<std::string, std::string> answers_;
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, std::string>> asked_;
+  std::unique_ptr<net::Server> server_;
+};
+
+/// Two full nodes: "one" with the low pods l1 and l2, "two" with l3.
+class ExtendedPreemption : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"one", "two"})
+      cluster_.upsert(json::Value{{"kind", "Node"}, {"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "4"}, {"memory", "8Gi"}, {"pods", "10"}}}}}});
+    add("l1", "one", "2", 0);
+    add("l2", "one", "2", 0);
+    add("l3", "two", "4", 0);
+    framework_ = *placement::Framework::create(placement::default_profile(placement::Era::k136));
+    pod_ = info("vip", "", "3", 100);
+    const auto evaluation = placement::evaluate(*framework_, cluster_, *pod_);
+    candidates_ = placement::run_post_filter(*framework_, cluster_, pod_, evaluation).candidates;
+    ASSERT_EQ(candidates_.size(), 2u);
+  }
+  static placement::PodInfoPtr info(const std::string& name, const std::string& node, const std::string& cpu, int priority) {
+    return placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document(name, node, cpu, priority))), placement::Era::k136);
+  }
+  static json::Value document(const std::string& name, const std::string& node, const std::string& cpu, int priority) {
+    json::Value out = {{"kind", "Pod"}, {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", "uid-" + name}}},
+                       {"spec", {{"priority", priority}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}}}}}};
+    if (!node.empty()) json::set(out, {"spec", "nodeName"}, json::Value(node));
+    return out;
+  }
+  void add(const std::string& name, const std::string& node, const std::string& cpu, int priority) { cluster_.upsert(document(name, node, cpu, priority)); }
+
+  Result<std::vector<placement::Candidate>> process(const config::Extender& config) {
+    auto extenders = Extenders::create({config});
+    EXPECT_TRUE(extenders) << extenders.error().message;
+    return (*extenders)->process_preemption(cluster_, *pod_, document("vip", "", "3", 100), candidates_,
+                                            {[](const placement::PodInfo& pod) { return json::Value{{"metadata", {{"name", pod.view().meta.name}, {"uid", pod.view().meta.uid}}}}; }, {}});
+  }
+  static config::Extender preempting(const LocalExtender& extender, bool has_cache) {
+    config::Extender out;
+    out.url_prefix = extender.url();
+    out.preempt_verb = "preempt";
+    out.node_cache_capable = has_cache;
+    return out;
+  }
+
+  placement::Cluster cluster_;
+  placement::FrameworkPtr framework_;
+  placement::PodInfoPtr pod_;
+  std::vector<placement::Candidate> candidates_;
+};
+
+TEST_F(ExtendedPreemption, AnExtenderWithACacheGetsUidsAndChoosesNodesAndVictims) {
+  LocalExtender extender(Answers{{"/ext/preempt", R"({"NodeNameToMetaVictims":{"two":{"Pods":[{"UID":"uid-l3"}],"NumPDBViolations":1}}})"}});
+  const auto left = process(preempting(extender, true));
+  ASSERT_TRUE(left) << left.error().message;
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_EQ(cluster_.node((*left)[0].node)->name, "two");
+  EXPECT_EQ((*left)[0].victims[0]->key, "default/l3");
+  EXPECT_EQ((*left)[0].budget_violations, 1u);
+  const auto asked = json::parse(extender.asked().at(0).second);
+  EXPECT_TRUE(json::find(*asked, "NodeNameToVictims")->is_null());
+  EXPECT_EQ(json::get_array(*asked, {"NodeNameToMetaVictims", "one", "Pods"}).size(), 2u);
+  EXPECT_EQ(json::get_string(json::get_array(*asked, {"NodeNameToMetaVictims", "two", "Pods"})[0], {"UID"}), "uid-l3");
+  EXPECT_EQ(json::get_string(*asked, {"Pod", "metadata", "name"}), "vip");
+}
+
+TEST_F(ExtendedPreemption, OneWithoutGetsWholePods) {
+  LocalExtender extender(Answers{{"/ext/preempt", R"({"NodeNameToMetaVictims":{"one":{"Pods":[{"UID":"uid-l1"},{"UID":"uid-l2"}]}}})"}});
+  const auto left = process(preempting(extender, false));
+  ASSERT_TRUE(left) << left.error().message;
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_EQ((*left)[0].victims.size(), 2u);
+  const auto asked = json::parse(extender.asked().at(0).second);
+  EXPECT_TRUE(json::find(*asked, "NodeNameToMetaVictims")->is_null());
+  EXPECT_EQ(json::get_string(json::get_array(*asked, {"NodeNameToVictims", "two", "Pods"})[0], {"metadata", "name"}), "l3");
+}
+
+TEST_F(ExtendedPreemption, NoNodeLeftMeansNoPreemption) {
+  LocalExtender extender(Answers{{"/ext/preempt", R"({"NodeNameToMetaVictims":{}})"}});
+  const auto left = process(preempting(extender, true));
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->empty());
+}
+
+TEST_F(ExtendedPreemption, NonsenseAndFailuresAreErrorsUnlessIgnorable) {
+  for (const auto& [answer, words] : {std::pair{R"({"NodeNameToMetaVictims":{"one":{"Pods":[{"UID":"uid-l3"}]}}})", "claims to preempt pod (UID: uid-l3) on node: one, but the pod is not found on that node"},
+                                      {R"({"NodeNameToMetaVictims":{"one":{"Pods":[]}}})", "expected at least one victim pod on node \"one\""},
+                                      {R"({"NodeNameToMetaVictims":{"three":{"Pods":[]}}})", "there is no node \"three\""},
+                                      {"[]", "the answer to preempt is not a JSON object"}}) {
+    LocalExtender extender(Answers{{"/ext/preempt", answer}});
+    auto config = preempting(extender, true);
+    const auto left = process(config);
+    ASSERT_FALSE(left) << answer;
+    EXPECT_NE(left.error().message.find(words), std::string::npos) << left.error().message;
+  }
+  LocalExtender failing(Answers{});
+  auto config = preempting(failing, true);
+  const auto left = process(config);
+  ASSERT_FALSE(left);
+  EXPECT_NE(left.error().message.find("code 500"), std::string::npos) << left.error().message;
+  config.ignorable = true;
+  const auto all = process(config);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->size(), 2u) << "an ignorable extender that fails has no say";
+}
+
+TEST_F(Extended, BindsThroughTheExtenderAndFallsBackWhenItIsIgnorable) {
+  LocalExtender extender(Answers{{"/ext/bind", "{}"}});
+  config::Extender config;
+  config.url_prefix = extender.url();
+  config.bind_verb = "bind";
+  auto extenders = Extenders::create({config});
+  ASSERT_TRUE(extenders);
+  const auto bound = (*extenders)->bind(pod_->view(), "a");
+  ASSERT_TRUE(bound) << bound.error().message;
+  EXPECT_TRUE(*bound);
+  const auto asked = json::parse(extender.asked().at(0).second);
+  EXPECT_EQ(json::get_string(*asked, {"PodName"}), "p");
+  EXPECT_EQ(json::get_string(*asked, {"PodUID"}), "u");
+  EXPECT_EQ(json::get_string(*asked, {"Node"}), "a");
+  LocalExtender refusing(Answers{{"/ext/bind", R"({"Error":"not today"})"}});
+  config.url_prefix = refusing.url();
+  EXPECT_FALSE((*Extenders::create({config}))->bind(pod_->view(), "a"));
+  config.ignorable = true;
+  const auto fallen_back = (*Extenders::create({config}))->bind(pod_->view(), "a");
+  ASSERT_TRUE(fallen_back);
+  EXPECT_FALSE(*fallen_back);
+}
+
+TEST_F(Extended, NodesThatOnlyAnExtenderRefusesAreCandidatesOfPreemptionUnlessUnresolvable) {
+  const Extenders extenders({extender()}, [](std::size_t, const std::string&, const std::string&) -> Result<std::string> {
+    return std::string(R"({"NodeNames":[],"FailedNodes":{"a":"busy"},"FailedAndUnresolvableNodes":{"b":"never","c":"never"}})");
+  });
+  const auto decision = choose(extenders);
+  EXPECT_EQ(decision.outcome, Decision::Outcome::kUnschedulable);
+  EXPECT_EQ(decision.diagnosis->resolvable_nodes, 1u);
+  ASSERT_EQ(evaluation_.rejected.size(), 3u);
+  EXPECT_EQ(evaluation_.rejected[0].status.code, placement::Code::kUnschedulable);
+  EXPECT_EQ(evaluation_.rejected[1].status.code, placement::Code::kUnschedulableAndUnresolvable);
 }
 
 }  // namespace

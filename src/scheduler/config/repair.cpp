@@ -22,7 +22,8 @@ std::string without_callout(std::string_view line, bool next_is_nested) {
   const std::string_view before = trim(head);
   if (before.empty()) return std::string(line);
   const char last = before.back();
-  const bool after_value = last == '"' || last == '\'' || last == ',' || last == '[' || last == '{' || std::isdigit(static_cast<unsigned char>(last));
+  const bool after_value = last == '"' || last == '\'' || last == ',' || last == '[' || last == '{' || std::isdigit(static_cast<unsigned char>(last)) ||
+                           before.ends_with("true") || before.ends_with("false");
   if (after_value || (last == ':' && next_is_nested)) {
     while (!head.empty() && std::isspace(static_cast<unsigned char>(head.back()))) head.remove_suffix(1);
     return std::string(head);
@@ -51,7 +52,12 @@ std::string repair_document_policy(std::string_view text) {
     std::size_t next = i + 1;
     while (next < lines.size() && trim(lines[next]).empty()) ++next;
     const bool nested = next < lines.size() && (indent_of(lines[next]) > indent_of(lines[i]) || trim(lines[next]).starts_with("- "));
-    lines[i] = without_callout(lines[i], nested);
+    std::string kept = without_callout(lines[i], nested);
+    // The documents' JSON leaves the comma out where a callout stands.
+    const auto value = trim(kept);
+    const bool ends_value = kept != lines[i] && value.starts_with('"') && value.find(':') != std::string_view::npos && !value.ends_with(',') && !value.ends_with('[') && !value.ends_with('{');
+    if (ends_value && next < lines.size() && trim(lines[next]).starts_with('"')) kept += ",";
+    lines[i] = std::move(kept);
     const auto bare = trim(lines[i]);
     has_open_list |= bare.starts_with('"') && bare.ends_with('[');
   }

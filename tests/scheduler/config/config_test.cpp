@@ -73,6 +73,44 @@ TEST(Policy, CalloutsAndEllipsesOfTheDocumentsAreRead) {
   EXPECT_EQ(weight(modified->profiles[0], "ServiceAffinity"), 2);
 }
 
+// The configurable predicates and priorities of the documents' chapters 16.2.5.3 and 16.2.6.2, callouts and left-out commas included.
+TEST(Policy, ConfigurableExamplesOfTheDocuments) {
+  const auto config = load(example("policy-configurable.json"), {});
+  ASSERT_TRUE(config) << config.error().message;
+  const auto& profile = config->profiles[0];
+  EXPECT_EQ(profile.args.service_affinity.affinity_labels, (std::vector<std::string>{"<label>", "rack"}));
+  EXPECT_EQ(profile.args.node_label.present_labels, (std::vector<std::string>{"<label>", "rack", "region"}));
+  EXPECT_EQ(profile.args.service_affinity.anti_affinity_labels_preference, (std::vector<std::string>{"<label>", "rack"}));
+  EXPECT_EQ(profile.args.node_label.present_labels_preference, std::vector<std::string>{"<label>"});
+}
+
+TEST(Component, EveryPluginsArgumentsAreRead) {
+  const auto config = load(example("kubescheduler-v1-all-args.yaml"), {});
+  ASSERT_TRUE(config) << config.error().message;
+  const auto& args = config->profiles[0].args;
+  EXPECT_EQ(args.fit.strategy, placement::ScoringStrategyType::kRequestedToCapacityRatio);
+  EXPECT_EQ(args.fit.shape.size(), 2u);
+  EXPECT_EQ(args.fit.ignored_resources, std::vector<std::string>{"example.com/licence"});
+  EXPECT_EQ(args.balanced.resources.size(), 3u);
+  ASSERT_TRUE(args.added_affinity);
+  EXPECT_TRUE(args.added_affinity->required);
+  EXPECT_FALSE(args.spread.system_defaulting);
+  EXPECT_EQ(args.spread.default_constraints.size(), 1u);
+  EXPECT_EQ(args.inter_pod_affinity.hard_pod_affinity_weight, 7);
+  EXPECT_TRUE(args.inter_pod_affinity.ignore_preferred_terms_of_existing_pods);
+  EXPECT_EQ(args.volume_binding.bind_timeout_seconds, 120);
+  EXPECT_TRUE(args.preemption.budgets_are_hard);
+  EXPECT_EQ(config->extenders.size(), 1u);
+  EXPECT_EQ(config->pod_max_backoff_seconds, 20);
+}
+
+TEST(Component, BudgetsAreALastResortUnlessSaidOtherwise) {
+  EXPECT_FALSE(default_config(placement::Era::k136).profiles[0].args.preemption.budgets_are_hard);
+  const auto wrong = parse("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- pluginConfig:\n  - name: DefaultPreemption\n    args: {disruptionBudgets: soft}\n", {});
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("config:6: profiles[0].pluginConfig[0].args.disruptionBudgets: Unsupported value: \"soft\""), std::string::npos) << wrong.error().message;
+}
+
 TEST(Policy, CombinedExample) {
   const auto config = load(example("policy-combined.yaml"), {});
   ASSERT_TRUE(config) << config.error().message;
