@@ -21,6 +21,7 @@ check "adm taint nodes" says "node/node1 tainted" "$b" adm taint nodes node1 key
 check "the same key with another effect" says "node/node1 tainted" "$b" adm taint nodes node1 key1=value1:NoExecute
 check "a second key" says "node/node1 tainted" "$b" adm taint nodes node1 key2=value2:NoSchedule
 check "describe node | grep -i taint" says "key1=value1:NoExecute" "$b" describe node node1
+check "describe node has its taints as kubectl does" grep -qE "^Taints: +key1=value1:No" <("$b" describe node node1)
 check "a taint that is there is refused" says "already has key1 taint(s) with same effect(s) and --overwrite is false" "$b" adm taint nodes node1 key1=other:NoSchedule
 check "--overwrite" says "node/node1 tainted" "$b" adm taint nodes node1 key1=other:NoSchedule --overwrite
 check "it was replaced" says "key1=other:NoSchedule" "$b" describe node node1
@@ -121,4 +122,8 @@ check "completion of a nested verb's flags" says "--ignore-daemonsets" offers "$
 check "completion of types" says "configmaps" offers "$work/completion.bash" berth get conf
 if command -v zsh >/dev/null; then check "zsh takes the completion" zsh -fc "autoload -U compinit && compinit -u -d $work/zdump && PATH=$work/bin:\$PATH && source <(berth completion zsh) && (( \$+functions[_berth] ))"; fi
 check "completion of an unknown shell is refused" refused "$b" completion fish
+check "json is sorted and without managed fields" sh -c "'$b' get node node1 -o json | python3 -c 'import json,sys; d=json.load(sys.stdin); assert list(d)==sorted(d) and \"managedFields\" not in d[\"metadata\"]'"
+printf 'apiVersion: v1\nkind: Pod\nmetadata: {name: half}\nspec: {containers: [{name: c, image: i}]}\n---\nkind: Nothing\n' >"$work/half.yaml"
+check "a bad object names its file" says "$work/half.yaml: apiVersion not set" "$b" create -f "$work/half.yaml"
+check "and nothing of that file was created" refused "$b" get pod half
 finish
