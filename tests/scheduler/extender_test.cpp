@@ -189,7 +189,7 @@ TEST_F(ExtendedPreemption, AnExtenderWithACacheGetsUidsAndChoosesNodesAndVictims
   EXPECT_EQ((*left)[0].victims[0]->key, "default/l3");
   EXPECT_EQ((*left)[0].budget_violations, 1u);
   const auto asked = json::parse(extender.asked().at(0).second);
-  EXPECT_TRUE(json::find(*asked, "NodeNameToVictims")->is_null());
+  EXPECT_EQ(json::find(*asked, {"NodeNameToVictims"}), nullptr);
   EXPECT_EQ(json::get_array(*asked, {"NodeNameToMetaVictims", "one", "Pods"}).size(), 2u);
   EXPECT_EQ(json::get_string(json::get_array(*asked, {"NodeNameToMetaVictims", "two", "Pods"})[0], {"UID"}), "uid-l3");
   EXPECT_EQ(json::get_string(*asked, {"Pod", "metadata", "name"}), "vip");
@@ -202,7 +202,7 @@ TEST_F(ExtendedPreemption, OneWithoutGetsWholePods) {
   ASSERT_EQ(left->size(), 1u);
   EXPECT_EQ((*left)[0].victims.size(), 2u);
   const auto asked = json::parse(extender.asked().at(0).second);
-  EXPECT_TRUE(json::find(*asked, "NodeNameToMetaVictims")->is_null());
+  EXPECT_EQ(json::find(*asked, {"NodeNameToMetaVictims"}), nullptr);
   EXPECT_EQ(json::get_string(json::get_array(*asked, {"NodeNameToVictims", "two", "Pods"})[0], {"metadata", "name"}), "l3");
 }
 
