@@ -20,6 +20,8 @@ std::optional<TimeZone> load_zone(const std::string& name) {
   return zone ? std::optional(std::move(*zone)) : std::nullopt;
 }
 
+constexpr const char* kScheduledTime = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
 bool is_finished(const json::Value& job) { return condition_status(job, "Complete") == "True" || condition_status(job, "Failed") == "True"; }
 
 class CronJobController final : public Controller {
@@ -62,7 +64,7 @@ void CronJobController::start(Plan& plan, const Object& cron, const json::Value&
   for (const char* part : {"labels", "annotations"})
     if (const json::Value* value = json::find(document, {"spec", "jobTemplate", "metadata", part})) metadata[part] = *value;
   json::Value body = json::Object{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", std::move(metadata)}, {"spec", json::get_object(document, {"spec", "jobTemplate", "spec"})}};
-  json::set(body, {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}, json::Value(format_rfc3339(scheduled)));
+  json::set(body, {"metadata", "annotations", kScheduledTime}, json::Value(format_rfc3339(scheduled)));
   Write write = create_object(kinds().job, cron.ns(), std::move(body));
   write.on_success = note_about(kinds().cron_job, cron, "Normal", "SuccessfulCreate", "Created job " + name);
   write.on_failure = note_about(kinds().cron_job, cron, "Warning", "FailedCreate", "Error creating job: {}");
@@ -85,7 +87,11 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
   for (const json::Value& entry : json::get_array(document, {"status", "active"})) known.insert(std::string(json::get_string(entry, {"uid"})));
   for (const OwnedJob& job : jobs) {
     if (!is_finished(job.document)) {
-      active.push_back(&job);
+      // A Job that somebody made by hand (kubectl create job --from) is not one of the schedule's.
+      const bool scheduled = json::find(job.document, {"metadata", "annotations", kScheduledTime}) != nullptr;
+      if (known.contains(job.object->uid()) || scheduled) active.push_back(&job);
+      else
+        plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnexpectedJob", "Saw a job that the controller did not create or forgot: " + job.object->name()));
       continue;
     }
     const bool ok = condition_status(job.document, "Complete") == "True";

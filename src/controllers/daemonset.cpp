@@ -1,9 +1,10 @@
-// DaemonSets: one pod on every node that fits (pkg/controller/daemon). Where a pod may run is asked of the node's labels and taints; the
-// scheduler then binds it, held to its node by an affinity on metadata.name.
+// DaemonSets: one pod on every node that fits (pkg/controller/daemon). Where a pod belongs is asked of placement/, by the rules that the
+// scheduler then binds it by, held to its node by an affinity on metadata.name.
 #include "controllers/common.h"
 #include "controllers/revisions.h"
 #include "controllers/taints.h"
 #include "controllers/workloads.h"
+#include "placement/node_match.h"
 
 namespace berth::controllers {
 namespace {
@@ -23,16 +24,12 @@ class DaemonSetController final : public Controller {
   /// What decides about a node's pods; a heartbeat changes none of it.
   struct NodeFacts {
     model::Labels labels;
-    std::vector<Taint> taints;
+    std::vector<model::Taint> taints;
     friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
-  };
-  struct Fit {
-    bool should_run = false, may_stay = false;
   };
   struct NodePods {
     std::vector<PodRef> old, updated;
   };
-  static Fit fits(const std::string& node, const NodeFacts& facts, const json::Value& spec, const std::vector<Toleration>& tolerations);
   static json::Value daemon_template(const json::Value& document, const std::string& hash);
 
   std::map<std::string, NodeFacts> nodes_;
@@ -43,34 +40,6 @@ std::vector<Toleration> daemon_tolerations(bool host_network) {
                                  {kTaintMemoryPressure, "Exists", "", "NoSchedule", {}}, {kTaintPidPressure, "Exists", "", "NoSchedule", {}}, {kTaintUnschedulable, "Exists", "", "NoSchedule", {}}};
   if (host_network) all.push_back({kTaintNetworkUnavailable, "Exists", "", "NoSchedule", {}});
   return all;
-}
-
-model::Requirement requirement_of(const json::Value& expression) {
-  using Op = model::Requirement::Op;
-  model::Requirement requirement;
-  requirement.key = json::get_string(expression, {"key"});
-  const std::string_view op = json::get_string(expression, {"operator"});
-  requirement.op = op == "In" ? Op::kIn : op == "NotIn" ? Op::kNotIn : op == "Exists" ? Op::kExists : op == "DoesNotExist" ? Op::kDoesNotExist : op == "Gt" ? Op::kGt : Op::kLt;
-  for (const json::Value& value : json::get_array(expression, {"values"}))
-    if (value.is_string()) requirement.values.emplace_back(json::as_view(value));
-  std::sort(requirement.values.begin(), requirement.values.end());
-  return requirement;
-}
-
-/// nodeSelector and required node affinity: terms are alternatives, a term's parts all hold, an empty term matches nothing (SPEC B7).
-bool matches_node(const json::Value& spec, const std::string& node, const model::Labels& labels) {
-  if (const json::Value* selector = json::find(spec, "nodeSelector"); selector != nullptr && !model::Selector::from_map(selector).matches(labels)) return false;
-  const json::Value* required = json::find(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
-  if (required == nullptr) return true;
-  for (const json::Value& term : json::get_array(*required, {"nodeSelectorTerms"})) {
-    const json::Array &expressions = json::get_array(term, {"matchExpressions"}), &fields = json::get_array(term, {"matchFields"});
-    if (expressions.empty() && fields.empty()) continue;
-    const model::Labels name({{"metadata.name", node}});
-    if (std::all_of(expressions.begin(), expressions.end(), [&](const json::Value& e) { return requirement_of(e).matches(labels); }) &&
-        std::all_of(fields.begin(), fields.end(), [&](const json::Value& e) { return requirement_of(e).matches(name); }))
-      return true;
-  }
-  return false;
 }
 
 /// The node a daemon pod is for: where it is, or where its affinity sends it.
@@ -96,25 +65,15 @@ void DaemonSetController::on_event(const Event& event, const Cache& cache, TimeP
     nodes_.erase(name);
   } else {
     NodeFacts facts{event.after->labels(), {}};
-    if (event.after->bytes().find("\"taints\"") != std::string::npos) facts.taints = node_taints(event.after->document());
-    for (Taint& taint : facts.taints) taint.time_added = {};
+    if (event.after->bytes().find("\"taints\"") != std::string::npos) {
+      const json::Value document = event.after->document();
+      for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) facts.taints.push_back(model::parse_taint(taint));
+    }
     const auto it = nodes_.find(name);
     if (it != nodes_.end() && it->second == facts) return;
     nodes_[name] = std::move(facts);
   }
   cache.for_each(kinds().daemon_set, [&](const ObjectRef& set) { sink.add(set->key()); });
-}
-
-DaemonSetController::Fit DaemonSetController::fits(const std::string& node, const NodeFacts& facts, const json::Value& spec, const std::vector<Toleration>& tolerations) {
-  if (const std::string_view fixed = json::get_string(spec, {"nodeName"}); !fixed.empty() && fixed != node) return {};
-  if (!matches_node(spec, node, facts.labels)) return {};
-  Fit fit{true, true};
-  for (const Taint& taint : facts.taints) {
-    if (taint.effect == "PreferNoSchedule" || std::any_of(tolerations.begin(), tolerations.end(), [&](const Toleration& t) { return tolerates(t, taint); })) continue;
-    fit.should_run = false;
-    if (taint.effect == "NoExecute") fit.may_stay = false;
-  }
-  return fit;
 }
 
 json::Value DaemonSetController::daemon_template(const json::Value& document, const std::string& hash) {
@@ -149,8 +108,7 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   const Revisions revisions = sync_revisions(plan, kinds().daemon_set, *object, document, cache);
   const std::string& hash = revisions.update_hash;
   const json::Value pod_template = daemon_template(document, hash);
-  const json::Value spec = json::get_object(pod_template, {"spec"});
-  const std::vector<Toleration> tolerations = read_tolerations(spec);
+  const model::PodView view = model::PodView::parse(pod_template);
   const Duration min_ready = seconds_at(document, {"spec", "minReadySeconds"});
 
   std::set<std::string> live = {revisions.update_name};
@@ -168,14 +126,14 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   std::vector<std::pair<std::string, PodRef>> old_on;
   std::set<std::string> gone_nodes;
   for (const auto& [node, facts] : nodes_) {
-    const Fit fit = fits(node, facts, spec, tolerations);
+    const placement::NodeMatch fit = placement::match_node(view, node, facts.labels, facts.taints);
     const auto found = by_node.find(node);
     std::vector<PodRef> alive, terminating;
     if (found != by_node.end()) {
       for (const std::vector<PodRef>* group : {&found->second.updated, &found->second.old})
         for (const PodRef& pod : *group) (pod->deleting ? terminating : alive).push_back(pod);
     }
-    if (fit.should_run || (fit.may_stay && !alive.empty())) {
+    if (fit.belongs || (fit.may_stay && !alive.empty())) {
       for (const PodRef& pod : alive) {
         if (!pod->is_finished()) continue;
         const bool failed = pod->phase == PodPhase::kFailed;
@@ -184,7 +142,7 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
         remove.push_back(pod);
       }
       std::erase_if(alive, [](const PodRef& pod) { return pod->is_finished(); });
-      if (alive.empty() && terminating.empty() && fit.should_run && (found == by_node.end() || remove.empty() || target_node(*remove.back()) != node)) create_on.push_back(node);
+      if (alive.empty() && terminating.empty() && fit.belongs && (found == by_node.end() || remove.empty() || target_node(*remove.back()) != node)) create_on.push_back(node);
       // Two of one revision: the younger one goes.
       for (const bool newer : {true, false}) {
         std::vector<PodRef> same;
@@ -196,7 +154,7 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
     } else {
       for (const PodRef& pod : alive) remove.push_back(pod);
     }
-    if (!fit.should_run) {
+    if (!fit.belongs) {
       if (!alive.empty()) ++misscheduled;
       continue;
     }

@@ -92,12 +92,12 @@ void release_tracking(Plan& plan, const PodInfo& pod, std::int64_t stage) {
   plan.writes.push_back(std::move(write));
 }
 
-void delete_active(Plan& plan, const View& view, std::size_t count) {
+/// `counted`: they keep the finalizer and so count as failures, as the rest of a Job that has failed does; otherwise they are forgotten.
+void delete_active(Plan& plan, const View& view, std::size_t count, bool counted) {
   std::vector<PodRef> victims = view.active;
   std::sort(victims.begin(), victims.end(), [](const PodRef& a, const PodRef& b) { return std::tuple(a->ready, a->created, a->name()) < std::tuple(b->ready, b->created, b->name()); });
   for (std::size_t i = 0; i < std::min(count, victims.size()); ++i) {
-    // Without the finalizer it does not count as a failure of the Job.
-    release_tracking(plan, *victims[i], 2);
+    if (!counted) release_tracking(plan, *victims[i], 2);
     Write write = delete_object(kinds().pod, *victims[i]->object);
     write.stage = 3;
     write.on_success = note_about(kinds().job, *view.object, "Normal", "SuccessfulDelete", "Deleted pod: " + victims[i]->name());
@@ -296,7 +296,7 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
   };
   if (ending) {
     stamp(ending->success ? "SuccessCriteriaMet" : "FailureTarget", *ending);
-    delete_active(plan, view, view.active.size());
+    delete_active(plan, view, view.active.size(), !ending->success);
     const bool counted = json::get_object(json::Value(status), {"uncountedTerminatedPods"}).empty();
     if (view.active.empty() && view.terminating == 0 && counted) {
       stamp(ending->success ? "Complete" : "Failed", *ending);
@@ -309,7 +309,7 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
       backoffs_.erase(key);
     }
   } else if (suspended) {
-    delete_active(plan, view, view.active.size());
+    delete_active(plan, view, view.active.size(), false);
     if (set_condition(conditions, {"Suspended", "True", "JobSuspended", "Job suspended"}, now)) plan.events.push_back(note_about(kinds().job, *view.object, "Normal", "Suspended", "Job suspended"));
     status.erase("startTime");
   } else {
@@ -322,7 +322,7 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
     std::int64_t wanted = view.parallelism;
     if (view.completions) wanted = std::min(wanted, std::max<std::int64_t>(0, *view.completions - view.succeeded - static_cast<std::int64_t>(view.failed_indexes.size())));
     else if (view.succeeded > 0) wanted = active;
-    if (active > wanted) delete_active(plan, view, static_cast<std::size_t>(active - wanted));
+    if (active > wanted) delete_active(plan, view, static_cast<std::size_t>(active - wanted), false);
     if (json::get_string(view.document, {"spec", "podReplacementPolicy"}) == "Failed") wanted -= view.terminating;
     if (active < wanted) {
       const Backoff& backoff = backoffs_[key];

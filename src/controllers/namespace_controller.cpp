@@ -86,7 +86,7 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   if (!filled.empty()) {
     checks_.erase(key);
     note_remaining(plan, *object, document, cache, now);
-    plan.requeue_after = std::chrono::seconds(5);
+    plan.requeue_after = find_condition(document, "NamespaceContentRemaining") == nullptr ? std::chrono::seconds(1) : std::chrono::seconds(5);
     plan.cooldown = std::chrono::milliseconds(50);
     return plan;
   }
@@ -141,12 +141,15 @@ void NamespaceController::note_remaining(Plan& plan, const Object& object, const
   for (const auto& [name, count] : finalizers) held += fmt::format("{}{} in {} resource instances", held.empty() ? "" : ", ", name, count);
   json::Object status = json::get_object(document, {"status"});
   json::Array conditions = json::get_array(document, {"status", "conditions"});
+  set_condition(conditions, {"NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"}, now);
+  set_condition(conditions, {"NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed"}, now);
+  set_condition(conditions, {"NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"}, now);
   set_condition(conditions, {"NamespaceContentRemaining", "True", "SomeResourcesRemain", "Some resources are remaining: " + content}, now);
   if (held.empty()) set_condition(conditions, {"NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"}, now);
   else set_condition(conditions, {"NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + held}, now);
   status["conditions"] = std::move(conditions);
   // Only what stays for more than a moment is worth a status.
-  if (now - read_time(document, {"metadata", "deletionTimestamp"}) < std::chrono::seconds(3)) return;
+  if (now - read_time(document, {"metadata", "deletionTimestamp"}) < std::chrono::seconds(1)) return;
   if (auto write = patch_status(kinds().namespace_, object, document, status)) {
     write->may_fail = true;
     plan.writes.push_back(std::move(*write));

@@ -9,6 +9,8 @@ const Revision* Revisions::find(std::string_view name) const {
 }
 
 Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const json::Value& document, const Cache& cache) {
+  // DaemonSets and StatefulSets label their revisions differently (pkg/controller/daemon/update.go, pkg/controller/history).
+  const char* hash_label = owner_kind == kinds().daemon_set ? "controller-revision-hash" : "controller.kubernetes.io/hash";
   Revisions revisions;
   for (const ObjectRef& object : cache.controlled(kinds().controller_revision, owner.uid())) {
     Revision revision{object, object->document(), 0};
@@ -24,7 +26,7 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
     json::erase(stored, {"$patch"});
     if (canonical(stored) != text) continue;
     revisions.update_name = revision.name();
-    const std::string* hash = revision.object->labels().get("controller-revision-hash");
+    const std::string* hash = revision.object->labels().get(hash_label);
     revisions.update_hash = hash == nullptr ? revision.name().substr(std::min(revision.name().size(), owner.name().size() + 1)) : *hash;
     // A rollback: the old template becomes the newest revision again.
     if (revision.number < newest) plan.writes.push_back(patch_object(kinds().controller_revision, *revision.object, {{"revision", newest + 1}}));
@@ -36,7 +38,7 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
   revisions.update_hash = hash;
   revisions.update_name = owner.name() + "-" + hash;
   json::Object labels = json::get_object(document, {"spec", "template", "metadata", "labels"});
-  labels["controller-revision-hash"] = hash;
+  labels[hash_label] = hash;
   pod_template.get_object()["$patch"] = "replace";
   json::Object metadata{{"name", revisions.update_name}, {"namespace", owner.ns()}, {"labels", std::move(labels)}, {"ownerReferences", json::Array{owner_reference(owner_kind, owner)}}};
   if (const json::Value* annotations = json::find(document, {"metadata", "annotations"})) metadata["annotations"] = *annotations;

@@ -7,6 +7,8 @@ namespace berth::controllers {
 namespace {
 
 constexpr const char* kRevisionLabel = "controller-revision-hash";
+constexpr const char* kPodNameLabel = "statefulset.kubernetes.io/pod-name";
+constexpr const char* kPodIndexLabel = "apps.kubernetes.io/pod-index";
 
 /// The pod's ordinal when its name is SET-ORDINAL; -1 otherwise.
 std::int64_t ordinal_of(const std::string& set, const std::string& pod) {
@@ -29,6 +31,7 @@ struct SetView {
   ObjectRef object;
   json::Value document;
   std::int64_t replicas = 1, start = 0, partition = 0;
+  std::optional<std::int64_t> max_unavailable;  ///< nullopt: one pod after the other, each waited for.
   bool ordered = true, rolling = true;
   Duration min_ready{0};
   std::map<std::int64_t, PodRef> pods;
@@ -36,6 +39,10 @@ struct SetView {
   std::string current, update;  ///< Revision names.
 
   [[nodiscard]] bool is_wanted(std::int64_t ordinal) const { return ordinal >= start && ordinal < start + replicas; }
+  /// Not running, not ready for long enough, or on its way out.
+  [[nodiscard]] bool is_unavailable(const PodInfo& pod, TimePoint now) const {
+    return pod.phase != PodPhase::kRunning || pod.deleting || !pod.is_available(min_ready, now);
+  }
 };
 
 class StatefulSetController final : public Controller {
@@ -49,6 +56,11 @@ class StatefulSetController final : public Controller {
       sink.add(event.object().key());
     } else if (event.kind == kinds().controller_revision && event.object().controller_kind() == "StatefulSet") {
       sink.add(event.object().ns() + "/" + event.object().controller_name());
+    } else if (event.kind == kinds().persistent_volume_claim && !event.after) {
+      // A pod may have waited for the old claim to go: claims are called TEMPLATE-SET-ORDINAL.
+      cache.for_each_in(kinds().stateful_set, event.before->ns(), [&](const ObjectRef& set) {
+        if (event.before->name().find(fmt::format("-{}-", set->name())) != std::string::npos) sink.add(set->key());
+      });
     }
   }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
@@ -56,11 +68,10 @@ class StatefulSetController final : public Controller {
 
 json::Object make_pod(const SetView& set, std::int64_t ordinal, const json::Value& pod_template, const std::string& revision) {
   const std::string pod_name = fmt::format("{}-{}", set.object->name(), ordinal);
-  json::Value pod = pod_from_template(pod_template, kinds().stateful_set, *set.object, "");
-  json::erase(pod, {"metadata", "generateName"});
+  json::Value pod = pod_from_template(pod_template, kinds().stateful_set, *set.object, set.object->name() + "-");
   json::set(pod, {"metadata", "name"}, json::Value(pod_name));
-  json::set(pod, {"metadata", "labels", "statefulset.kubernetes.io/pod-name"}, json::Value(pod_name));
-  json::set(pod, {"metadata", "labels", "apps.kubernetes.io/pod-index"}, json::Value(std::to_string(ordinal)));
+  json::set(pod, {"metadata", "labels", kPodNameLabel}, json::Value(pod_name));
+  json::set(pod, {"metadata", "labels", kPodIndexLabel}, json::Value(std::to_string(ordinal)));
   json::set(pod, {"metadata", "labels", kRevisionLabel}, json::Value(revision));
   json::set(pod, {"spec", "hostname"}, json::Value(pod_name));
   if (const std::string_view service = json::get_string(set.document, {"spec", "serviceName"}); !service.empty()) json::set(pod, {"spec", "subdomain"}, json::Value(service));
@@ -77,10 +88,28 @@ json::Object make_pod(const SetView& set, std::int64_t ordinal, const json::Valu
   return pod.get_object();
 }
 
-void create_claims(Plan& plan, const SetView& set, const std::string& pod_name, const Cache& cache) {
+std::string claim_name(const json::Value& claim_template, const std::string& pod_name) {
+  return std::string(json::get_string(claim_template, {"metadata", "name"})) + "-" + pod_name;
+}
+
+/// A claim that goes with a former pod of this name: the garbage collector has yet to see to it.
+bool is_left_behind(const Object& claim, const std::string& pod_name, const Cache& cache) {
+  for (const OwnerReference& owner : owner_references(claim.document())) {
+    if (owner.kind != "Pod" || owner.name != pod_name) continue;
+    const PodRef pod = cache.pod(claim.ns(), pod_name);
+    if (!pod || pod->uid() != owner.uid) return true;
+  }
+  return false;
+}
+
+/// The claims that the pod needs and the cluster does not have. False: one of them is on its way out, so the pod has to wait.
+bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, const Cache& cache) {
   for (const json::Value& claim_template : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
-    const std::string name = std::string(json::get_string(claim_template, {"metadata", "name"})) + "-" + pod_name;
-    if (cache.get(kinds().persistent_volume_claim, set.object->ns(), name)) continue;
+    const std::string name = claim_name(claim_template, pod_name);
+    if (const ObjectRef present = cache.get(kinds().persistent_volume_claim, set.object->ns(), name)) {
+      if (present->is_deleting() || is_left_behind(*present, pod_name, cache)) return false;
+      continue;
+    }
     json::Object labels = json::get_object(claim_template, {"metadata", "labels"});
     for (const auto& label : json::get_object(set.document, {"spec", "selector", "matchLabels"})) labels[label.key()] = label.value();
     json::Object metadata{{"name", name}, {"namespace", set.object->ns()}, {"labels", std::move(labels)}};
@@ -92,12 +121,55 @@ void create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
     write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate", fmt::format("create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
     plan.writes.push_back(std::move(write));
   }
+  return true;
+}
+
+/// Makes the owners of a pod's claims say what persistentVolumeClaimRetentionPolicy says: the set where its deletion takes them, the pod
+/// itself where its scaling away does (KEP-1847). A claim that somebody else controls is left alone. `condemned`: the pod is one too many.
+void own_claims(Plan& plan, const SetView& set, const PodInfo& pod, bool condemned, const Cache& cache) {
+  const bool when_deleted = json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"}) == "Delete";
+  const bool when_scaled = json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", "whenScaled"}) == "Delete";
+  const bool by_pod = when_scaled && condemned, by_set = when_deleted && !by_pod;
+  for (const json::Value& claim_template : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
+    const ObjectRef claim = cache.get(kinds().persistent_volume_claim, pod.ns(), claim_name(claim_template, pod.name()));
+    if (!claim || claim->is_deleting()) continue;
+    json::Array owners;
+    bool has_set = false, has_pod = false, foreign = false;
+    const json::Value document = claim->document();
+    for (const json::Value& owner : json::get_array(document, {"metadata", "ownerReferences"})) {
+      const std::string_view uid = json::get_string(owner, {"uid"});
+      const bool is_set = uid == set.object->uid(), is_pod = uid == pod.uid();
+      has_set |= is_set;
+      has_pod |= is_pod;
+      foreign |= !is_set && !is_pod && json::get_bool(owner, {"controller"});
+      if ((is_set && !by_set) || (is_pod && !by_pod)) continue;
+      owners.push_back(owner);
+    }
+    if (foreign || (has_set == by_set && has_pod == by_pod)) continue;
+    if (by_set && !has_set) owners.push_back(owner_reference(kinds().stateful_set, *set.object));
+    if (by_pod && !has_pod) owners.push_back(owner_reference(kinds().pod, *pod.object));
+    json::Value value = owners.empty() ? json::Value(nullptr) : json::Value(std::move(owners));
+    plan.writes.push_back(patch_object(kinds().persistent_volume_claim, *claim, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
+  }
+}
+
+/// An adopted pod may lack the labels that name it.
+void keep_identity(Plan& plan, const SetView& set, std::int64_t ordinal, const PodInfo& pod) {
+  json::Object missing;
+  const std::string* name = pod.labels().get(kPodNameLabel);
+  const std::string* index = pod.labels().get(kPodIndexLabel);
+  if (name == nullptr || *name != pod.name()) missing[kPodNameLabel] = pod.name();
+  if (index == nullptr) missing[kPodIndexLabel] = std::to_string(ordinal);
+  if (missing.empty() || pod.deleting) return;
+  Write write = patch_object(kinds().pod, *pod.object, {{"metadata", json::Object{{"labels", std::move(missing)}}}});
+  write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulUpdate", fmt::format("update Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
+  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedUpdate", fmt::format("update Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
+  plan.writes.push_back(std::move(write));
 }
 
 void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cache& cache) {
-  // While an update runs, pods below the partition (or those still counted as current) come back with the old template.
-  const std::int64_t current_until = set.start + (json::find(set.document, {"spec", "updateStrategy", "rollingUpdate"}) == nullptr ? json::get_int(set.document, {"status", "currentReplicas"}) : set.partition);
-  const bool old = set.rolling && set.current != set.update && ordinal < current_until;
+  // While an update runs, pods below the partition come back with the old template.
+  const bool old = set.rolling && set.current != set.update && ordinal < set.start + set.partition;
   const Revision* revision = old ? set.revisions.find(set.current) : nullptr;
   json::Value pod_template = json::get_object(set.document, {"spec", "template"});
   if (revision != nullptr && revision->pod_template() != nullptr) {
@@ -105,7 +177,7 @@ void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cach
     json::erase(pod_template, {"$patch"});
   }
   const std::string pod_name = fmt::format("{}-{}", set.object->name(), ordinal);
-  create_claims(plan, set, pod_name, cache);
+  if (!create_claims(plan, set, pod_name, cache)) return;
   Write write = create_object(kinds().pod, set.object->ns(), make_pod(set, ordinal, pod_template, revision != nullptr ? set.current : set.update));
   write.stage = 1;
   write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulCreate", fmt::format("create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
@@ -117,26 +189,11 @@ void delete_pod(Plan& plan, const SetView& set, const PodInfo& pod) {
   Write write = delete_object(kinds().pod, *pod.object);
   write.stage = 1;
   write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulDelete", fmt::format("delete Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
+  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedDelete", fmt::format("delete Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
   plan.writes.push_back(std::move(write));
 }
 
-bool is_healthy(const SetView& set, const PodInfo& pod, TimePoint now) { return pod.phase == PodPhase::kRunning && !pod.deleting && pod.is_available(set.min_ready, now); }
-
-/// Claims of pods that are scaled away go with them where the policy says so.
-void bind_condemned_claims(Plan& plan, const SetView& set, const PodInfo& pod, const Cache& cache) {
-  if (json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", "whenScaled"}) != "Delete") return;
-  for (const json::Value& claim_template : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
-    const ObjectRef claim = cache.get(kinds().persistent_volume_claim, pod.ns(), std::string(json::get_string(claim_template, {"metadata", "name"})) + "-" + pod.name());
-    if (!claim || claim->is_deleting()) continue;
-    const json::Value document = claim->document();
-    json::Array owners = json::get_array(document, {"metadata", "ownerReferences"});
-    if (std::any_of(owners.begin(), owners.end(), [&](const json::Value& owner) { return json::get_string(owner, {"uid"}) == pod.uid(); })) continue;
-    owners.push_back(owner_reference(kinds().pod, *pod.object, false));
-    plan.writes.push_back(patch_object(kinds().persistent_volume_claim, *claim, {{"metadata", json::Object{{"ownerReferences", std::move(owners)}}}}));
-  }
-}
-
-/// Makes the wanted pods; false when an ordered set has to wait.
+/// Makes the wanted pods; false when the set has to wait before it removes or updates any.
 bool fill(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
   for (std::int64_t ordinal = set.start; ordinal < set.start + set.replicas; ++ordinal) {
     const auto it = set.pods.find(ordinal);
@@ -146,23 +203,32 @@ bool fill(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
       continue;
     }
     const PodInfo& pod = *it->second;
-    if (pod.is_finished() && !pod.deleting) {
-      plan.events.push_back(note_about(kinds().stateful_set, *set.object, "Warning", "RecreatingFailedPod",
-                                       fmt::format("StatefulSet {}/{} is recreating failed Pod {}", pod.ns(), set.object->name(), pod.name())));
-      delete_pod(plan, set, pod);
+    if (pod.is_finished()) {
+      // Succeeded as well: an evicted pod's phase follows its containers' exit codes.
+      if (!pod.deleting) {
+        plan.events.push_back(note_about(kinds().stateful_set, *set.object, "Warning", "RecreatingFailedPod",
+                                         fmt::format("StatefulSet {}/{} is recreating failed Pod {}", pod.ns(), set.object->name(), pod.name())));
+        delete_pod(plan, set, pod);
+      }
       if (set.ordered) return false;
       continue;
     }
-    if (set.ordered && !is_healthy(set, pod, now)) return false;
+    if (pod.phase == PodPhase::kPending) create_claims(plan, set, pod.name(), cache);
+    if (set.ordered && set.is_unavailable(pod, now)) return false;
+    keep_identity(plan, set, ordinal, pod);
+    own_claims(plan, set, pod, false, cache);
   }
   return true;
 }
 
 /// Removes the pods that are not wanted, highest first; false when an ordered set has to wait.
-bool drain(Plan& plan, const SetView& set, const Cache& cache) {
-  const PodInfo* first_unhealthy = nullptr;
+bool drain(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
+  const PodInfo* first_unavailable = nullptr;
+  for (const bool wanted : {true, false})
+    for (const auto& [ordinal, pod] : set.pods)
+      if (first_unavailable == nullptr && set.is_wanted(ordinal) == wanted && set.is_unavailable(*pod, now)) first_unavailable = pod.get();
   for (const auto& [ordinal, pod] : set.pods)
-    if (first_unhealthy == nullptr && !(pod->ready && !pod->deleting)) first_unhealthy = pod.get();
+    if (!set.is_wanted(ordinal)) own_claims(plan, set, *pod, true, cache);
   for (auto it = set.pods.rbegin(); it != set.pods.rend(); ++it) {
     const PodInfo& pod = *it->second;
     if (set.is_wanted(it->first)) continue;
@@ -170,8 +236,7 @@ bool drain(Plan& plan, const SetView& set, const Cache& cache) {
       if (set.ordered) return false;
       continue;
     }
-    if (set.ordered && !pod.ready && &pod != first_unhealthy) return false;
-    bind_condemned_claims(plan, set, pod, cache);
+    if (set.ordered && set.is_unavailable(pod, now) && &pod != first_unavailable) return false;
     delete_pod(plan, set, pod);
     if (set.ordered) return false;
   }
@@ -181,29 +246,40 @@ bool drain(Plan& plan, const SetView& set, const Cache& cache) {
 /// One step of a rolling update, from the top down to the partition.
 void roll_pods(Plan& plan, const SetView& set, TimePoint now) {
   if (!set.rolling) return;
-  for (auto it = set.pods.rbegin(); it != set.pods.rend(); ++it) {
+  // With maxUnavailable: as many at once as that leaves; without, each is waited for.
+  std::int64_t room = 1;
+  if (set.max_unavailable) {
+    room = *set.max_unavailable;
+    for (const auto& [ordinal, pod] : set.pods)
+      if (set.is_wanted(ordinal)) room -= set.is_unavailable(*pod, now);
+    for (std::int64_t ordinal = set.start; ordinal < set.start + set.replicas; ++ordinal) room -= !set.pods.contains(ordinal);
+  }
+  for (auto it = set.pods.rbegin(); it != set.pods.rend() && room > 0; ++it) {
     if (it->first < set.start + set.partition) return;
     if (!set.is_wanted(it->first)) continue;
     const PodInfo& pod = *it->second;
-    if (revision_of(pod) != set.update && !pod.deleting) return delete_pod(plan, set, pod);
-    if (!is_healthy(set, pod, now)) return;
+    if (revision_of(pod) != set.update && !pod.deleting) {
+      delete_pod(plan, set, pod);
+      --room;
+    } else if (!set.max_unavailable && set.is_unavailable(pod, now)) {
+      return;
+    }
   }
 }
 
 json::Object status_of(const SetView& set, TimePoint now) {
-  std::int64_t ready = 0, available = 0, current = 0, updated = 0, replicas = 0, updated_ready = 0;
+  std::int64_t ready = 0, available = 0, current = 0, updated = 0, replicas = 0;
   for (const auto& [ordinal, pod] : set.pods) {
     ++replicas;
     const bool is_ready = pod->phase == PodPhase::kRunning && pod->ready;
     ready += is_ready;
     available += is_ready && pod->is_available(set.min_ready, now);
-    if (pod->deleting || pod->is_finished()) continue;
+    if (pod->deleting) continue;
     current += revision_of(*pod) == set.current;
     updated += revision_of(*pod) == set.update;
-    updated_ready += revision_of(*pod) == set.update && is_ready;
   }
   std::string current_revision = set.current;
-  if (set.rolling && set.current != set.update && updated == set.replicas && updated_ready == set.replicas && replicas == set.replicas) {
+  if (set.rolling && updated == set.replicas && ready == set.replicas && replicas == set.replicas) {
     current_revision = set.update;
     current = updated;
   }
@@ -236,6 +312,8 @@ Plan StatefulSetController::reconcile(const std::string& key, TimePoint now, con
   set.rolling = json::get_string(set.document, {"spec", "updateStrategy", "type"}) != "OnDelete";
   set.partition = json::get_int(set.document, {"spec", "updateStrategy", "rollingUpdate", "partition"});
   set.min_ready = seconds_at(set.document, {"spec", "minReadySeconds"});
+  if (const json::Value* most = json::find(set.document, {"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}))
+    set.max_unavailable = std::max<std::int64_t>(1, scaled_value(most, set.replicas, false, 1));
   Claim claim = claim_pods(kinds().stateful_set, *set.object, selector, cache, any_pod);
   // Only pods with the set's names are adopted: others can never be one of its replicas.
   std::erase_if(claim.writes, [&](const Write& write) { return ordinal_of(name, write.name) < 0; });
@@ -246,7 +324,7 @@ Plan StatefulSetController::reconcile(const std::string& key, TimePoint now, con
   set.update = set.revisions.update_name;
   set.current = json::get_string(set.document, {"status", "currentRevision"}, set.update);
   if (set.current.empty()) set.current = set.update;
-  if (!set.object->is_deleting() && fill(plan, set, now, cache) && drain(plan, set, cache)) roll_pods(plan, set, now);
+  if (!set.object->is_deleting() && fill(plan, set, now, cache) && drain(plan, set, now, cache)) roll_pods(plan, set, now);
   std::set<std::string> live = {set.current, set.update};
   for (const PodRef& pod : claim.pods) live.insert(revision_of(*pod));
   truncate_history(plan, set.document, set.revisions, live);

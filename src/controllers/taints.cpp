@@ -23,18 +23,4 @@ bool tolerates(const Toleration& toleration, const Taint& taint) {
   return (toleration.op.empty() || toleration.op == "Equal") && toleration.key == taint.key && toleration.value == taint.value;
 }
 
-std::vector<Toleration> read_tolerations(const json::Value& spec) {
-  std::vector<Toleration> tolerations;
-  for (const json::Value& item : json::get_array(spec, {"tolerations"})) {
-    Toleration toleration;
-    toleration.key = json::get_string(item, {"key"});
-    toleration.op = json::get_string(item, {"operator"});
-    toleration.value = json::get_string(item, {"value"});
-    toleration.effect = json::get_string(item, {"effect"});
-    if (const json::Value* seconds = json::find(item, "tolerationSeconds"); seconds != nullptr && seconds->is_number()) toleration.seconds = json::get_int(item, {"tolerationSeconds"});
-    tolerations.push_back(std::move(toleration));
-  }
-  return tolerations;
-}
-
 }  // namespace berth::controllers

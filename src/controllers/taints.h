@@ -25,7 +25,5 @@ struct Taint {
 std::vector<Taint> node_taints(const json::Value& node);
 /// Empty operator means Equal; an empty key with Exists, and an empty effect, match all (v1.Toleration.ToleratesTaint).
 bool tolerates(const Toleration& toleration, const Taint& taint);
-/// Tolerations of a pod template's or pod's spec, all effects.
-std::vector<Toleration> read_tolerations(const json::Value& spec);
 
 }  // namespace berth::controllers

@@ -106,6 +106,8 @@ class FakeApi final : public Api {
     ++writes;
     if (refuse)
       if (auto status = refuse(write)) return std::unexpected(*status);
+    if (write.verb == Write::Verb::kList && answer_list) return answer_list(write);
+    if (write.verb == Write::Verb::kDeleteCollection || write.verb == Write::Verb::kList) return collection(write);
     if (write.verb == Write::Verb::kCreate) {
       json::Value document = write.body;
       if (json::get_string(document, {"metadata", "name"}).empty()) json::set(document, {"metadata", "name"}, json::Value(fmt::format("{}{:05}", json::get_string(document, {"metadata", "generateName"}), ++last_uid_)));
@@ -113,7 +115,6 @@ class FakeApi final : public Api {
       if (objects.contains({write.kind, write.ns, name})) return std::unexpected(model::already_exists(write.kind->group, write.kind->plural, name));
       return put(write.kind, std::move(document));
     }
-    if (write.verb == Write::Verb::kList && answer_list) return answer_list(write);
     const auto it = objects.find({write.kind, write.ns, write.name});
     if (it == objects.end()) return std::unexpected(model::not_found(write.kind->group, write.kind->plural, write.name));
     json::Value document = it->second;
@@ -123,13 +124,31 @@ class FakeApi final : public Api {
       if (!locked.empty() && locked != json::get_string(document, {"metadata", "resourceVersion"})) return std::unexpected(model::modified_conflict(write.kind->group, write.kind->plural, write.name));
       if (write.verb == Write::Verb::kUpdate) document = write.body;
       else merge(document, write.body, write.patch_type == PatchType::kStrategicMerge);
-      if (!json::get_string(document, {"metadata", "deletionTimestamp"}).empty() && json::get_array(document, {"metadata", "finalizers"}).empty()) {
+      if (!json::get_string(document, {"metadata", "deletionTimestamp"}).empty() && json::get_array(document, {"metadata", "finalizers"}).empty() &&
+          (write.kind != kinds().namespace_ || json::get_array(document, {"spec", "finalizers"}).empty())) {
         erase(write.kind, write.ns, write.name);
         return document;
       }
       return put(write.kind, std::move(document));
     }
     if (!write.uid.empty() && write.uid != json::get_string(document, {"metadata", "uid"})) return std::unexpected(model::conflict(write.kind->group, write.kind->plural, write.name, "uid"));
+    return remove(write, std::move(document));
+  }
+
+  ApiResult<json::Value> collection(const Write& write) {
+    json::Array items;
+    for (const json::Value& one : all(write.kind))
+      if (json::get_string(one, {"metadata", "namespace"}) == write.ns) items.push_back(one);
+    if (write.verb == Write::Verb::kDeleteCollection)
+      for (const json::Value& one : items) {
+        Write each = write;
+        each.name = json::get_string(one, {"metadata", "name"});
+        (void)remove(each, one);
+      }
+    return json::Object{{"items", std::move(items)}};
+  }
+
+  ApiResult<json::Value> remove(const Write& write, json::Value document) {
     json::Array finalizers = json::get_array(document, {"metadata", "finalizers"});
     if (write.delete_options.propagation == Propagation::kForeground) finalizers.push_back("foregroundDeletion");
     if (finalizers.empty()) {

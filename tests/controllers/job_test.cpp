@@ -132,6 +132,9 @@ TEST_F(JobTest, TheDeadlineEndsIt) {
   EXPECT_EQ(failed_reason(), "");
   settle(seconds(20));
   EXPECT_EQ(failed_reason(), "DeadlineExceeded");
+  EXPECT_EQ(json::get_int(job(), {"status", "failed"}), 1) << "a pod that the Job's failure ends has failed too";
+  EXPECT_EQ(json::get_int(job(), {"status", "active"}), 0);
+  EXPECT_TRUE(pods().empty());
 }
 
 TEST_F(JobTest, IndexedPodsAreMadeOncePerIndex) {
@@ -146,6 +149,101 @@ TEST_F(JobTest, IndexedPodsAreMadeOncePerIndex) {
   settle();
   EXPECT_EQ(json::get_string(job(), {"status", "completedIndexes"}), "0-2");
   EXPECT_EQ(condition_status(job(), "Complete"), "True");
+}
+
+TEST_F(JobTest, AFailurePolicyIgnoresDisruptionsAndFailsOnExitCodes) {
+  put_job("completions: 1, parallelism: 1, backoffLimit: 0, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}, {action: FailJob, onExitCodes: {operator: In, values: [42]}}]}");
+  settle();
+  api.run_pods();
+  json::Value pod = pods()[0];
+  json::set(pod, {"status", "phase"}, "Failed");
+  pod.at("status").at("conditions").get_array().push_back(json::Object{{"type", "DisruptionTarget"}, {"status", "True"}});
+  api.put(kinds().job, job());
+  api.put(kinds().pod, pod);
+  settle(minutes(1));
+  EXPECT_EQ(failed_reason(), "") << "a disruption does not count";
+  api.run_pods();
+  for (json::Value one : pods()) {
+    if (json::get_string(one, {"status", "phase"}) != "Running") continue;
+    json::set(one, {"status", "phase"}, "Failed");
+    json::set(one, {"status", "containerStatuses"}, json::Array{json::Object{{"name", "c"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", 42}}}}}}});
+    api.put(kinds().pod, one);
+  }
+  settle(minutes(1));
+  EXPECT_EQ(failed_reason(), "PodFailurePolicy");
+  const json::Value document = job();
+  EXPECT_NE(json::get_string(*find_condition(document, "Failed"), {"message"}).find("failed with exit code 42 matching FailJob rule at index 1"), std::string::npos);
+}
+
+TEST_F(JobTest, BackoffLimitPerIndexFailsIndexesAlone) {
+  put_job("completionMode: Indexed, completions: 2, parallelism: 2, backoffLimit: 100, backoffLimitPerIndex: 1");
+  for (int i = 0; i < 6; ++i) {
+    settle(minutes(11));
+    for (json::Value pod : pods()) {
+      if (!json::get_string(pod, {"status", "phase"}).empty()) continue;
+      json::set(pod, {"status", "phase"}, json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}) == "0" ? "Failed" : "Succeeded");
+      api.put(kinds().pod, pod);
+    }
+  }
+  EXPECT_EQ(json::get_string(job(), {"status", "failedIndexes"}), "0");
+  EXPECT_EQ(json::get_string(job(), {"status", "completedIndexes"}), "1");
+  EXPECT_EQ(failed_reason(), "FailedIndexes");
+  EXPECT_EQ(json::get_int(job(), {"status", "failed"}), 2) << "one try and one more";
+}
+
+TEST_F(JobTest, ASuccessPolicyEndsItEarly) {
+  put_job("completionMode: Indexed, completions: 3, parallelism: 3, successPolicy: {rules: [{succeededIndexes: '0', succeededCount: 1}]}");
+  settle();
+  api.run_pods();
+  for (json::Value pod : pods()) {
+    if (json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}) != "0") continue;
+    json::set(pod, {"status", "phase"}, "Succeeded");
+    api.put(kinds().pod, pod);
+  }
+  settle(seconds(5));
+  const json::Value document = job();
+  ASSERT_NE(find_condition(document, "SuccessCriteriaMet"), nullptr);
+  EXPECT_EQ(json::get_string(*find_condition(document, "SuccessCriteriaMet"), {"reason"}), "SuccessPolicy");
+  EXPECT_EQ(condition_status(document, "Complete"), "True");
+  EXPECT_EQ(json::get_int(document, {"status", "failed"}), 0) << "the rest is ended, not failed";
+  EXPECT_EQ(pods().size(), 1u);
+}
+
+TEST_F(JobTest, ReplacementAfterFailureWaitsForTheEndOfAPod) {
+  put_job("completions: 1, parallelism: 1, podReplacementPolicy: Failed");
+  settle();
+  api.run_pods();
+  json::Value pod = pods()[0];
+  json::set(pod, {"metadata", "deletionTimestamp"}, "2026-01-05T10:00:00Z");
+  api.put(kinds().pod, pod);
+  settle(minutes(2));
+  EXPECT_EQ(pods().size(), 1u);
+  EXPECT_EQ(json::get_int(job(), {"status", "terminating"}), 1);
+  json::set(pod, {"status", "phase"}, "Failed");
+  api.put(kinds().pod, pod);
+  settle(minutes(2));
+  ASSERT_EQ(pods().size(), 1u);
+  EXPECT_NE(json::get_string(pods()[0], {"metadata", "uid"}), json::get_string(pod, {"metadata", "uid"}));
+}
+
+TEST_F(JobTest, AnotherManagersJobIsLeftAlone) {
+  put_job("completions: 1, parallelism: 1, managedBy: example.com/queue");
+  settle();
+  EXPECT_TRUE(pods().empty());
+  EXPECT_EQ(json::find(job(), {"status", "startTime"}), nullptr);
+}
+
+TEST_F(JobTest, AFinishedJobGoesAfterItsTime) {
+  api.engine.add(make_ttl_after_finished_controller());
+  put_job("completions: 1, parallelism: 1, ttlSecondsAfterFinished: 100");
+  settle();
+  end_pods("Succeeded");
+  settle(seconds(5));
+  ASSERT_EQ(condition_status(job(), "Complete"), "True");
+  settle(seconds(80));
+  EXPECT_EQ(json::find(job(), {"metadata", "deletionTimestamp"}), nullptr);
+  settle(seconds(30));
+  EXPECT_NE(json::find(job(), {"metadata", "deletionTimestamp"}), nullptr) << "in the foreground: its pods first";
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ NEWER = {  # kind -> paths that later versions of Kubernetes added
     "Job": ["status.ready", "status.terminating", "status.uncountedTerminatedPods", "spec.suspend", "spec.completionMode",
             "spec.podReplacementPolicy", "spec.manualSelector", "status.conditions.SuccessCriteriaMet", "status.conditions.FailureTarget"],
     "StatefulSet": ["status.availableReplicas", "spec.persistentVolumeClaimRetentionPolicy"],
+    "CronJob": ["status.lastSuccessfulTime"],
     "ReplicaSet": ["status.terminatingReplicas"], "Deployment": ["status.terminatingReplicas"],
     "PodDisruptionBudget": ["status.conditions"],
     "HorizontalPodAutoscaler": [],
@@ -113,8 +114,7 @@ def normalise(objects):
         if o["kind"] == "ReplicaSet" and "pod-template-hash" in labels:
             hashes.append((labels["pod-template-hash"], "HASH" + str(o["metadata"].get("annotations", {}).get("deployment.kubernetes.io/revision"))))
         if o["kind"] == "ControllerRevision":
-            owner = o["metadata"]["ownerReferences"][0]["name"]
-            hashes.append((o["metadata"]["name"][len(owner) + 1:], f"REV{o['revision']}"))
+            hashes.append((o["metadata"]["name"].rsplit("-", 1)[1], f"REV{o['revision']}"))
     hashes.sort(key=lambda h: -len(h[0]))
     out = []
     for o in objects:
@@ -126,6 +126,8 @@ def normalise(objects):
         for path in NEWER.get(kind, []):
             drop(o, path)
         generated = "generateName" in meta and (meta.get("ownerReferences") or [{}])[0].get("kind") != "StatefulSet"
+        if isinstance(o.get("status"), dict) and "observedGeneration" in o["status"]:  # How many steps a rollout took is a matter of timing.
+            o["status"]["observedGeneration"] = "current" if o["status"]["observedGeneration"] == meta.get("generation") else "behind"
         for field in DROP_META:
             meta.pop(field, None)
         if generated:

@@ -1,9 +1,11 @@
 // TaintToleration: untolerated NoSchedule and NoExecute taints reject, PreferNoSchedule ones cost score
 // (pkg/scheduler/framework/plugins/tainttoleration; predicate PodToleratesNodeTaints, priority TaintTolerationPriority).
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
+#include "placement/node_match.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/normalize.h"
 
@@ -23,13 +25,11 @@ class TaintToleration final : public Plugin {
   Normalization normalization() const override { return Normalization::kByMaxReversed; }
 
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
-    for (const auto& taint : node.node->taints) {
-      if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
-      if (tolerated(pod.view().tolerations, taint)) continue;
-      if (era_ != Era::k120) return Status::unresolvable("node(s) had untolerated taint(s)");
-      return Status::unresolvable(fmt::format("node(s) had taint {{{}: {}}}, that the pod didn't tolerate", taint.key, taint.value));
-    }
-    return Status::success();
+    constexpr std::array<std::string_view, 2> kKeepAway = {"NoSchedule", "NoExecute"};
+    const model::Taint* taint = find_untolerated_taint(node.node->taints, pod.view().tolerations, kKeepAway);
+    if (taint == nullptr) return Status::success();
+    if (era_ != Era::k120) return Status::unresolvable("node(s) had untolerated taint(s)");
+    return Status::unresolvable(fmt::format("node(s) had taint {{{}: {}}}, that the pod didn't tolerate", taint->key, taint->value));
   }
 
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {

@@ -1,0 +1,77 @@
+// ResourceQuotas' status, recounted.
+#include "controllers/services.h"
+#include "tests/controllers/workload_world.h"
+
+namespace berth::controllers {
+namespace {
+
+using namespace testing;
+
+class Quotas : public ::testing::Test {
+ protected:
+  Quotas() {
+    world.api.engine.add(make_resource_quota_controller());
+    world.api.engine.start();
+  }
+  void quota(const char* name, const std::string& spec) {
+    world.api.put(kinds().resource_quota, yaml(fmt::format("{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: {}}}, spec: {{{}}}}}", name, spec)));
+    settle();
+  }
+  void pod(const char* name, const char* spec, const char* phase = "Running") {
+    world.api.put(kinds().pod, yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{{}}}, status: {{phase: {}}}}}", name, spec, phase)));
+  }
+  std::string used(const char* name, const char* resource) const { return std::string(json::get_string(world.api.get(kinds().resource_quota, name), {"status", "used", resource})); }
+  void settle() { world.loop.run_for(seconds(5)); }
+  static constexpr const char* kAsking = "containers: [{name: c, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: '1'}}}]";
+  World world;
+};
+
+TEST_F(Quotas, CountsWhatPodsAskForAndObjects) {
+  pod("a", kAsking);
+  pod("b", kAsking);
+  pod("done", kAsking, "Succeeded");
+  world.api.put(kinds().config_map, yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: m}}"));
+  quota("q", "hard: {requests.cpu: '4', requests.memory: 8Gi, limits.cpu: '4', pods: '10', count/pods: '10', configmaps: '5'}");
+  EXPECT_EQ(used("q", "requests.cpu"), "1");
+  EXPECT_EQ(used("q", "requests.memory"), "2Gi");
+  EXPECT_EQ(used("q", "limits.cpu"), "2");
+  EXPECT_EQ(used("q", "pods"), "2") << "a finished pod takes no place";
+  EXPECT_EQ(used("q", "count/pods"), "3") << "but it is an object";
+  EXPECT_EQ(used("q", "configmaps"), "1");
+  EXPECT_EQ(json::get_string(world.api.get(kinds().resource_quota, "q"), {"status", "hard", "pods"}), "10");
+}
+
+TEST_F(Quotas, FollowsDeletionsAndEnds) {
+  pod("a", kAsking);
+  quota("q", "hard: {pods: '10'}");
+  ASSERT_EQ(used("q", "pods"), "1");
+  world.api.erase(kinds().pod, "default", "a");
+  settle();
+  EXPECT_EQ(used("q", "pods"), "0");
+}
+
+TEST_F(Quotas, ScopesSelect) {
+  pod("besteffort", "containers: [{name: c}]");
+  pod("burstable", kAsking);
+  pod("limited", "activeDeadlineSeconds: 60, containers: [{name: c}]");
+  pod("important", "priorityClassName: high, containers: [{name: c}]");
+  quota("best", "hard: {pods: '10'}, scopes: [BestEffort]");
+  quota("rest", "hard: {pods: '10'}, scopes: [NotBestEffort]");
+  quota("ending", "hard: {pods: '10'}, scopes: [Terminating]");
+  quota("high", "hard: {pods: '10'}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [high]}]}");
+  EXPECT_EQ(used("best", "pods"), "3");
+  EXPECT_EQ(used("rest", "pods"), "1");
+  EXPECT_EQ(used("ending", "pods"), "1");
+  EXPECT_EQ(used("high", "pods"), "1");
+}
+
+TEST_F(Quotas, ARaisedLimitShowsInStatus) {
+  quota("q", "hard: {pods: '1'}");
+  quota("q", "hard: {pods: '2', services: '3'}");
+  const json::Value document = world.api.get(kinds().resource_quota, "q");
+  EXPECT_EQ(json::get_string(document, {"status", "hard", "pods"}), "2");
+  EXPECT_EQ(used("q", "services"), "0");
+}
+
+}  // namespace
+}  // namespace berth::controllers
