@@ -63,6 +63,7 @@ std::shared_ptr<NodePods::Pod> NodePods::find(const std::string& uid) const {
 
 void NodePods::pod_seen(const client::Object& object) {
   json::Value document = object.document();
+  json::erase(document, {"metadata", "managedFields"});  // Nobody here reads it, and it is a good part of a pod.
   if (is_mirror_pod(document)) return mirror_seen(object, document);
   std::shared_ptr<Pod> pod = find(object.uid());
   if (!pod) {

@@ -370,7 +370,8 @@ void PodWorker::run_post_start(std::size_t i) {
 /// preStop, then the stop signal, then the kill when `grace` is over. May run on several threads, one a container.
 void PodWorker::kill_container(std::size_t i, Duration grace) {
   const auto began = std::chrono::steady_clock::now();
-  const auto left = [&](Duration whole) { return to_seconds(whole - std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began)); };
+  // Rounded up: a pod gets the whole of its grace period.
+  const auto left = [&](Duration whole) { return to_seconds(whole - std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began) + std::chrono::milliseconds(999)); };
   if (const json::Value* hook = json::find(container_spec(pod_, i), {"lifecycle", "preStop"}); hook && grace > Duration::zero())
     if (const auto wrong = run_hook(*hook, probe_target(i), std::max<std::int64_t>(1, to_seconds(grace)), &interrupt_); wrong && !interrupt_) emit("Warning", "FailedPreStopHook", "PreStopHook failed", i);
   std::int64_t seconds = grace > Duration::zero() ? std::max(left(grace), std::min(kMinimumGraceSeconds, to_seconds(grace))) : 0;

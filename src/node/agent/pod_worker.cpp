@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "node/agent/pod_worker_inbox.h"
+#include "node/agent/thread_memory.h"
 
 namespace berth::node::agent {
 namespace {
@@ -170,6 +171,7 @@ void PodWorker::run() {
     if (fresh) adopt(std::move(*fresh));
     take_probe_results();
     next = sync();
+    release_thread_memory();
     std::lock_guard lock(mutex_);
     if (finished_) return;
   }

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "node/agent/container_logs.h"
+#include "node/agent/thread_memory.h"
 #include "node/agent/volumes.h"
 
 namespace berth::node::agent {
@@ -31,6 +32,7 @@ void RuntimeMonitor::watch() {
   while (!stopping_) {
     relist();
     environment_.pods.bury();
+    release_thread_memory();
     if (++passes_ % kLogPasses == 0) rotate_logs();
     for (int i = 0; i < 10 && !stopping_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

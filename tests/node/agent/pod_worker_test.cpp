@@ -1,0 +1,340 @@
+// One pod's life against a runtime in memory, with the clock in the test's hand.
+#include "node/agent/pod_worker.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "fake_runtime.h"
+
+namespace berth::node::agent {
+namespace {
+
+using testing::FakeRuntime;
+namespace fs = std::filesystem;
+
+class TestClock final : public Clock {
+ public:
+  [[nodiscard]] TimePoint now() const override { return TimePoint(Duration(us_.load())); }
+  void advance(Duration by) { us_ += by.count(); }
+
+ private:
+  std::atomic<std::int64_t> us_{1'800'000'000'000'000};
+};
+
+class PodWorkerTest : public ::testing::Test {
+ protected:
+  PodWorkerTest() {
+    char pattern[] = "/tmp/berth-pod-worker.XXXXXX";
+    root_ = ::mkdtemp(pattern);
+    fs::create_directories(root_ + "/cgroup/kubepods/besteffort/poduid-1");
+    std::ofstream(root_ + "/cgroup/cgroup.controllers") << "cpu memory";
+    for (const char* file : {"memory.max", "cpu.weight", "cpu.max"}) std::ofstream(root_ + "/cgroup/kubepods/besteffort/poduid-1/" + file) << "max";
+    cgroups_ = *Cgroups::at(root_ + "/cgroup");
+    environment_.emplace(runtime_, *cgroups_, clock_);
+    environment_->root = root_;
+    environment_->pods_cgroup = "/kubepods";
+    environment_->node_name = "real";
+    environment_->host_ip = "192.0.2.1";
+    environment_->objects.config_map = environment_->objects.secret = environment_->objects.claim = [](const std::string&, const std::string&) -> Result<json::Value> {
+      return fail(ErrorCode::kNotFound, "not found");
+    };
+    environment_->changed = [this](const std::string&) { signal(); };
+    environment_->event = [this](const json::Value&, const std::string& type, const std::string& reason, const std::string& message, const std::string& path) {
+      std::lock_guard lock(mutex_);
+      events_.push_back(fmt::format("{} {} {} [{}]", type, reason, message, path));
+    };
+    runtime_.now = clock_.now();
+  }
+  ~PodWorkerTest() override {
+    worker_.reset();
+    environment_.reset();
+    fs::remove_all(root_);
+  }
+
+  static json::Value pod(std::string_view spec, std::string_view name = "p") {
+    // A text that starts with a brace would be read as JSON.
+    json::Value parsed = spec.starts_with('{') ? json::parse_yaml(fmt::format("spec: {}", spec)).value().at("spec") : json::parse_yaml(spec).value();
+    return json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "default"}, {"uid", "uid-1"}}}, {"spec", std::move(parsed)}};
+  }
+  PodWorker& start(json::Value document) {
+    worker_ = std::make_unique<PodWorker>(*environment_, std::move(document));
+    worker_->start();
+    return *worker_;
+  }
+  void signal() {
+    std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  /// Waits until the claim holds; it is looked at whenever the pod changes and every few milliseconds.
+  ::testing::AssertionResult eventually(const std::function<bool()>& claim) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!claim()) {
+      if (std::chrono::steady_clock::now() > deadline) return ::testing::AssertionFailure() << json::serialize(worker_->status()) << "\n" << fmt::format("{}", fmt::join(events(), "\n"));
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::chrono::milliseconds(5));
+    }
+    return ::testing::AssertionSuccess();
+  }
+  ::testing::AssertionResult eventually_phase(std::string_view phase) {
+    return eventually([=, this] { return json::get_string(worker_->status(), {"phase"}) == phase; });
+  }
+  [[nodiscard]] std::string container_field(std::size_t i, json::Path path) {
+    const json::Value status = worker_->status();
+    const json::Array& list = json::get_array(status, {"containerStatuses"});
+    return i < list.size() ? std::string(json::get_string(list[i], path)) : std::string();
+  }
+  [[nodiscard]] bool has_event(std::string_view text) {
+    return std::ranges::any_of(events(), [&](const std::string& event) { return event.find(text) != std::string::npos; });
+  }
+  std::vector<std::string> events() {
+    std::lock_guard lock(mutex_);
+    return events_;
+  }
+  void pass(Duration time) {
+    clock_.advance(time);
+    runtime_.now = clock_.now();
+    worker_->wake();
+  }
+
+  std::string root_;
+  TestClock clock_;
+  FakeRuntime runtime_;
+  std::optional<Cgroups> cgroups_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> events_;
+  std::optional<PodEnvironment> environment_;
+  std::unique_ptr<PodWorker> worker_;
+};
+
+TEST_F(PodWorkerTest, APodRunsAndSaysSoInTheKubeletsWords) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  EXPECT_TRUE(has_event("Normal Pulled Container image \"app:1\" already present on machine and can be accessed by the pod [spec.containers{c}]"));
+  EXPECT_TRUE(has_event("Normal Created Container created [spec.containers{c}]"));
+  EXPECT_TRUE(has_event("Normal Started Container started [spec.containers{c}]"));
+  EXPECT_EQ(json::get_string(worker_->status(), {"podIP"}), "10.0.0.9");
+  EXPECT_EQ(container_field(0, {"imageID"}), "sha256:app");
+  EXPECT_TRUE(container_field(0, {"containerID"}).starts_with("containerd://container-"));
+}
+
+TEST_F(PodWorkerTest, ACrashLoopBacksOffFromTenSeconds) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  runtime_.end("c", 1);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("c")->attempt == 1; })) << "the first restart comes at once";
+  runtime_.end("c", 1);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "CrashLoopBackOff"; }));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "back-off 10s restarting failed container=c pod=p_default(uid-1)");
+  EXPECT_TRUE(has_event("Warning BackOff Back-off restarting failed container c in pod p_default(uid-1)"));
+  pass(std::chrono::seconds(11));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("c")->attempt == 2; }));
+  runtime_.end("c", 1);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "message"}).starts_with("back-off 20s"); }));
+}
+
+TEST_F(PodWorkerTest, AFailingPullShowsItsErrorThenItsBackOff) {
+  start(pod("containers: [{name: c, image: 'none:1'}]"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "ErrImagePull"; }));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "rpc error: code = NotFound desc = no such image");
+  EXPECT_TRUE(has_event("Warning Failed Error: ErrImagePull"));
+  pass(std::chrono::seconds(4));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "ImagePullBackOff"; }));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "Back-off pulling image \"none:1\": ErrImagePull: rpc error: code = NotFound desc = no such image");
+  EXPECT_TRUE(has_event("Normal BackOff Back-off pulling image \"none:1\""));
+  runtime_.pullable.insert("none:1");
+  pass(std::chrono::seconds(7));
+  ASSERT_TRUE(eventually_phase("Running"));
+}
+
+TEST_F(PodWorkerTest, AnImageNameInUpperCaseIsInvalid) {
+  start(pod("containers: [{name: c, image: 'App:1'}]"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "InvalidImageName"; }));
+}
+
+TEST_F(PodWorkerTest, CredentialsOfPullSecretsGoToTheRuntime) {
+  environment_->objects.secret = [](const std::string&, const std::string&) -> Result<json::Value> {
+    return json::Object{{"data", json::Object{{".dockerconfigjson", encode_base64(R"({"auths":{"registry.example":{"username":"u","password":"w"}}})")}}}};
+  };
+  runtime_.pullable.insert("registry.example/app:2");
+  start(pod("{imagePullSecrets: [{name: s}], containers: [{name: c, image: 'registry.example/app:2'}]}"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  ASSERT_EQ(runtime_.pulls.size(), 1u);
+  EXPECT_EQ(json::get_string(runtime_.pulls[0], {"auth", "username"}), "u");
+}
+
+TEST_F(PodWorkerTest, InitContainersAndSidecarsStartInOrder) {
+  start(pod("{initContainers: [{name: one, image: 'app:1'}, {name: side, image: 'app:1', restartPolicy: Always}, {name: two, image: 'app:1'}], containers: [{name: c, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("one").has_value(); }));
+  EXPECT_FALSE(runtime_.running("side"));
+  runtime_.end("one", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.running("side") && runtime_.running("two"); }));
+  EXPECT_FALSE(runtime_.running("c"));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "reason"}), "PodInitializing");
+  runtime_.end("two", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually_phase("Running"));
+  EXPECT_EQ(runtime_.started_names, (std::vector<std::string>{"one", "side", "two", "c"}));
+}
+
+TEST_F(PodWorkerTest, ASidecarStopsBeforeThePodIsSaidToHaveSucceeded) {
+  start(pod("{restartPolicy: Never, initContainers: [{name: side, image: 'app:1', restartPolicy: Always}], containers: [{name: c, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c").has_value(); }));
+  runtime_.end("c", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually_phase("Succeeded"));
+  EXPECT_FALSE(runtime_.running("side"));
+}
+
+TEST_F(PodWorkerTest, ADeletedPodLeavesNothing) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  worker_->terminate(std::chrono::seconds(7));
+  ASSERT_TRUE(eventually([&] { return worker_->is_finished(); }));
+  EXPECT_TRUE(has_event("Normal Killing Stopping container c"));
+  EXPECT_EQ(runtime_.stop_timeouts, std::vector<std::int64_t>{7});
+  EXPECT_TRUE(runtime_.all().empty());
+  EXPECT_EQ(runtime_.sandbox_count(), 0u);
+  EXPECT_FALSE(fs::exists(worker_->directory()));
+  EXPECT_FALSE(fs::exists(worker_->log_directory()));
+}
+
+TEST_F(PodWorkerTest, AShorterGraceCutsTheStoppingShort) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  runtime_.ignores_stop_signals = true;
+  worker_->terminate(std::chrono::seconds(3600));
+  ASSERT_TRUE(eventually([&] { return runtime_.count("StopContainer") == 1; }));
+  worker_->terminate(Duration::zero());
+  ASSERT_TRUE(eventually([&] { return worker_->is_finished(); }));
+  EXPECT_EQ(runtime_.stop_timeouts.back(), 0);
+}
+
+TEST_F(PodWorkerTest, AnotherAgentTakesRunningContainersOver) {
+  const json::Value document = pod("containers: [{name: c, image: 'app:1'}]");
+  start(document);
+  ASSERT_TRUE(eventually_phase("Running"));
+  const std::string id = runtime_.running("c")->id;
+  worker_.reset();
+  start(document);
+  ASSERT_TRUE(eventually_phase("Running"));
+  EXPECT_EQ(container_field(0, {"containerID"}), "containerd://" + id);
+  EXPECT_EQ(runtime_.count("CreateContainer"), 1);
+}
+
+TEST_F(PodWorkerTest, ALostSandboxIsMadeAnew) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  runtime_.lose_sandboxes();
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.count("RunPodSandbox") == 2 && runtime_.running("c") && runtime_.running("c")->attempt == 1; }));
+  EXPECT_TRUE(has_event("Normal SandboxChanged Pod sandbox changed, it will be killed and re-created."));
+}
+
+TEST_F(PodWorkerTest, ADeadlineFailsThePod) {
+  start(pod("{activeDeadlineSeconds: 60, containers: [{name: c, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  pass(std::chrono::seconds(61));
+  ASSERT_TRUE(eventually_phase("Failed"));
+  EXPECT_EQ(json::get_string(worker_->status(), {"reason"}), "DeadlineExceeded");
+  ASSERT_TRUE(eventually([&] { return worker_->is_stopped(); }));
+}
+
+TEST_F(PodWorkerTest, AFailingLivenessProbeRestarts) {
+  runtime_.exec_exit_code = 1;
+  start(pod("containers: [{name: c, image: 'app:1', livenessProbe: {exec: {command: [check]}, failureThreshold: 1, periodSeconds: 1}}]"));
+  ASSERT_TRUE(eventually([&] { return has_event("Normal Killing Container c failed liveness probe, will be restarted"); }));
+  EXPECT_TRUE(has_event("Warning Unhealthy Liveness probe failed: no"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("c")->attempt >= 1; }));
+}
+
+TEST_F(PodWorkerTest, AStartupProbeHoldsReadinessBack) {
+  runtime_.exec_exit_code = 1;
+  start(pod("containers: [{name: c, image: 'app:1', startupProbe: {exec: {command: [check]}, failureThreshold: 1000, periodSeconds: 1}}]"));
+  ASSERT_TRUE(eventually([&] { return has_event("Startup probe failed"); }));
+  EXPECT_FALSE(json::get_bool(json::get_array(worker_->status(), {"containerStatuses"})[0], {"ready"}));
+  runtime_.exec_exit_code = 0;
+  pass(std::chrono::seconds(2));
+  ASSERT_TRUE(eventually([&] { return json::get_bool(json::get_array(worker_->status(), {"containerStatuses"})[0], {"ready"}); }));
+}
+
+TEST_F(PodWorkerTest, AChangedImageRestartsTheContainer) {
+  runtime_.images.insert("app:2");
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  worker_->update(pod("containers: [{name: c, image: 'app:2'}]"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && json::get_string(runtime_.running("c")->config, {"image", "image"}) == "sha256:app:2"; }));
+  EXPECT_TRUE(has_event("Normal Killing Container c definition changed, will be restarted"));
+}
+
+TEST_F(PodWorkerTest, AnEphemeralContainerJoinsARunningPod) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  worker_->update(pod("{containers: [{name: c, image: 'app:1'}], ephemeralContainers: [{name: look, image: 'app:1', targetContainerName: c}]}"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("look").has_value(); }));
+  EXPECT_EQ(json::get_string(runtime_.running("look")->config, {"linux", "security_context", "namespace_options", "target_id"}), runtime_.running("c")->id);
+  runtime_.end("look", 3);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return json::get_int(json::get_array(worker_->status(), {"ephemeralContainerStatuses"})[0], {"state", "terminated", "exitCode"}) == 3; }));
+  EXPECT_EQ(json::get_string(worker_->status(), {"phase"}), "Running");
+  EXPECT_EQ(std::ranges::count(runtime_.started_names, "look"), 1) << "it is never restarted";
+}
+
+TEST_F(PodWorkerTest, ResourcesChangeInPlace) {
+  for (const char* file : {"memory.max", "cpu.weight", "cpu.max"}) {
+    fs::create_directories(root_ + "/cgroup/kubepods/burstable/poduid-1");
+    std::ofstream(root_ + "/cgroup/kubepods/burstable/poduid-1/" + file) << "max";
+  }
+  start(pod("containers: [{name: c, image: 'app:1', resources: {requests: {cpu: 100m}, limits: {memory: 64Mi}}}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  worker_->update(pod("containers: [{name: c, image: 'app:1', resources: {requests: {cpu: 200m}, limits: {memory: 128Mi}}}]"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"resources", "limits", "memory"}) == "128Mi"; }));
+  ASSERT_EQ(runtime_.updates.size(), 1u);
+  EXPECT_EQ(json::get_string(runtime_.updates[0], {"linux", "memory_limit_in_bytes"}), std::to_string(128 << 20));
+  EXPECT_EQ(runtime_.count("CreateContainer"), 1) << "nothing was restarted";
+  std::string limit;
+  std::ifstream(root_ + "/cgroup/kubepods/burstable/poduid-1/memory.max") >> limit;
+  EXPECT_EQ(limit, std::to_string(128 << 20));
+}
+
+TEST_F(PodWorkerTest, AMissingConfigMapKeepsTheContainerWaiting) {
+  start(pod("containers: [{name: c, image: 'app:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: a}}}]}]"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "CreateContainerConfigError"; }));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "configmap \"settings\" not found");
+}
+
+TEST_F(PodWorkerTest, AMissingVolumeIsAFailedMount) {
+  start(pod("{volumes: [{name: v, configMap: {name: settings}}], containers: [{name: c, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually([&] { return has_event("Warning FailedMount MountVolume.SetUp failed for volume \"v\" : configmap \"settings\" not found"); }));
+  EXPECT_EQ(runtime_.count("RunPodSandbox"), 0);
+}
+
+TEST_F(PodWorkerTest, ARuntimeThatIsAwayChangesNothing) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  runtime_.is_down = true;
+  const int before = runtime_.count("ListPodSandbox");
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.count("ListPodSandbox") > before; }));
+  EXPECT_EQ(json::get_string(worker_->status(), {"phase"}), "Running");
+  EXPECT_FALSE(container_field(0, {"state", "running", "startedAt"}).empty());
+}
+
+TEST_F(PodWorkerTest, ARefusedPodFailsWithoutEverRunning) {
+  worker_ = std::make_unique<PodWorker>(*environment_, pod("containers: [{name: c, image: 'app:1'}]"));
+  worker_->fail_pod("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 2, used: 1, capacity: 2", Duration::zero(), false);
+  worker_->start();
+  ASSERT_TRUE(eventually_phase("Failed"));
+  EXPECT_EQ(json::get_string(worker_->status(), {"reason"}), "OutOfcpu");
+  ASSERT_TRUE(eventually([&] { return worker_->is_stopped(); }));
+  EXPECT_EQ(runtime_.count("RunPodSandbox"), 0);
+}
+
+}  // namespace
+}  // namespace berth::node::agent
