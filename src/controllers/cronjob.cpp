@@ -1,4 +1,5 @@
 // CronJobs (pkg/controller/cronjob): a Job at each scheduled time.
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -21,6 +22,17 @@ std::optional<TimeZone> load_zone(const std::string& name) {
 }
 
 constexpr const char* kScheduledTime = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// "Mon, 05 Jan 2026 09:30:00 +0000"
+std::string rfc1123(TimePoint time) {
+  constexpr std::array<const char*, 7> kDays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr std::array<const char*, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date{day};
+  const std::chrono::hh_mm_ss clock{std::chrono::floor<std::chrono::seconds>(time - day)};
+  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} +0000", kDays[std::chrono::weekday{day}.c_encoding()], static_cast<unsigned>(date.day()), kMonths[static_cast<unsigned>(date.month()) - 1],
+                     static_cast<int>(date.year()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+}
 
 bool is_finished(const json::Value& job) { return condition_status(job, "Complete") == "True" || condition_status(job, "Failed") == "True"; }
 
@@ -100,6 +112,11 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
     if (known.contains(job.object->uid()))
       plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "SawCompletedJob", fmt::format("Saw completed job: {}, condition: {}", job.object->name(), ok ? "Complete" : "Failed")));
   }
+  for (const json::Value& entry : json::get_array(document, {"status", "active"})) {
+    const std::string_view uid = json::get_string(entry, {"uid"});
+    if (std::none_of(jobs.begin(), jobs.end(), [&](const OwnedJob& job) { return job.object->uid() == uid; }))
+      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "MissingJob", fmt::format("Active job went missing: {}", json::get_string(entry, {"name"}))));
+  }
   trim(plan, *cron, succeeded, json::get_int(document, {"spec", "successfulJobsHistoryLimit"}, 3));
   trim(plan, *cron, failed, json::get_int(document, {"spec", "failedJobsHistoryLimit"}, 1));
   json::Array references;
@@ -130,7 +147,7 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
                                        fmt::format("too many missed start times: {}. Set or decrease .spec.startingDeadlineSeconds or check clock skew", missed)));
     const std::string_view policy = json::get_string(document, {"spec", "concurrencyPolicy"});
     if (due && has_deadline && *due + deadline < now) {
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "MissSchedule", "Missed scheduled time to start a job: " + format_rfc3339(*due)));
+      plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "MissSchedule", "Missed scheduled time to start a job: " + rfc1123(*due)));
     } else if (due && policy == "Forbid" && !active.empty()) {
       plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid"));
     } else if (due) {

@@ -1,6 +1,8 @@
 // PodDisruptionBudget status (pkg/controller/disruption): how many pods there are, how many are wanted healthy, how many may go.
 #include <map>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "controllers/common.h"
 #include "controllers/workloads.h"
@@ -44,7 +46,18 @@ class DisruptionController final : public Controller {
     for (const auto& [pod_name, pod] : cache.pods_in(ns))
       if (selector.matches(pod->object->labels()) && pod->phase != PodPhase::kSucceeded && pod->phase != PodPhase::kFailed) pods.push_back(pod);
 
-    const std::int64_t expected = expected_pods(document, pods, cache);
+    if (pods.empty()) plan.events.push_back(note_about(kinds().pod_disruption_budget, *object, "Normal", "NoPods", "No matching pods found"));
+    const Expected counted = expected_pods(document, pods, cache);
+    if (!counted.error.empty()) {
+      fail_safe(plan, *object, document, counted.error, now);
+      return plan;
+    }
+    if (counted.has_unmanaged)
+      plan.events.push_back(note_about(kinds().pod_disruption_budget, *object, "Warning", "UnmanagedPods",
+                                       fmt::format("Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated "
+                                                   "correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.",
+                                                   selector.to_string())));
+    const std::int64_t expected = counted.count;
     const std::int64_t desired = desired_healthy(document, expected);
     json::Object disrupted;
     std::int64_t healthy = 0;
@@ -81,15 +94,29 @@ class DisruptionController final : public Controller {
   }
 
  private:
+  struct Expected {
+    std::int64_t count = 0;
+    bool has_unmanaged = false;  ///< Pods that nobody controls: a share of them cannot be told.
+    std::string error;           ///< A controller whose size cannot be read.
+  };
+
   /// With maxUnavailable or a percentage: what the pods' controllers want; otherwise how many there are.
-  static std::int64_t expected_pods(const json::Value& document, const std::vector<PodRef>& pods, const Cache& cache) {
+  static Expected expected_pods(const json::Value& document, const std::vector<PodRef>& pods, const Cache& cache) {
     const json::Value* minimum = json::find(document, {"spec", "minAvailable"});
     const bool by_scale = json::find(document, {"spec", "maxUnavailable"}) != nullptr || (minimum != nullptr && minimum->is_string());
-    if (!by_scale) return static_cast<std::int64_t>(pods.size());
+    Expected expected;
+    if (!by_scale) {
+      expected.count = static_cast<std::int64_t>(pods.size());
+      return expected;
+    }
     std::map<std::string, std::int64_t> scales;
     for (const PodRef& pod : pods) {
-      const std::string ns = pod->object->ns();
+      const std::string ns = pod->ns();
       std::string kind = pod->object->controller_kind(), name = pod->object->controller_name();
+      if (kind.empty()) {
+        expected.has_unmanaged = true;
+        continue;
+      }
       if (kind == "ReplicaSet") {
         const ObjectRef set = cache.get(kinds().replica_set, ns, name);
         if (set && set->controller_kind() == "Deployment") {
@@ -99,12 +126,34 @@ class DisruptionController final : public Controller {
       }
       const Kind owner_kind = kind == "Deployment" ? kinds().deployment : kind == "ReplicaSet" ? kinds().replica_set : kind == "StatefulSet" ? kinds().stateful_set
                               : kind == "ReplicationController" ? kinds().replication_controller : nullptr;
-      const ObjectRef owner = owner_kind == nullptr ? nullptr : cache.get(owner_kind, ns, name);
-      if (owner) scales[kind + "/" + name] = json::get_int(owner->document(), {"spec", "replicas"}, 1);
+      if (owner_kind == nullptr) {
+        expected.error = error_of(*pod);
+        return expected;
+      }
+      if (const ObjectRef owner = cache.get(owner_kind, ns, name)) scales[kind + "/" + name] = json::get_int(owner->document(), {"spec", "replicas"}, 1);
     }
-    std::int64_t sum = 0;
-    for (const auto& [owner, count] : scales) sum += count;
-    return sum;
+    for (const auto& [owner, count] : scales) expected.count += count;
+    return expected;
+  }
+
+  static std::string error_of(const PodInfo& pod) {
+    for (const OwnerReference& owner : pod.owners)
+      if (const Kind kind = owner.is_controller ? kind_of_reference(owner.api_version, owner.kind) : nullptr)
+        return fmt::format("{}{}{} does not implement the scale subresource", kind->plural, kind->group.empty() ? "" : ".", kind->group);
+    return fmt::format("found no controllers for pod \"{}\"", pod.name());
+  }
+
+  /// What cannot be counted allows nothing.
+  static void fail_safe(Plan& plan, const Object& object, const json::Value& document, const std::string& error, TimePoint now) {
+    plan.events.push_back(note_about(kinds().pod_disruption_budget, object, "Warning", "CalculateExpectedPodCountFailed", "Failed to calculate the number of expected pods: " + error));
+    json::Object status = json::get_object(document, {"status"});
+    status["disruptionsAllowed"] = 0;
+    json::Array conditions = json::get_array(document, {"status", "conditions"});
+    set_condition(conditions, {"DisruptionAllowed", "False", "SyncFailed", error}, now);
+    for (json::Value& condition : conditions)
+      if (condition.is_object()) condition.get_object()["observedGeneration"] = json::get_int(document, {"metadata", "generation"});
+    status["conditions"] = std::move(conditions);
+    if (auto write = patch_status(kinds().pod_disruption_budget, object, document, status, true)) plan.writes.push_back(std::move(*write));
   }
 
   static std::int64_t desired_healthy(const json::Value& document, std::int64_t expected) {

@@ -91,6 +91,46 @@ void hpa_v2_to_v1(Value& doc) {
   }
 }
 
+constexpr std::string_view kZoneLabel = "topology.kubernetes.io/zone";
+constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
+
+json::Array* endpoints_of(Value& doc) {
+  Value* endpoints = json::find(doc, {"endpoints"});
+  return endpoints != nullptr ? endpoints->if_array() : nullptr;
+}
+
+/// v1beta1 tells zone and node in a map of labels.
+void slice_from_v1beta1(Value& doc) {
+  json::Array* endpoints = endpoints_of(doc);
+  if (endpoints == nullptr) return;
+  for (Value& endpoint : *endpoints) {
+    if (!endpoint.is_object()) continue;
+    Object topology = json::get_object(endpoint, {"topology"});
+    endpoint.get_object().erase("topology");
+    for (const auto& [label, field] : {std::pair{kZoneLabel, "zone"}, {kHostnameLabel, "nodeName"}}) {
+      const Value* value = topology.if_contains(label);
+      if (value == nullptr) continue;
+      if (!endpoint.get_object().contains(field)) endpoint.get_object()[field] = *value;
+      topology.erase(label);
+    }
+    if (!topology.empty()) endpoint.get_object()["deprecatedTopology"] = std::move(topology);
+  }
+}
+
+void slice_to_v1beta1(Value& doc) {
+  json::Array* endpoints = endpoints_of(doc);
+  if (endpoints == nullptr) return;
+  for (Value& endpoint : *endpoints) {
+    if (!endpoint.is_object()) continue;
+    Object topology = json::get_object(endpoint, {"deprecatedTopology"});
+    endpoint.get_object().erase("deprecatedTopology");
+    if (const Value* zone = json::find(endpoint, {"zone"})) topology[kZoneLabel] = *zone;
+    if (const Value* node = json::find(endpoint, {"nodeName"})) topology[kHostnameLabel] = *node;
+    endpoint.get_object().erase("zone");
+    if (!topology.empty()) endpoint.get_object()["topology"] = std::move(topology);
+  }
+}
+
 }  // namespace
 
 void convert(const KindInfo& from, const KindInfo& to, Value& doc) {
@@ -101,6 +141,9 @@ void convert(const KindInfo& from, const KindInfo& to, Value& doc) {
   } else if (from.kind == "HorizontalPodAutoscaler") {
     if (from.version == "v1") hpa_v1_to_v2(doc);
     else if (to.version == "v1") hpa_v2_to_v1(doc);
+  } else if (from.kind == "EndpointSlice") {
+    if (from.version == "v1beta1") slice_from_v1beta1(doc);
+    else slice_to_v1beta1(doc);
   }
   doc.get_object()["apiVersion"] = to.api_version();
   doc.get_object()["kind"] = to.kind;

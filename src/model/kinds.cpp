@@ -83,6 +83,7 @@ std::vector<KindInfo> make_groups() {
       Entry("batch", "v1beta1", "CronJob", "cronjobs").shorts({"cj"}).categories({"all"}).subs({"status"}).generation().stored_as("batch", "v1"),
       Entry("coordination.k8s.io", "v1", "Lease", "leases"),
       Entry("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").generation(),
+      Entry("discovery.k8s.io", "v1beta1", "EndpointSlice", "endpointslices").generation().stored_as("discovery.k8s.io", "v1"),
       Entry("events.k8s.io", "v1", "Event", "events").shorts({"ev"}).fields(event_fields).stored_as("", "v1"),
       Entry("networking.k8s.io", "v1", "IngressClass", "ingressclasses").cluster().generation(),
       Entry("networking.k8s.io", "v1", "Ingress", "ingresses").shorts({"ing"}).subs({"status"}).generation(),

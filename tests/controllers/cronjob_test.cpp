@@ -108,6 +108,17 @@ TEST_F(CronJobTest, AMissedTimeIsMadeUpForWithinTheDeadline) {
   EXPECT_EQ(json::get_string(jobs()[0], {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}), "2026-01-05T09:30:00Z");
 }
 
+TEST_F(CronJobTest, AJobThatVanishesIsMissed) {
+  put("schedule: '*/10 * * * *'");
+  world.loop.run_for(minutes(11));
+  ASSERT_EQ(jobs().size(), 1u);
+  const std::string name(json::get_string(jobs()[0], {"metadata", "name"}));
+  world.api.erase(kinds().job, "default", name);
+  world.loop.run_for(seconds(1));
+  EXPECT_TRUE(world.api.saw("MissingJob: Active job went missing: " + name));
+  EXPECT_TRUE(json::get_array(cron(), {"status", "active"}).empty());
+}
+
 TEST_F(CronJobTest, AJobMadeByHandIsNotOneOfTheSchedules) {
   put("schedule: '0 0 1 1 *'");
   json::Value job = yaml("{apiVersion: batch/v1, kind: Job, metadata: {name: byhand, annotations: {cronjob.kubernetes.io/instantiate: manual}}}");

@@ -81,5 +81,22 @@ TEST_F(Budgets, AnEvictionUnderWayCountsUntilItIsOldOrDone) {
   EXPECT_EQ(json::find(document(), {"status", "disruptedPods"}), nullptr);
 }
 
+TEST_F(Budgets, WhatCannotBeCountedAllowsNothingAndIsSaid) {
+  pods(2, 2, ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]");
+  budget("maxUnavailable: 1");
+  EXPECT_EQ(status()[0], 0);
+  const json::Value d = document();
+  EXPECT_EQ(json::get_string(*find_condition(d, "DisruptionAllowed"), {"reason"}), "SyncFailed");
+  EXPECT_TRUE(world.api.saw("CalculateExpectedPodCountFailed: Failed to calculate the number of expected pods: daemonsets.apps does not implement the scale subresource"));
+}
+
+TEST_F(Budgets, UnmanagedPodsAndNoPodsAreSaid) {
+  budget("minAvailable: 1");
+  EXPECT_TRUE(world.api.saw("NoPods: No matching pods found"));
+  pods(2, 2);
+  budget("minAvailable: 50%");
+  EXPECT_TRUE(std::any_of(world.api.events.begin(), world.api.events.end(), [](const std::string& event) { return event.starts_with("UnmanagedPods: Pods selected by this PodDisruptionBudget (selector: app=a) were found"); }));
+}
+
 }  // namespace
 }  // namespace berth::controllers

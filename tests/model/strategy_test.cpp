@@ -129,6 +129,17 @@ TEST(Convert, BetasAreTheSameUnderAnotherName) {
   EXPECT_EQ(json::get_string(budget, {"apiVersion"}), "policy/v1");
 }
 
+TEST(Convert, OldEndpointSlicesTellZoneAndNodeAsLabels) {
+  const KindInfo &v1 = kind("discovery.k8s.io", "v1", "EndpointSlice"), &beta = kind("discovery.k8s.io", "v1beta1", "EndpointSlice");
+  Value doc = parse(R"({"endpoints":[{"addresses":["10.0.0.1"],"topology":{"kubernetes.io/hostname":"n","topology.kubernetes.io/zone":"z","rack":"7"}}]})");
+  convert(beta, v1, doc);
+  EXPECT_EQ(json::serialize(doc.at("endpoints")), R"([{"addresses":["10.0.0.1"],"zone":"z","nodeName":"n","deprecatedTopology":{"rack":"7"}}])");
+  convert(v1, beta, doc);
+  EXPECT_EQ(json::get_string(doc.at("endpoints").at(0), {"topology", "topology.kubernetes.io/zone"}), "z");
+  EXPECT_EQ(json::get_string(doc.at("endpoints").at(0), {"topology", "rack"}), "7");
+  EXPECT_EQ(json::get_string(doc.at("endpoints").at(0), {"nodeName"}), "n");
+}
+
 TEST(Convert, AnEventIsTheSameInBothGroups) {
   const KindInfo& core = kind("", "v1", "Event");
   const KindInfo& events = kind("events.k8s.io", "v1", "Event");
