@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -75,7 +78,7 @@ Result<std::unique_ptr<Target>> Target::open(const Options& options) {
     std::string pattern = "/tmp/berth-bench.XXXXXX";
     target->directory_ = mkdtemp(pattern.data());
     const std::string log = target->directory_ + "/log";
-    target->server_ = std::make_unique<Child>(std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0", "--disable-admission-plugins", "TaintNodesByCondition"}, log);
+    target->server_ = std::make_unique<Child>(std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0"}, log);
     const std::string mark = "export KUBECONFIG=";
     std::string text;
     if (!wait_until([&] { text = read_text(log); return text.find(mark) != std::string::npos || !target->server_->alive(); }, 30) || text.find(mark) == std::string::npos)
@@ -178,21 +181,48 @@ WatchCounter::~WatchCounter() = default;
 
 void WatchCounter::consume(std::string_view data) {
   while (!data.empty()) {
-    const std::size_t end = data.find('\n');
-    if (end == std::string_view::npos) {
+    const auto* newline = static_cast<const char*>(std::memchr(data.data(), '\n', data.size()));
+    if (newline == nullptr) {
       partial_ += data;
       return;
     }
-    partial_ += data.substr(0, end);
+    const auto end = static_cast<std::size_t>(newline - data.data());
+    if (partial_.empty()) {
+      look_at(data.substr(0, end));
+    } else {
+      partial_ += data.substr(0, end);
+      look_at(partial_);
+      partial_.clear();
+    }
     data.remove_prefix(end + 1);
-    const std::string_view line = partial_;
-    if (line.starts_with(R"({"type":"ADDED")")) ++added;
-    else if (line.starts_with(R"({"type":"MODIFIED")")) ++modified;
-    else if (line.starts_with(R"({"type":"DELETED")")) ++deleted;
-    else ++other;
-    if (line.starts_with(R"({"type":"MODIFIED")") && line.find(R"("nodeName":")") != std::string_view::npos) ++bound;
-    partial_.clear();
   }
+}
+
+void WatchCounter::look_at(std::string_view line) {
+  const auto count = [](std::atomic<std::size_t>& counter) { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release); };
+  constexpr std::string_view kRevision = R"("resourceVersion":")";
+  if (const auto* at = static_cast<const char*>(memmem(line.data(), line.size(), kRevision.data(), kRevision.size()))) {
+    std::uint64_t revision = 0;
+    std::from_chars(at + kRevision.size(), line.data() + line.size(), revision);
+    if (revision <= last_revision_ && !line.starts_with(R"({"type":"BOOKMARK")")) count(disordered);
+    last_revision_ = revision;
+  }
+  if (line.starts_with(R"({"type":"ADDED")")) {
+    count(added);
+  } else if (line.starts_with(R"({"type":"MODIFIED")")) {
+    constexpr std::string_view kNode = R"("nodeName":")";
+    if (memmem(line.data(), line.size(), kNode.data(), kNode.size()) != nullptr) count(bound);
+    count(modified);
+  } else {
+    count(line.starts_with(R"({"type":"DELETED")") ? deleted : other);
+  }
+}
+
+double own_cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6; };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 bool wait_until(const std::function<bool()>& done, double seconds) {

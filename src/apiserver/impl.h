@@ -22,6 +22,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
 struct WriteOperation;
 using WritePtr = std::shared_ptr<WriteOperation>;
 class WatchStream;
+class WatchFlush;
 
 /// A few threads for what must not run on I/O or writer threads: retries after conflicts, answers of webhooks.
 class WorkerPool {
@@ -153,6 +154,7 @@ struct ApiServer::Impl {
   std::vector<MountedHandler> mounts;
   std::map<std::pair<std::string, std::string>, std::shared_ptr<net::Handler>> mounted_groups;
 
+  std::shared_ptr<WatchFlush> watch_flush;
   std::mutex streams_mutex;
   std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
 

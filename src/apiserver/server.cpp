@@ -1,6 +1,7 @@
 #include "apiserver/server.h"
 
 #include "apiserver/impl.h"
+#include "apiserver/verbs/watch_flush.h"
 #include "apiserver/verbs/watch_stream.h"
 
 namespace berth::apiserver {
@@ -80,6 +81,7 @@ ApiServer::Impl::Impl(ServerOptions given)
       loop(*options.loop),
       registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
       names(options.seed) {
+  watch_flush = std::make_shared<WatchFlush>(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause);
   if (!options.single_threaded) workers = std::make_unique<WorkerPool>(2);
   inflight_read = &registry->gauge("apiserver_current_inflight_requests", "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.", {{"request_kind", "readOnly"}});
   inflight_mutating = &registry->gauge("apiserver_current_inflight_requests", "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.", {{"request_kind", "mutating"}});
@@ -87,6 +89,7 @@ ApiServer::Impl::Impl(ServerOptions given)
 }
 
 ApiServer::Impl::~Impl() {
+  if (watch_flush != nullptr) watch_flush->stop();
   std::set<std::shared_ptr<WatchStream>> open;
   {
     const std::lock_guard lock(streams_mutex);

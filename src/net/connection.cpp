@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kReadBuffer = 64 * 1024;
 constexpr std::size_t kTlsRecord = 16 * 1024;
+/// Ciphertext handed to the kernel in one call, about.
+constexpr std::size_t kSendAtOnce = 128 * 1024;
 /// Reads of one connection in one turn: the others of the reactor wait meanwhile.
 constexpr int kReadsATurn = 4;
 constexpr auto kLingerTime = std::chrono::seconds(2);
@@ -29,6 +31,12 @@ char* read_buffer() {
 char* record_buffer() {
   static thread_local std::unique_ptr<char[]> buffer(new char[kTlsRecord]);
   return buffer.get();
+}
+
+/// The buffer of ciphertext that a connection of this thread borrows while it sends; idle connections hold none.
+std::string& spare_ciphertext() {
+  static thread_local std::string buffer;
+  return buffer;
 }
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
@@ -56,6 +64,7 @@ std::shared_ptr<Connection> Connection::accepted(Reactor& reactor, int fd, SSL_C
     connection->ssl_ = SSL_new(tls);
     if (connection->ssl_ == nullptr) return nullptr;
     SSL_set_fd(connection->ssl_, fd);
+    SSL_set0_wbio(connection->ssl_, new_ciphertext_queue(connection.get()));
     SSL_set_accept_state(connection->ssl_);
   }
   return connection;
@@ -70,6 +79,7 @@ std::shared_ptr<Connection> Connection::connecting(Reactor& reactor, const socka
   set_socket_options(fd);
   if (ssl != nullptr) {
     SSL_set_fd(ssl, fd);
+    SSL_set0_wbio(ssl, new_ciphertext_queue(connection.get()));
     SSL_set_connect_state(ssl);
   }
   // An immediate failure shows again as SO_ERROR or EPOLLHUP: one path for all.
@@ -154,19 +164,19 @@ void Connection::handshake() {
   ERR_clear_error();
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) return open();
-  switch (SSL_get_error(ssl_, result)) {
-    case SSL_ERROR_WANT_READ:
-      want_write_ = false;
-      return update_interest();
-    case SSL_ERROR_WANT_WRITE:
-      want_write_ = true;
-      return update_interest();
+  const int error = SSL_get_error(ssl_, result);
+  if (error == SSL_ERROR_WANT_READ) {
+    want_write_ = !send_ciphertext();
+    return update_interest();
+  }
+  switch (error) {
     case SSL_ERROR_SSL:
       if (is_plain_http_error()) {
         static constexpr std::string_view kAnswer =
             "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n\r\nThis server speaks HTTPS; the request was plain HTTP.\n";
         [[maybe_unused]] const auto sent = ::send(fd_, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
       }
+      send_ciphertext();  // The alert that tells the peer why.
       return close("TLS handshake failed: " + take_tls_error(ssl_));
     default:
       return close("TLS handshake failed: the connection was closed");
@@ -179,7 +189,7 @@ void Connection::open() {
   update_interest();
   const auto driver = driver_;
   driver->on_open();
-  if (state_ == State::kOpen) flush();
+  if (state_ == State::kOpen) flush();  // Also the end of the handshake.
   // The last flight of the handshake may have brought the first request with it, into OpenSSL's buffer where epoll does not see it.
   if (state_ == State::kOpen && ssl_ != nullptr && SSL_has_pending(ssl_) == 1) read_all();
 }
@@ -213,9 +223,7 @@ std::size_t Connection::read_some(char* to, std::size_t size, bool& more) {
     more = false;
     const int error = SSL_get_error(ssl_, got);
     if (error == SSL_ERROR_WANT_READ) break;
-    if (error == SSL_ERROR_WANT_WRITE) {
-      want_write_ = true;
-    } else if (error == SSL_ERROR_ZERO_RETURN || (error == SSL_ERROR_SYSCALL && errno == 0)) {
+    if (error == SSL_ERROR_ZERO_RETURN || (error == SSL_ERROR_SYSCALL && errno == 0)) {
       eof_ = true;
     } else if (filled == 0) {
       close(error == SSL_ERROR_SYSCALL ? errno_text(errno) : "TLS: " + take_tls_error(ssl_));
@@ -290,7 +298,7 @@ bool Connection::has_event_waiting() const {
 
 void Connection::write(std::string bytes) {
   if (state_ == State::kClosed || closing_ || bytes.empty()) return;
-  if (out_.empty()) write_progress_ = reactor_.now();
+  if (queued_bytes() == 0) write_progress_ = reactor_.now();
   out_bytes_ += bytes.size();
   if (!out_.empty() && !out_.back().shared && out_.back().own.size() + bytes.size() <= kJoinUpTo)
     out_.back().own.append(bytes);
@@ -301,23 +309,24 @@ void Connection::write(std::string bytes) {
 void Connection::write(Bytes bytes) {
   if (state_ == State::kClosed || closing_ || bytes->empty()) return;
   if (bytes->size() < kCopyBelow) return write(std::string(*bytes));
-  if (out_.empty()) write_progress_ = reactor_.now();
+  if (queued_bytes() == 0) write_progress_ = reactor_.now();
   out_bytes_ += bytes->size();
   out_.push_back({{}, std::move(bytes), 0});
 }
 
 void Connection::flush() {
   if (state_ != State::kOpen) return;
-  const bool had_output = !out_.empty();
+  const bool had_output = queued_bytes() > 0;
   want_write_ = had_output && !(ssl_ != nullptr ? flush_tls() : flush_plain());
   if (state_ != State::kOpen) return;
   update_interest();
-  if (out_.empty() && closing_) {
+  if (queued_bytes() == 0 && closing_) {
     state_ = State::kLingering;
     linger_until_ = reactor_.now() + kLingerTime;
     if (ssl_ != nullptr) {
       ERR_clear_error();
       SSL_shutdown(ssl_);
+      if (!send_ciphertext() && state_ == State::kClosed) return;
     }
     ::shutdown(fd_, SHUT_WR);
     interest_ = EPOLLIN;
@@ -333,31 +342,74 @@ void Connection::flush() {
 
 /// True when all is written; false when the socket is full or the connection closed.
 bool Connection::flush_tls() {
-  while (!out_.empty()) {
-    // Small pieces share a record. After a refused write OpenSSL wants the same bytes again, and no fewer: the queue only grows at its end.
-    std::string_view piece = out_.front().rest();
-    if (piece.size() < kTlsRecord && out_.size() > 1) {
-      char* record = record_buffer();
-      std::size_t filled = 0;
-      for (auto it = out_.begin(); it != out_.end() && filled < kTlsRecord; ++it) {
-        const auto part = it->rest().substr(0, kTlsRecord - filled);
-        std::memcpy(record + filled, part.data(), part.size());
-        filled += part.size();
-      }
-      piece = {record, filled};
-    }
-    ERR_clear_error();
-    const int sent = SSL_write(ssl_, piece.data(), static_cast<int>(std::min<std::size_t>(piece.size(), 1 << 20)));
-    if (sent > 0) {
-      took(static_cast<std::size_t>(sent));
-      continue;
-    }
-    const int error = SSL_get_error(ssl_, sent);
-    if (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ) return false;
-    close(error == SSL_ERROR_SYSCALL ? errno_text(errno) : "TLS: " + take_tls_error(ssl_));
-    return false;
+  if (ciphertext_.capacity() < spare_ciphertext().capacity()) {
+    spare_ciphertext().assign(ciphertext_);
+    ciphertext_.swap(spare_ciphertext());
   }
+  bool all_sent = send_ciphertext();
+  while (all_sent && !out_.empty()) {
+    while (!out_.empty() && ciphertext_.size() < kSendAtOnce) {
+      // Small pieces share a record.
+      std::string_view piece = out_.front().rest();
+      if (piece.size() < kTlsRecord && out_.size() > 1) {
+        char* record = record_buffer();
+        std::size_t filled = 0;
+        for (auto it = out_.begin(); it != out_.end() && filled < kTlsRecord; ++it) {
+          const auto part = it->rest().substr(0, kTlsRecord - filled);
+          std::memcpy(record + filled, part.data(), part.size());
+          filled += part.size();
+        }
+        piece = {record, filled};
+      }
+      ERR_clear_error();
+      const int sent = SSL_write(ssl_, piece.data(), static_cast<int>(std::min(piece.size(), 4 * kTlsRecord)));
+      if (sent <= 0) {
+        close("TLS: " + take_tls_error(ssl_));
+        return false;
+      }
+      took(static_cast<std::size_t>(sent));
+    }
+    all_sent = send_ciphertext();
+  }
+  if (ciphertext_.empty() && state_ != State::kClosed) {
+    std::string().swap(spare_ciphertext());
+    ciphertext_.swap(spare_ciphertext());
+  }
+  return all_sent;
+}
+
+bool Connection::send_ciphertext() {
+  while (ciphertext_at_ < ciphertext_.size()) {
+    const auto sent = ::send(fd_, ciphertext_.data() + ciphertext_at_, ciphertext_.size() - ciphertext_at_, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (!would_block()) close(errno_text(errno));
+      return false;
+    }
+    write_progress_ = reactor_.now();
+    ciphertext_at_ += static_cast<std::size_t>(sent);
+  }
+  ciphertext_.clear();
+  ciphertext_at_ = 0;
   return true;
+}
+
+int Connection::take_ciphertext(BIO* bio, const char* data, int size) {
+  static_cast<Connection*>(BIO_get_data(bio))->ciphertext_.append(data, static_cast<std::size_t>(size));
+  return size;
+}
+
+BIO* Connection::new_ciphertext_queue(Connection* connection) {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "ciphertext queue");
+    BIO_meth_set_write(made, take_ciphertext);
+    // OpenSSL flushes after each flight of a handshake; we send when it returns.
+    BIO_meth_set_ctrl(made, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH ? 1 : 0; });
+    return made;
+  }();
+  BIO* bio = BIO_new(method);
+  BIO_set_data(bio, connection);
+  BIO_set_init(bio, 1);
+  return bio;
 }
 
 bool Connection::flush_plain() {
@@ -385,7 +437,7 @@ bool Connection::flush_plain() {
 }
 
 void Connection::took(std::size_t size) {
-  write_progress_ = reactor_.now();
+  if (ssl_ == nullptr) write_progress_ = reactor_.now();
   out_bytes_ -= size;
   while (size > 0) {
     auto& front = out_.front();
@@ -430,12 +482,16 @@ void Connection::close(const std::string& why) {
     if (why.empty() && !closing_) {
       ERR_clear_error();
       SSL_shutdown(ssl_);
+      // The goodbye, if the socket takes it; nobody waits for it.
+      [[maybe_unused]] const auto sent = ::send(fd_, ciphertext_.data() + ciphertext_at_, ciphertext_.size() - ciphertext_at_, MSG_NOSIGNAL);
     }
     SSL_free(std::exchange(ssl_, nullptr));
   }
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   out_.clear();
   out_bytes_ = 0;
+  ciphertext_.clear();
+  ciphertext_at_ = 0;
   if (const auto driver = std::move(driver_)) driver->on_closed(why);
 }
 

@@ -16,6 +16,7 @@
 #include "net/tls.h"
 
 struct sockaddr;
+using BIO = struct bio_st;
 
 namespace berth::net {
 
@@ -55,7 +56,7 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   void write(Bytes bytes);
   /// Writes as much as the socket takes; the rest follows by itself.
   void flush();
-  [[nodiscard]] std::size_t queued_bytes() const { return out_bytes_; }
+  [[nodiscard]] std::size_t queued_bytes() const { return out_bytes_ + ciphertext_.size() - ciphertext_at_; }
   /// When the socket last took something, or the queue was empty.
   [[nodiscard]] MonotonicTime last_write_progress() const { return write_progress_; }
 
@@ -98,6 +99,11 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   void offer(std::string_view data);
   void handle_eof();
   bool flush_tls();
+  /// Sends what OpenSSL made; false when the socket is full or the connection closed.
+  bool send_ciphertext();
+  /// Gives a record that OpenSSL made to the queue of ciphertext.
+  static int take_ciphertext(BIO* bio, const char* data, int size);
+  static BIO* new_ciphertext_queue(Connection* connection);
   bool flush_plain();
   void took(std::size_t size);
   void linger();
@@ -116,6 +122,9 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   std::string in_;
   std::deque<Segment> out_;
   std::size_t out_bytes_ = 0;
+  /// Records on their way: many go to the kernel in one call. Bounded, as plain text is encrypted only while this is short.
+  std::string ciphertext_;
+  std::size_t ciphertext_at_ = 0;
   MonotonicTime write_progress_{}, linger_until_{};
   std::string remote_address_;
 };

@@ -160,6 +160,8 @@ Result<TlsContext> make_client_tls(const ClientConfig& config) {
   if (!context) return fail(ErrorCode::kInternal, "TLS: " + take_tls_error());
   set_common(context.get());
   SSL_CTX_set_alpn_protos(context.get(), kHttp11, kHttp11Size);
+  // Lists and watches come in many records: several in one read. Buffers are given back while nothing comes.
+  SSL_CTX_set_default_read_buffer_len(context.get(), 64 * 1024);
   SSL_CTX_set_ex_data(context.get(), session_cache_index(), new SessionCache());
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
   SSL_CTX_sess_set_new_cb(context.get(), keep_session);

@@ -152,6 +152,28 @@ TEST_F(ListWatch, SendsTheInitialStateAndSaysWhereItEnds) {
   EXPECT_EQ(types(plain), (Names{"ADDED", "ADDED", "ADDED"}));
 }
 
+TEST_F(ListWatch, ASlowReaderOfLargeObjectsIsDroppedForItsBytes) {
+  ServerOptions options;
+  options.watch_queue_bytes = 3'000'000;
+  start(std::move(options));
+  create(kMaps, config_map("a"));
+  net::HttpRequest request;
+  request.method = "GET";
+  request.path = kMaps;
+  request.query = "watch=1&resourceVersion=" + revision();
+  auto slow = std::make_shared<RecordedResponse>();
+  slow->stalled = true;
+  server_->handle(request, slow);
+  // 5 MB in a hundred events: far from the limit of events. One megabyte waits in the socket's queue.
+  for (int i = 0; i < 100; ++i) patch(std::string(kMaps) + "/a", fmt::format(R"({{"data":{{"n":"{}","x":"{}"}}}})", i, std::string(50'000, 'x')));
+  slow->stalled = false;
+  if (slow->drain) slow->drain();
+  EXPECT_TRUE(slow->finished);
+  ASSERT_FALSE(slow->events().empty());
+  EXPECT_EQ(text(slow->events().back(), {"type"}), "ERROR");
+  EXPECT_EQ(text(slow->events().back(), {"object", "reason"}), "Expired");
+}
+
 TEST_F(ListWatch, ASlowReaderIsDroppedAndHoldsNobodyUp) {
   ServerOptions options;
   options.watch_queue_events = 50;

@@ -35,6 +35,7 @@ Y
   check "$ns: describe node" says "Allocatable" $bare describe nodes
   check "$ns: explain" says "replicas" $bare explain deployment.spec
   check "$ns: api-resources" says "deploy" $bare api-resources
+  check "$ns: exec on a simulated node says what it is" says "is simulated: no process runs there" $k exec deployment/web -- ls
   check "$ns: label" says "labeled" $k label deployment web tier=front
   check "$ns: annotate" says "annotated" $k annotate deployment web note=hello
   check "$ns: patch (strategic)" says "patched" $k patch deployment web -p '{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"1"}]}]}}}}'

@@ -189,6 +189,44 @@ TEST(ConnectionLimit, FurtherConnectionsAreClosedAtOnce) {
   EXPECT_NE(answer, "") << "a place became free";
 }
 
+TEST(Handshake, APeerThatStopsHalfwayIsDroppedAndHoldsNobodyUp) {
+  FunctionHandler handler = echo_handler();
+  ServerConfig config = small_limits();
+  config.tls = TlsServerConfig{pki().server.certificate_pem, pki().server.key_pem, ""};
+  const auto server = start_server(handler, std::move(config));
+  RawClient silent(server->port()), halfway(server->port());
+  // A record that announces 512 bytes of ClientHello and brings three.
+  halfway.send(std::string_view("\x16\x03\x01\x02\x00\x01\x00\x01", 8));
+  const auto http = *HttpClient::create({.url = fmt::format("https://127.0.0.1:{}", server->port()), .ca_pem = pki().authority.pem()});
+  EXPECT_EQ(wait_for(*http, make_request("GET", "/others")).body, "GET /others[]");
+  EXPECT_EQ(silent.read_to_end(), "");
+  EXPECT_EQ(halfway.read_to_end().substr(0, 1), "");
+}
+
+TEST(SlowReader, UnderTlsIsDroppedToo) {
+  Signal gone;
+  const auto piece = make_bytes(std::string(100'000, 'x'));
+  FunctionHandler handler([&](HttpRequest, Writer writer) {
+    writer->on_close([&] { gone.notify(); });
+    writer->start_stream(200, {});
+    for (int i = 0; i < 200; ++i) writer->write(piece);
+  });
+  ServerConfig config;
+  config.write_timeout_ms = 300;
+  config.tls = TlsServerConfig{pki().server.certificate_pem, pki().server.key_pem, ""};
+  const auto server = start_server(handler, std::move(config));
+  RawClient client(server->port());
+  SSL_CTX* context = SSL_CTX_new(TLS_client_method());
+  SSL* ssl = SSL_new(context);
+  SSL_set_fd(ssl, client.fd());
+  ASSERT_EQ(SSL_connect(ssl), 1);
+  constexpr std::string_view kRequest = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+  ASSERT_GT(SSL_write(ssl, kRequest.data(), static_cast<int>(kRequest.size())), 0);
+  EXPECT_TRUE(gone.wait_for_count(1));
+  SSL_free(ssl);
+  SSL_CTX_free(context);
+}
+
 TEST(SlowReader, IsDroppedWhileOthersStream) {
   Writer slow, fast;
   Signal slow_closed, started;

@@ -1,6 +1,7 @@
 #include "apiserver/verbs/watch_stream.h"
 
 #include "apiserver/schema_bridge.h"
+#include "apiserver/verbs/watch_flush.h"
 
 namespace berth::apiserver {
 namespace {
@@ -75,6 +76,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
     starting_ = false;
     // What was there at the start is as long as it is: only falling behind afterwards is the client's fault.
     limit_ = queue_.size() + server_.options.watch_queue_events;
+    byte_limit_ = queue_bytes_ + server_.options.watch_queue_bytes;
     // The client may have gone while the initial state was delivered: then the watch ends here, with this function.
     if (!closed_) {
       watch_ = std::move(watch);
@@ -102,14 +104,39 @@ bool WatchStream::deliver(const WatchEvent& event) {
         return true;
       }
     }
-    if (queue_.size() >= limit_) {
+    if (queue_.size() >= limit_ || queue_bytes_ >= byte_limit_) {
       overflowed_ = true;
       queue_.clear();
+      queue_bytes_ = 0;
     } else {
+      queue_bytes_ += pending.bytes();
       queue_.push_back(std::move(pending));
     }
   }
   return true;
+}
+
+void WatchStream::flush() {
+  WatchFlush& flush = *server_.watch_flush;
+  if (flush.pause() <= Duration::zero()) return pump();
+  bool waits = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waits_for_turn_ || closed_) return;
+    const TimePoint now = flush.now();
+    waits = waits_for_turn_ = now - last_flush_ < flush.pause() && now >= last_flush_;
+    if (!waits) last_flush_ = now;
+  }
+  waits ? flush.add(shared_from_this()) : pump();
+}
+
+void WatchStream::flush_turn() {
+  {
+    const std::lock_guard lock(mutex_);
+    waits_for_turn_ = false;
+    last_flush_ = server_.watch_flush->now();
+  }
+  pump();
 }
 
 void WatchStream::pump() {
@@ -123,16 +150,18 @@ void WatchStream::pump() {
     if (queue_.size() == 1) {
       const Pending event = std::move(queue_.front());
       queue_.pop_front();
+      queue_bytes_ = 0;
       lock.unlock();
       bytes = frame(event);
     } else {
       std::deque<Pending> batch;
       std::size_t size = 0;
       while (!queue_.empty() && size < kBatchBytes) {
-        size += queue_.front().object ? queue_.front().object->value->size() + 40 : 200;
+        size += queue_.front().bytes();
         batch.push_back(std::move(queue_.front()));
         queue_.pop_front();
       }
+      queue_bytes_ -= size;
       lock.unlock();
       bytes = frames(batch, size);
     }
@@ -198,6 +227,7 @@ void WatchStream::close() {
     if (closed_) return;
     closed_ = true;
     queue_.clear();
+    queue_bytes_ = 0;
     watch = std::move(watch_);
     server_.loop.cancel(bookmark_timer_);
     server_.loop.cancel(timeout_timer_);

@@ -24,7 +24,10 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   /// Starts the answer and the cache's watch. `after`: events later than that revision; answers 410 when that is too old.
   void start(WatchFilter filter, Revision after);
   bool deliver(const WatchEvent& event) override;
-  void flush() override { pump(); }
+  /// Writes now or, soon after the last time, at the next common turn.
+  void flush() override;
+  /// The common turn.
+  void flush_turn();
   /// Ends it in order, with a last bookmark when the client takes them.
   void finish();
 
@@ -34,6 +37,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
     ObjectPtr object;
     Revision revision = 0;
     bool ends_initial_state = false;
+    [[nodiscard]] std::size_t bytes() const { return object ? object->value->size() + 40 : 200; }
   };
   void pump();
   void close();
@@ -53,10 +57,14 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
 
   std::mutex mutex_;
   std::deque<Pending> queue_;
+  std::size_t queue_bytes_ = 0;  ///< Of the objects it keeps alive.
   bool pumping_ = false, waits_for_drain_ = false, closed_ = false, overflowed_ = false, finishing_ = false;
   bool in_initial_state_ = false;
   bool starting_ = true;                                               ///< Initial state and history are still being handed over: nothing is written.
   std::size_t limit_ = std::numeric_limits<std::size_t>::max();        ///< Of the queue; the backlog at the start does not count.
+  std::size_t byte_limit_ = std::numeric_limits<std::size_t>::max();
+  bool waits_for_turn_ = false;
+  TimePoint last_flush_{};
   bool table_columns_sent_ = false;
   std::shared_ptr<Watch> watch_;
   TimerId bookmark_timer_{}, timeout_timer_{};

@@ -1,5 +1,7 @@
 #include "node/simulated/kubelet_endpoints.h"
 
+#include "model/api_status.h"
+
 namespace berth::node::simulated {
 namespace {
 
@@ -8,6 +10,19 @@ void respond_text(net::ResponseWriter& writer, int status, std::string body) {
   response.status = status;
   response.headers.add("Content-Type", "text/plain; charset=utf-8");
   response.body = std::move(body);
+  writer.respond(std::move(response));
+}
+
+/// A Status, because that is what clients show of a refused upgrade.
+void respond_simulated(net::ResponseWriter& writer, const std::string& node) {
+  model::ApiStatus status;
+  status.code = 501;
+  status.reason = "NotImplemented";
+  status.message = fmt::format("node {} is simulated: no process runs there to talk to. Pods of a real node (berth up --real-node on, or berth node) can be", node);
+  net::HttpResponse response;
+  response.status = status.code;
+  response.headers.add("Content-Type", "application/json");
+  response.body = json::serialize(status.to_json());
   writer.respond(std::move(response));
 }
 
@@ -69,7 +84,7 @@ void answer_kubelet_request(const Fleet& fleet, const std::string& node, const n
   }
   if (path.size() == 1 && path[0] == "healthz") return respond_text(writer, 200, "ok");
   if (!path.empty() && (path[0] == "exec" || path[0] == "attach" || path[0] == "portForward" || path[0] == "run"))
-    return respond_text(writer, 501, fmt::format("node {} is simulated: no process runs there to talk to\n", node));
+    return respond_simulated(writer, node);
   respond_text(writer, 404, "404 page not found\n");
 }
 

@@ -1,0 +1,35 @@
+// When watches write: at once after a quiet moment, otherwise together, a few hundred times a second. Under load each watcher then gets few
+// large pieces instead of many small ones, the same pieces as its neighbours, and the thread that publishes events does not write at all.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/event_loop.h"
+
+namespace berth::apiserver {
+
+class WatchStream;
+
+/// Thread-safe. Turns run on the loop. Without a pause every request is answered with "now".
+class WatchFlush : public std::enable_shared_from_this<WatchFlush> {
+ public:
+  WatchFlush(EventLoop& loop, Duration pause) : loop_(loop), pause_(pause) {}
+  [[nodiscard]] Duration pause() const { return pause_; }
+  [[nodiscard]] TimePoint now() const { return loop_.now(); }
+  /// The stream writes at the next turn.
+  void add(std::shared_ptr<WatchStream> stream);
+  /// No turn runs when it has returned, nor later.
+  void stop();
+
+ private:
+  void turn();
+  EventLoop& loop_;
+  const Duration pause_;
+  std::mutex mutex_;       ///< Of the fields below.
+  std::mutex turn_mutex_;  ///< Held during a turn; taken before mutex_.
+  std::vector<std::shared_ptr<WatchStream>> waiting_;
+  bool is_scheduled_ = false, is_stopped_ = false;
+};
+
+}  // namespace berth::apiserver
