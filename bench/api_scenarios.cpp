@@ -174,21 +174,22 @@ json::Object api_schedule(const Options& options, std::size_t nodes, std::size_t
   if (made.failed != 0) return failure(made.first_error);
   std::unique_ptr<Child> scheduler;
   if (options.kubeconfig.empty())
-    scheduler = std::make_unique<Child>(std::vector<std::string>{"scheduler", "--kubeconfig", (*target)->kubeconfig(), "--leader-elect=false"}, "/tmp/berth-bench-scheduler.log");
+    scheduler = std::make_unique<Child>(std::vector<std::string>{"scheduler", "--kubeconfig", (*target)->kubeconfig(), "--leader-elect=false", "--secure-port=0"}, "/tmp/berth-bench-scheduler.log");
   WatchCounter watcher((*target)->transport(), "/api/v1/namespaces/bench/pods", "");
   wait_until([&] { return watcher.started.load(); }, 30);
   if (!(*target)->server()) usleep(500'000);
   const double start = now_seconds();
   const LoadResult created = create_pods(**target, "bench", pods);
   if (created.failed != 0) return failure(created.first_error);
-  const bool complete = wait_until([&] { return watcher.bound >= pods; }, 600);
+  const bool complete = wait_until([&] { return watcher.bound >= pods || watcher.ended || (scheduler && !scheduler->alive()); }, 600) && watcher.bound >= pods;
+  if (watcher.disordered != 0) return failure("the watcher got an event twice or out of order");
   json::Object out{{"seconds", now_seconds() - start}, {"pods", pods}, {"nodes", nodes}, {"bound", watcher.bound.load()}, {"create_seconds", created.seconds}};
   add_server(out, **target);
   if (scheduler) {
     out["scheduler_cpu_seconds"] = scheduler->cpu_seconds();
     out["scheduler_peak_rss_mb"] = std::round(scheduler->peak_rss_mb());
   }
-  if (!complete) out["error"] = "not all pods were bound within 600 s";
+  if (!complete) out["error"] = watcher.ended ? "the watch ended" : "not all pods were seen bound";
   return out;
 }
 

@@ -58,7 +58,8 @@ struct ServerOptions {
   Duration event_ttl = std::chrono::hours(1);
   Duration bookmark_interval = std::chrono::seconds(60);
   Duration default_watch_timeout = std::chrono::minutes(45);
-  /// Watches under load write together after this pause (none when single_threaded): fewer, larger pieces; as much latency at most.
+  /// Watches under load write together after this pause (none when single_threaded): fewer, larger pieces; three
+  /// times as much latency at most.
   Duration watch_flush_pause = std::chrono::milliseconds(3);
   std::size_t watch_queue_bytes = 64 * 1024 * 1024;  ///< The same limit in bytes of the objects that wait.
   std::size_t watch_queue_events = 20'000;      ///< A watcher further behind than this is dropped with 410.

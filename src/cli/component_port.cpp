@@ -20,11 +20,28 @@ Result<std::string> read_pem(const char* flag, const std::string& path) {
   return text.str();
 }
 
+/// "auto" takes the usual port or, when that is taken, any free one. The error names the flag.
+Result<std::unique_ptr<client::ComponentServer>> start_on(const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
+  options.port = usual_port;
+  if (port == "auto") {
+    if (auto server = client::ComponentServer::start(options)) return server;
+    options.port = 0;
+  } else {
+    auto parsed = parse_listen(":" + port, usual_port);
+    if (!parsed || parsed->port == 0) return invalid(fmt::format("{} {}: not \"auto\", 0 or a port", flag, port));
+    options.port = parsed->port;
+  }
+  auto server = client::ComponentServer::start(std::move(options));
+  if (!server) return invalid(fmt::format("{} {}: {}", flag, port, server.error().message));
+  return server;
+}
+
 }  // namespace
 
 void ComponentPortFlags::add_to(CLI::App& app, int default_port) {
-  port = default_port;
-  app.add_option("--secure-port", port, "HTTPS port of /healthz, /livez, /readyz, /metrics and /configz; 0 serves none")->capture_default_str()->check(CLI::Range(0, 65535));
+  usual_port = static_cast<std::uint16_t>(default_port);
+  app.add_option("--secure-port", port, fmt::format("HTTPS port of /healthz, /livez, /readyz, /metrics and /configz; 0 serves none (default: {}, or any free one when another process has that)", default_port))
+      ->check(CLI::Range(0, 65535));
   app.add_option("--bind-address", bind_address, "Address of that port")->capture_default_str();
   app.add_option("--tls-cert-file", certificate_file, "Its certificate (PEM); without one it signs one itself");
   app.add_option("--tls-private-key-file", key_file, "Its private key (PEM)");
@@ -46,26 +63,15 @@ Result<std::unique_ptr<client::ComponentServer>> serve_component(const Component
     if (options.tls.client_ca_pem.empty()) log::warning(options.name, "the cluster names no authority for client certificates: /metrics and /configz take bearer tokens only");
   }
   options.address = flags.bind_address;
-  options.port = static_cast<std::uint16_t>(flags.port);
-  auto server = client::ComponentServer::start(std::move(options));
-  if (!server) return invalid(fmt::format("--secure-port {}: {}", flags.port, server.error().message));
+  const std::string name = options.name;
+  auto server = start_on("--secure-port", flags.port == -1 ? "auto" : std::to_string(flags.port), flags.usual_port, std::move(options));
+  if (server && flags.port == -1 && (*server)->port() != flags.usual_port) log::warning(name, "port {} is taken: /metrics, /healthz and /configz are on {}", flags.usual_port, (*server)->port());
   return server;
 }
 
 Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std::string& flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
   if (port == "0") return nullptr;
-  options.port = usual_port;
-  if (port == "auto") {
-    if (auto server = client::ComponentServer::start(options)) return server;
-    options.port = 0;
-  } else {
-    auto parsed = parse_listen(":" + port, usual_port);
-    if (!parsed || parsed->port == 0) return invalid(fmt::format("{} {}: not \"auto\", 0 or a port", flag, port));
-    options.port = parsed->port;
-  }
-  auto server = client::ComponentServer::start(std::move(options));
-  if (!server) return invalid(fmt::format("{} {}: {}", flag, port, server.error().message));
-  return server;
+  return start_on(flag.c_str(), port, usual_port, std::move(options));
 }
 
 std::string ask_loop(EventLoop& loop, std::function<std::string()> question) {

@@ -14,7 +14,8 @@ namespace berth::cli {
 
 struct ComponentPortFlags {
   std::string bind_address = "0.0.0.0";
-  int port = 0;  ///< 0: none is served.
+  int port = -1;  ///< 0: none is served; -1 (no flag): the usual one, or any free one when that is taken.
+  std::uint16_t usual_port = 0;
   std::string certificate_file, key_file, client_ca_file;
   /// `default_port` as Kubernetes has it.
   void add_to(CLI::App& app, int default_port);

@@ -11,7 +11,8 @@ namespace berth::apiserver {
 
 class WatchStream;
 
-/// Thread-safe. Turns run on the loop. Without a pause every request is answered with "now".
+/// Thread-safe. Turns run on the loop; the more streams the last one had, the longer the next waits, up to three pauses.
+/// Without a pause every request is answered with "now".
 class WatchFlush : public std::enable_shared_from_this<WatchFlush> {
  public:
   WatchFlush(EventLoop& loop, Duration pause) : loop_(loop), pause_(pause) {}
@@ -29,6 +30,7 @@ class WatchFlush : public std::enable_shared_from_this<WatchFlush> {
   std::mutex mutex_;       ///< Of the fields below.
   std::mutex turn_mutex_;  ///< Held during a turn; taken before mutex_.
   std::vector<std::shared_ptr<WatchStream>> waiting_;
+  std::size_t last_turn_streams_ = 0;
   bool is_scheduled_ = false, is_stopped_ = false;
 };
 
