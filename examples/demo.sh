@@ -48,6 +48,26 @@ k -n shop get pod giant
 kubectl -n shop describe pod giant | sed -n '/^Events:/,$p'
 if "$berth" explain --help >/dev/null 2>&1; then run "$berth" explain pod giant -n shop || true; fi
 
+title "A taint with NoExecute empties a node; the pods go elsewhere"
+victim=$(kubectl -n shop get pods -l app=web -o jsonpath='{.items[0].spec.nodeName}')
+k taint node "$victim" maintenance=true:NoExecute
+for _ in $(seq 100); do
+  [ -z "$(kubectl -n shop get pods --field-selector spec.nodeName="$victim" -o name)" ] && kubectl -n shop rollout status deployment/web --timeout=1s >/dev/null 2>&1 && break
+  sleep 0.1
+done
+kubectl -n shop get events --field-selector reason=TaintManagerEviction -o jsonpath='{range .items[*]}  {.message}{"\n"}{end}' | sort | head -n 3
+k -n shop get deployment web
+k taint node "$victim" maintenance:NoExecute-
+
+title "An urgent pod on a full cluster: as few and as low pods as needed make room"
+kubectl apply -f "$here/demo-preemption.yaml" >/dev/null
+for _ in $(seq 100); do [ -n "$(kubectl -n shop get events --field-selector reason=FailedScheduling,involvedObject.kind=Pod -o name | grep filler)" ] && break; sleep 0.1; done
+kubectl -n shop get pods -l app=filler --no-headers | awk '{n[$3]++} END {for (s in n) printf "  filler pods %s: %d\n", s, n[s]}' | sort
+run kubectl -n shop run urgent --image=pause --overrides='{"spec":{"priorityClassName":"urgent","containers":[{"name":"urgent","image":"pause","resources":{"requests":{"cpu":"16"}}}]}}'
+k -n shop wait --for=condition=Ready pod/urgent --timeout=20s
+k -n shop get pod urgent -o wide
+kubectl -n shop get events --field-selector reason=Preempted -o jsonpath='{range .items[*]}  {.involvedObject.name}: {.message}{"\n"}{end}'
+
 title "Done: stopping the control plane"
 kill "$pid"; wait "$pid" || true
 pid=

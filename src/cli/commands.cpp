@@ -93,6 +93,7 @@ const std::vector<Command>& commands() {
       {"controllers", "the controllers: workloads, node life cycle, taint eviction, garbage collection", "Run a control plane", run_controllers},
       {"node", "this machine as a node: real containers through containerd", "Run a control plane", run_node},
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
+      {"webhook", "an admission webhook that gives pods tolerations and node affinity by rules", "Run a control plane", run_webhook},
       {"create", "create the objects of files", "Work with objects", run_create},
       {"apply", "apply the objects of files (server-side)", "Work with objects", run_apply},
       {"get", "show objects", "Work with objects", run_get},

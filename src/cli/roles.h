@@ -10,6 +10,7 @@ int run_server(const std::vector<std::string>& args);
 int run_scheduler(const std::vector<std::string>& args);
 int run_controllers(const std::vector<std::string>& args);
 int run_nodes(const std::vector<std::string>& args);
+int run_webhook(const std::vector<std::string>& args);
 int run_node(const std::vector<std::string>& args);
 
 }  // namespace berth::cli

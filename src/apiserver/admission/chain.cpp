@@ -90,6 +90,9 @@ Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext 
   for (const auto* names : {&config.enable, &config.disable})
     for (const auto& name : *names)
       if (!is_known(name)) return invalid(fmt::format("admission plugin \"{}\" is unknown", name));
+  // A real master's file configures plugins of builds and images, too: said, not refused.
+  for (const auto& [name, document] : config.plugin_config)
+    if (!is_known(name)) log::warning("admission", "pluginConfig.{}: there is no such plugin here, its configuration has no effect", name);
   auto escalation = make_rbac_escalation(chain->context_);
   if (!escalation) return std::unexpected(escalation.error());
   chain->plugins_.push_back(std::move(*escalation));

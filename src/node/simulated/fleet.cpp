@@ -125,10 +125,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
     const bool is_ready = json::get_string(condition, {"status"}) == "True";
     // The node controller marked it Unknown while it was away (or its process was): report again.
-    if (!is_ready && node->is_ready_seen && !node->is_dead) {
-      node->needs_status = true;
-      enqueue(node);
-    }
+    if (!is_ready && node->is_ready_seen && !node->is_dead) report_again(node);
     node->is_ready_seen = is_ready;
   }
 }
@@ -136,11 +133,19 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
 void Fleet::set_dead(const NodeRef& node, bool dead) {
   if (node->is_dead == dead) return;
   node->is_dead = dead;
-  if (dead) return;
+  if (!dead) report_again(node);
+}
+
+/// As a kubelet that is back: the control plane marked the node Unknown and its pods not Ready meanwhile.
+void Fleet::report_again(const NodeRef& node) {
   node->needs_status = true;
   enqueue(node);
-  for (const std::string& uid : node->pods)
-    if (const auto pod = pods_.find(uid); pod != pods_.end()) enqueue(pod->second);
+  for (const std::string& uid : node->pods) {
+    const auto pod = pods_.find(uid);
+    if (pod == pods_.end()) continue;
+    pod->second->is_dirty = true;
+    enqueue(pod->second);
+  }
 }
 
 void Fleet::observe_pod(const json::Value& document, TimePoint now) {

@@ -133,6 +133,7 @@ class Fleet {
   void collect_events(Pod& pod, TimePoint now);
   void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
   void set_dead(const NodeRef& node, bool dead);
+  void report_again(const NodeRef& node);
   std::optional<Write> node_write(Node& node, TimePoint now);
   std::optional<Write> pod_write(Pod& pod, TimePoint now);
   void finish_node_write(Node& node, const Write& write, const WriteOutcome& outcome, TimePoint now);
