@@ -75,8 +75,8 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
   return out;
 }
 
-SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, bool leader_elect, std::string identity)
-    : loop_("scheduler"), client_(std::move(transport), &loop_, "berth-scheduler"), options_(std::move(options)), leader_elect_(leader_elect), identity_(std::move(identity)) {
+SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, std::optional<client::LeaderElectionConfig> election)
+    : loop_("scheduler"), client_(std::move(transport), &loop_, "berth-scheduler"), options_(std::move(options)), election_(std::move(election)) {
   if (!options_.metrics) options_.metrics = std::make_shared<metrics::Registry>();
   metrics_ = options_.metrics;
 }
@@ -106,34 +106,50 @@ Result<void> SchedulerRole::start_on_loop() {
   scheduler_ = std::move(*created);
   scheduler_->start();
   informers_->start();
-  if (!leader_elect_) {
-    scheduler_->lead(true);
-    return {};
-  }
-  client::LeaderElectionConfig election;
-  election.name = "kube-scheduler";
-  election.identity = identity_;
-  elector_ = std::make_unique<client::LeaderElector>(
-      client_, election,
-      client::LeaderCallbacks{[this] { log::info("scheduler", "leading"); scheduler_->lead(true); }, [this] { log::warning("scheduler", "leadership lost"); scheduler_->lead(false); elector_->start(); },
-                              [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
-  elector_->start();
+  if (!election_) scheduler_->lead(true);
+  else elect();
   return {};
 }
 
-SchedulerRole::~SchedulerRole() {
-  std::promise<void> done;
-  loop_.post([&] {
-    if (elector_ && elector_->is_leader()) {
-      elector_->stop([&] { done.set_value(); });
-    } else {
-      done.set_value();
-    }
+void SchedulerRole::elect() {
+  election_loop_ = std::make_unique<ThreadLoop>("election");
+  election_client_ = std::make_unique<client::Client>(client_.transport(), election_loop_.get(), "berth-scheduler");
+  metrics::Gauge& status = metrics_->gauge("leader_election_master_status", "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+                                           {{"name", election_->name}});
+  const auto lead = [this, &status](bool is_leader) {
+    status.set(is_leader ? 1 : 0);
+    loop_.post([this, is_leader] {
+      if (scheduler_) scheduler_->lead(is_leader);
+    });
+  };
+  election_loop_->post([this, lead] {
+    elector_ = std::make_unique<client::LeaderElector>(*election_client_, *election_,
+                                                       client::LeaderCallbacks{[lead] { log::info("scheduler", "leading"); lead(true); },
+                                                                               // Nothing is decided or written from here on; then it is a candidate again.
+                                                                               [this, lead] { log::warning("scheduler", "leadership lost"); lead(false); elector_->start(); },
+                                                                               [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
+    elector_->start();
   });
-  done.get_future().wait_for(std::chrono::seconds(2));
+}
+
+SchedulerRole::~SchedulerRole() {
+  if (election_loop_) {
+    auto done = std::make_shared<std::promise<void>>();
+    election_loop_->post([this, done] {
+      if (elector_ && elector_->is_leader()) elector_->stop([done] { done->set_value(); });
+      else done->set_value();
+    });
+    done->get_future().wait_for(std::chrono::seconds(2));
+    std::promise<void> stopped;
+    election_loop_->post([&] {
+      elector_.reset();
+      stopped.set_value();
+    });
+    stopped.get_future().wait();
+    election_loop_->stop();
+  }
   std::promise<void> gone;
   loop_.post([&] {
-    elector_.reset();
     scheduler_.reset();
     informers_.reset();
     gone.set_value();
@@ -166,7 +182,15 @@ int run_scheduler(const std::vector<std::string>& args) {
   if (!transport) return report(transport.error());
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  SchedulerRole role(*transport, flags.options(*config), leader_elect && config->leader_election.leader_elect, fmt::format("{}_{}", host, getpid()));
+  std::optional<client::LeaderElectionConfig> election;
+  if (leader_elect && config->leader_election.leader_elect) {
+    const auto& wanted = config->leader_election;
+    election = client::LeaderElectionConfig{.ns = wanted.resource_namespace, .name = wanted.resource_name, .identity = fmt::format("{}_{}", host, getpid()),
+                                            .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms), .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
+                                            .retry_period = std::chrono::milliseconds(wanted.retry_period_ms)};
+    if (const auto valid = client::LeaderElector::validate(*election); !valid) return report(valid.error());
+  }
+  SchedulerRole role(*transport, flags.options(*config), election);
   if (auto started = role.start(); !started) return report(started.error());
   auto served = serve_component(port, role.port_options(*config));
   if (!served) return report(served.error());

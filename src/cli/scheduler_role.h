@@ -1,6 +1,7 @@
 // The scheduler on a loop of its own.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/component_port.h"
@@ -29,7 +30,8 @@ struct SchedulerFlags {
 /// Owns its thread. The destructor gives the leadership up and stops.
 class SchedulerRole {
  public:
-  SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, bool leader_elect, std::string identity);
+  /// `election` absent: no leader election.
+  SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, std::optional<client::LeaderElectionConfig> election = std::nullopt);
   ~SchedulerRole();
   Result<void> start();
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
@@ -37,11 +39,14 @@ class SchedulerRole {
 
  private:
   Result<void> start_on_loop();
+  void elect();
   ThreadLoop loop_;
   client::Client client_;
+  /// The lease is renewed on a thread of its own: a slow extender or a long turn does not cost the leadership.
+  std::unique_ptr<ThreadLoop> election_loop_;
+  std::unique_ptr<client::Client> election_client_;
   scheduler::SchedulerOptions options_;
-  bool leader_elect_;
-  std::string identity_;
+  std::optional<client::LeaderElectionConfig> election_;
   std::shared_ptr<metrics::Registry> metrics_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;

@@ -124,7 +124,7 @@ int run_up(const std::vector<std::string>& args) {
   ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), *options);
   auto scheduler_config = scheduler.config(role.master_config().scheduler_config_file);
   if (!scheduler_config) return report(scheduler_config.error());
-  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config), false, "berth-up");
+  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config));
   if (auto started = scheduler_role.start(); !started) return report(started.error());
   const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
     options.address = role.host();

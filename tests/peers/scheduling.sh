@@ -67,8 +67,8 @@ run() {
   case $scheduler in
     real) start scheduler "$bin/kube-scheduler" --kubeconfig="$kubeconfig" --bind-address=127.0.0.1 --port=0 --secure-port="$(free_port)" --cert-dir="$dir/ks" $json
       lease=_ ;;
-    berth) start scheduler "$berth" scheduler --kubeconfig "$kubeconfig" --compatibility 1.20; lease=_ ;;
-    berth-today) start scheduler "$berth" scheduler --kubeconfig "$kubeconfig"; compatibility=1.36 lease=_ ;;
+    berth) start scheduler "$berth" scheduler --kubeconfig "$kubeconfig" --secure-port "$(free_port)" --compatibility 1.20; lease=_ ;;
+    berth-today) start scheduler "$berth" scheduler --kubeconfig "$kubeconfig" --secure-port "$(free_port)"; compatibility=1.36 lease=_ ;;
   esac
   echo "== $name"
   python3 "$here/scheduling_scenario.py" --kubeconfig "$kubeconfig" --berth "$berth" --compatibility "$compatibility" --lease "$lease" --out "$out/$name.jsonl" | tee "$out/$name.txt" || true
