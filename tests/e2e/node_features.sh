@@ -22,6 +22,7 @@ apply() { kubectl apply -f - ; }
 loop='trap "exit 0" TERM; while :; do sleep 0.1; done'
 check "the node becomes Ready" eventually 20 kubectl wait --for=condition=Ready node/real --timeout=1s
 check "the node says what it runs" sh -c "kubectl get node real -o jsonpath='{.status.nodeInfo.containerRuntimeVersion} {.status.nodeInfo.osImage}' | grep -q '^containerd://.* .'"
+check "its conditions are events" eventually 10 sh -c "kubectl get events --field-selector involvedObject.kind=Node | grep -q 'Node real status is now: NodeReady'"
 check "its lease names it as owner" sh -c "kubectl -n kube-node-lease get lease real -o jsonpath='{.metadata.ownerReferences[0].kind}' | grep -q Node"
 check "its images are listed" eventually 70 sh -c "kubectl get node real -o jsonpath='{.status.images[*].names[*]}' | grep -q busybox"
 

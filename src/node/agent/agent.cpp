@@ -42,6 +42,7 @@ class AgentImpl final : public Agent {
   /// In order: no new requests, no threads that look at pods, nothing on the loop, then the workers.
   ~AgentImpl() override {
     if (server_) server_->stop(kServerGraceMs);
+    if (handler_) handler_->finish();
     monitor_.reset();
     oom_watch_.reset();
     pressure_.reset();
@@ -52,7 +53,7 @@ class AgentImpl final : public Agent {
       reporter_.reset();
       recorder_.reset();
       loop_.cancel(manifest_timer_);
-      alive_.reset();
+      *alive_ = false;
       done.set_value();
     });
     done.get_future().wait();
@@ -95,7 +96,10 @@ class AgentImpl final : public Agent {
       NodeReporterOptions reporting{.node_name = options_.node_name, .labels = options_.labels, .taints = options_.taints};
       reporting.status_period = Duration(options_.settings.node_status_update_frequency_ns / 1000);
       reporting.lease_duration_seconds = options_.settings.node_lease_duration_seconds;
-      reporter_ = std::make_unique<NodeReporter>(client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); });
+      reporter_ = std::make_unique<NodeReporter>(client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },
+                                                 [this](const std::string& reason, const std::string& message) {
+                                                   recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, "Normal", reason, message);
+                                                 });
       read_manifests();
       reporter_->start();
       ready.set_value();
@@ -103,9 +107,11 @@ class AgentImpl final : public Agent {
     ready.get_future().wait();
     MonitorEnvironment monitored{*runtime_, cgroups_, *pods_, options_.root, paths_.pods_cgroup, model::Quantity::parse(options_.settings.container_log_max_size)->value(),
                                  options_.settings.container_log_max_files, clock_, {}};
-    monitored.health_changed = [this](bool up) {
-      runtime_up_ = up;
-      report_soon();
+    monitored.health_changed = [this](std::vector<std::string> troubles) {
+      post([this, troubles = std::move(troubles)] {
+        troubles_ = troubles;
+        reporter_->report_now();
+      });
     };
     monitor_.emplace(std::move(monitored));
     monitor_->start();
@@ -257,8 +263,8 @@ class AgentImpl final : public Agent {
 
   /// Runs a task on the loop unless the agent is gone by then.
   void post(Task task) {
-    loop_.post([weak = std::weak_ptr<int>(alive_), task = std::move(task)] {
-      if (weak.lock()) task();
+    loop_.post([alive = alive_, task = std::move(task)] {
+      if (*alive) task();
     });
   }
 
@@ -284,7 +290,7 @@ class AgentImpl final : public Agent {
     facts.capacity = resources_.capacity;
     facts.allocatable = resources_.allocatable;
     facts.pressure = pressure_->conditions();
-    if (!runtime_up_) facts.not_ready.emplace_back("container runtime is down");
+    facts.not_ready = troubles_;
     struct utsname name {};
     uname(&name);
     facts.kernel_version = name.release;
@@ -358,8 +364,8 @@ class AgentImpl final : public Agent {
       manifest_problems_ = std::move(problems);
       manifests_seen_ = look;
     }
-    manifest_timer_ = loop_.schedule_after(kManifestPeriod, [weak = std::weak_ptr<int>(alive_), this] {
-      if (weak.lock()) read_manifests();
+    manifest_timer_ = loop_.schedule_after(kManifestPeriod, [alive = alive_, this] {
+      if (*alive) read_manifests();
     });
   }
 
@@ -375,7 +381,6 @@ class AgentImpl final : public Agent {
   eviction::NodeResources resources_;
   std::string runtime_name_, runtime_version_;
   CpuRates cpu_rates_;
-  std::atomic<bool> runtime_up_{true};
   std::optional<PodEnvironment> environment_;
   std::optional<NodePods> pods_;
   std::optional<GarbageCollector> collector_;
@@ -383,14 +388,15 @@ class AgentImpl final : public Agent {
   std::optional<OomWatch> oom_watch_;
   std::optional<RuntimeMonitor> monitor_;
   std::optional<EndpointAccess> access_;
-  std::unique_ptr<net::Handler> handler_;
+  std::unique_ptr<KubeletHandler> handler_;
   std::unique_ptr<net::Server> server_;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+  const std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);  ///< Set to false on the loop.
 
   // On the loop:
   std::unique_ptr<NodeReporter> reporter_;
   std::unique_ptr<client::EventRecorder> recorder_;
   TimerId manifest_timer_ = TimerId::kNone;
+  std::vector<std::string> troubles_;  ///< Of the runtime.
   std::vector<std::string> manifest_problems_;
   std::string manifests_seen_;
   int manifest_looks_ = 0;

@@ -55,10 +55,15 @@ class Splice : public std::enable_shared_from_this<Splice> {
   std::shared_ptr<net::HttpClient> owner_;
 };
 
-class KubeletHandler final : public net::Handler {
+class HandlerImpl final : public KubeletHandler {
  public:
-  explicit KubeletHandler(KubeletBackend backend) : backend_(std::move(backend)) {}
-  ~KubeletHandler() override { stopping_ = true; }
+  explicit HandlerImpl(KubeletBackend backend) : backend_(std::move(backend)) {}
+  ~HandlerImpl() override { stopping_ = true; }
+
+  void finish() override {
+    stopping_ = true;
+    tasks_.wait();
+  }
 
   void handle(net::HttpRequest request, Writer writer) override {
     if (request.path == "/healthz") return respond_text(*writer, 200, "ok");
@@ -204,6 +209,6 @@ class KubeletHandler final : public net::Handler {
 
 }  // namespace
 
-std::unique_ptr<net::Handler> make_kubelet_handler(KubeletBackend backend) { return std::make_unique<KubeletHandler>(std::move(backend)); }
+std::unique_ptr<KubeletHandler> make_kubelet_handler(KubeletBackend backend) { return std::make_unique<HandlerImpl>(std::move(backend)); }
 
 }  // namespace berth::node::agent

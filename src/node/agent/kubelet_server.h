@@ -29,7 +29,12 @@ struct KubeletBackend {
   std::function<std::string()> resource_metrics, metrics;
 };
 
+class KubeletHandler : public net::Handler {
+ public:
+  /// Ends what is under way (logs that are followed) and waits for it. Call when the server has stopped, before what the backend uses goes.
+  virtual void finish() = 0;
+};
 /// Every path but /healthz is subject to `refuse`. What may block runs on a thread of its own.
-std::unique_ptr<net::Handler> make_kubelet_handler(KubeletBackend backend);
+std::unique_ptr<KubeletHandler> make_kubelet_handler(KubeletBackend backend);
 
 }  // namespace berth::node::agent

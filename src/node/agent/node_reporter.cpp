@@ -10,8 +10,9 @@ const model::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 }  // namespace
 
-NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts, std::function<void()> registered)
-    : client_(client), loop_(*client.loop()), clock_(clock), options_(std::move(options)), facts_(std::move(facts)), registered_(std::move(registered)) {}
+NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts, std::function<void()> registered,
+                           std::function<void(const std::string& reason, const std::string& message)> event)
+    : client_(client), loop_(*client.loop()), clock_(clock), options_(std::move(options)), facts_(std::move(facts)), registered_(std::move(registered)), event_(std::move(event)) {}
 
 NodeReporter::~NodeReporter() {
   for (const TimerId timer : {register_timer_, lease_timer_, status_timer_}) loop_.cancel(timer);
@@ -61,7 +62,9 @@ void NodeReporter::register_node() {
 /// Every status period when something changed, every full report period in any case, at once when asked.
 void NodeReporter::report_status(bool now) {
   if (!is_registered_) return;
+  const ConditionTimes before = condition_times_;
   json::Value status = make_node_status(facts_(), condition_times_, clock_.now());
+  for (const std::string& reason : condition_events(before, condition_times_)) event_(reason, fmt::format("Node {} status is now: {}", options_.node_name, reason));
   json::Value plain = status;
   for (json::Value& condition : plain.as_object()["conditions"].as_array()) condition.as_object().erase("lastHeartbeatTime");
   if (now || !json::equal(plain, reported_status_) || clock_.now() - status_reported_ >= options_.full_report_period) {

@@ -21,8 +21,9 @@ struct NodeReporterOptions {
 /// Lives on its client's loop: every call, and the destructor.
 class NodeReporter {
  public:
-  /// `facts` is asked on the loop whenever a status is made; `registered` is called once when the node's object is there.
-  NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts, std::function<void()> registered);
+  /// `facts` is asked on the loop whenever a status is made; `registered` is called when the node's object is there; `event` when a condition changed.
+  NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts, std::function<void()> registered,
+               std::function<void(const std::string& reason, const std::string& message)> event);
   ~NodeReporter();
   NodeReporter(const NodeReporter&) = delete;
   NodeReporter& operator=(const NodeReporter&) = delete;
@@ -46,6 +47,7 @@ class NodeReporter {
   const NodeReporterOptions options_;
   const std::function<NodeFacts()> facts_;
   const std::function<void()> registered_;
+  const std::function<void(const std::string& reason, const std::string& message)> event_;
   std::string uid_;
   bool is_registered_ = false;
   ConditionTimes condition_times_;

@@ -52,6 +52,23 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
   return status;
 }
 
+std::vector<std::string> condition_events(const ConditionTimes& before, const ConditionTimes& after) {
+  struct Words {
+    const char *type, *when_true, *when_false;
+  };
+  static constexpr Words kWords[] = {{"MemoryPressure", "NodeHasInsufficientMemory", "NodeHasSufficientMemory"},
+                                     {"DiskPressure", "NodeHasDiskPressure", "NodeHasNoDiskPressure"},
+                                     {"PIDPressure", "NodeHasInsufficientPID", "NodeHasSufficientPID"},
+                                     {"Ready", "NodeReady", "NodeNotReady"}};
+  std::vector<std::string> out;
+  for (const Words& words : kWords) {
+    const auto now = after.find(words.type), then = before.find(words.type);
+    if (now == after.end() || (then != before.end() && then->second.first == now->second.first)) continue;
+    out.emplace_back(now->second.first == "True" ? words.when_true : words.when_false);
+  }
+  return out;
+}
+
 json::Object node_labels(const std::string& name, const std::map<std::string, std::string>& own) {
   json::Object labels{{"kubernetes.io/hostname", name}, {"kubernetes.io/os", "linux"}, {"kubernetes.io/arch", kArchitecture}, {"beta.kubernetes.io/os", "linux"}, {"beta.kubernetes.io/arch", kArchitecture}};
   for (const auto& [key, value] : own) labels[key] = value;

@@ -29,6 +29,9 @@ using ConditionTimes = std::map<std::string, std::pair<std::string, TimePoint>>;
 /// The whole status for a strategic merge patch of nodes/status. Updates `times`.
 [[nodiscard]] json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, TimePoint now);
 
+/// The reasons of the events that tell of changed conditions: NodeReady, NodeHasSufficientMemory, …
+[[nodiscard]] std::vector<std::string> condition_events(const ConditionTimes& before, const ConditionTimes& after);
+
 /// Labels of a node of this machine: the well-known ones, and `own` over them.
 [[nodiscard]] json::Object node_labels(const std::string& name, const std::map<std::string, std::string>& own);
 

@@ -12,6 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int kLogPasses = 10;  // containerLogMonitorInterval: 10 s
+constexpr int kStatusPasses = 10, kWeighPasses = 30;
+constexpr const char* kRuntimeDown = "container runtime is down";
 
 std::string log_directory_of(const std::string& root, const json::Value& sandbox, const std::string& uid) {
   return fmt::format("{}/logs/{}_{}_{}", root, json::get_string(sandbox, {"metadata", "namespace"}), json::get_string(sandbox, {"metadata", "name"}), uid);
@@ -33,7 +35,9 @@ void RuntimeMonitor::watch() {
     relist();
     environment_.pods.bury();
     release_thread_memory();
-    if (++passes_ % kLogPasses == 0) rotate_logs();
+    if (passes_ % kLogPasses == 0) rotate_logs();
+    if (passes_ % kWeighPasses == 0) weigh_burstable_pods();
+    ++passes_;
     for (int i = 0; i < 10 && !stopping_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }
@@ -41,12 +45,11 @@ void RuntimeMonitor::watch() {
 void RuntimeMonitor::relist() {
   const auto sandboxes = environment_.runtime.call("RuntimeService/ListPodSandbox", json::Object{}, 5000);
   const auto containers = sandboxes ? environment_.runtime.call("RuntimeService/ListContainers", json::Object{}, 5000) : sandboxes;
-  const bool up = sandboxes && containers;
-  if (up != std::exchange(runtime_up_, up)) {
-    if (!up) log::warning("node", "the container runtime does not answer: {}", (sandboxes ? containers : sandboxes).error().message);
-    environment_.health_changed(up);
+  if (!sandboxes || !containers) {
+    if (troubles_ != std::vector<std::string>{kRuntimeDown}) log::warning("node", "the container runtime does not answer: {}", (sandboxes ? containers : sandboxes).error().message);
+    return report_health({kRuntimeDown});
   }
-  if (!up) return;
+  if (passes_ % kStatusPasses == 0 || !troubles_.empty()) report_health(find_troubles());
   std::map<std::string, std::vector<std::string>> found;
   const auto note = [&](const json::Value& entry) {
     found[std::string(json::get_string(entry, {"labels", "io.kubernetes.pod.uid"}))].push_back(fmt::format("{}{}", json::get_string(entry, {"id"}), json::get_string(entry, {"state"})));
@@ -81,6 +84,38 @@ void RuntimeMonitor::remove_orphans(const json::Value& sandboxes) {
     for (const char* qos : {"", "/burstable", "/besteffort"}) (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/pod" + uid);
     fs::remove_all(logs, error);
   }
+}
+
+void RuntimeMonitor::report_health(std::vector<std::string> troubles) {
+  if (troubles == troubles_) return;
+  troubles_ = troubles;
+  environment_.health_changed(std::move(troubles));
+}
+
+/// The runtime's own conditions, as the kubelet shows them.
+std::vector<std::string> RuntimeMonitor::find_troubles() {
+  const auto status = environment_.runtime.call("RuntimeService/Status", json::Object{}, 5000);
+  if (!status) return {kRuntimeDown};
+  std::vector<std::string> out;
+  for (const json::Value& condition : json::get_array(*status, {"status", "conditions"})) {
+    if (json::get_bool(condition, {"status"})) continue;
+    const std::string_view type = json::get_string(condition, {"type"});
+    const char* what = type == "NetworkReady" ? "container runtime network not ready" : "container runtime not ready";
+    out.push_back(fmt::format("{}: {}=false reason:{} message:{}", what, type, json::get_string(condition, {"reason"}), json::get_string(condition, {"message"})));
+  }
+  return out;
+}
+
+/// The group above Burstable pods weighs what they ask for together.
+void RuntimeMonitor::weigh_burstable_pods() {
+  std::int64_t milli = 0;
+  for (const auto& worker : environment_.pods.workers()) {
+    if (worker->is_over()) continue;
+    const eviction::PodFacts facts = eviction::read_pod_facts(worker->pod());
+    if (facts.qos == eviction::QosClass::kBurstable) milli += eviction::pod_request(facts, "cpu").milli_value();
+  }
+  const CgroupLimits limits{.cpu_shares = static_cast<std::uint64_t>(cpu_shares(milli))};
+  if (const auto set = environment_.cgroups.set_limits(environment_.pods_cgroup + "/burstable", limits); !set) log::warning("node", "{}", set.error().message);
 }
 
 void RuntimeMonitor::rotate_logs() {

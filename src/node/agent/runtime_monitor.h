@@ -22,7 +22,9 @@ struct MonitorEnvironment {
   std::int64_t log_max_bytes = 10 << 20;
   int log_max_files = 5;
   const Clock& clock;
-  std::function<void(bool up)> health_changed;  ///< The runtime went away or came back; from the monitor's thread.
+  /// What is wrong with the runtime, in a node's words ("container runtime is down"); empty: nothing. Called when that changes, from the monitor's
+  /// thread.
+  std::function<void(std::vector<std::string> troubles)> health_changed;
 };
 
 /// Owns its thread.
@@ -41,10 +43,13 @@ class RuntimeMonitor {
   void remove_orphans(const json::Value& sandboxes);
   void remove_orphaned_directories();
   void rotate_logs();
+  void weigh_burstable_pods();
+  void report_health(std::vector<std::string> troubles);
+  [[nodiscard]] std::vector<std::string> find_troubles();
 
   MonitorEnvironment environment_;
   std::atomic<bool> stopping_{false};
-  bool runtime_up_ = true;  ///< It answered the last time.
+  std::vector<std::string> troubles_;
   std::map<std::string, std::string> seen_;  ///< By pod uid: its sandboxes and containers with their states.
   bool directories_cleaned_ = false;
   int passes_ = 0;

@@ -11,12 +11,15 @@ namespace berth::node::agent {
 class TaskGroup {
  public:
   TaskGroup() = default;
-  ~TaskGroup() {
+  ~TaskGroup() { wait(); }
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  /// Until no task is under way.
+  void wait() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [this] { return running_ == 0; });
   }
-  TaskGroup(const TaskGroup&) = delete;
-  TaskGroup& operator=(const TaskGroup&) = delete;
 
   void run(std::function<void()> task) {
     {

@@ -194,6 +194,7 @@ TEST(NodeStatus, ReasonsForNotBeingReady) {
   NodeFacts facts;
   const TimePoint now = *parse_rfc3339("2026-01-01T00:00:00Z");
   (void)make_node_status(facts, times, now);
+  const ConditionTimes before = times;
   facts.not_ready = {"container runtime is down"};
   const json::Value status = make_node_status(facts, times, now + std::chrono::seconds(5));
   const json::Array& conditions = json::get_array(status, {"conditions"});
@@ -202,6 +203,8 @@ TEST(NodeStatus, ReasonsForNotBeingReady) {
   EXPECT_EQ(json::get_string(conditions[3], {"message"}), "container runtime is down");
   EXPECT_EQ(json::get_string(conditions[3], {"lastTransitionTime"}), "2026-01-01T00:00:05Z");
   EXPECT_EQ(json::get_string(conditions[0], {"lastTransitionTime"}), "2026-01-01T00:00:00Z");
+  EXPECT_EQ(condition_events(before, times), std::vector<std::string>{"NodeNotReady"});
+  EXPECT_EQ(condition_events({}, before), (std::vector<std::string>{"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"}));
 }
 
 TEST(NodeStatus, ImagesAreListedLargestFirst) {
