@@ -174,9 +174,12 @@ model::ApiResult<json::Value> read_delete_options(const Request& request) {
       json::get_string(options, {"propagationPolicy"}) != "Orphan")
     errors.push_back({model::FieldError::Type::kNotSupported, "propagationPolicy", json::serialize(*policy),
                       "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""});
-  for (const auto& dry_run : json::get_array(options, {"dryRun"}))
-    if (!dry_run.is_string() || json::as_view(dry_run) != "All")
-      errors.push_back({model::FieldError::Type::kNotSupported, "dryRun", json::serialize(dry_run), "supported values: \"All\""});
+  const auto& dry_runs = json::get_array(options, {"dryRun"});
+  if (!std::ranges::all_of(dry_runs, [](const json::Value& one) { return one.is_string() && json::as_view(one) == "All"; })) {
+    std::string list;
+    for (const auto& one : dry_runs) list += (list.empty() ? "" : ", ") + json::serialize(one);
+    errors.push_back({model::FieldError::Type::kNotSupported, "dryRun", fmt::format("[]string{{{}}}", list), "supported values: \"All\""});
+  }
   if (!errors.empty()) return std::unexpected(model::invalid_object("meta.k8s.io", "DeleteOptions", "", errors));
   return options;
 }

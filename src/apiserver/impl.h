@@ -93,6 +93,8 @@ struct ApiServer::Impl {
   json::Value read_document(const Request& request, const StoredObject& object) const;
 
   // --- writing: write.cpp and verbs/
+  /// A PUT or an apply that would create: that is a right of its own. Empty when the user has it.
+  std::optional<model::ApiStatus> refuse_creation(const Request& request) const;
   void create(const RequestPtr& request);
   void update(const RequestPtr& request);
   void patch(const RequestPtr& request);

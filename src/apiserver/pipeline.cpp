@@ -26,12 +26,8 @@ Attributes attributes_of(const Request& request) {
   return attributes;
 }
 
-model::ApiStatus not_found_path() {
-  model::ApiStatus status;
-  status.code = 404;
-  status.reason = "NotFound";
-  status.message = "the server could not find the requested resource";
-  return status;
+bool is_served(std::string_view group, std::string_view version) {
+  return std::ranges::any_of(model::all_kinds(), [&](const model::KindInfo& kind) { return kind.group == group && kind.version == version; });
 }
 
 model::ApiStatus invalid_option(std::string_view options, model::FieldError::Type type, std::string field, std::string value, std::string detail) {
@@ -41,10 +37,10 @@ model::ApiStatus invalid_option(std::string_view options, model::FieldError::Typ
 /// The parameters that all writes share.
 std::optional<model::ApiStatus> read_write_options(Request& request) {
   using Type = model::FieldError::Type;
-  const std::string_view options_kind = request.info.verb == "create" ? "CreateOptions" : request.info.verb == "patch" ? "PatchOptions" : "UpdateOptions";
+  const std::string_view options_kind = request.info.verb == "create" ? "CreateOptions" : request.info.verb == "patch" ? "PatchOptions" : request.info.verb.starts_with("delete") ? "DeleteOptions" : "UpdateOptions";
   for (const auto& value : request.query.all("dryRun")) {
     if (value.empty()) continue;
-    if (value != "All") return invalid_option(options_kind, Type::kNotSupported, "dryRun", fmt::format("[\"{}\"]", value), "supported values: \"All\"");
+    if (value != "All") return invalid_option(options_kind, Type::kNotSupported, "dryRun", fmt::format("[]string{{\"{}\"}}", value), "supported values: \"All\"");
     request.dry_run = true;
   }
   if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
@@ -140,10 +136,11 @@ void ApiServer::Impl::dispatch(const RequestPtr& request) {
 void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   auto& info = request->info;
   request->kind = model::find_resource(info.group, info.version, info.resource);
-  if (request->kind == nullptr) return respond_status(*request, not_found_path());
+  if (request->kind == nullptr && !is_served(info.group, info.version)) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
   const auto& kind = *request->kind;
   const bool is_namespaces = kind.plural == "namespaces" && kind.group.empty();
-  if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, not_found_path());
+  if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
   auto accept = negotiate(request->http.headers.get("Accept"), info.subresource.empty() || info.subresource == "status");
@@ -152,13 +149,18 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
                          info.subresource == "proxy";
   if (!accept && !is_stream) return respond_status(*request, accept.error());
   if (accept) request->accept = *accept;
+  if (const auto include = request->query.get("includeObject");
+      request->accept.form == ObjectForm::kTable && !include.empty() && include != "None" && include != "Metadata" && include != "Object")
+    return respond_status(*request, model::bad_request(fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', "
+                                                                   "'None', or empty",
+                                                                   include)));
   if (!reads) {
     if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
   }
   if (!info.subresource.empty()) return dispatch_subresource(request);
 
   if (kind.is_virtual) {
-    if (info.verb != "create") return respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb));
+    if (info.verb != "create") return respond_status(*request, model::method_not_allowed());
     if (kind.plural == "bindings") return bind(request);
     return review(request);
   }
@@ -168,7 +170,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   const bool posts_to_name = info.verb == "create" && !info.name.empty();
   const bool writes_collection = (info.verb == "update" || info.verb == "patch") && info.name.empty();
   if (!kind.has_verb(info.verb) || across || posts_to_name || writes_collection)
-    return respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb));
+    return respond_status(*request, model::method_not_allowed());
   if (info.verb == "get") return get(request);
   if (info.verb == "list") return list(request);
   if (info.verb == "watch") return watch(request);
@@ -177,16 +179,16 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (info.verb == "patch") return patch(request);
   if (info.verb == "delete") return remove(request);
   if (info.verb == "deletecollection") return remove_collection(request);
-  respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb));
+  respond_status(*request, model::method_not_allowed());
 }
 
 void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   const auto& kind = *request->kind;
   const auto& info = request->info;
-  if (!kind.has_subresource(info.subresource)) return respond_status(*request, not_found_path());
-  if (kind.namespaced && info.ns.empty()) return respond_status(*request, not_found_path());
+  if (!kind.has_subresource(info.subresource)) return respond_status(*request, model::unknown_path());
+  if (kind.namespaced && info.ns.empty()) return respond_status(*request, model::unknown_path());
   const auto& sub = info.subresource;
-  const auto refuse = [&] { respond_status(*request, model::method_not_supported(kind.group, kind.plural, info.verb)); };
+  const auto refuse = [&] { respond_status(*request, model::method_not_allowed()); };
   if (sub == "scale") return info.verb == "get" || info.verb == "update" || info.verb == "patch" ? scale(request) : refuse();
   if (sub == "binding") return info.verb == "create" ? bind(request) : refuse();
   if (sub == "eviction") return info.verb == "create" ? evict(request) : refuse();

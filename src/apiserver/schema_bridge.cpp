@@ -47,7 +47,8 @@ bool Shape::is_atomic_object() const { return (field_ != nullptr && field_->is_a
 bool Shape::is_always_present(std::string_view name) const {
   if (struct_ == nullptr) return false;
   static const std::set<std::string_view> kNames = {"metadata",   "spec",           "status",      "template", "strategy",
-                                                    "containers", "updateStrategy", "jobTemplate", "resources"};
+                                                    "containers", "updateStrategy", "jobTemplate", "resources",
+                                                    "involvedObject", "source", "roleRef", "scaleTargetRef", "drivers"};
   return kNames.contains(name);
 }
 

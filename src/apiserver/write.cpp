@@ -1,6 +1,7 @@
 #include "apiserver/write.h"
 
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/auth/reviews.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -75,11 +76,68 @@ std::optional<model::ApiStatus> check_escalation(Authorizer& authorizer, const W
   return model::forbidden(kind.group, kind.plural, operation.name, *why);
 }
 
+/// A time as Go prints it in a finding.
+std::string printed_time(const json::Value& value) {
+  const auto time = value.is_string() ? parse_rfc3339(json::as_view(value)) : std::nullopt;
+  if (!time) return json::serialize(value);
+  auto text = format_rfc3339(*time);
+  if (text.size() == 20) text = fmt::format("{} {} +0000 UTC", text.substr(0, 10), text.substr(11, 8));
+  return text;
+}
+
+/// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on an
+/// object that is going stays as it is, whatever is sent.
+std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
+  model::FieldErrors errors;
+  const auto refuse = [&](std::string_view field, std::string value) {
+    errors.push_back({model::FieldError::Type::kInvalid, fmt::format("metadata.{}", field), std::move(value), "field is immutable"});
+  };
+  const auto uid = json::get_string(updated, {"metadata", "uid"});
+  if (!uid.empty() && uid != json::get_string(current, {"metadata", "uid"})) refuse("uid", json::serialize(json::Value(uid)));
+  for (const char* field : {"creationTimestamp", "deletionTimestamp"}) {
+    const auto* before = json::find(current, {"metadata", field});
+    const auto* after = json::find(updated, {"metadata", field});
+    if (after == nullptr || after->is_null()) continue;
+    if (before == nullptr) {
+      if (std::string_view(field) == "deletionTimestamp") refuse(field, printed_time(*after));
+    } else if (std::string_view(field) == "creationTimestamp" && before->is_string() && after->is_string()) {
+      // Clients write the same second in several ways.
+      const auto then = parse_rfc3339(json::as_view(*before)), now = parse_rfc3339(json::as_view(*after));
+      if (then && now && std::chrono::floor<std::chrono::seconds>(*then) != std::chrono::floor<std::chrono::seconds>(*now)) refuse(field, printed_time(*after));
+    }
+  }
+  const auto* grace = json::find(updated, {"metadata", "deletionGracePeriodSeconds"});
+  if (grace != nullptr && !grace->is_null() && json::find(current, {"metadata", "deletionGracePeriodSeconds"}) == nullptr)
+    refuse("deletionGracePeriodSeconds", json::serialize(*grace));
+  if (errors.empty()) return std::nullopt;
+  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), errors);
+}
+
 bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind.plural == "services"; }
 
 }  // namespace
 
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
+
+bool is_created_by_update(const model::KindInfo& kind) {
+  static const std::set<std::string_view> kPlurals = {"endpoints", "events",       "limitranges",         "leases",        "roles",
+                                                      "rolebindings", "clusterroles", "clusterrolebindings", "runtimeclasses"};
+  return kPlurals.contains(kind.plural);
+}
+
+std::optional<model::ApiStatus> ApiServer::Impl::refuse_creation(const Request& request) const {
+  Attributes creation;
+  creation.verb = "create";
+  creation.is_resource = true;
+  creation.group = request.info.group;
+  creation.version = request.info.version;
+  creation.resource = request.info.resource;
+  creation.ns = request.info.ns;
+  creation.name = request.info.name;
+  const auto decision = options.authorizer->authorize(request.user, creation);
+  if (decision.allowed) return std::nullopt;
+  return auth::forbidden_status(request.user, creation, decision.reason);
+}
 
 bool requires_revision(const model::KindInfo& kind) {
   static const std::set<std::string_view> kPlurals = {"leases", "poddisruptionbudgets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"};
@@ -210,9 +268,12 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
                                                  {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}}));
   }
   const auto uid = json::get_string(*updated, {"metadata", "uid"});
-  if (!uid.empty() && uid != operation->base->meta.uid)
+  if (operation->request->info.verb == "update" && !uid.empty() && uid != operation->base->meta.uid)
     return operation->fail(model::conflict(kind.group, kind.plural, operation->name,
                                            fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, operation->base->meta.uid)));
+  if (operation->validates) {
+    if (auto wrong = check_system_metadata(kind, operation->current, *updated)) return operation->fail(std::move(*wrong));
+  }
   carry_metadata(operation->current, *updated);
   json::ensure_object(*updated, {"metadata"})["resourceVersion"] = std::to_string(operation->base->revision);
   if (auto wrong = check_finalizers(kind, operation->current, *updated)) return operation->fail(std::move(*wrong));
@@ -263,7 +324,7 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   if (!is_deleted && !operation->always_changes && apply::is_same_state(operation->admission.old_object, object)) return operation->done(WriteOutcome{operation->base, {}, false});
 
   const bool keeps_service = is_service(kind) && operation->subresource.empty();
-  auto now = keeps_service ? object : json::Value();
+  auto now = keeps_service || is_deleted ? object : json::Value();
   auto proposal = make_proposal(*this, kind, std::move(object));
   proposal.expected = operation->base->revision;
   proposal.is_delete = is_deleted;
@@ -272,6 +333,8 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
     const auto& its_kind = *operation->kind;
     if (result) {
       if (keeps_service) services.release_unused(operation->admission.old_object, is_deleted ? nullptr : &now);
+      // Who took the last finalizer away sees the object without it.
+      if (is_deleted) return operation->done(WriteOutcome{nullptr, std::move(now), false});
       return operation->done(WriteOutcome{std::move(*result), {}, false});
     }
     services.release(std::exchange(operation->allocation, {}));

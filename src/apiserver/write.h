@@ -60,6 +60,9 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
 
 bool has_finalizers(const json::Value& document);
 
+/// Kinds that a PUT to a name that is not there creates (the strategies' AllowCreateOnUpdate).
+bool is_created_by_update(const model::KindInfo& kind);
+
 /// Kinds that every update must name a revision for.
 bool requires_revision(const model::KindInfo& kind);
 

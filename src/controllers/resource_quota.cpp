@@ -1,8 +1,8 @@
 // ResourceQuota status (pkg/controller/resourcequota): what a namespace may use and what it uses, recounted from the cache.
-#include "apiserver/admission/quota_usage.h"
 #include "controllers/common.h"
 #include "controllers/services.h"
 #include "model/quantity.h"
+#include "model/quota_usage.h"
 
 namespace berth::controllers {
 namespace {
@@ -44,8 +44,8 @@ class ResourceQuotaController final : public Controller {
     for (const Kind kind : counted_kinds())
       cache.for_each_in(kind, ns, [&](const ObjectRef& one) {
         const json::Value counted = one->document();
-        if (!apiserver::quota_selects(document, *kind, counted)) return;
-        for (const auto& [resource, amount] : apiserver::quota_usage(*kind, counted))
+        if (!model::quota_selects(document, *kind, counted)) return;
+        for (const auto& [resource, amount] : model::quota_usage(*kind, counted))
           if (const auto found = used.find(resource); found != used.end()) found->second += amount;
       });
     // Admission books a pod before the pod is there, and this cache may learn of the booking first. A count that is lower than what is booked

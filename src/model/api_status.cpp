@@ -26,6 +26,13 @@ ApiStatus make_for(int code, std::string_view reason, std::string message, std::
   return status;
 }
 
+/// apimachinery's NewGenericServerResponse for no resource in particular.
+ApiStatus generic(int code, std::string_view reason, std::string message) {
+  ApiStatus status = make(code, reason, std::move(message));
+  status.shows_details = true;
+  return status;
+}
+
 std::string_view cause_reason(FieldError::Type type) {
   switch (type) {
     case FieldError::Type::kRequired: return "FieldValueRequired";
@@ -108,7 +115,7 @@ json::Value ApiStatus::to_json() const {
     details["causes"] = std::move(list);
   }
   if (retry_after_seconds > 0) details["retryAfterSeconds"] = retry_after_seconds;
-  if (!details.empty()) out["details"] = std::move(details);
+  if (shows_details || !details.empty()) out["details"] = std::move(details);
   out["code"] = code;
   return out;
 }
@@ -171,6 +178,11 @@ ApiStatus too_many_requests(std::string_view message, int retry_after_seconds) {
   status.retry_after_seconds = retry_after_seconds;
   return status;
 }
+
+ApiStatus unknown_path() { return generic(404, "NotFound", "the server could not find the requested resource"); }
+ApiStatus method_not_allowed() { return generic(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"); }
+ApiStatus unknown_patch_type() { return generic(415, "UnsupportedMediaType", "415: Unsupported Media Type"); }
+ApiStatus unprocessable() { return generic(422, "Invalid", "the server rejected our request due to an error in our request"); }
 
 ApiStatus method_not_supported(std::string_view group, std::string_view resource, std::string_view verb) {
   ApiStatus status = make(405, "MethodNotAllowed", fmt::format("{} is not supported on resources of kind \"{}\"", verb, group_resource(group, resource)));

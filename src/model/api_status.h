@@ -23,6 +23,7 @@ struct ApiStatus {
   std::string group, kind, name, uid;  ///< details
   std::vector<StatusCause> causes;
   int retry_after_seconds = 0;
+  bool shows_details = false;  ///< `details` is there even when it is empty, as in answers that no resource gave.
 
   [[nodiscard]] json::Value to_json() const;
   static ApiStatus from_json(int http_code, std::string_view body);
@@ -44,6 +45,12 @@ ApiStatus unauthorized();
 ApiStatus expired(std::string_view message);
 ApiStatus internal_error(std::string_view message);
 ApiStatus too_many_requests(std::string_view message, int retry_after_seconds);
+/// What the router of a real API server says: no such path, no such method there, no such body type.
+ApiStatus unknown_path();
+ApiStatus method_not_allowed();
+ApiStatus unknown_patch_type();
+/// 422 without a finding: a JSON patch that does not apply.
+ApiStatus unprocessable();
 ApiStatus method_not_supported(std::string_view group, std::string_view resource, std::string_view verb);
 ApiStatus unsupported_media_type(std::string_view message);
 ApiStatus not_acceptable(std::string_view message);

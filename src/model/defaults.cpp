@@ -462,9 +462,33 @@ void namespace_object(Object& doc) {
 }
 
 void node(Object& doc) {
+  // podCIDR is the first of podCIDRs; who sets the one has set the other (core/v1 conversion).
+  if (Object* spec = child(doc, "spec"); spec != nullptr && spec->contains("podCIDR") && spec->at("podCIDR").is_string() && !spec->at("podCIDR").get_string().empty())
+    put(*spec, "podCIDRs", Array{spec->at("podCIDR")});
   // A kubelet that reports only its capacity can give all of it.
   Object* status = child(doc, "status");
   if (status != nullptr && child(*status, "capacity") != nullptr && !status->contains("allocatable")) (*status)["allocatable"] = Value(status->at("capacity"));
+}
+
+/// secret.stringData is write-only: it ends up in data, encoded, before anything else looks at the Secret.
+void fold_string_data(Object& doc) {
+  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const json::Value* found = doc.if_contains("stringData");
+  if (found == nullptr || !found->is_object()) return;
+  const Object copy = found->get_object();
+  Object& data = make_child(doc, "data");
+  for (const auto& [key, value] : copy) {
+    if (!value.is_string()) continue;
+    const std::string_view text = json::as_view(value);
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); i += 3) {
+      std::uint32_t bits = 0;
+      for (std::size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U);
+      for (std::size_t k = 0; k < 4; ++k) out += i + k <= text.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
+    }
+    data[key] = out;
+  }
+  doc.erase("stringData");
 }
 
 void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSeconds", 3600); }
@@ -479,7 +503,7 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
   static const std::map<std::string_view, Function> kCore = {
       {"Pod", pod}, {"Node", node}, {"Namespace", namespace_object}, {"Service", service}, {"ReplicationController", replication_controller}, {"PersistentVolumeClaim", persistent_volume_claim},
       {"PersistentVolume", persistent_volume}, {"LimitRange", limit_range}, {"Endpoints", endpoints},
-      {"Secret", [](json::Object& o) { put_string(o, "type", "Opaque"); }},
+      {"Secret", [](json::Object& o) { put_string(o, "type", "Opaque"); fold_string_data(o); }},
       {"PodTemplate", [](json::Object& o) { pod_template(o); }}};
   static const std::map<std::string_view, Function> kOthers = {
       {"Deployment", deployment}, {"ReplicaSet", replica_set}, {"StatefulSet", stateful_set}, {"DaemonSet", daemon_set}, {"Job", job}, {"CronJob", cron_job},

@@ -75,7 +75,8 @@ Result<Requirement> checked(Requirement requirement) {
       break;
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].empty() && (values[i].size() > 63 || !is_name_part(values[i])))
+    if (values[i].size() > 63) return invalid(fmt::format("values[{}][{}]: Invalid value: \"{}\": must be no more than 63 bytes", i, key, values[i]));
+    if (!values[i].empty() && !is_name_part(values[i]))
       return invalid(fmt::format("values[{}][{}]: Invalid value: \"{}\": {}", i, key, values[i], kValueWords));
   }
   std::ranges::sort(requirement.values);
@@ -90,16 +91,17 @@ class SelectorParser {
   Result<std::vector<Requirement>> parse() {
     std::vector<Requirement> out;
     if (kind_ == Kind::kEnd) return out;
+    if (kind_ != Kind::kWord && kind_ != Kind::kNot) return invalid(fmt::format("found '{}', expected: !, identifier, or 'end of string'", token_));
     while (true) {
       auto one = parse_requirement();
       if (!one) return std::unexpected(one.error());
       auto good = checked(std::move(*one));
-      if (!good) return std::unexpected(good.error());
+      if (!good) return invalid("unable to parse requirement: " + good.error().message);
       out.push_back(std::move(*good));
       if (kind_ == Kind::kEnd) return out;
-      if (kind_ != Kind::kComma) return invalid(fmt::format("unable to parse requirement: found '{}', expected: ',' or 'end of string'", token_));
+      if (kind_ != Kind::kComma) return invalid(fmt::format("found '{}', expected: ',' or 'end of string'", token_));
       next();
-      if (kind_ != Kind::kWord && kind_ != Kind::kNot) return invalid(fmt::format("unable to parse requirement: found '{}', expected: identifier after ','", token_));
+      if (kind_ != Kind::kWord && kind_ != Kind::kNot) return invalid(fmt::format("found '{}', expected: identifier after ','", token_));
     }
   }
 

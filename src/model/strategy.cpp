@@ -53,27 +53,8 @@ void prepare_job(Value& doc) {
   labels["job-name"] = name;
   if (shares) json::set(doc, {"metadata", "labels"}, Value(labels));
   json::ensure_object(doc, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
-}
-
-/// secret.stringData is write-only: it ends up in data, encoded.
-void fold_string_data(Value& doc) {
-  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const Object* strings = json::find(doc, "stringData") != nullptr ? json::find(doc, "stringData")->if_object() : nullptr;
-  if (strings == nullptr) return;
-  const Object copy = *strings;
-  Object& data = json::ensure_object(doc, {"data"});
-  for (const auto& [key, value] : copy) {
-    if (!value.is_string()) continue;
-    const std::string_view text = json::as_view(value);
-    std::string out;
-    for (std::size_t i = 0; i < text.size(); i += 3) {
-      std::uint32_t bits = 0;
-      for (std::size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U);
-      for (std::size_t k = 0; k < 4; ++k) out += i + k <= text.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
-    }
-    data[key] = out;
-  }
-  doc.get_object().erase("stringData");
+  // A Job without labels of its own shows its pods' (batch/v1 defaults).
+  if (json::get_object(doc, {"metadata", "labels"}).empty()) json::set(doc, {"metadata", "labels"}, Value(json::get_object(doc, {"spec", "template", "metadata", "labels"})));
 }
 
 /// Fields whose change is a new generation: everything but metadata and status.
@@ -99,6 +80,15 @@ const Quantity* parse_resource(const Value& resources, std::string_view list, st
   if (!quantity || quantity->is_zero()) return nullptr;
   storage = *quantity;
   return &storage;
+}
+
+/// podIP is the first of podIPs; who sets one of them has set both (core/v1 conversion).
+void agree_on_addresses(Value& pod) {
+  const std::string one(json::get_string(pod, {"status", "podIP"}));
+  const json::Array& all = json::get_array(pod, {"status", "podIPs"});
+  const std::string_view first = all.empty() ? std::string_view() : json::get_string(all.front(), {"ip"});
+  if (!one.empty() && one != first) json::set(pod, {"status", "podIPs"}, json::Array{Object{{"ip", one}}});
+  else if (one.empty() && !first.empty()) json::set(pod, {"status", "podIP"}, Value(first));
 }
 
 /// What must travel with every partial update: the precondition and the record of who wrote what.
@@ -192,7 +182,6 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
   }
   if (kind.kind == "Job") prepare_job(doc);
   if (kind.kind == "DaemonSet") json::set(doc, {"metadata", "annotations", kTemplateGeneration}, "1");
-  if (kind.kind == "Secret") fold_string_data(doc);
   if (kind.kind == "Namespace") {
     json::Array& finalizers = doc.get_object()["spec"].is_object() && json::find(doc, {"spec", "finalizers"}) != nullptr && json::find(doc, {"spec", "finalizers"})->is_array()
                                   ? doc.at("spec").at("finalizers").get_array()
@@ -213,6 +202,7 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
       if (const Value* value = json::find(doc, {"metadata", key})) json::set(kept, {"metadata", key}, *value);
     }
     carry_request_metadata(doc, kept);
+    if (kind.kind == "Pod") agree_on_addresses(kept);
     if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty()) json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));
     doc = std::move(kept);
     return;
@@ -220,7 +210,6 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
   if (kind.kind == "Pod" && subresource == "ephemeralcontainers") keep_ephemeral_containers_only(old, doc);
   else if (kind.kind == "Pod" && subresource == "resize") keep_resources_only(old, doc);
   else if (has_status(kind)) copy_member(old, doc, "status");
-  if (kind.kind == "Secret") fold_string_data(doc);
   if (kind.kind == "DaemonSet") count_template_generation(old, doc);
   if (kind.kind == "Namespace" && subresource.empty()) {
     if (const Value* finalizers = json::find(old, {"spec", "finalizers"})) json::set(doc, {"spec", "finalizers"}, *finalizers);

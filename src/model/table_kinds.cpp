@@ -123,9 +123,9 @@ std::string endpoints_text(const Value& o) {
   std::vector<std::string> parts;
   std::size_t more = 0;
   for (const Value& subset : get_array(o, {"subsets"}))
-    for (const Value& address : get_array(subset, {"addresses"})) {
+    for (std::size_t i = 0; i < std::max<std::size_t>(get_array(subset, {"ports"}).size(), 1); ++i) {
       const Array& ports = get_array(subset, {"ports"});
-      for (std::size_t i = 0; i < std::max<std::size_t>(ports.size(), 1); ++i) {
+      for (const Value& address : get_array(subset, {"addresses"})) {
         if (parts.size() == 3) { ++more; continue; }
         parts.push_back(ports.empty() ? std::string(get_string(address, {"ip"})) : fmt::format("{}:{}", get_string(address, {"ip"}), get_int(ports[i], {"port"})));
       }
@@ -348,8 +348,13 @@ Array binding_cells(const Value& o, TimePoint now) {
 Array webhook_cells(const Value& o, TimePoint now) { return {name_of(o), get_array(o, {"webhooks"}).size(), age_of(o, now)}; }
 Array revision_cells(const Value& o, TimePoint now) {
   std::string controller = "<none>";
-  for (const Value& owner : get_array(o, {"metadata", "ownerReferences"}))
-    if (get_bool(owner, {"controller"})) controller = fmt::format("{}/{}", get_string(owner, {"kind"}), get_string(owner, {"name"}));
+  for (const Value& owner : get_array(o, {"metadata", "ownerReferences"})) {
+    if (!get_bool(owner, {"controller"})) continue;
+    const std::string_view version = get_string(owner, {"apiVersion"});
+    const auto slash = version.find('/');
+    const std::string group = slash == std::string_view::npos ? "" : fmt::format(".{}", version.substr(0, slash));
+    controller = fmt::format("{}{}/{}", get_string(owner, {"kind"}), group, get_string(owner, {"name"}));
+  }
   for (char& c : controller) {
     if (c == '/') break;
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -375,6 +380,23 @@ Array machine_set_cells(const Value& o, TimePoint now) {
 Array machine_autoscaler_cells(const Value& o, TimePoint now) {
   return {name_of(o), Value(get_string(o, {"spec", "scaleTargetRef", "kind"})), Value(get_string(o, {"spec", "scaleTargetRef", "name"})), get_int(o, {"spec", "minReplicas"}), get_int(o, {"spec", "maxReplicas"}), age_of(o, now)};
 }
+Array pod_template_cells(const Value& o, TimePoint) {
+  const auto [names, images] = containers_and_images(get_array(o, {"template", "spec", "containers"}));
+  return {name_of(o), names, images, map_text(get_object(o, {"template", "metadata", "labels"}))};
+}
+Array attachment_cells(const Value& o, TimePoint now) {
+  return {name_of(o), Value(get_string(o, {"spec", "attacher"})), Value(get_string(o, {"spec", "source", "persistentVolumeName"})),
+          Value(get_string(o, {"spec", "nodeName"})), get_bool(o, {"status", "attached"}), age_of(o, now)};
+}
+/// "Kind.group/name" of what holds a class's parameters.
+Array ingress_class_cells(const Value& o, TimePoint now) {
+  std::string parameters = "<none>";
+  if (json::find(o, {"spec", "parameters"}) != nullptr) {
+    const std::string_view group = get_string(o, {"spec", "parameters", "apiGroup"});
+    parameters = fmt::format("{}{}{}/{}", get_string(o, {"spec", "parameters", "kind"}), group.empty() ? "" : ".", group, get_string(o, {"spec", "parameters", "name"}));
+  }
+  return {name_of(o), Value(get_string(o, {"spec", "controller"})), parameters, age_of(o, now)};
+}
 Array plain_cells(const Value& o, TimePoint now) { return {name_of(o), age_of(o, now)}; }
 
 using Table = std::map<std::string_view, Printer>;
@@ -392,7 +414,10 @@ const Table& printers() {
       {"EndpointSlice", {{{"Name"}, {"AddressType"}, {"Ports"}, {"Endpoints"}, {"Age"}}, endpoint_slice_cells}},
       {"ReplicationController", {{{"Name"}, {"Desired", 0, "integer"}, {"Current", 0, "integer"}, {"Ready", 0, "integer"}, {"Age"}, {"Containers", 1}, {"Images", 1}, {"Selector", 1}}, replication_controller_cells}},
       {"Event", {{{"Last Seen"}, {"Type"}, {"Reason"}, {"Object"}, {"Subobject", 1}, {"Source", 1}, {"Message"}, {"First Seen", 1}, {"Count", 1}, {"Name", 1}}, event_cells}},
-      {"LimitRange", {{{"Name"}, {"Created At"}}, limit_range_cells}},
+      {"PodTemplate", {{{"Name"}, {"Containers"}, {"Images"}, {"Pod Labels"}}, pod_template_cells}},
+      {"VolumeAttachment", {{{"Name"}, {"Attacher"}, {"PV"}, {"Node"}, {"Attached", 0, "boolean"}, {"Age"}}, attachment_cells}},
+      {"IngressClass", {{{"Name"}, {"Controller"}, {"Parameters"}, {"Age"}}, ingress_class_cells}},
+      {"LimitRange", {{{"Name"}, {"Created At", 0, "date"}}, limit_range_cells}},
       {"ResourceQuota", {{{"Name"}, {"Request"}, {"Limit"}, {"Age"}}, resource_quota_cells}},
       {"PersistentVolume", {{{"Name"}, {"Capacity"}, {"Access Modes"}, {"Reclaim Policy"}, {"Status"}, {"Claim"}, {"StorageClass"}, {"VolumeAttributesClass"}, {"Reason"}, {"Age"}, {"VolumeMode", 1}}, volume_cells}},
       {"PersistentVolumeClaim", {{{"Name"}, {"Status"}, {"Volume"}, {"Capacity"}, {"Access Modes"}, {"StorageClass"}, {"VolumeAttributesClass"}, {"Age"}, {"VolumeMode", 1}}, claim_cells}},
@@ -408,8 +433,8 @@ const Table& printers() {
       {"CSINode", {{{"Name"}, {"Drivers", 0, "integer"}, {"Age"}}, csi_node_cells}},
       {"CSIDriver", {{{"Name"}, {"AttachRequired", 0, "boolean"}, {"PodInfoOnMount", 0, "boolean"}, {"StorageCapacity", 0, "boolean"}, {"TokenRequests"}, {"RequiresRepublish", 0, "boolean"}, {"Modes"}, {"Age"}}, csi_driver_cells}},
       {"Lease", {{{"Name"}, {"Holder"}, {"Age"}}, lease_cells}},
-      {"Role", {{{"Name"}, {"Created At"}}, role_cells}},
-      {"ClusterRole", {{{"Name"}, {"Created At"}}, role_cells}},
+      {"Role", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
+      {"ClusterRole", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
       {"RoleBinding", {{{"Name"}, {"Role"}, {"Age"}, {"Users", 1}, {"Groups", 1}, {"ServiceAccounts", 1}}, binding_cells}},
       {"ClusterRoleBinding", {{{"Name"}, {"Role"}, {"Age"}, {"Users", 1}, {"Groups", 1}, {"ServiceAccounts", 1}}, binding_cells}},
       {"MutatingWebhookConfiguration", {{{"Name"}, {"Webhooks", 0, "integer"}, {"Age"}}, webhook_cells}},

@@ -18,7 +18,7 @@ json::Array table_columns(const KindInfo& kind) {
 }
 
 json::Value table_row(const KindInfo& kind, const Value& object, TimePoint now, IncludeObject include) {
-  Object row{{"cells", printer_of(kind).cells(object, now)}};
+  Object row{{"cells", printer_of(kind).cells(object, now)}, {"object", nullptr}};
   if (include == IncludeObject::kObject) {
     row["object"] = object;
   } else if (include == IncludeObject::kMetadata) {

@@ -28,7 +28,12 @@ TEST_F(Crud, ErrorsHaveKubernetesWords) {
   auto mismatch = post(kMaps, R"({"metadata":{"name":"b","namespace":"other"}})");
   EXPECT_STATUS(mismatch, 400, "BadRequest");
   EXPECT_NE(mismatch->body.find("does not match the namespace"), std::string::npos);
-  EXPECT_STATUS(get("/apis/apps/v9/deployments"), 404, "NotFound");
+  auto no_version = get("/apis/apps/v9/deployments");
+  EXPECT_EQ(no_version->status, 404);
+  EXPECT_EQ(no_version->body, "404 page not found\n") << "where no group is, there is no Status";
+  auto no_resource = get("/apis/apps/v1/widgets");
+  EXPECT_STATUS(no_resource, 404, "NotFound");
+  EXPECT_NE(json::find(no_resource->document(), "details"), nullptr);
   EXPECT_STATUS(post("/api/v1/pods", pod("p")), 405, "MethodNotAllowed");
   EXPECT_STATUS(post(kMaps, R"({"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"}})"), 400, "BadRequest");
   EXPECT_STATUS(post(kMaps, R"({"metadata":{}})"), 422, "Invalid");
@@ -76,6 +81,54 @@ TEST_F(Crud, WritesThatChangeNothingKeepTheRevision) {
     EXPECT_EQ(response->status, 200) << response->body;
     EXPECT_EQ(text(response->document(), {"metadata", "resourceVersion"}), text(map, {"metadata", "resourceVersion"}));
   }
+}
+
+TEST_F(Crud, PutCreatesWhereTheKindSaysSo) {
+  const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+  const auto lease = json::parse(R"({"metadata":{"name":"l","resourceVersion":"5"},"spec":{"holderIdentity":"me"}})").value();
+  auto made = put(leases + "/l", lease);
+  ASSERT_EQ(made->status, 201) << made->body;
+  EXPECT_EQ(text(read(leases + "/l"), {"spec", "holderIdentity"}), "me");
+  auto another = lease;
+  json::set(another, {"metadata"}, json::parse(R"({"name":"m","uid":"0b5d"})").value());
+  EXPECT_STATUS(put(leases + "/m", another), 409, "Conflict");
+  EXPECT_STATUS(put(std::string(kMaps) + "/none", json::parse(config_map("none")).value()), 404, "NotFound");
+}
+
+TEST_F(Crud, TheSystemsMetadataIsNotTheClients) {
+  const auto map = create(kMaps, config_map("a"));
+  const std::string path = std::string(kMaps) + "/a";
+  for (const std::string metadata : {R"("uid":"other")", R"("deletionTimestamp":"2020-01-01T00:00:00Z")", R"("deletionGracePeriodSeconds":5)",
+                                     R"("creationTimestamp":"2020-01-01T00:00:00Z")"}) {
+    auto refused = patch(path, fmt::format(R"({{"metadata":{{{}}}}})", metadata));
+    EXPECT_STATUS(refused, 422, "Invalid");
+    EXPECT_NE(refused->body.find("field is immutable"), std::string::npos) << refused->body;
+  }
+  auto same = map;
+  json::set(same, {"metadata", "creationTimestamp"}, "2026-01-02T03:04:05.000Z");
+  EXPECT_EQ(put(path, same)->status, 200) << "clients write the same second in several ways";
+  json::set(same, {"metadata", "uid"}, "other");
+  EXPECT_STATUS(put(path, same), 409, "Conflict");
+}
+
+TEST_F(Crud, WhoTakesTheLastFinalizerSeesTheObjectWithoutIt) {
+  create(kMaps, R"({"metadata":{"name":"f","finalizers":["x.io/hold"]}})");
+  remove(std::string(kMaps) + "/f");
+  auto last = patch(std::string(kMaps) + "/f", R"({"metadata":{"finalizers":null}})");
+  ASSERT_EQ(last->status, 200) << last->body;
+  EXPECT_TRUE(json::get_array(last->document(), {"metadata", "finalizers"}).empty()) << last->body;
+  EXPECT_EQ(get(std::string(kMaps) + "/f")->status, 404);
+}
+
+TEST_F(Crud, TheRoutersRefusalsBelongToNoResource) {
+  create(kMaps, config_map("a"));
+  for (const auto& refused : {put(kMaps, json::Object()), post(std::string(kMaps) + "/a", "{}"), send("PATCH", kMaps, "{}")}) {
+    EXPECT_STATUS(refused, 405, "MethodNotAllowed");
+    EXPECT_EQ(text(refused->document(), {"message"}), "the server does not allow this method on the requested resource");
+  }
+  auto one = remove(std::string(kMaps) + "/a", R"({"preconditions":{"uid":"x"}})");
+  EXPECT_STATUS(one, 409, "Conflict");
+  EXPECT_NE(one->body.find("Operation cannot be fulfilled on ConfigMap"), std::string::npos) << one->body;
 }
 
 TEST_F(Crud, DryRunStoresNothing) {

@@ -45,6 +45,39 @@ TEST_F(Patch, StrategicDirectives) {
   EXPECT_EQ(json::get_array(fewer->document(), {"metadata", "finalizers"}).size(), 1u) << fewer->body;
 }
 
+TEST_F(Patch, BodiesThatAreNoPatch) {
+  create(kMaps, config_map("a"));
+  const std::string path = std::string(kMaps) + "/a";
+  struct Case { std::string type, body, message; };
+  for (const auto& [type, body, message] : std::vector<Case>{
+           {"merge", "[]", "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"},
+           {"merge", "\"x\"", "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}"},
+           {"merge", "", "error decoding patch: unexpected end of JSON input"},
+           {"strategic", "[]", "json: cannot unmarshal array into Go value of type map[string]interface {}"},
+           {"strategic", "{", "unexpected end of JSON input"},
+           {"json", "{", "error decoding patch: unexpected end of JSON input"}}) {
+    auto refused = patch(path, body, type);
+    EXPECT_STATUS(refused, 400, "BadRequest");
+    EXPECT_EQ(text(refused->document(), {"message"}), message);
+  }
+  auto wrong_type = patch(path, R"({"metadata":{"labels":{"a":1}}})");
+  EXPECT_STATUS(wrong_type, 422, "Invalid");
+  EXPECT_EQ(text(json::get_array(wrong_type->document(), {"details", "causes"})[0], {"field"}), "patch");
+  EXPECT_NE(wrong_type->body.find(": json: cannot unmarshal number into Go struct field"), std::string::npos) << wrong_type->body;
+}
+
+TEST_F(Patch, AScaleIsAppliedLikeAnyObject) {
+  make_deployment();
+  const std::string scale = std::string(kDeployments) + "/d/scale";
+  auto applied = patch(scale + "?fieldManager=autoscaler&force=true", R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":3}})", "apply");
+  ASSERT_EQ(applied->status, 200) << applied->body;
+  EXPECT_EQ(json::get_int(applied->document(), {"spec", "replicas"}), 3);
+  EXPECT_EQ(json::get_int(read(std::string(kDeployments) + "/d"), {"spec", "replicas"}), 3);
+  auto contested = patch(scale + "?fieldManager=other", R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":4}})", "apply");
+  EXPECT_STATUS(contested, 409, "Conflict");
+  EXPECT_NE(contested->body.find("autoscaler\\\" with subresource \\\"scale"), std::string::npos) << contested->body;
+}
+
 TEST_F(Patch, JsonPatchIsAllOrNothing) {
   create(kMaps, config_map("a", R"({"x":"1","y":"2"})"));
   const std::string path = std::string(kMaps) + "/a";
@@ -54,7 +87,7 @@ TEST_F(Patch, JsonPatchIsAllOrNothing) {
                                 R"([{"op":"replace","path":"/nope/x","value":1}])", R"([{"op":"move","from":"/data","path":"/data/x"}])", R"([{"op":"add","path":"/data/-/x","value":"1"}])"})
     EXPECT_STATUS(patch(path, bad, "json"), 422, "Invalid");
   EXPECT_STATUS(patch(path, "{}", "json"), 400, "BadRequest");
-  EXPECT_STATUS(patch(path, R"([{"op":"nope","path":"/data"}])", "json"), 400, "BadRequest");
+  EXPECT_STATUS(patch(path, R"([{"op":"nope","path":"/data"}])", "json"), 422, "Invalid");
   EXPECT_EQ(text(read(path), {"data", "x"}), "9");
   EXPECT_EQ(json::find(read(path), {"data", "q"}), nullptr);
 }

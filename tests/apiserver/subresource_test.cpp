@@ -142,4 +142,23 @@ TEST_F(Subresource, ServicesGetAddressesAndPorts) {
   EXPECT_EQ(post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"clusterIP":"{}","ports":[{{"port":80}}]}}}})", address))->status, 201);
 }
 
+/// Only what can be told without a pod network: loopback addresses are never proxied to.
+TEST_F(Subresource, ProxiesOnlyToPods) {
+  create(kPods, pod("p"));
+  const std::string path = std::string(kPods) + "/p";
+  EXPECT_STATUS(get(path + "/proxy/"), 400, "BadRequest");
+  for (const char* ip : {"127.0.0.1", "169.254.169.254", "::1", "0.0.0.0", "::ffff:127.0.0.1"}) {
+    EXPECT_EQ(patch(path + "/status", fmt::format(R"({{"status":{{"podIP":"{}"}}}})", ip))->status, 200);
+    EXPECT_STATUS(get(std::string(kPods) + "/http:p:8080/proxy/x"), 400, "BadRequest");
+  }
+  EXPECT_STATUS(get(std::string(kPods) + "/ftp:p:8080/proxy/x"), 400, "BadRequest");
+  EXPECT_STATUS(get(std::string(kPods) + "/none/proxy/x"), 404, "NotFound");
+  create("/api/v1/namespaces/default/services", R"({"metadata":{"name":"s"},"spec":{"ports":[{"port":80}]}})");
+  create("/api/v1/namespaces/default/endpoints", R"({"metadata":{"name":"s"}})");
+  auto nobody = get("/api/v1/namespaces/default/services/s:80/proxy/");
+  EXPECT_STATUS(nobody, 503, "ServiceUnavailable");
+  EXPECT_EQ(text(nobody->document(), {"message"}), "no endpoints available for service \"s\"");
+  EXPECT_EQ(text(get("/api/v1/namespaces/default/services/s:81/proxy/")->document(), {"message"}), "no service port 81 found for service \"s\"");
+}
+
 }  // namespace berth::apiserver::testing

@@ -76,13 +76,34 @@ TEST(Strategy, GenerationCountsChangesOfTheSpecOnly) {
 
 TEST(Strategy, StringDataIsFoldedIntoData) {
   Value doc = parse(R"({"data":{"a":"eA=="},"stringData":{"b":"hello","c":"","d":"ab","e":"abc"}})");
-  prepare_for_create(kind("", "v1", "Secret"), doc);
+  apply_defaults(kind("", "v1", "Secret"), doc);
   EXPECT_EQ(json::find(doc, "stringData"), nullptr);
   EXPECT_EQ(json::get_string(doc, {"data", "a"}), "eA==");
   EXPECT_EQ(json::get_string(doc, {"data", "b"}), "aGVsbG8=");
   EXPECT_EQ(json::get_string(doc, {"data", "c"}, "?"), "");
   EXPECT_EQ(json::get_string(doc, {"data", "d"}), "YWI=");
   EXPECT_EQ(json::get_string(doc, {"data", "e"}), "YWJj");
+}
+
+TEST(Strategy, AJobWithoutLabelsShowsItsPods) {
+  Value doc = parse(R"({"metadata":{"name":"j","uid":"u"},"spec":{"template":{"metadata":{"labels":{"app":"a"}}}}})");
+  prepare_for_create(kind("batch", "v1", "Job"), doc);
+  EXPECT_EQ(json::get_string(doc, {"metadata", "labels", "app"}), "a");
+  EXPECT_EQ(json::get_string(doc, {"metadata", "labels", "batch.kubernetes.io/job-name"}), "j");
+  doc = parse(R"({"metadata":{"name":"j","uid":"u","labels":{"own":"x"}},"spec":{"template":{}}})");
+  prepare_for_create(kind("batch", "v1", "Job"), doc);
+  EXPECT_EQ(json::get_object(doc, {"metadata", "labels"}).size(), 1u);
+}
+
+TEST(Strategy, AddressesOfAPodAgree) {
+  const Value old = parse(R"({"metadata":{"name":"p"},"spec":{},"status":{"podIP":"1.1.1.1","podIPs":[{"ip":"1.1.1.1"}]}})");
+  for (const char* status : {R"({"podIP":"2.2.2.2"})", R"({"podIP":"2.2.2.2","podIPs":[{"ip":"1.1.1.1"}]})", R"({"podIPs":[{"ip":"2.2.2.2"}]})"}) {
+    Value doc = parse(fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{}},"status":{}}})", status));
+    prepare_for_update(kind("", "v1", "Pod"), old, doc, "status");
+    EXPECT_EQ(json::get_string(doc, {"status", "podIP"}), "2.2.2.2") << status;
+    ASSERT_EQ(json::get_array(doc, {"status", "podIPs"}).size(), 1u);
+    EXPECT_EQ(json::get_string(json::get_array(doc, {"status", "podIPs"})[0], {"ip"}), "2.2.2.2") << status;
+  }
 }
 
 TEST(Strategy, ANamespaceHasItsFinalizer) {

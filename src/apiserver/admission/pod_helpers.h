@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "model/quantity.h"
+#include "model/pod_resources.h"
 
 namespace berth::apiserver {
 
@@ -13,12 +13,9 @@ enum class Qos { kGuaranteed, kBurstable, kBestEffort };
 /// The pod's QoS class from its containers' cpu and memory (pkg/apis/core/v1/helper/qos).
 Qos pod_qos(const json::Value& pod);
 
-using ResourceAmounts = std::map<std::string, model::Quantity, std::less<>>;
-/// A resource list object's parsed quantities; malformed ones are left out.
-ResourceAmounts amounts_of(const json::Value* resource_list);
-/// What a pod asks for in all (`field`: "requests" or "limits"): containers and restartable init containers summed, the largest init
-/// container, plus overhead (k8s.io/component-helpers/resource).
-ResourceAmounts pod_total(const json::Value& pod, std::string_view field);
+using model::amounts_of;
+using model::pod_total;
+using model::ResourceAmounts;
 
 /// The pod spec within an object of the given kind ("Pod", "Deployment", "CronJob", …) and where it is; null when there is none.
 const json::Value* pod_spec_of(std::string_view kind, const json::Value& object);

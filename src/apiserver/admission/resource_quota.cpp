@@ -2,8 +2,9 @@
 // writes never exceed a quota together (plugin/pkg/admission/resourcequota). A booking whose write then fails is given back by the quota
 // controller's recount.
 #include "apiserver/admission/plugins.h"
-#include "apiserver/admission/quota_usage.h"
+#include "apiserver/admission/pod_helpers.h"
 #include "apiserver/object_codec.h"
+#include "model/quota_usage.h"
 
 namespace berth::apiserver {
 namespace {
@@ -52,14 +53,14 @@ class ResourceQuota final : public AdmissionPlugin {
     booking->ns = request.ns;
     booking->request = &request;
     booking->done = std::move(done);
-    booking->delta = quota_usage(*request.kind, request.object);
+    booking->delta = model::quota_usage(*request.kind, request.object);
     if (request.operation == Operation::kUpdate) {
-      for (const auto& [resource, amount] : quota_usage(*request.kind, request.old_object)) booking->delta[resource] -= amount;
+      for (const auto& [resource, amount] : model::quota_usage(*request.kind, request.old_object)) booking->delta[resource] -= amount;
     }
     std::erase_if(booking->delta, [](const auto& entry) { return entry.second.is_zero(); });
     if (booking->delta.empty()) return booking->done({});
     for (const auto& quota : quotas) {
-      if (!quota_selects(*quota, *request.kind, request.object)) continue;
+      if (!model::quota_selects(*quota, *request.kind, request.object)) continue;
       if (auto checked = check_complete(request, *quota); !checked) return booking->done(std::move(checked));
       booking->quota_names.emplace_back(json::get_string(*quota, {"metadata", "name"}));
     }
@@ -84,10 +85,10 @@ class ResourceQuota final : public AdmissionPlugin {
     }
     const std::string name(json::get_string(quota, {"metadata", "name"}));
     if (request.is("", "pods")) {
-      if (const auto missing = missing_requirements(hard, request.object); !missing.empty())
+      if (const auto missing = model::missing_requirements(hard, request.object); !missing.empty())
         return std::unexpected(request.forbidden(fmt::format("failed quota: {}: must specify {}", name, join(missing, "; "))));
     }
-    const auto usage = quota_usage(*request.kind, request.object);
+    const auto usage = model::quota_usage(*request.kind, request.object);
     std::erase_if(unknown, [&](const auto& resource) { return !usage.contains(resource); });
     if (!unknown.empty())
       return std::unexpected(request.forbidden(

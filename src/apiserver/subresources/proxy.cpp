@@ -1,4 +1,6 @@
-// log, exec, attach, portforward and nodes/proxy: relayed to the agent of the pod's node.
+// log, exec, attach, portforward and nodes/proxy: relayed to the agent of the pod's node. pods/proxy and services/proxy: to the pods themselves.
+#include <arpa/inet.h>
+
 #include "apiserver/impl.h"
 
 namespace berth::apiserver {
@@ -39,6 +41,28 @@ struct Relay {
   std::string refusal;
 };
 constexpr std::size_t kMaxRefusalBytes = 2048;
+constexpr std::size_t kMaxIdleClients = 256;
+
+/// How many exchanges go through each client: those with none may be let go. A client that was upgraded stays.
+struct ClientUse {
+  std::mutex mutex;
+  std::map<const net::HttpClient*, int> exchanges;
+
+  void add(const net::HttpClient* client, int change) {
+    const std::lock_guard lock(mutex);
+    exchanges[client] += change;
+  }
+  bool forget_idle(const net::HttpClient* client) {
+    const std::lock_guard lock(mutex);
+    if (exchanges[client] > 0) return false;
+    exchanges.erase(client);
+    return true;
+  }
+};
+ClientUse& client_use() {
+  static ClientUse use;
+  return use;
+}
 
 model::ApiStatus refused_by_node(int code, std::string message) {
   if (code == 400) return model::bad_request(std::move(message));
@@ -97,6 +121,199 @@ model::ApiStatus unavailable(std::string_view message) {
   return status;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+/// The client's headers without what is for this server alone: the user's credentials and this connection's own.
+net::Headers headers_onward(const net::Headers& from) {
+  net::Headers headers;
+  for (const auto& [name, value] : from.fields()) {
+    const auto lower = lower_case(name);
+    if (lower == "authorization" || lower == "host" || lower == "content-length" || lower == "accept-encoding" || lower.starts_with("impersonate-")) continue;
+    headers.add(name, value);
+  }
+  return headers;
+}
+
+/// A pod's headers without those of the connection to it.
+net::Headers headers_back(const net::Headers& from) {
+  net::Headers headers;
+  for (const auto& [name, value] : from.fields()) {
+    const auto lower = lower_case(name);
+    if (lower == "connection" || lower == "keep-alive" || lower == "transfer-encoding" || lower == "content-length" || lower == "date" || lower == "upgrade") continue;
+    headers.add(name, value);
+  }
+  return headers;
+}
+
+std::string in_url(std::string_view address) { return address.find(':') == std::string_view::npos ? std::string(address) : fmt::format("[{}]", address); }
+
+/// Go's net.IP.IsGlobalUnicast: what a pod may have, and never this machine itself (k8s.io/apimachinery proxy util).
+bool is_proxyable(const std::string& address) {
+  std::array<unsigned char, 16> bytes{};
+  if (inet_pton(AF_INET, address.c_str(), bytes.data()) == 1)
+    return bytes[0] != 0 && bytes[0] != 127 && bytes[0] < 224 && !(bytes[0] == 169 && bytes[1] == 254);
+  if (inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return false;
+  const bool is_low = std::all_of(bytes.begin(), bytes.begin() + 10, [](unsigned char b) { return b == 0; });  // ::, ::1 and mapped IPv4 addresses.
+  return !is_low && bytes[0] != 0xff && !(bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80);
+}
+
+/// "[scheme:]name[:port]", the name of a proxied pod or service.
+struct ProxyName {
+  std::string scheme, name, port;
+};
+
+std::optional<ProxyName> parse_proxy_name(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const auto end = std::min(text.find(':', start), text.size());
+    parts.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  ProxyName out;
+  if (parts.size() == 1) out.name = parts[0];
+  else if (parts.size() == 2) out.name = parts[0], out.port = parts[1];
+  else if (parts.size() == 3) out.scheme = parts[0], out.name = parts[1], out.port = parts[2];
+  if (out.name.empty() || (!out.scheme.empty() && out.scheme != "http" && out.scheme != "https")) return std::nullopt;
+  return out;
+}
+
+std::string url_of(const ProxyName& name, std::string_view address, std::string_view port) {
+  return fmt::format("{}://{}{}{}", name.scheme.empty() ? "http" : name.scheme, in_url(address), port.empty() ? "" : ":", port);
+}
+
+/// Where a pods/proxy request goes (pkg/registry/core/pod/strategy.go ResourceLocation).
+model::ApiResult<std::string> locate_pod(const ProxyName& name, const json::Value& pod) {
+  std::string port = name.port;
+  for (const auto& container : json::get_array(pod, {"spec", "containers"}))
+    for (const auto& one : json::get_array(container, {"ports"}))
+      if (port.empty() && json::get_int(one, {"containerPort"}) > 0) port = std::to_string(json::get_int(one, {"containerPort"}));
+  const std::string address(json::get_string(pod, {"status", "podIP"}));
+  if (!is_proxyable(address)) return std::unexpected(model::bad_request("address not allowed"));
+  return url_of(name, address, port);
+}
+
+/// Where a services/proxy request goes: one of the ready addresses behind the port (pkg/registry/core/service ResourceLocation).
+model::ApiResult<std::string> locate_service(const ProxyName& name, const json::Value& service, const json::Value& endpoints) {
+  std::string port_name = name.port;
+  std::int64_t number = 0;
+  if (const auto [end, error] = std::from_chars(name.port.data(), name.port.data() + name.port.size(), number); error == std::errc() && end == name.port.data() + name.port.size()) {
+    const auto& ports = json::get_array(service, {"spec", "ports"});
+    const auto found = std::ranges::find_if(ports, [&](const json::Value& port) { return json::get_int(port, {"port"}) == number; });
+    if (found == ports.end()) return std::unexpected(unavailable(fmt::format("no service port {} found for service \"{}\"", number, name.name)));
+    port_name = json::get_string(*found, {"name"});
+  }
+  static std::atomic<std::size_t> turn = 0;
+  for (const auto& subset : json::get_array(endpoints, {"subsets"})) {
+    const auto& addresses = json::get_array(subset, {"addresses"});
+    if (addresses.empty()) continue;
+    for (const auto& port : json::get_array(subset, {"ports"})) {
+      if (json::get_string(port, {"name"}) != port_name) continue;
+      const std::string address(json::get_string(addresses[turn++ % addresses.size()], {"ip"}));
+      if (!is_proxyable(address)) return std::unexpected(model::bad_request("address not allowed"));
+      return url_of(name, address, std::to_string(json::get_int(port, {"port"})));
+    }
+  }
+  return std::unexpected(unavailable(fmt::format("no endpoints available for service \"{}\"", name.name)));
+}
+
+model::ApiResult<std::string> locate_proxied(const ObjectCache& cache, const Request& request) {
+  const auto& kind = *request.kind;
+  const auto name = parse_proxy_name(request.info.name);
+  if (!name)
+    return std::unexpected(model::bad_request(fmt::format("invalid {} request {}", kind.singular, json::serialize(json::Value(request.info.name)))));
+  const auto object = cache.get(make_key("", kind.plural, request.info.ns, name->name));
+  if (object == nullptr) return std::unexpected(model::not_found("", kind.plural, name->name));
+  if (kind.plural == "pods") return locate_pod(*name, decode_object(*object));
+  const auto endpoints = cache.get(make_key("", "endpoints", request.info.ns, name->name));
+  if (endpoints == nullptr) return std::unexpected(model::not_found("", "endpoints", name->name));
+  return locate_service(*name, decode_object(*object), decode_object(*endpoints));
+}
+
+/// Sends a request on and its answer back. `failure`: what stands before the reason when nothing answers at `url`.
+void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::string& url, const std::string& failure, net::HttpRequest onward) {
+  const bool upgrades = !onward.headers.get("Upgrade").empty();
+  const bool is_node = request->kind->plural == "nodes" || request->info.subresource != "proxy";
+  std::shared_ptr<net::HttpClient> client;
+  {
+    const std::lock_guard lock(server.node_clients_mutex);
+    // Clients that nothing goes through make room; pods come and go.
+    if (server.node_clients.size() >= kMaxIdleClients) std::erase_if(server.node_clients, [](const auto& entry) { return client_use().forget_idle(entry.second.get()); });
+    auto& slot = server.node_clients[url];
+    if (slot == nullptr) {
+      // The certificate towards nodes is not for what runs in pods.
+      auto config = is_node ? server.options.node_client : net::ClientConfig{};
+      config.url = url;
+      // As kube-apiserver without --kubelet-certificate-authority: nodes show certificates that they signed themselves.
+      config.insecure_skip_verify = config.ca_pem.empty();
+      auto made = net::HttpClient::create(std::move(config));
+      if (!made) return server.respond_status(*request, unavailable(made.error().message));
+      slot = std::move(*made);
+    }
+    client = slot;
+    client_use().add(client.get(), 1);
+  }
+  if (upgrades) {
+    client->upgrade(std::move(onward), [&server, request, failure](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
+      if (stream == nullptr) {
+        if (response.status == 0) return server.respond_status(*request, unavailable(failure + response.body));
+        server.account(*request, response.status);
+        return request->writer->respond(std::move(response));
+      }
+      server.account(*request, 101);
+      auto own = request->writer->upgrade(std::move(response.headers));
+      if (own != nullptr) std::make_shared<Splice>(std::move(own), std::move(stream))->start();
+    });
+    return;
+  }
+  auto passing = std::make_shared<Relay>();
+  passing->request = request;
+  net::StreamCallbacks callbacks;
+  const bool is_log = request->info.subresource == "log";
+  callbacks.on_header = [&server, passing, is_log, is_node](int status, const net::Headers& from_node) {
+    passing->started = true;
+    if (is_log && (status < 200 || status > 206)) {
+      passing->refused = status;
+      return;
+    }
+    server.account(*passing->request, status);
+    net::Headers to_client;
+    if (!is_node) to_client = headers_back(from_node);
+    else if (const auto type = from_node.get("Content-Type"); !type.empty()) to_client.add("Content-Type", std::string(type));
+    passing->request->writer->start_stream(status, std::move(to_client));
+  };
+  callbacks.on_data = [passing](std::string_view data) {
+    if (passing->refused == 0) passing->request->writer->write(make_bytes(std::string(data)));
+    else if (passing->refusal.size() < kMaxRefusalBytes) passing->refusal += data;
+  };
+  callbacks.on_end = [&server, passing, failure](std::string error) {
+    if (!passing->started) return server.respond_status(*passing->request, unavailable(failure + error));
+    if (passing->refused != 0) return server.respond_status(*passing->request, refused_by_node(passing->refused, passing->refusal));
+    passing->request->writer->finish();
+  };
+  // The stream ends with its client: the handle lives in the closing callback.
+  request->writer->on_close([&server, passing, key = client.get()] {
+    std::unique_ptr<net::StreamHandle> stream;
+    {
+      const std::lock_guard lock(passing->mutex);
+      stream = std::move(passing->stream);
+    }
+    if (stream == nullptr) return;
+    // Not here: this may be called from within one of the stream's own callbacks.
+    auto shared = std::make_shared<std::unique_ptr<net::StreamHandle>>(std::move(stream));
+    server.loop.post([shared, key] {
+      shared->reset();
+      client_use().add(key, -1);
+    });
+  });
+  auto stream = client->stream(std::move(onward), std::move(callbacks));
+  const std::lock_guard lock(passing->mutex);
+  passing->stream = std::move(stream);
+}
+
 }  // namespace
 
 void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
@@ -112,8 +329,15 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
     onward.query = request->http.query;
     return relay(request, info.name, std::move(onward));
   }
-  if (request->kind->plural != "pods" || info.subresource == "proxy")
-    return respond_status(*request, unavailable("proxying to pods and services is not available: this server is not part of the pod network"));
+  if (info.subresource == "proxy") {
+    const auto location = locate_proxied(*cache, *request);
+    if (!location) return respond_status(*request, location.error());
+    for (const auto& part : info.rest) onward.path += "/" + part;
+    if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
+    onward.query = request->http.query;
+    onward.headers = headers_onward(onward.headers);
+    return relay_to(*this, request, *location, "error trying to reach service: ", std::move(onward));
+  }
   const auto object = cache->get(object_key(*request->kind, info.ns, info.name));
   if (object == nullptr) return respond_status(*request, model::not_found("", "pods", info.name));
   const auto pod = decode_object(*object);
@@ -144,16 +368,7 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
 }
 
 void ApiServer::Impl::relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
-  // The user's credentials are for this server alone.
-  net::Headers headers;
-  for (const auto& [name, value] : onward.headers.fields()) {
-    std::string lower(name);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (lower == "authorization" || lower == "host" || lower == "content-length" || lower == "accept-encoding" || lower.starts_with("impersonate-")) continue;
-    headers.add(name, value);
-  }
-  onward.headers = std::move(headers);
-  const bool upgrades = !onward.headers.get("Upgrade").empty();
+  onward.headers = headers_onward(onward.headers);
   if (options.node_backend) {
     auto writer = request->writer;
     if (options.node_backend(node, onward, writer)) return account(*request, 200);
@@ -168,74 +383,7 @@ void ApiServer::Impl::relay(const RequestPtr& request, const std::string& node, 
       if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
   if (address.empty() || port == 0) return respond_status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
 
-  const auto url = fmt::format("https://{}:{}", address.find(':') == std::string::npos ? address : "[" + address + "]", port);
-  std::shared_ptr<net::HttpClient> client;
-  {
-    const std::lock_guard lock(node_clients_mutex);
-    auto& slot = node_clients[url];
-    if (slot == nullptr) {
-      auto config = options.node_client;
-      config.url = url;
-      // As kube-apiserver without --kubelet-certificate-authority: nodes show certificates that they signed themselves.
-      config.insecure_skip_verify = config.ca_pem.empty();
-      auto made = net::HttpClient::create(std::move(config));
-      if (!made) return respond_status(*request, unavailable(made.error().message));
-      slot = std::move(*made);
-    }
-    client = slot;
-  }
-  if (upgrades) {
-    client->upgrade(std::move(onward), [this, request](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
-      if (stream == nullptr) {
-        if (response.status == 0) return respond_status(*request, unavailable("error dialing backend: " + response.body));
-        account(*request, response.status);
-        return request->writer->respond(std::move(response));
-      }
-      account(*request, 101);
-      auto own = request->writer->upgrade(std::move(response.headers));
-      if (own != nullptr) std::make_shared<Splice>(std::move(own), std::move(stream))->start();
-    });
-    return;
-  }
-  auto passing = std::make_shared<Relay>();
-  passing->request = request;
-  net::StreamCallbacks callbacks;
-  const bool is_log = request->info.subresource == "log";
-  callbacks.on_header = [this, passing, is_log](int status, const net::Headers& from_node) {
-    passing->started = true;
-    if (is_log && (status < 200 || status > 206)) {
-      passing->refused = status;
-      return;
-    }
-    account(*passing->request, status);
-    net::Headers to_client;
-    if (const auto type = from_node.get("Content-Type"); !type.empty()) to_client.add("Content-Type", std::string(type));
-    passing->request->writer->start_stream(status, std::move(to_client));
-  };
-  callbacks.on_data = [passing](std::string_view data) {
-    if (passing->refused == 0) passing->request->writer->write(make_bytes(std::string(data)));
-    else if (passing->refusal.size() < kMaxRefusalBytes) passing->refusal += data;
-  };
-  callbacks.on_end = [this, passing](std::string error) {
-    if (!passing->started) return respond_status(*passing->request, unavailable("error dialing backend: " + error));
-    if (passing->refused != 0) return respond_status(*passing->request, refused_by_node(passing->refused, passing->refusal));
-    passing->request->writer->finish();
-  };
-  // The stream ends with its client: the handle lives in the closing callback.
-  request->writer->on_close([this, passing] {
-    std::unique_ptr<net::StreamHandle> stream;
-    {
-      const std::lock_guard lock(passing->mutex);
-      stream = std::move(passing->stream);
-    }
-    if (stream == nullptr) return;
-    // Not here: this may be called from within one of the stream's own callbacks.
-    auto shared = std::make_shared<std::unique_ptr<net::StreamHandle>>(std::move(stream));
-    loop.post([shared] { shared->reset(); });
-  });
-  auto stream = client->stream(std::move(onward), std::move(callbacks));
-  const std::lock_guard lock(passing->mutex);
-  passing->stream = std::move(stream);
+  relay_to(*this, request, fmt::format("https://{}:{}", in_url(address), port), "error dialing backend: ", std::move(onward));
 }
 
 }  // namespace berth::apiserver

@@ -1,4 +1,5 @@
 // scale: replicas and selector of a workload as an autoscaling/v1 Scale.
+#include "apiserver/apply/managed_fields.h"
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/patch/json_patch.h"
@@ -81,9 +82,27 @@ model::ApiResult<NextScale> next_scale(Request& request) {
       return present;
     };
   }
-  return std::unexpected(model::unsupported_media_type(
-      "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, "
-      "application/strategic-merge-patch+json"));
+  return std::unexpected(model::unknown_patch_type());
+}
+
+using Produce = std::function<model::ApiResult<json::Value>(const json::Value& current)>;
+
+/// Server-side apply of a Scale: the workload's replicas then belong to the applier, as a field of the workload.
+model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPtr& request) {
+  if (!request->field_manager_given)
+    return std::unexpected(
+        model::invalid_object("meta.k8s.io", "PatchOptions", "", {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
+  auto scale = json::parse_yaml(request->http.body);
+  if (!scale) return std::unexpected(model::bad_request(fmt::format("error decoding YAML: {}", scale.error().message)));
+  if (!scale->is_object()) return std::unexpected(model::bad_request("error decoding YAML: an apply configuration must be an object"));
+  const auto& kind = *request->kind;
+  const auto replicas = checked_replicas(*request, *scale);
+  if (!replicas) return std::unexpected(replicas.error());
+  json::Value config = json::Object{{"apiVersion", kind.api_version()}, {"kind", kind.kind}, {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
+  if (json::find(*scale, {"spec", "replicas"}) != nullptr) json::set(config, {"spec", "replicas"}, json::Value(*replicas));
+  return [&server, request, &kind, config = std::move(config)](const json::Value& current) {
+    return apply::apply(kind, current, config, {request->field_manager, "scale", server.loop.now()}, request->force);
+  };
 }
 
 }  // namespace
@@ -95,9 +114,21 @@ void ApiServer::Impl::scale(const RequestPtr& request) {
     if (object == nullptr) return respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
     return respond_json(*request, 200, scale_of(kind, decode_object(*object)));
   }
+  auto operation = make_write(request);
+  operation->done = [this, request, &kind](model::ApiResult<WriteOutcome> outcome) {
+    if (!outcome) return respond_status(*request, outcome.error());
+    respond_json(*request, 200, scale_of(kind, outcome->object ? decode_object(*outcome->object) : outcome->document));
+  };
+  if (request->info.verb == "patch" && media_type(request->http.headers.get("Content-Type")) == "application/apply-patch+yaml") {
+    auto applied = applied_scale(*this, request);
+    if (!applied) return respond_status(*request, applied.error());
+    operation->produce = std::move(*applied);
+    operation->tracks_fields = false;
+    operation->is_apply = true;
+    return run_update(operation);
+  }
   auto next = next_scale(*request);
   if (!next) return respond_status(*request, next.error());
-  auto operation = make_write(request);
   operation->produce = [request, &kind, next = std::move(*next)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto wanted = next(scale_of(kind, current));
     if (!wanted) return wanted;
@@ -112,10 +143,6 @@ void ApiServer::Impl::scale(const RequestPtr& request) {
       json::set(updated, {"metadata", "resourceVersion"}, json::Value(sent));
     }
     return updated;
-  };
-  operation->done = [this, request, &kind](model::ApiResult<WriteOutcome> outcome) {
-    if (!outcome) return respond_status(*request, outcome.error());
-    respond_json(*request, 200, scale_of(kind, outcome->object ? decode_object(*outcome->object) : outcome->document));
   };
   run_update(operation);
 }

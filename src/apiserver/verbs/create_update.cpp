@@ -23,11 +23,23 @@ void ApiServer::Impl::update(const RequestPtr& request) {
   if (!document) return respond_status(*request, document.error());
   if (auto matched = match_path(*request, *document, true); !matched) return respond_status(*request, matched.error());
   auto operation = make_write(request);
+  if (is_created_by_update(*request->kind) && operation->subresource.empty()) {
+    operation->produce_new = [this, request, document = *document]() -> model::ApiResult<json::Value> {
+      if (const auto uid = json::get_string(document, {"metadata", "uid"}); !uid.empty())
+        return std::unexpected(model::conflict(request->kind->group, request->kind->plural, request->info.name,
+                                               fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: ", uid)));
+      if (auto refused = refuse_creation(*request)) return std::unexpected(std::move(*refused));
+      auto fresh = document;
+      json::erase(fresh, {"metadata", "resourceVersion"});
+      return fresh;
+    };
+  }
   operation->produce = [document = std::move(*document)](const json::Value&) -> model::ApiResult<json::Value> { return document; };
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return respond_status(*request, outcome.error());
-    if (outcome->object != nullptr) return respond_object(*request, 200, outcome->object);
-    respond_document(*request, 200, outcome->document);
+    const int code = outcome->created ? 201 : 200;
+    if (outcome->object != nullptr) return respond_object(*request, code, outcome->object);
+    respond_document(*request, code, outcome->document);
   };
   run_update(operation);
 }

@@ -29,12 +29,14 @@ std::optional<model::ApiStatus> check_preconditions(const Deletion& deletion, co
   const auto& kind = *deletion.kind;
   const auto uid = json::get_string(deletion.options, {"preconditions", "uid"});
   if (!uid.empty() && uid != object.meta.uid)
-    return model::conflict(kind.group, kind.plural, deletion.name,
+    return model::conflict(kind.group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
+                          
                            fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated", uid,
                                        object.meta.uid));
   const auto revision = json::get_string(deletion.options, {"preconditions", "resourceVersion"});
   if (!revision.empty() && revision != std::to_string(object.revision))
-    return model::conflict(kind.group, kind.plural, deletion.name,
+    return model::conflict(kind.group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
+                          
                            fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). The object might have been modified",
                                        revision, object.revision));
   return std::nullopt;

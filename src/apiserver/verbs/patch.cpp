@@ -1,6 +1,5 @@
 // PATCH in its four languages. Which documents a patch sees and what its errors are called: apiserver/pkg/endpoints/handlers/patch.go.
 #include "apiserver/apply/managed_fields.h"
-#include "apiserver/auth/reviews.h"
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/patch/json_patch.h"
@@ -12,22 +11,40 @@ namespace {
 
 constexpr std::size_t kMaxJsonPatchOperations = 10'000;
 
-model::ApiStatus unprocessable() {
-  model::ApiStatus status;
-  status.code = 422;
-  status.reason = "Invalid";
-  status.message = "the server rejected our request due to an error in our request";
-  return status;
+constexpr std::size_t kMaxShownPatch = 16 * 1024;
+
+/// 422 with what went wrong as a finding on the patched document.
+model::ApiStatus invalid_patch(const json::Value& patched, std::string detail) {
+  const auto text = json::serialize(patched);
+  return model::invalid_object("", "", "",
+                               {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(std::string_view(text).substr(0, kMaxShownPatch))), std::move(detail)}});
 }
 
-/// 422 with what went wrong as a finding on the patch.
-model::ApiStatus invalid_patch(std::string_view value, std::string detail) {
-  return model::invalid_object("", "", "", {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(value.substr(0, 256))), std::move(detail)}});
+std::string_view word_of(const json::Value& value) {
+  if (value.is_array()) return "array";
+  if (value.is_object()) return "object";
+  if (value.is_string()) return "string";
+  if (value.is_bool()) return "bool";
+  return value.is_null() ? "null" : "number";
+}
+
+/// A body that decoding into a Go map refuses; null is an empty map.
+model::ApiResult<void> expect_map(const json::Value& patch, std::string_view before) {
+  if (patch.is_object() || patch.is_null()) return {};
+  return std::unexpected(model::bad_request(fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", before, word_of(patch))));
+}
+
+/// What decoding says, without the sentence around it that only whole objects get.
+std::string bare_reason(std::string_view message) {
+  constexpr std::string_view kBefore = " cannot be handled as a ";
+  const auto at = message.find(kBefore);
+  const auto end = at == std::string_view::npos ? at : message.find(": ", at);
+  return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
 }
 
 /// What every patched document goes through before it is an update like any other.
 model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const model::KindInfo& kind, const json::Value& current, json::Value patched) {
-  if (!patched.is_object()) return std::unexpected(invalid_patch(json::serialize(patched), "the patched document is not an object"));
+  if (!patched.is_object()) return std::unexpected(invalid_patch(patched, "the patched document is not an object"));
   if (auto decoded = decode_document(*request, kind, patched, {}); !decoded) {
     auto& status = decoded.error();
     const auto strict = status.message.find("strict decoding error");
@@ -35,14 +52,14 @@ model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const mo
       status.message = status.message.substr(strict);
       return std::unexpected(std::move(status));
     }
-    return std::unexpected(invalid_patch(request->http.body, status.message));
+    return std::unexpected(invalid_patch(patched, bare_reason(status.message)));
   }
   model::apply_defaults(kind, patched);
-  for (auto [field, word] : {std::pair{"name", "name"}, std::pair{"namespace", "namespace"}}) {
+  for (const char* field : {"namespace", "name"}) {
     const auto before = json::get_string(current, {"metadata", field});
     const auto after = json::get_string(patched, {"metadata", field});
     if (before == after) continue;
-    if (std::string_view(word) == "namespace") return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    if (std::string_view(field) == "namespace") return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     return std::unexpected(model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", after, before)));
   }
   return patched;
@@ -50,16 +67,25 @@ model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const mo
 
 using Produce = std::function<model::ApiResult<json::Value>(const json::Value&)>;
 
-model::ApiResult<json::Value> parse_patch(const Request& request) {
+/// The words around an error: Kubernetes' decoders of the three languages differ in them.
+constexpr std::string_view kDecoding = "error decoding patch: ";
+
+model::ApiResult<json::Value> parse_patch(const Request& request, std::string_view before) {
+  if (request.http.body.empty()) return std::unexpected(model::bad_request(fmt::format("{}unexpected end of JSON input", before)));
   auto patch = json::parse(request.http.body);
-  if (!patch) return std::unexpected(model::bad_request(fmt::format("error decoding patch: {}", patch.error().message)));
-  return std::move(*patch);
+  if (patch) return std::move(*patch);
+  constexpr std::string_view kOurs = "invalid JSON: ";
+  const std::string_view why = patch.error().message;
+  return std::unexpected(model::bad_request(fmt::format("{}{}", before, why.starts_with(kOurs) ? why.substr(kOurs.size()) : why)));
 }
 
 model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::KindInfo& kind) {
-  auto document = parse_patch(*request);
+  auto document = parse_patch(*request, kDecoding);
   if (!document) return std::unexpected(document.error());
+  if (!document->is_array())
+    return std::unexpected(model::bad_request(fmt::format("{}json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", kDecoding, word_of(*document))));
   auto operations = patch::parse_json_patch(*document);
+  if (!operations && operations.error().message.starts_with("Unexpected kind")) return std::unexpected(model::unprocessable());
   if (!operations) return std::unexpected(model::bad_request("error decoding patch: " + operations.error().message));
   if (operations->size() > kMaxJsonPatchOperations) {
     model::ApiStatus status;
@@ -71,17 +97,17 @@ model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::Kin
   return [request, &kind, operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_json_patch(patched, operations); !applied) {
-      auto status = unprocessable();
-      status.causes.push_back({"UnexpectedServerResponse", applied.error().message, ""});
-      return std::unexpected(std::move(status));
+      return std::unexpected(model::unprocessable());
     }
     return finish_patched(request, kind, current, std::move(patched));
   };
 }
 
 model::ApiResult<Produce> merge_patch(const RequestPtr& request, const model::KindInfo& kind) {
-  auto document = parse_patch(*request);
+  auto document = parse_patch(*request, kDecoding);
   if (!document) return std::unexpected(document.error());
+  if (auto map = expect_map(*document, kDecoding); !map) return std::unexpected(map.error());
+  if (document->is_null()) *document = json::Object();
   return [request, &kind, document = std::move(*document)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     patch::apply_merge_patch(patched, document);
@@ -90,13 +116,14 @@ model::ApiResult<Produce> merge_patch(const RequestPtr& request, const model::Ki
 }
 
 model::ApiResult<Produce> strategic_patch(const RequestPtr& request, const model::KindInfo& kind) {
-  auto document = parse_patch(*request);
+  auto document = parse_patch(*request, "");
   if (!document) return std::unexpected(document.error());
-  if (!document->is_object()) return std::unexpected(model::bad_request("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"));
+  if (auto map = expect_map(*document, ""); !map) return std::unexpected(map.error());
+  if (document->is_null()) *document = json::Object();
   return [request, &kind, document = std::move(*document)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, document); !applied) {
-      auto status = unprocessable();
+      auto status = model::unprocessable();
       status.message = applied.error().message;
       return std::unexpected(std::move(status));
     }
@@ -143,16 +170,7 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   operation.produce = run;
   if (!operation.subresource.empty()) return;
   operation.produce_new = [&server, request, run, shared]() -> model::ApiResult<json::Value> {
-    // Applying what is not there creates it: that is a right of its own.
-    Attributes creation;
-    creation.verb = "create";
-    creation.group = request->info.group;
-    creation.version = request->info.version;
-    creation.resource = request->info.resource;
-    creation.ns = request->info.ns;
-    creation.name = request->info.name;
-    if (const auto decision = server.options.authorizer->authorize(request->user, creation); !decision.allowed)
-      return std::unexpected(auth::forbidden_status(request->user, creation, decision.reason));
+    if (auto refused = server.refuse_creation(*request)) return std::unexpected(std::move(*refused));
     if (!json::get_string(*shared, {"metadata", "uid"}).empty())
       return std::unexpected(model::conflict("", "", json::get_string(*shared, {"metadata", "name"}), "uid mismatch: the provided object specified a uid, and no existing object was found"));
     return run(json::Value(json::Object()));
@@ -182,9 +200,7 @@ void ApiServer::Impl::patch(const RequestPtr& request) {
     set_apply(*this, request, *operation, std::move(*config));
     produce = operation->produce;
   } else {
-    return respond_status(*request, model::unsupported_media_type(
-                                        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, "
-                                        "application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"));
+    return respond_status(*request, model::unknown_patch_type());
   }
   if (request->force && !operation->is_apply)
     return respond_status(*request, model::invalid_object("meta.k8s.io", "PatchOptions", "",

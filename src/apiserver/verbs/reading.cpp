@@ -72,6 +72,11 @@ std::optional<model::ApiStatus> check_list_options(const Request& request, bool 
     if (match == "Exact" && revision == "0") forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
   }
   if (!errors.empty()) return model::invalid_object("meta.k8s.io", "ListOptions", "", errors);
+  if (const auto seconds = query.get("timeoutSeconds"); !seconds.empty()) {
+    std::int64_t parsed = 0;
+    const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), parsed);
+    if (error != std::errc() || end != seconds.data() + seconds.size()) return model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds));
+  }
   if (!continue_token.empty() && !revision.empty() && revision != "0")
     return model::bad_request("specifying resource version is not allowed when using continue");
   return std::nullopt;

@@ -256,9 +256,16 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
     annotation_bytes += key.size() + (value.is_string() ? value.get_string().size() : 0);
   }
   if (annotation_bytes > 256 * 1024) errors.too_long(at / "annotations", 256 * 1024);
+  const Path finalizers = at / "finalizers";
+  const bool is_builtin = !kind.group.ends_with(".openshift.io");
+  std::size_t index = 0;
   for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"})) {
     const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
-    if (const std::string why = check_qualified_name(text); !why.empty()) errors.invalid(at / "finalizers", text, why);
+    const Path one = finalizers[index++];
+    if (const std::string why = check_qualified_name(text); !why.empty())
+      errors.invalid(finalizers, text, why);
+    else if (is_builtin && text.find('/') == std::string_view::npos && text != "kubernetes" && text != "orphan" && text != "foregroundDeletion")
+      errors.invalid(one, text, "name is neither a standard finalizer name nor is it fully qualified");
   }
   std::string controller;
   const Path owners = at / "ownerReferences";
@@ -394,6 +401,7 @@ FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const 
   Errors errors;
   object_meta(kind, doc, errors);
   object_meta_update(old, doc, errors);
+  if (subresource == "status") status_update(kind, old, doc, errors);
   if (subresource == "status" || subresource == "finalize") return errors.take();
   if (kind.group.empty() && kind.kind == "Pod") {
     pod_update(old, doc, subresource, errors);

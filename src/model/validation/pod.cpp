@@ -572,7 +572,7 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
       errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be less than or equal to previous value");
     same("activeDeadlineSeconds");
   } else if (json::find(old, {"spec", "activeDeadlineSeconds"}) != nullptr) {
-    errors.invalid(at / "activeDeadlineSeconds", Value(nullptr), "must not update from a positive integer to nil value");
+    errors.invalid(at / "activeDeadlineSeconds", "null", "must not update from a positive integer to nil value");
     same("activeDeadlineSeconds");
   }
   if (get_int(doc, {"spec", "terminationGracePeriodSeconds"}) == 1 && get_int(old, {"spec", "terminationGracePeriodSeconds"}) < 0)
@@ -597,9 +597,10 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   if (old_spec == nullptr || new_spec == nullptr || json::equal(*old_spec, *new_spec)) return;
   errors.forbidden(
       at,
-      "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+      std::string("pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
       "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
-      "previously negative)");
+      "previously negative)\n") +
+          spec_difference(*new_spec, *old_spec));
 }
 
 }  // namespace berth::model::validation

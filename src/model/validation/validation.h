@@ -98,6 +98,10 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
 /// What pods/ephemeralcontainers and pods/resize allow (ValidatePodEphemeralContainersUpdate, ValidatePodResize).
 void ephemeral_containers_update(const Value& old, const Value& doc, Errors& errors);
 void pod_resize(const Value& old, const Value& doc, Errors& errors);
+/// What controllers and nodes may write into a status.
+void status_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
+/// How two specs differ: a unified diff of their indented JSON, as Kubernetes shows it where an update is forbidden.
+std::string spec_difference(const Value& wanted, const Value& present);
 /// requests and limits of one container, or of a pod.
 void resources(const Value& holder, const Path& at, Errors& errors);
 void tolerations(const Value& spec, const Path& at, Errors& errors);

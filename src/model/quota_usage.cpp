@@ -1,9 +1,9 @@
-#include "apiserver/admission/quota_usage.h"
+#include "model/quota_usage.h"
 
-namespace berth::apiserver {
+#include "model/schema.h"
+
+namespace berth::model {
 namespace {
-
-using model::Quantity;
 
 bool is_terminal(const json::Value& pod) {
   const auto phase = json::get_string(pod, {"status", "phase"});
@@ -78,7 +78,7 @@ bool scope_matches(std::string_view scope, std::string_view op, const json::Arra
     const auto* deadline = json::find(pod, {"spec", "activeDeadlineSeconds"});
     matches = (deadline != nullptr) == (scope == "Terminating");
   } else if (scope == "BestEffort" || scope == "NotBestEffort") {
-    matches = (pod_qos(pod) == Qos::kBestEffort) == (scope == "BestEffort");
+    matches = (pod_qos_class(pod) == "BestEffort") == (scope == "BestEffort");
   } else if (scope == "PriorityClass") {
     return matches_priority(pod, op, values);
   } else if (scope == "CrossNamespacePodAffinity") {
@@ -91,7 +91,7 @@ bool scope_matches(std::string_view scope, std::string_view op, const json::Arra
 
 }  // namespace
 
-ResourceAmounts quota_usage(const model::KindInfo& kind, const json::Value& object) {
+ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object) {
   ResourceAmounts usage;
   usage[kind.group.empty() ? "count/" + kind.plural : "count/" + kind.plural + "." + kind.group] = Quantity::from_value(1);
   if (!kind.group.empty()) return usage;
@@ -103,7 +103,7 @@ ResourceAmounts quota_usage(const model::KindInfo& kind, const json::Value& obje
   return usage;
 }
 
-bool quota_selects(const json::Value& quota, const model::KindInfo& kind, const json::Value& object) {
+bool quota_selects(const json::Value& quota, const KindInfo& kind, const json::Value& object) {
   const auto& scopes = json::get_array(quota, {"spec", "scopes"});
   const auto& selectors = json::get_array(quota, {"spec", "scopeSelector", "matchExpressions"});
   if (scopes.empty() && selectors.empty()) return true;
@@ -139,4 +139,4 @@ std::vector<std::string> missing_requirements(const std::set<std::string>& hard_
   return missing;
 }
 
-}  // namespace berth::apiserver
+}  // namespace berth::model

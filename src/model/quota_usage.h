@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "apiserver/admission/pod_helpers.h"
 #include "model/kinds.h"
+#include "model/pod_resources.h"
 
-namespace berth::apiserver {
+namespace berth::model {
 
 /// Every quota resource that one object of `kind` uses, by quota name ("pods", "requests.cpu", "count/deployments.apps", …). Terminated pods use
 /// only their object count.
-ResourceAmounts quota_usage(const model::KindInfo& kind, const json::Value& object);
+ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object);
 
 /// Does the quota (a ResourceQuota document) count this object: its scopes and scopeSelector.
-bool quota_selects(const json::Value& quota, const model::KindInfo& kind, const json::Value& object);
+bool quota_selects(const json::Value& quota, const KindInfo& kind, const json::Value& object);
 
 /// The resources a pod must name because the quota counts them ("requests.cpu for: c1,c2"); empty when complete.
 std::vector<std::string> missing_requirements(const std::set<std::string>& hard_resources, const json::Value& pod);
 
-}  // namespace berth::apiserver
+}  // namespace berth::model
