@@ -135,8 +135,6 @@ int run_up(const std::vector<std::string>& args) {
   if (!scheduler_served) return report(scheduler_served.error());
   auto controllers_served = serve("--controllers-secure-port", controllers_port, 10257, controllers_role.port_options());
   if (!controllers_served) return report(controllers_served.error());
-  for (const auto& [name, served] : {std::pair("scheduler", scheduler_served->get()), std::pair("controllers", controllers_served->get())})
-    if (served != nullptr) log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, role.host(), served->port());
   std::unique_ptr<RealNode> real_node;
   std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
   if (has_real_node) {
@@ -149,6 +147,8 @@ int run_up(const std::vector<std::string>& args) {
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
   std::printf("export KUBECONFIG=%s\n", role.kubeconfig_path().c_str());
   std::fflush(stdout);
+  for (const auto& [name, served] : {std::pair("scheduler", scheduler_served->get()), std::pair("controllers", controllers_served->get())})
+    if (served != nullptr) log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, role.host(), served->port());
   wait_for_signal();
   if (real_node) log::info("up", "containers of the real node run on; the next start takes them over");
   log::info("up", "stopping; everything is kept in {}", role.data_dir());
