@@ -53,8 +53,16 @@ int run_explain(const std::vector<std::string>& args) {
   app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
   if (const auto code = parse_args(app, args)) return *code;
 
+  // `--cluster FILE… pod NAME`: the option takes all words that follow it.
+  auto& files = flags.cluster_files;
+  const auto is_pod_word = [](const std::string& word) { return word == "pod" || word == "pods" || word == "po"; };
+  if (words.empty() && pod_files.empty() && files.size() > 2 && is_pod_word(files[files.size() - 2])) {
+    words.assign(files.end() - 2, files.end());
+    files.resize(files.size() - 2);
+  }
+
   std::string name;
-  if (words.size() == 2 && (words[0] == "pod" || words[0] == "pods" || words[0] == "po")) name = words[1];
+  if (words.size() == 2 && is_pod_word(words[0])) name = words[1];
   if (words.size() == 1) name = words[0].substr(words[0].find('/') == std::string::npos ? 0 : words[0].find('/') + 1);
   if (name.empty() == pod_files.empty()) {
     std::fprintf(stderr, "error: say which pod: `berth explain pod NAME` or `berth explain --pod FILE`\n");

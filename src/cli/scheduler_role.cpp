@@ -126,7 +126,12 @@ void SchedulerRole::elect() {
     elector_ = std::make_unique<client::LeaderElector>(*election_client_, *election_,
                                                        client::LeaderCallbacks{[lead] { log::info("scheduler", "leading"); lead(true); },
                                                                                // Nothing is decided or written from here on; then it is a candidate again.
-                                                                               [this, lead] { log::warning("scheduler", "leadership lost"); lead(false); elector_->start(); },
+                                                                               [this, lead] {
+                                                                                 lead(false);
+                                                                                 if (is_stopping_) return;
+                                                                                 log::warning("scheduler", "leadership lost");
+                                                                                 elector_->start();
+                                                                               },
                                                                                [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
     elector_->start();
   });
@@ -136,6 +141,7 @@ SchedulerRole::~SchedulerRole() {
   if (election_loop_) {
     auto done = std::make_shared<std::promise<void>>();
     election_loop_->post([this, done] {
+      is_stopping_ = true;
       if (elector_ && elector_->is_leader()) elector_->stop([done] { done->set_value(); });
       else done->set_value();
     });

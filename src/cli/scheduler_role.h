@@ -45,6 +45,7 @@ class SchedulerRole {
   /// The lease is renewed on a thread of its own: a slow extender or a long turn does not cost the leadership.
   std::unique_ptr<ThreadLoop> election_loop_;
   std::unique_ptr<client::Client> election_client_;
+  bool is_stopping_ = false;  ///< Of the election's thread: a leadership given up is not sought again.
   scheduler::SchedulerOptions options_;
   std::optional<client::LeaderElectionConfig> election_;
   std::shared_ptr<metrics::Registry> metrics_;
