@@ -32,7 +32,22 @@ class DaemonSetController final : public Controller {
   };
   static json::Value daemon_template(const json::Value& document, const std::string& hash);
 
+  /// Failed pods of one node: the first is replaced at once, the next ones after 1 s, 2 s, … 15 min.
+  struct Backoff {
+    Duration delay{0};
+    TimePoint last{};
+    /// Zero: go on, which counts as one more; else what is left to wait.
+    Duration wait(TimePoint now) {
+      constexpr Duration kBase = std::chrono::seconds(1), kMost = std::chrono::minutes(15);
+      if (delay > Duration{0} && now - last < delay) return delay - (now - last);
+      delay = delay == Duration{0} || now - last > 2 * kMost ? kBase : std::min(2 * delay, kMost);
+      last = now;
+      return Duration{0};
+    }
+  };
+
   std::map<std::string, NodeFacts> nodes_;
+  std::map<std::string, std::map<std::string, Backoff>> backoffs_;  ///< By key and node.
 };
 
 std::vector<Toleration> daemon_tolerations(bool host_network) {
@@ -96,7 +111,10 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   Plan plan;
   const auto [ns, name] = split_key(key);
   const ObjectRef object = cache.get(kinds().daemon_set, ns, name);
-  if (!object) return plan;
+  if (!object) {
+    backoffs_.erase(key);
+    return plan;
+  }
   const json::Value document = object->document();
   const model::Selector selector = label_selector_of(document);
   if (selector.is_everything()) {
@@ -122,6 +140,7 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
 
   std::int64_t desired = 0, current = 0, misscheduled = 0, ready = 0, updated = 0, available = 0, unavailable = 0, surging = 0;
   std::vector<std::string> create_on;
+  std::optional<Duration> pause;  ///< Until a failed pod may be replaced.
   std::vector<PodRef> remove, old_available;
   std::vector<std::pair<std::string, PodRef>> old_on;
   std::set<std::string> gone_nodes;
@@ -137,12 +156,19 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
       for (const PodRef& pod : alive) {
         if (!pod->is_finished()) continue;
         const bool failed = pod->phase == PodPhase::kFailed;
+        if (failed) {
+          // A node that refuses the pod would otherwise be asked as fast as it can answer.
+          if (const Duration left = backoffs_[key][node].wait(now); left > Duration{0}) {
+            pause = pause ? std::min(*pause, left) : left;
+            continue;
+          }
+        }
         plan.events.push_back(note_about(kinds().daemon_set, *object, failed ? "Warning" : "Normal", failed ? "FailedDaemonPod" : "SucceededDaemonPod",
                                          fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it", failed ? "failed" : "succeeded", ns, pod->name(), node, failed ? "kill" : "delete")));
         remove.push_back(pod);
       }
-      std::erase_if(alive, [](const PodRef& pod) { return pod->is_finished(); });
-      if (alive.empty() && terminating.empty() && fit.belongs && (found == by_node.end() || remove.empty() || target_node(*remove.back()) != node)) create_on.push_back(node);
+      const bool was_finished = std::erase_if(alive, [](const PodRef& pod) { return pod->is_finished(); }) > 0;
+      if (alive.empty() && terminating.empty() && fit.belongs && !was_finished) create_on.push_back(node);
       // Two of one revision: the younger one goes.
       for (const bool newer : {true, false}) {
         std::vector<PodRef> same;
@@ -254,6 +280,7 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   put("observedGeneration", json::get_int(document, {"metadata", "generation"}), false);
   if (auto write = patch_status(kinds().daemon_set, *object, document, status)) plan.writes.push_back(std::move(*write));
   plan.requeue_after = next_availability(claim.pods, min_ready, now);
+  if (pause && (!plan.requeue_after || *pause < *plan.requeue_after)) plan.requeue_after = pause;
   plan.cooldown = std::min<Duration>(Duration(static_cast<std::int64_t>(nodes_.size()) * 10), std::chrono::milliseconds(100));
   return plan;
 }

@@ -1,4 +1,6 @@
 // Endpoints of Services (pkg/controller/endpoint).
+#include <set>
+
 #include <fmt/format.h>
 
 #include "controllers/endpoint_model.h"
@@ -53,7 +55,11 @@ class EndpointsController final : public Controller {
 
   void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().pod) return services_.enqueue(event, sink);
-    if (event.kind == kinds().service) services_.observe(event);
+    if (event.kind == kinds().service) {
+      services_.observe(event);
+      if (event.after) vanished_.erase(event.object().key());
+      else vanished_.insert(event.object().key());
+    }
     sink.add(event.object().key());
   }
 
@@ -63,8 +69,9 @@ class EndpointsController final : public Controller {
     const ObjectRef service = cache.get(kinds().service, ns, name);
     const ObjectRef present = cache.get(kinds().endpoints, ns, name);
     if (!service) {
-      // Endpoints have the Service's name and no owner: they go with it. Those that somebody else made stay.
-      if (present && present->labels().get(kManagedEndpoints) != nullptr) plan.writes.push_back(delete_object(kinds().endpoints, *present));
+      // Endpoints have the Service's name and no owner: they go with it, whoever made them. Those that never had a Service stay.
+      const bool goes = vanished_.erase(key) > 0;
+      if (present && (goes || present->labels().get(kManagedEndpoints) != nullptr)) plan.writes.push_back(delete_object(kinds().endpoints, *present));
       return plan;
     }
     const Value document = service->document();
@@ -140,6 +147,7 @@ class EndpointsController final : public Controller {
   }
 
   ServiceSelectors services_;
+  std::set<std::string> vanished_;  ///< Services deleted and not yet looked at.
 };
 
 }  // namespace

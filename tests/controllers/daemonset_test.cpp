@@ -167,5 +167,24 @@ TEST_F(Daemons, AFailedPodIsReplacedWithAnEvent) {
   EXPECT_TRUE(world.api.saw(fmt::format("FailedDaemonPod: Found failed daemon pod default/{} on node a, will try to kill it", name)));
 }
 
+TEST_F(Daemons, ANodeThatRefusesItsPodIsAskedLessAndLessOften) {
+  node("a");
+  put();
+  int replaced = 0;
+  std::string last;
+  for (int second = 0; second < 60; ++second) {
+    world.loop.run_for(seconds(1));
+    for (json::Value pod : world.api.all(kinds().pod)) {
+      const std::string name(json::get_string(pod, {"metadata", "name"}));
+      if (name != last) ++replaced;
+      last = name;
+      json::set(pod, {"status", "phase"}, "Failed");
+      world.api.put(kinds().pod, pod);
+    }
+  }
+  EXPECT_GE(replaced, 5);
+  EXPECT_LE(replaced, 8) << "1, 2, 4, 8, 16, 32 seconds";
+}
+
 }  // namespace
 }  // namespace berth::controllers

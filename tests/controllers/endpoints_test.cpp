@@ -183,7 +183,16 @@ TEST_F(EndpointsTest, TrafficDistributionHintsAtTheZone) {
   EXPECT_EQ(json::get_string(endpoint("p").at("hints").at("forZones").at(0), {"name"}), "east");
 }
 
-TEST_F(EndpointsTest, EndpointsGoWithTheirServiceUnlessSomebodyElseMadeThem) {
+TEST_F(EndpointsTest, EndpointsKeptByHandGoWithTheirServiceToo) {
+  service("clusterIP: 10.96.0.7, ports: [{port: 80}]");
+  api.put(kinds().endpoints, yaml("{apiVersion: v1, kind: Endpoints, metadata: {name: s}}"));
+  settle();
+  api.erase(kinds().service, "default", "s");
+  settle();
+  EXPECT_TRUE(api.get(kinds().endpoints, "s").is_null());
+}
+
+TEST_F(EndpointsTest, EndpointsGoWithTheirServiceAndStayWithoutOne) {
   service(kPlain);
   api.put(kinds().endpoints, yaml("{apiVersion: v1, kind: Endpoints, metadata: {name: byhand}}"));
   settle();
