@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <fstream>
 #include <future>
+#include <sstream>
 
 #include "base/event_loop.h"
 #include "cli/parse.h"
@@ -20,6 +22,7 @@ using node::simulated::SimulatedNodesOptions;
 struct NodesFlags {
   std::string cpu = "32", memory = "256Gi", pods = "110";
   std::string start_delay = "0s", stop_delay = "200ms", lease_period = "10s", status_period = "5m", events = "warnings";
+  std::string scenario;
   std::vector<std::string> labels;
 };
 
@@ -43,6 +46,15 @@ std::optional<std::string> apply(const NodesFlags& flags, SimulatedNodesOptions&
     const std::size_t equals = label.find('=');
     if (equals == std::string::npos || equals == 0) return fmt::format("--label: \"{}\" is not KEY=VALUE", label);
     options.node_template.labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+  if (!flags.scenario.empty()) {
+    std::ifstream in(flags.scenario, std::ios::binary);
+    std::stringstream text;
+    if (!(text << in.rdbuf())) return fmt::format("--scenario: {} cannot be read", flags.scenario);
+    auto scenario = node::simulated::Scenario::parse(text.str());
+    if (!scenario) return fmt::format("--scenario {}: {}", flags.scenario, scenario.error().message);
+    if (scenario->kubelet()) options.fleet.kubelet = *scenario->kubelet();
+    options.fleet.scenario = std::move(*scenario);
   }
   if (flags.events == "none") options.fleet.events = FleetOptions::Events::kNone;
   else if (flags.events == "warnings") options.fleet.events = FleetOptions::Events::kWarnings;
@@ -75,6 +87,7 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--lease-period", flags.lease_period, "between heartbeats")->capture_default_str();
   app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
   app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")->capture_default_str();
+  app.add_option("--scenario", flags.scenario, "a file that says how pods behave and what the nodes' kubelets are set to (docs/simulated-nodes.md)");
   app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")->capture_default_str()->check(CLI::Range(1, 10'000));
   if (const auto code = parse_args(app, args)) return *code;
   if (const auto wrong = apply(flags, options)) {

@@ -11,16 +11,16 @@ node_missing() { # prints what a real node would need and is not there
 make_image() { # make_image NAME umoci-config-flags...
   local name=$1; shift
   (cd "$work/images" && umoci init --layout "$name" && umoci new --image "$name:1" && mkdir -p "root-$name/bin" "root-$name/tmp" &&
-    cp "$(command -v busybox)" "root-$name/bin/busybox" && for applet in sh sleep echo cat date dd seq touch true false hostname ls mkdir rm nc printf tar tail head id ps wget httpd grep wc stat env ln; do ln -sf busybox "root-$name/bin/$applet"; done &&
+    cp "$(command -v busybox)" "root-$name/bin/busybox" && for applet in sh sleep echo cat date dd seq touch true false hostname ls mkdir rm nc printf tar tail head id ps wget httpd grep wc stat env ln xargs; do ln -sf busybox "root-$name/bin/$applet"; done &&
     umoci insert --image "$name:1" "root-$name/bin" /bin && umoci insert --image "$name:1" "root-$name/tmp" /tmp &&
     umoci config --image "$name:1" --config.env PATH=/bin "$@" && tar -C "$name" -cf "$name.tar" .) >/dev/null 2>&1
   ctr -a "$socket" -n k8s.io images import --base-name "berth.local/$name" "$work/images/$name.tar" >/dev/null
 }
 
-start_runtime() { # start_runtime MEGABYTES SUBNET: containerd on an ext4 of that size below $work/disk
+start_runtime() { # start_runtime MEGABYTES SUBNET: containerd on an ext4 of that size (made with $disk_options) below $work/disk
   socket=$work/containerd.sock
   mkdir -p "$work/disk" "$work/images" "$work/cni"
-  truncate -s "$1M" "$work/disk.img" && mkfs.ext4 -q -F "$work/disk.img" && mount -o loop "$work/disk.img" "$work/disk" || return 1
+  truncate -s "$1M" "$work/disk.img" && mkfs.ext4 -q -F ${disk_options:-} "$work/disk.img" && mount -o loop "$work/disk.img" "$work/disk" || return 1
   bridge=brt$$
   cat >"$work/cni/10-berth.conflist" <<X
 {"cniVersion":"0.4.0","name":"berth","plugins":[{"type":"bridge","bridge":"$bridge","isGateway":true,"ipMasq":false,

@@ -122,16 +122,19 @@ TEST(KubeletConfig, OtherKindsAndBrokenFilesAreRefused) {
 
 // The document's scenario (000 §21.2.9): 10 Gi, a tenth reserved for the system, eviction at 10% soft and 5% hard: 8 Gi are left for pods.
 TEST(Allocatable, TheDocumentsTenToEightGibibytes) {
-  Machine machine{.cores = 4, .memory_bytes = 10LL << 30, .root_fs_bytes = 100LL << 30, .max_pid = 0};
-  ReservationSettings settings;
-  settings.system_reserved = {{"memory", "2Gi"}};
-  auto resources = compute_node_resources(machine, settings);
-  ASSERT_TRUE(resources);
-  EXPECT_EQ(resources->allocatable.at("memory").to_string(), "8Gi");
-  settings.system_reserved = {{"memory", "1.5Gi"}};
-  settings.eviction_hard = {{"memory.available", "500Mi"}};
-  resources = compute_node_resources(machine, settings);
-  EXPECT_EQ(resources->allocatable.at("memory").value(), (10LL << 30) - (1536LL << 20) - (500LL << 20));
+  const Machine machine{.cores = 4, .memory_bytes = 10LL << 30, .root_fs_bytes = 100LL << 30, .max_pid = 0};
+  const auto allocatable = [&](const std::string& file, const std::string& flag = "") {
+    std::ifstream in(std::string(BERTH_SOURCE_DIR) + "/examples/node/" + file);
+    auto settings = load_config_text(std::string{std::istreambuf_iterator<char>(in), {}}, file);
+    EXPECT_TRUE(settings);
+    if (!flag.empty()) {
+      EXPECT_FALSE(apply_kubelet_argument(*settings, flag, {"true"}));
+    }
+    return compute_node_resources(machine, reservation_settings(*settings))->allocatable.at("memory").value();
+  };
+  EXPECT_EQ(allocatable("node-config-soft.yaml"), 8LL << 30);
+  EXPECT_EQ(allocatable("node-config.yaml"), (10LL << 30) - (1536LL << 20) - (500LL << 20)) << "the example as the document has it";
+  EXPECT_EQ(allocatable("node-config.yaml", "experimental-allocatable-ignore-eviction"), (10LL << 30) - (1536LL << 20));
 }
 
 TEST(OomScore, TheDocumentsTable) {

@@ -11,6 +11,7 @@
 #include "node/agent/machine.h"
 #include "node/agent/memory_alarm.h"
 #include "node/agent/oom_watch.h"
+#include "node/agent/writable_layers.h"
 
 namespace berth::node::agent {
 namespace {
@@ -31,7 +32,12 @@ class MachineFiles : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  [[nodiscard]] Cgroups version(int number) const { return Cgroups::at((root_ / "cgroup").string(), number == 2); }
+  Cgroups version(int number) {
+    write(number == 2 ? "cgroup/cgroup.controllers" : "cgroup/memory/cgroup.procs", "");
+    auto groups = Cgroups::at((root_ / "cgroup").string());
+    EXPECT_TRUE(groups && groups->is_v2() == (number == 2));
+    return *groups;
+  }
 
   fs::path root_;
   MachinePaths paths_;
@@ -98,7 +104,6 @@ TEST_F(MachineFiles, PressureStallInformation) {
   EXPECT_FALSE(cpu->full);
   for (const char* wrong : {"", "some\n", "some avg10=x avg60=0 avg300=0 total=1\n", "some avg10 total=1\n", "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n", "some avg10=0.00 avg60=0.00 avg300=0.00\n"})
     EXPECT_FALSE(parse_pressure(wrong)) << wrong;
-  EXPECT_FALSE(version(1).pressure("/kubepods", "memory"));
 }
 
 TEST_F(MachineFiles, TheMachineItself) {
@@ -142,6 +147,33 @@ TEST_F(MachineFiles, DamagedFilesGiveNothing) {
     EXPECT_FALSE(groups.cpu_usage_ns("/g"));
     EXPECT_FALSE(observe_machine(groups, paths_, {}).running_processes);
   }
+}
+
+TEST(WritableLayers, AreFoundByTheContainersMounts) {
+  const auto layers = writable_layers(
+      "36 35 98:0 / / rw,noatime - ext4 /dev/vda rw\n"
+      "88 36 0:60 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/abc/rootfs rw,relatime - overlay overlay rw,lowerdir=/l/1:/l/2,upperdir=/snap\\040shots/7/fs,workdir=/snapshots/7/work\n"
+      "89 36 0:61 / /merged shared:5 - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n"
+      "90 36 0:62 / /x/def/rootfs ro - overlay overlay ro,lowerdir=/l\n\nrubbish - overlay\n");
+  EXPECT_EQ(layers, (std::map<std::string, std::string>{{"abc", "/snap shots/7/fs"}}));
+}
+
+TEST_F(MachineFiles, MeasuredLayersReplaceTheRuntimesFigures) {
+  write("layer/file", std::string(100'000, 'x'));
+  write("proc/self/mountinfo", fmt::format("88 36 0:60 / /run/abc/rootfs rw - overlay overlay rw,upperdir={}\n", (root_ / "layer").string()));
+  PodFigures pod;
+  pod.container_ids["c"] = "abc";
+  eviction::FsUsage old;
+  old.used_bytes = 5;
+  old.inodes_used = 1;
+  pod.usage.containers.push_back({"c", {}, old, {}});
+  pod.usage.ephemeral_storage = eviction::FsUsage{};
+  pod.usage.ephemeral_storage->used_bytes = 1005;
+  std::vector<PodFigures> pods{pod};
+  measure_writable_layers(pods, paths_.proc);
+  const std::uint64_t measured = *pods[0].usage.containers[0].rootfs->used_bytes;
+  EXPECT_GE(measured, 100'000u);
+  EXPECT_EQ(pods[0].usage.ephemeral_storage->used_bytes, 1000 + measured) << "logs and volumes stay";
 }
 
 TEST(MemoryAlarmLevel, IsWhatMayStillBeUsedBeyondTheThreshold) {

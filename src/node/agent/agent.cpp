@@ -83,6 +83,7 @@ class AgentImpl final : public Agent {
     machine_ = read_machine(cgroups_, paths_);
     if (const auto computed = compute_resources(); !computed) return computed;
     if (const auto made = make_cgroups(); !made) return made;
+    lower_own_oom_score();
     make_environment();
     pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active) { return refuse(pod, active); });
     make_pressure_manager();
@@ -129,6 +130,7 @@ class AgentImpl final : public Agent {
   Result<void> check_settings() {
     if (const auto wrong = eviction::validate(options_.settings)) return invalid(*wrong);
     for (const std::string& warning : options_.settings.warnings) log::warning("node", "{}", warning);
+    if (options_.settings.swap_behavior == "LimitedSwap") log::warning("node", "memorySwap.swapBehavior LimitedSwap has no effect here: containers get no swap");
     if (!is_swap_on()) return {};
     if (options_.settings.fail_swap_on) return invalid("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false");
     log::warning("node", "swap is on: memory pressure is seen late or not at all");
@@ -156,6 +158,13 @@ class AgentImpl final : public Agent {
     };
     if (const std::string images = first("image_filesystems"); !images.empty()) paths_.image_fs = images;
     if (const std::string containers = first("container_filesystems"); !containers.empty() && is_separate_filesystem(containers, paths_.image_fs)) paths_.container_fs = containers;
+  }
+
+  /// The kubelet's own score. What the kernel refuses here it refuses containers as well: that is said once, not for each of them.
+  static void lower_own_oom_score() {
+    if (write_control_file("/proc/self/oom_score_adj", "-999")) return;
+    log::warning("node", "the kernel allows no lower OOM scores here (CAP_SYS_RESOURCE is missing): the runtime raises those of Guaranteed containers (-998) to its own ({})",
+                 first_line("/proc/self/oom_score_adj"));
   }
 
   Result<void> make_cgroups() {

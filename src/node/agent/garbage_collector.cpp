@@ -110,21 +110,21 @@ Result<void> GarbageCollector::remove_image(const std::string& id) {
   return {};
 }
 
-Result<void> GarbageCollector::remove_dead_containers() {
+Result<std::size_t> GarbageCollector::remove_dead_containers() {
   std::lock_guard lock(mutex_);
   return collect_containers(true);
 }
 
-Result<void> GarbageCollector::remove_unused_images() {
+Result<std::size_t> GarbageCollector::remove_unused_images() {
   std::lock_guard lock(mutex_);
   const TimePoint now = environment_.clock.now();
-  if (const auto seen = observe_images(now); !seen) return seen;
+  if (const auto seen = observe_images(now); !seen) return std::unexpected(seen.error());
   const eviction::ImageGcResult result = images_.delete_unused(now, [this](const std::string& id) { return remove_image(id); });
-  if (!result.error.empty()) return fail(ErrorCode::kUnavailable, result.error);
-  return {};
+  if (!result.error.empty()) log::warning("node", "{}", result.error);
+  return result.removed.size();
 }
 
-Result<void> GarbageCollector::collect_containers(bool of_terminated) {
+Result<std::size_t> GarbageCollector::collect_containers(bool of_terminated) {
   const auto sandboxes = environment_.runtime.call("RuntimeService/ListPodSandbox", json::Object{});
   if (!sandboxes) return std::unexpected(sandboxes.error());
   const auto listed = environment_.runtime.call("RuntimeService/ListContainers", json::Object{});
@@ -162,16 +162,18 @@ Result<void> GarbageCollector::collect_containers(bool of_terminated) {
     dead.is_ready = json::get_string(sandbox, {"state"}) == "SANDBOX_READY";
     old.push_back(std::move(dead));
   }
+  std::size_t count = 0;
   for (const std::string& id : eviction::containers_to_remove(containers, container_policy_, pod, of_terminated, environment_.clock.now())) {
     const auto removed = environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}}, 60'000);
     if (!removed) log::warning("node", "removing container {}: {}", id, removed.error().message);
+    else ++count;
     std::erase_if(containers, [&](const eviction::DeadContainer& c) { return removed && c.id == id; });
   }
   for (const std::string& id : eviction::sandboxes_to_remove(std::move(old), containers, pod, of_terminated)) {
     const json::Value request = json::Object{{"pod_sandbox_id", id}};
     if (environment_.runtime.call("RuntimeService/StopPodSandbox", request, 60'000)) (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", request, 60'000);
   }
-  return {};
+  return count;
 }
 
 }  // namespace berth::node::agent

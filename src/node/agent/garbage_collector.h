@@ -34,16 +34,17 @@ class GarbageCollector {
   GarbageCollector& operator=(const GarbageCollector&) = delete;
 
   void start();
-  /// For the eviction manager: all containers of pods that are over, and surplus ones of the others. The error says what could not be asked.
-  Result<void> remove_dead_containers();
-  /// For the eviction manager.
-  Result<void> remove_unused_images();
+  /// For the eviction manager: all containers of pods that are over, and surplus ones of the others. How many were removed; their bytes are
+  /// free a moment later. The error says what could not be asked.
+  Result<std::size_t> remove_dead_containers();
+  /// For the eviction manager. How many were removed.
+  Result<std::size_t> remove_unused_images();
 
  private:
   void run();
   void collect_images();
   Result<void> observe_images(TimePoint now);
-  Result<void> collect_containers(bool of_terminated);
+  Result<std::size_t> collect_containers(bool of_terminated);
   [[nodiscard]] Result<void> remove_image(const std::string& id);
 
   CollectorEnvironment environment_;

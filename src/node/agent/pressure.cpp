@@ -1,6 +1,7 @@
 #include "node/agent/pressure.h"
 
 #include "base/log.h"
+#include "node/agent/writable_layers.h"
 
 namespace berth::node::agent {
 namespace {
@@ -9,6 +10,7 @@ constexpr Duration kMonitoringInterval = std::chrono::seconds(10);  // Document 
 /// How often memory is looked at when the kernel listens as well, and when it does not.
 constexpr Duration kLookWithAlarm = std::chrono::milliseconds(500), kLookAlone = std::chrono::milliseconds(200);
 constexpr Duration kLongestCleanup = std::chrono::seconds(30);
+constexpr Duration kDiskSettles = std::chrono::seconds(3), kMemorySettles = std::chrono::milliseconds(500);
 
 /// Disk figures of an earlier pass for one that had no time to measure.
 void fill_in_disk(eviction::PodUsage& usage, const eviction::PodUsage& before) {
@@ -118,8 +120,7 @@ bool PressureManager::pass(bool is_urgent) {
   set_conditions();
   if (outcome->attempt) environment_.node_event("Warning", "EvictionThresholdMet", fmt::format("Attempting to reclaim {}", eviction::to_string(*outcome->attempt)));
   if (!outcome->reclaim.empty()) {
-    reclaim(*outcome);
-    const eviction::NodeUsage after = observe_machine(environment_.cgroups, environment_.paths, environment_.clock.now());
+    const eviction::NodeUsage after = reclaim(*outcome);
     std::lock_guard lock(mutex_);
     outcome = &manager_.finish(&after);
   }
@@ -133,6 +134,9 @@ bool PressureManager::pass(bool is_urgent) {
   const TimePoint end = environment_.clock.now() + kLongestCleanup;
   for (const eviction::Eviction& eviction : outcome->evictions)
     while (!stopping_ && !active[eviction.pod]->is_stopped() && environment_.clock.now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // What the pod held is free a moment after it has stopped: the next one must not be taken for that.
+  const bool was_memory = outcome->acting_on && eviction::condition_of(outcome->acting_on->signal) == eviction::NodeCondition::kMemoryPressure;
+  (void)wait_for_relief(was_memory ? kMemorySettles : kDiskSettles);
   due_ = environment_.clock.now();
   return true;
 }
@@ -141,6 +145,7 @@ eviction::Summary PressureManager::measure(const std::vector<std::shared_ptr<Pod
   eviction::Summary summary;
   summary.node = observe_machine(environment_.cgroups, environment_.paths, now);
   std::vector<PodFigures> measured = measure_pods(environment_.runtime, environment_.cgroups, active, with_disk, now);
+  if (with_disk && is_short_of_disk(summary.node)) measure_writable_layers(measured, environment_.paths.proc);
   // Keeps the rates going for who asks next.
   (void)summary_json(environment_.node_name, summary.node, measured, environment_.cgroups, environment_.paths, environment_.cpu_rates, now);
   for (PodFigures& figures : measured) {
@@ -150,6 +155,11 @@ eviction::Summary PressureManager::measure(const std::vector<std::shared_ptr<Pod
   }
   if (with_disk) disk_figures_ = summary.pods;
   return summary;
+}
+
+/// Whether the disk's figures of the pods will decide: then they have to be of now.
+bool PressureManager::is_short_of_disk(const eviction::NodeUsage& node) const {
+  return std::ranges::any_of(manager_.met_by(node), [](const eviction::Threshold& t) { return eviction::condition_of(t.signal) == eviction::NodeCondition::kDiskPressure; });
 }
 
 /// In ten seconds, or when the first grace period that runs ends.
@@ -162,12 +172,27 @@ TimePoint PressureManager::next_pass(const eviction::Outcome& outcome, TimePoint
   return next;
 }
 
-void PressureManager::reclaim(const eviction::Outcome& outcome) {
+/// Runs the clean-ups and returns the figures after them.
+eviction::NodeUsage PressureManager::reclaim(const eviction::Outcome& outcome) {
+  std::size_t removed = 0;
   for (const eviction::Reclaim reclaim : outcome.reclaim) {
     const bool containers = reclaim == eviction::Reclaim::kContainers;
     log::info("node", "trying to reclaim {} by deleting {}", eviction::to_string(*outcome.attempt), containers ? "dead containers" : "unused images");
     const auto done = containers ? environment_.collector.remove_dead_containers() : environment_.collector.remove_unused_images();
-    if (!done) log::warning("node", "reclaiming {}: {}", eviction::to_string(*outcome.attempt), done.error().message);
+    if (done) removed += *done;
+    else log::warning("node", "reclaiming {}: {}", eviction::to_string(*outcome.attempt), done.error().message);
+  }
+  // Runtimes delete files after they have answered.
+  return wait_for_relief(removed > 0 ? kDiskSettles : Duration::zero());
+}
+
+/// Looks until no threshold is met any more, minimum reclaim included, at most for `longest`. Returns the latest figures.
+eviction::NodeUsage PressureManager::wait_for_relief(Duration longest) {
+  const TimePoint end = environment_.clock.now() + longest;
+  for (;;) {
+    eviction::NodeUsage node = observe_machine(environment_.cgroups, environment_.paths, environment_.clock.now());
+    if (stopping_ || environment_.clock.now() >= end || manager_.is_relieved(node)) return node;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 

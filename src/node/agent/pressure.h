@@ -54,7 +54,9 @@ class PressureManager {
   bool pass(bool is_urgent);
   eviction::Summary measure(const std::vector<std::shared_ptr<PodWorker>>& active, bool with_disk, TimePoint now);
   [[nodiscard]] TimePoint next_pass(const eviction::Outcome& outcome, TimePoint now) const;
-  void reclaim(const eviction::Outcome& outcome);
+  [[nodiscard]] bool is_short_of_disk(const eviction::NodeUsage& node) const;
+  eviction::NodeUsage reclaim(const eviction::Outcome& outcome);
+  eviction::NodeUsage wait_for_relief(Duration longest);
   void set_conditions();
 
   PressureEnvironment environment_;

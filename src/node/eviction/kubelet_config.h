@@ -25,6 +25,7 @@ struct KubeletSettings {
   std::int64_t image_minimum_gc_age_ns = 120'000'000'000, image_maximum_gc_age_ns = 0;
   /// Flags of the kubelet without a field in its configuration file.
   std::int64_t minimum_container_ttl_ns = 0;
+  bool allocatable_ignores_eviction = false;  ///< Allocatable without the hard thresholds taken away.
   int maximum_dead_containers_per_container = 1, maximum_dead_containers = -1;
   std::string swap_behavior;  ///< "", NoSwap or LimitedSwap.
   bool local_storage_capacity_isolation = true;

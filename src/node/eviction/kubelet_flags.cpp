@@ -103,6 +103,7 @@ std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std:
     return std::nullopt;
   }
   if (name == "fail-swap-on" || name == "experimental-fail-swap-on") return read_flag(name, values, s.fail_swap_on);
+  if (name == "experimental-allocatable-ignore-eviction") return read_flag(name, values, s.allocatable_ignores_eviction);
   if (name == "local-storage-capacity-isolation") return read_flag(name, values, s.local_storage_capacity_isolation);
   if (std::ranges::find(kWithoutEffect, name) == kWithoutEffect.end()) return fmt::format("unknown flag: --{}", name);
   s.warnings.push_back(fmt::format("--{} has no effect here", name));

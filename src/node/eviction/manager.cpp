@@ -173,7 +173,7 @@ const Outcome& EvictionManager::begin(const std::vector<PodFacts>& active, const
 
 const Outcome& EvictionManager::finish(const NodeUsage* node_after) {
   // Any threshold still met, minimum reclaim included, whatever its signal and grace period, keeps the eviction going.
-  if (node_after && thresholds_met(config_.thresholds, observe_signals(*node_after), true).empty()) return outcome_;
+  if (node_after && is_relieved(*node_after)) return outcome_;
   rank_and_evict();
   return outcome_;
 }

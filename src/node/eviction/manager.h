@@ -82,6 +82,11 @@ class EvictionManager {
   /// cleared by its minimum reclaim.
   const Outcome& finish(const NodeUsage* node_after);
 
+  /// The thresholds that these figures meet, whatever their grace period.
+  [[nodiscard]] std::vector<Threshold> met_by(const NodeUsage& node) const { return thresholds_met(config_.thresholds, observe_signals(node), false); }
+  /// With these figures finish would evict nobody: every threshold is cleared by its minimum reclaim.
+  [[nodiscard]] bool is_relieved(const NodeUsage& node) const { return thresholds_met(config_.thresholds, observe_signals(node), true).empty(); }
+
   /// A pass whose figures could not be read: nothing is decided, conditions stay. The pass after set_layout counts as over.
   void skip_pass() { first_pass_thresholds_.reset(); }
 

@@ -27,6 +27,7 @@ ReservationSettings reservation_settings(const KubeletSettings& settings) {
   out.kube_reserved = settings.kube_reserved;
   out.system_reserved = settings.system_reserved;
   out.eviction_hard = settings.eviction_hard.value_or(StatementMap{});
+  out.ignore_eviction_threshold = settings.allocatable_ignores_eviction;
   out.local_storage_capacity_isolation = settings.local_storage_capacity_isolation;
   out.max_pods = settings.max_pods;
   out.pods_per_core = settings.pods_per_core;

@@ -148,7 +148,9 @@ void Fleet::report_again(const NodeRef& node) {
   }
 }
 
-void Fleet::observe_pod(const json::Value& document, TimePoint now) {
+void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
+  const json::Value annotated = options_.scenario.empty() ? json::Value() : options_.scenario.apply(pod_document);
+  const json::Value& document = options_.scenario.empty() ? pod_document : annotated;
   const std::string uid(json::get_string(document, {"metadata", "uid"}));
   const auto known = pods_.find(uid);
   if (known != pods_.end()) {

@@ -18,6 +18,7 @@
 #include "node/eviction/kubelet_config.h"
 #include "node/eviction/manager.h"
 #include "node/simulated/pod_simulation.h"
+#include "node/simulated/scenario.h"
 
 namespace berth::node::simulated {
 
@@ -55,6 +56,8 @@ struct FleetOptions {
     settings.eviction_hard = eviction::default_eviction_hard();
     return settings;
   }();
+  /// Behaviour of pods that do not say it themselves.
+  Scenario scenario;
   /// Where the API server reaches the nodes' kubelet endpoints; 0: nowhere.
   int kubelet_port = 0;
   std::string kubelet_address;  ///< Empty: the node's own, made-up address.

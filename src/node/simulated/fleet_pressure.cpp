@@ -1,5 +1,6 @@
 // Simulated nodes that run out of memory, disk or process ids: the same eviction core as on real nodes, with made-up figures.
 #include "model/quantity.h"
+#include "node/eviction/policies.h"
 #include "node/simulated/fleet_state.h"
 
 namespace berth::node::simulated {
@@ -112,14 +113,9 @@ void Fleet::check_pressure(const NodeRef& node, TimePoint now) {
     }
   }
   if (!node->eviction) {
-    const auto thresholds = eviction::parse_thresholds(options_.kubelet.eviction());
-    if (!thresholds) return;  // Refused where options are read; a fleet made without asking has no eviction.
-    eviction::ManagerConfig config;
-    config.thresholds = *thresholds;
-    config.spare_places = eviction::thresholds_spare_places(options_.kubelet.eviction());
-    config.max_pod_grace_period_seconds = options_.kubelet.eviction_max_pod_grace_period_seconds;
-    config.pressure_transition_period_ns = options_.kubelet.eviction_pressure_transition_period_ns;
-    node->eviction = std::make_unique<eviction::EvictionManager>(std::move(config));
+    auto config = eviction::manager_config(options_.kubelet);
+    if (!config) return;  // Refused where options are read; a fleet made without asking has no eviction.
+    node->eviction = std::make_unique<eviction::EvictionManager>(std::move(*config));
     (void)node->eviction->set_layout({});
   }
   eviction::Summary summary;
