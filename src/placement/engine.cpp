@@ -101,6 +101,8 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
   }
   Decision out;
   if (!choice.node.is_valid()) {
+    // Columns keep the first rejection of a node only.
+    if (framework->profile().always_check_all_filters) return std::nullopt;
     out.diagnosis = std::make_shared<const Diagnosis>(columns->diagnose(own));
     return out;
   }

@@ -98,6 +98,7 @@ enum class ColumnKind : std::uint8_t {
   kNodeLocal,         ///< They depend on the node and what is on it.
   kPodTopologySpread,
   kInterPodAffinity,
+  kSelectorSpread,
   kVolumes,           ///< Concerns pods with volumes only; those are checked node by node, best node first.
 };
 /// How raw scores become 0–100.

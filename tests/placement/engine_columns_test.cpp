@@ -20,6 +20,7 @@ struct History {
   bool nominations;
   bool lazy = false;
   bool volumes = false;
+  bool policy = false;  ///< As an old Policy has it: all filters asked, SelectorSpread among the scorers.
 };
 
 /// Binds, removes, updates, and compares every decision on the way.
@@ -28,7 +29,14 @@ void run(const History& history) {
   world.unique_hostnames = history.unique_hostnames;
   world.volumes = history.volumes;
   Cluster cluster(history.era);
-  const FrameworkPtr framework = default_framework(history.era);
+  Profile profile = default_profile(history.era);
+  if (history.policy) {
+    profile.always_check_all_filters = history.seed % 2 == 0;
+    profile.pre_score.push_back({"SelectorSpread", 0});
+    profile.score.push_back({"SelectorSpread", 1 + static_cast<std::int64_t>(history.seed % 3)});
+    if (history.seed % 3 == 0) std::erase_if(profile.score, [](const auto& use) { return use.name == "PodTopologySpread"; });
+  }
+  const FrameworkPtr framework = framework_of(profile);
   const bool first_by_name = world.chance(50);
   EngineOptions options{first_by_name ? EngineOptions::TieBreak::kFirstByName : EngineOptions::TieBreak::kRandom, history.seed};
   if (history.lazy) options.lazy_ranking_nodes = 1;
@@ -98,6 +106,10 @@ TEST(EngineColumns, AgreeWhereOnlyTheBestNodesAreRanked) {
 TEST(EngineColumns, AgreeWithVolumes) {
   for (std::uint64_t seed = 801; seed <= 825; ++seed) run({seed, Era::k136, 7, 150, 8, true, seed % 2 == 0, false, true});
   for (std::uint64_t seed = 826; seed <= 840; ++seed) run({seed, Era::k120, 7, 150, 8, true, seed % 2 == 0, false, true});
+}
+
+TEST(EngineColumns, AgreeUnderAnOldPolicy) {
+  for (std::uint64_t seed = 901; seed <= 940; ++seed) run({seed, Era::k120, 8, 120, 8, true, seed % 5 == 0, false, seed % 4 == 0, true});
 }
 
 TEST(EngineColumns, AgreeOnTinyClusters) {

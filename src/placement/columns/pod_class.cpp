@@ -42,7 +42,9 @@ AffinityTerm spread_term(const model::PodView& pod, const model::Selector& selec
 
 std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
                                          std::size_t lazy_ranking_nodes) {
-  if (framework->profile().always_check_all_filters || !is_well_formed(pod->view())) return nullptr;
+  if (!is_well_formed(pod->view())) return nullptr;
+  // With all filters asked an error of a volume plugin counts even where another filter has rejected the node.
+  if (framework->profile().always_check_all_filters && !pod->view().volumes.empty()) return nullptr;
   auto out = std::unique_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
   out->lazy_ranking_nodes_ = lazy_ranking_nodes;
   if (!out->prepare(shared)) return nullptr;
@@ -115,6 +117,7 @@ bool PodClass::prepare_filters() {
         affinity_order_ = order;
         filters_affinity_ = true;
         break;
+      case ColumnKind::kSelectorSpread:
       case ColumnKind::kVolumes:
       case ColumnKind::kNothing: break;
     }
@@ -158,6 +161,11 @@ bool PodClass::prepare_scorers() {
     if (state_.score_skipped(plugin->slot())) continue;
     const ColumnKind kind = plugin->column_kind();
     const Normalization how = plugin->normalization();
+    if (kind == ColumnKind::kSelectorSpread && weight >= 0 && weight <= 1'000'000) {
+      if (!contains(framework_->pre_scorers(), plugin)) return false;
+      selector_weight_ = weight;
+      continue;
+    }
     if (kind == ColumnKind::kPlainOnly || how == Normalization::kOwn) return false;
     if (weight < 0 || weight > 1'000'000) return false;  // Own scores are kept in 32 bits.
     if (plugin->name() == "ImageLocality") plan_.uses_images = true;
@@ -213,10 +221,22 @@ bool PodClass::prepare_spread() {
     spread_requires_all_keys_ = era_ == Era::k120 || !view.spread_constraints.empty() || !args.system_defaulting;
   }
   if (hard_spread_.size() + soft_spread_.size() > 16) return false;
+  prepare_selector_spread();
   // A label with an empty value and a missing label are told apart in one place and not in another: the plain form knows where.
   const auto has_empty_value = [](const DomainSum& sum) { return sum.column().empty_value >= 0; };
   return std::ranges::none_of(hard_spread_, [&](const auto& one) { return has_empty_value(one.sum); }) &&
          std::ranges::none_of(soft_spread_, [&](const auto& one) { return has_empty_value(*one.sum); });
+}
+
+/// 1.20's SelectorSpread: pods of the node, and of its zone, that the pod's services and workloads select.
+void PodClass::prepare_selector_spread() {
+  if (selector_weight_ == 0 || !pod_->view().spread_constraints.empty()) return;  // Own constraints switch it off.
+  uses_workloads_ = true;
+  if (default_selector_.is_everything()) {
+    constant_score_ += selector_weight_ * kMaxNodeScore;  // Nothing selects it: all nodes are as good.
+    return;
+  }
+  selected_count_ = &index_.matcher({spread_term(pod_->view(), default_selector_)}, true)->count;
 }
 
 void PodClass::prepare_affinity() {
@@ -346,6 +366,8 @@ void PodClass::build() {
   live_.clear();
   last_group_ = kNoGroup;
   records_.assign(index_.cluster().slot_count(), {});
+  zones_.clear();
+  zone_of_.assign(selected_count_ == nullptr ? 0 : records_.size(), -1);
   inclusion_.assign(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size(), {});
   // A last word on nodes (volumes) may go through all of them in order.
   ranks_lazily_ = by_amounts_ && !has_domains() && records_.size() >= lazy_ranking_nodes_ && pod_->view().volumes.empty();

@@ -62,7 +62,7 @@ class PodClass {
   [[nodiscard]] bool matches(const Framework& framework, const PodInfo& pod) const {
     return framework_.get() == &framework && same_class(*pod_, pod);
   }
-  [[nodiscard]] bool has_domains() const { return !hard_spread_.empty() || !soft_spread_.empty() || has_affinity_domains(); }
+  [[nodiscard]] bool has_domains() const { return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_ != nullptr || has_affinity_domains(); }
   [[nodiscard]] std::uint64_t last_use() const { return last_use_; }
   void set_last_use(std::uint64_t tick) { last_use_ = tick; }
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -123,6 +123,7 @@ class PodClass {
   bool prepare_filters();
   bool prepare_scorers();
   bool prepare_spread();
+  void prepare_selector_spread();
   void prepare_affinity();
   void intern_group_verdicts();
   void prepare_amounts();
@@ -159,6 +160,7 @@ class PodClass {
   std::int64_t spread_raw(const Group& group, bool& ignored) const;
   std::int64_t affinity_raw(const Group& group) const;
   void normalize();
+  void normalize_selector_spread();
   Diagnosis diagnose_counted() const;
   Choice pick(const Options& options);
   Choice pick_accepted(const Options& options);
@@ -193,7 +195,10 @@ class PodClass {
   std::vector<RawScorer> raw_scorers_;        ///< At most two.
   std::int64_t constant_score_ = 0;
   std::uint32_t spread_order_ = 0, affinity_order_ = 0;
-  std::int64_t spread_weight_ = 0, affinity_weight_ = 0;
+  std::int64_t spread_weight_ = 0, affinity_weight_ = 0, selector_weight_ = 0;
+  const NodeCounts* selected_count_ = nullptr;  ///< SelectorSpread: pods on the node that the pod's selectors pick; null when it has no say.
+  std::vector<std::int32_t> zone_of_;           ///< By node; -1: in no zone.
+  std::unordered_map<std::string, std::int32_t> zones_;
   std::vector<HardSpread> hard_spread_;
   std::vector<SoftSpread> soft_spread_;
   bool spread_requires_all_keys_ = true;

@@ -153,6 +153,7 @@ void PodClass::normalize() {
     for (auto& candidate : candidates_)
       if (!candidate.spread_ignored) candidate.bonus += spread_weight_ * spread_normalized(candidate.spread_raw, min, max);
   }
+  if (selected_count_ != nullptr) normalize_selector_spread();
   if (!score_sums_.empty()) {
     std::int64_t min = era_ == Era::k120 ? 0 : INT64_MAX;
     std::int64_t max = era_ == Era::k120 ? 0 : INT64_MIN;
@@ -161,6 +162,28 @@ void PodClass::normalize() {
       max = std::max(max, candidate.affinity_raw);
     }
     for (auto& candidate : candidates_) candidate.bonus += affinity_weight_ * affinity_normalized(candidate.affinity_raw, min, max);
+  }
+}
+
+/// Over the nodes that fit: a node is the better the fewer selected pods it has, its zone likewise.
+void PodClass::normalize_selector_spread() {
+  // The places before those of the affinity scores: one for each shared key and one for the sum, if there are any.
+  const auto shared = std::ranges::count_if(score_sums_, [](const auto& sum) { return !sum.is_local(); });
+  const std::size_t after = score_sums_.empty() ? 0 : static_cast<std::size_t>(shared) + 1;
+  const auto count_of = [&](const Group& group) { return group.key[group.key.size() - after - 1]; };
+  const auto zone_of = [&](const Group& group) { return group.key[group.key.size() - after - 2]; };
+  std::vector<std::int64_t> by_zone(zones_.size());
+  std::int64_t max_node = 0;
+  for (const auto& candidate : candidates_) {
+    const Group& group = groups_[candidate.group];
+    max_node = std::max(max_node, count_of(group));
+    if (zone_of(group) >= 0) by_zone[static_cast<std::size_t>(zone_of(group))] += count_of(group) * static_cast<std::int64_t>(ranking_.size(candidate.group));
+  }
+  const std::int64_t max_zone = by_zone.empty() ? 0 : *std::ranges::max_element(by_zone);
+  for (auto& candidate : candidates_) {
+    const Group& group = groups_[candidate.group];
+    const std::int64_t zone = zone_of(group);
+    candidate.bonus += selector_weight_ * selector_spread_score(count_of(group), max_node, zone >= 0, zone >= 0 ? by_zone[static_cast<std::size_t>(zone)] : 0, max_zone);
   }
 }
 
@@ -206,7 +229,7 @@ PodClass::Choice PodClass::pick(const Options& options) {
 PodClass::Choice PodClass::pick_accepted(const Options& options) {
   const Cluster& cluster = index_.cluster();
   const auto accepted = [&](std::uint32_t node) { return options.accept(*cluster.node(NodeIndex{node})); };
-  const bool counts_nodes = std::ranges::any_of(soft_spread_, [](const auto& soft) { return soft.constraint.topology_key == kHostnameLabel; });
+  const bool counts_nodes = selected_count_ != nullptr || std::ranges::any_of(soft_spread_, [](const auto& soft) { return soft.constraint.topology_key == kHostnameLabel; });
   Choice out;
   out.give_up = counts_nodes;
   if (counts_nodes) return out;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "placement/columns/pod_class.h"
+#include "placement/plugins/default_selector.h"
 #include "placement/plugins/inter_pod_affinity.h"
 
 namespace berth::placement {
@@ -25,6 +26,7 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
   if (node >= records_.size()) {
     records_.resize(std::max<std::size_t>(node + 1, index_.cluster().slot_count()));
     if (!inclusion_.empty()) inclusion_.resize(records_.size());
+    if (selected_count_ != nullptr) zone_of_.resize(records_.size(), -1);
   }
   NodeRecord& record = records_[node];
   // Amounts and static columns say it all: the node itself need not be touched.
@@ -45,6 +47,10 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
     return;
   }
   if (!inclusion_.empty() && (is_static || record.group == kNoGroup)) include(node, *info);
+  if (selected_count_ != nullptr && (is_static || record.group == kNoGroup)) {
+    const std::string zone = zone_key(info->labels());
+    zone_of_[node] = zone.empty() ? -1 : zones_.try_emplace(zone, static_cast<std::int32_t>(zones_.size())).first->second;
+  }
   update_sums(node);
   make_key(node);
   const std::uint32_t group = group_of_key(record.group);
@@ -171,6 +177,10 @@ void PodClass::make_key(std::uint32_t node) {
   for (const auto* sums : {&anti_, &existing_anti_})
     for (const auto& sum : *sums)
       if (!sum.is_local()) key_.push_back(sum.value_of(node));
+  if (selected_count_ != nullptr) {
+    key_.push_back(zone_of_[node]);
+    key_.push_back((*selected_count_)[node]);
+  }
   std::int64_t local_sum = 0;
   for (const auto& sum : score_sums_) {
     if (!sum.is_local()) {

@@ -5,13 +5,11 @@
 
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/factories.h"
+#include "placement/plugins/normalize.h"
 #include "placement/plugins/pod_topology_spread.h"
 
 namespace berth::placement {
 namespace {
-
-/// Zones weigh two thirds where nodes have them.
-constexpr double kZoneWeight = 2.0 / 3.0;
 
 struct SpreadState : Cloneable<SpreadState> {
   model::Selector selector;
@@ -21,6 +19,7 @@ class SelectorSpread final : public Plugin {
  public:
   std::string_view name() const override { return "SelectorSpread"; }
   Points points() const override { return {.pre_score = true, .score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kSelectorSpread; }
 
   Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
     if (!pod.view().spread_constraints.empty()) return Status::success();
@@ -49,16 +48,9 @@ class SelectorSpread final : public Plugin {
     }
     std::int64_t max_zone = 0;
     for (const auto& [zone, count] : by_zone) max_zone = std::max(max_zone, count);
-    constexpr double kMax = kMaxNodeScore;
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      double score = kMax;
-      if (max_node > 0) score = kMax * (static_cast<double>(max_node - scores[i]) / static_cast<double>(max_node));
-      if (!zones[i].empty()) {
-        double zone_score = kMax;
-        if (max_zone > 0) zone_score = kMax * (static_cast<double>(max_zone - by_zone[zones[i]]) / static_cast<double>(max_zone));
-        score = score * (1.0 - kZoneWeight) + kZoneWeight * zone_score;
-      }
-      scores[i] = static_cast<std::int64_t>(score);
+      const bool has_zone = !zones[i].empty();
+      scores[i] = selector_spread_score(scores[i], max_node, has_zone, has_zone ? by_zone[zones[i]] : 0, max_zone);
     }
     return Status::success();
   }
