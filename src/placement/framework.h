@@ -99,6 +99,7 @@ enum class ColumnKind : std::uint8_t {
   kPodTopologySpread,
   kInterPodAffinity,
   kSelectorSpread,
+  kServiceAffinity,
   kVolumes,           ///< Concerns pods with volumes only; those are checked node by node, best node first.
 };
 /// How raw scores become 0–100.

@@ -34,6 +34,12 @@ void run(const History& history) {
     profile.always_check_all_filters = history.seed % 2 == 0;
     profile.pre_score.push_back({"SelectorSpread", 0});
     profile.score.push_back({"SelectorSpread", 1 + static_cast<std::int64_t>(history.seed % 3)});
+    if (history.seed % 2 == 1) {
+      profile.pre_filter.push_back({"ServiceAffinity", 0});
+      profile.filter.insert(profile.filter.begin() + static_cast<std::ptrdiff_t>(history.seed % profile.filter.size()), {"ServiceAffinity", 0});
+      profile.args.service_affinity.affinity_labels = {"rack"};
+      if (history.seed % 4 == 1) profile.args.service_affinity.affinity_labels.emplace_back("disk");
+    }
     if (history.seed % 3 == 0) std::erase_if(profile.score, [](const auto& use) { return use.name == "PodTopologySpread"; });
   }
   const FrameworkPtr framework = framework_of(profile);
@@ -54,7 +60,7 @@ void run(const History& history) {
       } else {
         cluster.upsert_node(world.node(name));
       }
-    } else if (action < (history.volumes ? 14 : 8)) {
+    } else if (action < (history.volumes || history.policy ? 14 : 8)) {
       world.change_objects(cluster);
     } else if (action < 22 && !placed.empty()) {
       const auto at = static_cast<std::size_t>(world.below(static_cast<int>(placed.size())));

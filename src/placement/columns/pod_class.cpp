@@ -6,6 +6,7 @@
 
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/inter_pod_affinity.h"
+#include "placement/plugins/service_affinity.h"
 
 namespace berth::placement {
 namespace {
@@ -117,6 +118,10 @@ bool PodClass::prepare_filters() {
         affinity_order_ = order;
         filters_affinity_ = true;
         break;
+      case ColumnKind::kServiceAffinity:
+        if (!contains(framework_->pre_filters(), plugin)) return false;
+        service_order_ = order;
+        break;
       case ColumnKind::kSelectorSpread:
       case ColumnKind::kVolumes:
       case ColumnKind::kNothing: break;
@@ -164,6 +169,11 @@ bool PodClass::prepare_scorers() {
     if (kind == ColumnKind::kSelectorSpread && weight >= 0 && weight <= 1'000'000) {
       if (!contains(framework_->pre_scorers(), plugin)) return false;
       selector_weight_ = weight;
+      continue;
+    }
+    if (kind == ColumnKind::kServiceAffinity) {
+      // Without labels to spread over it gives every node nothing; with them only the plain form knows how.
+      if (!framework_->profile().args.service_affinity.anti_affinity_labels_preference.empty()) return false;
       continue;
     }
     if (kind == ColumnKind::kPlainOnly || how == Normalization::kOwn) return false;
@@ -222,6 +232,7 @@ bool PodClass::prepare_spread() {
   }
   if (hard_spread_.size() + soft_spread_.size() > 16) return false;
   prepare_selector_spread();
+  if (!prepare_service_affinity()) return false;
   // A label with an empty value and a missing label are told apart in one place and not in another: the plain form knows where.
   const auto has_empty_value = [](const DomainSum& sum) { return sum.column().empty_value >= 0; };
   return std::ranges::none_of(hard_spread_, [&](const auto& one) { return has_empty_value(one.sum); }) &&
@@ -237,6 +248,24 @@ void PodClass::prepare_selector_spread() {
     return;
   }
   selected_count_ = &index_.matcher({spread_term(pod_->view(), default_selector_)}, true)->count;
+}
+
+/// 1.20's ServiceAffinity, its filter: the labels' values of the node where the service's first pod is, unless the pod selects them itself.
+bool PodClass::prepare_service_affinity() {
+  const auto& labels = framework_->profile().args.service_affinity.affinity_labels;
+  if (service_order_ == 0 || labels.empty()) return true;
+  const auto& view = pod_->view();
+  uses_workloads_ = true;
+  has_service_ = !pod_services(view, index_.cluster()).empty();
+  std::vector<model::Requirement> own_labels;
+  for (const auto& [key, value] : view.meta.labels.pairs()) own_labels.push_back({key, model::Requirement::Op::kIn, {value}});
+  service_pods_ = &index_.matcher({spread_term(view, model::Selector(std::move(own_labels)))}, false)->count;
+  for (const auto& label : labels) service_topologies_.push_back(index_.topology(label));
+  service_wanted_.assign(labels.size(), kAnyValue);
+  Status rejection = Status::unschedulable(std::string(kReasonServiceAffinity));
+  rejection.plugin = "ServiceAffinity";
+  verdict_service_ = intern(std::move(rejection), service_order_);
+  return true;
 }
 
 void PodClass::prepare_affinity() {
@@ -315,6 +344,7 @@ bool PodClass::is_outdated() {
   if (uses_workloads_ && workloads_version_ != cluster.workloads_version()) {
     workloads_version_ = cluster.workloads_version();
     if (!(default_selector(pod_->view(), cluster, era_) == default_selector_)) return true;
+    if (!service_topologies_.empty() && has_service_ == pod_services(pod_->view(), cluster).empty()) return true;
   }
   const auto gained_empty_value = [](const DomainSum& sum) { return sum.column().empty_value >= 0; };
   return std::ranges::any_of(hard_spread_, [&](const auto& one) { return gained_empty_value(one.sum); }) ||
@@ -367,6 +397,7 @@ void PodClass::build() {
   last_group_ = kNoGroup;
   records_.assign(index_.cluster().slot_count(), {});
   zones_.clear();
+  service_node_order_.clear();
   zone_of_.assign(selected_count_ == nullptr ? 0 : records_.size(), -1);
   inclusion_.assign(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size(), {});
   // A last word on nodes (volumes) may go through all of them in order.

@@ -62,7 +62,7 @@ class PodClass {
   [[nodiscard]] bool matches(const Framework& framework, const PodInfo& pod) const {
     return framework_.get() == &framework && same_class(*pod_, pod);
   }
-  [[nodiscard]] bool has_domains() const { return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_ != nullptr || has_affinity_domains(); }
+  [[nodiscard]] bool has_domains() const { return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_ != nullptr || !service_topologies_.empty() || has_affinity_domains(); }
   [[nodiscard]] std::uint64_t last_use() const { return last_use_; }
   void set_last_use(std::uint64_t tick) { last_use_ = tick; }
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -124,6 +124,7 @@ class PodClass {
   bool prepare_scorers();
   bool prepare_spread();
   void prepare_selector_spread();
+  bool prepare_service_affinity();
   void prepare_affinity();
   void intern_group_verdicts();
   void prepare_amounts();
@@ -155,6 +156,8 @@ class PodClass {
   std::uint16_t gate(const Group& group) const;
   std::uint16_t spread_gate(const Group& group) const;
   std::uint16_t affinity_gate(const Group& group) const;
+  std::uint16_t service_gate(const Group& group) const;
+  void follow_service();
   void collect_candidates();
   void weigh_spread();
   std::int64_t spread_raw(const Group& group, bool& ignored) const;
@@ -197,6 +200,14 @@ class PodClass {
   std::uint32_t spread_order_ = 0, affinity_order_ = 0;
   std::int64_t spread_weight_ = 0, affinity_weight_ = 0, selector_weight_ = 0;
   const NodeCounts* selected_count_ = nullptr;  ///< SelectorSpread: pods on the node that the pod's selectors pick; null when it has no say.
+  // ServiceAffinity: the labels that the pods of a service share, and what the pod must have of each now.
+  std::uint32_t service_order_ = 0;
+  std::vector<std::size_t> service_topologies_;
+  std::vector<std::int64_t> service_wanted_;  ///< Ids of values; kAnyValue, or kNoValue where no node has it.
+  static constexpr std::int64_t kAnyValue = -3, kNoValue = -2;
+  bool has_service_ = false;
+  const NodeCounts* service_pods_ = nullptr;
+  std::vector<std::uint32_t> service_node_order_;  ///< Empty: to be made.
   std::vector<std::int32_t> zone_of_;           ///< By node; -1: in no zone.
   std::unordered_map<std::string, std::int32_t> zones_;
   std::vector<HardSpread> hard_spread_;
@@ -205,7 +216,7 @@ class PodClass {
   bool filters_affinity_ = false, scores_affinity_ = false, self_affinity_ = false;
   bool counts_held_scores_ = true;
   std::vector<DomainSum> affinity_, anti_, existing_anti_, score_sums_;
-  std::uint16_t verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0;
+  std::uint16_t verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0, verdict_service_ = 0;
 
   std::uint64_t position_ = 0, epoch_ = 0;
   std::size_t held_seen_ = 0;

@@ -7,6 +7,7 @@
 #include "placement/columns/pod_class.h"
 #include "placement/plugins/inter_pod_affinity.h"
 #include "placement/plugins/normalize.h"
+#include "placement/plugins/service_affinity.h"
 
 namespace berth::placement {
 
@@ -21,6 +22,7 @@ PodClass::Choice PodClass::choose(const Options& options) {
 
 void PodClass::collect_candidates() {
   candidates_.clear();
+  if (!service_topologies_.empty()) follow_service();
   for (auto& one : hard_spread_) {
     const bool too_few = era_ != Era::k120 && one.sum.domains() < one.constraint.min_domains;
     one.minimum = too_few ? 0 : one.sum.minimum();
@@ -40,10 +42,49 @@ void PodClass::collect_candidates() {
 
 /// The verdict of what the group's domains say; kFits when nothing there rejects.
 std::uint16_t PodClass::gate(const Group& group) const {
+  const auto first_of = [&](std::uint16_t a, std::uint16_t b) {
+    if (a == kFits || b == kFits) return a == kFits ? b : a;
+    return verdicts_[a].order < verdicts_[b].order ? a : b;
+  };
   const std::uint16_t spread = hard_spread_.empty() ? kFits : spread_gate(group);
   const std::uint16_t affinity = affinity_.empty() && anti_.empty() && existing_anti_.empty() ? kFits : affinity_gate(group);
-  if (spread == kFits || affinity == kFits) return spread == kFits ? affinity : spread;
-  return verdicts_[spread].order < verdicts_[affinity].order ? spread : affinity;
+  const std::uint16_t closed = first_of(spread, affinity);
+  return service_topologies_.empty() ? closed : first_of(closed, service_gate(group));
+}
+
+/// What ServiceAffinity wants of each label now.
+void PodClass::follow_service() {
+  const Cluster& cluster = index_.cluster();
+  const auto& labels = framework_->profile().args.service_affinity.affinity_labels;
+  const auto id_of = [&](std::size_t label, const std::string& value) -> std::int64_t {
+    const auto& ids = index_.topology_column(service_topologies_[label]).ids;
+    const auto at = ids.find(value);
+    return at == ids.end() ? kNoValue : at->second;
+  };
+  bool is_complete = true;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto& selector = pod_->view().node_selector;
+    const auto own = std::ranges::find(selector, labels[i], &std::pair<std::string, std::string>::first);
+    service_wanted_[i] = own == selector.end() ? kAnyValue : id_of(i, own->second);
+    is_complete &= own != selector.end();
+  }
+  if (is_complete || !has_service_) return;
+  if (service_node_order_.empty())
+    for (const NodeInfo* node : zone_interleaved(cluster.nodes())) service_node_order_.push_back(node->index.value);
+  const auto first = std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return (*service_pods_)[node] != 0; });
+  if (first == service_node_order_.end()) return;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (const auto* value = cluster.node(NodeIndex{*first})->label(labels[i]); value != nullptr && service_wanted_[i] == kAnyValue)
+      service_wanted_[i] = id_of(i, *value);
+}
+
+std::uint16_t PodClass::service_gate(const Group& group) const {
+  const auto shared = std::ranges::count_if(score_sums_, [](const auto& sum) { return !sum.is_local(); });
+  const std::size_t after = (score_sums_.empty() ? 0 : static_cast<std::size_t>(shared) + 1) + (selected_count_ == nullptr ? 0 : 2);
+  const std::size_t first = group.key.size() - after - service_wanted_.size();
+  for (std::size_t i = 0; i < service_wanted_.size(); ++i)
+    if (service_wanted_[i] != kAnyValue && group.key[first + i] != service_wanted_[i]) return verdict_service_;
+  return kFits;
 }
 
 std::uint16_t PodClass::spread_gate(const Group& group) const {
@@ -286,6 +327,7 @@ bool PodClass::is_swayed_by_nominations() const {
     const model::PodView& other = kind.example->view();
     const auto spreads_with = [&](const auto& one) { return other.ns() == view.ns() && one.constraint.selector.matches(other.meta.labels); };
     if (std::ranges::any_of(hard_spread_, spreads_with)) return true;
+    if (!service_topologies_.empty() && other.ns() == view.ns() && has_labels_of(other, view)) return true;
     if (!filters_affinity_) return false;
     const auto& labels = cluster.namespace_labels(other.ns());
     const auto matches_other = [&](const AffinityTerm& term) { return term.matches(other, labels); };

@@ -29,6 +29,7 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
     if (selected_count_ != nullptr) zone_of_.resize(records_.size(), -1);
   }
   NodeRecord& record = records_[node];
+  if (is_static) service_node_order_.clear();
   // Amounts and static columns say it all: the node itself need not be touched.
   if (by_amounts_ && !has_domains() && !index_.cluster().has_nominations() && index_.amounts(node).is_plain) {
     std::uint32_t group = record.group;
@@ -177,6 +178,7 @@ void PodClass::make_key(std::uint32_t node) {
   for (const auto* sums : {&anti_, &existing_anti_})
     for (const auto& sum : *sums)
       if (!sum.is_local()) key_.push_back(sum.value_of(node));
+  for (const auto topology : service_topologies_) key_.push_back(index_.topology_column(topology).value_of[node]);
   if (selected_count_ != nullptr) {
     key_.push_back(zone_of_[node]);
     key_.push_back((*selected_count_)[node]);

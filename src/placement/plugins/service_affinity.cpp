@@ -1,5 +1,7 @@
 // ServiceAffinity of 1.20: pods of one service on nodes with the same values of the given labels (filter), or spread over the values of
 // others (score) (pkg/scheduler/framework/plugins/serviceaffinity; arguments serviceAffinity and serviceAntiAffinity of a Policy).
+#include "placement/plugins/service_affinity.h"
+
 #include <algorithm>
 #include <map>
 
@@ -9,8 +11,6 @@
 
 namespace berth::placement {
 namespace {
-
-constexpr std::string_view kReason = "node(s) didn't match service affinity";
 
 struct MatchingPod {
   std::string key;
@@ -22,34 +22,12 @@ struct FilterState : Cloneable<FilterState> {
   bool has_service = false;
 };
 
-/// 1.20's node tree: nodes grouped by (region, zone) in order of first appearance, then one of each group in turn.
-std::vector<const NodeInfo*> zone_interleaved(const std::vector<const NodeInfo*>& nodes) {
-  std::vector<std::vector<const NodeInfo*>> groups;
-  std::map<std::string, std::size_t> group_of;
-  for (const NodeInfo* node : nodes) {
-    const auto [at, is_new] = group_of.try_emplace(zone_key(node->labels()), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[at->second].push_back(node);
-  }
-  std::vector<const NodeInfo*> out;
-  for (std::size_t round = 0; out.size() < nodes.size(); ++round)
-    for (const auto& group : groups)
-      if (round < group.size()) out.push_back(group[round]);
-  return out;
-}
-
-bool has_labels_of(const model::PodView& other, const model::PodView& pod) {
-  return std::ranges::all_of(pod.meta.labels.pairs(), [&](const auto& pair) {
-    const auto* value = other.meta.labels.get(pair.first);
-    return value != nullptr && *value == pair.second;
-  });
-}
-
 class ServiceAffinity final : public Plugin {
  public:
   explicit ServiceAffinity(ServiceAffinityArgs args) : args_(std::move(args)) {}
   std::string_view name() const override { return "ServiceAffinity"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .score = true}; }
+  ColumnKind column_kind() const override { return ColumnKind::kServiceAffinity; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     if (args_.affinity_labels.empty()) return {};
@@ -88,7 +66,7 @@ class ServiceAffinity final : public Plugin {
     }
     for (const auto& [key, value] : wanted) {
       const auto* actual = node.label(key);
-      if (actual == nullptr || *actual != value) return Status::unschedulable(std::string(kReason));
+      if (actual == nullptr || *actual != value) return Status::unschedulable(std::string(kReasonServiceAffinity));
     }
     return Status::success();
   }
@@ -136,6 +114,28 @@ class ServiceAffinity final : public Plugin {
 };
 
 }  // namespace
+
+std::vector<const NodeInfo*> zone_interleaved(const std::vector<const NodeInfo*>& nodes) {
+  std::vector<std::vector<const NodeInfo*>> groups;
+  std::map<std::string, std::size_t> group_of;
+  for (const NodeInfo* node : nodes) {
+    const auto [at, is_new] = group_of.try_emplace(zone_key(node->labels()), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(node);
+  }
+  std::vector<const NodeInfo*> out;
+  for (std::size_t round = 0; out.size() < nodes.size(); ++round)
+    for (const auto& group : groups)
+      if (round < group.size()) out.push_back(group[round]);
+  return out;
+}
+
+bool has_labels_of(const model::PodView& other, const model::PodView& pod) {
+  return std::ranges::all_of(pod.meta.labels.pairs(), [&](const auto& pair) {
+    const auto* value = other.meta.labels.get(pair.first);
+    return value != nullptr && *value == pair.second;
+  });
+}
 
 Result<PluginPtr> make_service_affinity(const Profile& profile) { return std::make_unique<ServiceAffinity>(profile.args.service_affinity); }
 
