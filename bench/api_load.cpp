@@ -1,6 +1,7 @@
 #include "bench/api_load.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -11,8 +12,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "client/kubeconfig.h"
 
@@ -78,10 +77,17 @@ Result<std::unique_ptr<Target>> Target::open(const Options& options) {
     std::string pattern = "/tmp/berth-bench.XXXXXX";
     target->directory_ = mkdtemp(pattern.data());
     const std::string log = target->directory_ + "/log";
-    target->server_ = std::make_unique<Child>(std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0"}, log);
+    target->server_ = std::make_unique<Child>(
+        std::vector<std::string>{"server", "--data-dir", target->directory_ + "/data", "--listen", "127.0.0.1:0"}, log);
     const std::string mark = "export KUBECONFIG=";
     std::string text;
-    if (!wait_until([&] { text = read_text(log); return text.find(mark) != std::string::npos || !target->server_->alive(); }, 30) || text.find(mark) == std::string::npos)
+    if (!wait_until(
+            [&] {
+              text = read_text(log);
+              return text.find(mark) != std::string::npos || !target->server_->alive();
+            },
+            30) ||
+        text.find(mark) == std::string::npos)
       return fail(ErrorCode::kUnavailable, "the API server did not start: " + text);
     const std::size_t start = text.find(mark) + mark.size();
     target->kubeconfig_ = text.substr(start, text.find('\n', start) - start);
@@ -101,7 +107,8 @@ Target::~Target() {
   if (!directory_.empty()) std::filesystem::remove_all(directory_);
 }
 
-LoadResult run_load(client::Transport& transport, std::size_t count, std::size_t in_flight, const std::function<net::HttpRequest(std::size_t)>& request) {
+LoadResult run_load(client::Transport& transport, std::size_t count, std::size_t in_flight,
+                    const std::function<net::HttpRequest(std::size_t)>& request) {
   std::mutex mutex;
   std::condition_variable all_done;
   LoadResult result;
@@ -151,17 +158,19 @@ net::HttpRequest post_json(std::string path, std::string body) {
 }
 
 std::string pod_json(const std::string& name, const std::string& ns) {
-  return fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"{}","labels":{{"app":"bench"}}}},"spec":{{"containers":[{{"name":"pause",)"
-                     R"("image":"registry.k8s.io/pause:3.10","ports":[{{"containerPort":80}}],"resources":{{"requests":{{"cpu":"100m","memory":"500Mi"}},)"
-                     R"("limits":{{"cpu":"100m","memory":"500Mi"}}}}}}]}}}})",
-                     name, ns);
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"{}","labels":{{"app":"bench"}}}},"spec":{{"containers":[{{"name":"pause",)"
+      R"("image":"registry.k8s.io/pause:3.10","ports":[{{"containerPort":80}}],"resources":{{"requests":{{"cpu":"100m","memory":"500Mi"}},)"
+      R"("limits":{{"cpu":"100m","memory":"500Mi"}}}}}}]}}}})",
+      name, ns);
 }
 
 std::string node_json(std::size_t index) {
-  return fmt::format(R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"node-{0}","labels":{{"kubernetes.io/hostname":"node-{0}","topology.kubernetes.io/zone":"zone-{1}"}}}},)"
-                     R"("status":{{"capacity":{{"pods":"110","cpu":"4","memory":"32Gi"}},"allocatable":{{"pods":"110","cpu":"4","memory":"32Gi"}},)"
-                     R"("conditions":[{{"type":"Ready","status":"True","reason":"KubeletReady"}}]}}}})",
-                     index, index % 3);
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"node-{0}","labels":{{"kubernetes.io/hostname":"node-{0}","topology.kubernetes.io/zone":"zone-{1}"}}}},)"
+      R"("status":{{"capacity":{{"pods":"110","cpu":"4","memory":"32Gi"}},"allocatable":{{"pods":"110","cpu":"4","memory":"32Gi"}},)"
+      R"("conditions":[{{"type":"Ready","status":"True","reason":"KubeletReady"}}]}}}})",
+      index, index % 3);
 }
 
 WatchCounter::WatchCounter(client::Transport& transport, std::string path, std::string query) {
@@ -199,7 +208,9 @@ void WatchCounter::consume(std::string_view data) {
 }
 
 void WatchCounter::look_at(std::string_view line) {
-  const auto count = [](std::atomic<std::size_t>& counter) { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release); };
+  const auto count = [](std::atomic<std::size_t>& counter) {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  };
   constexpr std::string_view kRevision = R"("resourceVersion":")";
   if (const auto* at = static_cast<const char*>(memmem(line.data(), line.size(), kRevision.data(), kRevision.size()))) {
     std::uint64_t revision = 0;

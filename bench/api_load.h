@@ -56,15 +56,16 @@ struct LoadResult {
 };
 
 /// Sends `count` requests made by `request(i)`, `in_flight` at a time, and waits for all answers; 2xx counts as done.
-LoadResult run_load(client::Transport& transport, std::size_t count, std::size_t in_flight, const std::function<net::HttpRequest(std::size_t)>& request);
+LoadResult run_load(client::Transport& transport, std::size_t count, std::size_t in_flight,
+                    const std::function<net::HttpRequest(std::size_t)>& request);
 
 net::HttpRequest post_json(std::string path, std::string body);
 /// scheduler_perf's default pod and node templates.
 std::string pod_json(const std::string& name, const std::string& ns);
 std::string node_json(std::size_t index);
 
-/// Follows a watch and counts events by type without decoding objects. Every event's resourceVersion is read: `disordered` counts those that
-/// are not above the one before, so that with the right number of events none is missing and none came twice.
+/// Follows a watch and counts events by type without decoding objects. Every event's resourceVersion is read: `disordered` counts those
+/// that are not above the one before, so that with the right number of events none is missing and none came twice.
 class WatchCounter {
  public:
   WatchCounter(client::Transport& transport, std::string path, std::string query);

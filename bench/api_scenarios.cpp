@@ -18,7 +18,8 @@ std::optional<std::string> make_namespace(Target& target, const std::string& ns)
 
 LoadResult create_pods(Target& target, const std::string& ns, std::size_t count, std::size_t first = 0) {
   const std::string path = "/api/v1/namespaces/" + ns + "/pods";
-  return run_load(target.transport(), count, 64, [&](std::size_t i) { return post_json(path, pod_json(fmt::format("pod-{}", first + i), ns)); });
+  return run_load(target.transport(), count, 64,
+                  [&](std::size_t i) { return post_json(path, pod_json(fmt::format("pod-{}", first + i), ns)); });
 }
 
 LoadResult create_nodes(Target& target, std::size_t count) {
@@ -96,7 +97,8 @@ class Watchers {
   Watchers(Target& target, int per_node, int full) {
     const std::string from_now = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
     for (int i = 0; i < per_node; ++i)
-      all_.push_back(std::make_unique<WatchCounter>(target.transport(), "/api/v1/pods", fmt::format("{}&fieldSelector=spec.nodeName%3Dnode-{}", from_now, i)));
+      all_.push_back(std::make_unique<WatchCounter>(target.transport(), "/api/v1/pods",
+                                                    fmt::format("{}&fieldSelector=spec.nodeName%3Dnode-{}", from_now, i)));
     for (int i = 0; i < full; ++i) {
       all_.push_back(std::make_unique<WatchCounter>(target.transport(), "/api/v1/namespaces/bench/pods", from_now));
       full_.push_back(all_.back().get());
@@ -107,11 +109,12 @@ class Watchers {
   }
   /// Every event came to every full watcher once and in order, and none to the others.
   bool wait_for(std::size_t count) {
-    const bool arrived = wait_until([&] { return std::all_of(full_.begin(), full_.end(), [&](auto* watcher) { return watcher->added >= count; }); }, 60);
+    const bool arrived =
+        wait_until([&] { return std::all_of(full_.begin(), full_.end(), [&](auto* watcher) { return watcher->added >= count; }); }, 60);
     return arrived && std::all_of(all_.begin(), all_.end(), [&](auto& watcher) {
-      const bool is_full = std::find(full_.begin(), full_.end(), watcher.get()) != full_.end();
-      return watcher->disordered == 0 && !watcher->ended && watcher->added == (is_full ? count : 0);
-    });
+             const bool is_full = std::find(full_.begin(), full_.end(), watcher.get()) != full_.end();
+             return watcher->disordered == 0 && !watcher->ended && watcher->added == (is_full ? count : 0);
+           });
   }
 
  private:
@@ -174,16 +177,23 @@ json::Object api_schedule(const Options& options, std::size_t nodes, std::size_t
   if (made.failed != 0) return failure(made.first_error);
   std::unique_ptr<Child> scheduler;
   if (options.kubeconfig.empty())
-    scheduler = std::make_unique<Child>(std::vector<std::string>{"scheduler", "--kubeconfig", (*target)->kubeconfig(), "--leader-elect=false", "--secure-port=0"}, "/tmp/berth-bench-scheduler.log");
+    scheduler = std::make_unique<Child>(
+        std::vector<std::string>{"scheduler", "--kubeconfig", (*target)->kubeconfig(), "--leader-elect=false", "--secure-port=0"},
+        "/tmp/berth-bench-scheduler.log");
   WatchCounter watcher((*target)->transport(), "/api/v1/namespaces/bench/pods", "");
   wait_until([&] { return watcher.started.load(); }, 30);
   if (!(*target)->server()) usleep(500'000);
   const double start = now_seconds();
   const LoadResult created = create_pods(**target, "bench", pods);
   if (created.failed != 0) return failure(created.first_error);
-  const bool complete = wait_until([&] { return watcher.bound >= pods || watcher.ended || (scheduler && !scheduler->alive()); }, 600) && watcher.bound >= pods;
+  const bool complete = wait_until([&] { return watcher.bound >= pods || watcher.ended || (scheduler && !scheduler->alive()); }, 600) &&
+                        watcher.bound >= pods;
   if (watcher.disordered != 0) return failure("the watcher got an event twice or out of order");
-  json::Object out{{"seconds", now_seconds() - start}, {"pods", pods}, {"nodes", nodes}, {"bound", watcher.bound.load()}, {"create_seconds", created.seconds}};
+  json::Object out{{"seconds", now_seconds() - start},
+                   {"pods", pods},
+                   {"nodes", nodes},
+                   {"bound", watcher.bound.load()},
+                   {"create_seconds", created.seconds}};
   add_server(out, **target);
   if (scheduler) {
     out["scheduler_cpu_seconds"] = scheduler->cpu_seconds();
@@ -195,8 +205,11 @@ json::Object api_schedule(const Options& options, std::size_t nodes, std::size_t
 
 const Register kCreate({"ApiCreate", "durable pod creations over HTTPS, 64 in flight, full sync; server memory per pod", api_create});
 const Register kList({"ApiList100k", "one list of 100,000 pods over HTTPS to its last byte; server memory growth", api_list});
-const Register kWatch({"ApiWatch", "creations over HTTPS without watchers, with 1,000 per-node watchers, and with 20 on all pods besides, in turn", api_watch});
-const Register kSchedule5000({"ApiScheduling/5000Nodes", "50,000 pods created, bound by a scheduler process and seen by a watcher, all over HTTPS in one run",
+const Register kWatch({"ApiWatch",
+                       "creations over HTTPS without watchers, with 1,000 per-node watchers, and with 20 on all pods besides, in turn",
+                       api_watch});
+const Register kSchedule5000({"ApiScheduling/5000Nodes",
+                              "50,000 pods created, bound by a scheduler process and seen by a watcher, all over HTTPS in one run",
                               [](const Options& o) { return api_schedule(o, 5000, static_cast<std::size_t>(50'000 * o.scale)); }});
 const Register kSchedule500({"ApiScheduling/500Nodes", "5,000 pods on 500 nodes: created, bound and seen, over HTTPS",
                              [](const Options& o) { return api_schedule(o, 500, static_cast<std::size_t>(5'000 * o.scale)); }});

@@ -49,14 +49,18 @@ Proposal pod(std::size_t i, std::string_view phase, std::optional<Revision> expe
   p.meta.name = name;
   p.meta.uid = uid;
   p.meta.labels = model::Labels({{"app", fmt::format("web-{:03}", i % 200)}, {"pod-template-hash", "6d4cf56db6"}, {"tier", "front"}});
-  p.meta.fields = {{"spec.nodeName", node_of(i)}, {"spec.restartPolicy", "Always"},          {"spec.schedulerName", "default-scheduler"},
-                   {"status.phase", std::string(phase)}, {"spec.serviceAccountName", "default"}};
+  p.meta.fields = {{"spec.nodeName", node_of(i)},
+                   {"spec.restartPolicy", "Always"},
+                   {"spec.schedulerName", "default-scheduler"},
+                   {"status.phase", std::string(phase)},
+                   {"spec.serviceAccountName", "default"}};
   return p;
 }
 
 ObjectMeta meta_of(std::string_view, const std::string& text) {
-  static const std::vector<std::string> paths = {"metadata.namespace", "metadata.name", "metadata.uid",       "metadata.labels",        "spec.nodeName",
-                                                 "spec.restartPolicy", "spec.schedulerName", "status.phase", "spec.serviceAccountName"};
+  static const std::vector<std::string> paths = {"metadata.namespace", "metadata.name", "metadata.uid",
+                                                 "metadata.labels",    "spec.nodeName", "spec.restartPolicy",
+                                                 "spec.schedulerName", "status.phase",  "spec.serviceAccountName"};
   static const json::PathScanner scanner(paths);
   std::array<std::string_view, 9> raw;
   ObjectMeta meta;
@@ -65,7 +69,8 @@ ObjectMeta meta_of(std::string_view, const std::string& text) {
   meta.name = json::unquote(raw[1]);
   meta.uid = json::unquote(raw[2]);
   std::vector<std::pair<std::string, std::string>> labels;
-  json::for_each_member(raw[3], [&](std::string_view key, std::string_view value) { labels.emplace_back(json::unquote(key), json::unquote(value)); });
+  json::for_each_member(
+      raw[3], [&](std::string_view key, std::string_view value) { labels.emplace_back(json::unquote(key), json::unquote(value)); });
   meta.labels = model::Labels(std::move(labels));
   for (std::size_t i = 4; i < paths.size(); ++i) meta.fields.emplace_back(paths[i], json::unquote(raw[i]));
   return meta;
@@ -116,7 +121,9 @@ std::unique_ptr<Opened> open_cache(const std::string& path, std::string& error) 
 }
 
 json::Object failed(const std::string& error) { return {{"error", error.empty() ? std::string("a write failed") : error}}; }
-std::size_t scaled(double scale, std::size_t count) { return std::max<std::size_t>(1, static_cast<std::size_t>(scale * static_cast<double>(count))); }
+std::size_t scaled(double scale, std::size_t count) {
+  return std::max<std::size_t>(1, static_cast<std::size_t>(scale * static_cast<double>(count)));
+}
 double rounded(double value) { return std::round(value * 100) / 100; }
 
 json::Object store_commit(const Options& options) {
@@ -128,7 +135,9 @@ json::Object store_commit(const Options& options) {
   double seconds = write_many(*opened->cache, count, 64, [](std::size_t i) { return pod(i, "Pending", 0); });
   double alone = write_many(*opened->cache, scaled(options.scale, 2000), 1, [&](std::size_t i) { return pod(count + i, "Pending", 0); });
   if (seconds < 0 || alone < 0) return failed("");
-  return {{"pods", count}, {"seconds", rounded(seconds)}, {"commits_per_s_alone", std::round(static_cast<double>(scaled(options.scale, 2000)) / alone)}};
+  return {{"pods", count},
+          {"seconds", rounded(seconds)},
+          {"commits_per_s_alone", std::round(static_cast<double>(scaled(options.scale, 2000)) / alone)}};
 }
 
 struct CountingSink final : WatchSink {
@@ -212,7 +221,9 @@ json::Object cache_list(const Options& options) {
     }
     paged += now_seconds() - start;
   }
-  return {{"objects", count}, {"list_ms", rounded(1000 * whole / kRounds)}, {"list_one_node_ms", rounded(1000 * by_node / kRounds)},
+  return {{"objects", count},
+          {"list_ms", rounded(1000 * whole / kRounds)},
+          {"list_one_node_ms", rounded(1000 * by_node / kRounds)},
           {"list_pages_of_500_ms", rounded(1000 * paged / kRounds)}};
 }
 
@@ -229,7 +240,8 @@ json::Object cache_start(const Options& options) {
       Proposal p = pod(i, "Running", 0);
       auto revision = static_cast<Revision>(i + 1);
       p.value.insert(p.revision_offset, std::to_string(revision));
-      records.push_back({.revision = revision, .create_revision = revision, .key = std::move(p.key), .value = make_bytes(std::move(p.value))});
+      records.push_back(
+          {.revision = revision, .create_revision = revision, .key = std::move(p.key), .value = make_bytes(std::move(p.value))});
       if (records.size() < 10'000 && i + 1 < count) continue;
       if (auto ok = (*store)->commit(records, false); !ok) return failed(ok.error().message);
       records.clear();
@@ -242,7 +254,9 @@ json::Object cache_start(const Options& options) {
   if (!opened) return failed(error);
   std::size_t found = opened->cache->counts().empty() ? 0 : opened->cache->counts()[0].second;
   if (found != count) return failed("not everything came back");
-  return {{"objects", count}, {"seconds", rounded(seconds)}, {"file_mb", std::round(static_cast<double>(file_bytes) / (1 << 20))},
+  return {{"objects", count},
+          {"seconds", rounded(seconds)},
+          {"file_mb", std::round(static_cast<double>(file_bytes) / (1 << 20))},
           {"bytes_per_object", std::round(rss_mb() * (1 << 20) / static_cast<double>(count))}};
 }
 
@@ -266,11 +280,14 @@ json::Object cache_memory(const Options& options) {
           {"bytes_per_pod", std::round((full - empty) * (1 << 20) / static_cast<double>(count))}};
 }
 
-const Register kCommit({"StoreCommit", "durable pod writes into the object cache on SQLite, full sync, 64 in flight; and one at a time", store_commit});
-const Register kWatch({"CacheWatch", "durable writes without watchers, with 1,000 per-node watchers, and with 20 on all pods besides", cache_watch});
+const Register kCommit({"StoreCommit", "durable pod writes into the object cache on SQLite, full sync, 64 in flight; and one at a time",
+                        store_commit});
+const Register kWatch({"CacheWatch", "durable writes without watchers, with 1,000 per-node watchers, and with 20 on all pods besides",
+                       cache_watch});
 const Register kList({"CacheList100k", "list of 100,000 pods from the object cache, without the bytes being copied", cache_list});
 const Register kStart({"CacheStart1M", "opening the object cache on a store of 1,000,000 pods", cache_start});
-const Register kMemory({"CacheMemory", "memory per stored pod after create, bind and status update, watch history and store included", cache_memory});
+const Register kMemory({"CacheMemory", "memory per stored pod after create, bind and status update, watch history and store included",
+                        cache_memory});
 
 }  // namespace
 }  // namespace berth::bench

@@ -55,7 +55,8 @@ int run_one(const Scenario& scenario, const Options& options, bool as_json) {
 int usage() {
   std::fprintf(stderr,
                "Usage: berth-bench --list | NAME… [--json] [--kubeconfig FILE] [--scale X] [--seed N]\n"
-               "NAME may be a regular expression that matches whole names. Every run is a process of its own for true memory figures: give one NAME.\n");
+               "NAME may be a regular expression that matches whole names. Every run is a process of its own for true memory figures: give "
+               "one NAME.\n");
   return 2;
 }
 
@@ -70,13 +71,20 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const bool has_value = i + 1 < argc;
-    if (arg == "--json") as_json = true;
-    else if (arg == "--list") list = true;
-    else if (arg == "--kubeconfig" && has_value) options.kubeconfig = argv[++i];
-    else if (arg == "--scale" && has_value) options.scale = std::atof(argv[++i]);
-    else if (arg == "--seed" && has_value) options.seed = std::strtoull(argv[++i], nullptr, 10);
-    else if (arg.starts_with("--")) return usage();
-    else names.push_back(arg);
+    if (arg == "--json")
+      as_json = true;
+    else if (arg == "--list")
+      list = true;
+    else if (arg == "--kubeconfig" && has_value)
+      options.kubeconfig = argv[++i];
+    else if (arg == "--scale" && has_value)
+      options.scale = std::atof(argv[++i]);
+    else if (arg == "--seed" && has_value)
+      options.seed = std::strtoull(argv[++i], nullptr, 10);
+    else if (arg.starts_with("--"))
+      return usage();
+    else
+      names.push_back(arg);
   }
   std::sort(scenarios().begin(), scenarios().end(), [](const Scenario& a, const Scenario& b) { return a.name < b.name; });
   if (list) {

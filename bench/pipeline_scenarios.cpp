@@ -83,28 +83,43 @@ json::Object run(const Options& options) {
     return out;
   };
   const auto pod_path = [](std::size_t i) { return fmt::format("/api/v1/namespaces/default/pods/web-{:07}", i); };
-  const double create_us = measure([&](std::size_t i) { return request("POST", "/api/v1/namespaces/default/pods", pod_body(i), "application/json"); });
+  const double create_us =
+      measure([&](std::size_t i) { return request("POST", "/api/v1/namespaces/default/pods", pod_body(i), "application/json"); });
   const double bytes_per_pod = (rss_mb() - memory_before) * 1048576 / static_cast<double>(pods);
   const double bind_us = measure([&](std::size_t i) {
-    return request("POST", pod_path(i) + "/binding", fmt::format(R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"web-{:07}"}},"target":{{"kind":"Node","name":"node-{}"}}}})", i, i % 1000), "application/json");
+    return request(
+        "POST", pod_path(i) + "/binding",
+        fmt::format(
+            R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"web-{:07}"}},"target":{{"kind":"Node","name":"node-{}"}}}})", i,
+            i % 1000),
+        "application/json");
   });
   const double status_us = measure([&](std::size_t i) {
-    return request("PATCH", pod_path(i) + "/status",
-                   R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}],"podIP":"10.1.2.3","podIPs":[{"ip":"10.1.2.3"}],"startTime":"2026-01-02T03:04:05Z"}})",
-                   "application/strategic-merge-patch+json");
+    return request(
+        "PATCH", pod_path(i) + "/status",
+        R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-02T03:04:05Z"}],"podIP":"10.1.2.3","podIPs":[{"ip":"10.1.2.3"}],"startTime":"2026-01-02T03:04:05Z"}})",
+        "application/strategic-merge-patch+json");
   });
   const double get_us = measure([&](std::size_t i) { return request("GET", pod_path(i), "", ""); });
   auto sink = std::make_shared<Sink>();
   const double list_start = now_seconds();
   (*server)->handle(request("GET", "/api/v1/pods", "", ""), sink);
   const double list_s = now_seconds() - list_start;
-  json::Object out{{"pods", pods},           {"create_us", create_us},           {"bind_us", bind_us},  {"status_patch_us", status_us}, {"get_us", get_us},
-                   {"list_all_s", list_s}, {"list_mb", sink->bytes / 1048576.0}, {"stored_bytes_per_pod", bytes_per_pod}};
+  json::Object out{{"pods", pods},
+                   {"create_us", create_us},
+                   {"bind_us", bind_us},
+                   {"status_patch_us", status_us},
+                   {"get_us", get_us},
+                   {"list_all_s", list_s},
+                   {"list_mb", sink->bytes / 1048576.0},
+                   {"stored_bytes_per_pod", bytes_per_pod}};
   if (!error.empty()) out["error"] = error;
   return out;
 }
 
-const Register kPipeline({"ApiPipeline", "Server CPU per request in process: create, bind, status patch, get and list of pods; without TLS and disk", run});
+const Register kPipeline({"ApiPipeline",
+                          "Server CPU per request in process: create, bind, status patch, get and list of pods; without TLS and disk",
+                          run});
 
 }  // namespace
 }  // namespace berth::bench

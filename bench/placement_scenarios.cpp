@@ -1,9 +1,9 @@
 // The placement engine alone, one core: issue 3's speed table. Nodes and pods are those of Kubernetes' scheduler_perf: a node has 4 CPU,
 // 32 GiB and room for 110 pods; a pod asks for 100m and 500 MiB. Every node is considered for every pod. A figure includes, per pod: the
 // decision (class lookup, catching up, choice) and counting the pod on its node; not: parsing the pod, the queue, the API.
-#include <ctime>
-
 #include <fmt/format.h>
+
+#include <ctime>
 
 #include "bench/bench.h"
 #include "model/views/node_view.h"
@@ -109,10 +109,13 @@ double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC
 /// A cluster with an engine; places pods and keeps the time of what is measured.
 class Bench {
  public:
-  Bench(std::size_t nodes, const std::vector<std::string>& zones, std::uint64_t seed) : engine_(cluster_, {EngineOptions::TieBreak::kRandom, seed}) {
+  Bench(std::size_t nodes, const std::vector<std::string>& zones, std::uint64_t seed)
+      : engine_(cluster_, {EngineOptions::TieBreak::kRandom, seed}) {
     auto framework = Framework::create(default_profile(Era::k136));
-    if (framework) framework_ = *framework;
-    else error_ = framework.error().message;
+    if (framework)
+      framework_ = *framework;
+    else
+      error_ = framework.error().message;
     for (std::size_t i = 0; i < nodes; ++i) cluster_.upsert_node(make_node(i, zones));
   }
 
@@ -149,7 +152,11 @@ class Bench {
       seconds_ += now_seconds() - start;
       cpu_ += cpu_seconds() - cpu_start;
     }
-    json::Object out{{"pods", count}, {"seconds", seconds_}, {"cpu_seconds", cpu_}, {"nodes", cluster_.node_count()}, {"columns_mb", std::round(static_cast<double>(engine_.memory_bytes()) / (1 << 20))}};
+    json::Object out{{"pods", count},
+                     {"seconds", seconds_},
+                     {"cpu_seconds", cpu_},
+                     {"nodes", cluster_.node_count()},
+                     {"columns_mb", std::round(static_cast<double>(engine_.memory_bytes()) / (1 << 20))}};
     if (!error_.empty()) out["error"] = error_;
     return out;
   }
@@ -328,7 +335,8 @@ json::Object thousand_classes(std::size_t nodes, double scale, std::uint64_t see
   for (int i = 0; i < 1000; ++i) {
     auto kind = default_pod();
     kind.meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"app", fmt::format("app-{}", i)}});
-    kind.containers[0].requests = {{"cpu", Quantity::from_milli(50 + i % 40 * 5)}, {"memory", Quantity::from_value((100LL + i / 40 * 37) << 20)}};
+    kind.containers[0].requests = {{"cpu", Quantity::from_milli(50 + i % 40 * 5)},
+                                   {"memory", Quantity::from_value((100LL + i / 40 * 37) << 20)}};
     if (i % 4 == 0) kind.node_selector = {{kZone, fmt::format("zone{}", 1 + i % 3)}};
     kinds.push_back(std::move(kind));
   }
@@ -345,7 +353,13 @@ json::Object thousand_classes(std::size_t nodes, double scale, std::uint64_t see
     }
     seconds += now_seconds() - begin;
   }
-  json::Object out{{"pods", count}, {"classes", 1000}, {"burst", burst}, {"nodes", nodes}, {"placing_seconds", seconds}, {"seconds", now_seconds() - start}, {"cpu_seconds", cpu_seconds()}};
+  json::Object out{{"pods", count},
+                   {"classes", 1000},
+                   {"burst", burst},
+                   {"nodes", nodes},
+                   {"placing_seconds", seconds},
+                   {"seconds", now_seconds() - start},
+                   {"cpu_seconds", cpu_seconds()}};
   if (!error.empty()) out["error"] = error;
   return out;
 }
@@ -362,7 +376,8 @@ const bool kRegistered = [] {
   add("SchedulingBasic", engine + "plain pods", basic);
   add("SchedulingNodeAffinity", engine + "required node affinity", node_affinity);
   add("TopologySpreading", engine + "zones, DoNotSchedule, skew 5", [](auto n, auto s, auto r) { return spreading(n, s, r, true); });
-  add("PreferredTopologySpreading", engine + "zones, ScheduleAnyway, skew 5", [](auto n, auto s, auto r) { return spreading(n, s, r, false); });
+  add("PreferredTopologySpreading", engine + "zones, ScheduleAnyway, skew 5",
+      [](auto n, auto s, auto r) { return spreading(n, s, r, false); });
   add("SchedulingPodAntiAffinity", engine + "required, by hostname (0.7 pods a node)", anti_affinity);
   add("SchedulingPodAffinity", engine + "required, by zone", pod_affinity);
   add("SchedulingPreferredPodAffinity", engine + "preferred, by hostname", preferred_affinity);
@@ -370,9 +385,11 @@ const bool kRegistered = [] {
   add("MixedChurn", engine + "plain pods; every 100th: a node, a service and a large pod come or go", mixed_churn);
   add("CSIVolumes", engine + "a bound CSI claim a pod, 39 to a node (two pods a node)", csi_volumes);
   add("Unschedulable", engine + "plain pods; after every fifth an attempt of one that fits nowhere", unschedulable);
-  scenarios().push_back({"Million/1000000Nodes", "engine alone, one core: a million nodes and as many pods of one class; nodes, pods, columns and decisions",
+  scenarios().push_back({"Million/1000000Nodes",
+                         "engine alone, one core: a million nodes and as many pods of one class; nodes, pods, columns and decisions",
                          [](const Options& options) { return million(1'000'000, options.scale, options.seed); }});
-  const std::string classes = "engine alone, one core: a million pods of 1,000 classes on 100,000 nodes; nodes, pods, columns and decisions; ";
+  const std::string classes =
+      "engine alone, one core: a million pods of 1,000 classes on 100,000 nodes; nodes, pods, columns and decisions; ";
   scenarios().push_back({"Classes/100000Nodes", classes + "a hundred pods of a class at a time, as ReplicaSets make them",
                          [](const Options& options) { return thousand_classes(100'000, options.scale, options.seed, 100); }});
   scenarios().push_back({"ClassesInTurn/100000Nodes", classes + "one pod of a class at a time, the worst order there is",

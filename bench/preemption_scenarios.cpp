@@ -1,8 +1,8 @@
 // Preemption on the engine alone: scheduler_perf's PreemptionBasic, and single decisions on a full cluster of 100,000 nodes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
-
-#include <fmt/format.h>
 
 #include "bench/bench.h"
 #include "placement/preemptor.h"
@@ -15,7 +15,9 @@ using namespace placement;
 model::NodeViewPtr make_node(std::size_t i, std::int64_t cpu, std::int64_t memory_gib) {
   auto out = std::make_shared<model::NodeView>();
   out->meta.name = fmt::format("node-{:06}", i);
-  out->allocatable = {{"cpu", model::Quantity::from_value(cpu)}, {"memory", model::Quantity::from_value(memory_gib << 30)}, {"pods", model::Quantity::from_value(110)}};
+  out->allocatable = {{"cpu", model::Quantity::from_value(cpu)},
+                      {"memory", model::Quantity::from_value(memory_gib << 30)},
+                      {"pods", model::Quantity::from_value(110)}};
   return out;
 }
 
@@ -37,7 +39,9 @@ json::Object preemption_basic(const Options& options) {
   auto framework = *Framework::create(default_profile(Era::k136));
   Cluster cluster;
   for (std::size_t i = 0; i < node_count; ++i) cluster.upsert_node(make_node(i, 4, 32));
-  for (std::size_t i = 0; i < node_count * 4; ++i) cluster.assume(make_pod(fmt::format("low-{}", i), 900, 500, 0, static_cast<std::int64_t>(i)), NodeIndex{static_cast<std::uint32_t>(i / 4)});
+  for (std::size_t i = 0; i < node_count * 4; ++i)
+    cluster.assume(make_pod(fmt::format("low-{}", i), 900, 500, 0, static_cast<std::int64_t>(i)),
+                   NodeIndex{static_cast<std::uint32_t>(i / 4)});
   std::vector<PodInfoPtr> high;
   for (std::size_t i = 0; i < node_count; ++i) high.push_back(make_pod(fmt::format("high-{}", i), 3000, 500, 10, 0));
   Engine engine(cluster, {.seed = options.seed});
@@ -74,7 +78,8 @@ json::Object preemption_full(const Options& options) {
   };
   for (std::size_t i = 0; i < node_count; ++i) {
     const auto index = cluster.upsert_node(make_node(i, 31, 120));
-    for (int k = 0; k < 30; ++k) cluster.assume(make_pod(fmt::format("p-{}-{}", i, k), 800 + 100 * below(5), 3500, below(5) * 100, below(40'000)), index);
+    for (int k = 0; k < 30; ++k)
+      cluster.assume(make_pod(fmt::format("p-{}-{}", i, k), 800 + 100 * below(5), 3500, below(5) * 100, below(40'000)), index);
   }
   std::vector<double> ms;
   Preemptor preemptor(cluster);
@@ -102,12 +107,13 @@ json::Object preemption_full(const Options& options) {
           {"p99_ms", ms[ms.size() * 99 / 100]},
           {"max_ms", ms.back()},
           {"index_build_seconds", build_seconds},
-          {"index_bytes_per_pod", static_cast<double>(preemptor.memory_bytes()) / static_cast<double>(std::max<std::size_t>(cluster.pod_count(), 1))}};
+          {"index_bytes_per_pod",
+           static_cast<double>(preemptor.memory_bytes()) / static_cast<double>(std::max<std::size_t>(cluster.pod_count(), 1))}};
 }
 
-/// The same cluster as its users see it: racks and zones, tainted and labelled nodes, GPUs on every tenth, host ports, pods that keep others of
-/// their kind away, a hundred pods an app, and a
-/// budget for every thirtieth app whose allowance changes with every eviction. Sixteen kinds of preemptor in turn.
+/// The same cluster as its users see it: racks and zones, tainted and labelled nodes, GPUs on every tenth, host ports, pods that keep
+/// others of their kind away, a hundred pods an app, and a budget for every thirtieth app whose allowance changes with every eviction.
+/// Sixteen kinds of preemptor in turn.
 json::Object preemption_mixed(const Options& options) {
   const auto node_count = static_cast<std::size_t>(100'000 * options.scale);
   auto framework = *Framework::create(default_profile(Era::k136));
@@ -121,12 +127,15 @@ json::Object preemption_mixed(const Options& options) {
   constexpr int kApps = 30'000, kBudgets = 1000;
   for (std::size_t i = 0; i < node_count; ++i) {
     auto node = std::make_shared<model::NodeView>(*make_node(i, 31, 120));
-    node->meta.labels = labels({{"disk", i % 3 == 0 ? "hdd" : "ssd"}, {"kubernetes.io/hostname", node->meta.name}, {"topology.kubernetes.io/zone", fmt::format("zone-{}", i % 3)}});
+    node->meta.labels = labels({{"disk", i % 3 == 0 ? "hdd" : "ssd"},
+                                {"kubernetes.io/hostname", node->meta.name},
+                                {"topology.kubernetes.io/zone", fmt::format("zone-{}", i % 3)}});
     if (i % 10 == 0) node->allocatable.emplace_back("nvidia.com/gpu", model::Quantity::from_value(4));
     if (i % 20 == 0) node->taints.push_back({"dedicated", "batch", "NoSchedule"});
     const auto index = cluster.upsert_node(std::move(node));
     for (int k = 0; k < 30; ++k) {
-      auto pod = std::make_shared<model::PodView>(make_pod(fmt::format("p-{}-{}", i, k), 800 + 100 * below(5), 3500, below(5) * 100, below(40'000))->view());
+      auto pod = std::make_shared<model::PodView>(
+          make_pod(fmt::format("p-{}-{}", i, k), 800 + 100 * below(5), 3500, below(5) * 100, below(40'000))->view());
       pod->meta.labels = labels({{"app", fmt::format("app-{}", below(kApps))}});
       if (i % 10 == 0 && k % 8 == 0) pod->containers[0].requests.emplace_back("nvidia.com/gpu", model::Quantity::from_value(1));
       if (k == 7) pod->containers[0].host_ports = {{9100, "TCP", "0.0.0.0"}};
@@ -149,7 +158,8 @@ json::Object preemption_mixed(const Options& options) {
   };
   for (int app = 0; app < kBudgets; ++app) set_budget(app, below(3));
   const auto kind_of = [&](std::size_t kind) {
-    auto pod = std::make_shared<model::PodView>(make_pod("", 2500 + 500 * static_cast<std::int64_t>(kind % 4), 4000, kind % 2 == 0 ? 250 : 1000, 0)->view());
+    auto pod = std::make_shared<model::PodView>(
+        make_pod("", 2500 + 500 * static_cast<std::int64_t>(kind % 4), 4000, kind % 2 == 0 ? 250 : 1000, 0)->view());
     pod->meta.labels = labels({{"app", fmt::format("app-{}", kind)}});
     if (kind % 3 == 0) pod->node_selector = {{"disk", "ssd"}};
     if (kind % 4 == 0) pod->tolerations.push_back({"dedicated", "Exists", "", "", {}});
@@ -196,26 +206,29 @@ json::Object preemption_mixed(const Options& options) {
           {"p50_ms", ms[ms.size() / 2]},
           {"p99_ms", ms[ms.size() * 99 / 100]},
           {"max_ms", ms.back()},
-          {"index_bytes_per_pod", static_cast<double>(preemptor.memory_bytes()) / static_cast<double>(std::max<std::size_t>(cluster.pod_count(), 1))}};
+          {"index_bytes_per_pod",
+           static_cast<double>(preemptor.memory_bytes()) / static_cast<double>(std::max<std::size_t>(cluster.pod_count(), 1))}};
 }
 
 const Register kMixed({"PreemptionMixed/100000Nodes",
                        "the same with zones, taints, GPUs, host ports, anti-affinity and disruption budgets that change; sixteen kinds of "
                        "preemptor, each seen for the first time once (max_ms)",
                        preemption_mixed});
-const Register kBasic({"PreemptionBasic/5000Nodes",
-                       "5,000 preemptors on 5,000 nodes with 20,000 low pods, engine alone: the failed attempt, the choice of node and victims, "
-                       "their removal, the placement; every node considered",
-                       preemption_basic});
+const Register kBasic(
+    {"PreemptionBasic/5000Nodes",
+     "5,000 preemptors on 5,000 nodes with 20,000 low pods, engine alone: the failed attempt, the choice of node and victims, "
+     "their removal, the placement; every node considered",
+     preemption_basic});
 const Register kBasicSmall({"PreemptionBasic/500Nodes", "the same with 500 nodes", [](const Options& options) {
                               Options small = options;
                               small.scale *= 0.1;
                               return preemption_basic(small);
                             }});
-const Register kFull({"PreemptionFull/100000Nodes",
-                      "single preemption decisions on 100,000 full nodes with 3,000,000 pods, engine alone; a kind of preemptor seen for the first "
-                      "time ranks every node (max_ms), later ones only what changed",
-                      preemption_full});
+const Register kFull(
+    {"PreemptionFull/100000Nodes",
+     "single preemption decisions on 100,000 full nodes with 3,000,000 pods, engine alone; a kind of preemptor seen for the first "
+     "time ranks every node (max_ms), later ones only what changed",
+     preemption_full});
 
 }  // namespace
 }  // namespace berth::bench

@@ -62,8 +62,9 @@ struct IssuedToken {
 class Authenticator {
  public:
   virtual ~Authenticator() = default;
-  /// The user of a request by client certificate or bearer token; `system:anonymous` (group `system:unauthenticated`) when there are neither
-  /// and anonymous requests are let through to the authorizer; 401 for bad credentials. Impersonation headers are not looked at here.
+  /// The user of a request by client certificate or bearer token; `system:anonymous` (group `system:unauthenticated`) when there are
+  /// neither and anonymous requests are let through to the authorizer; 401 for bad credentials. Impersonation headers are not looked at
+  /// here.
   virtual model::ApiResult<UserInfo> authenticate(const net::HttpRequest& request) = 0;
   /// A TokenReview's question. 401 when the token is bad; its message is the review's error.
   virtual model::ApiResult<UserInfo> authenticate_token(const std::string& token, const std::vector<std::string>& audiences) = 0;
@@ -93,7 +94,8 @@ class TokenIssuer {
   virtual model::ApiResult<IssuedToken> issue(const TokenSpec& spec) = 0;
 };
 
-/// Everybody may do everything, as the user `name` in system:masters unless the request's peer certificate says otherwise: in-process use and tests.
+/// Everybody may do everything, as the user `name` in system:masters unless the request's peer certificate says otherwise: in-process use
+/// and tests.
 class TrustingAuth final : public Authenticator, public Authorizer {
  public:
   explicit TrustingAuth(std::string name = "system:admin") : name_(std::move(name)) {}

@@ -60,7 +60,8 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   const auto format = body_format(request.http.headers.get("Content-Type"));
   if (!format) return std::unexpected(format.error());
   const auto unreadable = [&](std::string_view why) {
-    return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {}", kind, why)));
+    return std::unexpected(bad_request(fmt::format(
+        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {}", kind, why)));
   };
   if (request.http.body.empty()) return unreadable("unexpected end of JSON input (<empty>)");
   if (!is_utf8(request.http.body)) return unreadable("the body is not valid UTF-8");
@@ -76,17 +77,20 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
   return std::move(*parsed);
 }
 
-model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document, const std::vector<std::string>& duplicates) {
+model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
+                                       const std::vector<std::string>& duplicates) {
   auto* object = document.if_object();
   if (object == nullptr)
-    return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: "
-                                                   "json: cannot unmarshal non-object into Go value",
-                                                   kind.kind)));
+    return std::unexpected(
+        bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: "
+                                "json: cannot unmarshal non-object into Go value",
+                                kind.kind)));
   const auto its_version = json::get_string(document, {"apiVersion"});
   const auto its_kind = json::get_string(document, {"kind"});
   if (!its_kind.empty() && its_kind != kind.kind)
-    return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is accepted by this endpoint", its_kind,
-                                                   its_version.substr(its_version.find('/') == std::string_view::npos ? 0 : its_version.find('/') + 1), kind.kind, its_kind)));
+    return std::unexpected(bad_request(fmt::format(
+        "{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is accepted by this endpoint", its_kind,
+        its_version.substr(its_version.find('/') == std::string_view::npos ? 0 : its_version.find('/') + 1), kind.kind, its_kind)));
   if (!its_version.empty() && its_version != kind.api_version())
     return std::unexpected(bad_request(
         fmt::format("the API version in the data ({}) does not match the expected API version ({})", its_version, kind.api_version())));
@@ -96,8 +100,8 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   if (auto decoded = model::decode(kind, document, report); !decoded) return decoded;
   if (!report.unknown_fields.empty() || !duplicates.empty()) {
     if (request.field_validation == FieldValidation::kStrict)
-      return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind, kind.version, kind.kind,
-                                                     quoted_list(report.unknown_fields, duplicates))));
+      return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
+                                                     kind.version, kind.kind, quoted_list(report.unknown_fields, duplicates))));
     if (request.field_validation == FieldValidation::kWarn) {
       for (const auto& path : report.unknown_fields) request.warnings.push_back(fmt::format("unknown field \"{}\"", path));
       for (const auto& path : duplicates) request.warnings.push_back(fmt::format("duplicate field \"{}\"", path));
@@ -150,7 +154,8 @@ model::ApiResult<json::Value> read_delete_options(const Request& request) {
     if (!body->is_object()) return std::unexpected(bad_request("the body of a DELETE must be DeleteOptions"));
     options = std::move(*body);
     const auto kind = json::get_string(options, {"kind"});
-    if (!kind.empty() && kind != "DeleteOptions") return std::unexpected(bad_request(fmt::format("{} cannot be handled as DeleteOptions", kind)));
+    if (!kind.empty() && kind != "DeleteOptions")
+      return std::unexpected(bad_request(fmt::format("{} cannot be handled as DeleteOptions", kind)));
   } else {
     auto& object = options.get_object();
     if (const auto grace = request.query.get("gracePeriodSeconds"); !grace.empty()) {
@@ -170,8 +175,8 @@ model::ApiResult<json::Value> read_delete_options(const Request& request) {
   if (policy != nullptr && json::find(options, "orphanDependents") != nullptr)
     errors.push_back({model::FieldError::Type::kInvalid, "propagationPolicy", json::serialize(*policy),
                       "orphanDependents and deletionPropagation cannot be both set"});
-  if (policy != nullptr && json::get_string(options, {"propagationPolicy"}) != "Foreground" && json::get_string(options, {"propagationPolicy"}) != "Background" &&
-      json::get_string(options, {"propagationPolicy"}) != "Orphan")
+  if (policy != nullptr && json::get_string(options, {"propagationPolicy"}) != "Foreground" &&
+      json::get_string(options, {"propagationPolicy"}) != "Background" && json::get_string(options, {"propagationPolicy"}) != "Orphan")
     errors.push_back({model::FieldError::Type::kNotSupported, "propagationPolicy", json::serialize(*policy),
                       "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""});
   const auto& dry_runs = json::get_array(options, {"dryRun"});

@@ -55,17 +55,19 @@ Result<void> ApiServer::Impl::bootstrap() {
                                       "Used for system critical pods that must not be moved from their current node."));
       !made)
     return made;
-  if (auto made = ensure(*this, classes,
-                         system_class("system-cluster-critical", 2000000000,
-                                      "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
+  if (auto made = ensure(
+          *this, classes,
+          system_class("system-cluster-critical", 2000000000,
+                       "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
       !made)
     return made;
 
   // Whom components' own ports trust (kube-apiserver's clusterauthenticationtrust controller).
   if (!options.cluster_ca_pem.empty()) {
-    if (auto made = ensure(*this, *model::find_resource("", "configmaps"),
-                           json::Object{{"metadata", json::Object{{"name", "extension-apiserver-authentication"}, {"namespace", "kube-system"}}},
-                                        {"data", json::Object{{"client-ca-file", options.cluster_ca_pem}}}});
+    if (auto made =
+            ensure(*this, *model::find_resource("", "configmaps"),
+                   json::Object{{"metadata", json::Object{{"name", "extension-apiserver-authentication"}, {"namespace", "kube-system"}}},
+                                {"data", json::Object{{"client-ca-file", options.cluster_ca_pem}}}});
         !made)
       return made;
   }
@@ -78,18 +80,26 @@ Result<void> ApiServer::Impl::bootstrap() {
     const auto slash = options.service_cidr.find('/');
     std::string first = options.service_cidr.substr(0, slash);
     first = first.substr(0, first.rfind('.') + 1) + std::to_string(std::atoi(first.c_str() + first.rfind('.') + 1) + 1);
-    json::Object port{{"name", "https"}, {"protocol", "TCP"}, {"port", 443}, {"targetPort", options.advertise_port == 0 ? 6443 : static_cast<int>(options.advertise_port)}};
-    json::Value service = json::Object{
-        {"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}, {"labels", json::Object{{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
-        {"spec", json::Object{{"type", "ClusterIP"}, {"clusterIP", first}, {"ports", json::Array{std::move(port)}}}}};
-    if (auto allocation = services.allocate(service, nullptr); !allocation) return invalid("the kubernetes Service: " + allocation.error().message);
+    json::Object port{{"name", "https"},
+                      {"protocol", "TCP"},
+                      {"port", 443},
+                      {"targetPort", options.advertise_port == 0 ? 6443 : static_cast<int>(options.advertise_port)}};
+    json::Value service =
+        json::Object{{"metadata", json::Object{{"name", "kubernetes"},
+                                               {"namespace", "default"},
+                                               {"labels", json::Object{{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
+                     {"spec", json::Object{{"type", "ClusterIP"}, {"clusterIP", first}, {"ports", json::Array{std::move(port)}}}}};
+    if (auto allocation = services.allocate(service, nullptr); !allocation)
+      return invalid("the kubernetes Service: " + allocation.error().message);
     if (auto made = ensure(*this, service_kind, std::move(service)); !made) return made;
   }
   if (options.advertise_port == 0) return {};
-  json::Object subset{{"addresses", json::Array{json::Object{{"ip", options.advertise_address}}}},
-                      {"ports", json::Array{json::Object{{"name", "https"}, {"port", static_cast<int>(options.advertise_port)}, {"protocol", "TCP"}}}}};
+  json::Object subset{
+      {"addresses", json::Array{json::Object{{"ip", options.advertise_address}}}},
+      {"ports", json::Array{json::Object{{"name", "https"}, {"port", static_cast<int>(options.advertise_port)}, {"protocol", "TCP"}}}}};
   return ensure(*this, *model::find_resource("", "endpoints"),
-                json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}}, {"subsets", json::Array{std::move(subset)}}});
+                json::Object{{"metadata", json::Object{{"name", "kubernetes"}, {"namespace", "default"}}},
+                             {"subsets", json::Array{std::move(subset)}}});
 }
 
 }  // namespace berth::apiserver

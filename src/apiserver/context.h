@@ -29,7 +29,7 @@ struct Request {
 
   bool dry_run = false;
   FieldValidation field_validation = FieldValidation::kWarn;
-  std::string field_manager;          ///< The parameter, or what the user agent says.
+  std::string field_manager;  ///< The parameter, or what the user agent says.
   bool field_manager_given = false;
   bool force = false;                 ///< Apply takes fields over.
   std::vector<std::string> warnings;  ///< Become Warning headers.

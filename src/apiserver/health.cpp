@@ -43,13 +43,16 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
     if (const auto version = aggregated_version(accept); !version.empty()) {
       account(*request, 200);
       net::HttpResponse response;
-      response.headers = headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
+      response.headers =
+          headers_for(*request, fmt::format("application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList", version));
       response.headers.add("Vary", "Accept");
       response.body = json::serialize(model::discovery_aggregated(core, version));
       request->writer->respond(std::move(response));
       return true;
     }
-    respond_json(*request, 200, core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port)) : model::discovery_groups());
+    respond_json(*request, 200,
+                 core ? model::discovery_core_versions(fmt::format("{}:{}", options.advertise_address, options.advertise_port))
+                      : model::discovery_groups());
     return true;
   }
   std::optional<json::Value> document;
@@ -94,8 +97,9 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
     const auto slash = prefix.rfind('/');
     const auto group = prefix.substr(1, slash == 0 ? 0 : slash - 1);
     const auto plural = prefix.substr(slash + 1);
-    registry->gauge("apiserver_storage_objects", "Number of stored objects at the time of last check split by kind.",
-                    {{"resource", group.empty() ? plural : plural + "." + group}})
+    registry
+        ->gauge("apiserver_storage_objects", "Number of stored objects at the time of last check split by kind.",
+                {{"resource", group.empty() ? plural : plural + "." + group}})
         .set(static_cast<double>(count));
   }
   respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose());
@@ -128,7 +132,9 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
   if (serve_openapi(request) || serve_discovery(request)) return;
   if (path == "/") {
     json::Array paths;
-    for (std::string_view known : {"/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}) paths.push_back(json::Value(known));
+    for (std::string_view known :
+         {"/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"})
+      paths.push_back(json::Value(known));
     return respond_json(*request, 200, json::Object{{"paths", std::move(paths)}});
   }
   respond_status(*request, not_found_path());

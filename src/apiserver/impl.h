@@ -16,7 +16,8 @@
 namespace berth::apiserver {
 
 /// Answers a list with what has been found, streaming it when it is long (verbs/list.cpp).
-void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining);
+void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token,
+                 std::optional<std::int64_t> remaining);
 
 /// A write on its way through the pipeline: what every attempt of it shares. See pipeline.cpp.
 struct WriteOperation;
@@ -108,7 +109,7 @@ struct ApiServer::Impl {
   void finish_update(const WritePtr& operation);
   /// Deletes one object as `options` (DeleteOptions document) say; `done` gets the object as it was or is now, and whether it is gone.
   struct DeleteOutcome {
-    ObjectPtr object;        ///< Null on a dry run; the state in `document` then.
+    ObjectPtr object;  ///< Null on a dry run; the state in `document` then.
     json::Value document;
     bool gone = false;
   };

@@ -69,7 +69,8 @@ std::optional<Negotiated> accept_one(const Alternative& alternative, bool allow_
     return std::nullopt;
   }
   if (alternative.as.empty()) return out;
-  if (!allow_forms || alternative.group != "meta.k8s.io" || (alternative.version != "v1" && alternative.version != "v1beta1")) return std::nullopt;
+  if (!allow_forms || alternative.group != "meta.k8s.io" || (alternative.version != "v1" && alternative.version != "v1beta1"))
+    return std::nullopt;
   if (alternative.as == "Table") {
     out.form = ObjectForm::kTable;
   } else if (alternative.as == "PartialObjectMetadata") {

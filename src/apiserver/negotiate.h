@@ -16,9 +16,9 @@ struct Negotiated {
   bool pretty = false;
 };
 
-/// Reads an Accept header: the first acceptable alternative by quality, then order. Empty accepts JSON. 406 when nothing offered can be made
-/// (application/vnd.kubernetes.protobuf alone included). `allow_forms`: Table and PartialObjectMetadata may be asked for here; otherwise those
-/// alternatives are passed over.
+/// Reads an Accept header: the first acceptable alternative by quality, then order. Empty accepts JSON. 406 when nothing offered can be
+/// made (application/vnd.kubernetes.protobuf alone included). `allow_forms`: Table and PartialObjectMetadata may be asked for here;
+/// otherwise those alternatives are passed over.
 model::ApiResult<Negotiated> negotiate(std::string_view accept, bool allow_forms = true);
 
 /// The format of a request body by its Content-Type (empty: JSON). 415 for others.

@@ -107,13 +107,13 @@ enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark, kError };
 
 struct WatchEvent {
   WatchEventType type;
-  ObjectPtr object;      ///< kDeleted: the last state, its bytes carrying the deletion's revision; kBookmark, kError: null.
-  ObjectPtr previous;    ///< The state before, when there was one.
+  ObjectPtr object;    ///< kDeleted: the last state, its bytes carrying the deletion's revision; kBookmark, kError: null.
+  ObjectPtr previous;  ///< The state before, when there was one.
   Revision revision = 0;
 };
 
 struct WatchFilter {
-  std::string prefix;  ///< make_prefix.
+  std::string prefix;               ///< make_prefix.
   std::optional<std::string> name;  ///< metadata.name=
   model::Selector labels;
   model::FieldSelector fields;
@@ -145,7 +145,7 @@ struct ListResult {
   std::vector<ObjectPtr> items;  ///< Sorted by key.
   Revision revision = 0;         ///< Of the snapshot.
   bool more = false;
-  std::int64_t remaining = 0;    ///< Objects after the page; counted only without selectors.
+  std::int64_t remaining = 0;  ///< Objects after the page; counted only without selectors.
 };
 
 struct CacheOptions {

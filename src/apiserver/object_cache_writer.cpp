@@ -6,9 +6,9 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::size_t kMaxGroup = 4096;            // Proposals in one transaction.
-constexpr std::size_t kExpirySlice = 500;          // Expired objects deleted in one group.
-constexpr Revision kCompactionStep = 1000;         // Revisions; some milliseconds of the writer's time …
+constexpr std::size_t kMaxGroup = 4096;                           // Proposals in one transaction.
+constexpr std::size_t kExpirySlice = 500;                         // Expired objects deleted in one group.
+constexpr Revision kCompactionStep = 1000;                        // Revisions; some milliseconds of the writer's time …
 constexpr auto kCompactionPause = std::chrono::milliseconds(50);  // … at most this often while writes are waiting.
 constexpr auto kLongestSleep = std::chrono::seconds(30);
 
@@ -113,7 +113,8 @@ ProposeResult ObjectCacheImpl::accept(Group& group, Proposal& proposal) {
   ObjectPtr current = changed != group.overlay.end() ? changed->second : index_.find(proposal.key);
   if (proposal.expected == 0 && current != nullptr) return std::unexpected(ProposeError::kExists);
   if (current == nullptr && (proposal.is_delete || proposal.expected.value_or(0) != 0)) return std::unexpected(ProposeError::kNotFound);
-  if (current != nullptr && proposal.expected && current->revision != *proposal.expected) return std::unexpected(ProposeError::kRevisionMismatch);
+  if (current != nullptr && proposal.expected && current->revision != *proposal.expected)
+    return std::unexpected(ProposeError::kRevisionMismatch);
 
   Revision revision = published_ + static_cast<Revision>(group.changes.size()) + 1;
   group.sync = group.sync || !proposal.relaxed_durability;
@@ -163,7 +164,8 @@ bool ObjectCacheImpl::commit(Group& group) {
 
 void ObjectCacheImpl::enter_read_only(const Error& error) {
   read_only_ = true;
-  log::error("store", "the store failed; from now on all writes are refused, reads go on. Restart after repairing it. Cause: {}", error.message);
+  log::error("store", "the store failed; from now on all writes are refused, reads go on. Restart after repairing it. Cause: {}",
+             error.message);
 }
 
 void ObjectCacheImpl::publish(Group& group) {

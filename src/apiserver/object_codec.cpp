@@ -77,8 +77,9 @@ const ScanPlan& scan_plan(std::string_view group_and_plural) {
     auto make = [&](const std::string& key, const model::KindInfo* kind) {
       auto& plan = plans[key];
       plan.kind = kind;
-      std::vector<std::string> paths = {"metadata.name",   "metadata.namespace", "metadata.uid", "metadata.labels",
-                                        "metadata.creationTimestamp", "lastTimestamp",      "eventTime"};
+      std::vector<std::string> paths = {"metadata.name",   "metadata.namespace",         "metadata.uid",
+                                        "metadata.labels", "metadata.creationTimestamp", "lastTimestamp",
+                                        "eventTime"};
       if (kind != nullptr) {
         for (const auto& field : kind->field_selectors) {
           if (field.starts_with("metadata.")) continue;
@@ -149,7 +150,8 @@ ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration
   meta.uid = json::unquote(values[kUid]);
   if (!values[kLabels].empty()) {
     std::vector<std::pair<std::string, std::string>> pairs;
-    json::for_each_member(values[kLabels], [&](std::string_view k, std::string_view v) { pairs.emplace_back(json::unquote(k), json::unquote(v)); });
+    json::for_each_member(values[kLabels],
+                          [&](std::string_view k, std::string_view v) { pairs.emplace_back(json::unquote(k), json::unquote(v)); });
     meta.labels = model::Labels(std::move(pairs));
   }
   for (std::size_t i = 0; i < plan.fields.size(); ++i) {

@@ -14,8 +14,8 @@ struct EncodedObject {
   std::size_t revision_offset = 0;  ///< Between those quotes.
 };
 
-/// Writes a document with apiVersion, kind and the identifying metadata first (name, generateName, namespace, uid, resourceVersion), the rest in
-/// its own order. A resourceVersion in the document is left out.
+/// Writes a document with apiVersion, kind and the identifying metadata first (name, generateName, namespace, uid, resourceVersion), the
+/// rest in its own order. A resourceVersion in the document is left out.
 EncodedObject encode_object(const json::Value& document);
 
 /// What selectors and indexes need of a document of `kind` (storage version).

@@ -1,7 +1,8 @@
 // /openapi/v2 and /openapi/v3, served as the bytes that were made once.
+#include "model/openapi.h"
+
 #include "apiserver/impl.h"
 #include "apiserver/openapi_protobuf.h"
-#include "model/openapi.h"
 
 namespace berth::apiserver {
 namespace {

@@ -180,7 +180,8 @@ std::string encode_openapi_protobuf(const json::Value& document) {
     if (item.is_object()) paths.message(2, named(path, path_item(item)));
   out.message(8, paths);
   Message definitions;
-  for (const auto& [name, definition] : json::get_object(document, {"definitions"})) definitions.message(1, named(name, schema(definition)));
+  for (const auto& [name, definition] : json::get_object(document, {"definitions"}))
+    definitions.message(1, named(name, schema(definition)));
   out.message(9, definitions);
   return std::move(out.take());
 }

@@ -27,20 +27,27 @@ Attributes attributes_of(const Request& request) {
 }
 
 bool is_served(std::string_view group, std::string_view version) {
-  return std::ranges::any_of(model::all_kinds(), [&](const model::KindInfo& kind) { return kind.group == group && kind.version == version; });
+  return std::ranges::any_of(model::all_kinds(),
+                             [&](const model::KindInfo& kind) { return kind.group == group && kind.version == version; });
 }
 
-model::ApiStatus invalid_option(std::string_view options, model::FieldError::Type type, std::string field, std::string value, std::string detail) {
+model::ApiStatus invalid_option(std::string_view options, model::FieldError::Type type, std::string field, std::string value,
+                                std::string detail) {
   return model::invalid_object("meta.k8s.io", options, "", {{type, std::move(field), std::move(value), std::move(detail)}});
 }
 
 /// The parameters that all writes share.
 std::optional<model::ApiStatus> read_write_options(Request& request) {
   using Type = model::FieldError::Type;
-  const std::string_view options_kind = request.info.verb == "create" ? "CreateOptions" : request.info.verb == "patch" ? "PatchOptions" : request.info.verb.starts_with("delete") ? "DeleteOptions" : "UpdateOptions";
+  const std::string_view options_kind = request.info.verb == "create"             ? "CreateOptions"
+                                        : request.info.verb == "patch"            ? "PatchOptions"
+                                        : request.info.verb.starts_with("delete") ? "DeleteOptions"
+                                                                                  : "UpdateOptions";
   for (const auto& value : request.query.all("dryRun")) {
     if (value.empty()) continue;
-    if (value != "All") return invalid_option(options_kind, Type::kNotSupported, "dryRun", fmt::format("[]string{{\"{}\"}}", value), "supported values: \"All\"");
+    if (value != "All")
+      return invalid_option(options_kind, Type::kNotSupported, "dryRun", fmt::format("[]string{{\"{}\"}}", value),
+                            "supported values: \"All\"");
     request.dry_run = true;
   }
   if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
@@ -49,7 +56,8 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
     } else if (mode == "Strict") {
       request.field_validation = FieldValidation::kStrict;
     } else if (mode != "Warn") {
-      return invalid_option(options_kind, Type::kNotSupported, "fieldValidation", fmt::format("\"{}\"", mode), "supported values: \"Ignore\", \"Strict\", \"Warn\"");
+      return invalid_option(options_kind, Type::kNotSupported, "fieldValidation", fmt::format("\"{}\"", mode),
+                            "supported values: \"Ignore\", \"Strict\", \"Warn\"");
     }
   }
   request.field_manager = request.query.get("fieldManager");
@@ -57,7 +65,8 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
   if (request.field_manager.size() > 128)
     return invalid_option(options_kind, Type::kTooLong, "fieldManager", "", "may not be more than 128 bytes");
   if (std::any_of(request.field_manager.begin(), request.field_manager.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-    return invalid_option(options_kind, Type::kInvalid, "fieldManager", json::serialize(json::Value(request.field_manager)), "should only contain printable characters");
+    return invalid_option(options_kind, Type::kInvalid, "fieldManager", json::serialize(json::Value(request.field_manager)),
+                          "should only contain printable characters");
   if (request.field_manager.empty()) request.field_manager = apply::manager_of_user_agent(request.http.headers.get("User-Agent"));
   request.force = request.query.flag("force");
   return std::nullopt;
@@ -136,7 +145,8 @@ void ApiServer::Impl::dispatch(const RequestPtr& request) {
 void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   auto& info = request->info;
   request->kind = model::find_resource(info.group, info.version, info.resource);
-  if (request->kind == nullptr && !is_served(info.group, info.version)) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
+  if (request->kind == nullptr && !is_served(info.group, info.version))
+    return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
   const auto& kind = *request->kind;
   const bool is_namespaces = kind.plural == "namespaces" && kind.group.empty();
@@ -145,15 +155,17 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
   auto accept = negotiate(request->http.headers.get("Accept"), info.subresource.empty() || info.subresource == "status");
   // Logs and streams choose their own media type.
-  const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" || info.subresource == "portforward" ||
-                         info.subresource == "proxy";
+  const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" ||
+                         info.subresource == "portforward" || info.subresource == "proxy";
   if (!accept && !is_stream) return respond_status(*request, accept.error());
   if (accept) request->accept = *accept;
   if (const auto include = request->query.get("includeObject");
       request->accept.form == ObjectForm::kTable && !include.empty() && include != "None" && include != "Metadata" && include != "Object")
-    return respond_status(*request, model::bad_request(fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', "
-                                                                   "'None', or empty",
-                                                                   include)));
+    return respond_status(
+        *request, model::bad_request(fmt::format(
+                      "Unable to convert to Table as requested: includeObject: Invalid value: \"{}\": must be 'Metadata', 'Object', "
+                      "'None', or empty",
+                      include)));
   if (!reads) {
     if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
   }

@@ -50,9 +50,13 @@ void ApiServer::Impl::account(Request& request, int code) {
   if (verb == "CREATE") verb = "POST";
   if (verb == "UPDATE") verb = "PUT";
   if (verb == "PATCH" && media_type(request.http.headers.get("Content-Type")) == "application/apply-patch+yaml") verb = "APPLY";
-  const std::string_view scope = !is_resource ? "" : !request.info.name.empty() ? "resource" : !request.info.ns.empty() ? "namespace" : "cluster";
-  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", verb, request.dry_run, is_resource ? request.kind->group : "", is_resource ? request.kind->version : "",
-                                is_resource ? request.kind->plural : "", request.info.subresource, scope, code);
+  const std::string_view scope = !is_resource                 ? ""
+                                 : !request.info.name.empty() ? "resource"
+                                 : !request.info.ns.empty()   ? "namespace"
+                                                              : "cluster";
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", verb, request.dry_run, is_resource ? request.kind->group : "",
+                  is_resource ? request.kind->version : "", is_resource ? request.kind->plural : "", request.info.subresource, scope, code);
   RequestMetrics found;
   {
     const std::shared_lock lock(request_metrics_mutex);
@@ -67,10 +71,17 @@ void ApiServer::Impl::account(Request& request, int code) {
                               {"scope", std::string(scope)},
                               {"component", "apiserver"},
                               {"dry_run", request.dry_run ? "All" : ""}};
-    static const std::vector<double> kBounds = {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60};
-    found.duration = &registry->histogram("apiserver_request_duration_seconds", "Response latency distribution in seconds for each verb, group, version, resource, subresource, scope and component.", kBounds, labels);
+    static const std::vector<double> kBounds = {0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2,
+                                                3,     4,     5,    6,   8,   10,  15,  20,  30,  45,   60};
+    found.duration = &registry->histogram(
+        "apiserver_request_duration_seconds",
+        "Response latency distribution in seconds for each verb, group, version, resource, subresource, scope and component.", kBounds,
+        labels);
     labels.emplace_back("code", std::to_string(code));
-    found.total = &registry->counter("apiserver_request_total", "Counter of apiserver requests broken out for each verb, group, version, resource, scope, component, and HTTP response code.", labels);
+    found.total = &registry->counter(
+        "apiserver_request_total",
+        "Counter of apiserver requests broken out for each verb, group, version, resource, scope, component, and HTTP response code.",
+        labels);
     const std::unique_lock lock(request_metrics_mutex);
     request_metrics.emplace(std::move(key), found);
   }
@@ -134,11 +145,16 @@ void ApiServer::Impl::respond_document(Request& request, int code, const json::V
   switch (request.accept.form) {
     case ObjectForm::kTable: {
       json::Object metadata;
-      if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty()) metadata["resourceVersion"] = version;
-      return respond_json(request, code, make_table(*request.kind, {&document, 1}, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
+      if (const auto version = json::get_string(document, {"metadata", "resourceVersion"}); !version.empty())
+        metadata["resourceVersion"] = version;
+      return respond_json(
+          request, code,
+          make_table(*request.kind, {&document, 1}, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
     }
-    case ObjectForm::kPartialMetadata: return respond_json(request, code, partial_metadata(document));
-    default: return respond_json(request, code, document);
+    case ObjectForm::kPartialMetadata:
+      return respond_json(request, code, partial_metadata(document));
+    default:
+      return respond_json(request, code, document);
   }
 }
 
@@ -146,7 +162,10 @@ void ApiServer::Impl::respond_success(Request& request, int code, std::string_vi
   json::Object details{{"name", name}, {"kind", request.kind->plural}};
   if (!request.kind->group.empty()) details["group"] = request.kind->group;
   if (!uid.empty()) details["uid"] = uid;
-  respond_json(request, code, json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"details", std::move(details)}});
+  respond_json(
+      request, code,
+      json::Object{
+          {"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"details", std::move(details)}});
 }
 
 }  // namespace berth::apiserver

@@ -46,9 +46,9 @@ bool Shape::is_atomic_object() const { return (field_ != nullptr && field_->is_a
 
 bool Shape::is_always_present(std::string_view name) const {
   if (struct_ == nullptr) return false;
-  static const std::set<std::string_view> kNames = {"metadata",   "spec",           "status",      "template", "strategy",
-                                                    "containers", "updateStrategy", "jobTemplate", "resources",
-                                                    "involvedObject", "source", "roleRef", "scaleTargetRef", "drivers"};
+  static const std::set<std::string_view> kNames = {"metadata",   "spec",           "status",         "template",  "strategy",
+                                                    "containers", "updateStrategy", "jobTemplate",    "resources", "involvedObject",
+                                                    "source",     "roleRef",        "scaleTargetRef", "drivers"};
   return kNames.contains(name);
 }
 
@@ -57,9 +57,11 @@ const json::Value* list_key_default(std::string_view key) {
   return key == "protocol" ? &kProtocol : nullptr;
 }
 
-json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata, std::string_view object_policy, bool columns,
-                       TimePoint now) {
-  const auto include = object_policy == "None" ? model::IncludeObject::kNone : object_policy == "Object" ? model::IncludeObject::kObject : model::IncludeObject::kMetadata;
+json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata,
+                       std::string_view object_policy, bool columns, TimePoint now) {
+  const auto include = object_policy == "None"     ? model::IncludeObject::kNone
+                       : object_policy == "Object" ? model::IncludeObject::kObject
+                                                   : model::IncludeObject::kMetadata;
   auto table = model::make_table(kind, items, now, include, std::move(metadata));
   if (!columns) table.get_object()["columnDefinitions"] = json::Array();
   return table;

@@ -12,8 +12,8 @@
 
 namespace berth::apiserver {
 
-/// Where a value stands in its kind's schema: how lists and maps merge there. A value, cheap to copy; unknown places merge as Kubernetes merges
-/// untyped values (objects by key, lists whole).
+/// Where a value stands in its kind's schema: how lists and maps merge there. A value, cheap to copy; unknown places merge as Kubernetes
+/// merges untyped values (objects by key, lists whole).
 class Shape {
  public:
   using List = model::FieldDef::ListType;
@@ -33,17 +33,19 @@ class Shape {
   [[nodiscard]] bool is_list() const { return ref_ != nullptr && ref_->kind == model::TypeRef::Kind::kList; }
   /// Strategic merge: the list merges, by merge_key, or as a set of scalars when that is empty.
   [[nodiscard]] bool merges() const { return field_ != nullptr && field_->patch_merge; }
-  [[nodiscard]] std::string_view merge_key() const { return field_ == nullptr ? std::string_view{} : std::string_view(field_->patch_merge_key); }
+  [[nodiscard]] std::string_view merge_key() const {
+    return field_ == nullptr ? std::string_view{} : std::string_view(field_->patch_merge_key);
+  }
   /// Strategic merge: patchStrategy retainKeys.
   [[nodiscard]] bool retains_keys() const { return field_ != nullptr && field_->patch_retain_keys; }
   [[nodiscard]] bool is_known() const { return ref_ != nullptr; }
-  /// A struct's field whose presence in Go's JSON does not depend on being set (spec, status, template, containers, …): its own path is never
-  /// owned, only what is below it.
+  /// A struct's field whose presence in Go's JSON does not depend on being set (spec, status, template, containers, …): its own path is
+  /// never owned, only what is below it.
   [[nodiscard]] bool is_always_present(std::string_view name) const;
 
  private:
   const model::TypeRef* ref_ = nullptr;
-  const model::FieldDef* field_ = nullptr;    ///< Of which the value is the value; null at the root and below lists and maps.
+  const model::FieldDef* field_ = nullptr;  ///< Of which the value is the value; null at the root and below lists and maps.
   const model::TypeDef* struct_ = nullptr;
 };
 
@@ -52,7 +54,7 @@ const json::Value* list_key_default(std::string_view key);
 
 /// meta.k8s.io/v1 Table of documents of `kind` with Kubernetes' columns. `object_policy`: the includeObject parameter ("None", "Metadata",
 /// "Object"; empty: Metadata). Without `columns` the definitions are left out (later events of a watch).
-json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata, std::string_view object_policy, bool columns,
-                       TimePoint now);
+json::Value make_table(const model::KindInfo& kind, std::span<const json::Value> items, json::Object metadata,
+                       std::string_view object_policy, bool columns, TimePoint now);
 
 }  // namespace berth::apiserver

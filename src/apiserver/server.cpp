@@ -45,7 +45,8 @@ void WorkerPool::run() {
   }
 }
 
-NameSource::NameSource(std::uint64_t seed) : random_(seed != 0 ? seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}())) {}
+NameSource::NameSource(std::uint64_t seed)
+    : random_(seed != 0 ? seed : (std::uint64_t{std::random_device{}()} << 32 | std::random_device{}())) {}
 
 std::uint64_t NameSource::next() {
   const std::lock_guard lock(mutex_);
@@ -66,10 +67,12 @@ std::string NameSource::suffix() {
 std::string NameSource::uid() {
   const auto high = (next() & 0xffffffffffff0fffULL) | 0x4000;
   const auto low = (next() & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48, low & 0xffffffffffffULL);
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48,
+                     low & 0xffffffffffffULL);
 }
 
-Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options, bool synchronous) {
+Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
+                                                       bool synchronous) {
   return ObjectCache::open(
       std::move(store), clock, options,
       [](std::string_view key, const std::string& value) { return extract_meta(key, value, std::chrono::hours(1)); }, synchronous);
@@ -83,8 +86,14 @@ ApiServer::Impl::Impl(ServerOptions given)
       names(options.seed) {
   watch_flush = std::make_shared<WatchFlush>(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause);
   if (!options.single_threaded) workers = std::make_unique<WorkerPool>(2);
-  inflight_read = &registry->gauge("apiserver_current_inflight_requests", "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.", {{"request_kind", "readOnly"}});
-  inflight_mutating = &registry->gauge("apiserver_current_inflight_requests", "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.", {{"request_kind", "mutating"}});
+  inflight_read =
+      &registry->gauge("apiserver_current_inflight_requests",
+                       "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
+                       {{"request_kind", "readOnly"}});
+  inflight_mutating =
+      &registry->gauge("apiserver_current_inflight_requests",
+                       "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
+                       {{"request_kind", "mutating"}});
   watchers = &registry->gauge("apiserver_registered_watchers", "Number of currently registered watchers.", {});
 }
 
@@ -97,8 +106,8 @@ ApiServer::Impl::~Impl() {
   }
   for (const auto& stream : open) stream->finish();
   open.clear();
-  // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself stays
-  // until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
+  // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
+  // stays until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
   if (workers != nullptr) workers->stop();
   admission.reset();
   {
@@ -124,8 +133,10 @@ Mirror& ApiServer::Impl::mirror(std::string_view group, std::string_view plural)
 }
 
 Result<void> ApiServer::Impl::start() {
-  if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured) return configured;
-  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, options.feature_gates, options.node_client, {}, {}, {}, {}};
+  if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
+    return configured;
+  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, options.feature_gates, options.node_client, {}, {},
+                           {},     {}};
   context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return mirror(group, plural); };
   context.random_suffix = [this] { return names.suffix(); };
   context.uid = [this] { return names.uid(); };
@@ -147,7 +158,9 @@ Result<std::unique_ptr<ApiServer>> ApiServer::create(ServerOptions options) {
 ApiServer::ApiServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ApiServer::~ApiServer() = default;
 
-void ApiServer::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) { impl_->handle(std::move(request), std::move(writer)); }
+void ApiServer::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) {
+  impl_->handle(std::move(request), std::move(writer));
+}
 ObjectCache& ApiServer::cache() { return *impl_->cache; }
 metrics::Registry& ApiServer::metrics() { return *impl_->registry; }
 void ApiServer::begin_shutdown() { impl_->shutting_down = true; }

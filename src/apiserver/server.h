@@ -14,9 +14,9 @@
 #include "apiserver/admission/config.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/object_cache.h"
-#include "base/version.h"
 #include "base/event_loop.h"
 #include "base/metrics.h"
+#include "base/version.h"
 #include "net/client.h"
 #include "net/http.h"
 
@@ -28,7 +28,8 @@ Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::St
                                                        bool synchronous);
 
 /// Answers what a node's agent would (the kubelet's own paths: /containerLogs/NS/POD/CONTAINER, /exec/…, /stats/summary, …) for nodes whose
-/// agent has no HTTPS endpoint because it lives in this process (simulated nodes). False: not one of mine, and neither argument was touched.
+/// agent has no HTTPS endpoint because it lives in this process (simulated nodes). False: not one of mine, and neither argument was
+/// touched.
 using NodeBackend = std::function<bool(const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer)>;
 
 struct ServerOptions {
@@ -62,16 +63,16 @@ struct ServerOptions {
   /// times as much latency at most.
   Duration watch_flush_pause = std::chrono::milliseconds(3);
   std::size_t watch_queue_bytes = 64 * 1024 * 1024;  ///< The same limit in bytes of the objects that wait.
-  std::size_t watch_queue_events = 20'000;      ///< A watcher further behind than this is dropped with 410.
+  std::size_t watch_queue_events = 20'000;           ///< A watcher further behind than this is dropped with 410.
   std::size_t max_body_bytes = 3 * 1024 * 1024;
 };
 
-/// Thread-safe. Construct, then give it to net::Server::start or client::make_in_process_transport; both must be gone before it is destroyed.
-/// The destructor ends all watches and waits for writes under way.
+/// Thread-safe. Construct, then give it to net::Server::start or client::make_in_process_transport; both must be gone before it is
+/// destroyed. The destructor ends all watches and waits for writes under way.
 class ApiServer : public net::Handler {
  public:
-  /// Makes what must always be there (namespaces default, kube-system, kube-public, kube-node-lease; PriorityClasses system-node-critical and
-  /// system-cluster-critical; the kubernetes Service), rebuilds the Service allocator, starts the admission chain. Errors: options or
+  /// Makes what must always be there (namespaces default, kube-system, kube-public, kube-node-lease; PriorityClasses system-node-critical
+  /// and system-cluster-critical; the kubernetes Service), rebuilds the Service allocator, starts the admission chain. Errors: options or
   /// admission configuration wrong (kInvalid), store failures.
   static Result<std::unique_ptr<ApiServer>> create(ServerOptions options);
   ~ApiServer() override;
@@ -83,11 +84,11 @@ class ApiServer : public net::Handler {
   [[nodiscard]] metrics::Registry& metrics();
   /// Extra condition of /readyz ("informer-sync", …): called on each request, from I/O threads. Add before serving.
   void add_ready_check(std::string name, std::function<bool()> check);
-  /// Serves `prefix` and everything below it by another handler after authentication and authorisation as a non-resource request (dashboard);
-  /// with `anonymous` without either. Add before serving.
+  /// Serves `prefix` and everything below it by another handler after authentication and authorisation as a non-resource request
+  /// (dashboard); with `anonymous` without either. Add before serving.
   void mount(std::string prefix, std::shared_ptr<net::Handler> handler, bool anonymous);
-  /// Serves a virtual group-version (metrics.k8s.io/v1beta1) by a handler, after authorisation as the resource request it is. Discovery of it
-  /// comes from the kinds table. Add before serving.
+  /// Serves a virtual group-version (metrics.k8s.io/v1beta1) by a handler, after authorisation as the resource request it is. Discovery of
+  /// it comes from the kinds table. Add before serving.
   void mount_group_version(std::string group, std::string version, std::shared_ptr<net::Handler> handler);
   /// From now on /readyz fails ("shutdown"); used for a graceful stop.
   void begin_shutdown();

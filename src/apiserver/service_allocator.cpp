@@ -38,8 +38,10 @@ Result<void> ServiceAllocator::configure(const std::string& cidr, int first_port
   const auto base = parse_ipv4(std::string_view(cidr).substr(0, slash));
   int bits = -1;
   if (slash != std::string::npos) std::from_chars(cidr.data() + slash + 1, cidr.data() + cidr.size(), bits);
-  if (!base || bits < 8 || bits > 30) return invalid(fmt::format("service address range \"{}\" is not an IPv4 range with a prefix of 8 to 30 bits", cidr));
-  if (first_port < 1 || last_port > 65535 || first_port > last_port) return invalid(fmt::format("node port range {}-{} is wrong", first_port, last_port));
+  if (!base || bits < 8 || bits > 30)
+    return invalid(fmt::format("service address range \"{}\" is not an IPv4 range with a prefix of 8 to 30 bits", cidr));
+  if (first_port < 1 || last_port > 65535 || first_port > last_port)
+    return invalid(fmt::format("node port range {}-{} is wrong", first_port, last_port));
   size_ = std::uint32_t{1} << (32 - bits);
   base_ = *base & ~(size_ - 1);
   cursor_ = 10;  // The first few are left to well-known services.
@@ -124,9 +126,11 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     } else if (!old_ports.contains(number) && !used_here.contains(number)) {
       const auto field = fmt::format("spec.ports[{}].nodePort", i);
       if (number < first_port_ || number > last_port_)
-        return fail(invalid_service(service, field, std::to_string(number),
-                                    fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_)));
-      if (!ports_.insert(number).second) return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
+        return fail(invalid_service(
+            service, field, std::to_string(number),
+            fmt::format("provided port is not in the valid range. The range of valid ports is {}-{}", first_port_, last_port_)));
+      if (!ports_.insert(number).second)
+        return fail(invalid_service(service, field, std::to_string(number), "provided port is already allocated"));
       taken.ports.push_back(number);
     }
     used_here[number] = json::get_string(port, {"protocol"}, "TCP");
@@ -143,7 +147,8 @@ void ServiceAllocator::release(const ServiceAllocation& allocation) {
 void ServiceAllocator::release_unused(const json::Value& before, const json::Value* now) {
   const std::lock_guard lock(mutex_);
   const auto old_ip = json::get_string(before, {"spec", "clusterIP"});
-  if (const auto address = parse_ipv4(old_ip); address && (now == nullptr || json::get_string(*now, {"spec", "clusterIP"}) != old_ip)) addresses_.erase(*address);
+  if (const auto address = parse_ipv4(old_ip); address && (now == nullptr || json::get_string(*now, {"spec", "clusterIP"}) != old_ip))
+    addresses_.erase(*address);
   const auto kept = now ? node_ports_of(*now) : std::set<int>();
   for (int port : node_ports_of(before))
     if (!kept.contains(port)) ports_.erase(port);

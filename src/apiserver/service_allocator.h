@@ -25,7 +25,8 @@ class ServiceAllocator {
   Result<void> configure(const std::string& cidr, int first_port, int last_port);
   /// Marks what a stored Service holds.
   void adopt(const json::Value& service);
-  /// Fills in spec.clusterIP(s) and the node ports that `service` needs and does not name, takes those it names. `old_service`: null on creation.
+  /// Fills in spec.clusterIP(s) and the node ports that `service` needs and does not name, takes those it names. `old_service`: null on
+  /// creation.
   model::ApiResult<ServiceAllocation> allocate(json::Value& service, const json::Value* old_service);
   void release(const ServiceAllocation& allocation);
   /// Gives back what a deleted Service, or its previous revision, held and `now` (null: nothing) does not.

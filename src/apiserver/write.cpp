@@ -7,8 +7,8 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr int kMaxAttempts = 500;       ///< Of a write against others on the same object; every failed one let another succeed.
-constexpr int kMaxNameAttempts = 8;     ///< For generateName.
+constexpr int kMaxAttempts = 500;    ///< Of a write against others on the same object; every failed one let another succeed.
+constexpr int kMaxNameAttempts = 8;  ///< For generateName.
 constexpr std::size_t kMaxBaseLength = 58;
 
 apply::Writer writer_of(const ApiServer::Impl& server, const WriteOperation& operation) {
@@ -26,7 +26,10 @@ void set_admission(WriteOperation& operation, Operation verb, json::Value object
   admission.dry_run = operation.dry_run;
   admission.warnings = &operation.request->warnings;
   const auto& request_verb = operation.request->info.verb;
-  json::Object options{{"kind", request_verb == "patch" ? "PatchOptions" : verb == Operation::kCreate ? "CreateOptions" : "UpdateOptions"}, {"apiVersion", "meta.k8s.io/v1"}};
+  json::Object options{{"kind", request_verb == "patch"      ? "PatchOptions"
+                                : verb == Operation::kCreate ? "CreateOptions"
+                                                             : "UpdateOptions"},
+                       {"apiVersion", "meta.k8s.io/v1"}};
   if (operation.request->field_manager_given) options["fieldManager"] = operation.request->field_manager;
   if (operation.dry_run) options["dryRun"] = json::Array{"All"};
   admission.options = std::move(options);
@@ -37,7 +40,8 @@ void set_admission(WriteOperation& operation, Operation verb, json::Value object
 /// What the system keeps of an object's metadata, whatever a client sends.
 void carry_metadata(const json::Value& current, json::Value& updated) {
   auto& metadata = json::ensure_object(updated, {"metadata"});
-  for (std::string_view field : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"}) {
+  for (std::string_view field :
+       {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"}) {
     const auto* value = json::find(current, {"metadata", field});
     if (value != nullptr) {
       metadata[field] = *value;
@@ -60,15 +64,18 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
   const auto before = finalizers_of(current);
   std::string added;
   for (const auto& finalizer : finalizers_of(updated))
-    if (std::find(before.begin(), before.end(), finalizer) == before.end()) added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
+    if (std::find(before.begin(), before.end(), finalizer) == before.end())
+      added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
   if (added.empty()) return std::nullopt;
-  return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}),
-                               {{model::FieldError::Type::kForbidden, "metadata.finalizers", "",
-                                 fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
+  return model::invalid_object(
+      kind.group, kind.kind, json::get_string(current, {"metadata", "name"}),
+      {{model::FieldError::Type::kForbidden, "metadata.finalizers", "",
+        fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
 }
 
 /// RBAC's own rule: nobody grants more than he has.
-std::optional<model::ApiStatus> check_escalation(Authorizer& authorizer, const WriteOperation& operation, const json::Value& object, const json::Value* old_object) {
+std::optional<model::ApiStatus> check_escalation(Authorizer& authorizer, const WriteOperation& operation, const json::Value& object,
+                                                 const json::Value* old_object) {
   const auto& kind = *operation.kind;
   if (kind.group != "rbac.authorization.k8s.io") return std::nullopt;
   auto why = authorizer.check_escalation(operation.request->user, kind.kind, object, old_object);
@@ -85,8 +92,8 @@ std::string printed_time(const json::Value& value) {
   return text;
 }
 
-/// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on an
-/// object that is going stays as it is, whatever is sent.
+/// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on
+/// an object that is going stays as it is, whatever is sent.
 std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
   model::FieldErrors errors;
   const auto refuse = [&](std::string_view field, std::string value) {
@@ -103,7 +110,8 @@ std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kin
     } else if (std::string_view(field) == "creationTimestamp" && before->is_string() && after->is_string()) {
       // Clients write the same second in several ways.
       const auto then = parse_rfc3339(json::as_view(*before)), now = parse_rfc3339(json::as_view(*after));
-      if (then && now && std::chrono::floor<std::chrono::seconds>(*then) != std::chrono::floor<std::chrono::seconds>(*now)) refuse(field, printed_time(*after));
+      if (then && now && std::chrono::floor<std::chrono::seconds>(*then) != std::chrono::floor<std::chrono::seconds>(*now))
+        refuse(field, printed_time(*after));
     }
   }
   const auto* grace = json::find(updated, {"metadata", "deletionGracePeriodSeconds"});
@@ -120,7 +128,7 @@ bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
 
 bool is_created_by_update(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"endpoints", "events",       "limitranges",         "leases",        "roles",
+  static const std::set<std::string_view> kPlurals = {"endpoints",    "events",       "limitranges",         "leases",        "roles",
                                                       "rolebindings", "clusterroles", "clusterrolebindings", "runtimeclasses"};
   return kPlurals.contains(kind.plural);
 }
@@ -140,7 +148,8 @@ std::optional<model::ApiStatus> ApiServer::Impl::refuse_creation(const Request& 
 }
 
 bool requires_revision(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"leases", "poddisruptionbudgets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"};
+  static const std::set<std::string_view> kPlurals = {"leases", "poddisruptionbudgets", "mutatingwebhookconfigurations",
+                                                      "validatingwebhookconfigurations"};
   return kPlurals.contains(kind.plural);
 }
 
@@ -166,7 +175,8 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
   proposal.revision_offset = encoded.revision_offset;
   const bool is_event = stored.group.empty() && stored.plural == "events";
   if (is_event) proposal.expires_at = server.loop.now() + server.options.event_ttl;
-  proposal.relaxed_durability = server.options.relaxed_leases_and_events && (is_event || (stored.plural == "leases" && stored.group == "coordination.k8s.io"));
+  proposal.relaxed_durability =
+      server.options.relaxed_leases_and_events && (is_event || (stored.plural == "leases" && stored.group == "coordination.k8s.io"));
   return proposal;
 }
 
@@ -262,15 +272,18 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
   if (!revision.empty() && revision != "0") {
     // A patch carries the present revision along: only a revision of the client's own is an insistence.
     operation->insists_on_revision = !operation->request->info.verb.starts_with("patch");
-    if (revision != std::to_string(operation->base->revision)) return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
+    if (revision != std::to_string(operation->base->revision))
+      return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
   } else if (operation->request->info.verb == "update" && operation->subresource.empty() && requires_revision(kind)) {
-    return operation->fail(model::invalid_object(kind.group, kind.kind, operation->name,
-                                                 {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}}));
+    return operation->fail(
+        model::invalid_object(kind.group, kind.kind, operation->name,
+                              {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}}));
   }
   const auto uid = json::get_string(*updated, {"metadata", "uid"});
   if (operation->request->info.verb == "update" && !uid.empty() && uid != operation->base->meta.uid)
-    return operation->fail(model::conflict(kind.group, kind.plural, operation->name,
-                                           fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, operation->base->meta.uid)));
+    return operation->fail(model::conflict(
+        kind.group, kind.plural, operation->name,
+        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, operation->base->meta.uid)));
   if (operation->validates) {
     if (auto wrong = check_system_metadata(kind, operation->current, *updated)) return operation->fail(std::move(*wrong));
   }
@@ -290,9 +303,11 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
 void ApiServer::Impl::commit_update(const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
-  const bool has_strategy = operation->subresource == "status" || operation->subresource == "finalize" || operation->subresource == "ephemeralcontainers" || operation->subresource == "resize";
+  const bool has_strategy = operation->subresource == "status" || operation->subresource == "finalize" ||
+                            operation->subresource == "ephemeralcontainers" || operation->subresource == "resize";
   const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
-  if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->admission.old_object)) return operation->fail(std::move(*refused));
+  if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->admission.old_object))
+    return operation->fail(std::move(*refused));
   if (operation->prepares) model::prepare_for_update(kind, operation->admission.old_object, object, strategy);
   if (operation->validates) {
     const auto errors = model::validate_update(kind, operation->admission.old_object, object, operation->subresource);
@@ -321,7 +336,8 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   const bool is_deleted = json::find(object, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(object) &&
                           json::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) == 0 &&
                           (kind.plural != "namespaces" || json::get_array(object, {"spec", "finalizers"}).empty());
-  if (!is_deleted && !operation->always_changes && apply::is_same_state(operation->admission.old_object, object)) return operation->done(WriteOutcome{operation->base, {}, false});
+  if (!is_deleted && !operation->always_changes && apply::is_same_state(operation->admission.old_object, object))
+    return operation->done(WriteOutcome{operation->base, {}, false});
 
   const bool keeps_service = is_service(kind) && operation->subresource.empty();
   auto now = keeps_service || is_deleted ? object : json::Value();

@@ -36,7 +36,7 @@ struct WriteOperation : std::enable_shared_from_this<WriteOperation> {
   bool admits = true;
   bool validates = true;
   bool always_changes = false;  ///< `produce` never gives back what it got: no need to compare.
-  bool prepares = true;  ///< The strategy's part (status kept on main-resource writes); off for subresources that write across it.
+  bool prepares = true;         ///< The strategy's part (status kept on main-resource writes); off for subresources that write across it.
   /// Called exactly once.
   std::function<void(model::ApiResult<WriteOutcome>)> done;
 

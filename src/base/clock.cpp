@@ -1,9 +1,9 @@
 #include "base/clock.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
-
-#include <fmt/format.h>
 
 namespace berth {
 namespace {
@@ -40,8 +40,12 @@ bool read_char(std::string_view text, std::size_t& pos, char wanted) {
 
 /// Microseconds of one unit of Go's duration syntax; 0 when unknown. Longest match first ("ms" before "m").
 double unit_microseconds(std::string_view text, std::size_t& pos) {
-  struct Unit { std::string_view name; double us; };
-  static constexpr Unit kUnits[] = {{"ns", 1e-3}, {"us", 1}, {"\xC2\xB5s", 1}, {"\xCE\xBCs", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 6e7}, {"h", 3.6e9}};
+  struct Unit {
+    std::string_view name;
+    double us;
+  };
+  static constexpr Unit kUnits[] = {{"ns", 1e-3}, {"us", 1},  {"\xC2\xB5s", 1}, {"\xCE\xBCs", 1},
+                                    {"ms", 1e3},  {"s", 1e6}, {"m", 6e7},       {"h", 3.6e9}};
   for (const Unit& unit : kUnits)
     if (text.substr(pos).starts_with(unit.name)) {
       pos += unit.name.size();
@@ -98,17 +102,20 @@ std::optional<TimePoint> parse_rfc3339(std::string_view text) {
     offset_minutes = sign * (h * 60 + m);
   }
   if (pos != text.size()) return std::nullopt;
-  const year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)), std::chrono::day(static_cast<unsigned>(day))};
+  const year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                            std::chrono::day(static_cast<unsigned>(day))};
   if (!date.ok()) return std::nullopt;
-  return TimePoint(sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute - offset_minutes) + std::chrono::seconds(second) +
-         Duration(micros);
+  return TimePoint(sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute - offset_minutes) +
+         std::chrono::seconds(second) + Duration(micros);
 }
 
 std::optional<Duration> parse_go_duration(std::string_view text) {
   std::size_t pos = 0;
   double sign = 1;
-  if (read_char(text, pos, '-')) sign = -1;
-  else read_char(text, pos, '+');
+  if (read_char(text, pos, '-'))
+    sign = -1;
+  else
+    read_char(text, pos, '+');
   if (text.substr(pos) == "0") return Duration(0);
   if (pos >= text.size()) return std::nullopt;
   double total_us = 0;

@@ -30,7 +30,9 @@ Task TimerQueue::pop_due(TimePoint now) {
   return std::move(node.mapped());
 }
 
-ThreadLoop::ThreadLoop(std::string name) : thread_([this] { run(); }) { pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str()); }
+ThreadLoop::ThreadLoop(std::string name) : thread_([this] { run(); }) {
+  pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+}
 
 ThreadLoop::~ThreadLoop() { stop(); }
 

@@ -1,7 +1,7 @@
-// The order in which Go's sort.Sort and sort.Slice leave elements. They are not stable, but what they do depends on the answers of `less` alone,
-// so that lists with ties come out the same way every time; decisions recorded from kubelets and kube-schedulers show it on lists of more
-// than 12 elements. This is the same algorithm (pattern-defeating quicksort as in Go 1.21 and later): every comparison and every exchange
-// happens in the same order.
+// The order in which Go's sort.Sort and sort.Slice leave elements. They are not stable, but what they do depends on the answers of `less`
+// alone, so that lists with ties come out the same way every time; decisions recorded from kubelets and kube-schedulers show it on lists of
+// more than 12 elements. This is the same algorithm (pattern-defeating quicksort as in Go 1.21 and later): every comparison and every
+// exchange happens in the same order.
 #pragma once
 #include <array>
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace berth {
 
-/// Works on positions 0 … count-1: `less(i, j)` compares the elements that are there now, `exchange(i, j)` swaps them. `less` must be a strict
-/// weak order; where it is not, some order comes out, and no position outside the list is ever asked for.
+/// Works on positions 0 … count-1: `less(i, j)` compares the elements that are there now, `exchange(i, j)` swaps them. `less` must be a
+/// strict weak order; where it is not, some order comes out, and no position outside the list is ever asked for.
 template <typename Less, typename Exchange>
 class GoSort {
  public:
@@ -54,8 +54,8 @@ class GoSort {
         pivot = {range.first + range.end - 1 - pivot.at, Looks::kSorted};
       }
       if (was_balanced && was_split_before && pivot.looks == Looks::kSorted && repair(range)) return;
-      // What stands before the range is nowhere greater than what is in it: if the pivot is not greater either, it is the smallest, and all its
-      // equals can be set aside at once.
+      // What stands before the range is nowhere greater than what is in it: if the pivot is not greater either, it is the smallest, and all
+      // its equals can be set aside at once.
       if (range.first > 0 && !less_(range.first - 1, pivot.at)) {
         range.first = end_of_equals(range, pivot.at);
         continue;
@@ -110,8 +110,8 @@ class GoSort {
     }
   }
 
-  /// The median of the elements at the quarters (of large ranges, of the medians around these). No exchange is made; how many would have been
-  /// needed to put the samples into order says what the range looks like.
+  /// The median of the elements at the quarters (of large ranges, of the medians around these). No exchange is made; how many would have
+  /// been needed to put the samples into order says what the range looks like.
   Pivot choose_pivot(Range range) {
     const int quarter = range.size() / 4;
     std::array<int, 3> samples = {range.first + quarter, range.first + 2 * quarter, range.first + 3 * quarter};

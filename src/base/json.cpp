@@ -1,10 +1,10 @@
 #include "base/json.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <set>
-
-#include <fmt/format.h>
 
 namespace berth::json {
 namespace {
@@ -34,9 +34,15 @@ class DuplicateScanner {
   void value(const Step* step) {
     skip_space();
     switch (text_[pos_]) {
-      case '{': object(step); break;
-      case '[': array(step); break;
-      case '"': string(); break;
+      case '{':
+        object(step);
+        break;
+      case '[':
+        array(step);
+        break;
+      case '"':
+        string();
+        break;
       default:
         while (pos_ < text_.size() && text_[pos_] != ',' && text_[pos_] != '}' && text_[pos_] != ']') ++pos_;
     }
@@ -51,13 +57,16 @@ class DuplicateScanner {
     while (text_[pos_] != '}') {
       const std::string_view key = string();
       const Step step{parent, key, 0};
-      const bool seen = std::find(few.begin(), few.begin() + std::min(count, few.size()), key) != few.begin() + std::min(count, few.size()) ||
-                        (count > few.size() && many.contains(key));
+      const bool seen =
+          std::find(few.begin(), few.begin() + std::min(count, few.size()), key) != few.begin() + std::min(count, few.size()) ||
+          (count > few.size() && many.contains(key));
       if (seen) {
         out_.push_back(render(&step));
       } else {
-        if (count < few.size()) few[count] = key;
-        else many.insert(key);
+        if (count < few.size())
+          few[count] = key;
+        else
+          many.insert(key);
         ++count;
       }
       skip_space();
@@ -102,12 +111,23 @@ void append_string(std::string& out, std::string_view text) {
     out.append(text, run, i - run);
     run = i + 1;
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      default: out += fmt::format("\\u{:04x}", c);
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        out += fmt::format("\\u{:04x}", c);
     }
   }
   out.append(text, run);
@@ -133,13 +153,26 @@ void append_double(std::string& out, double value) {
 
 void append_scalar(std::string& out, const Value& value) {
   switch (value.kind()) {
-    case boost::json::kind::null: out += "null"; break;
-    case boost::json::kind::bool_: out += value.get_bool() ? "true" : "false"; break;
-    case boost::json::kind::int64: append_integer(out, value.get_int64()); break;
-    case boost::json::kind::uint64: append_integer(out, value.get_uint64()); break;
-    case boost::json::kind::double_: append_double(out, value.get_double()); break;
-    case boost::json::kind::string: append_string(out, as_view(value)); break;
-    default: break;
+    case boost::json::kind::null:
+      out += "null";
+      break;
+    case boost::json::kind::bool_:
+      out += value.get_bool() ? "true" : "false";
+      break;
+    case boost::json::kind::int64:
+      append_integer(out, value.get_int64());
+      break;
+    case boost::json::kind::uint64:
+      append_integer(out, value.get_uint64());
+      break;
+    case boost::json::kind::double_:
+      append_double(out, value.get_double());
+      break;
+    case boost::json::kind::string:
+      append_string(out, as_view(value));
+      break;
+    default:
+      break;
   }
 }
 
@@ -192,9 +225,11 @@ Result<Value> parse(std::string_view text, const ParseOptions& options) {
   std::size_t consumed = parser.write_some(text.data(), text.size(), error);
   if (!error) {
     while (consumed < text.size() && std::string_view(" \n\r\t").find(text[consumed]) != std::string_view::npos) ++consumed;
-    if (consumed < text.size()) return invalid(fmt::format("invalid JSON at {}: unexpected text after the top-level value", position_of(text, consumed)));
+    if (consumed < text.size())
+      return invalid(fmt::format("invalid JSON at {}: unexpected text after the top-level value", position_of(text, consumed)));
   }
-  if (error == boost::json::error::incomplete) return invalid(text.empty() ? "invalid JSON: empty text" : "invalid JSON: unexpected end of JSON input");
+  if (error == boost::json::error::incomplete)
+    return invalid(text.empty() ? "invalid JSON: empty text" : "invalid JSON: unexpected end of JSON input");
   if (error) return invalid(fmt::format("invalid JSON at {}: {}", position_of(text, consumed), error.message()));
   if (options.duplicates != nullptr) DuplicateScanner(text, *options.duplicates).run();
   return parser.release();

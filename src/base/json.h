@@ -1,11 +1,10 @@
 // JSON documents: Boost.JSON's value plus what the project needs around it. The API's documents are these values.
 #pragma once
+#include <boost/json.hpp>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <boost/json.hpp>
 
 #include "base/error.h"
 
@@ -28,8 +27,8 @@ struct ParseOptions {
 void serialize_to(std::string& out, const Value& value);
 /// Two-space indented JSON with a newline at the end, as kubectl prints.
 [[nodiscard]] std::string serialize_pretty(const Value& value);
-/// Parses YAML 1.2's core schema as Kubernetes does (sigs.k8s.io/yaml: to JSON types) — a stream of documents; empty documents are left out.
-/// The error's message names line and column.
+/// Parses YAML 1.2's core schema as Kubernetes does (sigs.k8s.io/yaml: to JSON types) — a stream of documents; empty documents are left
+/// out. The error's message names line and column.
 [[nodiscard]] Result<std::vector<Value>> parse_yaml_stream(std::string_view text);
 /// One YAML or JSON document; an error when there is none or more than one.
 [[nodiscard]] Result<Value> parse_yaml(std::string_view text);

@@ -158,7 +158,8 @@ bool PathScanner::scan(std::string_view text, std::span<std::string_view> values
   return at == end;
 }
 
-bool PathScanner::scan_object(const char*& at, const char* end, const std::vector<Step>& steps, std::span<std::string_view> values, int depth) {
+bool PathScanner::scan_object(const char*& at, const char* end, const std::vector<Step>& steps, std::span<std::string_view> values,
+                              int depth) {
   if (depth > kMaxDepth) return false;
   return walk_object(at, end, [&](std::string_view raw_key, const char*& value_at) {
     for (const Step& step : steps) {

@@ -1,8 +1,8 @@
 // Log lines in klog's shape on standard error: `I1121 04:32:10.123456 component] message`.
 #pragma once
-#include <string_view>
-
 #include <fmt/format.h>
+
+#include <string_view>
 
 namespace berth::log {
 

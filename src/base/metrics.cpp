@@ -1,9 +1,9 @@
 #include "base/metrics.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
-
-#include <fmt/format.h>
 
 namespace berth::metrics {
 
@@ -24,8 +24,10 @@ std::string render_labels(const Labels& labels, const std::string& extra = {}) {
     out += key + "=\"";
     for (const char c : value) {
       if (c == '\\' || c == '"') out += '\\';
-      if (c == '\n') out += "\\n";
-      else out += c;
+      if (c == '\n')
+        out += "\\n";
+      else
+        out += c;
     }
     out += '"';
   }
@@ -104,7 +106,8 @@ std::string Registry::expose() const {
         const std::string bound = i < metric->bounds().size() ? render_number(metric->bounds()[i]) : "+Inf";
         out += fmt::format("{}_bucket{} {}\n", name, render_labels(labels, "le=\"" + bound + "\""), cumulative);
       }
-      out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name, render_labels(labels), render_number(metric->sum()), name, render_labels(labels), cumulative);
+      out += fmt::format("{}_sum{} {}\n{}_count{} {}\n", name, render_labels(labels), render_number(metric->sum()), name,
+                         render_labels(labels), cumulative);
     }
   }
   return out;

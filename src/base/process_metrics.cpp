@@ -1,13 +1,12 @@
 #include "base/process_metrics.h"
 
 #include <dirent.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <sstream>
-
-#include <fmt/format.h>
 
 namespace berth::metrics {
 namespace {
@@ -60,8 +59,10 @@ std::string expose_process() {
   add(out, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", (field(14) + field(15)) / ticks);
   add(out, "process_max_fds", "gauge", "Maximum number of open file descriptors.", static_cast<double>(files.rlim_cur));
   add(out, "process_open_fds", "gauge", "Number of open file descriptors.", open_files());
-  add(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.", field(24) * static_cast<double>(sysconf(_SC_PAGESIZE)));
-  add(out, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.", boot_time_seconds() + field(22) / ticks);
+  add(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.",
+      field(24) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  add(out, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.",
+      boot_time_seconds() + field(22) / ticks);
   add(out, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes.", field(23));
   return out;
 }

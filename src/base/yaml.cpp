@@ -1,10 +1,10 @@
 // YAML in and out of JSON values, as sigs.k8s.io/yaml does it.
-#include <cmath>
-#include <sstream>
-
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
+
+#include <cmath>
+#include <sstream>
 
 #include "base/json.h"
 
@@ -34,10 +34,14 @@ std::optional<Value> resolve_number(std::string_view text) {
   if (body.empty() || !((body[0] >= '0' && body[0] <= '9') || body[0] == '.')) return std::nullopt;
   int base = 10;
   std::string_view number = body;
-  if (body.starts_with("0x") || body.starts_with("0X")) base = 16, number.remove_prefix(2);
-  else if (body.starts_with("0o")) base = 8, number.remove_prefix(2);
-  else if (body.starts_with("0b")) base = 2, number.remove_prefix(2);
-  else if (body.size() > 1 && body[0] == '0' && body.find_first_not_of("01234567") == std::string_view::npos) base = 8, number.remove_prefix(1);
+  if (body.starts_with("0x") || body.starts_with("0X"))
+    base = 16, number.remove_prefix(2);
+  else if (body.starts_with("0o"))
+    base = 8, number.remove_prefix(2);
+  else if (body.starts_with("0b"))
+    base = 2, number.remove_prefix(2);
+  else if (body.size() > 1 && body[0] == '0' && body.find_first_not_of("01234567") == std::string_view::npos)
+    base = 8, number.remove_prefix(1);
   std::uint64_t magnitude = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), magnitude, base);
   if (error == std::errc() && end == number.data() + number.size()) {
@@ -67,14 +71,18 @@ class Converter {
     if (depth > kMaxDepth) throw TooDeep{};
     if (++nodes_ > kMaxNodes) throw TooBig{};
     switch (node.Type()) {
-      case YAML::NodeType::Scalar: count_text(node.Scalar()); return resolve_scalar(node);
+      case YAML::NodeType::Scalar:
+        count_text(node.Scalar());
+        return resolve_scalar(node);
       case YAML::NodeType::Sequence: {
         Array array;
         for (const auto& member : node) array.push_back(convert(member, depth + 1));
         return array;
       }
-      case YAML::NodeType::Map: return convert_map(node, depth);
-      default: return nullptr;
+      case YAML::NodeType::Map:
+        return convert_map(node, depth);
+      default:
+        return nullptr;
     }
   }
 
@@ -104,8 +112,8 @@ class Converter {
 
 bool needs_quotes(std::string_view text) {
   if (text.empty()) return true;
-  if (any_of(text, {"~", "null", "Null", "NULL", "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y", "false", "False", "FALSE", "no",
-                    "No", "NO", "off", "Off", "OFF", "n", "N", "<<", "-", "---"}))
+  if (any_of(text, {"~",     "null",  "Null",  "NULL", "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y",  "Y",
+                    "false", "False", "FALSE", "no",   "No",   "NO",   "off",  "Off", "OFF", "n",   "N",  "<<", "-",  "---"}))
     return true;
   if (resolve_number(text)) return true;
   if (std::string_view("!&*-?:{}[],#|>@`\"'% ").find(text[0]) != std::string_view::npos) {
@@ -182,8 +190,10 @@ void append_yaml(std::string& out, const Value& value, std::size_t indent, bool 
       if (!first || !in_sequence) out.append(indent, ' ');
       first = false;
       // A block scalar cannot be a key.
-      if (key.find('\n') != std::string_view::npos) serialize_to(out, Value(key));
-      else append_yaml_string(out, key, indent);
+      if (key.find('\n') != std::string_view::npos)
+        serialize_to(out, Value(key));
+      else
+        append_yaml_string(out, key, indent);
       out += ':';
       append_yaml_member(out, *object->if_contains(key), indent, indent);
     }
@@ -231,8 +241,8 @@ std::size_t count_of(std::string_view text, std::string_view marker) {
   return count;
 }
 
-/// yaml-cpp answers some stray tokens ("a: 1}") with empty documents for ever. More documents than there are markers that could begin or end
-/// one means that it is stuck.
+/// yaml-cpp answers some stray tokens ("a: 1}") with empty documents for ever. More documents than there are markers that could begin or
+/// end one means that it is stuck.
 void check_progress(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);

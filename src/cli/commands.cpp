@@ -1,9 +1,8 @@
 #include "cli/commands.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <set>
-
-#include <CLI/CLI.hpp>
 
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
@@ -62,7 +61,8 @@ int run_completion(const std::vector<std::string>& args) {
   std::string names, cases, text = kCompletion;
   for (const Command& command : commands()) {
     names += (names.empty() ? "" : " ") + command.name;
-    if (const std::string words = second_words(command.name); !words.empty()) cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, words);
+    if (const std::string words = second_words(command.name); !words.empty())
+      cases += fmt::format("    {}) words=\"{}\" ;;\n", command.name, words);
   }
   text.replace(text.find("@COMMANDS@"), 10, names);
   text.replace(text.find("@CASES@"), 7, cases);
@@ -73,7 +73,9 @@ int run_completion(const std::vector<std::string>& args) {
 }
 
 void print_help(std::FILE* out) {
-  std::fprintf(out, "berth places pods on nodes and keeps them well placed: a Kubernetes-compatible control plane in one binary.\n\nUsage: berth COMMAND [flags]\n");
+  std::fprintf(out,
+               "berth places pods on nodes and keeps them well placed: a Kubernetes-compatible control plane in one binary.\n\nUsage: "
+               "berth COMMAND [flags]\n");
   std::string group;
   for (const Command& command : commands()) {
     if (command.group != group) std::fprintf(out, "\n%s:\n", command.group.c_str());
@@ -90,7 +92,8 @@ const std::vector<Command>& commands() {
       {"up", "a whole cluster in one process: API server, scheduler, controllers, simulated nodes", "Run a control plane", run_up},
       {"server", "the API server alone, on its embedded store", "Run a control plane", run_server},
       {"scheduler", "the scheduler, for this or any Kubernetes API server", "Run a control plane", run_scheduler},
-      {"controllers", "the controllers: workloads, node life cycle, taint eviction, garbage collection", "Run a control plane", run_controllers},
+      {"controllers", "the controllers: workloads, node life cycle, taint eviction, garbage collection", "Run a control plane",
+       run_controllers},
       {"node", "this machine as a node: real containers through containerd", "Run a control plane", run_node},
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
       {"webhook", "an admission webhook that gives pods tolerations and node affinity by rules", "Run a control plane", run_webhook},

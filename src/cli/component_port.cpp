@@ -1,10 +1,9 @@
 #include "cli/component_port.h"
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <future>
 #include <sstream>
-
-#include <CLI/CLI.hpp>
 
 #include "base/log.h"
 #include "cli/process.h"
@@ -21,7 +20,8 @@ Result<std::string> read_pem(const char* flag, const std::string& path) {
 }
 
 /// "auto" takes the usual port or, when that is taken, any free one. The error names the flag.
-Result<std::unique_ptr<client::ComponentServer>> start_on(const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
+Result<std::unique_ptr<client::ComponentServer>> start_on(const char* flag, const std::string& port, std::uint16_t usual_port,
+                                                          client::ComponentServerOptions options) {
   options.port = usual_port;
   if (port == "auto") {
     if (auto server = client::ComponentServer::start(options)) return server;
@@ -40,7 +40,10 @@ Result<std::unique_ptr<client::ComponentServer>> start_on(const char* flag, cons
 
 void ComponentPortFlags::add_to(CLI::App& app, int default_port) {
   usual_port = static_cast<std::uint16_t>(default_port);
-  app.add_option("--secure-port", port, fmt::format("HTTPS port of /healthz, /livez, /readyz, /metrics and /configz; 0 serves none (default: {}, or any free one when another process has that)", default_port))
+  app.add_option("--secure-port", port,
+                 fmt::format("HTTPS port of /healthz, /livez, /readyz, /metrics and /configz; 0 serves none (default: {}, or any free one "
+                             "when another process has that)",
+                             default_port))
       ->check(CLI::Range(0, 65535));
   app.add_option("--bind-address", bind_address, "Address of that port")->capture_default_str();
   app.add_option("--tls-cert-file", certificate_file, "Its certificate (PEM); without one it signs one itself");
@@ -50,8 +53,10 @@ void ComponentPortFlags::add_to(CLI::App& app, int default_port) {
 
 Result<std::unique_ptr<client::ComponentServer>> serve_component(const ComponentPortFlags& flags, client::ComponentServerOptions options) {
   if (flags.port == 0) return nullptr;
-  if (flags.certificate_file.empty() != flags.key_file.empty()) return invalid("--tls-cert-file and --tls-private-key-file: give both or none");
-  for (const auto& [flag, path, into] : {std::tuple("--tls-cert-file", flags.certificate_file, &options.tls.certificate_pem), std::tuple("--tls-private-key-file", flags.key_file, &options.tls.private_key_pem),
+  if (flags.certificate_file.empty() != flags.key_file.empty())
+    return invalid("--tls-cert-file and --tls-private-key-file: give both or none");
+  for (const auto& [flag, path, into] : {std::tuple("--tls-cert-file", flags.certificate_file, &options.tls.certificate_pem),
+                                         std::tuple("--tls-private-key-file", flags.key_file, &options.tls.private_key_pem),
                                          std::tuple("--client-ca-file", flags.client_ca_file, &options.tls.client_ca_pem)}) {
     if (path.empty()) continue;
     auto text = read_pem(flag, path);
@@ -60,16 +65,19 @@ Result<std::unique_ptr<client::ComponentServer>> serve_component(const Component
   }
   if (options.tls.client_ca_pem.empty()) {
     options.tls.client_ca_pem = client::published_client_ca(options.transport);
-    if (options.tls.client_ca_pem.empty()) log::warning(options.name, "the cluster names no authority for client certificates: /metrics and /configz take bearer tokens only");
+    if (options.tls.client_ca_pem.empty())
+      log::warning(options.name, "the cluster names no authority for client certificates: /metrics and /configz take bearer tokens only");
   }
   options.address = flags.bind_address;
   const std::string name = options.name;
   auto server = start_on("--secure-port", flags.port == -1 ? "auto" : std::to_string(flags.port), flags.usual_port, std::move(options));
-  if (server && flags.port == -1 && (*server)->port() != flags.usual_port) log::warning(name, "port {} is taken: /metrics, /healthz and /configz are on {}", flags.usual_port, (*server)->port());
+  if (server && flags.port == -1 && (*server)->port() != flags.usual_port)
+    log::warning(name, "port {} is taken: /metrics, /healthz and /configz are on {}", flags.usual_port, (*server)->port());
   return server;
 }
 
-Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std::string& flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
+Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std::string& flag, const std::string& port,
+                                                                       std::uint16_t usual_port, client::ComponentServerOptions options) {
   if (port == "0") return nullptr;
   return start_on(flag.c_str(), port, usual_port, std::move(options));
 }

@@ -21,12 +21,13 @@ struct ComponentPortFlags {
   void add_to(CLI::App& app, int default_port);
 };
 
-/// Serves the port of a component that has a process of its own; null when the flags say none. Without --client-ca-file the cluster is asked
-/// for its authority. `options` has everything but address, port and TLS. The error names the flag.
+/// Serves the port of a component that has a process of its own; null when the flags say none. Without --client-ca-file the cluster is
+/// asked for its authority. `options` has everything but address, port and TLS. The error names the flag.
 Result<std::unique_ptr<client::ComponentServer>> serve_component(const ComponentPortFlags& flags, client::ComponentServerOptions options);
 
 /// The ports of the components within `berth up`: "auto" takes Kubernetes' own port or, if that is taken, any free one; "0" serves none.
-Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std::string& flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options);
+Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std::string& flag, const std::string& port,
+                                                                       std::uint16_t usual_port, client::ComponentServerOptions options);
 
 /// Asks on the loop's thread, waiting up to a second; "does not respond" when it takes longer.
 std::string ask_loop(EventLoop& loop, std::function<std::string()> question);

@@ -2,10 +2,9 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <future>
-
-#include <CLI/CLI.hpp>
 
 #include "base/log.h"
 #include "cli/parse.h"
@@ -17,10 +16,12 @@
 namespace berth::cli {
 
 void ControllersFlags::add_to(CLI::App& app) {
-  app.add_option("--controller-arg", arguments, "NAME=VALUE as kube-controller-manager's flags, e.g. node-monitor-grace-period=20s; may be repeated");
+  app.add_option("--controller-arg", arguments,
+                 "NAME=VALUE as kube-controller-manager's flags, e.g. node-monitor-grace-period=20s; may be repeated");
 }
 
-Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_ca_pem, const std::map<std::string, std::vector<std::string>>& configured) const {
+Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_ca_pem,
+                                                              const std::map<std::string, std::vector<std::string>>& configured) const {
   std::vector<std::string> flags, notes;
   for (const auto& [name, values] : configured)
     for (const std::string& value : values) flags.push_back(fmt::format("--{}={}", name, value));
@@ -32,7 +33,8 @@ Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_c
   return parsed;
 }
 
-ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options) : loop_("controllers"), transport_(transport) {
+ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)
+    : loop_("controllers"), transport_(transport) {
   std::promise<void> made;
   loop_.post([&] {
     manager_ = controllers::make_controller_manager(std::move(transport), loop_, std::move(options), metrics_.get());

@@ -18,7 +18,8 @@ struct ControllersFlags {
   std::vector<std::string> arguments;  ///< NAME=VALUE, kube-controller-manager's flags.
   void add_to(CLI::App& app);
   /// From master-config.yaml's controllerArguments, then the flags. The error names the argument.
-  [[nodiscard]] Result<controllers::ManagerOptions> options(std::string root_ca_pem, const std::map<std::string, std::vector<std::string>>& configured) const;
+  [[nodiscard]] Result<controllers::ManagerOptions> options(std::string root_ca_pem,
+                                                            const std::map<std::string, std::vector<std::string>>& configured) const;
 };
 
 /// Owns its thread.

@@ -1,14 +1,15 @@
 // `berth explain`: why a pod is where it is, or why it is pending (SPEC I3).
-#include <algorithm>
-#include <cstdio>
+#include "placement/explain.h"
+
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <algorithm>
+#include <cstdio>
 
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
-#include "placement/explain.h"
 
 namespace berth::cli {
 namespace {
@@ -16,7 +17,8 @@ namespace {
 using placement::PodInfoPtr;
 
 /// "web" or "prod/web"; without a namespace the only pod of that name anywhere.
-std::vector<PodInfoPtr> find_pods(const PlacementInput& input, const std::vector<json::Value>& pending, const std::string& name, const std::string& ns) {
+std::vector<PodInfoPtr> find_pods(const PlacementInput& input, const std::vector<json::Value>& pending, const std::string& name,
+                                  const std::string& ns) {
   std::vector<PodInfoPtr> out;
   const auto matches = [&](const PodInfoPtr& pod) { return pod->view().name() == name && (ns.empty() || pod->view().ns() == ns); };
   for (const placement::NodeInfo* node : input.cluster.nodes())
@@ -38,10 +40,12 @@ void print(const placement::Explanation& explanation, const std::string& output)
 }  // namespace
 
 int run_explain(const std::vector<std::string>& args) {
-  CLI::App app("Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, and the smallest change that would place it.\n"
-               "  berth explain pod web -n prod\n"
-               "  berth explain --cluster nodes.yaml --cluster pods.json --pod web.yaml",
-               "berth explain");
+  CLI::App app(
+      "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, and the smallest change that would place "
+      "it.\n"
+      "  berth explain pod web -n prod\n"
+      "  berth explain --cluster nodes.yaml --cluster pods.json --pod web.yaml",
+      "berth explain");
   PlacementFlags flags;
   flags.add_to(app);
   std::vector<std::string> words, pod_files;

@@ -38,7 +38,8 @@ Result<void> read_settings(const NodeFlags& flags, node::agent::AgentOptions& op
     // KEY=VALUE:EFFECT or KEY:EFFECT
     const std::size_t colon = text.rfind(':'), equals = text.find('=');
     const std::string effect = colon == std::string::npos ? "" : text.substr(colon + 1);
-    if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute") return invalid(fmt::format("--register-with-taints: \"{}\" is not KEY[=VALUE]:EFFECT", text));
+    if (effect != "NoSchedule" && effect != "PreferNoSchedule" && effect != "NoExecute")
+      return invalid(fmt::format("--register-with-taints: \"{}\" is not KEY[=VALUE]:EFFECT", text));
     json::Object taint{{"key", text.substr(0, std::min(equals, colon))}, {"effect", effect}};
     if (equals < colon) taint["value"] = text.substr(equals + 1, colon - equals - 1);
     options.taints.push_back(std::move(taint));
@@ -49,7 +50,10 @@ Result<void> read_settings(const NodeFlags& flags, node::agent::AgentOptions& op
 }  // namespace
 
 int run_node(const std::vector<std::string>& args) {
-  CLI::App app{"This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running containerd and a writable cgroup hierarchy.", "berth node"};
+  CLI::App app{
+      "This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running containerd and a "
+      "writable cgroup hierarchy.",
+      "berth node"};
   ConnectionFlags connection;
   connection.add_to(app);
   node::agent::AgentOptions options;
@@ -59,17 +63,21 @@ int run_node(const std::vector<std::string>& args) {
   app.add_option("--node-name", options.node_name, "the node's name")->capture_default_str();
   app.add_option("--node-labels", flags.labels, "KEY=VALUE,… of the node");
   app.add_option("--config", flags.config, "a KubeletConfiguration, or an OpenShift node-config.yaml")->check(CLI::ExistingFile);
-  app.add_option("--kubelet-arg", flags.kubelet_arguments, "NAME=VALUE of a kubelet flag, such as eviction-hard=memory.available<500Mi; may be repeated");
+  app.add_option("--kubelet-arg", flags.kubelet_arguments,
+                 "NAME=VALUE of a kubelet flag, such as eviction-hard=memory.available<500Mi; may be repeated");
   app.add_option("--runtime-endpoint", options.runtime.socket, "the runtime's CRI socket")->capture_default_str();
   app.add_option("--register-with-taints", flags.taints, "KEY=VALUE:EFFECT of a node that is new, comma separated")->delimiter(',');
   app.add_flag("--own-runtime", flags.own_runtime, "starts a containerd of its own below --root-dir");
-  app.add_option("--runtime-binary", options.runtime.runtime_binary, "the runtime's binary, which carries the CRI's description")->capture_default_str();
+  app.add_option("--runtime-binary", options.runtime.runtime_binary, "the runtime's binary, which carries the CRI's description")
+      ->capture_default_str();
   app.add_option("--runtime-root", options.runtime_root, "a path on the runtime's filesystem; asked of the runtime when empty");
   app.add_option("--root-dir", options.root, "pods' volumes and logs")->capture_default_str();
   app.add_option("--address", options.address, "where the API server reaches this node")->capture_default_str();
   app.add_option("--port", options.port, "of the node's endpoints; 0: any free one")->capture_default_str();
-  app.add_option("--client-ca-file", flags.client_ca, "who signs the API server's client certificate; the kubeconfig's authority when empty");
-  app.add_option("--node-cgroup", options.node_cgroup, "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
+  app.add_option("--client-ca-file", flags.client_ca,
+                 "who signs the API server's client certificate; the kubeconfig's authority when empty");
+  app.add_option("--node-cgroup", options.node_cgroup,
+                 "the cgroup that stands for the machine, such as /node1; its memory limit is the node's memory");
   if (const auto code = parse_args(app, args)) return *code;
   if (const auto read = read_settings(flags, options); !read) return report(read.error());
   const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
@@ -91,7 +99,8 @@ int run_node(const std::vector<std::string>& args) {
     options.runtime = {runtime->socket(), runtime->binary()};
   }
   // A certificate of the node's own making, kept: the API server takes nodes' certificates as they are.
-  const auto pki = apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
+  const auto pki =
+      apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
   if (!pki) return report(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;

@@ -33,7 +33,8 @@ std::optional<std::string> apply(const NodesFlags& flags, SimulatedNodesOptions&
     if (!quantity || quantity->sign() < 0) return fmt::format("--{}: \"{}\" is not a quantity", name, text);
     options.node_template.capacity[name] = text;
   }
-  for (const auto& [name, text, out] : {std::tuple("start-delay", flags.start_delay, &options.fleet.start_delay), std::tuple("stop-delay", flags.stop_delay, &options.fleet.stop_delay),
+  for (const auto& [name, text, out] : {std::tuple("start-delay", flags.start_delay, &options.fleet.start_delay),
+                                        std::tuple("stop-delay", flags.stop_delay, &options.fleet.stop_delay),
                                         std::tuple("lease-period", flags.lease_period, &options.fleet.lease_period),
                                         std::tuple("status-period", flags.status_period, &options.fleet.status_period)}) {
     const auto duration = parse_go_duration(text);
@@ -56,19 +57,24 @@ std::optional<std::string> apply(const NodesFlags& flags, SimulatedNodesOptions&
     if (scenario->kubelet()) options.fleet.kubelet = *scenario->kubelet();
     options.fleet.scenario = std::move(*scenario);
   }
-  if (flags.events == "none") options.fleet.events = FleetOptions::Events::kNone;
-  else if (flags.events == "warnings") options.fleet.events = FleetOptions::Events::kWarnings;
-  else if (flags.events == "all") options.fleet.events = FleetOptions::Events::kAll;
-  else return fmt::format("--events: \"{}\" is not none, warnings or all", flags.events);
+  if (flags.events == "none")
+    options.fleet.events = FleetOptions::Events::kNone;
+  else if (flags.events == "warnings")
+    options.fleet.events = FleetOptions::Events::kWarnings;
+  else if (flags.events == "all")
+    options.fleet.events = FleetOptions::Events::kAll;
+  else
+    return fmt::format("--events: \"{}\" is not none, warnings or all", flags.events);
   return std::nullopt;
 }
 
 }  // namespace
 
 int run_nodes(const std::vector<std::string>& args) {
-  CLI::App app{"Simulated nodes, thousands in one process, for any Kubernetes-compatible API server.\n"
-               "Pods' behaviour is set by annotations sim.berth.dev/… (docs/simulated-nodes.md).",
-               "berth nodes"};
+  CLI::App app{
+      "Simulated nodes, thousands in one process, for any Kubernetes-compatible API server.\n"
+      "Pods' behaviour is set by annotations sim.berth.dev/… (docs/simulated-nodes.md).",
+      "berth nodes"};
   ConnectionFlags connection;
   connection.add_to(app);
   SimulatedNodesOptions options;
@@ -87,8 +93,11 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--lease-period", flags.lease_period, "between heartbeats")->capture_default_str();
   app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
   app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")->capture_default_str();
-  app.add_option("--scenario", flags.scenario, "a file that says how pods behave and what the nodes' kubelets are set to (docs/simulated-nodes.md)");
-  app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")->capture_default_str()->check(CLI::Range(1, 10'000));
+  app.add_option("--scenario", flags.scenario,
+                 "a file that says how pods behave and what the nodes' kubelets are set to (docs/simulated-nodes.md)");
+  app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000));
   if (const auto code = parse_args(app, args)) return *code;
   if (const auto wrong = apply(flags, options)) {
     std::fprintf(stderr, "error: %s\n", wrong->c_str());

@@ -1,7 +1,7 @@
 // `berth parity DIR…`: replays recordings of the real kube-scheduler and kubelet (`make parity VECTORS=DIR`).
-#include <cstdio>
-
 #include <fmt/format.h>
+
+#include <cstdio>
 
 #include "base/json.h"
 #include "cli/parse.h"

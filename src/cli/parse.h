@@ -1,11 +1,10 @@
 // How every subcommand reads its arguments.
 #pragma once
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 namespace berth::cli {
 

@@ -1,10 +1,10 @@
 // `berth place`: where would these pods go, one after the other (SPEC I2).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
@@ -26,7 +26,8 @@ class Planner {
  public:
   Planner(PlacementInput& input, std::uint64_t seed, bool first_by_name)
       : input_(input),
-        engine_(input.cluster, {.tie_break = first_by_name ? placement::EngineOptions::TieBreak::kFirstByName : placement::EngineOptions::TieBreak::kRandom,
+        engine_(input.cluster, {.tie_break = first_by_name ? placement::EngineOptions::TieBreak::kFirstByName
+                                                           : placement::EngineOptions::TieBreak::kRandom,
                                 .seed = seed}) {}
 
   Placed place(const PodInfoPtr& pod) {
@@ -84,10 +85,11 @@ void print_text(const std::vector<Placed>& all, bool is_summary) {
 }  // namespace
 
 int run_place(const std::vector<std::string>& args) {
-  CLI::App app("Answers where pods would go, without touching the cluster: each pod counts as running for those after it.\n"
-               "  berth place --cluster cluster.yaml --pods deployment.yaml\n"
-               "  berth place --pods pod.yaml --until-full      # how many more of it fit",
-               "berth place");
+  CLI::App app(
+      "Answers where pods would go, without touching the cluster: each pod counts as running for those after it.\n"
+      "  berth place --cluster cluster.yaml --pods deployment.yaml\n"
+      "  berth place --pods pod.yaml --until-full      # how many more of it fit",
+      "berth place");
   PlacementFlags flags;
   flags.add_to(app);
   std::vector<std::string> files;
@@ -121,7 +123,8 @@ int run_place(const std::vector<std::string>& args) {
   };
   if (pending_too)
     for (const auto& object : input->objects)
-      if (json::get_string(object, {"kind"}) == "Pod" && json::get_string(object, {"spec", "nodeName"}).empty() && !json::get_string(object, {"metadata", "name"}).empty())
+      if (json::get_string(object, {"kind"}) == "Pod" && json::get_string(object, {"spec", "nodeName"}).empty() &&
+          !json::get_string(object, {"metadata", "name"}).empty())
         add(object);
   for (const auto& document : *documents)
     for (auto& pod : pods_of(document)) add(std::move(pod));

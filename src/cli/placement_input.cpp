@@ -1,14 +1,14 @@
 #include "cli/placement_input.h"
 
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <set>
 #include <sstream>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "model/schema.h"
 
@@ -51,11 +51,21 @@ void take_apart(json::Value document, std::vector<json::Value>& out) {
 }
 
 /// What placement reads, in an order in which pods come last.
-constexpr std::pair<std::string_view, std::string_view> kResources[] = {
-    {"", "namespaces"}, {"", "nodes"}, {"", "services"}, {"", "replicationcontrollers"}, {"apps", "replicasets"}, {"apps", "statefulsets"},
-    {"", "persistentvolumes"}, {"", "persistentvolumeclaims"}, {"storage.k8s.io", "storageclasses"}, {"storage.k8s.io", "csinodes"},
-    {"storage.k8s.io", "csidrivers"}, {"storage.k8s.io", "csistoragecapacities"}, {"policy", "poddisruptionbudgets"},
-    {"scheduling.k8s.io", "priorityclasses"}, {"", "pods"}};
+constexpr std::pair<std::string_view, std::string_view> kResources[] = {{"", "namespaces"},
+                                                                        {"", "nodes"},
+                                                                        {"", "services"},
+                                                                        {"", "replicationcontrollers"},
+                                                                        {"apps", "replicasets"},
+                                                                        {"apps", "statefulsets"},
+                                                                        {"", "persistentvolumes"},
+                                                                        {"", "persistentvolumeclaims"},
+                                                                        {"storage.k8s.io", "storageclasses"},
+                                                                        {"storage.k8s.io", "csinodes"},
+                                                                        {"storage.k8s.io", "csidrivers"},
+                                                                        {"storage.k8s.io", "csistoragecapacities"},
+                                                                        {"policy", "poddisruptionbudgets"},
+                                                                        {"scheduling.k8s.io", "priorityclasses"},
+                                                                        {"", "pods"}};
 
 Result<bool> read_live(const ConnectionFlags& flags, placement::Cluster& cluster) {
   auto session = Session::open(flags);
@@ -69,8 +79,10 @@ Result<bool> read_live(const ConnectionFlags& flags, placement::Cluster& cluster
       auto page = (*session)->client().list_and_wait(kind->gvr(), "", options);
       if (!page) {
         // A server may not serve a kind, or not let us read it; the answer then does without it, except for these.
-        if (plural == "nodes" || plural == "pods") return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, page.error().message));
-        if (page.error().code != 404) std::fprintf(stderr, "warning: listing %s: %s\n", std::string(plural).c_str(), page.error().message.c_str());
+        if (plural == "nodes" || plural == "pods")
+          return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, page.error().message));
+        if (page.error().code != 404)
+          std::fprintf(stderr, "warning: listing %s: %s\n", std::string(plural).c_str(), page.error().message.c_str());
         break;
       }
       for (auto& item : page->items) {
@@ -88,7 +100,8 @@ Result<bool> read_live(const ConnectionFlags& flags, placement::Cluster& cluster
 
 void PlacementFlags::add_to(CLI::App& app) {
   connection.add_to(app);
-  app.add_option("--cluster", cluster_files, "Dumps of a cluster instead of a live one: `kubectl get nodes,pods,… -A -o yaml` or json; \"-\" is standard input");
+  app.add_option("--cluster", cluster_files,
+                 "Dumps of a cluster instead of a live one: `kubectl get nodes,pods,… -A -o yaml` or json; \"-\" is standard input");
   app.add_option("--config", config_file, "The scheduler's configuration: KubeSchedulerConfiguration or Policy");
   app.add_option("--compatibility", compatibility, "Whose plugins and formulas: 1.20 or 1.36")->check(CLI::IsMember({"1.20", "1.36"}));
 }
@@ -96,8 +109,8 @@ void PlacementFlags::add_to(CLI::App& app) {
 const placement::Framework& PlacementInput::framework_for(const placement::PodInfo& pod) const {
   const auto* profile = config.profile(pod.view().scheduler_name);
   if (profile == nullptr) {
-    std::fprintf(stderr, "warning: no profile has the name of the pod's scheduler \"%s\"; using \"%s\"\n", pod.view().scheduler_name.c_str(),
-                 config.profiles[0].scheduler_name.c_str());
+    std::fprintf(stderr, "warning: no profile has the name of the pod's scheduler \"%s\"; using \"%s\"\n",
+                 pod.view().scheduler_name.c_str(), config.profiles[0].scheduler_name.c_str());
     profile = &config.profiles[0];
   }
   return *frameworks.find(profile->scheduler_name)->second;
@@ -105,7 +118,8 @@ const placement::Framework& PlacementInput::framework_for(const placement::PodIn
 
 void warn_of_ignored(const PlacementInput& input) {
   constexpr std::size_t kMost = 20;
-  for (std::size_t i = 0; i < std::min(kMost, input.ignored.size()); ++i) std::fprintf(stderr, "warning: ignored %s\n", input.ignored[i].c_str());
+  for (std::size_t i = 0; i < std::min(kMost, input.ignored.size()); ++i)
+    std::fprintf(stderr, "warning: ignored %s\n", input.ignored[i].c_str());
   if (input.ignored.size() > kMost) std::fprintf(stderr, "warning: ignored %zu more\n", input.ignored.size() - kMost);
 }
 
@@ -178,7 +192,8 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
 }
 
 json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace) {
-  if (json::get_string(pod, {"metadata", "namespace"}).empty()) json::set(pod, {"metadata", "namespace"}, json::Value(default_namespace.empty() ? "default" : default_namespace));
+  if (json::get_string(pod, {"metadata", "namespace"}).empty())
+    json::set(pod, {"metadata", "namespace"}, json::Value(default_namespace.empty() ? "default" : default_namespace));
   if (json::get_string(pod, {"metadata", "name"}).empty()) {
     const std::string prefix(json::get_string(pod, {"metadata", "generateName"}, "pod"));
     json::set(pod, {"metadata", "name"}, json::Value(prefix));
@@ -208,7 +223,8 @@ json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, con
 std::vector<json::Value> pods_of(const json::Value& document) {
   const auto kind = json::get_string(document, {"kind"});
   if (kind == "Pod") return {document};
-  const bool is_workload = kind == "Deployment" || kind == "ReplicaSet" || kind == "StatefulSet" || kind == "ReplicationController" || kind == "Job";
+  const bool is_workload =
+      kind == "Deployment" || kind == "ReplicaSet" || kind == "StatefulSet" || kind == "ReplicationController" || kind == "Job";
   if (!is_workload) return {};
   const auto* pod_template = json::find(document, {"spec", "template"});
   if (pod_template == nullptr || !pod_template->is_object()) return {};

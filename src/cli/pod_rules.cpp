@@ -22,7 +22,8 @@ Result<std::map<std::string, std::string>> read_map(const json::Value* value, st
   if (value == nullptr) return out;
   if (!value->is_object()) return fail(ErrorCode::kInvalid, fmt::format("{}: {} must be a map of strings", rule_name, field));
   for (const auto& entry : value->get_object()) {
-    if (!entry.value().is_string()) return fail(ErrorCode::kInvalid, fmt::format("{}: {}.{} must be a string", rule_name, field, std::string_view(entry.key())));
+    if (!entry.value().is_string())
+      return fail(ErrorCode::kInvalid, fmt::format("{}: {}.{} must be a string", rule_name, field, std::string_view(entry.key())));
     out[std::string(entry.key())] = json::as_view(entry.value());
   }
   return out;
@@ -41,9 +42,12 @@ Result<PodRule> read_rule(const json::Value& document, std::size_t index) {
   rule.name = json::get_string(document, {"name"}, fmt::format("rules[{}]", index));
   if (auto ok = only_known(document, rule.name, {"name", "match", "tolerations", "nodeLabels"}); !ok) return std::unexpected(ok.error());
   const json::Value* match = json::find(document, {"match"});
-  if (match == nullptr || !match->is_object() || match->get_object().empty()) return fail(ErrorCode::kInvalid, fmt::format("{}: match: at least one condition is needed", rule.name));
-  if (auto ok = only_known(*match, rule.name + ": match", {"groups", "users", "namespaces", "labels", "annotations", "resources"}); !ok) return std::unexpected(ok.error());
-  for (auto [field, out] : {std::pair("groups", &rule.groups), std::pair("users", &rule.users), std::pair("namespaces", &rule.namespaces), std::pair("resources", &rule.resources)}) {
+  if (match == nullptr || !match->is_object() || match->get_object().empty())
+    return fail(ErrorCode::kInvalid, fmt::format("{}: match: at least one condition is needed", rule.name));
+  if (auto ok = only_known(*match, rule.name + ": match", {"groups", "users", "namespaces", "labels", "annotations", "resources"}); !ok)
+    return std::unexpected(ok.error());
+  for (auto [field, out] : {std::pair("groups", &rule.groups), std::pair("users", &rule.users), std::pair("namespaces", &rule.namespaces),
+                            std::pair("resources", &rule.resources)}) {
     auto strings = read_strings(document, rule.name, field);
     if (!strings) return std::unexpected(strings.error());
     *out = std::move(*strings);
@@ -58,17 +62,21 @@ Result<PodRule> read_rule(const json::Value& document, std::size_t index) {
   if (const json::Value* tolerations = json::find(document, {"tolerations"})) {
     if (!tolerations->is_array()) return fail(ErrorCode::kInvalid, fmt::format("{}: tolerations must be a list", rule.name));
     for (const json::Value& toleration : tolerations->get_array())
-      if (auto ok = only_known(toleration, rule.name + ": tolerations", {"key", "operator", "value", "effect", "tolerationSeconds"}); !ok) return std::unexpected(ok.error());
+      if (auto ok = only_known(toleration, rule.name + ": tolerations", {"key", "operator", "value", "effect", "tolerationSeconds"}); !ok)
+        return std::unexpected(ok.error());
     rule.tolerations = tolerations->get_array();
   }
-  if (rule.tolerations.empty() && rule.node_labels.empty()) return fail(ErrorCode::kInvalid, fmt::format("{}: neither tolerations nor nodeLabels", rule.name));
+  if (rule.tolerations.empty() && rule.node_labels.empty())
+    return fail(ErrorCode::kInvalid, fmt::format("{}: neither tolerations nor nodeLabels", rule.name));
   return rule;
 }
 
 bool is_one_of(const std::vector<std::string>& wanted, std::string_view value) { return std::ranges::find(wanted, value) != wanted.end(); }
 
 bool has_all(const json::Value& pod, const char* field, const std::map<std::string, std::string>& wanted) {
-  return std::ranges::all_of(wanted, [&](const auto& entry) { return json::get_string(pod, {"metadata", field, entry.first}) == entry.second; });
+  return std::ranges::all_of(wanted, [&](const auto& entry) {
+    return json::get_string(pod, {"metadata", field, entry.first}) == entry.second;
+  });
 }
 
 bool asks_for(const json::Value& pod, const std::vector<std::string>& resources) {
@@ -85,7 +93,9 @@ bool matches(const PodRule& rule, const json::Value& request, const json::Value&
   if (!rule.namespaces.empty() && !is_one_of(rule.namespaces, json::get_string(request, {"namespace"}))) return false;
   if (!rule.groups.empty()) {
     const json::Array& groups = json::get_array(request, {"userInfo", "groups"});
-    if (std::ranges::none_of(groups, [&](const json::Value& group) { return group.is_string() && is_one_of(rule.groups, json::as_view(group)); })) return false;
+    if (std::ranges::none_of(groups,
+                             [&](const json::Value& group) { return group.is_string() && is_one_of(rule.groups, json::as_view(group)); }))
+      return false;
   }
   if (!has_all(pod, "labels", rule.labels) || !has_all(pod, "annotations", rule.annotations)) return false;
   return rule.resources.empty() || asks_for(pod, rule.resources);
@@ -93,13 +103,15 @@ bool matches(const PodRule& rule, const json::Value& request, const json::Value&
 
 /// Adds the expressions to every term of the required node affinity (terms are ORed): the pod can go nowhere else.
 void require_labels(json::Value& spec, const std::map<std::string, std::string>& labels) {
-  json::Array terms = json::get_array(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+  json::Array terms =
+      json::get_array(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
   if (terms.empty()) terms.push_back(json::Object{});
   for (json::Value& term : terms) {
     json::Array expressions = json::get_array(term, {"matchExpressions"});
     for (const auto& [key, value] : labels) {
       const json::Value expression = json::Object{{"key", key}, {"operator", "In"}, {"values", json::Array{json::Value(value)}}};
-      if (std::ranges::none_of(expressions, [&](const json::Value& other) { return json::equal(other, expression); })) expressions.push_back(expression);
+      if (std::ranges::none_of(expressions, [&](const json::Value& other) { return json::equal(other, expression); }))
+        expressions.push_back(expression);
     }
     json::set(term, {"matchExpressions"}, std::move(expressions));
   }
@@ -135,7 +147,8 @@ Result<std::vector<PodRule>> parse_pod_rules(std::string_view text) {
 
 Result<json::Value> review_pod(const std::vector<PodRule>& rules, const json::Value& review) {
   const json::Value* request = json::find(review, {"request"});
-  if (request == nullptr || json::get_string(*request, {"uid"}).empty()) return fail(ErrorCode::kInvalid, "not an AdmissionReview with a request");
+  if (request == nullptr || json::get_string(*request, {"uid"}).empty())
+    return fail(ErrorCode::kInvalid, "not an AdmissionReview with a request");
   json::Object response{{"uid", json::get_string(*request, {"uid"})}, {"allowed", true}};
   const json::Value* pod = json::find(*request, {"object"});
   if (pod != nullptr && json::get_string(*request, {"resource", "resource"}) == "pods") {
@@ -144,7 +157,8 @@ Result<json::Value> review_pod(const std::vector<PodRule>& rules, const json::Va
       if (!matches(rule, *request, *pod)) continue;
       json::Array tolerations = json::get_array(spec, {"tolerations"});
       for (const json::Value& toleration : rule.tolerations)
-        if (std::ranges::none_of(tolerations, [&](const json::Value& other) { return json::equal(other, toleration); })) tolerations.push_back(toleration);
+        if (std::ranges::none_of(tolerations, [&](const json::Value& other) { return json::equal(other, toleration); }))
+          tolerations.push_back(toleration);
       if (!tolerations.empty()) json::set(spec, {"tolerations"}, std::move(tolerations));
       if (!rule.node_labels.empty()) require_labels(spec, rule.node_labels);
     }

@@ -1,5 +1,6 @@
 #include "cli/process.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -7,8 +8,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-
-#include <fmt/format.h>
 
 namespace berth::cli {
 namespace {
@@ -64,7 +63,8 @@ Result<void> make_private_directory(const std::string& path) {
   if (std::filesystem::is_directory(path, error)) return {};
   const auto parent = std::filesystem::absolute(path).parent_path();
   std::filesystem::create_directories(parent, error);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fail(ErrorCode::kInvalid, fmt::format("{}: cannot make the directory: {}", path, std::strerror(errno)));
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail(ErrorCode::kInvalid, fmt::format("{}: cannot make the directory: {}", path, std::strerror(errno)));
   return {};
 }
 

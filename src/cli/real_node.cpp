@@ -27,7 +27,9 @@ bool is_socket(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
 }
 
-std::string binary_of(const std::string& socket) { return socket.find("crio") != std::string::npos ? "/usr/bin/crio" : "/usr/bin/containerd"; }
+std::string binary_of(const std::string& socket) {
+  return socket.find("crio") != std::string::npos ? "/usr/bin/crio" : "/usr/bin/containerd";
+}
 
 /// Why the runtime at a socket cannot run pods; empty: it can.
 std::string trouble_with(const std::string& socket) {
@@ -36,7 +38,8 @@ std::string trouble_with(const std::string& socket) {
   const auto status = (*channel)->call("RuntimeService/Status", json::Object{}, 3000);
   if (!status) return fmt::format("the container runtime does not answer at {} ({})", socket, status.error().message);
   for (const json::Value& condition : json::get_array(*status, {"status", "conditions"}))
-    if (!json::get_bool(condition, {"status"})) return fmt::format("the container runtime at {} is not ready: {}", socket, json::get_string(condition, {"message"}));
+    if (!json::get_bool(condition, {"status"}))
+      return fmt::format("the container runtime at {} is not ready: {}", socket, json::get_string(condition, {"message"}));
   return {};
 }
 
@@ -56,7 +59,10 @@ std::string without_scheme(std::string endpoint) {
 class RealNodeImpl final : public RealNode {
  public:
   RealNodeImpl(std::shared_ptr<client::Transport> transport, std::unique_ptr<agent::OwnRuntime> own)
-      : own_(std::move(own)), loop_("node"), client_(transport, &loop_, "berth-node"), blocking_(std::move(transport), nullptr, "berth-node") {}
+      : own_(std::move(own)),
+        loop_("node"),
+        client_(transport, &loop_, "berth-node"),
+        blocking_(std::move(transport), nullptr, "berth-node") {}
   ~RealNodeImpl() override {
     agent_.reset();
     loop_.stop();
@@ -97,11 +103,14 @@ std::uint16_t choose_port() {
 }  // namespace
 
 void RealNodeFlags::add_to(CLI::App& app) {
-  app.add_option("--real-node", mode, "This machine as a real node, its pods as containers: auto (when --nodes is not given and a container runtime runs here), on (starts a containerd of its own when none runs), off")
+  app.add_option("--real-node", mode,
+                 "This machine as a real node, its pods as containers: auto (when --nodes is not given and a container runtime runs here), "
+                 "on (starts a containerd of its own when none runs), off")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_option("--real-node-name", name, "Its name; the machine's when empty");
-  app.add_option("--runtime-endpoint", runtime_endpoint, "The container runtime's CRI socket, when it is not at containerd's or CRI-O's usual place");
+  app.add_option("--runtime-endpoint", runtime_endpoint,
+                 "The container runtime's CRI socket, when it is not at containerd's or CRI-O's usual place");
   app.add_option("--node-config", config, "KubeletConfiguration or node-config.yaml of the real node")->check(CLI::ExistingFile);
   app.add_option("--kubelet-arg", kubelet_arguments, "NAME=VALUE of a kubelet flag for the real node; may be repeated");
 }
@@ -110,10 +119,12 @@ std::string RealNode::missing(const RealNodeFlags& flags, RealNodeMode mode) {
   if (geteuid() != 0) return "it needs root";
   if (const auto cgroups = agent::Cgroups::detect(); !cgroups) return cgroups.error().message;
   const std::string socket = without_scheme(find_socket(flags));
-  const std::string trouble = socket.empty() ? fmt::format("no container runtime runs here (looked at {})", fmt::join(kUsualSockets, ", ")) : trouble_with(socket);
+  const std::string trouble =
+      socket.empty() ? fmt::format("no container runtime runs here (looked at {})", fmt::join(kUsualSockets, ", ")) : trouble_with(socket);
   if (trouble.empty()) return {};
   const auto lacking = agent::missing_for_own_runtime();
-  if (mode == RealNodeMode::kOn && flags.runtime_endpoint.empty()) return lacking.empty() ? "" : fmt::format("{}, and to start one {} missing", trouble, fmt::join(lacking, ", "));
+  if (mode == RealNodeMode::kOn && flags.runtime_endpoint.empty())
+    return lacking.empty() ? "" : fmt::format("{}, and to start one {} missing", trouble, fmt::join(lacking, ", "));
   if (!flags.runtime_endpoint.empty() || !lacking.empty()) return trouble;
   return trouble + "; --real-node on starts a containerd of its own";
 }
@@ -125,7 +136,9 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   agent::AgentOptions options;
   options.settings = std::move(*settings);
   // A laptop swaps; the kubelet's refusal would surprise here. Said in the log.
-  if (flags.config.empty() && std::ranges::none_of(flags.kubelet_arguments, [](const std::string& argument) { return argument.starts_with("fail-swap-on="); })) options.settings.fail_swap_on = false;
+  if (flags.config.empty() &&
+      std::ranges::none_of(flags.kubelet_arguments, [](const std::string& argument) { return argument.starts_with("fail-swap-on="); }))
+    options.settings.fail_swap_on = false;
   options.node_name = flags.name.empty() ? machine_name() : flags.name;
   options.root = place.data_dir + "/node";
   options.address = machine_address();
@@ -142,7 +155,8 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   } else {
     options.runtime.runtime_binary = binary_of(options.runtime.socket);
   }
-  const auto pki = apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
+  const auto pki =
+      apiserver::auth::Pki::open({.directory = options.root + "/pki", .names = {options.address, options.node_name}}, SystemClock().now());
   if (!pki) return std::unexpected(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;
@@ -168,7 +182,9 @@ std::string machine_address() {
   inet_pton(AF_INET, "192.0.2.1", &far.sin_addr);
   socklen_t size = sizeof own;
   char text[INET_ADDRSTRLEN] = "127.0.0.1";
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&far), sizeof far) == 0 && ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0) inet_ntop(AF_INET, &own.sin_addr, text, sizeof text);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&far), sizeof far) == 0 &&
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0)
+    inet_ntop(AF_INET, &own.sin_addr, text, sizeof text);
   ::close(fd);
   return text;
 }

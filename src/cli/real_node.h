@@ -27,15 +27,16 @@ struct RealNodeFlags {
 class RealNode {
  public:
   struct Place {
-    std::string data_dir;   ///< The node keeps its things in DATA_DIR/node.
-    std::string ca_pem;     ///< Who signs the API server's client certificate.
+    std::string data_dir;  ///< The node keeps its things in DATA_DIR/node.
+    std::string ca_pem;    ///< Who signs the API server's client certificate.
     std::shared_ptr<client::Transport> transport;
   };
   virtual ~RealNode() = default;
   [[nodiscard]] virtual const std::string& name() const = 0;
   [[nodiscard]] virtual const std::string& runtime() const = 0;
 
-  /// What stands in the way of a real node here, without changing anything; empty: nothing. With kOn a runtime that can be started is no hindrance.
+  /// What stands in the way of a real node here, without changing anything; empty: nothing. With kOn a runtime that can be started is no
+  /// hindrance.
   static std::string missing(const RealNodeFlags& flags, RealNodeMode mode);
   static Result<std::unique_ptr<RealNode>> start(const RealNodeFlags& flags, RealNodeMode mode, const Place& place);
 };

@@ -1,16 +1,16 @@
 // berth scheduler: for this or any Kubernetes API server.
+#include "cli/scheduler_role.h"
+
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <future>
-
-#include <CLI/CLI.hpp>
 
 #include "base/log.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
-#include "cli/scheduler_role.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
@@ -22,7 +22,8 @@ namespace {
 json::Value config_document(const scheduler::config::SchedulerConfig& config) {
   json::Array profiles, extenders;
   for (const placement::Profile& profile : config.profiles) profiles.push_back(json::Object{{"schedulerName", profile.scheduler_name}});
-  for (const auto& extender : config.extenders) extenders.push_back(json::Object{{"urlPrefix", extender.url_prefix}, {"weight", extender.weight}});
+  for (const auto& extender : config.extenders)
+    extenders.push_back(json::Object{{"urlPrefix", extender.url_prefix}, {"weight", extender.weight}});
   const auto seconds = [](std::int64_t ms) { return fmt::format("{}s", static_cast<double>(ms) / 1000); };
   const auto& election = config.leader_election;
   return json::Object{{"Parallelism", config.parallelism},
@@ -43,10 +44,13 @@ json::Value config_document(const scheduler::config::SchedulerConfig& config) {
 }  // namespace
 
 void SchedulerFlags::add_to(CLI::App& app) {
-  app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")->capture_default_str();
+  app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")
+      ->capture_default_str();
   app.add_option("--config", config_file, "KubeSchedulerConfiguration (v1, v1beta3, v1beta2, v1beta1) or Policy, YAML or JSON");
   app.add_option("--policy-config-file", policy_file, "Policy file, YAML or JSON");
-  app.add_option("--compatibility", compatibility, "Follow another release's formulas and words than the configuration's version means: 1.20 or 1.36")->check(CLI::IsMember({"1.20", "1.36"}));
+  app.add_option("--compatibility", compatibility,
+                 "Follow another release's formulas and words than the configuration's version means: 1.20 or 1.36")
+      ->check(CLI::IsMember({"1.20", "1.36"}));
   app.add_option("--seed", seed, "Seed of the choice among equally good nodes")->capture_default_str();
   app.add_flag("--hard-disruption-budgets", hard_budgets, "Preemption never breaks a PodDisruptionBudget (default: as a last resort)");
 }
@@ -75,8 +79,12 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
   return out;
 }
 
-SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, std::optional<client::LeaderElectionConfig> election)
-    : loop_("scheduler"), client_(std::move(transport), &loop_, "berth-scheduler"), options_(std::move(options)), election_(std::move(election)) {
+SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
+                             std::optional<client::LeaderElectionConfig> election)
+    : loop_("scheduler"),
+      client_(std::move(transport), &loop_, "berth-scheduler"),
+      options_(std::move(options)),
+      election_(std::move(election)) {
   if (!options_.metrics) options_.metrics = std::make_shared<metrics::Registry>();
   metrics_ = options_.metrics;
 }
@@ -94,7 +102,10 @@ client::ComponentServerOptions SchedulerRole::port_options(const scheduler::conf
   out.config_name = "componentconfig";
   out.config = [shown = config_document(config)] { return shown; };
   out.checks.push_back(loop_check("scheduler-loop", loop_));
-  out.checks.push_back({"informer-sync", [this] { return ask_loop(loop_, [this] { return scheduler_ && scheduler_->has_synced() ? "" : "the informers have not synced"; }); }, true});
+  out.checks.push_back(
+      {"informer-sync",
+       [this] { return ask_loop(loop_, [this] { return scheduler_ && scheduler_->has_synced() ? "" : "the informers have not synced"; }); },
+       true});
   out.transport = client_.transport();
   return out;
 }
@@ -106,16 +117,20 @@ Result<void> SchedulerRole::start_on_loop() {
   scheduler_ = std::move(*created);
   scheduler_->start();
   informers_->start();
-  if (!election_) scheduler_->lead(true);
-  else elect();
+  if (!election_)
+    scheduler_->lead(true);
+  else
+    elect();
   return {};
 }
 
 void SchedulerRole::elect() {
   election_loop_ = std::make_unique<ThreadLoop>("election");
   election_client_ = std::make_unique<client::Client>(client_.transport(), election_loop_.get(), "berth-scheduler");
-  metrics::Gauge& status = metrics_->gauge("leader_election_master_status", "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
-                                           {{"name", election_->name}});
+  metrics::Gauge& status =
+      metrics_->gauge("leader_election_master_status",
+                      "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+                      {{"name", election_->name}});
   const auto lead = [this, &status](bool is_leader) {
     status.set(is_leader ? 1 : 0);
     loop_.post([this, is_leader] {
@@ -123,16 +138,20 @@ void SchedulerRole::elect() {
     });
   };
   election_loop_->post([this, lead] {
-    elector_ = std::make_unique<client::LeaderElector>(*election_client_, *election_,
-                                                       client::LeaderCallbacks{[lead] { log::info("scheduler", "leading"); lead(true); },
-                                                                               // Nothing is decided or written from here on; then it is a candidate again.
-                                                                               [this, lead] {
-                                                                                 lead(false);
-                                                                                 if (is_stopping_) return;
-                                                                                 log::warning("scheduler", "leadership lost");
-                                                                                 elector_->start();
-                                                                               },
-                                                                               [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
+    elector_ = std::make_unique<client::LeaderElector>(
+        *election_client_, *election_,
+        client::LeaderCallbacks{[lead] {
+                                  log::info("scheduler", "leading");
+                                  lead(true);
+                                },
+                                // Nothing is decided or written from here on; then it is a candidate again.
+                                [this, lead] {
+                                  lead(false);
+                                  if (is_stopping_) return;
+                                  log::warning("scheduler", "leadership lost");
+                                  elector_->start();
+                                },
+                                [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
     elector_->start();
   });
 }
@@ -142,8 +161,10 @@ SchedulerRole::~SchedulerRole() {
     auto done = std::make_shared<std::promise<void>>();
     election_loop_->post([this, done] {
       is_stopping_ = true;
-      if (elector_ && elector_->is_leader()) elector_->stop([done] { done->set_value(); });
-      else done->set_value();
+      if (elector_ && elector_->is_leader())
+        elector_->stop([done] { done->set_value(); });
+      else
+        done->set_value();
     });
     done->get_future().wait_for(std::chrono::seconds(2));
     std::promise<void> stopped;
@@ -191,8 +212,11 @@ int run_scheduler(const std::vector<std::string>& args) {
   std::optional<client::LeaderElectionConfig> election;
   if (leader_elect && config->leader_election.leader_elect) {
     const auto& wanted = config->leader_election;
-    election = client::LeaderElectionConfig{.ns = wanted.resource_namespace, .name = wanted.resource_name, .identity = fmt::format("{}_{}", host, getpid()),
-                                            .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms), .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
+    election = client::LeaderElectionConfig{.ns = wanted.resource_namespace,
+                                            .name = wanted.resource_name,
+                                            .identity = fmt::format("{}_{}", host, getpid()),
+                                            .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms),
+                                            .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
                                             .retry_period = std::chrono::milliseconds(wanted.retry_period_ms)};
     if (const auto valid = client::LeaderElector::validate(*election); !valid) return report(valid.error());
   }

@@ -21,8 +21,8 @@ struct SchedulerFlags {
   std::string config_file, policy_file, compatibility;
   bool hard_budgets = false;
   void add_to(CLI::App& app);
-  /// What the flags and the file they name say; `default_policy_file` is used when no file is named (master-config.yaml's schedulerConfigFile).
-  /// Errors name file, line and field.
+  /// What the flags and the file they name say; `default_policy_file` is used when no file is named (master-config.yaml's
+  /// schedulerConfigFile). Errors name file, line and field.
   [[nodiscard]] Result<scheduler::config::SchedulerConfig> config(const std::string& default_policy_file = {}) const;
   [[nodiscard]] scheduler::SchedulerOptions options(const scheduler::config::SchedulerConfig& config) const;
 };
@@ -31,7 +31,8 @@ struct SchedulerFlags {
 class SchedulerRole {
  public:
   /// `election` absent: no leader election.
-  SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options, std::optional<client::LeaderElectionConfig> election = std::nullopt);
+  SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
+                std::optional<client::LeaderElectionConfig> election = std::nullopt);
   ~SchedulerRole();
   Result<void> start();
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.

@@ -2,12 +2,11 @@
 
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include <CLI/CLI.hpp>
 
 #include "apiserver/auth/auth.h"
 #include "base/log.h"
@@ -82,7 +81,8 @@ Result<apiserver::MasterConfig> read_admission(const ServerFlags& flags) {
 }
 
 /// One kubeconfig a user, beside the data.
-Result<void> write_user(const std::string& path, const std::string& user, const std::string& url, const std::string& ca, const Result<auth::KeyPair>& pair) {
+Result<void> write_user(const std::string& path, const std::string& user, const std::string& url, const std::string& ca,
+                        const Result<auth::KeyPair>& pair) {
   if (!pair) return std::unexpected(pair.error());
   client::KubeconfigEntry entry;
   entry.user = user;
@@ -127,7 +127,9 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   role->loop_ = std::make_unique<ThreadLoop>("apiserver");
   auto store = store::open_sqlite_store({role->data_dir_ + "/store.db", !flags.no_sync});
   if (!store) {
-    if (store.error().code == ErrorCode::kConflict) return fail(ErrorCode::kConflict, fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
+    if (store.error().code == ErrorCode::kConflict)
+      return fail(ErrorCode::kConflict,
+                  fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
     return std::unexpected(store.error());
   }
   auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false);
@@ -157,7 +159,8 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.authorizer = parts->authorizer;
   options.token_issuer = parts->tokens;
   // Who this server is to node agents; they take what its own authority signed.
-  const auto kubelet_client = pki->client_certificate("apiserver-kubelet-client", "kube-apiserver-kubelet-client", {"system:masters"}, role->clock_->now());
+  const auto kubelet_client =
+      pki->client_certificate("apiserver-kubelet-client", "kube-apiserver-kubelet-client", {"system:masters"}, role->clock_->now());
   if (!kubelet_client) return std::unexpected(kubelet_client.error());
   options.node_client.certificate_pem = kubelet_client->certificate_pem;
   options.node_client.private_key_pem = kubelet_client->private_key_pem;
@@ -189,13 +192,16 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
   role->listener_ = std::move(*listener);
   const std::string shown_host = listen->host == "0.0.0.0" || listen->host == "::" ? "127.0.0.1" : listen->host;
-  role->url_ = fmt::format("https://{}:{}", shown_host.find(':') == std::string::npos ? shown_host : "[" + shown_host + "]", role->listener_->port());
+  role->url_ = fmt::format("https://{}:{}", shown_host.find(':') == std::string::npos ? shown_host : "[" + shown_host + "]",
+                           role->listener_->port());
 
   role->kubeconfig_path_ = role->data_dir_ + "/admin.kubeconfig";
   const TimePoint now = role->clock_->now();
-  for (const auto& [file, user, pair] : {std::tuple("admin", "kubernetes-admin", pki->admin(now)), std::tuple("scheduler", "system:kube-scheduler", pki->scheduler(now)),
-                                         std::tuple("controller-manager", "system:kube-controller-manager", pki->controller_manager(now))})
-    if (auto written = write_user(role->data_dir_ + "/" + file + ".kubeconfig", user, role->url_, role->ca_pem_, pair); !written) return std::unexpected(written.error());
+  for (const auto& [file, user, pair] :
+       {std::tuple("admin", "kubernetes-admin", pki->admin(now)), std::tuple("scheduler", "system:kube-scheduler", pki->scheduler(now)),
+        std::tuple("controller-manager", "system:kube-controller-manager", pki->controller_manager(now))})
+    if (auto written = write_user(role->data_dir_ + "/" + file + ".kubeconfig", user, role->url_, role->ca_pem_, pair); !written)
+      return std::unexpected(written.error());
   return role;
 }
 
@@ -215,7 +221,8 @@ std::shared_ptr<client::Transport> ServerRole::in_process(std::string user, std:
 }
 
 int run_server(const std::vector<std::string>& args) {
-  CLI::App app("The API server on its embedded store. Certificates and kubeconfigs are made on the first start, in the data directory", "berth server");
+  CLI::App app("The API server on its embedded store. Certificates and kubeconfigs are made on the first start, in the data directory",
+               "berth server");
   ServerFlags flags;
   flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/event_loop.h"
 #include "client/transport.h"
-#include "node/metrics_api.h"
 #include "net/server.h"
+#include "node/metrics_api.h"
 
 namespace CLI {
 class App;
@@ -21,8 +21,8 @@ namespace berth::cli {
 struct ServerFlags {
   std::string data_dir;  ///< Default: ~/.berth
   std::string listen = "127.0.0.1:6443";
-  std::string master_config;                          ///< OpenShift's master-config.yaml
-  std::string admission_config;                       ///< --admission-control-config-file
+  std::string master_config;     ///< OpenShift's master-config.yaml
+  std::string admission_config;  ///< --admission-control-config-file
   std::vector<std::string> enable_admission, disable_admission;
   std::vector<std::string> feature_gates;
   std::string service_cidr = "10.96.0.0/12";
@@ -63,7 +63,7 @@ class ServerRole {
   std::unique_ptr<ThreadLoop> loop_;
   std::unique_ptr<apiserver::ApiServer> api_;
   std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
-  std::shared_ptr<node::MetricsApi> metrics_;  ///< metrics.k8s.io; stops before the server that it asks.
+  std::shared_ptr<node::MetricsApi> metrics_;      ///< metrics.k8s.io; stops before the server that it asks.
   std::unique_ptr<net::Server> listener_;
 };
 

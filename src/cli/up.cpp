@@ -1,8 +1,7 @@
 // berth up: a whole cluster in one process.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <future>
-
-#include <CLI/CLI.hpp>
 
 #include "base/log.h"
 #include "cli/controllers_role.h"
@@ -28,7 +27,8 @@ json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"
 /// Simulated nodes on a loop of their own.
 class NodesRole {
  public:
-  NodesRole(std::shared_ptr<client::Transport> transport, const SimulatedNodesOptions& options, std::shared_ptr<SimulatedNodes::Backend> backend)
+  NodesRole(std::shared_ptr<client::Transport> transport, const SimulatedNodesOptions& options,
+            std::shared_ptr<SimulatedNodes::Backend> backend)
       : loop_("nodes"), client_(std::move(transport), &loop_, "berth-nodes") {
     std::promise<void> started;
     loop_.post([&] {
@@ -55,8 +55,8 @@ class NodesRole {
   std::unique_ptr<SimulatedNodes> nodes_;
 };
 
-/// Plain pods are for the real node where there is one: simulated nodes beside it (this fleet's and those kept from earlier starts) are tainted, and
-/// the taint is taken away where there is none.
+/// Plain pods are for the real node where there is one: simulated nodes beside it (this fleet's and those kept from earlier starts) are
+/// tainted, and the taint is taken away where there is none.
 void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, bool is_wanted) {
   client::Client client(transport, nullptr, "berth-up");
   const model::Gvr nodes{"", "v1", "nodes"};
@@ -83,7 +83,10 @@ void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, 
 }  // namespace
 
 int run_up(const std::vector<std::string>& args) {
-  CLI::App app("A whole cluster in one process: API server, scheduler, controllers, and nodes: this machine with real containers, or simulated ones. Ctrl-C stops it; the next start with the same --data-dir has everything as it was", "berth up");
+  CLI::App app(
+      "A whole cluster in one process: API server, scheduler, controllers, and nodes: this machine with real containers, or simulated "
+      "ones. Ctrl-C stops it; the next start with the same --data-dir has everything as it was",
+      "berth up");
   ServerFlags server;
   server.add_to(app);
   SchedulerFlags scheduler;
@@ -94,27 +97,38 @@ int run_up(const std::vector<std::string>& args) {
   nodes.nodes = 6;
   RealNodeFlags real;
   real.add_to(app);
-  app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")->capture_default_str()->check(CLI::Range(0, 60'000));
-  app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")->capture_default_str()->check(CLI::Range(1, 10'000));
+  app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 60'000));
+  app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000));
   std::string scheduler_port = "auto", controllers_port = "auto";
-  app.add_option("--scheduler-secure-port", scheduler_port, "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")->capture_default_str();
-  app.add_option("--controllers-secure-port", controllers_port, "The same of the controllers; auto: 10257 or any free one; 0: none")->capture_default_str();
+  app.add_option("--scheduler-secure-port", scheduler_port,
+                 "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")
+      ->capture_default_str();
+  app.add_option("--controllers-secure-port", controllers_port, "The same of the controllers; auto: 10257 or any free one; 0: none")
+      ->capture_default_str();
   if (const auto code = parse_args(app, args)) return *code;
   block_signals();
   raise_file_limit();
   const bool nodes_given = app.count("--nodes") > 0;
-  const RealNodeMode mode = real.mode == "on" ? RealNodeMode::kOn : real.mode == "off" || nodes_given ? RealNodeMode::kOff : RealNodeMode::kAuto;
+  const RealNodeMode mode = real.mode == "on"                   ? RealNodeMode::kOn
+                            : real.mode == "off" || nodes_given ? RealNodeMode::kOff
+                                                                : RealNodeMode::kAuto;
   const std::string no_real_node = mode == RealNodeMode::kOff ? "" : RealNode::missing(real, mode);
-  if (mode == RealNodeMode::kOn && !no_real_node.empty()) return report(fail(ErrorCode::kUnavailable, "--real-node on: " + no_real_node).error());
+  if (mode == RealNodeMode::kOn && !no_real_node.empty())
+    return report(fail(ErrorCode::kUnavailable, "--real-node on: " + no_real_node).error());
   const bool has_real_node = mode != RealNodeMode::kOff && no_real_node.empty();
   if (has_real_node && !nodes_given) nodes.nodes = 0;
   if (has_real_node) nodes.node_template.taints.push_back(simulated_taint());
 
   // Nodes answer the server's kubelet requests (logs), but start after it: the backend is filled in when they do.
   auto backend = std::make_shared<SimulatedNodes::Backend>();
-  auto api = ServerRole::start(server, [backend](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
-    return *backend && (*backend)(node, request, writer);
-  });
+  auto api = ServerRole::start(server,
+                               [backend](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+                                 return *backend && (*backend)(node, request, writer);
+                               });
   if (!api) return report(api.error());
   ServerRole& role = **api;
   taint_simulated_nodes(role.in_process("system:berth:nodes", {"system:masters"}), has_real_node);
@@ -141,7 +155,8 @@ int run_up(const std::vector<std::string>& args) {
     auto started = RealNode::start(real, mode, {role.data_dir(), role.ca_pem(), role.in_process("system:berth:node", {"system:masters"})});
     if (!started) return report(started.error());
     real_node = std::move(*started);
-    shown = fmt::format("real node {} (containers by {}){}", real_node->name(), real_node->runtime(), nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
+    shown = fmt::format("real node {} (containers by {}){}", real_node->name(), real_node->runtime(),
+                        nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
   }
   std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());

@@ -1,10 +1,9 @@
-// berth webhook: a mutating admission webhook by rules, for this or any Kubernetes API server. Registers itself, and takes its registration back
-// when it is stopped, so that it never stands in the way of pods when it is not there.
+// berth webhook: a mutating admission webhook by rules, for this or any Kubernetes API server. Registers itself, and takes its registration
+// back when it is stopped, so that it never stands in the way of pods when it is not there.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
-
-#include <CLI/CLI.hpp>
 
 #include "apiserver/auth/pki.h"
 #include "base/log.h"
@@ -43,10 +42,22 @@ class ReviewHandler final : public net::Handler {
 
 json::Value registration(const std::string& name, const std::string& url, const std::string& ca_bundle, const std::string& failure_policy) {
   json::Object client{{"url", url}, {"caBundle", ca_bundle}};
-  json::Object rule{{"apiGroups", json::Array{""}}, {"apiVersions", json::Array{"v1"}}, {"operations", json::Array{"CREATE"}}, {"resources", json::Array{"pods"}}, {"scope", "Namespaced"}};
-  json::Object webhook{{"name", name}, {"clientConfig", std::move(client)}, {"rules", json::Array{std::move(rule)}}, {"admissionReviewVersions", json::Array{"v1"}},
-                       {"sideEffects", "None"}, {"failurePolicy", failure_policy}, {"timeoutSeconds", 5}, {"reinvocationPolicy", "IfNeeded"}};
-  return json::Object{{"apiVersion", "admissionregistration.k8s.io/v1"}, {"kind", "MutatingWebhookConfiguration"}, {"metadata", json::Object{{"name", name}}},
+  json::Object rule{{"apiGroups", json::Array{""}},
+                    {"apiVersions", json::Array{"v1"}},
+                    {"operations", json::Array{"CREATE"}},
+                    {"resources", json::Array{"pods"}},
+                    {"scope", "Namespaced"}};
+  json::Object webhook{{"name", name},
+                       {"clientConfig", std::move(client)},
+                       {"rules", json::Array{std::move(rule)}},
+                       {"admissionReviewVersions", json::Array{"v1"}},
+                       {"sideEffects", "None"},
+                       {"failurePolicy", failure_policy},
+                       {"timeoutSeconds", 5},
+                       {"reinvocationPolicy", "IfNeeded"}};
+  return json::Object{{"apiVersion", "admissionregistration.k8s.io/v1"},
+                      {"kind", "MutatingWebhookConfiguration"},
+                      {"metadata", json::Object{{"name", name}}},
                       {"webhooks", json::Array{std::move(webhook)}}};
 }
 
@@ -55,16 +66,19 @@ client::ApiResult<json::Value> register_webhook(client::Client& client, const js
   auto created = client.create_and_wait(kWebhooks, "", configuration);
   if (created || created.error().code != 409) return created;
   const std::string name(json::get_string(configuration, {"metadata", "name"}));
-  if (auto removed = client.call_and_wait({.verb = "delete", .gvr = kWebhooks, .name = name}); !removed && removed.error().code != 404) return removed;
+  if (auto removed = client.call_and_wait({.verb = "delete", .gvr = kWebhooks, .name = name}); !removed && removed.error().code != 404)
+    return removed;
   return client.create_and_wait(kWebhooks, "", configuration);
 }
 
 }  // namespace
 
 int run_webhook(const std::vector<std::string>& args) {
-  CLI::App app{"A mutating admission webhook that gives pods tolerations and node affinity by rules: for nodes dedicated to a group, and nodes with special hardware.\n"
-               "Registers itself with the API server (a certificate of its own, made at each start) and takes the registration back when it stops.",
-               "berth webhook"};
+  CLI::App app{
+      "A mutating admission webhook that gives pods tolerations and node affinity by rules: for nodes dedicated to a group, and nodes with "
+      "special hardware.\n"
+      "Registers itself with the API server (a certificate of its own, made at each start) and takes the registration back when it stops.",
+      "berth webhook"};
   ConnectionFlags connection;
   connection.add_to(app);
   std::string rules_file, listen = "127.0.0.1:0", name = "pod-rules.berth.dev", host, failure_policy = "Fail";
@@ -72,7 +86,9 @@ int run_webhook(const std::vector<std::string>& args) {
   app.add_option("--listen", listen, "HOST:PORT to serve on; port 0 takes a free one")->capture_default_str();
   app.add_option("--host", host, "Name or address at which the API server reaches this process; default: the address of --listen");
   app.add_option("--name", name, "Name of the MutatingWebhookConfiguration")->capture_default_str();
-  app.add_option("--failure-policy", failure_policy, "What happens to pods when this process cannot be reached")->capture_default_str()->check(CLI::IsMember({"Fail", "Ignore"}));
+  app.add_option("--failure-policy", failure_policy, "What happens to pods when this process cannot be reached")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"Fail", "Ignore"}));
   if (const auto code = parse_args(app, args)) return *code;
   block_signals();
 
@@ -99,12 +115,16 @@ int run_webhook(const std::vector<std::string>& args) {
 
   auto session = Session::open(connection);
   if (!session) return report(session.error());
-  const std::string url = fmt::format("https://{}:{}/mutate", host.find(':') == std::string::npos ? host : "[" + host + "]", (*server)->port());
-  if (auto done = register_webhook((*session)->client(), registration(name, url, base64(pair->certificate_pem), failure_policy)); !done) return report(done.error());
+  const std::string url =
+      fmt::format("https://{}:{}/mutate", host.find(':') == std::string::npos ? host : "[" + host + "]", (*server)->port());
+  if (auto done = register_webhook((*session)->client(), registration(name, url, base64(pair->certificate_pem), failure_policy)); !done)
+    return report(done.error());
   std::printf("webhook %s: %zu rules, registered at %s\n", name.c_str(), rule_count, url.c_str());
   std::fflush(stdout);
   wait_for_signal();
-  if (auto removed = (*session)->client().call_and_wait({.verb = "delete", .gvr = kWebhooks, .name = name}); !removed && removed.error().code != 404) return report(removed.error());
+  if (auto removed = (*session)->client().call_and_wait({.verb = "delete", .gvr = kWebhooks, .name = name});
+      !removed && removed.error().code != 404)
+    return report(removed.error());
   (*server)->stop(1000);
   return 0;
 }

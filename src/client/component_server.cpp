@@ -23,19 +23,27 @@ constexpr std::string_view kText = "text/plain; charset=utf-8";
 
 class Endpoints final : public net::Handler {
  public:
-  explicit Endpoints(ComponentServerOptions options) : options_(std::make_shared<const ComponentServerOptions>(std::move(options))), auth_(options_->transport, clock_) {}
+  explicit Endpoints(ComponentServerOptions options)
+      : options_(std::make_shared<const ComponentServerOptions>(std::move(options))), auth_(options_->transport, clock_) {}
 
   void handle(net::HttpRequest request, Writer writer) override {
     if (request.method != "GET" && request.method != "HEAD") return respond(*writer, 405, kText, "405 method not allowed\n");
     // Open to everybody, as --authorization-always-allow-paths has it by default: probes have no credentials.
     for (const std::string_view health : {"/healthz", "/livez", "/readyz"})
       if (request.path == health || request.path.starts_with(std::string(health) + "/")) return serve_health(request, health, *writer);
-    auth_.check(request, request.method == "HEAD" ? "head" : "get", [options = options_, path = request.path, writer](std::optional<DelegatedAuth::Refusal> refusal) {
-      if (refusal) return respond(*writer, refusal->code, "application/json", refusal_body(*refusal));
-      if (path == "/metrics") return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", (options->metrics ? options->metrics() : "") + metrics::expose_process());
-      if (path == "/configz") return respond(*writer, 200, "application/json", json::serialize(json::Object{{options->config_name, options->config ? options->config() : json::Value(json::Object{})}}));
-      respond(*writer, 404, kText, "404 page not found\n");
-    });
+    auth_.check(
+        request, request.method == "HEAD" ? "head" : "get",
+        [options = options_, path = request.path, writer](std::optional<DelegatedAuth::Refusal> refusal) {
+          if (refusal) return respond(*writer, refusal->code, "application/json", refusal_body(*refusal));
+          if (path == "/metrics")
+            return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8",
+                           (options->metrics ? options->metrics() : "") + metrics::expose_process());
+          if (path == "/configz")
+            return respond(
+                *writer, 200, "application/json",
+                json::serialize(json::Object{{options->config_name, options->config ? options->config() : json::Value(json::Object{})}}));
+          respond(*writer, 404, kText, "404 page not found\n");
+        });
   }
 
  private:

@@ -18,20 +18,20 @@
 namespace berth::client {
 
 struct ComponentCheck {
-  std::string name;                     ///< As in "/readyz/NAME".
-  std::function<std::string()> failure; ///< Empty when all is well, otherwise why not. Called on an I/O thread; may wait a second.
-  bool only_ready = false;              ///< Asked by /readyz alone.
+  std::string name;                      ///< As in "/readyz/NAME".
+  std::function<std::string()> failure;  ///< Empty when all is well, otherwise why not. Called on an I/O thread; may wait a second.
+  bool only_ready = false;               ///< Asked by /readyz alone.
 };
 
 struct ComponentServerOptions {
   std::string address = "0.0.0.0";
-  std::uint16_t port = 0;               ///< 0: any free one.
-  net::TlsServerConfig tls;             ///< Without a certificate one is made, signed by itself, for this start.
-  std::string name = "berth";           ///< Of that certificate.
-  std::function<std::string()> metrics; ///< The text exposition; the process's own figures are added.
-  std::string config_name;              ///< The key under which /configz shows the configuration ("componentconfig").
+  std::uint16_t port = 0;                ///< 0: any free one.
+  net::TlsServerConfig tls;              ///< Without a certificate one is made, signed by itself, for this start.
+  std::string name = "berth";            ///< Of that certificate.
+  std::function<std::string()> metrics;  ///< The text exposition; the process's own figures are added.
+  std::string config_name;               ///< The key under which /configz shows the configuration ("componentconfig").
   std::function<json::Value()> config;
-  std::vector<ComponentCheck> checks;   ///< Besides "ping".
+  std::vector<ComponentCheck> checks;  ///< Besides "ping".
   /// Whom to ask about callers, as the component itself; outlives the server. Null: only certificates of system:masters pass.
   std::shared_ptr<Transport> transport;
 };

@@ -76,37 +76,43 @@ struct DelegatedAuth::State : std::enable_shared_from_this<State> {
     for (const std::string& group : user.groups) groups.push_back(json::Value(group));
     json::Value review = json::Object{{"apiVersion", "authorization.k8s.io/v1"},
                                       {"kind", "SubjectAccessReview"},
-                                      {"spec", json::Object{{"user", user.name}, {"uid", user.uid}, {"groups", std::move(groups)}, {"nonResourceAttributes", json::Object{{"path", path}, {"verb", verb}}}}}};
-    client->create({"authorization.k8s.io", "v1", "subjectaccessreviews"}, "", review, [weak = weak_from_this(), key, refusal, done = std::move(done)](ApiResult<json::Value> answer) {
-      const auto self = weak.lock();
-      if (!self || !answer) return done(Refusal{500, "the API server could not be asked whether this is allowed"});
-      const auto* allowed = json::find(*answer, {"status", "allowed"});
-      const bool yes = allowed != nullptr && allowed->is_bool() && allowed->get_bool();
-      {
-        const std::lock_guard lock(self->mutex);
-        self->decisions.put(key, yes, self->clock.now());
-      }
-      done(yes ? std::nullopt : std::optional(refusal));
-    });
+                                      {"spec", json::Object{{"user", user.name},
+                                                            {"uid", user.uid},
+                                                            {"groups", std::move(groups)},
+                                                            {"nonResourceAttributes", json::Object{{"path", path}, {"verb", verb}}}}}};
+    client->create({"authorization.k8s.io", "v1", "subjectaccessreviews"}, "", review,
+                   [weak = weak_from_this(), key, refusal, done = std::move(done)](ApiResult<json::Value> answer) {
+                     const auto self = weak.lock();
+                     if (!self || !answer) return done(Refusal{500, "the API server could not be asked whether this is allowed"});
+                     const auto* allowed = json::find(*answer, {"status", "allowed"});
+                     const bool yes = allowed != nullptr && allowed->is_bool() && allowed->get_bool();
+                     {
+                       const std::lock_guard lock(self->mutex);
+                       self->decisions.put(key, yes, self->clock.now());
+                     }
+                     done(yes ? std::nullopt : std::optional(refusal));
+                   });
   }
 
   void authenticate_token(const std::string& token, std::function<void(std::optional<User>)> done) {
     const std::string key = digest(token);
     if (auto known = find(users, key)) return done(std::move(*known));
     if (!client) return done(std::nullopt);
-    const json::Value review = json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenReview"}, {"spec", json::Object{{"token", token}}}};
-    client->create({"authentication.k8s.io", "v1", "tokenreviews"}, "", review, [weak = weak_from_this(), key, done = std::move(done)](ApiResult<json::Value> answer) {
-      const auto self = weak.lock();
-      if (!self || !answer) return done(std::nullopt);
-      const auto* authenticated = json::find(*answer, {"status", "authenticated"});
-      std::optional<User> user;
-      if (authenticated != nullptr && authenticated->is_bool() && authenticated->get_bool()) user = user_of_review(*answer);
-      {
-        const std::lock_guard lock(self->mutex);
-        self->users.put(key, user, self->clock.now());
-      }
-      done(std::move(user));
-    });
+    const json::Value review =
+        json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenReview"}, {"spec", json::Object{{"token", token}}}};
+    client->create({"authentication.k8s.io", "v1", "tokenreviews"}, "", review,
+                   [weak = weak_from_this(), key, done = std::move(done)](ApiResult<json::Value> answer) {
+                     const auto self = weak.lock();
+                     if (!self || !answer) return done(std::nullopt);
+                     const auto* authenticated = json::find(*answer, {"status", "authenticated"});
+                     std::optional<User> user;
+                     if (authenticated != nullptr && authenticated->is_bool() && authenticated->get_bool()) user = user_of_review(*answer);
+                     {
+                       const std::lock_guard lock(self->mutex);
+                       self->users.put(key, user, self->clock.now());
+                     }
+                     done(std::move(user));
+                   });
   }
 
   template <typename T>
@@ -122,7 +128,8 @@ struct DelegatedAuth::State : std::enable_shared_from_this<State> {
   Kept<bool> decisions;
 };
 
-DelegatedAuth::DelegatedAuth(std::shared_ptr<Transport> transport, const Clock& clock) : state_(std::make_shared<State>(std::move(transport), clock)) {}
+DelegatedAuth::DelegatedAuth(std::shared_ptr<Transport> transport, const Clock& clock)
+    : state_(std::make_shared<State>(std::move(transport), clock)) {}
 DelegatedAuth::~DelegatedAuth() = default;
 
 void DelegatedAuth::check(const net::HttpRequest& request, const std::string& verb, std::function<void(std::optional<Refusal>)> done) {
@@ -133,11 +140,12 @@ void DelegatedAuth::check(const net::HttpRequest& request, const std::string& ve
   }
   const auto token = bearer_token(request);
   if (!token) return state_->authorize({"system:anonymous", "", {"system:unauthenticated"}}, verb, request.path, std::move(done));
-  state_->authenticate_token(*token, [weak = std::weak_ptr(state_), verb, path = request.path, done = std::move(done)](std::optional<User> user) {
-    const auto state = weak.lock();
-    if (!state || !user) return done(Refusal{401, "Unauthorized"});
-    state->authorize(*user, verb, path, done);
-  });
+  state_->authenticate_token(*token,
+                             [weak = std::weak_ptr(state_), verb, path = request.path, done = std::move(done)](std::optional<User> user) {
+                               const auto state = weak.lock();
+                               if (!state || !user) return done(Refusal{401, "Unauthorized"});
+                               state->authorize(*user, verb, path, done);
+                             });
 }
 
 }  // namespace berth::client

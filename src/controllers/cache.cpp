@@ -50,8 +50,10 @@ void Cache::index_object(Store& store, const ObjectRef& before, const ObjectRef&
   // Pods have their own indexes by owner; keeping both would double the cost of the most frequent kind.
   const bool by_owner = &store != &stores_[kinds().pod];
   const auto unindex = [&](const Object& object) {
-    if (object.controller_uid().empty()) erase_from(store.orphans, object.ns(), object.name());
-    else erase_from(store.by_controller, object.controller_uid(), object.key());
+    if (object.controller_uid().empty())
+      erase_from(store.orphans, object.ns(), object.name());
+    else
+      erase_from(store.by_controller, object.controller_uid(), object.key());
   };
   if (by_owner && before && (!after || before->controller_uid() != after->controller_uid())) unindex(*before);
   if (!after) {
@@ -62,8 +64,10 @@ void Cache::index_object(Store& store, const ObjectRef& before, const ObjectRef&
   store.by_ns[after->ns()][after->name()] = after;
   if (!before) ++store.size;
   if (!by_owner) return;
-  if (after->controller_uid().empty()) store.orphans[after->ns()][after->name()] = after;
-  else store.by_controller[after->controller_uid()][after->key()] = after;
+  if (after->controller_uid().empty())
+    store.orphans[after->ns()][after->name()] = after;
+  else
+    store.by_controller[after->controller_uid()][after->key()] = after;
 }
 
 void Cache::index_pod(const PodRef& before, const PodRef& after) {
@@ -71,8 +75,10 @@ void Cache::index_pod(const PodRef& before, const PodRef& after) {
     const Object& old = *before->object;
     if (!after || before->node != after->node) erase_from(pods_by_node_, before->node, old.key());
     if (!after || old.controller_uid() != after->object->controller_uid()) {
-      if (old.controller_uid().empty()) erase_from(orphan_pods_, old.ns(), old.name());
-      else erase_from(pods_by_controller_, old.controller_uid(), old.name());
+      if (old.controller_uid().empty())
+        erase_from(orphan_pods_, old.ns(), old.name());
+      else
+        erase_from(pods_by_controller_, old.controller_uid(), old.name());
     }
     if (!after) erase_from(pods_by_ns_, old.ns(), old.name());
   }
@@ -80,8 +86,10 @@ void Cache::index_pod(const PodRef& before, const PodRef& after) {
   const Object& object = *after->object;
   pods_by_ns_[object.ns()][object.name()] = after;
   pods_by_node_[after->node][object.key()] = after;
-  if (object.controller_uid().empty()) orphan_pods_[object.ns()][object.name()] = after;
-  else pods_by_controller_[object.controller_uid()][object.name()] = after;
+  if (object.controller_uid().empty())
+    orphan_pods_[object.ns()][object.name()] = after;
+  else
+    pods_by_controller_[object.controller_uid()][object.name()] = after;
 }
 
 ObjectRef Cache::get(Kind kind, std::string_view ns, std::string_view name) const {

@@ -12,7 +12,8 @@
 
 namespace berth::controllers {
 
-/// A change of one object: `before` null: it is new; `after` null: it is gone (`before` is the last state known). The pods are set for pods.
+/// A change of one object: `before` null: it is new; `after` null: it is gone (`before` is the last state known). The pods are set for
+/// pods.
 struct Event {
   Kind kind = nullptr;
   ObjectRef before, after;
@@ -61,8 +62,8 @@ class Cache {
   using ObjectMap = std::map<std::string, ObjectRef, std::less<>>;
   struct Store {
     std::map<std::string, ObjectMap, std::less<>> by_ns;
-    StringMap<ObjectMap> by_controller;                        ///< Keyed by owner uid; inner keys "ns/name".
-    std::map<std::string, ObjectMap, std::less<>> orphans;     ///< By namespace.
+    StringMap<ObjectMap> by_controller;                     ///< Keyed by owner uid; inner keys "ns/name".
+    std::map<std::string, ObjectMap, std::less<>> orphans;  ///< By namespace.
     std::int64_t revision = 0;
     std::size_t size = 0;
   };

@@ -30,9 +30,9 @@ ControllerPtr make_node_lifecycle_controller(NodeLifecycleOptions options = {});
 ControllerPtr make_taint_eviction_controller();
 
 struct PodGarbageCollectorOptions {
-  std::int64_t terminated_pod_threshold = 12500;           ///< --terminated-pod-gc-threshold; <= 0: none are collected
+  std::int64_t terminated_pod_threshold = 12500;  ///< --terminated-pod-gc-threshold; <= 0: none are collected
   Duration period = std::chrono::seconds(20);
-  Duration quarantine = std::chrono::seconds(40);          ///< How long a node must be missing before its pods go.
+  Duration quarantine = std::chrono::seconds(40);  ///< How long a node must be missing before its pods go.
 };
 /// pkg/controller/podgc.
 ControllerPtr make_pod_garbage_collector(PodGarbageCollectorOptions options = {});

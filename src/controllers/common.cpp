@@ -49,7 +49,8 @@ Write adopt(Kind kind, const Object& object, Kind owner_kind, const Object& owne
 }
 
 Write release(Kind kind, const Object& object, const Object& owner) {
-  Write write = patch_object(kind, object, {{"metadata", json::Object{{"ownerReferences", owners_without(object.document(), owner.uid())}}}});
+  Write write =
+      patch_object(kind, object, {{"metadata", json::Object{{"ownerReferences", owners_without(object.document(), owner.uid())}}}});
   write.may_fail = true;
   return write;
 }
@@ -128,7 +129,8 @@ Write create_object(Kind kind, std::string ns, json::Value body) {
 }
 
 json::Object owner_reference(Kind kind, const Object& owner, bool is_controller) {
-  return {{"apiVersion", kind->api_version()}, {"kind", kind->kind}, {"name", owner.name()}, {"uid", owner.uid()}, {"controller", is_controller}, {"blockOwnerDeletion", true}};
+  return {{"apiVersion", kind->api_version()}, {"kind", kind->kind},        {"name", owner.name()}, {"uid", owner.uid()},
+          {"controller", is_controller},       {"blockOwnerDeletion", true}};
 }
 
 bool has_finalizer(const json::Value& document, std::string_view name) {
@@ -171,7 +173,9 @@ bool set_condition(json::Array& conditions, const Condition& wanted, TimePoint n
   for (json::Value& condition : conditions) {
     if (json::get_string(condition, {"type"}) != wanted.type) continue;
     const bool same_status = json::get_string(condition, {"status"}) == wanted.status;
-    if (same_status && json::get_string(condition, {"reason"}) == wanted.reason && json::get_string(condition, {"message"}) == wanted.message) return false;
+    if (same_status && json::get_string(condition, {"reason"}) == wanted.reason &&
+        json::get_string(condition, {"message"}) == wanted.message)
+      return false;
     if (same_status) fresh["lastTransitionTime"] = json::get_string(condition, {"lastTransitionTime"});
     condition = std::move(fresh);
     return true;

@@ -11,8 +11,10 @@ namespace berth::controllers {
 
 /// The JSON merge patch (RFC 7386) that turns `before` into `after`; an empty object when they are equal.
 json::Object merge_diff(const json::Object& before, const json::Object& after);
-/// A patch of .status from what the document has to `status`; nullopt when nothing changes. `locked`: fails with 409 when the object moved on.
-std::optional<Write> patch_status(Kind kind, const Object& object, const json::Value& document, const json::Object& status, bool locked = false);
+/// A patch of .status from what the document has to `status`; nullopt when nothing changes. `locked`: fails with 409 when the object moved
+/// on.
+std::optional<Write> patch_status(Kind kind, const Object& object, const json::Value& document, const json::Object& status,
+                                  bool locked = false);
 /// A merge patch of the object itself, locked to the revision seen.
 Write patch_object(Kind kind, const Object& object, json::Object patch, bool locked = true);
 /// Deletes the very object seen (by uid).

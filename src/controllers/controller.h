@@ -32,16 +32,16 @@ struct Write {
   Verb verb = Verb::kCreate;
   Kind kind = nullptr;
   std::string ns, name, subresource;
-  json::Value body;                                ///< Create, update, patch.
+  json::Value body;  ///< Create, update, patch.
   PatchType patch_type = PatchType::kMerge;
   DeleteOptions delete_options;
-  std::string uid;                                 ///< Delete: of the object meant; sent as a precondition.
-  std::string query;                               ///< List, deletecollection: raw query.
-  std::int64_t stage = 0;                          ///< Stages run one after the other; one failure ends the plan after its stage.
-  bool slow_start = false;                         ///< Creates of one plan whose concurrency doubles with success and stops with the first failure.
-  bool may_fail = false;                           ///< A failure neither ends the plan nor counts as one of the key's.
-  std::string tag;                                 ///< For on_result.
-  std::optional<EventNote> on_success, on_failure; ///< "{}" in the message: the created object's name, or the error's message.
+  std::string uid;          ///< Delete: of the object meant; sent as a precondition.
+  std::string query;        ///< List, deletecollection: raw query.
+  std::int64_t stage = 0;   ///< Stages run one after the other; one failure ends the plan after its stage.
+  bool slow_start = false;  ///< Creates of one plan whose concurrency doubles with success and stops with the first failure.
+  bool may_fail = false;    ///< A failure neither ends the plan nor counts as one of the key's.
+  std::string tag;          ///< For on_result.
+  std::optional<EventNote> on_success, on_failure;  ///< "{}" in the message: the created object's name, or the error's message.
 };
 
 /// What one reconcile step wants done. An empty plan: all is as it should be.

@@ -15,7 +15,8 @@ std::int64_t big_endian(std::string_view data, std::size_t at, std::size_t size)
 
 std::optional<int> number(std::string_view text, const std::vector<std::string_view>& names, int names_from) {
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (text.size() == 3 && std::equal(text.begin(), text.end(), names[i].begin(), [](char a, char b) { return (a | 0x20) == b; })) return static_cast<int>(i) + names_from;
+    if (text.size() == 3 && std::equal(text.begin(), text.end(), names[i].begin(), [](char a, char b) { return (a | 0x20) == b; }))
+      return static_cast<int>(i) + names_from;
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional(value) : std::nullopt;
@@ -52,7 +53,8 @@ Result<std::bitset<64>> parse_field(std::string_view text, const Field& field, b
       step = *parsed;
       if (step > 1) any = false;
     }
-    if (low < field.low || high > field.high || low > high) return invalid(fmt::format("{}: \"{}\" is not within {}-{}", field.name, item, field.low, field.high));
+    if (low < field.low || high > field.high || low > high)
+      return invalid(fmt::format("{}: \"{}\" is not within {}-{}", field.name, item, field.low, field.high));
     for (int i = low; i <= high; i += step) bits.set(static_cast<std::size_t>(i));
     if (comma == std::string_view::npos) return bits;
     text = text.substr(comma + 1);
@@ -83,7 +85,8 @@ Result<TimeZone> TimeZone::from_tzif(std::string_view data) {
   for (std::size_t i = 0; i < n[3]; ++i) {
     const auto type = static_cast<unsigned char>(data[kinds + i]);
     if (type >= n[4]) return invalid("time zone file is damaged");
-    zone.transitions_.push_back({big_endian(data, times + i * time_size, time_size), static_cast<std::int32_t>(big_endian(data, types + type * 6U, 4))});
+    zone.transitions_.push_back(
+        {big_endian(data, times + i * time_size, time_size), static_cast<std::int32_t>(big_endian(data, types + type * 6U, 4))});
   }
   zone.first_offset_ = static_cast<std::int32_t>(big_endian(data, types, 4));
   return zone;
@@ -91,7 +94,8 @@ Result<TimeZone> TimeZone::from_tzif(std::string_view data) {
 
 std::chrono::seconds TimeZone::offset_at(TimePoint t) const {
   const std::int64_t seconds = std::chrono::floor<std::chrono::seconds>(t).time_since_epoch().count();
-  const auto after = std::upper_bound(transitions_.begin(), transitions_.end(), seconds, [](std::int64_t value, const Transition& transition) { return value < transition.at; });
+  const auto after = std::upper_bound(transitions_.begin(), transitions_.end(), seconds,
+                                      [](std::int64_t value, const Transition& transition) { return value < transition.at; });
   return std::chrono::seconds(after == transitions_.begin() ? first_offset_ : std::prev(after)->offset);
 }
 
@@ -103,11 +107,16 @@ Result<CronSchedule> CronSchedule::parse(std::string_view text) {
     schedule.every_ = *every;
     return schedule;
   }
-  if (text == "@hourly") text = "0 * * * *";
-  else if (text == "@daily" || text == "@midnight") text = "0 0 * * *";
-  else if (text == "@weekly") text = "0 0 * * 0";
-  else if (text == "@monthly") text = "0 0 1 * *";
-  else if (text == "@yearly" || text == "@annually") text = "0 0 1 1 *";
+  if (text == "@hourly")
+    text = "0 * * * *";
+  else if (text == "@daily" || text == "@midnight")
+    text = "0 0 * * *";
+  else if (text == "@weekly")
+    text = "0 0 * * 0";
+  else if (text == "@monthly")
+    text = "0 0 1 * *";
+  else if (text == "@yearly" || text == "@annually")
+    text = "0 0 1 1 *";
   std::vector<std::string_view> parts;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = text.find_first_not_of(" \t", at);
@@ -119,8 +128,10 @@ Result<CronSchedule> CronSchedule::parse(std::string_view text) {
   if (parts.size() != 5) return invalid(fmt::format("expected exactly 5 fields, found {}: {}", parts.size(), text));
   static const std::vector<std::string_view> months = {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"};
   static const std::vector<std::string_view> days = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
-  const std::array<Field, 5> fields = {{{"minute", 0, 59, {}}, {"hour", 0, 23, {}}, {"day of month", 1, 31, {}}, {"month", 1, 12, months}, {"day of week", 0, 7, days}}};
-  const std::array<std::bitset<64>*, 5> targets = {&schedule.minutes_, &schedule.hours_, &schedule.days_, &schedule.months_, &schedule.weekdays_};
+  const std::array<Field, 5> fields = {
+      {{"minute", 0, 59, {}}, {"hour", 0, 23, {}}, {"day of month", 1, 31, {}}, {"month", 1, 12, months}, {"day of week", 0, 7, days}}};
+  const std::array<std::bitset<64>*, 5> targets = {&schedule.minutes_, &schedule.hours_, &schedule.days_, &schedule.months_,
+                                                   &schedule.weekdays_};
   std::array<bool, 5> any{};
   for (std::size_t i = 0; i < 5; ++i) {
     auto bits = parse_field(parts[i], fields[i], any[i]);
@@ -144,7 +155,8 @@ std::optional<TimePoint> CronSchedule::next(TimePoint after, const TimeZone& zon
     const year_month_day date(day);
     const bool day_fits = days_[static_cast<unsigned>(date.day())], weekday_fits = weekdays_[weekday(day).c_encoding()];
     // A star leaves the choice to the other field; with both given either is enough.
-    const bool fits = months_[static_cast<unsigned>(date.month())] && (any_day_ || any_weekday_ ? day_fits && weekday_fits : day_fits || weekday_fits);
+    const bool fits =
+        months_[static_cast<unsigned>(date.month())] && (any_day_ || any_weekday_ ? day_fits && weekday_fits : day_fits || weekday_fits);
     const auto in_day = floor<minutes>(local - day).count();
     if (!fits) {
       t += minutes(24 * 60 - in_day);  // A day of 23 or 25 hours is met again minute by minute below.

@@ -19,7 +19,10 @@ class TimeZone {
   [[nodiscard]] std::chrono::seconds offset_at(TimePoint t) const;
 
  private:
-  struct Transition { std::int64_t at; std::int32_t offset; };
+  struct Transition {
+    std::int64_t at;
+    std::int32_t offset;
+  };
   std::vector<Transition> transitions_;
   std::int32_t first_offset_ = 0;
 };

@@ -30,19 +30,24 @@ std::string rfc1123(TimePoint time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date{day};
   const std::chrono::hh_mm_ss clock{std::chrono::floor<std::chrono::seconds>(time - day)};
-  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} +0000", kDays[std::chrono::weekday{day}.c_encoding()], static_cast<unsigned>(date.day()), kMonths[static_cast<unsigned>(date.month()) - 1],
-                     static_cast<int>(date.year()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
+  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} +0000", kDays[std::chrono::weekday{day}.c_encoding()],
+                     static_cast<unsigned>(date.day()), kMonths[static_cast<unsigned>(date.month()) - 1], static_cast<int>(date.year()),
+                     clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
-bool is_finished(const json::Value& job) { return condition_status(job, "Complete") == "True" || condition_status(job, "Failed") == "True"; }
+bool is_finished(const json::Value& job) {
+  return condition_status(job, "Complete") == "True" || condition_status(job, "Failed") == "True";
+}
 
 class CronJobController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "cronjob-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().cron_job, kinds().job}; }
   void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
-    if (event.kind == kinds().cron_job) sink.add(event.object().key());
-    else if (event.object().controller_kind() == "CronJob") sink.add(event.object().ns() + "/" + event.object().controller_name());
+    if (event.kind == kinds().cron_job)
+      sink.add(event.object().key());
+    else if (event.object().controller_kind() == "CronJob")
+      sink.add(event.object().ns() + "/" + event.object().controller_name());
   }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
 
@@ -59,7 +64,9 @@ class CronJobController final : public Controller {
 
 void CronJobController::trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep) {
   const auto started = [](const OwnedJob* job) { return read_time(job->document, {"status", "startTime"}); };
-  std::sort(jobs.begin(), jobs.end(), [&](const OwnedJob* a, const OwnedJob* b) { return std::pair(started(a), a->object->name()) < std::pair(started(b), b->object->name()); });
+  std::sort(jobs.begin(), jobs.end(), [&](const OwnedJob* a, const OwnedJob* b) {
+    return std::pair(started(a), a->object->name()) < std::pair(started(b), b->object->name());
+  });
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(jobs.size()) - keep; ++i) {
     const OwnedJob& job = *jobs[static_cast<std::size_t>(i)];
     if (job.object->is_deleting()) continue;
@@ -69,13 +76,18 @@ void CronJobController::trim(Plan& plan, const Object& cron, std::vector<const O
   }
 }
 
-void CronJobController::start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status, TimePoint now) const {
+void CronJobController::start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status,
+                              TimePoint now) const {
   const std::int64_t minute = std::chrono::duration_cast<std::chrono::minutes>(scheduled.time_since_epoch()).count();
   const std::string name = fmt::format("{}-{}", cron.name(), minute);
-  json::Object metadata{{"name", name}, {"namespace", cron.ns()}, {"ownerReferences", json::Array{owner_reference(kinds().cron_job, cron)}}};
+  json::Object metadata{
+      {"name", name}, {"namespace", cron.ns()}, {"ownerReferences", json::Array{owner_reference(kinds().cron_job, cron)}}};
   for (const char* part : {"labels", "annotations"})
     if (const json::Value* value = json::find(document, {"spec", "jobTemplate", "metadata", part})) metadata[part] = *value;
-  json::Value body = json::Object{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", std::move(metadata)}, {"spec", json::get_object(document, {"spec", "jobTemplate", "spec"})}};
+  json::Value body = json::Object{{"apiVersion", "batch/v1"},
+                                  {"kind", "Job"},
+                                  {"metadata", std::move(metadata)},
+                                  {"spec", json::get_object(document, {"spec", "jobTemplate", "spec"})}};
   json::set(body, {"metadata", "annotations", kScheduledTime}, json::Value(format_rfc3339(scheduled)));
   Write write = create_object(kinds().job, cron.ns(), std::move(body));
   write.on_success = note_about(kinds().cron_job, cron, "Normal", "SuccessfulCreate", "Created job " + name);
@@ -96,32 +108,43 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
   std::vector<const OwnedJob*> active, succeeded, failed;
   TimePoint last_success = read_time(document, {"status", "lastSuccessfulTime"});
   std::set<std::string> known;
-  for (const json::Value& entry : json::get_array(document, {"status", "active"})) known.insert(std::string(json::get_string(entry, {"uid"})));
+  for (const json::Value& entry : json::get_array(document, {"status", "active"}))
+    known.insert(std::string(json::get_string(entry, {"uid"})));
   for (const OwnedJob& job : jobs) {
     if (!is_finished(job.document)) {
       // A Job that somebody made by hand (kubectl create job --from) is not one of the schedule's.
       const bool scheduled = json::find(job.document, {"metadata", "annotations", kScheduledTime}) != nullptr;
-      if (known.contains(job.object->uid()) || scheduled) active.push_back(&job);
+      if (known.contains(job.object->uid()) || scheduled)
+        active.push_back(&job);
       else
-        plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnexpectedJob", "Saw a job that the controller did not create or forgot: " + job.object->name()));
+        plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnexpectedJob",
+                                         "Saw a job that the controller did not create or forgot: " + job.object->name()));
       continue;
     }
     const bool ok = condition_status(job.document, "Complete") == "True";
     (ok ? succeeded : failed).push_back(&job);
     if (ok) last_success = std::max(last_success, read_time(job.document, {"status", "completionTime"}));
     if (known.contains(job.object->uid()))
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "SawCompletedJob", fmt::format("Saw completed job: {}, condition: {}", job.object->name(), ok ? "Complete" : "Failed")));
+      plan.events.push_back(
+          note_about(kinds().cron_job, *cron, "Normal", "SawCompletedJob",
+                     fmt::format("Saw completed job: {}, condition: {}", job.object->name(), ok ? "Complete" : "Failed")));
   }
   for (const json::Value& entry : json::get_array(document, {"status", "active"})) {
     const std::string_view uid = json::get_string(entry, {"uid"});
     if (std::none_of(jobs.begin(), jobs.end(), [&](const OwnedJob& job) { return job.object->uid() == uid; }))
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "MissingJob", fmt::format("Active job went missing: {}", json::get_string(entry, {"name"}))));
+      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "MissingJob",
+                                       fmt::format("Active job went missing: {}", json::get_string(entry, {"name"}))));
   }
   trim(plan, *cron, succeeded, json::get_int(document, {"spec", "successfulJobsHistoryLimit"}, 3));
   trim(plan, *cron, failed, json::get_int(document, {"spec", "failedJobsHistoryLimit"}, 1));
   json::Array references;
   for (const OwnedJob* job : active)
-    references.push_back(json::Object{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"namespace", ns}, {"name", job->object->name()}, {"uid", job->object->uid()}, {"resourceVersion", std::to_string(job->object->revision())}});
+    references.push_back(json::Object{{"apiVersion", "batch/v1"},
+                                      {"kind", "Job"},
+                                      {"namespace", ns},
+                                      {"name", job->object->name()},
+                                      {"uid", job->object->uid()},
+                                      {"resourceVersion", std::to_string(job->object->revision())}});
   if (last_success != TimePoint{}) status["lastSuccessfulTime"] = format_rfc3339(last_success);
 
   const std::string zone_name(json::get_string(document, {"spec", "timeZone"}));
@@ -129,11 +152,15 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
   if (!zone->second) zone->second = load_zone(zone_name);
   const auto schedule = CronSchedule::parse(json::get_string(document, {"spec", "schedule"}));
   if (!zone->second) {
-    plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnknownTimeZone", fmt::format("invalid timeZone: \"{}\": unknown time zone {}", zone_name, zone_name)));
+    plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnknownTimeZone",
+                                     fmt::format("invalid timeZone: \"{}\": unknown time zone {}", zone_name, zone_name)));
   } else if (!schedule) {
-    plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "UnparseableSchedule", fmt::format("unparseable schedule: \"{}\" : {}", json::get_string(document, {"spec", "schedule"}), schedule.error().message)));
+    plan.events.push_back(note_about(
+        kinds().cron_job, *cron, "Warning", "UnparseableSchedule",
+        fmt::format("unparseable schedule: \"{}\" : {}", json::get_string(document, {"spec", "schedule"}), schedule.error().message)));
   } else if (!cron->is_deleting() && !json::get_bool(document, {"spec", "suspend"})) {
-    TimePoint earliest = std::max(read_time(document, {"metadata", "creationTimestamp"}), read_time(document, {"status", "lastScheduleTime"}));
+    TimePoint earliest =
+        std::max(read_time(document, {"metadata", "creationTimestamp"}), read_time(document, {"status", "lastScheduleTime"}));
     const bool has_deadline = json::find(document, {"spec", "startingDeadlineSeconds"}) != nullptr;
     const Duration deadline = seconds_at(document, {"spec", "startingDeadlineSeconds"});
     if (has_deadline) earliest = std::max(earliest, now - deadline);
@@ -143,13 +170,16 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
     std::optional<TimePoint> upcoming = schedule->next(earliest, *zone->second);
     for (; upcoming && *upcoming <= now && missed <= 10'000; upcoming = schedule->next(*upcoming, *zone->second)) due = upcoming, ++missed;
     if (missed > 100)
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "TooManyMissedTimes",
-                                       fmt::format("too many missed start times: {}. Set or decrease .spec.startingDeadlineSeconds or check clock skew", missed)));
+      plan.events.push_back(note_about(
+          kinds().cron_job, *cron, "Warning", "TooManyMissedTimes",
+          fmt::format("too many missed start times: {}. Set or decrease .spec.startingDeadlineSeconds or check clock skew", missed)));
     const std::string_view policy = json::get_string(document, {"spec", "concurrencyPolicy"});
     if (due && has_deadline && *due + deadline < now) {
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Warning", "MissSchedule", "Missed scheduled time to start a job: " + rfc1123(*due)));
+      plan.events.push_back(
+          note_about(kinds().cron_job, *cron, "Warning", "MissSchedule", "Missed scheduled time to start a job: " + rfc1123(*due)));
     } else if (due && policy == "Forbid" && !active.empty()) {
-      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid"));
+      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "JobAlreadyActive",
+                                       "Not starting job because prior execution is running and concurrency policy is Forbid"));
     } else if (due) {
       if (policy == "Replace") {
         for (const OwnedJob* job : active) {
@@ -158,13 +188,18 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
           plan.writes.push_back(std::move(write));
         }
       }
-      if (!cache.get(kinds().job, ns, fmt::format("{}-{}", name, std::chrono::duration_cast<std::chrono::minutes>(due->time_since_epoch()).count()))) start(plan, *cron, document, *due, status, now);
-      else status["lastScheduleTime"] = format_rfc3339(*due);
+      if (!cache.get(kinds().job, ns,
+                     fmt::format("{}-{}", name, std::chrono::duration_cast<std::chrono::minutes>(due->time_since_epoch()).count())))
+        start(plan, *cron, document, *due, status, now);
+      else
+        status["lastScheduleTime"] = format_rfc3339(*due);
     }
     if (upcoming && *upcoming > now) plan.requeue_after = *upcoming - now + std::chrono::milliseconds(100);
   }
-  if (references.empty()) status.erase("active");
-  else status["active"] = std::move(references);
+  if (references.empty())
+    status.erase("active");
+  else
+    status["active"] = std::move(references);
   if (auto write = patch_status(kinds().cron_job, *cron, document, status, true)) {
     write->stage = 1;
     plan.writes.push_back(std::move(*write));

@@ -16,7 +16,9 @@ bool any_pod(const PodInfo&) { return true; }
 class DaemonSetController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "daemonset-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().daemon_set, kinds().pod, kinds().node, kinds().controller_revision}; }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    return {kinds().daemon_set, kinds().pod, kinds().node, kinds().controller_revision};
+  }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override;
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
 
@@ -51,8 +53,10 @@ class DaemonSetController final : public Controller {
 };
 
 std::vector<Toleration> daemon_tolerations(bool host_network) {
-  std::vector<Toleration> all = {{kTaintNotReady, "Exists", "", "NoExecute", {}},       {kTaintUnreachable, "Exists", "", "NoExecute", {}},   {kTaintDiskPressure, "Exists", "", "NoSchedule", {}},
-                                 {kTaintMemoryPressure, "Exists", "", "NoSchedule", {}}, {kTaintPidPressure, "Exists", "", "NoSchedule", {}}, {kTaintUnschedulable, "Exists", "", "NoSchedule", {}}};
+  std::vector<Toleration> all = {
+      {kTaintNotReady, "Exists", "", "NoExecute", {}},      {kTaintUnreachable, "Exists", "", "NoExecute", {}},
+      {kTaintDiskPressure, "Exists", "", "NoSchedule", {}}, {kTaintMemoryPressure, "Exists", "", "NoSchedule", {}},
+      {kTaintPidPressure, "Exists", "", "NoSchedule", {}},  {kTaintUnschedulable, "Exists", "", "NoSchedule", {}}};
   if (host_network) all.push_back({kTaintNetworkUnavailable, "Exists", "", "NoSchedule", {}});
   return all;
 }
@@ -61,7 +65,8 @@ std::vector<Toleration> daemon_tolerations(bool host_network) {
 std::string target_node(const PodInfo& pod) {
   if (!pod.node.empty()) return pod.node;
   const json::Value document = pod.object->document();
-  for (const json::Value& term : json::get_array(document, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}))
+  for (const json::Value& term : json::get_array(
+           document, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}))
     for (const json::Value& field : json::get_array(term, {"matchFields"}))
       for (const json::Value& value : json::get_array(field, {"values"}))
         if (value.is_string()) return std::string(json::as_view(value));
@@ -99,7 +104,8 @@ json::Value DaemonSetController::daemon_template(const json::Value& document, co
   json::Array tolerations = json::get_array(pod_template, {"spec", "tolerations"});
   for (const Toleration& own : daemon_tolerations(json::get_bool(pod_template, {"spec", "hostNetwork"}))) {
     const bool there = std::any_of(tolerations.begin(), tolerations.end(), [&](const json::Value& t) {
-      return json::get_string(t, {"key"}) == own.key && json::get_string(t, {"operator"}) == "Exists" && json::get_string(t, {"effect"}) == own.effect && json::find(t, "tolerationSeconds") == nullptr;
+      return json::get_string(t, {"key"}) == own.key && json::get_string(t, {"operator"}) == "Exists" &&
+             json::get_string(t, {"effect"}) == own.effect && json::find(t, "tolerationSeconds") == nullptr;
     });
     if (!there) tolerations.push_back(json::Object{{"key", own.key}, {"operator", own.op}, {"effect", own.effect}});
   }
@@ -118,7 +124,8 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   const json::Value document = object->document();
   const model::Selector selector = label_selector_of(document);
   if (selector.is_everything()) {
-    plan.events.push_back(note_about(kinds().daemon_set, *object, "Warning", "SelectingAll", "This daemon set is selecting all pods. A non-empty selector is required."));
+    plan.events.push_back(note_about(kinds().daemon_set, *object, "Warning", "SelectingAll",
+                                     "This daemon set is selecting all pods. A non-empty selector is required."));
     return plan;
   }
   Claim claim = claim_pods(kinds().daemon_set, *object, selector, cache, any_pod);
@@ -163,8 +170,10 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
             continue;
           }
         }
-        plan.events.push_back(note_about(kinds().daemon_set, *object, failed ? "Warning" : "Normal", failed ? "FailedDaemonPod" : "SucceededDaemonPod",
-                                         fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it", failed ? "failed" : "succeeded", ns, pod->name(), node, failed ? "kill" : "delete")));
+        plan.events.push_back(note_about(kinds().daemon_set, *object, failed ? "Warning" : "Normal",
+                                         failed ? "FailedDaemonPod" : "SucceededDaemonPod",
+                                         fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it",
+                                                     failed ? "failed" : "succeeded", ns, pod->name(), node, failed ? "kill" : "delete")));
         remove.push_back(pod);
       }
       const bool was_finished = std::erase_if(alive, [](const PodRef& pod) { return pod->is_finished(); }) > 0;
@@ -173,8 +182,11 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
       for (const bool newer : {true, false}) {
         std::vector<PodRef> same;
         for (const PodRef& pod : alive)
-          if ((pod->labels().get("controller-revision-hash") != nullptr && *pod->labels().get("controller-revision-hash") == hash) == newer) same.push_back(pod);
-        std::sort(same.begin(), same.end(), [](const PodRef& a, const PodRef& b) { return std::tuple(a->node.empty(), a->created, a->name()) < std::tuple(b->node.empty(), b->created, b->name()); });
+          if ((pod->labels().get("controller-revision-hash") != nullptr && *pod->labels().get("controller-revision-hash") == hash) == newer)
+            same.push_back(pod);
+        std::sort(same.begin(), same.end(), [](const PodRef& a, const PodRef& b) {
+          return std::tuple(a->node.empty(), a->created, a->name()) < std::tuple(b->node.empty(), b->created, b->name());
+        });
         for (std::size_t i = 1; i < same.size(); ++i) remove.push_back(same[i]);
       }
     } else {
@@ -223,8 +235,10 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
           if (!pod->deleting && pod->node.empty()) remove.push_back(pod);
 
   if (json::get_string(document, {"spec", "updateStrategy", "type"}) != "OnDelete") {
-    const std::int64_t surge = scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxSurge"}), desired, true, 0);
-    std::int64_t budget = scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}), desired, true, 1);
+    const std::int64_t surge =
+        scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxSurge"}), desired, true, 0);
+    std::int64_t budget =
+        scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}), desired, true, 1);
     if (surge == 0 && budget == 0) budget = 1;
     std::int64_t room = surge - surging;
     for (const auto& [node, pod] : old_on) {
@@ -245,8 +259,11 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
     const auto creates = std::min<std::size_t>(create_on.size(), kBurst);
     for (std::size_t i = 0; i < creates; ++i) {
       json::Value pod = pod_from_template(pod_template, kinds().daemon_set, *object, name + "-");
-      json::Object term{{"matchFields", json::Array{json::Object{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{json::Value(create_on[i])}}}}}};
-      json::set(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}, json::Object{{"nodeSelectorTerms", json::Array{std::move(term)}}});
+      json::Object term{
+          {"matchFields",
+           json::Array{json::Object{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{json::Value(create_on[i])}}}}}};
+      json::set(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+                json::Object{{"nodeSelectorTerms", json::Array{std::move(term)}}});
       Write write = create_object(kinds().pod, ns, std::move(pod));
       write.slow_start = true;
       write.stage = 1;
@@ -267,8 +284,10 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   }
   json::Object status = json::get_object(document, {"status"});
   const auto put = [&status](std::string_view field, std::int64_t value, bool always) {
-    if (value != 0 || always) status[field] = value;
-    else status.erase(field);
+    if (value != 0 || always)
+      status[field] = value;
+    else
+      status.erase(field);
   };
   put("desiredNumberScheduled", desired, true);
   put("currentNumberScheduled", current, true);

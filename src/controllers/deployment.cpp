@@ -15,8 +15,10 @@ class DeploymentController final : public Controller {
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
   void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
     if (write.tag != "create-set") return;
-    if (result) create_failures_.erase(key);
-    else create_failures_[key] = fmt::format("Failed to create new replica set \"{}\": {}", write.name, result.error().message);
+    if (result)
+      create_failures_.erase(key);
+    else
+      create_failures_[key] = fmt::format("Failed to create new replica set \"{}\": {}", write.name, result.error().message);
   }
 
  private:
@@ -45,7 +47,8 @@ View make_view(const ObjectRef& object, json::Value document, const std::vector<
     set.created = read_time(set.document, {"metadata", "creationTimestamp"});
     view.sets.push_back(std::move(set));
   }
-  std::sort(view.sets.begin(), view.sets.end(), [](const Set& a, const Set& b) { return std::tie(a.created, a.name()) < std::tie(b.created, b.name()); });
+  std::sort(view.sets.begin(), view.sets.end(),
+            [](const Set& a, const Set& b) { return std::tie(a.created, a.name()) < std::tie(b.created, b.name()); });
   if (const json::Value* wanted = json::find(view.document, {"spec", "template"})) {
     const std::string identity = template_identity(*wanted);
     for (Set& set : view.sets) {
@@ -59,7 +62,9 @@ View make_view(const ObjectRef& object, json::Value document, const std::vector<
 /// A Deployment's annotations, but for its own bookkeeping, are shown on its current ReplicaSet.
 json::Object inherited_annotations(const json::Value& document) {
   json::Object annotations = json::get_object(document, {"metadata", "annotations"});
-  for (const char* own : {"kubectl.kubernetes.io/last-applied-configuration", kRevision, kRevisionHistory, kDesiredReplicas, kMaxReplicas, "deprecated.deployment.rollback.to"}) annotations.erase(own);
+  for (const char* own : {"kubectl.kubernetes.io/last-applied-configuration", kRevision, kRevisionHistory, kDesiredReplicas, kMaxReplicas,
+                          "deprecated.deployment.rollback.to"})
+    annotations.erase(own);
   return annotations;
 }
 
@@ -119,7 +124,8 @@ Plan DeploymentController::reconcile(const std::string& key, TimePoint now, cons
   json::Value document = object->document();
   const model::Selector selector = label_selector_of(document);
   if (selector.is_everything()) {
-    plan.events.push_back(note_about(kinds().deployment, *object, "Warning", "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required."));
+    plan.events.push_back(note_about(kinds().deployment, *object, "Warning", "SelectingAll",
+                                     "This deployment is selecting all pods. A non-empty selector is required."));
     return plan;
   }
   ObjectClaim claim = claim_objects(kinds().deployment, *object, selector, kinds().replica_set, cache);
@@ -172,7 +178,8 @@ Plan DeploymentController::roll_out(View& view, TimePoint now, const Cache& cach
   const bool scaled = view.wanted.rolling ? roll(plan, view) : scale_set(plan, view, *view.newest, view.wanted.replicas);
   json::Object status = rollout_status(view, now, plan.requeue_after, true);
   if (view.wanted.progress_deadline && find_condition(json::Value(json::Object{{"status", status}}), "Progressing") == nullptr) {
-    set_deployment_condition(status, {"Progressing", "True", "FoundNewReplicaSet", fmt::format("Found new replica set \"{}\"", view.newest->name())}, now);
+    set_deployment_condition(
+        status, {"Progressing", "True", "FoundNewReplicaSet", fmt::format("Found new replica set \"{}\"", view.newest->name())}, now);
     plan.requeue_after = *view.wanted.progress_deadline + std::chrono::seconds(1);
   }
   if (!scaled && is_complete(view, status)) clean_history(plan, view);
@@ -201,20 +208,30 @@ void DeploymentController::create_new_set(Plan& plan, View& view, json::Object& 
   json::Value selector = json::get_object(view.document, {"spec", "selector"});
   json::set(selector, {"matchLabels", kHashLabel}, json::Value(hash));
   json::Object spec{{"replicas", replicas}, {"selector", std::move(selector)}};
-  if (const std::int64_t min_ready = json::get_int(view.document, {"spec", "minReadySeconds"}); min_ready != 0) spec["minReadySeconds"] = min_ready;
-  json::Object metadata{{"name", name}, {"namespace", view.object->ns()}, {"labels", json::get_object(labelled, {"metadata", "labels"})},
-                        {"annotations", std::move(annotations)}, {"ownerReferences", json::Array{owner_reference(kinds().deployment, *view.object)}}};
+  if (const std::int64_t min_ready = json::get_int(view.document, {"spec", "minReadySeconds"}); min_ready != 0)
+    spec["minReadySeconds"] = min_ready;
+  json::Object metadata{{"name", name},
+                        {"namespace", view.object->ns()},
+                        {"labels", json::get_object(labelled, {"metadata", "labels"})},
+                        {"annotations", std::move(annotations)},
+                        {"ownerReferences", json::Array{owner_reference(kinds().deployment, *view.object)}}};
   spec["template"] = std::move(labelled);
-  Write write = create_object(kinds().replica_set, view.object->ns(), json::Object{{"apiVersion", "apps/v1"}, {"kind", "ReplicaSet"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}});
+  Write write = create_object(
+      kinds().replica_set, view.object->ns(),
+      json::Object{{"apiVersion", "apps/v1"}, {"kind", "ReplicaSet"}, {"metadata", std::move(metadata)}, {"spec", std::move(spec)}});
   write.tag = "create-set";
-  if (replicas > 0) write.on_success = note_about(kinds().deployment, *view.object, "Normal", "ScalingReplicaSet", fmt::format("Scaled up replica set {} from 0 to {}", name, replicas));
-  write.on_failure = note_about(kinds().deployment, *view.object, "Warning", "ReplicaSetCreateError", fmt::format("Failed to create new replica set \"{}\": {{}}", name));
+  if (replicas > 0)
+    write.on_success = note_about(kinds().deployment, *view.object, "Normal", "ScalingReplicaSet",
+                                  fmt::format("Scaled up replica set {} from 0 to {}", name, replicas));
+  write.on_failure = note_about(kinds().deployment, *view.object, "Warning", "ReplicaSetCreateError",
+                                fmt::format("Failed to create new replica set \"{}\": {{}}", name));
   plan.writes.push_back(std::move(write));
   if (!view.wanted.progress_deadline) return;
   if (const auto failed = create_failures_.find(view.object->key()); failed != create_failures_.end()) {
     set_deployment_condition(status, {"Progressing", "False", "ReplicaSetCreateError", failed->second}, now);
   } else {
-    set_deployment_condition(status, {"Progressing", "True", "NewReplicaSetCreated", fmt::format("Created new replica set \"{}\"", name)}, now);
+    set_deployment_condition(status, {"Progressing", "True", "NewReplicaSetCreated", fmt::format("Created new replica set \"{}\"", name)},
+                             now);
     plan.requeue_after = *view.wanted.progress_deadline + std::chrono::seconds(1);
   }
 }
@@ -232,15 +249,19 @@ void DeploymentController::keep_revision(Plan& plan, View& view) {
   }
   json::Object changed;
   for (const auto& field : annotations)
-    if (field.value().is_string() && json::get_string(set.document, {"metadata", "annotations", field.key()}) != json::as_view(field.value())) changed[field.key()] = field.value();
+    if (field.value().is_string() &&
+        json::get_string(set.document, {"metadata", "annotations", field.key()}) != json::as_view(field.value()))
+      changed[field.key()] = field.value();
   json::Object patch;
   if (!changed.empty()) patch["metadata"] = json::Object{{"annotations", std::move(changed)}};
-  if (const std::int64_t min_ready = json::get_int(view.document, {"spec", "minReadySeconds"}); min_ready != json::get_int(set.document, {"spec", "minReadySeconds"}))
+  if (const std::int64_t min_ready = json::get_int(view.document, {"spec", "minReadySeconds"});
+      min_ready != json::get_int(set.document, {"spec", "minReadySeconds"}))
     patch["spec"] = json::Object{{"minReadySeconds", min_ready}};
   if (!patch.empty()) plan.writes.push_back(patch_object(kinds().replica_set, *set.object, std::move(patch), false));
   const std::string current = std::to_string(std::max(revision, set.revision));
   if (json::get_string(view.document, {"metadata", "annotations", kRevision}) != current) {
-    plan.writes.push_back(patch_object(kinds().deployment, *view.object, {{"metadata", json::Object{{"annotations", json::Object{{kRevision, current}}}}}}, false));
+    plan.writes.push_back(patch_object(kinds().deployment, *view.object,
+                                       {{"metadata", json::Object{{"annotations", json::Object{{kRevision, current}}}}}}, false));
   }
 }
 

@@ -34,8 +34,8 @@ struct View {
   ObjectRef object;
   json::Value document;
   Wanted wanted;
-  std::vector<Set> sets;   ///< Oldest first.
-  Set* newest = nullptr;   ///< The one whose template is the Deployment's; into `sets`.
+  std::vector<Set> sets;  ///< Oldest first.
+  Set* newest = nullptr;  ///< The one whose template is the Deployment's; into `sets`.
   [[nodiscard]] std::vector<Set*> old_sets();
   [[nodiscard]] std::vector<Set*> active_sets();
   [[nodiscard]] std::int64_t total_replicas() const;

@@ -18,8 +18,10 @@ Wanted read_wanted(const json::Value& document) {
   wanted.paused = json::get_bool(document, {"spec", "paused"});
   wanted.rolling = json::get_string(document, {"spec", "strategy", "type"}, "RollingUpdate") == "RollingUpdate";
   if (wanted.rolling) {
-    wanted.max_surge = scaled_value(json::find(document, {"spec", "strategy", "rollingUpdate", "maxSurge"}), wanted.replicas, true, (wanted.replicas + 3) / 4);
-    wanted.max_unavailable = scaled_value(json::find(document, {"spec", "strategy", "rollingUpdate", "maxUnavailable"}), wanted.replicas, false, wanted.replicas / 4);
+    wanted.max_surge = scaled_value(json::find(document, {"spec", "strategy", "rollingUpdate", "maxSurge"}), wanted.replicas, true,
+                                    (wanted.replicas + 3) / 4);
+    wanted.max_unavailable = scaled_value(json::find(document, {"spec", "strategy", "rollingUpdate", "maxUnavailable"}), wanted.replicas,
+                                          false, wanted.replicas / 4);
     // Both rounded to zero could never move: one pod may then be missing.
     if (wanted.max_surge == 0 && wanted.max_unavailable == 0) wanted.max_unavailable = 1;
     wanted.max_unavailable = std::min(wanted.max_unavailable, wanted.replicas);
@@ -54,8 +56,11 @@ std::string template_identity(const json::Value& pod_template) {
   json::erase(copy, {"metadata", "labels", kHashLabel});
   json::erase(copy, {"metadata", "creationTimestamp"});
   for (const char* part : {"labels", "annotations"})
-    if (const json::Value* map = json::find(copy, {"metadata", part}); map != nullptr && map->is_object() && map->get_object().empty()) json::erase(copy, {"metadata", part});
-  if (const json::Value* metadata = json::find(copy, "metadata"); metadata != nullptr && metadata->is_object() && metadata->get_object().empty()) json::erase(copy, {"metadata"});
+    if (const json::Value* map = json::find(copy, {"metadata", part}); map != nullptr && map->is_object() && map->get_object().empty())
+      json::erase(copy, {"metadata", part});
+  if (const json::Value* metadata = json::find(copy, "metadata");
+      metadata != nullptr && metadata->is_object() && metadata->get_object().empty())
+    json::erase(copy, {"metadata"});
   return canonical(copy);
 }
 
@@ -71,7 +76,9 @@ bool scale_set(Plan& plan, View& view, Set& set, std::int64_t replicas) {
   const bool annotated = set.annotation(kDesiredReplicas, -1) == view.wanted.replicas && set.annotation(kMaxReplicas, -1) == max_total;
   if (set.replicas == replicas && annotated) return false;
   json::Object annotations{{kDesiredReplicas, std::to_string(view.wanted.replicas)}, {kMaxReplicas, std::to_string(max_total)}};
-  Write write = patch_object(kinds().replica_set, *set.object, {{"metadata", json::Object{{"annotations", std::move(annotations)}}}, {"spec", json::Object{{"replicas", replicas}}}}, false);
+  Write write = patch_object(
+      kinds().replica_set, *set.object,
+      {{"metadata", json::Object{{"annotations", std::move(annotations)}}}, {"spec", json::Object{{"replicas", replicas}}}}, false);
   const bool resized = set.replicas != replicas;
   if (resized) {
     const char* direction = set.replicas < replicas ? "up" : "down";
@@ -101,7 +108,8 @@ std::int64_t proportion(const View& view, const Set& set, std::int64_t to_add, s
 
 bool is_saturated(const View& view) {
   const Set* set = view.newest;
-  return set != nullptr && set->replicas == view.wanted.replicas && set->annotation(kDesiredReplicas, -1) == view.wanted.replicas && set->available == view.wanted.replicas;
+  return set != nullptr && set->replicas == view.wanted.replicas && set->annotation(kDesiredReplicas, -1) == view.wanted.replicas &&
+         set->available == view.wanted.replicas;
 }
 
 }  // namespace
@@ -176,7 +184,9 @@ bool scale_down_old(Plan& plan, View& view) {
 bool roll(Plan& plan, View& view) {
   if (view.newest == nullptr) return false;
   Set& fresh = *view.newest;
-  const std::int64_t size = fresh.replicas > view.wanted.replicas ? view.wanted.replicas : fresh.replicas == view.wanted.replicas ? fresh.replicas : new_set_replicas(view, fresh.replicas);
+  const std::int64_t size = fresh.replicas > view.wanted.replicas    ? view.wanted.replicas
+                            : fresh.replicas == view.wanted.replicas ? fresh.replicas
+                                                                     : new_set_replicas(view, fresh.replicas);
   if (size != fresh.replicas) return scale_set(plan, view, fresh, size);
   return scale_down_old(plan, view);
 }
@@ -191,7 +201,8 @@ void clean_history(Plan& plan, View& view) {
   std::stable_sort(old.begin(), old.end(), [](const Set* a, const Set* b) { return a->revision < b->revision; });
   for (std::int64_t i = 0; i < surplus; ++i) {
     const Set& set = *old[static_cast<std::size_t>(i)];
-    const bool observed = json::get_int(set.document, {"metadata", "generation"}) <= json::get_int(set.document, {"status", "observedGeneration"});
+    const bool observed =
+        json::get_int(set.document, {"metadata", "generation"}) <= json::get_int(set.document, {"status", "observedGeneration"});
     if (set.status_replicas != 0 || set.replicas != 0 || !observed) continue;
     plan.writes.push_back(delete_object(kinds().replica_set, *set.object));
   }

@@ -32,8 +32,10 @@ json::Object counts(View& view, TimePoint now) {
     available += set.available;
   }
   const auto put = [&status](std::string_view field, std::int64_t value) {
-    if (value != 0) status[field] = value;
-    else status.erase(field);
+    if (value != 0)
+      status[field] = value;
+    else
+      status.erase(field);
   };
   put("replicas", replicas);
   put("updatedReplicas", view.newest == nullptr ? 0 : view.newest->status_replicas);
@@ -44,7 +46,8 @@ json::Object counts(View& view, TimePoint now) {
   if (available >= view.wanted.replicas - view.wanted.max_unavailable) {
     set_deployment_condition(status, {"Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability."}, now);
   } else {
-    set_deployment_condition(status, {"Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."}, now);
+    set_deployment_condition(status, {"Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."},
+                             now);
   }
   return status;
 }
@@ -52,7 +55,8 @@ json::Object counts(View& view, TimePoint now) {
 bool made_progress(const json::Object& before, const json::Object& after) {
   return count(after, "updatedReplicas") > count(before, "updatedReplicas") ||
          count(after, "replicas") - count(after, "updatedReplicas") < count(before, "replicas") - count(before, "updatedReplicas") ||
-         count(after, "readyReplicas") > count(before, "readyReplicas") || count(after, "availableReplicas") > count(before, "availableReplicas");
+         count(after, "readyReplicas") > count(before, "readyReplicas") ||
+         count(after, "availableReplicas") > count(before, "availableReplicas");
 }
 
 void set_progress(View& view, json::Object& status, TimePoint now, std::optional<Duration>& requeue_after) {
@@ -60,14 +64,17 @@ void set_progress(View& view, json::Object& status, TimePoint now, std::optional
   const std::string reason(present == nullptr ? std::string_view{} : json::get_string(*present, {"reason"}));
   const bool was_complete = count(status, "replicas") == count(status, "updatedReplicas") && reason == "NewReplicaSetAvailable";
   if (was_complete && is_complete(view, status)) return;
-  const std::string subject = view.newest == nullptr ? fmt::format("Deployment \"{}\"", view.object->name()) : fmt::format("ReplicaSet \"{}\"", view.newest->name());
+  const std::string subject = view.newest == nullptr ? fmt::format("Deployment \"{}\"", view.object->name())
+                                                     : fmt::format("ReplicaSet \"{}\"", view.newest->name());
   if (is_complete(view, status)) {
     set_deployment_condition(status, {"Progressing", "True", "NewReplicaSetAvailable", subject + " has successfully progressed."}, now);
     return;
   }
   if (was_complete) return;
   if (made_progress(json::get_object(view.document, {"status"}), status)) {
-    const std::string since(present != nullptr && json::get_string(*present, {"status"}) == "True" ? json::get_string(*present, {"lastTransitionTime"}) : std::string_view{});
+    const std::string since(present != nullptr && json::get_string(*present, {"status"}) == "True"
+                                ? json::get_string(*present, {"lastTransitionTime"})
+                                : std::string_view{});
     remove_condition(conditions_of(status), "Progressing");
     set_deployment_condition(status, {"Progressing", "True", "ReplicaSetUpdated", subject + " is progressing."}, now);
     if (!since.empty()) conditions_of(status).back().get_object()["lastTransitionTime"] = since;
@@ -80,7 +87,9 @@ void set_progress(View& view, json::Object& status, TimePoint now, std::optional
       return;
     }
   }
-  if (present != nullptr) requeue_after = std::max<Duration>(read_time(*present, {"lastUpdateTime"}) + *view.wanted.progress_deadline - now, Duration{0}) + std::chrono::seconds(1);
+  if (present != nullptr)
+    requeue_after = std::max<Duration>(read_time(*present, {"lastUpdateTime"}) + *view.wanted.progress_deadline - now, Duration{0}) +
+                    std::chrono::seconds(1);
 }
 
 }  // namespace
@@ -88,13 +97,16 @@ void set_progress(View& view, json::Object& status, TimePoint now, std::optional
 void set_deployment_condition(json::Object& status, const Condition& wanted, TimePoint now) {
   json::Array& conditions = conditions_of(status);
   const json::Value* present = condition_of(status, wanted.type);
-  if (present != nullptr && json::get_string(*present, {"status"}) == wanted.status && json::get_string(*present, {"reason"}) == wanted.reason) return;
+  if (present != nullptr && json::get_string(*present, {"status"}) == wanted.status &&
+      json::get_string(*present, {"reason"}) == wanted.reason)
+    return;
   set_condition(conditions, wanted, now, true);
 }
 
 bool is_complete(const View& view, const json::Object& status) {
   const std::int64_t wanted = view.wanted.replicas;
-  return count(status, "updatedReplicas") == wanted && count(status, "replicas") == wanted && count(status, "availableReplicas") == wanted &&
+  return count(status, "updatedReplicas") == wanted && count(status, "replicas") == wanted &&
+         count(status, "availableReplicas") == wanted &&
          count(status, "observedGeneration") >= json::get_int(view.document, {"metadata", "generation"});
 }
 
@@ -110,8 +122,10 @@ json::Object rollout_status(View& view, TimePoint now, std::optional<Duration>& 
   for (const Set& set : view.sets)
     if (failure == nullptr) failure = find_condition(set.document, "ReplicaFailure");
   if (failure != nullptr) {
-    set_deployment_condition(status, {"ReplicaFailure", std::string(json::get_string(*failure, {"status"})), std::string(json::get_string(*failure, {"reason"})),
-                                      std::string(json::get_string(*failure, {"message"}))}, now);
+    set_deployment_condition(status,
+                             {"ReplicaFailure", std::string(json::get_string(*failure, {"status"})),
+                              std::string(json::get_string(*failure, {"reason"})), std::string(json::get_string(*failure, {"message"}))},
+                             now);
   } else {
     remove_condition(conditions_of(status), "ReplicaFailure");
   }

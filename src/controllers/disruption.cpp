@@ -1,7 +1,7 @@
 // PodDisruptionBudget status (pkg/controller/disruption): how many pods there are, how many are wanted healthy, how many may go.
-#include <map>
-
 #include <fmt/format.h>
+
+#include <map>
 
 #include "base/clock.h"
 #include "controllers/common.h"
@@ -19,7 +19,8 @@ class DisruptionController final : public Controller {
   [[nodiscard]] std::string_view name() const override { return "disruption-controller"; }
   [[nodiscard]] std::string_view event_source() const override { return "controllermanager"; }
   [[nodiscard]] std::vector<Kind> watches() const override {
-    return {kinds().pod_disruption_budget, kinds().pod, kinds().replica_set, kinds().deployment, kinds().stateful_set, kinds().replication_controller};
+    return {kinds().pod_disruption_budget, kinds().pod, kinds().replica_set, kinds().deployment, kinds().stateful_set,
+            kinds().replication_controller};
   }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
@@ -30,7 +31,8 @@ class DisruptionController final : public Controller {
     cache.for_each_in(kinds().pod_disruption_budget, event.object().ns(), [&](const ObjectRef& budget) {
       if (event.kind != kinds().pod) return sink.add(budget->key());
       const model::Selector selector = label_selector_of(budget->document());
-      const bool touched = (event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels()));
+      const bool touched =
+          (event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels()));
       if (touched) sink.add(budget->key());
     });
   }
@@ -44,9 +46,11 @@ class DisruptionController final : public Controller {
     const model::Selector selector = label_selector_of(document);
     std::vector<PodRef> pods;
     for (const auto& [pod_name, pod] : cache.pods_in(ns))
-      if (selector.matches(pod->object->labels()) && pod->phase != PodPhase::kSucceeded && pod->phase != PodPhase::kFailed) pods.push_back(pod);
+      if (selector.matches(pod->object->labels()) && pod->phase != PodPhase::kSucceeded && pod->phase != PodPhase::kFailed)
+        pods.push_back(pod);
 
-    if (pods.empty()) plan.events.push_back(note_about(kinds().pod_disruption_budget, *object, "Normal", "NoPods", "No matching pods found"));
+    if (pods.empty())
+      plan.events.push_back(note_about(kinds().pod_disruption_budget, *object, "Normal", "NoPods", "No matching pods found"));
     const Expected counted = expected_pods(document, pods, cache);
     if (!counted.error.empty()) {
       fail_safe(plan, *object, document, counted.error, now);
@@ -54,8 +58,10 @@ class DisruptionController final : public Controller {
     }
     if (counted.has_unmanaged)
       plan.events.push_back(note_about(kinds().pod_disruption_budget, *object, "Warning", "UnmanagedPods",
-                                       fmt::format("Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status of the PDB cannot be calculated "
-                                                   "correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.",
+                                       fmt::format("Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. "
+                                                   "As a result, the status of the PDB cannot be calculated "
+                                                   "correctly, which may result in undefined behavior. To account for these pods please "
+                                                   "set \".spec.minAvailable\" field of the PDB to an integer value.",
                                                    selector.to_string())));
     const std::int64_t expected = counted.count;
     const std::int64_t desired = desired_healthy(document, expected);
@@ -82,10 +88,13 @@ class DisruptionController final : public Controller {
     status["currentHealthy"] = healthy;
     status["desiredHealthy"] = desired;
     status["expectedPods"] = expected;
-    if (disrupted.empty()) status.erase("disruptedPods");
-    else status["disruptedPods"] = std::move(disrupted);
+    if (disrupted.empty())
+      status.erase("disruptedPods");
+    else
+      status["disruptedPods"] = std::move(disrupted);
     json::Array conditions = json::get_array(document, {"status", "conditions"});
-    set_condition(conditions, {"DisruptionAllowed", allowed > 0 ? "True" : "False", allowed > 0 ? "SufficientPods" : "InsufficientPods", ""}, now);
+    set_condition(conditions,
+                  {"DisruptionAllowed", allowed > 0 ? "True" : "False", allowed > 0 ? "SufficientPods" : "InsufficientPods", ""}, now);
     for (json::Value& condition : conditions)
       if (condition.is_object()) condition.get_object()["observedGeneration"] = status["observedGeneration"];
     status["conditions"] = std::move(conditions);
@@ -124,13 +133,17 @@ class DisruptionController final : public Controller {
           name = set->controller_name();
         }
       }
-      const Kind owner_kind = kind == "Deployment" ? kinds().deployment : kind == "ReplicaSet" ? kinds().replica_set : kind == "StatefulSet" ? kinds().stateful_set
-                              : kind == "ReplicationController" ? kinds().replication_controller : nullptr;
+      const Kind owner_kind = kind == "Deployment"              ? kinds().deployment
+                              : kind == "ReplicaSet"            ? kinds().replica_set
+                              : kind == "StatefulSet"           ? kinds().stateful_set
+                              : kind == "ReplicationController" ? kinds().replication_controller
+                                                                : nullptr;
       if (owner_kind == nullptr) {
         expected.error = error_of(*pod);
         return expected;
       }
-      if (const ObjectRef owner = cache.get(owner_kind, ns, name)) scales[kind + "/" + name] = json::get_int(owner->document(), {"spec", "replicas"}, 1);
+      if (const ObjectRef owner = cache.get(owner_kind, ns, name))
+        scales[kind + "/" + name] = json::get_int(owner->document(), {"spec", "replicas"}, 1);
     }
     for (const auto& [owner, count] : scales) expected.count += count;
     return expected;
@@ -145,7 +158,8 @@ class DisruptionController final : public Controller {
 
   /// What cannot be counted allows nothing.
   static void fail_safe(Plan& plan, const Object& object, const json::Value& document, const std::string& error, TimePoint now) {
-    plan.events.push_back(note_about(kinds().pod_disruption_budget, object, "Warning", "CalculateExpectedPodCountFailed", "Failed to calculate the number of expected pods: " + error));
+    plan.events.push_back(note_about(kinds().pod_disruption_budget, object, "Warning", "CalculateExpectedPodCountFailed",
+                                     "Failed to calculate the number of expected pods: " + error));
     json::Object status = json::get_object(document, {"status"});
     status["disruptionsAllowed"] = 0;
     json::Array conditions = json::get_array(document, {"status", "conditions"});
@@ -157,7 +171,8 @@ class DisruptionController final : public Controller {
   }
 
   static std::int64_t desired_healthy(const json::Value& document, std::int64_t expected) {
-    if (const json::Value* maximum = json::find(document, {"spec", "maxUnavailable"})) return std::max<std::int64_t>(0, expected - scaled_value(maximum, expected, true, 0));
+    if (const json::Value* maximum = json::find(document, {"spec", "maxUnavailable"}))
+      return std::max<std::int64_t>(0, expected - scaled_value(maximum, expected, true, 0));
     return scaled_value(json::find(document, {"spec", "minAvailable"}), expected, true, 1);
   }
 };

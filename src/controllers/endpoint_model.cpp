@@ -63,16 +63,25 @@ void fill(Slice& slice, std::vector<Object>& left, std::size_t most) {
 void write_slice(Plan& plan, const WantedSlices& wanted, const Slice& slice) {
   const Array ports = ports_array(slice.ports);
   if (!slice.object) {
-    Object metadata{{"generateName", wanted.name + "-"}, {"namespace", wanted.ns}, {"labels", wanted.labels}, {"ownerReferences", Array{wanted.owner}}};
+    Object metadata{
+        {"generateName", wanted.name + "-"}, {"namespace", wanted.ns}, {"labels", wanted.labels}, {"ownerReferences", Array{wanted.owner}}};
     if (!wanted.annotations.empty()) metadata["annotations"] = wanted.annotations;
     plan.writes.push_back(create_object(kinds().endpoint_slice, wanted.ns,
-                                        Object{{"apiVersion", "discovery.k8s.io/v1"}, {"kind", "EndpointSlice"}, {"metadata", std::move(metadata)}, {"addressType", wanted.address_type},
-                                               {"endpoints", slice.endpoints}, {"ports", ports}}));
+                                        Object{{"apiVersion", "discovery.k8s.io/v1"},
+                                               {"kind", "EndpointSlice"},
+                                               {"metadata", std::move(metadata)},
+                                               {"addressType", wanted.address_type},
+                                               {"endpoints", slice.endpoints},
+                                               {"ports", ports}}));
     return;
   }
-  const Object before{{"metadata", Object{{"labels", json::get_object(slice.before, {"metadata", "labels"})}, {"annotations", json::get_object(slice.before, {"metadata", "annotations"})}}},
-                      {"endpoints", get_array(slice.before, {"endpoints"})}, {"ports", get_array(slice.before, {"ports"})}};
-  const Object after{{"metadata", Object{{"labels", wanted.labels}, {"annotations", wanted.annotations}}}, {"endpoints", slice.endpoints}, {"ports", ports}};
+  const Object before{{"metadata", Object{{"labels", json::get_object(slice.before, {"metadata", "labels"})},
+                                          {"annotations", json::get_object(slice.before, {"metadata", "annotations"})}}},
+                      {"endpoints", get_array(slice.before, {"endpoints"})},
+                      {"ports", get_array(slice.before, {"ports"})}};
+  const Object after{{"metadata", Object{{"labels", wanted.labels}, {"annotations", wanted.annotations}}},
+                     {"endpoints", slice.endpoints},
+                     {"ports", ports}};
   Object patch = merge_diff(before, after);
   if (!patch.empty()) plan.writes.push_back(patch_object(kinds().endpoint_slice, *slice.object, std::move(patch)));
 }
@@ -115,7 +124,8 @@ Array ports_on(const Value& service, const Value& pod) {
 }
 
 bool has_service_hostname(const Value& service, const Value& pod) {
-  return !get_string(pod, {"spec", "hostname"}).empty() && get_string(pod, {"spec", "subdomain"}) == get_string(service, {"metadata", "name"});
+  return !get_string(pod, {"spec", "hostname"}).empty() &&
+         get_string(pod, {"spec", "subdomain"}) == get_string(service, {"metadata", "name"});
 }
 
 bool is_headless(const Value& service) {
@@ -123,7 +133,9 @@ bool is_headless(const Value& service) {
   return address.empty() || address == "None";
 }
 
-bool has_selector(const Value& service) { return !json::get_object(service, {"spec", "selector"}).empty() && get_string(service, {"spec", "type"}) != "ExternalName"; }
+bool has_selector(const Value& service) {
+  return !json::get_object(service, {"spec", "selector"}).empty() && get_string(service, {"spec", "type"}) != "ExternalName";
+}
 
 std::string_view family_of(std::string_view address) { return address.find(':') == std::string_view::npos ? "IPv4" : "IPv6"; }
 
@@ -148,13 +160,15 @@ void ServiceSelectors::enqueue(const Event& event, KeySink& sink) const {
   const auto services = by_ns_.find(event.object().ns());
   if (services == by_ns_.end()) return;
   for (const auto& [name, selector] : services->second)
-    if ((event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels()))) sink.add(event.object().ns() + "/" + name);
+    if ((event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels())))
+      sink.add(event.object().ns() + "/" + name);
 }
 
 std::string ports_key(const Array& ports) {
   Array fixed;
   for (const Value& port : ports) {
-    Object one{{"name", get_string(port, {"name"})}, {"port", get_int(port, {"port"})}, {"protocol", get_string(port, {"protocol"}, "TCP")}};
+    Object one{
+        {"name", get_string(port, {"name"})}, {"port", get_int(port, {"port"})}, {"protocol", get_string(port, {"protocol"}, "TCP")}};
     if (!get_string(port, {"appProtocol"}).empty()) one["appProtocol"] = get_string(port, {"appProtocol"});
     fixed.push_back(std::move(one));
   }

@@ -43,18 +43,18 @@ class ServiceSelectors {
 
 /// The slices that there should be of one owner and address family.
 struct WantedSlices {
-  std::string ns, name;          ///< Of the Service or Endpoints: slices are called NAME-xxxxx.
+  std::string ns, name;  ///< Of the Service or Endpoints: slices are called NAME-xxxxx.
   std::string address_type;
   json::Object labels, annotations, owner;
   /// Endpoints by the ports they offer (ports_key).
   std::map<std::string, std::vector<json::Object>> by_ports;
   std::size_t max_per_slice = kMaxPerSlice;
-  bool placeholder = false;      ///< Keep one empty slice when there is no endpoint at all.
+  bool placeholder = false;  ///< Keep one empty slice when there is no endpoint at all.
 };
 /// The key of WantedSlices::by_ports: the ports in one canonical JSON form, with a name each (be it empty).
 std::string ports_key(const json::Array& ports);
-/// Adds the writes that turn `present` into what is wanted while touching as few slices as possible: endpoints stay in the slice they are in,
-/// new ones fill slices that change anyway, then slices with room, then new slices; empty slices go.
+/// Adds the writes that turn `present` into what is wanted while touching as few slices as possible: endpoints stay in the slice they are
+/// in, new ones fill slices that change anyway, then slices with room, then new slices; empty slices go.
 void pack_slices(Plan& plan, const WantedSlices& wanted, const std::vector<ObjectRef>& present);
 
 }  // namespace berth::controllers::endpoints

@@ -51,9 +51,12 @@ class EndpointSliceController final : public Controller {
       return sink.add(event.object().key());
     }
     // A node's zone is part of its endpoints.
-    const auto zone = [](const ObjectRef& node) { return node && node->labels().get(kZone) != nullptr ? *node->labels().get(kZone) : std::string(); };
+    const auto zone = [](const ObjectRef& node) {
+      return node && node->labels().get(kZone) != nullptr ? *node->labels().get(kZone) : std::string();
+    };
     if (zone(event.before) == zone(event.after)) return;
-    for (const auto& [key, pod] : cache.pods_on(event.object().name())) services_.enqueue(Event{kinds().pod, pod->object, pod->object, pod, pod}, sink);
+    for (const auto& [key, pod] : cache.pods_on(event.object().name()))
+      services_.enqueue(Event{kinds().pod, pod->object, pod->object, pod, pod}, sink);
   }
 
   Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
@@ -87,7 +90,8 @@ class EndpointSliceController final : public Controller {
   }
 
  private:
-  static WantedSlices wanted_of(const client::Object& service, const Value& document, const std::string& family, const Cache& cache, std::size_t& seen) {
+  static WantedSlices wanted_of(const client::Object& service, const Value& document, const std::string& family, const Cache& cache,
+                                std::size_t& seen) {
     WantedSlices wanted;
     wanted.ns = service.ns();
     wanted.name = service.name();
@@ -106,14 +110,16 @@ class EndpointSliceController final : public Controller {
       const Value pod_document = pod->object->document();
       std::string ip = address_of(pod_document, family);
       if (ip.empty()) continue;
-      wanted.by_ports[ports_key(ports_on(document, pod_document))].push_back(endpoint_of(document, *pod, pod_document, std::move(ip), cache));
+      wanted.by_ports[ports_key(ports_on(document, pod_document))].push_back(
+          endpoint_of(document, *pod, pod_document, std::move(ip), cache));
     }
     return wanted;
   }
 
   static Object endpoint_of(const Value& service, const PodInfo& pod, const Value& document, std::string ip, const Cache& cache) {
     const bool ready = json::get_bool(service, {"spec", "publishNotReadyAddresses"}) || (pod.ready && !pod.deleting);
-    Object endpoint{{"addresses", Array{std::move(ip)}}, {"conditions", Object{{"ready", ready}, {"serving", pod.ready}, {"terminating", pod.deleting}}},
+    Object endpoint{{"addresses", Array{std::move(ip)}},
+                    {"conditions", Object{{"ready", ready}, {"serving", pod.ready}, {"terminating", pod.deleting}}},
                     {"targetRef", Object{{"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.uid()}}}};
     if (has_service_hostname(service, document)) endpoint["hostname"] = get_string(document, {"spec", "hostname"});
     if (pod.node.empty()) return endpoint;
@@ -140,8 +146,10 @@ class EndpointSliceMirroringController final : public Controller {
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().service, kinds().endpoints, kinds().endpoint_slice}; }
 
   void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
-    if (event.kind == kinds().endpoint_slice) enqueue_slice(event, kMirrorController, sink);
-    else sink.add(event.object().key());
+    if (event.kind == kinds().endpoint_slice)
+      enqueue_slice(event, kMirrorController, sink);
+    else
+      sink.add(event.object().key());
   }
 
   Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
@@ -150,7 +158,8 @@ class EndpointSliceMirroringController final : public Controller {
     const ObjectRef source = cache.get(kinds().endpoints, ns, name), service = cache.get(kinds().service, ns, name);
     std::vector<ObjectRef> present = slices_of(cache, ns, name, kMirrorController);
     const Value service_document = service ? service->document() : Value(Object());
-    if (!source || source->is_deleting() || !service || json::find(service_document, {"spec", "selector"}) != nullptr || !is_mirrored(*source)) {
+    if (!source || source->is_deleting() || !service || json::find(service_document, {"spec", "selector"}) != nullptr ||
+        !is_mirrored(*source)) {
       for (const ObjectRef& slice : present) plan.writes.push_back(delete_object(kinds().endpoint_slice, *slice));
       return plan;
     }
@@ -211,8 +220,10 @@ class EndpointSliceMirroringController final : public Controller {
         }
     }
     if (skipped > 0)
-      plan.events.push_back(note_about(kinds().endpoints, source, "Warning", "TooManyAddressesToMirror",
-                                       fmt::format("A max of {} addresses can be mirrored to EndpointSlices per Endpoints subset. {} addresses were skipped", kMaxMirrored, skipped)));
+      plan.events.push_back(
+          note_about(kinds().endpoints, source, "Warning", "TooManyAddressesToMirror",
+                     fmt::format("A max of {} addresses can be mirrored to EndpointSlices per Endpoints subset. {} addresses were skipped",
+                                 kMaxMirrored, skipped)));
     return wanted;
   }
 };

@@ -1,7 +1,7 @@
 // Endpoints of Services (pkg/controller/endpoint).
-#include <set>
-
 #include <fmt/format.h>
+
+#include <set>
 
 #include "controllers/endpoint_model.h"
 #include "controllers/services.h"
@@ -25,7 +25,8 @@ struct Subset {
 };
 
 Object address_object(const Value& service, const PodInfo& pod, const Value& document, std::string ip) {
-  Object address{{"ip", std::move(ip)}, {"targetRef", Object{{"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.uid()}}}};
+  Object address{{"ip", std::move(ip)},
+                 {"targetRef", Object{{"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.uid()}}}};
   if (!pod.node.empty()) address["nodeName"] = pod.node;
   if (has_service_hostname(service, document)) address["hostname"] = get_string(document, {"spec", "hostname"});
   return address;
@@ -57,8 +58,10 @@ class EndpointsController final : public Controller {
     if (event.kind == kinds().pod) return services_.enqueue(event, sink);
     if (event.kind == kinds().service) {
       services_.observe(event);
-      if (event.after) vanished_.erase(event.object().key());
-      else vanished_.insert(event.object().key());
+      if (event.after)
+        vanished_.erase(event.object().key());
+      else
+        vanished_.insert(event.object().key());
     }
     sink.add(event.object().key());
   }
@@ -71,7 +74,8 @@ class EndpointsController final : public Controller {
     if (!service) {
       // Endpoints have the Service's name and no owner: they go with it, whoever made them. Those that never had a Service stay.
       const bool goes = vanished_.erase(key) > 0;
-      if (present && (goes || present->labels().get(kManagedEndpoints) != nullptr)) plan.writes.push_back(delete_object(kinds().endpoints, *present));
+      if (present && (goes || present->labels().get(kManagedEndpoints) != nullptr))
+        plan.writes.push_back(delete_object(kinds().endpoints, *present));
       return plan;
     }
     const Value document = service->document();
@@ -89,7 +93,9 @@ class EndpointsController final : public Controller {
     const bool publish_unready = json::get_bool(service, {"spec", "publishNotReadyAddresses"});
     const model::Selector selector = model::Selector::from_map(json::find(service, {"spec", "selector"}));
     const Array& families = get_array(service, {"spec", "ipFamilies"});
-    const std::string family = families.empty() || !families[0].is_string() ? std::string(family_of(get_string(service, {"spec", "clusterIP"}))) : std::string(json::as_view(families[0]));
+    const std::string family = families.empty() || !families[0].is_string()
+                                   ? std::string(family_of(get_string(service, {"spec", "clusterIP"})))
+                                   : std::string(json::as_view(families[0]));
     std::map<std::string, Subset> subsets;
     for (const auto& [pod_name, pod] : cache.pods_in(ns)) {
       if (!selector.matches(pod->labels()) || pod->is_finished() || (pod->deleting && !publish_unready)) continue;
@@ -107,7 +113,8 @@ class EndpointsController final : public Controller {
     return subsets;
   }
 
-  static void write(Plan& plan, const client::Object& service, const Value& document, const ObjectRef& present, std::map<std::string, Subset>& subsets, bool cut) {
+  static void write(Plan& plan, const client::Object& service, const Value& document, const ObjectRef& present,
+                    std::map<std::string, Subset>& subsets, bool cut) {
     Array list;
     for (auto& [key, subset] : subsets) {
       if (subset.ready.empty() && subset.unready.empty()) continue;
@@ -123,8 +130,10 @@ class EndpointsController final : public Controller {
     if (is_headless(document)) labels[kHeadless] = "";
     const Value before = present ? present->document() : Value(Object());
     Object annotations = json::get_object(before, {"metadata", "annotations"});
-    if (cut) annotations[kOverCapacity] = "truncated";
-    else annotations.erase(kOverCapacity);
+    if (cut)
+      annotations[kOverCapacity] = "truncated";
+    else
+      annotations.erase(kOverCapacity);
     if (!present) {
       Object metadata{{"name", service.name()}, {"namespace", service.ns()}, {"labels", std::move(labels)}};
       if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
@@ -136,13 +145,16 @@ class EndpointsController final : public Controller {
       plan.writes.push_back(std::move(create));
       return;
     }
-    const Object old{{"metadata", Object{{"labels", json::get_object(before, {"metadata", "labels"})}, {"annotations", json::get_object(before, {"metadata", "annotations"})}}},
+    const Object old{{"metadata", Object{{"labels", json::get_object(before, {"metadata", "labels"})},
+                                         {"annotations", json::get_object(before, {"metadata", "annotations"})}}},
                      {"subsets", get_array(before, {"subsets"})}};
-    const Object wanted{{"metadata", Object{{"labels", std::move(labels)}, {"annotations", std::move(annotations)}}}, {"subsets", std::move(list)}};
+    const Object wanted{{"metadata", Object{{"labels", std::move(labels)}, {"annotations", std::move(annotations)}}},
+                        {"subsets", std::move(list)}};
     Object patch = merge_diff(old, wanted);
     if (patch.empty()) return;
     Write update = patch_object(kinds().endpoints, *present, std::move(patch));
-    update.on_failure = note_about(kinds().endpoints, *present, "Warning", "FailedToUpdateEndpoint", fmt::format("Failed to update endpoint {}/{}: {{}}", service.ns(), service.name()));
+    update.on_failure = note_about(kinds().endpoints, *present, "Warning", "FailedToUpdateEndpoint",
+                                   fmt::format("Failed to update endpoint {}/{}: {{}}", service.ns(), service.name()));
     plan.writes.push_back(std::move(update));
   }
 

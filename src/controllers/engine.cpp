@@ -110,8 +110,10 @@ void Engine::add(ControllerPtr controller) {
     queue->depth = &metrics_->gauge("workqueue_depth", "Current depth of workqueue", labels);
     queue->adds = &metrics_->counter("workqueue_adds_total", "Total number of adds handled by workqueue", labels);
     queue->retries = &metrics_->counter("workqueue_retries_total", "Total number of retries handled by workqueue", labels);
-    queue->queue_seconds = &metrics_->histogram("workqueue_queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested", bounds, labels);
-    queue->work_seconds = &metrics_->histogram("workqueue_work_duration_seconds", "How long in seconds processing an item from workqueue takes", bounds, labels);
+    queue->queue_seconds = &metrics_->histogram("workqueue_queue_duration_seconds",
+                                                "How long in seconds an item stays in workqueue before being requested", bounds, labels);
+    queue->work_seconds = &metrics_->histogram("workqueue_work_duration_seconds",
+                                               "How long in seconds processing an item from workqueue takes", bounds, labels);
   }
   for (const Kind kind : queue->controller->watches()) watchers_[kind].push_back(queue.get());
   queues_.push_back(std::move(queue));
@@ -240,7 +242,8 @@ void Engine::step(Queue& queue, Key& key) {
     queue.depth->set(static_cast<double>(queue.ready.size()));
     queue.queue_seconds->observe(seconds(run->started - key.queued_at));
   }
-  if (options_.trace) log::info(queue.controller->name(), "step {}: {} writes, {} events", key.name, run->plan.writes.size(), run->plan.events.size());
+  if (options_.trace)
+    log::info(queue.controller->name(), "step {}: {} writes, {} events", key.name, run->plan.writes.size(), run->plan.events.size());
   for (const EventNote& note : run->plan.events) api_.note(queue.controller->event_source(), note);
   for (const std::string& other : run->plan.enqueue) enqueue(queue, other, Duration{0});
   if (run->plan.error) {
@@ -286,7 +289,8 @@ void Engine::answered(const std::shared_ptr<Run>& run, std::size_t index, ApiRes
   const bool gone = !result && write.verb == Write::Verb::kDelete && result.error().code == 404;
   if (result || gone) {
     if (write.slow_start) run->slow_window = std::min(run->slow_window + 1, options_.writes_in_flight);
-    const bool is_read = write.verb == Write::Verb::kGet || write.verb == Write::Verb::kList || write.verb == Write::Verb::kDeleteCollection;
+    const bool is_read =
+        write.verb == Write::Verb::kGet || write.verb == Write::Verb::kList || write.verb == Write::Verb::kDeleteCollection;
     if (write.verb == Write::Verb::kDelete) {
       run->deleted.push_back(index);
     } else if (!is_read && watchers_.contains(write.kind)) {
@@ -324,8 +328,10 @@ void Engine::finish(const std::shared_ptr<Run>& run) {
   run->over = true;
   if (run->queue->work_seconds != nullptr) run->queue->work_seconds->observe(seconds(loop_.now() - run->started));
   count_waits(*run);
-  if (run->waits == 0) settle(*run->queue, *run->key, *run);
-  else hold(run);
+  if (run->waits == 0)
+    settle(*run->queue, *run->key, *run);
+  else
+    hold(run);
 }
 
 void Engine::count_waits(Run& run) const {
@@ -386,7 +392,8 @@ void Engine::settle(Queue& queue, Key& key, Run& run) {
     for (int i = 0; i < key.failures && delay < most; ++i) delay *= 2;
     ++key.failures;
     if (queue.retries != nullptr) queue.retries->add();
-    if (key.failures > 3) log::warning(queue.controller->name(), "\"{}\" failed {} times, trying again: {}", key.name, key.failures, run.error);
+    if (key.failures > 3)
+      log::warning(queue.controller->name(), "\"{}\" failed {} times, trying again: {}", key.name, key.failures, run.error);
     enqueue(queue, key.name, std::min(delay, most));
   } else {
     key.failures = 0;

@@ -46,9 +46,9 @@ class GarbageCollector final : public Controller {
   Plan delete_dependents_first(const Node& node, const json::Value& document);
   Plan attempt_to_delete(const Node& node, const json::Value& document);
 
-  std::unordered_map<std::string, Node> nodes_;                                         ///< By uid.
-  std::unordered_map<std::string, std::set<std::string>> dependents_;                   ///< By the owner's uid.
-  std::unordered_set<std::string> absent_;                                              ///< Uids that are known to be gone.
+  std::unordered_map<std::string, Node> nodes_;                        ///< By uid.
+  std::unordered_map<std::string, std::set<std::string>> dependents_;  ///< By the owner's uid.
+  std::unordered_set<std::string> absent_;                             ///< Uids that are known to be gone.
   bool started_ = false;
 };
 
@@ -109,11 +109,14 @@ bool GarbageCollector::is_suspect(const Node& node) const {
   if (node.object->is_deleting()) return true;
   return std::any_of(node.owners.begin(), node.owners.end(), [&](const OwnerReference& owner) {
     const auto it = nodes_.find(owner.uid);
-    return it == nodes_.end() || it->second.object->is_deleting() || it->second.object->name() != owner.name || it->second.kind->kind != owner.kind;
+    return it == nodes_.end() || it->second.object->is_deleting() || it->second.object->name() != owner.name ||
+           it->second.kind->kind != owner.kind;
   });
 }
 
-bool GarbageCollector::waits_for_dependents(const Node& node) const { return node.object->is_deleting() && has_finalizer(node.object->document(), kForeground); }
+bool GarbageCollector::waits_for_dependents(const Node& node) const {
+  return node.object->is_deleting() && has_finalizer(node.object->document(), kForeground);
+}
 
 GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, const OwnerReference& owner) const {
   if (absent_.contains(owner.uid)) return OwnerState::kAbsent;
@@ -123,7 +126,9 @@ GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, c
   const auto it = nodes_.find(owner.uid);
   if (it == nodes_.end()) return OwnerState::kUnknown;
   const Node& found = it->second;
-  if (found.object->name() != owner.name || found.kind->kind != owner.kind || (kind->namespaced && found.object->ns() != dependent.object->ns())) return OwnerState::kUnknown;
+  if (found.object->name() != owner.name || found.kind->kind != owner.kind ||
+      (kind->namespaced && found.object->ns() != dependent.object->ns()))
+    return OwnerState::kUnknown;
   return waits_for_dependents(found) ? OwnerState::kWaiting : OwnerState::kSolid;
 }
 
@@ -148,7 +153,8 @@ Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& do
       for (const json::Value& owner : json::get_array(dependent_document, {"metadata", "ownerReferences"}))
         if (json::get_string(owner, {"uid"}) != node.object->uid()) kept.push_back(owner);
       json::Value value = kept.empty() ? json::Value(nullptr) : json::Value(std::move(kept));
-      plan.writes.push_back(patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
+      plan.writes.push_back(
+          patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
     }
   }
   if (plan.writes.empty()) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kOrphan));
@@ -161,7 +167,9 @@ Plan GarbageCollector::delete_dependents_first(const Node& node, const json::Val
   if (const auto it = dependents_.find(node.object->uid()); it != dependents_.end()) {
     for (const std::string& uid : it->second) {
       const Node& dependent = nodes_.at(uid);
-      const bool blocks = std::any_of(dependent.owners.begin(), dependent.owners.end(), [&](const OwnerReference& owner) { return owner.uid == node.object->uid() && owner.blocks_deletion; });
+      const bool blocks = std::any_of(dependent.owners.begin(), dependent.owners.end(), [&](const OwnerReference& owner) {
+        return owner.uid == node.object->uid() && owner.blocks_deletion;
+      });
       blocked |= blocks;
       if (blocks && !dependent.object->is_deleting()) plan.enqueue.push_back(uid);
     }
@@ -176,9 +184,16 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
   bool solid = false, waiting = false;
   for (const OwnerReference& owner : node.owners) {
     switch (state_of(node, owner)) {
-      case OwnerState::kSolid: solid = true; break;
-      case OwnerState::kWaiting: waiting = true; dead.insert(owner.uid); break;
-      case OwnerState::kAbsent: dead.insert(owner.uid); break;
+      case OwnerState::kSolid:
+        solid = true;
+        break;
+      case OwnerState::kWaiting:
+        waiting = true;
+        dead.insert(owner.uid);
+        break;
+      case OwnerState::kAbsent:
+        dead.insert(owner.uid);
+        break;
       case OwnerState::kUnknown: {
         const Kind kind = kind_of_reference(owner.api_version, owner.kind);
         Write write;
@@ -208,9 +223,12 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
   }
   const bool has_dependents = dependents_.contains(node.object->uid());
   Write write = delete_object(node.kind, *node.object);
-  if (waiting && has_dependents) write.delete_options.propagation = Propagation::kForeground;
-  else if (has_finalizer(document, kOrphan)) write.delete_options.propagation = Propagation::kOrphan;
-  else if (has_finalizer(document, kForeground)) write.delete_options.propagation = Propagation::kForeground;
+  if (waiting && has_dependents)
+    write.delete_options.propagation = Propagation::kForeground;
+  else if (has_finalizer(document, kOrphan))
+    write.delete_options.propagation = Propagation::kOrphan;
+  else if (has_finalizer(document, kForeground))
+    write.delete_options.propagation = Propagation::kForeground;
   write.delete_options.precondition_resource_version = std::to_string(node.object->revision());
   plan.writes.push_back(std::move(write));
   return plan;

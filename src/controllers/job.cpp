@@ -95,7 +95,9 @@ void release_tracking(Plan& plan, const PodInfo& pod, std::int64_t stage) {
 /// `counted`: they keep the finalizer and so count as failures, as the rest of a Job that has failed does; otherwise they are forgotten.
 void delete_active(Plan& plan, const View& view, std::size_t count, bool counted) {
   std::vector<PodRef> victims = view.active;
-  std::sort(victims.begin(), victims.end(), [](const PodRef& a, const PodRef& b) { return std::tuple(a->ready, a->created, a->name()) < std::tuple(b->ready, b->created, b->name()); });
+  std::sort(victims.begin(), victims.end(), [](const PodRef& a, const PodRef& b) {
+    return std::tuple(a->ready, a->created, a->name()) < std::tuple(b->ready, b->created, b->name());
+  });
   for (std::size_t i = 0; i < std::min(count, victims.size()); ++i) {
     if (!counted) release_tracking(plan, *victims[i], 2);
     Write write = delete_object(kinds().pod, *victims[i]->object);
@@ -136,7 +138,8 @@ void JobController::count_finished(Plan& plan, View& view, json::Object& status,
         // A second success of one index counts once.
         if (!view.done.insert(*index).second && !listed) continue;
       } else if (limit_per_index >= 0 && !listed) {
-        const std::string earlier(json::get_string(pod->object->document(), {"metadata", "annotations", "batch.kubernetes.io/job-index-failure-count"}));
+        const std::string earlier(
+            json::get_string(pod->object->document(), {"metadata", "annotations", "batch.kubernetes.io/job-index-failure-count"}));
         std::int64_t before = 0;
         std::from_chars(earlier.data(), earlier.data() + earlier.size(), before);
         if (verdict.action == Verdict::Action::kFailIndex || before >= limit_per_index) view.failed_indexes.insert(*index);
@@ -147,7 +150,8 @@ void JobController::count_finished(Plan& plan, View& view, json::Object& status,
     backoff = ok ? Backoff{} : Backoff{backoff.failures + 1, now};
   }
   // Those whose finalizer is gone may be counted for good.
-  std::int64_t total_succeeded = json::get_int(view.document, {"status", "succeeded"}), total_failed = json::get_int(view.document, {"status", "failed"});
+  std::int64_t total_succeeded = json::get_int(view.document, {"status", "succeeded"}),
+               total_failed = json::get_int(view.document, {"status", "failed"});
   for (const std::string& uid : was_succeeded) total_succeeded += !present.contains(uid);
   for (const std::string& uid : was_failed) total_failed += !present.contains(uid);
   view.succeeded = total_succeeded + static_cast<std::int64_t>(succeeded.size());
@@ -157,8 +161,10 @@ void JobController::count_finished(Plan& plan, View& view, json::Object& status,
     total_succeeded = view.succeeded;
   }
   const auto put = [&status](std::string_view field, std::int64_t value) {
-    if (value != 0) status[field] = value;
-    else status.erase(field);
+    if (value != 0)
+      status[field] = value;
+    else
+      status.erase(field);
   };
   put("succeeded", total_succeeded);
   put("failed", total_failed);
@@ -198,14 +204,18 @@ void JobController::create_pods(Plan& plan, const View& view, std::int64_t count
       json::set(pod, {"metadata", "generateName"}, json::Value(fmt::format("{}{}-", prefix, text)));
       json::set(pod, {"metadata", "annotations", kIndexKey}, json::Value(text));
       json::set(pod, {"metadata", "labels", kIndexKey}, json::Value(text));
-      if (json::find(view.document, {"spec", "backoffLimitPerIndex"}) != nullptr) json::set(pod, {"metadata", "annotations", "batch.kubernetes.io/job-index-failure-count"}, json::Value(std::to_string(failures[next])));
+      if (json::find(view.document, {"spec", "backoffLimitPerIndex"}) != nullptr)
+        json::set(pod, {"metadata", "annotations", "batch.kubernetes.io/job-index-failure-count"},
+                  json::Value(std::to_string(failures[next])));
       json::set(pod, {"spec", "hostname"}, json::Value(prefix + text));
       for (const char* list : {"containers", "initContainers"}) {
         json::Value* containers = json::find(pod, {"spec", list});
         if (containers == nullptr || !containers->is_array()) continue;
         for (json::Value& container : containers->get_array()) {
           json::Array env = json::get_array(container, {"env"});
-          env.push_back(json::Object{{"name", "JOB_COMPLETION_INDEX"}, {"valueFrom", json::Object{{"fieldRef", json::Object{{"fieldPath", fmt::format("metadata.labels['{}']", kIndexKey)}}}}}});
+          env.push_back(json::Object{
+              {"name", "JOB_COMPLETION_INDEX"},
+              {"valueFrom", json::Object{{"fieldRef", json::Object{{"fieldPath", fmt::format("metadata.labels['{}']", kIndexKey)}}}}}});
           json::set(container, {"env"}, std::move(env));
         }
       }
@@ -226,17 +236,25 @@ std::optional<Ending> ending_of(const View& view, TimePoint now) {
   std::int64_t restarts = 0;
   if (json::get_string(view.document, {"spec", "template", "spec", "restartPolicy"}) == "OnFailure")
     for (const PodRef& pod : view.active) restarts += pod->restarts;
-  if (view.failed > limit || (limit > 0 && restarts >= limit) || (limit == 0 && restarts > 0)) return Ending{false, "BackoffLimitExceeded", "Job has reached the specified backoff limit"};
+  if (view.failed > limit || (limit > 0 && restarts >= limit) || (limit == 0 && restarts > 0))
+    return Ending{false, "BackoffLimitExceeded", "Job has reached the specified backoff limit"};
   const TimePoint started = read_time(view.document, {"status", "startTime"});
-  if (const json::Value* deadline = json::find(view.document, {"spec", "activeDeadlineSeconds"}); deadline != nullptr && started != TimePoint{} && !json::get_bool(view.document, {"spec", "suspend"}))
-    if (now >= started + seconds_at(view.document, {"spec", "activeDeadlineSeconds"})) return Ending{false, "DeadlineExceeded", "Job was active longer than specified deadline"};
+  if (const json::Value* deadline = json::find(view.document, {"spec", "activeDeadlineSeconds"});
+      deadline != nullptr && started != TimePoint{} && !json::get_bool(view.document, {"spec", "suspend"}))
+    if (now >= started + seconds_at(view.document, {"spec", "activeDeadlineSeconds"}))
+      return Ending{false, "DeadlineExceeded", "Job was active longer than specified deadline"};
   if (view.indexed && json::find(view.document, {"spec", "backoffLimitPerIndex"}) != nullptr) {
-    if (const json::Value* most = json::find(view.document, {"spec", "maxFailedIndexes"}); most != nullptr && static_cast<std::int64_t>(view.failed_indexes.size()) > json::get_int(view.document, {"spec", "maxFailedIndexes"}))
+    if (const json::Value* most = json::find(view.document, {"spec", "maxFailedIndexes"});
+        most != nullptr &&
+        static_cast<std::int64_t>(view.failed_indexes.size()) > json::get_int(view.document, {"spec", "maxFailedIndexes"}))
       return Ending{false, "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes"};
-    if (!view.failed_indexes.empty() && static_cast<std::int64_t>(view.failed_indexes.size() + view.done.size()) >= view.completions.value_or(0)) return Ending{false, "FailedIndexes", "Job has failed indexes"};
+    if (!view.failed_indexes.empty() &&
+        static_cast<std::int64_t>(view.failed_indexes.size() + view.done.size()) >= view.completions.value_or(0))
+      return Ending{false, "FailedIndexes", "Job has failed indexes"};
   }
   if (view.indexed)
-    if (const std::int64_t rule = matched_success_rule(view.document, view.done); rule >= 0) return Ending{true, "SuccessPolicy", fmt::format("Matched rules at index {}", rule)};
+    if (const std::int64_t rule = matched_success_rule(view.document, view.done); rule >= 0)
+      return Ending{true, "SuccessPolicy", fmt::format("Matched rules at index {}", rule)};
   const bool complete = view.completions ? view.succeeded >= *view.completions : view.succeeded > 0 && view.active.empty();
   if (complete) return Ending{true, "CompletionsReached", "Reached expected number of succeeded pods"};
   return std::nullopt;
@@ -265,7 +283,8 @@ Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache
   view.pods = std::move(claim.pods);
   view.indexed = json::get_string(view.document, {"spec", "completionMode"}) == "Indexed";
   view.parallelism = json::get_int(view.document, {"spec", "parallelism"}, 1);
-  if (json::find(view.document, {"spec", "completions"}) != nullptr) view.completions = json::get_int(view.document, {"spec", "completions"});
+  if (json::find(view.document, {"spec", "completions"}) != nullptr)
+    view.completions = json::get_int(view.document, {"spec", "completions"});
   view.done = parse_indexes(json::get_string(view.document, {"status", "completedIndexes"}));
   view.failed_indexes = parse_indexes(json::get_string(view.document, {"status", "failedIndexes"}));
   Plan plan = sync(view, key, now);
@@ -275,7 +294,8 @@ Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache
 
 Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
   Plan plan;
-  if (condition_status(view.document, "Complete") == "True" || condition_status(view.document, "Failed") == "True" || view.object->is_deleting()) {
+  if (condition_status(view.document, "Complete") == "True" || condition_status(view.document, "Failed") == "True" ||
+      view.object->is_deleting()) {
     for (const PodRef& pod : view.pods) release_tracking(plan, *pod, 1);
     return plan;
   }
@@ -286,7 +306,9 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
   count_finished(plan, view, status, ending, now);
   // An ending once announced stays.
   for (const auto& [type, success] : {std::pair{"FailureTarget", false}, {"SuccessCriteriaMet", true}})
-    if (const json::Value* announced = find_condition(view.document, type); announced != nullptr && !ending) ending = Ending{success, std::string(json::get_string(*announced, {"reason"})), std::string(json::get_string(*announced, {"message"}))};
+    if (const json::Value* announced = find_condition(view.document, type); announced != nullptr && !ending)
+      ending =
+          Ending{success, std::string(json::get_string(*announced, {"reason"})), std::string(json::get_string(*announced, {"message"}))};
   if (!ending) ending = ending_of(view, now);
   if (!status.contains("startTime") && !suspended) status["startTime"] = format_rfc3339(now);
   const auto stamp = [&](const char* type, const Ending& end) {
@@ -310,7 +332,8 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
     }
   } else if (suspended) {
     delete_active(plan, view, view.active.size(), false);
-    if (set_condition(conditions, {"Suspended", "True", "JobSuspended", "Job suspended"}, now)) plan.events.push_back(note_about(kinds().job, *view.object, "Normal", "Suspended", "Job suspended"));
+    if (set_condition(conditions, {"Suspended", "True", "JobSuspended", "Job suspended"}, now))
+      plan.events.push_back(note_about(kinds().job, *view.object, "Normal", "Suspended", "Job suspended"));
     status.erase("startTime");
   } else {
     if (condition_status(view.document, "Suspended") == "True") {
@@ -320,19 +343,27 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
     }
     const auto active = static_cast<std::int64_t>(view.active.size());
     std::int64_t wanted = view.parallelism;
-    if (view.completions) wanted = std::min(wanted, std::max<std::int64_t>(0, *view.completions - view.succeeded - static_cast<std::int64_t>(view.failed_indexes.size())));
-    else if (view.succeeded > 0) wanted = active;
+    if (view.completions)
+      wanted = std::min(
+          wanted, std::max<std::int64_t>(0, *view.completions - view.succeeded - static_cast<std::int64_t>(view.failed_indexes.size())));
+    else if (view.succeeded > 0)
+      wanted = active;
     if (active > wanted) delete_active(plan, view, static_cast<std::size_t>(active - wanted), false);
     if (json::get_string(view.document, {"spec", "podReplacementPolicy"}) == "Failed") wanted -= view.terminating;
     if (active < wanted) {
       const Backoff& backoff = backoffs_[key];
-      const Duration pause = backoff.failures == 0 ? Duration{0} : std::min<Duration>(std::chrono::seconds(10) * (1 << std::min(backoff.failures - 1, 6)), std::chrono::minutes(10));
-      if (const Duration left = backoff.last + pause - now; backoff.failures > 0 && left > Duration{0}) plan.requeue_after = left;
-      else create_pods(plan, view, std::min<std::int64_t>(wanted - active, 500));
+      const Duration pause = backoff.failures == 0 ? Duration{0}
+                                                   : std::min<Duration>(std::chrono::seconds(10) * (1 << std::min(backoff.failures - 1, 6)),
+                                                                        std::chrono::minutes(10));
+      if (const Duration left = backoff.last + pause - now; backoff.failures > 0 && left > Duration{0})
+        plan.requeue_after = left;
+      else
+        create_pods(plan, view, std::min<std::int64_t>(wanted - active, 500));
     }
     if (json::find(view.document, {"spec", "activeDeadlineSeconds"}) != nullptr) {
       const TimePoint started = read_time(json::Value(status), {"startTime"});
-      const Duration left = std::max<Duration>(started + seconds_at(view.document, {"spec", "activeDeadlineSeconds"}) - now, Duration{0}) + std::chrono::milliseconds(1);
+      const Duration left = std::max<Duration>(started + seconds_at(view.document, {"spec", "activeDeadlineSeconds"}) - now, Duration{0}) +
+                            std::chrono::milliseconds(1);
       if (!plan.requeue_after || left < *plan.requeue_after) plan.requeue_after = left;
     }
   }

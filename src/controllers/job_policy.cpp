@@ -12,7 +12,8 @@ std::set<std::int64_t> parse_indexes(std::string_view text) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), first);
     if (error != std::errc{}) continue;
     last = first;
-    if (end != part.data() + part.size() && *end == '-' && std::from_chars(end + 1, part.data() + part.size(), last).ec != std::errc{}) continue;
+    if (end != part.data() + part.size() && *end == '-' && std::from_chars(end + 1, part.data() + part.size(), last).ec != std::errc{})
+      continue;
     for (std::int64_t i = first; i <= last && last - first <= 1'000'000; ++i) indexes.insert(i);
   }
   return indexes;
@@ -27,8 +28,10 @@ std::string format_indexes(const std::set<std::int64_t>& indexes) {
     if (!text.empty()) text += ',';
     text += std::to_string(first);
     // Two neighbours are written one by one, longer runs as a range.
-    if (last == first + 1) text += fmt::format(",{}", last);
-    else if (last > first) text += fmt::format("-{}", last);
+    if (last == first + 1)
+      text += fmt::format(",{}", last);
+    else if (last > first)
+      text += fmt::format("-{}", last);
   }
   return text;
 }
@@ -45,7 +48,8 @@ std::optional<std::pair<std::string, std::int64_t>> matching_exit(const json::Va
       const std::string_view name = json::get_string(container, {"name"});
       const std::int64_t code = json::get_int(container, {"state", "terminated", "exitCode"});
       if (code == 0 || (!only.empty() && only != name)) continue;
-      const bool listed = std::any_of(values.begin(), values.end(), [&](const json::Value& v) { return v.is_number() && v.to_number<std::int64_t>() == code; });
+      const bool listed = std::any_of(values.begin(), values.end(),
+                                      [&](const json::Value& v) { return v.is_number() && v.to_number<std::int64_t>() == code; });
       if (listed == in) return std::pair{std::string(name), code};
     }
   }
@@ -55,7 +59,8 @@ std::optional<std::pair<std::string, std::int64_t>> matching_exit(const json::Va
 }  // namespace
 
 Verdict judge_failure(const json::Value& job, const json::Value& pod) {
-  const std::string pod_key = fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"}));
+  const std::string pod_key =
+      fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"}));
   std::size_t index = 0;
   for (const json::Value& rule : json::get_array(job, {"spec", "podFailurePolicy", "rules"})) {
     const std::size_t at = index++;
@@ -63,11 +68,13 @@ Verdict judge_failure(const json::Value& job, const json::Value& pod) {
     if (const json::Value* codes = json::find(rule, "onExitCodes")) {
       const auto exit = matching_exit(*codes, pod);
       if (!exit) continue;
-      message = fmt::format("Container {} for pod {} failed with exit code {} matching FailJob rule at index {}", exit->first, pod_key, exit->second, at);
+      message = fmt::format("Container {} for pod {} failed with exit code {} matching FailJob rule at index {}", exit->first, pod_key,
+                            exit->second, at);
     } else {
       for (const json::Value& pattern : json::get_array(rule, {"onPodConditions"}))
         if (message.empty() && condition_status(pod, json::get_string(pattern, {"type"})) == json::get_string(pattern, {"status"}, "True"))
-          message = fmt::format("Pod {} has condition {} matching FailJob rule at index {}", pod_key, json::get_string(pattern, {"type"}), at);
+          message =
+              fmt::format("Pod {} has condition {} matching FailJob rule at index {}", pod_key, json::get_string(pattern, {"type"}), at);
       if (message.empty()) continue;
     }
     const std::string_view action = json::get_string(rule, {"action"});

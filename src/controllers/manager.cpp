@@ -1,10 +1,9 @@
 #include "controllers/manager.h"
 
-#include "controllers/services.h"
-
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/leader_election.h"
+#include "controllers/services.h"
 
 namespace berth::controllers {
 namespace {
@@ -19,14 +18,19 @@ class ClientApi final : public Api {
   void send(const Write& write, std::function<void(ApiResult<json::Value>)> done) override {
     const model::Gvr gvr = write.kind->gvr();
     switch (write.verb) {
-      case Write::Verb::kUpdate: return client_.update(gvr, write.ns, write.name, write.body, std::move(done), write.subresource);
-      case Write::Verb::kPatch: return client_.patch(gvr, write.ns, write.name, write.patch_type, write.body, std::move(done), write.subresource);
-      case Write::Verb::kDelete: return client_.remove(gvr, write.ns, write.name, write.delete_options, std::move(done));
-      case Write::Verb::kGet: return client_.get(gvr, write.ns, write.name, std::move(done));
+      case Write::Verb::kUpdate:
+        return client_.update(gvr, write.ns, write.name, write.body, std::move(done), write.subresource);
+      case Write::Verb::kPatch:
+        return client_.patch(gvr, write.ns, write.name, write.patch_type, write.body, std::move(done), write.subresource);
+      case Write::Verb::kDelete:
+        return client_.remove(gvr, write.ns, write.name, write.delete_options, std::move(done));
+      case Write::Verb::kGet:
+        return client_.get(gvr, write.ns, write.name, std::move(done));
       case Write::Verb::kCreate:
         if (write.subresource.empty()) return client_.create(gvr, write.ns, write.body, std::move(done));
         break;
-      default: break;
+      default:
+        break;
     }
     client::Call call;
     call.gvr = gvr;
@@ -54,7 +58,8 @@ class ClientApi final : public Api {
       options.seed = seed_;
       recorder = std::make_unique<client::EventRecorder>(client_, options);
     }
-    recorder->event({note.api_version, note.kind, note.ns, note.name, note.uid, note.resource_version, ""}, note.type, note.reason, note.message);
+    recorder->event({note.api_version, note.kind, note.ns, note.name, note.uid, note.resource_version, ""}, note.type, note.reason,
+                    note.message);
   }
 
  private:
@@ -66,7 +71,12 @@ class ClientApi final : public Api {
 class Manager final : public ControllerManager {
  public:
   Manager(std::shared_ptr<client::Transport> transport, EventLoop& loop, ManagerOptions options, metrics::Registry* metrics)
-      : loop_(loop), options_(std::move(options)), client_(std::move(transport), &loop, "kube-controller-manager"), api_(client_, options_.seed), informers_(client_), alive_(std::make_shared<bool>(true)) {
+      : loop_(loop),
+        options_(std::move(options)),
+        client_(std::move(transport), &loop, "kube-controller-manager"),
+        api_(client_, options_.seed),
+        informers_(client_),
+        alive_(std::make_shared<bool>(true)) {
     EngineOptions engine;
     engine.trace = options_.trace;
     engine_ = std::make_unique<Engine>(loop_, api_, engine, metrics);
@@ -160,12 +170,14 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_volume_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
   std::erase_if(all, [&](const ControllerPtr& controller) {
-    return options.disabled.contains(controller->name()) || (!options.enabled_only.empty() && !options.enabled_only.contains(controller->name()));
+    return options.disabled.contains(controller->name()) ||
+           (!options.enabled_only.empty() && !options.enabled_only.contains(controller->name()));
   });
   return all;
 }
 
-std::unique_ptr<ControllerManager> make_controller_manager(std::shared_ptr<client::Transport> transport, EventLoop& loop, ManagerOptions options, metrics::Registry* metrics) {
+std::unique_ptr<ControllerManager> make_controller_manager(std::shared_ptr<client::Transport> transport, EventLoop& loop,
+                                                           ManagerOptions options, metrics::Registry* metrics) {
   return std::make_unique<Manager>(std::move(transport), loop, std::move(options), metrics);
 }
 

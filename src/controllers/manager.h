@@ -25,13 +25,14 @@ struct ManagerOptions {
   HorizontalPodAutoscalerOptions horizontal_pod_autoscaler;
   ReplicaSetOptions replica_set;
   bool trace = false;
-  bool leader_elect = false;   ///< With the Lease kube-system/kube-controller-manager.
-  std::string identity;        ///< For the Lease.
+  bool leader_elect = false;  ///< With the Lease kube-system/kube-controller-manager.
+  std::string identity;       ///< For the Lease.
   std::uint64_t seed = 0;
 };
 
 /// kube-controller-manager's flags ("--node-monitor-grace-period=40s", "--feature-gates=A=true,B=false"), in any number. An unknown flag, a
-/// malformed value, and an unknown feature gate are errors that name it; a retired gate and a flag that has no effect here are said in `notes`.
+/// malformed value, and an unknown feature gate are errors that name it; a retired gate and a flag that has no effect here are said in
+/// `notes`.
 Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags, ManagerOptions defaults, std::vector<std::string>& notes);
 /// The same from master-config.yaml's kubernetesMasterConfig.controllerArguments: {"node-monitor-grace-period": ["40s"], …}.
 Result<ManagerOptions> parse_controller_arguments(const json::Value& arguments, ManagerOptions defaults, std::vector<std::string>& notes);
@@ -50,7 +51,9 @@ class ControllerManager {
   virtual void on_lost_leadership(std::function<void()> lost) = 0;
 };
 
-/// Runs wholly on `loop`; construct and destroy it on the loop's thread, or while the loop is not running. Everything given must outlive it.
-std::unique_ptr<ControllerManager> make_controller_manager(std::shared_ptr<client::Transport> transport, EventLoop& loop, ManagerOptions options, metrics::Registry* metrics);
+/// Runs wholly on `loop`; construct and destroy it on the loop's thread, or while the loop is not running. Everything given must outlive
+/// it.
+std::unique_ptr<ControllerManager> make_controller_manager(std::shared_ptr<client::Transport> transport, EventLoop& loop,
+                                                           ManagerOptions options, metrics::Registry* metrics);
 
 }  // namespace berth::controllers

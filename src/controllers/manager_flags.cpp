@@ -5,18 +5,76 @@ namespace berth::controllers {
 namespace {
 
 /// Gates of Kubernetes up to 1.32 that no longer do anything there: accepted, and said.
-constexpr std::array<const char*, 14> kRetiredGates = {"TaintBasedEvictions", "TaintNodesByCondition", "PodPriority", "AttachVolumeLimit", "EvenPodsSpread", "TTLAfterFinished", "CronJobControllerV2",
-                                                       "IndexedJob", "SuspendJob", "DefaultPodTopologySpread", "NonPreemptingPriority", "ServiceNodeExclusion", "LegacyNodeRoleBehavior", "StatefulSetMinReadySeconds"};
+constexpr std::array<const char*, 14> kRetiredGates = {"TaintBasedEvictions",
+                                                       "TaintNodesByCondition",
+                                                       "PodPriority",
+                                                       "AttachVolumeLimit",
+                                                       "EvenPodsSpread",
+                                                       "TTLAfterFinished",
+                                                       "CronJobControllerV2",
+                                                       "IndexedJob",
+                                                       "SuspendJob",
+                                                       "DefaultPodTopologySpread",
+                                                       "NonPreemptingPriority",
+                                                       "ServiceNodeExclusion",
+                                                       "LegacyNodeRoleBehavior",
+                                                       "StatefulSetMinReadySeconds"};
 /// Gates that Kubernetes 1.32 knows and whose behaviour is always on here.
-constexpr std::array<const char*, 20> kKnownGates = {"AllAlpha", "AllBeta", "PodDisruptionConditions", "JobPodFailurePolicy", "JobSuccessPolicy", "JobBackoffLimitPerIndex", "JobManagedBy", "JobPodReplacementPolicy",
-                                                     "StatefulSetAutoDeletePVC", "StatefulSetStartOrdinal", "PDBUnhealthyPodEvictionPolicy", "CronJobsScheduledAnnotation", "SeparateTaintEvictionController",
-                                                     "LogarithmicScaleDown", "ElasticIndexedJob", "NodeOutOfServiceVolumeDetach", "MaxUnavailableStatefulSet", "HPAScaleToZero", "HPAContainerMetrics", "ContextualLogging"};
+constexpr std::array<const char*, 20> kKnownGates = {"AllAlpha",
+                                                     "AllBeta",
+                                                     "PodDisruptionConditions",
+                                                     "JobPodFailurePolicy",
+                                                     "JobSuccessPolicy",
+                                                     "JobBackoffLimitPerIndex",
+                                                     "JobManagedBy",
+                                                     "JobPodReplacementPolicy",
+                                                     "StatefulSetAutoDeletePVC",
+                                                     "StatefulSetStartOrdinal",
+                                                     "PDBUnhealthyPodEvictionPolicy",
+                                                     "CronJobsScheduledAnnotation",
+                                                     "SeparateTaintEvictionController",
+                                                     "LogarithmicScaleDown",
+                                                     "ElasticIndexedJob",
+                                                     "NodeOutOfServiceVolumeDetach",
+                                                     "MaxUnavailableStatefulSet",
+                                                     "HPAScaleToZero",
+                                                     "HPAContainerMetrics",
+                                                     "ContextualLogging"};
 /// Flags of kube-controller-manager that are accepted and have nothing to act on here.
-constexpr std::array<const char*, 34> kUnusedFlags = {"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address", "secure-port", "port", "address", "tls-cert-file", "tls-private-key-file", "client-ca-file",
-                                                      "requestheader-client-ca-file", "cluster-name", "cluster-cidr", "service-cluster-ip-range", "service-account-private-key-file", "use-service-account-credentials",
-                                                      "cluster-signing-cert-file", "cluster-signing-key-file", "allocate-node-cidrs", "cloud-provider", "cloud-config", "concurrent-gc-syncs", "concurrent-deployment-syncs", "kube-api-qps",
-                                                      "kube-api-burst", "v", "logtostderr", "profiling", "enable-hostpath-provisioner", "experimental-cluster-signing-duration", "pod-eviction-timeout", "enable-taint-manager",
-                                                      "resource-quota-sync-period", "disable-attach-detach-reconcile-sync"};
+constexpr std::array<const char*, 34> kUnusedFlags = {"kubeconfig",
+                                                      "authentication-kubeconfig",
+                                                      "authorization-kubeconfig",
+                                                      "bind-address",
+                                                      "secure-port",
+                                                      "port",
+                                                      "address",
+                                                      "tls-cert-file",
+                                                      "tls-private-key-file",
+                                                      "client-ca-file",
+                                                      "requestheader-client-ca-file",
+                                                      "cluster-name",
+                                                      "cluster-cidr",
+                                                      "service-cluster-ip-range",
+                                                      "service-account-private-key-file",
+                                                      "use-service-account-credentials",
+                                                      "cluster-signing-cert-file",
+                                                      "cluster-signing-key-file",
+                                                      "allocate-node-cidrs",
+                                                      "cloud-provider",
+                                                      "cloud-config",
+                                                      "concurrent-gc-syncs",
+                                                      "concurrent-deployment-syncs",
+                                                      "kube-api-qps",
+                                                      "kube-api-burst",
+                                                      "v",
+                                                      "logtostderr",
+                                                      "profiling",
+                                                      "enable-hostpath-provisioner",
+                                                      "experimental-cluster-signing-duration",
+                                                      "pod-eviction-timeout",
+                                                      "enable-taint-manager",
+                                                      "resource-quota-sync-period",
+                                                      "disable-attach-detach-reconcile-sync"};
 
 template <typename List>
 bool is_in(const List& list, std::string_view name) {
@@ -25,7 +83,8 @@ bool is_in(const List& list, std::string_view name) {
 
 Result<void> set_duration(Duration& target, std::string_view flag, std::string_view value) {
   const std::optional<Duration> parsed = parse_go_duration(value);
-  if (!parsed || parsed->count() <= 0) return invalid(fmt::format("--{}: \"{}\" is not a positive duration (like \"40s\" or \"1m30s\")", flag, value));
+  if (!parsed || parsed->count() <= 0)
+    return invalid(fmt::format("--{}: \"{}\" is not a positive duration (like \"40s\" or \"1m30s\")", flag, value));
   target = *parsed;
   return {};
 }
@@ -34,7 +93,8 @@ template <typename T>
 Result<void> set_number(T& target, std::string_view flag, std::string_view value) {
   T parsed{};
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
-  if (error != std::errc{} || end != value.data() + value.size() || parsed < T{}) return invalid(fmt::format("--{}: \"{}\" is not a number of at least 0", flag, value));
+  if (error != std::errc{} || end != value.data() + value.size() || parsed < T{})
+    return invalid(fmt::format("--{}: \"{}\" is not a number of at least 0", flag, value));
   target = parsed;
   return {};
 }
@@ -48,9 +108,12 @@ Result<void> set_gates(std::string_view value, std::vector<std::string>& notes) 
     const std::size_t equals = item.find('=');
     if (equals == std::string_view::npos) return invalid(fmt::format("--feature-gates: missing bool value for {}", item));
     const std::string_view name = item.substr(0, equals), setting = item.substr(equals + 1);
-    if (setting != "true" && setting != "false") return invalid(fmt::format("--feature-gates: invalid value of {}={}, it must be true or false", name, setting));
+    if (setting != "true" && setting != "false")
+      return invalid(fmt::format("--feature-gates: invalid value of {}={}, it must be true or false", name, setting));
     if (is_in(kRetiredGates, name)) {
-      if (setting == "false") return invalid(fmt::format("--feature-gates: cannot set feature gate {} to false, it was retired: its behaviour is always on", name));
+      if (setting == "false")
+        return invalid(
+            fmt::format("--feature-gates: cannot set feature gate {} to false, it was retired: its behaviour is always on", name));
       notes.push_back(fmt::format("feature gate {} is retired: its behaviour is always on", name));
     } else if (is_in(kKnownGates, name)) {
       notes.push_back(fmt::format("feature gate {} is accepted; its behaviour is fixed in this version", name));
@@ -68,9 +131,12 @@ void set_controllers(ManagerOptions& options, std::string_view value) {
     const std::size_t comma = value.find(',');
     const std::string_view item = value.substr(0, comma);
     value = comma == std::string_view::npos ? std::string_view{} : value.substr(comma + 1);
-    if (item == "*") all = true;
-    else if (item.starts_with('-')) options.disabled.emplace(item.substr(1));
-    else if (!item.empty()) only.emplace(item);
+    if (item == "*")
+      all = true;
+    else if (item.starts_with('-'))
+      options.disabled.emplace(item.substr(1));
+    else if (!item.empty())
+      only.emplace(item);
   }
   if (!all) options.enabled_only = std::move(only);
 }
@@ -121,8 +187,10 @@ Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags
     std::string value = equals == std::string_view::npos ? std::string() : std::string(flag.substr(equals + 1));
     if (equals == std::string_view::npos) {
       // As pflag: a flag without '=' takes the next word, unless that is a flag too (then it is a switch).
-      if (i + 1 < flags.size() && !flags[i + 1].starts_with("--")) value = flags[++i];
-      else value = "true";
+      if (i + 1 < flags.size() && !flags[i + 1].starts_with("--"))
+        value = flags[++i];
+      else
+        value = "true";
     }
     if (auto done = apply(options, name, value, notes); !done) return std::unexpected(done.error());
   }
@@ -133,10 +201,13 @@ Result<ManagerOptions> parse_controller_arguments(const json::Value& arguments, 
   if (arguments.is_null()) return options;
   if (!arguments.is_object()) return invalid("controllerArguments: must be a map from flag names to lists of values");
   for (const auto& field : arguments.get_object()) {
-    if (!field.value().is_array()) return invalid(fmt::format("controllerArguments.{}: must be a list of strings", std::string_view(field.key())));
+    if (!field.value().is_array())
+      return invalid(fmt::format("controllerArguments.{}: must be a list of strings", std::string_view(field.key())));
     for (const json::Value& value : field.value().get_array()) {
-      if (!value.is_string()) return invalid(fmt::format("controllerArguments.{}: must be a list of strings", std::string_view(field.key())));
-      if (auto done = apply(options, field.key(), json::as_view(value), notes); !done) return fail(done.error().code, "controllerArguments: " + done.error().message);
+      if (!value.is_string())
+        return invalid(fmt::format("controllerArguments.{}: must be a list of strings", std::string_view(field.key())));
+      if (auto done = apply(options, field.key(), json::as_view(value), notes); !done)
+        return fail(done.error().code, "controllerArguments: " + done.error().message);
     }
   }
   return options;

@@ -25,8 +25,10 @@ class NamespaceController final : public Controller {
     if (write.verb != Write::Verb::kList) return;
     const auto it = checks_.find(key);
     if (it == checks_.end()) return;
-    if (!result || !json::get_array(*result, {"items"}).empty()) it->second.failed = true;
-    else ++it->second.empty;
+    if (!result || !json::get_array(*result, {"items"}).empty())
+      it->second.failed = true;
+    else
+      ++it->second.empty;
   }
 
  private:
@@ -68,8 +70,10 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   json::Array kept;
   bool ours = false;
   for (const json::Value& finalizer : json::get_array(document, {"spec", "finalizers"})) {
-    if (finalizer.is_string() && json::as_view(finalizer) == kFinalizer) ours = true;
-    else kept.push_back(finalizer);
+    if (finalizer.is_string() && json::as_view(finalizer) == kFinalizer)
+      ours = true;
+    else
+      kept.push_back(finalizer);
   }
   if (!ours) return plan;
 
@@ -86,7 +90,8 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   if (!filled.empty()) {
     checks_.erase(key);
     note_remaining(plan, *object, document, cache, now);
-    plan.requeue_after = find_condition(document, "NamespaceContentRemaining") == nullptr ? std::chrono::seconds(1) : std::chrono::seconds(5);
+    plan.requeue_after =
+        find_condition(document, "NamespaceContentRemaining") == nullptr ? std::chrono::seconds(1) : std::chrono::seconds(5);
     plan.cooldown = std::chrono::milliseconds(50);
     return plan;
   }
@@ -141,12 +146,24 @@ void NamespaceController::note_remaining(Plan& plan, const Object& object, const
   for (const auto& [name, count] : finalizers) held += fmt::format("{}{} in {} resource instances", held.empty() ? "" : ", ", name, count);
   json::Object status = json::get_object(document, {"status"});
   json::Array conditions = json::get_array(document, {"status", "conditions"});
-  set_condition(conditions, {"NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"}, now);
-  set_condition(conditions, {"NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed"}, now);
-  set_condition(conditions, {"NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"}, now);
+  set_condition(conditions, {"NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"},
+                now);
+  set_condition(
+      conditions,
+      {"NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed"}, now);
+  set_condition(
+      conditions,
+      {"NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"},
+      now);
   set_condition(conditions, {"NamespaceContentRemaining", "True", "SomeResourcesRemain", "Some resources are remaining: " + content}, now);
-  if (held.empty()) set_condition(conditions, {"NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"}, now);
-  else set_condition(conditions, {"NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + held}, now);
+  if (held.empty())
+    set_condition(conditions,
+                  {"NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"}, now);
+  else
+    set_condition(
+        conditions,
+        {"NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + held},
+        now);
   status["conditions"] = std::move(conditions);
   // Only what stays for more than a moment is worth a status.
   if (now - read_time(document, {"metadata", "deletionTimestamp"}) < std::chrono::seconds(1)) return;

@@ -1,5 +1,6 @@
 // The life of nodes (pkg/controller/nodelifecycle): heartbeats by Lease and status, Ready=Unknown after the grace period, conditions into
-// taints, NoExecute taints at the zone's rate. Keys: "node/NAME", "zones" (health of the zones, periodic), "evict" (the rate-limited queue).
+// taints, NoExecute taints at the zone's rate. Keys: "node/NAME", "zones" (health of the zones, periodic), "evict" (the rate-limited
+// queue).
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 #include "controllers/taints.h"
@@ -24,7 +25,8 @@ constexpr std::array<ConditionTaint, 6> kConditionTaints = {{{"Ready", "False", 
                                                              {"NetworkUnavailable", "True", kTaintNetworkUnavailable},
                                                              {"PIDPressure", "True", kTaintPidPressure}}};
 /// Old label names that are kept equal to the present ones.
-constexpr std::array<std::pair<const char*, const char*>, 2> kTwinLabels = {{{"kubernetes.io/os", "beta.kubernetes.io/os"}, {"kubernetes.io/arch", "beta.kubernetes.io/arch"}}};
+constexpr std::array<std::pair<const char*, const char*>, 2> kTwinLabels = {
+    {{"kubernetes.io/os", "beta.kubernetes.io/os"}, {"kubernetes.io/arch", "beta.kubernetes.io/arch"}}};
 
 class NodeLifecycleController final : public Controller {
  public:
@@ -38,22 +40,24 @@ class NodeLifecycleController final : public Controller {
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
   void on_result(const std::string&, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
     if (write.tag != "evict") return;
-    if (result || result.error().code == 404) zones_.remove(write.name);
-    else zones_.put_back(write.name);
+    if (result || result.error().code == 404)
+      zones_.remove(write.name);
+    else
+      zones_.put_back(write.name);
   }
 
  private:
   /// What was seen of a node's signs of life, by our own clock: a node's clock may be wrong.
   struct Health {
-    TimePoint probed{};          ///< When the last sign of life came.
-    std::string heartbeat;       ///< Ready's lastHeartbeatTime.
-    std::string renewed;         ///< The Lease's renewTime.
-    std::string ready = "";      ///< Ready's status; empty: no such condition.
+    TimePoint probed{};      ///< When the last sign of life came.
+    std::string heartbeat;   ///< Ready's lastHeartbeatTime.
+    std::string renewed;     ///< The Lease's renewTime.
+    std::string ready = "";  ///< Ready's status; empty: no such condition.
     std::string zone;
-    bool counted = false;        ///< In the zone's counts.
-    bool registered = false;     ///< RegisteredNode was recorded.
-    bool pods_marked = false;    ///< Its pods were marked not Ready since it fell silent.
-    bool fell_silent = false;    ///< We turned it from Ready to Unknown, and have not told of it yet.
+    bool counted = false;      ///< In the zone's counts.
+    bool registered = false;   ///< RegisteredNode was recorded.
+    bool pods_marked = false;  ///< Its pods were marked not Ready since it fell silent.
+    bool fell_silent = false;  ///< We turned it from Ready to Unknown, and have not told of it yet.
   };
   void see_node(const Event& event, TimePoint now, KeySink& sink);
   void count(const Health& health, int sign);
@@ -77,20 +81,24 @@ std::string zone_of(const model::Labels& labels) {
     if (const std::string* value = labels.get(old_key)) return *value;
     return {};
   };
-  return label("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region") + ":" + label("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone");
+  return label("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region") + ":" +
+         label("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone");
 }
 
-json::Object taint_json(const char* key, const char* effect, TimePoint now) { return {{"key", key}, {"effect", effect}, {"timeAdded", format_rfc3339(now)}}; }
+json::Object taint_json(const char* key, const char* effect, TimePoint now) {
+  return {{"key", key}, {"effect", effect}, {"timeAdded", format_rfc3339(now)}};
+}
 
-bool is_taint(const json::Value& taint, std::string_view key, std::string_view effect) { return json::get_string(taint, {"key"}) == key && json::get_string(taint, {"effect"}) == effect; }
+bool is_taint(const json::Value& taint, std::string_view key, std::string_view effect) {
+  return json::get_string(taint, {"key"}) == key && json::get_string(taint, {"effect"}) == effect;
+}
 
 bool has_taint(const json::Array& taints, std::string_view key, std::string_view effect) {
   return std::any_of(taints.begin(), taints.end(), [&](const json::Value& taint) { return is_taint(taint, key, effect); });
 }
 
 void drop_taint(json::Array& taints, std::string_view key, std::string_view effect) {
-  for (auto it = taints.begin(); it != taints.end();)
-    it = is_taint(*it, key, effect) ? taints.erase(it) : it + 1;
+  for (auto it = taints.begin(); it != taints.end();) it = is_taint(*it, key, effect) ? taints.erase(it) : it + 1;
 }
 
 Write patch_taints(const Object& node, json::Array taints) {
@@ -134,8 +142,10 @@ void NodeLifecycleController::see_node(const Event& event, TimePoint now, KeySin
   const json::Value* ready = find_condition(document, "Ready");
   std::string heartbeat(ready == nullptr ? std::string_view{} : json::get_string(*ready, {"lastHeartbeatTime"}));
   health.ready = ready == nullptr ? std::string_view{} : json::get_string(*ready, {"status"});
-  if (health.probed == TimePoint{}) health.probed = ready == nullptr ? read_time(document, {"metadata", "creationTimestamp"}) : now;
-  else if (heartbeat != health.heartbeat) health.probed = now;
+  if (health.probed == TimePoint{})
+    health.probed = ready == nullptr ? read_time(document, {"metadata", "creationTimestamp"}) : now;
+  else if (heartbeat != health.heartbeat)
+    health.probed = now;
   health.heartbeat = std::move(heartbeat);
   if (health.ready != "Unknown") health.pods_marked = false;
   health.counted = event.after->labels().get(kExcludeFromDisruption) == nullptr;
@@ -160,14 +170,17 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
   Plan plan;
   const ObjectRef node = cache.get(kinds().node, "", name);
   if (!node) {
-    EventNote note{"v1", "Node", "", name, name, "", "Normal", "RemovingNode", fmt::format("Node {} event: Removing Node {} from Controller", name, name)};
+    EventNote note{"v1",     "Node",         "",
+                   name,     name,           "",
+                   "Normal", "RemovingNode", fmt::format("Node {} event: Removing Node {} from Controller", name, name)};
     plan.events.push_back(std::move(note));
     return plan;
   }
   Health& health = nodes_[name];
   if (!health.registered) {
     health.registered = true;
-    plan.events.push_back(note_about(kinds().node, *node, "Normal", "RegisteredNode", fmt::format("Node {} event: Registered Node {} in Controller", name, name)));
+    plan.events.push_back(note_about(kinds().node, *node, "Normal", "RegisteredNode",
+                                     fmt::format("Node {} event: Registered Node {} in Controller", name, name)));
   }
   const json::Value document = node->document();
   const Duration grace = health.ready.empty() ? options_.startup_grace_period : options_.monitor_grace_period;
@@ -187,12 +200,14 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
     const std::string *value = node->labels().get(primary), *copy = node->labels().get(twin);
     if (value != nullptr && (copy == nullptr || *copy != *value)) labels[twin] = *value;
   }
-  if (!labels.empty() && plan.writes.empty()) plan.writes.push_back(patch_object(kinds().node, *node, {{"metadata", json::Object{{"labels", std::move(labels)}}}}));
+  if (!labels.empty() && plan.writes.empty())
+    plan.writes.push_back(patch_object(kinds().node, *node, {{"metadata", json::Object{{"labels", std::move(labels)}}}}));
   // A kubelet that says itself that it is not ready still speaks for its pods; only for a silent one the control plane does.
   if (health.ready == "Unknown" && !health.pods_marked) {
     health.pods_marked = true;
     if (std::exchange(health.fell_silent, false))
-      plan.events.push_back(note_about(kinds().node, *node, "Normal", "NodeNotReady", fmt::format("Node {} status is now: NodeNotReady", name)));
+      plan.events.push_back(
+          note_about(kinds().node, *node, "Normal", "NodeNotReady", fmt::format("Node {} status is now: NodeNotReady", name)));
     mark_pods(plan, name, cache, now);
   }
   return plan;
@@ -204,14 +219,19 @@ void NodeLifecycleController::mark_unknown(Plan& plan, const Object& node, const
   for (const char* type : {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}) {
     const json::Value* present = find_condition(document, type);
     if (present == nullptr) {
-      conditions.push_back(json::Object{{"type", type}, {"status", "Unknown"}, {"reason", "NodeStatusNeverUpdated"}, {"message", "Kubelet never posted node status."},
-                                        {"lastHeartbeatTime", json::get_string(document, {"metadata", "creationTimestamp"})}, {"lastTransitionTime", format_rfc3339(now)}});
+      conditions.push_back(json::Object{{"type", type},
+                                        {"status", "Unknown"},
+                                        {"reason", "NodeStatusNeverUpdated"},
+                                        {"message", "Kubelet never posted node status."},
+                                        {"lastHeartbeatTime", json::get_string(document, {"metadata", "creationTimestamp"})},
+                                        {"lastTransitionTime", format_rfc3339(now)}});
       changed = true;
     } else if (json::get_string(*present, {"status"}) != "Unknown") {
       changed |= set_condition(conditions, {type, "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."}, now);
       for (json::Value& condition : conditions)
         if (json::get_string(condition, {"type"}) == type)
-          if (const json::Value* heartbeat = json::find(*present, "lastHeartbeatTime")) condition.get_object()["lastHeartbeatTime"] = *heartbeat;
+          if (const json::Value* heartbeat = json::find(*present, "lastHeartbeatTime"))
+            condition.get_object()["lastHeartbeatTime"] = *heartbeat;
     }
   }
   if (!changed) return;
@@ -221,11 +241,13 @@ void NodeLifecycleController::mark_unknown(Plan& plan, const Object& node, const
 }
 
 /// One patch for all taints that may change at once; a NoExecute taint that needs its turn is queued.
-std::optional<Write> NodeLifecycleController::fix_taints(const Object& node, const json::Value& document, Health& health, Plan& plan, TimePoint now) {
+std::optional<Write> NodeLifecycleController::fix_taints(const Object& node, const json::Value& document, Health& health, Plan& plan,
+                                                         TimePoint now) {
   const json::Array before = json::get_array(document, {"spec", "taints"});
   json::Array taints = before;
   const std::set<std::string> wanted = wanted_taints(document);
-  for (const char* key : {kTaintNotReady, kTaintUnreachable, kTaintMemoryPressure, kTaintDiskPressure, kTaintNetworkUnavailable, kTaintPidPressure, kTaintUnschedulable}) {
+  for (const char* key : {kTaintNotReady, kTaintUnreachable, kTaintMemoryPressure, kTaintDiskPressure, kTaintNetworkUnavailable,
+                          kTaintPidPressure, kTaintUnschedulable}) {
     const bool present = has_taint(taints, key, kNoSchedule);
     if (wanted.contains(key) && !present) taints.push_back(taint_json(key, kNoSchedule, now));
     if (!wanted.contains(key) && present) drop_taint(taints, key, kNoSchedule);

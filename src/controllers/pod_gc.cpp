@@ -1,5 +1,5 @@
-// Pods that nobody else removes (pkg/controller/podgc): on nodes that are no more, terminating without ever having had a node, on nodes out of
-// service, and finished ones beyond a threshold. One key, looked at periodically.
+// Pods that nobody else removes (pkg/controller/podgc): on nodes that are no more, terminating without ever having had a node, on nodes out
+// of service, and finished ones beyond a threshold. One key, looked at periodically.
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 #include "controllers/taints.h"
@@ -92,7 +92,8 @@ void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimeP
   const std::int64_t surplus = static_cast<std::int64_t>(finished.size()) - options_.terminated_pod_threshold;
   if (surplus <= 0) return;
   const auto is_evicted = [](const PodRef& pod) {
-    return pod->object->bytes().find("Evicted") != std::string::npos && json::get_string(pod->object->document(), {"status", "reason"}) == "Evicted";
+    return pod->object->bytes().find("Evicted") != std::string::npos &&
+           json::get_string(pod->object->document(), {"status", "reason"}) == "Evicted";
   };
   std::vector<std::tuple<bool, TimePoint, std::string_view, PodRef>> order;  // The evicted go first, then the oldest.
   for (const PodRef& pod : finished) order.emplace_back(!is_evicted(pod), pod->created, pod->name(), pod);
@@ -109,7 +110,11 @@ void PodGarbageCollector::remove(Plan& plan, const PodInfo& pod, std::string_vie
   json::Object status;
   if (!pod.is_finished()) status["phase"] = "Failed";
   if (!why.empty() && !pod.is_finished())
-    status["conditions"] = json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByPodGC"}, {"message", why}, {"lastTransitionTime", format_rfc3339(now)}}};
+    status["conditions"] = json::Array{json::Object{{"type", "DisruptionTarget"},
+                                                    {"status", "True"},
+                                                    {"reason", "DeletionByPodGC"},
+                                                    {"message", why},
+                                                    {"lastTransitionTime", format_rfc3339(now)}}};
   if (!status.empty()) {
     Write mark = patch_object(kinds().pod, *pod.object, {{"status", std::move(status)}}, false);
     mark.patch_type = PatchType::kStrategicMerge;

@@ -36,7 +36,8 @@ void read_spec(const json::Value& document, PodInfo& info) {
     toleration.key = json::get_string(item, {"key"});
     toleration.op = json::get_string(item, {"operator"});
     toleration.value = json::get_string(item, {"value"});
-    if (const json::Value* seconds = json::find(item, "tolerationSeconds"); seconds != nullptr && seconds->is_number()) toleration.seconds = json::get_int(item, {"tolerationSeconds"});
+    if (const json::Value* seconds = json::find(item, "tolerationSeconds"); seconds != nullptr && seconds->is_number())
+      toleration.seconds = json::get_int(item, {"tolerationSeconds"});
     info.no_execute_tolerations.push_back(std::move(toleration));
   }
   for (const json::Value& volume : json::get_array(document, {"spec", "volumes"}))

@@ -47,7 +47,8 @@ class ReplicaSetController final : public Controller {
   }
   void create_pods(Plan& plan, const Object& object, const json::Value& document, std::int64_t count) const;
   void delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now, const Cache& cache) const;
-  [[nodiscard]] json::Object status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods, TimePoint now) const;
+  [[nodiscard]] json::Object status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods,
+                                       TimePoint now) const;
 
   Kind kind_;
   std::string name_;
@@ -71,10 +72,12 @@ Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, cons
   const auto have = static_cast<std::int64_t>(claim.pods.size());
   if (!object->is_deleting() && !selector.is_nothing()) {
     if (have < wanted) create_pods(plan, *object, document, std::min<std::int64_t>(wanted - have, options_.burst));
-    if (have > wanted) delete_pods(plan, *object, claim.pods, static_cast<std::size_t>(std::min<std::int64_t>(have - wanted, options_.burst)), now, cache);
+    if (have > wanted)
+      delete_pods(plan, *object, claim.pods, static_cast<std::size_t>(std::min<std::int64_t>(have - wanted, options_.burst)), now, cache);
   }
   if (have == wanted) failures_.erase(key);
-  if (auto write = patch_status(kind_, *object, document, status_of(key, document, claim.pods, now))) plan.writes.insert(plan.writes.begin(), std::move(*write));
+  if (auto write = patch_status(kind_, *object, document, status_of(key, document, claim.pods, now)))
+    plan.writes.insert(plan.writes.begin(), std::move(*write));
   plan.requeue_after = next_availability(claim.pods, seconds_at(document, {"spec", "minReadySeconds"}), now);
   plan.cooldown = std::min<Duration>(Duration(have), std::chrono::milliseconds(100));
   return plan;
@@ -95,7 +98,8 @@ void ReplicaSetController::create_pods(Plan& plan, const Object& object, const j
   }
 }
 
-void ReplicaSetController::delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now, const Cache& cache) const {
+void ReplicaSetController::delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now,
+                                       const Cache& cache) const {
   if (count < pods.size()) {
     // Pods of all ReplicaSets of one Deployment count for colocation, so that a rollout keeps its pods spread.
     std::vector<PodRef> related = pods;
@@ -115,7 +119,8 @@ void ReplicaSetController::delete_pods(Plan& plan, const Object& object, std::ve
   }
 }
 
-json::Object ReplicaSetController::status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods, TimePoint now) const {
+json::Object ReplicaSetController::status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods,
+                                             TimePoint now) const {
   const model::Labels template_labels = model::Labels::from_json(json::find(document, {"spec", "template", "metadata", "labels"}));
   const Duration min_ready = seconds_at(document, {"spec", "minReadySeconds"});
   std::int64_t labelled = 0, ready = 0, available = 0;
@@ -130,8 +135,10 @@ json::Object ReplicaSetController::status_of(const std::string& key, const json:
   }
   json::Object status = json::get_object(document, {"status"});
   const auto set_count = [&status](std::string_view field, std::int64_t count) {
-    if (count != 0) status[field] = count;
-    else status.erase(field);  // Kubernetes leaves zero counts out.
+    if (count != 0)
+      status[field] = count;
+    else
+      status.erase(field);  // Kubernetes leaves zero counts out.
   };
   status["replicas"] = static_cast<std::int64_t>(pods.size());
   set_count("fullyLabeledReplicas", labelled);
@@ -140,12 +147,15 @@ json::Object ReplicaSetController::status_of(const std::string& key, const json:
   set_count("observedGeneration", json::get_int(document, {"metadata", "generation"}));
   json::Array conditions = json::get_array(document, {"status", "conditions"});
   if (const auto it = failures_.find(key); it != failures_.end()) {
-    if (find_condition(document, "ReplicaFailure") == nullptr) set_condition(conditions, {"ReplicaFailure", "True", it->second.reason, it->second.message}, now);
+    if (find_condition(document, "ReplicaFailure") == nullptr)
+      set_condition(conditions, {"ReplicaFailure", "True", it->second.reason, it->second.message}, now);
   } else {
     remove_condition(conditions, "ReplicaFailure");
   }
-  if (conditions.empty()) status.erase("conditions");
-  else status["conditions"] = std::move(conditions);
+  if (conditions.empty())
+    status.erase("conditions");
+  else
+    status["conditions"] = std::move(conditions);
   return status;
 }
 

@@ -10,7 +10,19 @@ namespace {
 /// The kinds whose objects quotas count.
 std::vector<Kind> counted_kinds() {
   const Kinds& k = kinds();
-  return {k.pod, k.service, k.config_map, k.secret, k.persistent_volume_claim, k.replication_controller, k.resource_quota, k.deployment, k.replica_set, k.stateful_set, k.daemon_set, k.job, k.cron_job};
+  return {k.pod,
+          k.service,
+          k.config_map,
+          k.secret,
+          k.persistent_volume_claim,
+          k.replication_controller,
+          k.resource_quota,
+          k.deployment,
+          k.replica_set,
+          k.stateful_set,
+          k.daemon_set,
+          k.job,
+          k.cron_job};
 }
 
 class ResourceQuotaController final : public Controller {
@@ -24,7 +36,9 @@ class ResourceQuotaController final : public Controller {
       return;
     }
     // A change of an object that exists before and after moves no count, but a pod may end.
-    if (event.before && event.after && event.kind != kinds().pod && event.kind != kinds().service && event.kind != kinds().persistent_volume_claim) return;
+    if (event.before && event.after && event.kind != kinds().pod && event.kind != kinds().service &&
+        event.kind != kinds().persistent_volume_claim)
+      return;
     cache.for_each_in(kinds().resource_quota, event.object().ns(), [&](const ObjectRef& quota) { sink.add(quota->key()); });
   }
 
@@ -48,8 +62,8 @@ class ResourceQuotaController final : public Controller {
         for (const auto& [resource, amount] : model::quota_usage(*kind, counted))
           if (const auto found = used.find(resource); found != used.end()) found->second += amount;
       });
-    // Admission books a pod before the pod is there, and this cache may learn of the booking first. A count that is lower than what is booked
-    // is believed only once the quota has been left alone for a while.
+    // Admission books a pod before the pod is there, and this cache may learn of the booking first. A count that is lower than what is
+    // booked is believed only once the quota has been left alone for a while.
     auto& seen = seen_[key];
     if (seen.revision != object->revision()) seen = {object->revision(), now};
     const auto quiet = now - seen.since;

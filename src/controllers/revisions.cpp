@@ -17,7 +17,8 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
     revision.number = json::get_int(revision.document, {"revision"});
     revisions.all.push_back(std::move(revision));
   }
-  std::sort(revisions.all.begin(), revisions.all.end(), [](const Revision& a, const Revision& b) { return std::tie(a.number, a.name()) < std::tie(b.number, b.name()); });
+  std::sort(revisions.all.begin(), revisions.all.end(),
+            [](const Revision& a, const Revision& b) { return std::tie(a.number, a.name()) < std::tie(b.number, b.name()); });
   json::Value pod_template = json::get_object(document, {"spec", "template"});
   const std::string text = canonical(pod_template);
   const std::int64_t newest = revisions.all.empty() ? 0 : revisions.all.back().number;
@@ -29,7 +30,8 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
     const std::string* hash = revision.object->labels().get(hash_label);
     revisions.update_hash = hash == nullptr ? revision.name().substr(std::min(revision.name().size(), owner.name().size() + 1)) : *hash;
     // A rollback: the old template becomes the newest revision again.
-    if (revision.number < newest) plan.writes.push_back(patch_object(kinds().controller_revision, *revision.object, {{"revision", newest + 1}}));
+    if (revision.number < newest)
+      plan.writes.push_back(patch_object(kinds().controller_revision, *revision.object, {{"revision", newest + 1}}));
     return revisions;
   }
   std::int64_t collisions = json::get_int(document, {"status", "collisionCount"});
@@ -40,11 +42,18 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
   json::Object labels = json::get_object(document, {"spec", "template", "metadata", "labels"});
   labels[hash_label] = hash;
   pod_template.get_object()["$patch"] = "replace";
-  json::Object metadata{{"name", revisions.update_name}, {"namespace", owner.ns()}, {"labels", std::move(labels)}, {"ownerReferences", json::Array{owner_reference(owner_kind, owner)}}};
+  json::Object metadata{{"name", revisions.update_name},
+                        {"namespace", owner.ns()},
+                        {"labels", std::move(labels)},
+                        {"ownerReferences", json::Array{owner_reference(owner_kind, owner)}}};
   if (const json::Value* annotations = json::find(document, {"metadata", "annotations"})) metadata["annotations"] = *annotations;
   json::Object data{{"spec", json::Object{{"template", std::move(pod_template)}}}};
   plan.writes.push_back(create_object(kinds().controller_revision, owner.ns(),
-                                      json::Object{{"apiVersion", "apps/v1"}, {"kind", "ControllerRevision"}, {"metadata", std::move(metadata)}, {"data", std::move(data)}, {"revision", newest + 1}}));
+                                      json::Object{{"apiVersion", "apps/v1"},
+                                                   {"kind", "ControllerRevision"},
+                                                   {"metadata", std::move(metadata)},
+                                                   {"data", std::move(data)},
+                                                   {"revision", newest + 1}}));
   return revisions;
 }
 
@@ -53,7 +62,8 @@ void truncate_history(Plan& plan, const json::Value& document, const Revisions& 
   for (const Revision& revision : revisions.all)
     if (!live.contains(revision.name())) old.push_back(&revision);
   const std::int64_t surplus = static_cast<std::int64_t>(old.size()) - json::get_int(document, {"spec", "revisionHistoryLimit"}, 10);
-  for (std::int64_t i = 0; i < surplus; ++i) plan.writes.push_back(delete_object(kinds().controller_revision, *old[static_cast<std::size_t>(i)]->object));
+  for (std::int64_t i = 0; i < surplus; ++i)
+    plan.writes.push_back(delete_object(kinds().controller_revision, *old[static_cast<std::size_t>(i)]->object));
 }
 
 }  // namespace berth::controllers

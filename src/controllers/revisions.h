@@ -13,8 +13,8 @@ struct Revision {
 };
 
 struct Revisions {
-  std::vector<Revision> all;   ///< By number.
-  std::string update_name;     ///< The present template's; its object may only be on its way.
+  std::vector<Revision> all;  ///< By number.
+  std::string update_name;    ///< The present template's; its object may only be on its way.
   std::string update_hash;
   [[nodiscard]] const Revision* find(std::string_view name) const;
 };

@@ -22,8 +22,10 @@ class ServiceAccountController final : public Controller {
   Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
     Plan plan;
     if (!is_active(cache.get(kinds().namespace_, "", key)) || cache.get(kinds().service_account, key, "default")) return plan;
-    plan.writes.push_back(create_object(kinds().service_account, key,
-                                        json::Object{{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", json::Object{{"name", "default"}, {"namespace", key}}}}));
+    plan.writes.push_back(create_object(
+        kinds().service_account, key,
+        json::Object{
+            {"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"metadata", json::Object{{"name", "default"}, {"namespace", key}}}}));
     return plan;
   }
 };
@@ -43,11 +45,16 @@ class RootCaPublisher final : public Controller {
     json::Object data{{"ca.crt", pem_}};
     const ObjectRef present = cache.get(kinds().config_map, key, kRootCa);
     if (!present) {
-      json::Object annotations{{"kubernetes.io/description", "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service "
-                                                             "IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."}};
-      plan.writes.push_back(create_object(kinds().config_map, key,
-                                          json::Object{{"apiVersion", "v1"}, {"kind", "ConfigMap"},
-                                                       {"metadata", json::Object{{"name", kRootCa}, {"namespace", key}, {"annotations", std::move(annotations)}}}, {"data", std::move(data)}}));
+      json::Object annotations{
+          {"kubernetes.io/description",
+           "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service "
+           "IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."}};
+      plan.writes.push_back(create_object(
+          kinds().config_map, key,
+          json::Object{{"apiVersion", "v1"},
+                       {"kind", "ConfigMap"},
+                       {"metadata", json::Object{{"name", kRootCa}, {"namespace", key}, {"annotations", std::move(annotations)}}},
+                       {"data", std::move(data)}}));
       return plan;
     }
     const json::Value document = present->document();
@@ -118,8 +125,11 @@ Plan TokenController::reconcile(const std::string& key, TimePoint, const Cache& 
     const auto issued = tokens_.find(key);
     if (issued == tokens_.end()) {
       json::Object bound{{"apiVersion", "v1"}, {"kind", "Secret"}, {"name", name}, {"uid", secret->uid()}};
-      json::Object spec{{"audiences", json::Array{}}, {"expirationSeconds", std::int64_t{10} * 365 * 24 * 3600}, {"boundObjectRef", std::move(bound)}};
-      Write write = create_object(kinds().service_account, ns, json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", std::move(spec)}});
+      json::Object spec{
+          {"audiences", json::Array{}}, {"expirationSeconds", std::int64_t{10} * 365 * 24 * 3600}, {"boundObjectRef", std::move(bound)}};
+      Write write =
+          create_object(kinds().service_account, ns,
+                        json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", std::move(spec)}});
       write.name = account->name();
       write.subresource = "token";
       write.tag = "token";
@@ -141,6 +151,8 @@ Plan TokenController::reconcile(const std::string& key, TimePoint, const Cache& 
 
 ControllerPtr make_serviceaccount_controller() { return std::make_unique<ServiceAccountController>(); }
 ControllerPtr make_root_ca_publisher(std::string root_ca_pem) { return std::make_unique<RootCaPublisher>(std::move(root_ca_pem)); }
-ControllerPtr make_serviceaccount_token_controller(std::string root_ca_pem) { return std::make_unique<TokenController>(std::move(root_ca_pem)); }
+ControllerPtr make_serviceaccount_token_controller(std::string root_ca_pem) {
+  return std::make_unique<TokenController>(std::move(root_ca_pem));
+}
 
 }  // namespace berth::controllers

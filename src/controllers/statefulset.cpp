@@ -48,7 +48,9 @@ struct SetView {
 class StatefulSetController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "statefulset-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().stateful_set, kinds().pod, kinds().controller_revision, kinds().persistent_volume_claim}; }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    return {kinds().stateful_set, kinds().pod, kinds().controller_revision, kinds().persistent_volume_claim};
+  }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().pod) {
       enqueue_pod_owners(kinds().stateful_set, event, cache, sink, label_selector_of);
@@ -74,13 +76,15 @@ json::Object make_pod(const SetView& set, std::int64_t ordinal, const json::Valu
   json::set(pod, {"metadata", "labels", kPodIndexLabel}, json::Value(std::to_string(ordinal)));
   json::set(pod, {"metadata", "labels", kRevisionLabel}, json::Value(revision));
   json::set(pod, {"spec", "hostname"}, json::Value(pod_name));
-  if (const std::string_view service = json::get_string(set.document, {"spec", "serviceName"}); !service.empty()) json::set(pod, {"spec", "subdomain"}, json::Value(service));
+  if (const std::string_view service = json::get_string(set.document, {"spec", "serviceName"}); !service.empty())
+    json::set(pod, {"spec", "subdomain"}, json::Value(service));
   json::Array volumes;
   std::set<std::string> claimed;
   for (const json::Value& claim : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
     const std::string claim_name(json::get_string(claim, {"metadata", "name"}));
     claimed.insert(claim_name);
-    volumes.push_back(json::Object{{"name", claim_name}, {"persistentVolumeClaim", json::Object{{"claimName", claim_name + "-" + pod_name}, {"readOnly", false}}}});
+    volumes.push_back(json::Object{
+        {"name", claim_name}, {"persistentVolumeClaim", json::Object{{"claimName", claim_name + "-" + pod_name}, {"readOnly", false}}}});
   }
   for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"}))
     if (!claimed.contains(std::string(json::get_string(volume, {"name"})))) volumes.push_back(volume);
@@ -114,11 +118,18 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
     for (const auto& label : json::get_object(set.document, {"spec", "selector", "matchLabels"})) labels[label.key()] = label.value();
     json::Object metadata{{"name", name}, {"namespace", set.object->ns()}, {"labels", std::move(labels)}};
     if (const json::Value* annotations = json::find(claim_template, {"metadata", "annotations"})) metadata["annotations"] = *annotations;
-    if (json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"}) == "Delete") metadata["ownerReferences"] = json::Array{owner_reference(kinds().stateful_set, *set.object)};
+    if (json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"}) == "Delete")
+      metadata["ownerReferences"] = json::Array{owner_reference(kinds().stateful_set, *set.object)};
     Write write = create_object(kinds().persistent_volume_claim, set.object->ns(),
-                                json::Object{{"apiVersion", "v1"}, {"kind", "PersistentVolumeClaim"}, {"metadata", std::move(metadata)}, {"spec", json::get_object(claim_template, {"spec"})}});
-    write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulCreate", fmt::format("create Claim {} Pod {} in StatefulSet {} success", name, pod_name, set.object->name()));
-    write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate", fmt::format("create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
+                                json::Object{{"apiVersion", "v1"},
+                                             {"kind", "PersistentVolumeClaim"},
+                                             {"metadata", std::move(metadata)},
+                                             {"spec", json::get_object(claim_template, {"spec"})}});
+    write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulCreate",
+                                  fmt::format("create Claim {} Pod {} in StatefulSet {} success", name, pod_name, set.object->name()));
+    write.on_failure =
+        note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
+                   fmt::format("create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
     plan.writes.push_back(std::move(write));
   }
   return true;
@@ -149,7 +160,8 @@ void own_claims(Plan& plan, const SetView& set, const PodInfo& pod, bool condemn
     if (by_set && !has_set) owners.push_back(owner_reference(kinds().stateful_set, *set.object));
     if (by_pod && !has_pod) owners.push_back(owner_reference(kinds().pod, *pod.object));
     json::Value value = owners.empty() ? json::Value(nullptr) : json::Value(std::move(owners));
-    plan.writes.push_back(patch_object(kinds().persistent_volume_claim, *claim, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
+    plan.writes.push_back(
+        patch_object(kinds().persistent_volume_claim, *claim, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
   }
 }
 
@@ -162,8 +174,10 @@ void keep_identity(Plan& plan, const SetView& set, std::int64_t ordinal, const P
   if (index == nullptr) missing[kPodIndexLabel] = std::to_string(ordinal);
   if (missing.empty() || pod.deleting) return;
   Write write = patch_object(kinds().pod, *pod.object, {{"metadata", json::Object{{"labels", std::move(missing)}}}});
-  write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulUpdate", fmt::format("update Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
-  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedUpdate", fmt::format("update Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
+  write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulUpdate",
+                                fmt::format("update Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
+  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedUpdate",
+                                fmt::format("update Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
   plan.writes.push_back(std::move(write));
 }
 
@@ -178,18 +192,23 @@ void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cach
   }
   const std::string pod_name = fmt::format("{}-{}", set.object->name(), ordinal);
   if (!create_claims(plan, set, pod_name, cache)) return;
-  Write write = create_object(kinds().pod, set.object->ns(), make_pod(set, ordinal, pod_template, revision != nullptr ? set.current : set.update));
+  Write write =
+      create_object(kinds().pod, set.object->ns(), make_pod(set, ordinal, pod_template, revision != nullptr ? set.current : set.update));
   write.stage = 1;
-  write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulCreate", fmt::format("create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
-  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate", fmt::format("create Pod {} in StatefulSet {} failed error: {{}}", pod_name, set.object->name()));
+  write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulCreate",
+                                fmt::format("create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
+  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
+                                fmt::format("create Pod {} in StatefulSet {} failed error: {{}}", pod_name, set.object->name()));
   plan.writes.push_back(std::move(write));
 }
 
 void delete_pod(Plan& plan, const SetView& set, const PodInfo& pod) {
   Write write = delete_object(kinds().pod, *pod.object);
   write.stage = 1;
-  write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulDelete", fmt::format("delete Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
-  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedDelete", fmt::format("delete Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
+  write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulDelete",
+                                fmt::format("delete Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
+  write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedDelete",
+                                fmt::format("delete Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
   plan.writes.push_back(std::move(write));
 }
 
@@ -206,8 +225,9 @@ bool fill(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
     if (pod.is_finished()) {
       // Succeeded as well: an evicted pod's phase follows its containers' exit codes.
       if (!pod.deleting) {
-        plan.events.push_back(note_about(kinds().stateful_set, *set.object, "Warning", "RecreatingFailedPod",
-                                         fmt::format("StatefulSet {}/{} is recreating failed Pod {}", pod.ns(), set.object->name(), pod.name())));
+        plan.events.push_back(
+            note_about(kinds().stateful_set, *set.object, "Warning", "RecreatingFailedPod",
+                       fmt::format("StatefulSet {}/{} is recreating failed Pod {}", pod.ns(), set.object->name(), pod.name())));
         delete_pod(plan, set, pod);
       }
       if (set.ordered) return false;
@@ -286,8 +306,10 @@ json::Object status_of(const SetView& set, TimePoint now) {
   json::Object status = json::get_object(set.document, {"status"});
   status["replicas"] = replicas;
   for (const auto& [field, count] : {std::pair{"readyReplicas", ready}, {"currentReplicas", current}, {"updatedReplicas", updated}}) {
-    if (count != 0) status[field] = count;
-    else status.erase(field);
+    if (count != 0)
+      status[field] = count;
+    else
+      status.erase(field);
   }
   status["availableReplicas"] = available;
   status["observedGeneration"] = json::get_int(set.document, {"metadata", "generation"});
@@ -328,7 +350,8 @@ Plan StatefulSetController::reconcile(const std::string& key, TimePoint now, con
   std::set<std::string> live = {set.current, set.update};
   for (const PodRef& pod : claim.pods) live.insert(revision_of(*pod));
   truncate_history(plan, set.document, set.revisions, live);
-  if (auto write = patch_status(kinds().stateful_set, *set.object, set.document, status_of(set, now))) plan.writes.push_back(std::move(*write));
+  if (auto write = patch_status(kinds().stateful_set, *set.object, set.document, status_of(set, now)))
+    plan.writes.push_back(std::move(*write));
   plan.requeue_after = next_availability(claim.pods, set.min_ready, now);
   return plan;
 }

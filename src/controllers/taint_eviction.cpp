@@ -1,7 +1,7 @@
 // Pods leave nodes with NoExecute taints (pkg/controller/tainteviction, SPEC D2): at once without a toleration, after the smallest
-// tolerationSeconds with one, never when the tolerations used have none. A key is a pod. The clock of a toleration starts when its taint was
-// added (timeAdded) or the pod came to the node, whichever is later, so that a restart of the controller does not start it anew. Where somebody
-// set a taint without timeAdded and a pod's clock runs for it, the controller writes down when it saw the taint: key "/NODE".
+// tolerationSeconds with one, never when the tolerations used have none. A key is a pod. The clock of a toleration starts when its taint
+// was added (timeAdded) or the pod came to the node, whichever is later, so that a restart of the controller does not start it anew. Where
+// somebody set a taint without timeAdded and a pod's clock runs for it, the controller writes down when it saw the taint: key "/NODE".
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 #include "controllers/taints.h"
@@ -41,8 +41,10 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
   if (event.after && event.after->bytes().find("NoExecute") != std::string::npos) taints = node_taints(event.after->document());
   std::erase_if(taints, [](const Taint& taint) { return taint.effect != "NoExecute"; });
   const auto known = tainted_.find(name);
-  if (std::ranges::any_of(taints, [](const Taint& taint) { return taint.time_added == TimePoint{}; })) undated_.insert(name);
-  else undated_.erase(name);
+  if (std::ranges::any_of(taints, [](const Taint& taint) { return taint.time_added == TimePoint{}; }))
+    undated_.insert(name);
+  else
+    undated_.erase(name);
   if (taints.empty() && known == tainted_.end()) return;
   for (Taint& taint : taints) {
     if (taint.time_added != TimePoint{}) continue;
@@ -52,8 +54,10 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
       if (old.matches(taint)) taint.time_added = old.time_added;
   }
   if (known != tainted_.end() && known->second == taints) return;
-  if (taints.empty()) tainted_.erase(known);
-  else tainted_[name] = std::move(taints);
+  if (taints.empty())
+    tainted_.erase(known);
+  else
+    tainted_[name] = std::move(taints);
   for (const auto& [key, pod] : cache.pods_on(name)) sink.add(key);
 }
 
@@ -63,10 +67,12 @@ std::optional<TimePoint> eviction_time(const PodInfo& pod, const std::vector<Tai
   const TimePoint arrived = pod.scheduled_since != TimePoint{} ? pod.scheduled_since : pod.created;
   for (const Taint& taint : taints) {
     const auto& tolerations = pod.no_execute_tolerations;
-    const auto used = std::find_if(tolerations.begin(), tolerations.end(), [&](const Toleration& toleration) { return tolerates(toleration, taint); });
+    const auto used =
+        std::find_if(tolerations.begin(), tolerations.end(), [&](const Toleration& toleration) { return tolerates(toleration, taint); });
     if (used == tolerations.end()) return TimePoint{};
     if (!used->seconds) continue;
-    const TimePoint when = std::max(taint.time_added, arrived) + std::chrono::seconds(std::clamp<std::int64_t>(*used->seconds, 0, 1'000'000'000));
+    const TimePoint when =
+        std::max(taint.time_added, arrived) + std::chrono::seconds(std::clamp<std::int64_t>(*used->seconds, 0, 1'000'000'000));
     if (!earliest || when < *earliest) earliest = when;
   }
   return earliest;
@@ -84,7 +90,8 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
   const auto tainted = tainted_.find(pod->node);
   const std::optional<TimePoint> when = tainted == tainted_.end() ? std::nullopt : eviction_time(*pod, tainted->second);
   if (!when) {
-    if (scheduled_.erase(key) > 0) plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Cancelling deletion of Pod " + key));
+    if (scheduled_.erase(key) > 0)
+      plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Cancelling deletion of Pod " + key));
     return plan;
   }
   if (*when > now) {
@@ -95,8 +102,11 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
   }
   scheduled_.erase(key);
   plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Marking for deletion Pod " + key));
-  json::Array conditions{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "DeletionByTaintManager"},
-                                      {"message", "Taint manager: deleting due to NoExecute taint"}, {"lastTransitionTime", format_rfc3339(now)}}};
+  json::Array conditions{json::Object{{"type", "DisruptionTarget"},
+                                      {"status", "True"},
+                                      {"reason", "DeletionByTaintManager"},
+                                      {"message", "Taint manager: deleting due to NoExecute taint"},
+                                      {"lastTransitionTime", format_rfc3339(now)}}};
   Write mark = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}}, false);
   mark.patch_type = PatchType::kStrategicMerge;
   mark.subresource = "status";

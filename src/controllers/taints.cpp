@@ -9,7 +9,8 @@ std::vector<Taint> node_taints(const json::Value& node) {
     taint.key = json::get_string(item, {"key"});
     taint.value = json::get_string(item, {"value"});
     taint.effect = json::get_string(item, {"effect"});
-    if (const std::string_view added = json::get_string(item, {"timeAdded"}); !added.empty()) taint.time_added = parse_rfc3339(added).value_or(TimePoint{});
+    if (const std::string_view added = json::get_string(item, {"timeAdded"}); !added.empty())
+      taint.time_added = parse_rfc3339(added).value_or(TimePoint{});
     taints.push_back(std::move(taint));
   }
   return taints;

@@ -1,5 +1,5 @@
-// Claims in use and bound volumes outlive their deletion (pkg/controller/volume/pvcprotection, pvprotection): the finalizers that admission put
-// on them fall when nobody needs them any more.
+// Claims in use and bound volumes outlive their deletion (pkg/controller/volume/pvcprotection, pvprotection): the finalizers that admission
+// put on them fall when nobody needs them any more.
 #include "controllers/common.h"
 #include "controllers/services.h"
 
@@ -28,7 +28,9 @@ bool uses_claim(const json::Value& pod, const std::string& claim) {
 class VolumeProtection final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "volume-protection-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().persistent_volume, kinds().persistent_volume_claim, kinds().pod}; }
+  [[nodiscard]] std::vector<Kind> watches() const override {
+    return {kinds().persistent_volume, kinds().persistent_volume_claim, kinds().pod};
+  }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind != kinds().pod) {
@@ -53,8 +55,7 @@ class VolumeProtection final : public Controller {
     const auto finalizer = is_claim ? kClaimFinalizer : kVolumeFinalizer;
     if (!has_finalizer(document, finalizer)) return plan;
     bool in_use = !is_claim && json::get_string(document, {"status", "phase"}) == "Bound";
-    if (is_claim)
-      cache.for_each_in(kinds().pod, ns, [&](const ObjectRef& pod) { in_use = in_use || uses_claim(pod->document(), name); });
+    if (is_claim) cache.for_each_in(kinds().pod, ns, [&](const ObjectRef& pod) { in_use = in_use || uses_claim(pod->document(), name); });
     if (!in_use) plan.writes.push_back(remove_finalizer(kind, *object, document, finalizer));
     return plan;
   }

@@ -5,7 +5,7 @@
 namespace berth::controllers {
 
 struct ReplicaSetOptions {
-  int burst = 5000;      ///< Pods created or deleted in one step at most.
+  int burst = 5000;  ///< Pods created or deleted in one step at most.
   int concurrency = 50;
 };
 /// pkg/controller/replicaset, for ReplicaSets.

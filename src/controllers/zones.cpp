@@ -5,7 +5,8 @@
 namespace berth::controllers {
 
 void Zones::refill(Zone& zone, TimePoint now) {
-  if (zone.refilled != TimePoint{} && now > zone.refilled) zone.tokens = std::min(1.0, zone.tokens + zone.rate * std::chrono::duration<double>(now - zone.refilled).count());
+  if (zone.refilled != TimePoint{} && now > zone.refilled)
+    zone.tokens = std::min(1.0, zone.tokens + zone.rate * std::chrono::duration<double>(now - zone.refilled).count());
   zone.refilled = now;
 }
 
@@ -29,7 +30,8 @@ Zones::Change Zones::update(const std::map<std::string, Counts>& counts, TimePoi
       state = ZoneState::kFullDisruption;
     } else if (count.not_ready > 2 &&
                // In single precision, as Kubernetes: 55 of 100 are 55%.
-               static_cast<float>(count.not_ready) / static_cast<float>(count.ready + count.not_ready) >= static_cast<float>(options_.unhealthy_zone_threshold)) {
+               static_cast<float>(count.not_ready) / static_cast<float>(count.ready + count.not_ready) >=
+                   static_cast<float>(options_.unhealthy_zone_threshold)) {
       state = ZoneState::kPartialDisruption;
     }
     all_down &= state == ZoneState::kFullDisruption;

@@ -18,7 +18,8 @@ ApiStatus make(int code, std::string_view reason, std::string message) {
   return status;
 }
 
-ApiStatus make_for(int code, std::string_view reason, std::string message, std::string_view group, std::string_view resource, std::string_view name) {
+ApiStatus make_for(int code, std::string_view reason, std::string message, std::string_view group, std::string_view resource,
+                   std::string_view name) {
   ApiStatus status = make(code, reason, std::move(message));
   status.group = group;
   status.kind = resource;
@@ -35,16 +36,26 @@ ApiStatus generic(int code, std::string_view reason, std::string message) {
 
 std::string_view cause_reason(FieldError::Type type) {
   switch (type) {
-    case FieldError::Type::kRequired: return "FieldValueRequired";
-    case FieldError::Type::kInvalid: return "FieldValueInvalid";
-    case FieldError::Type::kDuplicate: return "FieldValueDuplicate";
-    case FieldError::Type::kForbidden: return "FieldValueForbidden";
-    case FieldError::Type::kNotSupported: return "FieldValueNotSupported";
-    case FieldError::Type::kNotFound: return "FieldValueNotFound";
-    case FieldError::Type::kTooLong: return "FieldValueTooLong";
-    case FieldError::Type::kTooMany: return "FieldValueTooMany";
-    case FieldError::Type::kTypeInvalid: return "FieldValueTypeInvalid";
-    case FieldError::Type::kInternal: return "InternalError";
+    case FieldError::Type::kRequired:
+      return "FieldValueRequired";
+    case FieldError::Type::kInvalid:
+      return "FieldValueInvalid";
+    case FieldError::Type::kDuplicate:
+      return "FieldValueDuplicate";
+    case FieldError::Type::kForbidden:
+      return "FieldValueForbidden";
+    case FieldError::Type::kNotSupported:
+      return "FieldValueNotSupported";
+    case FieldError::Type::kNotFound:
+      return "FieldValueNotFound";
+    case FieldError::Type::kTooLong:
+      return "FieldValueTooLong";
+    case FieldError::Type::kTooMany:
+      return "FieldValueTooMany";
+    case FieldError::Type::kTypeInvalid:
+      return "FieldValueTypeInvalid";
+    case FieldError::Type::kInternal:
+      return "InternalError";
   }
   return "";
 }
@@ -54,16 +65,36 @@ std::string error_body(const FieldError& error) {
   std::string_view words;
   bool with_value = true;
   switch (error.type) {
-    case FieldError::Type::kRequired: words = "Required value", with_value = false; break;
-    case FieldError::Type::kInvalid: words = "Invalid value"; break;
-    case FieldError::Type::kDuplicate: words = "Duplicate value"; break;
-    case FieldError::Type::kForbidden: words = "Forbidden", with_value = false; break;
-    case FieldError::Type::kNotSupported: words = "Unsupported value"; break;
-    case FieldError::Type::kNotFound: words = "Not found"; break;
-    case FieldError::Type::kTooLong: words = "Too long", with_value = false; break;
-    case FieldError::Type::kTooMany: words = "Too many"; break;
-    case FieldError::Type::kTypeInvalid: words = "Invalid value"; break;
-    case FieldError::Type::kInternal: words = "Internal error", with_value = false; break;
+    case FieldError::Type::kRequired:
+      words = "Required value", with_value = false;
+      break;
+    case FieldError::Type::kInvalid:
+      words = "Invalid value";
+      break;
+    case FieldError::Type::kDuplicate:
+      words = "Duplicate value";
+      break;
+    case FieldError::Type::kForbidden:
+      words = "Forbidden", with_value = false;
+      break;
+    case FieldError::Type::kNotSupported:
+      words = "Unsupported value";
+      break;
+    case FieldError::Type::kNotFound:
+      words = "Not found";
+      break;
+    case FieldError::Type::kTooLong:
+      words = "Too long", with_value = false;
+      break;
+    case FieldError::Type::kTooMany:
+      words = "Too many";
+      break;
+    case FieldError::Type::kTypeInvalid:
+      words = "Invalid value";
+      break;
+    case FieldError::Type::kInternal:
+      words = "Internal error", with_value = false;
+      break;
   }
   std::string out(words);
   if (with_value) out += ": " + error.value;
@@ -73,29 +104,48 @@ std::string error_body(const FieldError& error) {
 
 std::string_view reason_of_code(int code) {
   switch (code) {
-    case 400: return "BadRequest";
-    case 401: return "Unauthorized";
-    case 403: return "Forbidden";
-    case 404: return "NotFound";
-    case 405: return "MethodNotAllowed";
-    case 406: return "NotAcceptable";
-    case 409: return "Conflict";
-    case 410: return "Gone";
-    case 413: return "RequestEntityTooLarge";
-    case 415: return "UnsupportedMediaType";
-    case 422: return "Invalid";
-    case 429: return "TooManyRequests";
-    case 503: return "ServiceUnavailable";
-    case 504: return "Timeout";
-    case 500: return "InternalError";
-    default: return "";
+    case 400:
+      return "BadRequest";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "NotFound";
+    case 405:
+      return "MethodNotAllowed";
+    case 406:
+      return "NotAcceptable";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 413:
+      return "RequestEntityTooLarge";
+    case 415:
+      return "UnsupportedMediaType";
+    case 422:
+      return "Invalid";
+    case 429:
+      return "TooManyRequests";
+    case 503:
+      return "ServiceUnavailable";
+    case 504:
+      return "Timeout";
+    case 500:
+      return "InternalError";
+    default:
+      return "";
   }
 }
 
 }  // namespace
 
 json::Value ApiStatus::to_json() const {
-  json::Object out{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", code >= 200 && code < 300 ? "Success" : "Failure"}};
+  json::Object out{{"kind", "Status"},
+                   {"apiVersion", "v1"},
+                   {"metadata", json::Object()},
+                   {"status", code >= 200 && code < 300 ? "Success" : "Failure"}};
   if (!message.empty()) out["message"] = message;
   if (!reason.empty()) out["reason"] = reason;
   json::Object details;
@@ -137,7 +187,8 @@ ApiStatus ApiStatus::from_json(int http_code, std::string_view body) {
   status.uid = json::get_string(*document, {"details", "uid"});
   status.retry_after_seconds = static_cast<int>(json::get_int(*document, {"details", "retryAfterSeconds"}));
   for (const json::Value& cause : json::get_array(*document, {"details", "causes"}))
-    status.causes.push_back({std::string(json::get_string(cause, {"reason"})), std::string(json::get_string(cause, {"message"})), std::string(json::get_string(cause, {"field"}))});
+    status.causes.push_back({std::string(json::get_string(cause, {"reason"})), std::string(json::get_string(cause, {"message"})),
+                             std::string(json::get_string(cause, {"field"}))});
   return status;
 }
 
@@ -146,11 +197,14 @@ ApiStatus not_found(std::string_view group, std::string_view resource, std::stri
 }
 
 ApiStatus already_exists(std::string_view group, std::string_view resource, std::string_view name) {
-  return make_for(409, "AlreadyExists", fmt::format("{} \"{}\" already exists", group_resource(group, resource), name), group, resource, name);
+  return make_for(409, "AlreadyExists", fmt::format("{} \"{}\" already exists", group_resource(group, resource), name), group, resource,
+                  name);
 }
 
 ApiStatus conflict(std::string_view group, std::string_view resource, std::string_view name, std::string_view why) {
-  return make_for(409, "Conflict", fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", group_resource(group, resource), name, why), group, resource, name);
+  return make_for(409, "Conflict",
+                  fmt::format("Operation cannot be fulfilled on {} \"{}\": {}", group_resource(group, resource), name, why), group,
+                  resource, name);
 }
 
 ApiStatus modified_conflict(std::string_view group, std::string_view resource, std::string_view name) {
@@ -158,8 +212,9 @@ ApiStatus modified_conflict(std::string_view group, std::string_view resource, s
 }
 
 ApiStatus forbidden(std::string_view group, std::string_view resource, std::string_view name, std::string_view why) {
-  const std::string what = resource.empty() ? "forbidden" : name.empty() ? fmt::format("{} is forbidden", group_resource(group, resource))
-                                                                         : fmt::format("{} \"{}\" is forbidden", group_resource(group, resource), name);
+  const std::string what = resource.empty() ? "forbidden"
+                           : name.empty()   ? fmt::format("{} is forbidden", group_resource(group, resource))
+                                            : fmt::format("{} \"{}\" is forbidden", group_resource(group, resource), name);
   return make_for(403, "Forbidden", fmt::format("{}: {}", what, why), group, resource, name);
 }
 
@@ -180,12 +235,15 @@ ApiStatus too_many_requests(std::string_view message, int retry_after_seconds) {
 }
 
 ApiStatus unknown_path() { return generic(404, "NotFound", "the server could not find the requested resource"); }
-ApiStatus method_not_allowed() { return generic(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"); }
+ApiStatus method_not_allowed() {
+  return generic(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+}
 ApiStatus unknown_patch_type() { return generic(415, "UnsupportedMediaType", "415: Unsupported Media Type"); }
 ApiStatus unprocessable() { return generic(422, "Invalid", "the server rejected our request due to an error in our request"); }
 
 ApiStatus method_not_supported(std::string_view group, std::string_view resource, std::string_view verb) {
-  ApiStatus status = make(405, "MethodNotAllowed", fmt::format("{} is not supported on resources of kind \"{}\"", verb, group_resource(group, resource)));
+  ApiStatus status =
+      make(405, "MethodNotAllowed", fmt::format("{} is not supported on resources of kind \"{}\"", verb, group_resource(group, resource)));
   status.group = group;
   status.kind = resource;
   return status;
@@ -203,7 +261,8 @@ ApiStatus invalid_object(std::string_view group, std::string_view kind, std::str
     if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
   }
   const std::string all = texts.size() == 1 ? texts[0] : fmt::format("[{}]", fmt::join(texts, ", "));
-  ApiStatus status = make_for(422, "Invalid", fmt::format("{} \"{}\" is invalid: {}", group_resource(group, kind), name, all), group, kind, name);
+  ApiStatus status =
+      make_for(422, "Invalid", fmt::format("{} \"{}\" is invalid: {}", group_resource(group, kind), name, all), group, kind, name);
   for (const FieldError& error : errors) status.causes.push_back({std::string(cause_reason(error.type)), error_body(error), error.field});
   return status;
 }

@@ -9,7 +9,7 @@
 namespace berth::model {
 
 struct StatusCause {
-  std::string reason;   ///< "FieldValueRequired", "DisruptionBudget", …
+  std::string reason;  ///< "FieldValueRequired", "DisruptionBudget", …
   std::string message;
   std::string field;
 };
@@ -59,8 +59,8 @@ ApiStatus not_acceptable(std::string_view message);
 struct FieldError {
   enum class Type { kRequired, kInvalid, kDuplicate, kForbidden, kNotSupported, kNotFound, kTooLong, kTooMany, kTypeInvalid, kInternal };
   Type type = Type::kInvalid;
-  std::string field;   ///< "spec.containers[0].name"
-  std::string value;   ///< Already rendered as Go's %#v-like JSON (quoted strings); empty for Required and Forbidden.
+  std::string field;  ///< "spec.containers[0].name"
+  std::string value;  ///< Already rendered as Go's %#v-like JSON (quoted strings); empty for Required and Forbidden.
   std::string detail;
   [[nodiscard]] std::string render() const;
 };

@@ -16,9 +16,13 @@ void move_member(Object& object, std::string_view from, std::string_view to) {
 }
 
 // core/v1 Event <-> events.k8s.io/v1 Event: the same facts under other names.
-constexpr std::pair<std::string_view, std::string_view> kEventFields[] = {
-    {"involvedObject", "regarding"}, {"message", "note"}, {"reportingComponent", "reportingController"}, {"source", "deprecatedSource"},
-    {"firstTimestamp", "deprecatedFirstTimestamp"}, {"lastTimestamp", "deprecatedLastTimestamp"}, {"count", "deprecatedCount"}};
+constexpr std::pair<std::string_view, std::string_view> kEventFields[] = {{"involvedObject", "regarding"},
+                                                                          {"message", "note"},
+                                                                          {"reportingComponent", "reportingController"},
+                                                                          {"source", "deprecatedSource"},
+                                                                          {"firstTimestamp", "deprecatedFirstTimestamp"},
+                                                                          {"lastTimestamp", "deprecatedLastTimestamp"},
+                                                                          {"count", "deprecatedCount"}};
 
 void event_to_core(Object& event) {
   for (const auto& [core, events] : kEventFields) move_member(event, events, core);
@@ -40,7 +44,8 @@ bool is_cpu_utilization(const Value& metric) {
 void hpa_v1_to_v2(Value& doc) {
   json::Array metrics;
   if (const Value* target = json::find(doc, {"spec", "targetCPUUtilizationPercentage"})) {
-    metrics.push_back({{"type", "Resource"}, {"resource", {{"name", "cpu"}, {"target", {{"type", "Utilization"}, {"averageUtilization", *target}}}}}});
+    metrics.push_back(
+        {{"type", "Resource"}, {"resource", {{"name", "cpu"}, {"target", {{"type", "Utilization"}, {"averageUtilization", *target}}}}}});
     json::erase(doc, {"spec", "targetCPUUtilizationPercentage"});
   }
   // What v1 cannot say travels in annotations.
@@ -54,25 +59,33 @@ void hpa_v1_to_v2(Value& doc) {
   };
   if (auto more = take(kMetricsAnnotation); more && more->is_array())
     for (Value& metric : more->get_array()) metrics.push_back(std::move(metric));
-  if (auto behavior = take(kBehaviorAnnotation); behavior && behavior->is_object()) json::set(doc, {"spec", "behavior"}, std::move(*behavior));
+  if (auto behavior = take(kBehaviorAnnotation); behavior && behavior->is_object())
+    json::set(doc, {"spec", "behavior"}, std::move(*behavior));
   if (!metrics.empty()) json::set(doc, {"spec", "metrics"}, std::move(metrics));
   if (const Value* current = json::find(doc, {"status", "currentCPUUtilizationPercentage"})) {
     Value copy = *current;
     json::erase(doc, {"status", "currentCPUUtilizationPercentage"});
     json::set(doc, {"status", "currentMetrics"},
-              json::Array{Object{{"type", "Resource"}, {"resource", Object{{"name", "cpu"}, {"current", Object{{"averageUtilization", copy}, {"averageValue", "0"}}}}}}});
+              json::Array{
+                  Object{{"type", "Resource"},
+                         {"resource", Object{{"name", "cpu"}, {"current", Object{{"averageUtilization", copy}, {"averageValue", "0"}}}}}}});
   }
-  if (auto conditions = take(kConditionsAnnotation); conditions && conditions->is_array()) json::set(doc, {"status", "conditions"}, std::move(*conditions));
+  if (auto conditions = take(kConditionsAnnotation); conditions && conditions->is_array())
+    json::set(doc, {"status", "conditions"}, std::move(*conditions));
 }
 
 void hpa_v2_to_v1(Value& doc) {
   json::Array others;
   for (const Value& metric : json::get_array(doc, {"spec", "metrics"})) {
-    if (is_cpu_utilization(metric)) json::set(doc, {"spec", "targetCPUUtilizationPercentage"}, metric.at("resource").at("target").at("averageUtilization"));
-    else others.push_back(metric);
+    if (is_cpu_utilization(metric))
+      json::set(doc, {"spec", "targetCPUUtilizationPercentage"}, metric.at("resource").at("target").at("averageUtilization"));
+    else
+      others.push_back(metric);
   }
   json::erase(doc, {"spec", "metrics"});
-  const auto annotate = [&](std::string_view annotation, const Value& value) { json::set(doc, {"metadata", "annotations", annotation}, Value(json::serialize(value))); };
+  const auto annotate = [&](std::string_view annotation, const Value& value) {
+    json::set(doc, {"metadata", "annotations", annotation}, Value(json::serialize(value)));
+  };
   if (!others.empty()) annotate(kMetricsAnnotation, others);
   if (const Value* behavior = json::find(doc, {"spec", "behavior"})) {
     annotate(kBehaviorAnnotation, Value(*behavior));
@@ -136,14 +149,20 @@ void slice_to_v1beta1(Value& doc) {
 void convert(const KindInfo& from, const KindInfo& to, Value& doc) {
   if (!doc.is_object() || (from.group == to.group && from.version == to.version)) return;
   if (from.kind == "Event") {
-    if (to.group.empty()) event_to_core(doc.get_object());
-    else event_from_core(doc.get_object());
+    if (to.group.empty())
+      event_to_core(doc.get_object());
+    else
+      event_from_core(doc.get_object());
   } else if (from.kind == "HorizontalPodAutoscaler") {
-    if (from.version == "v1") hpa_v1_to_v2(doc);
-    else if (to.version == "v1") hpa_v2_to_v1(doc);
+    if (from.version == "v1")
+      hpa_v1_to_v2(doc);
+    else if (to.version == "v1")
+      hpa_v2_to_v1(doc);
   } else if (from.kind == "EndpointSlice") {
-    if (from.version == "v1beta1") slice_from_v1beta1(doc);
-    else slice_to_v1beta1(doc);
+    if (from.version == "v1beta1")
+      slice_from_v1beta1(doc);
+    else
+      slice_to_v1beta1(doc);
   }
   doc.get_object()["apiVersion"] = to.api_version();
   doc.get_object()["kind"] = to.kind;

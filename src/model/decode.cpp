@@ -1,7 +1,7 @@
 // Type checks of request bodies, in the words of the API server's decoder.
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <charconv>
 
 #include "base/clock.h"
 #include "model/quantity.h"
@@ -30,12 +30,18 @@ std::string render(const Step* step, bool with_indices) {
 
 std::string_view json_word(const json::Value& value) {
   switch (value.kind()) {
-    case boost::json::kind::object: return "object";
-    case boost::json::kind::array: return "array";
-    case boost::json::kind::string: return "string";
-    case boost::json::kind::bool_: return "bool";
-    case boost::json::kind::null: return "null";
-    default: return "number";
+    case boost::json::kind::object:
+      return "object";
+    case boost::json::kind::array:
+      return "array";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::bool_:
+      return "bool";
+    case boost::json::kind::null:
+      return "null";
+    default:
+      return "number";
   }
 }
 
@@ -44,7 +50,9 @@ class Decoder {
   Decoder(const KindInfo& kind, DecodeReport& report) : kind_(kind), report_(report) {}
 
   ApiResult<void> run(json::Value& doc) {
-    if (!doc.is_object()) return failure(fmt::format("json: cannot unmarshal {} into Go value of type {}", json_word(doc), TypeRef{Kind::kStruct, type_of(kind_)}.go_name()));
+    if (!doc.is_object())
+      return failure(fmt::format("json: cannot unmarshal {} into Go value of type {}", json_word(doc),
+                                 TypeRef{Kind::kStruct, type_of(kind_)}.go_name()));
     walk_struct(*type_of(kind_), doc.get_object(), nullptr);
     if (!error_.empty()) return failure(error_);
     return {};
@@ -52,7 +60,8 @@ class Decoder {
 
  private:
   std::unexpected<ApiStatus> failure(const std::string& why) const {
-    return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", kind_.kind, kind_.version, kind_.kind, why)));
+    return std::unexpected(
+        bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", kind_.kind, kind_.version, kind_.kind, why)));
   }
   void set_error(std::string text) {
     if (error_.empty()) error_ = std::move(text);
@@ -61,7 +70,8 @@ class Decoder {
     std::string word(json_word(value));
     if (word == "number" && (ref.kind == Kind::kInt32 || ref.kind == Kind::kInt64)) word += " " + json::serialize(value);
     const std::string owner_name = owner == nullptr ? "" : owner->name.substr(owner->name.rfind('.') + 1) + ".";
-    set_error(fmt::format("json: cannot unmarshal {} into Go struct field {}{} of type {}", word, owner_name, render(step, false), ref.go_name()));
+    set_error(fmt::format("json: cannot unmarshal {} into Go struct field {}{} of type {}", word, owner_name, render(step, false),
+                          ref.go_name()));
   }
 
   void walk_struct(const TypeDef& type, json::Object& object, const Step* parent) {
@@ -86,20 +96,27 @@ class Decoder {
 
   void walk(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
     switch (ref.kind) {
-      case Kind::kAny: return;
+      case Kind::kAny:
+        return;
       case Kind::kString:
         if (!value.is_string()) mismatch(value, ref, owner, step);
         return;
       case Kind::kBool:
         if (!value.is_bool()) mismatch(value, ref, owner, step);
         return;
-      case Kind::kInt32: case Kind::kInt64: return walk_integer(ref, value, owner, step);
+      case Kind::kInt32:
+      case Kind::kInt64:
+        return walk_integer(ref, value, owner, step);
       case Kind::kDouble:
         if (!value.is_number()) mismatch(value, ref, owner, step);
         return;
-      case Kind::kQuantity: return walk_quantity(value);
-      case Kind::kTime: case Kind::kMicroTime: return walk_time(ref, value, owner, step);
-      case Kind::kBytes: return walk_bytes(ref, value, owner, step);
+      case Kind::kQuantity:
+        return walk_quantity(value);
+      case Kind::kTime:
+      case Kind::kMicroTime:
+        return walk_time(ref, value, owner, step);
+      case Kind::kBytes:
+        return walk_bytes(ref, value, owner, step);
       case Kind::kIntOrString:
         if (!value.is_string() && !value.is_int64()) mismatch(value, ref, owner, step);
         return;
@@ -138,8 +155,10 @@ class Decoder {
 
   void walk_quantity(json::Value& value) {
     std::string text;
-    if (value.is_string()) text = json::as_view(value);
-    else if (value.is_number()) text = json::serialize(value);
+    if (value.is_string())
+      text = json::as_view(value);
+    else if (value.is_number())
+      text = json::serialize(value);
     const auto quantity = Quantity::parse(text);
     if (!quantity) return set_error(std::string(kQuantityError));
     const std::string canonical = quantity->to_string();
@@ -165,7 +184,8 @@ class Decoder {
     while (i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) != 0 || text[i] == '+' || text[i] == '/')) ++i;
     const std::size_t data = i;
     while (i < text.size() && text[i] == '=') ++i;
-    if (i != text.size() || text.size() % 4 != 0 || i - data > 2) set_error(fmt::format("illegal base64 data at input byte {}", std::min(i, text.size())));
+    if (i != text.size() || text.size() % 4 != 0 || i - data > 2)
+      set_error(fmt::format("illegal base64 data at input byte {}", std::min(i, text.size())));
   }
 
   const KindInfo& kind_;

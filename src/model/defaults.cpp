@@ -128,9 +128,36 @@ void projection(Object& source) {
 }
 
 void volume(Object& object) {
-  static constexpr std::string_view kSources[] = {"hostPath", "emptyDir", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "secret", "nfs", "iscsi", "glusterfs",
-      "persistentVolumeClaim", "rbd", "flexVolume", "cinder", "cephfs", "flocker", "downwardAPI", "fc", "azureFile", "configMap", "vsphereVolume", "quobyte", "azureDisk",
-      "photonPersistentDisk", "projected", "portworxVolume", "scaleIO", "storageos", "csi", "ephemeral", "image"};
+  static constexpr std::string_view kSources[] = {"hostPath",
+                                                  "emptyDir",
+                                                  "gcePersistentDisk",
+                                                  "awsElasticBlockStore",
+                                                  "gitRepo",
+                                                  "secret",
+                                                  "nfs",
+                                                  "iscsi",
+                                                  "glusterfs",
+                                                  "persistentVolumeClaim",
+                                                  "rbd",
+                                                  "flexVolume",
+                                                  "cinder",
+                                                  "cephfs",
+                                                  "flocker",
+                                                  "downwardAPI",
+                                                  "fc",
+                                                  "azureFile",
+                                                  "configMap",
+                                                  "vsphereVolume",
+                                                  "quobyte",
+                                                  "azureDisk",
+                                                  "photonPersistentDisk",
+                                                  "projected",
+                                                  "portworxVolume",
+                                                  "scaleIO",
+                                                  "storageos",
+                                                  "csi",
+                                                  "ephemeral",
+                                                  "image"};
   bool has_source = false;
   for (const std::string_view source : kSources) has_source |= object.contains(source);
   if (!has_source && object.size() <= 1) object["emptyDir"] = Object();
@@ -172,8 +199,10 @@ void pod_spec(Object& spec) {
   // The older name of the same field: either sets both.
   // (Copied first: a new member may move what a view points to.)
   const std::string account(string_at(spec, "serviceAccountName")), old_name(string_at(spec, "serviceAccount"));
-  if (!account.empty()) spec["serviceAccount"] = account;
-  else if (!old_name.empty()) spec["serviceAccountName"] = old_name;
+  if (!account.empty())
+    spec["serviceAccount"] = account;
+  else if (!old_name.empty())
+    spec["serviceAccountName"] = old_name;
   put(spec, "securityContext", Object());
   put_string(spec, "schedulerName", "default-scheduler");
   for (const char* name : {"initContainers", "containers", "ephemeralContainers"}) each(spec, name, container);
@@ -242,8 +271,10 @@ void replication_controller(Object& doc) {
 void persistent_volume_claim(Object& doc) {
   Object& spec = make_child(doc, "spec");
   put_string(spec, "volumeMode", "Filesystem");
-  if (Object* source = child(spec, "dataSource"); source != nullptr && !spec.contains("dataSourceRef")) spec["dataSourceRef"] = Object(*source);
-  else if (Object* ref = child(spec, "dataSourceRef"); ref != nullptr && !spec.contains("dataSource") && !ref->contains("namespace")) spec["dataSource"] = Object(*ref);
+  if (Object* source = child(spec, "dataSource"); source != nullptr && !spec.contains("dataSourceRef"))
+    spec["dataSourceRef"] = Object(*source);
+  else if (Object* ref = child(spec, "dataSourceRef"); ref != nullptr && !spec.contains("dataSource") && !ref->contains("namespace"))
+    spec["dataSource"] = Object(*ref);
   put_string(make_child(doc, "status"), "phase", "Pending");
 }
 
@@ -292,10 +323,10 @@ void job_spec(Object& spec) {
   put(spec, "manualSelector", false);
   if (spec.at("manualSelector") == false) spec.erase("manualSelector");
   if (Object* policy = child(spec, "podFailurePolicy"))
-    each(*policy, "rules", [](Object& rule) {
-      each(rule, "onPodConditions", [](Object& pattern) { put_string(pattern, "status", "True"); });
-    });
-  if (!spec.contains("podReplacementPolicy")) spec["podReplacementPolicy"] = spec.contains("podFailurePolicy") ? "Failed" : "TerminatingOrFailed";
+    each(*policy, "rules",
+         [](Object& rule) { each(rule, "onPodConditions", [](Object& pattern) { put_string(pattern, "status", "True"); }); });
+  if (!spec.contains("podReplacementPolicy"))
+    spec["podReplacementPolicy"] = spec.contains("podFailurePolicy") ? "Failed" : "TerminatingOrFailed";
   pod_template(spec);
 }
 
@@ -321,13 +352,15 @@ void cron_job(Object& doc) {
 void service(Object& doc) {
   Object& spec = make_child(doc, "spec");
   put_string(spec, "sessionAffinity", "None");
-  if (string_at(spec, "sessionAffinity") == "ClientIP") put(make_child(make_child(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10800);
+  if (string_at(spec, "sessionAffinity") == "ClientIP")
+    put(make_child(make_child(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10800);
   put_string(spec, "type", "ClusterIP");
   const std::string type(string_at(spec, "type"));
   each(spec, "ports", [](Object& port) {
     put_string(port, "protocol", "TCP");
     const auto target = port.find("targetPort");
-    const bool unset = target == port.end() || (target->value().is_int64() && target->value().get_int64() == 0) || (target->value().is_string() && target->value().get_string().empty());
+    const bool unset = target == port.end() || (target->value().is_int64() && target->value().get_int64() == 0) ||
+                       (target->value().is_string() && target->value().get_string().empty());
     if (unset && port.contains("port")) port["targetPort"] = Value(port.at("port"));
   });
   if (type == "NodePort" || type == "LoadBalancer") put_string(spec, "externalTrafficPolicy", "Cluster");
@@ -341,14 +374,17 @@ void horizontal_pod_autoscaler_v1(Object& doc) {
   put(spec, "minReplicas", 1);
   Object* meta = child(doc, "metadata");
   Object* annotations = meta == nullptr ? nullptr : child(*meta, "annotations");
-  if (annotations == nullptr || !annotations->contains("autoscaling.alpha.kubernetes.io/metrics")) put(spec, "targetCPUUtilizationPercentage", 80);
+  if (annotations == nullptr || !annotations->contains("autoscaling.alpha.kubernetes.io/metrics"))
+    put(spec, "targetCPUUtilizationPercentage", 80);
 }
 
 void horizontal_pod_autoscaler(Object& doc) {
   Object& spec = make_child(doc, "spec");
   put(spec, "minReplicas", 1);
   if (list(spec, "metrics") == nullptr || list(spec, "metrics")->empty())
-    spec["metrics"] = Array{Object{{"type", "Resource"}, {"resource", Object{{"name", "cpu"}, {"target", Object{{"type", "Utilization"}, {"averageUtilization", 80}}}}}}};
+    spec["metrics"] =
+        Array{Object{{"type", "Resource"},
+                     {"resource", Object{{"name", "cpu"}, {"target", Object{{"type", "Utilization"}, {"averageUtilization", 80}}}}}}};
   Object* behavior = child(spec, "behavior");
   if (behavior == nullptr) return;
   const auto rules = [&](std::string_view key, bool up) {
@@ -440,9 +476,7 @@ void endpoint_slice(Object& doc) {
 }
 
 void endpoints(Object& doc) {
-  each(doc, "subsets", [](Object& subset) {
-    each(subset, "ports", [](Object& port) { put_string(port, "protocol", "TCP"); });
-  });
+  each(doc, "subsets", [](Object& subset) { each(subset, "ports", [](Object& port) { put_string(port, "protocol", "TCP"); }); });
 }
 
 void network_policy(Object& doc) {
@@ -463,11 +497,13 @@ void namespace_object(Object& doc) {
 
 void node(Object& doc) {
   // podCIDR is the first of podCIDRs; who sets the one has set the other (core/v1 conversion).
-  if (Object* spec = child(doc, "spec"); spec != nullptr && spec->contains("podCIDR") && spec->at("podCIDR").is_string() && !spec->at("podCIDR").get_string().empty())
+  if (Object* spec = child(doc, "spec");
+      spec != nullptr && spec->contains("podCIDR") && spec->at("podCIDR").is_string() && !spec->at("podCIDR").get_string().empty())
     put(*spec, "podCIDRs", Array{spec->at("podCIDR")});
   // A kubelet that reports only its capacity can give all of it.
   Object* status = child(doc, "status");
-  if (status != nullptr && child(*status, "capacity") != nullptr && !status->contains("allocatable")) (*status)["allocatable"] = Value(status->at("capacity"));
+  if (status != nullptr && child(*status, "capacity") != nullptr && !status->contains("allocatable"))
+    (*status)["allocatable"] = Value(status->at("capacity"));
 }
 
 /// secret.stringData is write-only: it ends up in data, encoded, before anything else looks at the Secret.
@@ -500,18 +536,41 @@ void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSecond
 void apply_defaults(const KindInfo& kind, json::Value& doc) {
   using namespace defaults;
   using Function = void (*)(json::Object&);
-  static const std::map<std::string_view, Function> kCore = {
-      {"Pod", pod}, {"Node", node}, {"Namespace", namespace_object}, {"Service", service}, {"ReplicationController", replication_controller}, {"PersistentVolumeClaim", persistent_volume_claim},
-      {"PersistentVolume", persistent_volume}, {"LimitRange", limit_range}, {"Endpoints", endpoints},
-      {"Secret", [](json::Object& o) { put_string(o, "type", "Opaque"); fold_string_data(o); }},
-      {"PodTemplate", [](json::Object& o) { pod_template(o); }}};
+  static const std::map<std::string_view, Function> kCore = {{"Pod", pod},
+                                                             {"Node", node},
+                                                             {"Namespace", namespace_object},
+                                                             {"Service", service},
+                                                             {"ReplicationController", replication_controller},
+                                                             {"PersistentVolumeClaim", persistent_volume_claim},
+                                                             {"PersistentVolume", persistent_volume},
+                                                             {"LimitRange", limit_range},
+                                                             {"Endpoints", endpoints},
+                                                             {"Secret",
+                                                              [](json::Object& o) {
+                                                                put_string(o, "type", "Opaque");
+                                                                fold_string_data(o);
+                                                              }},
+                                                             {"PodTemplate", [](json::Object& o) { pod_template(o); }}};
   static const std::map<std::string_view, Function> kOthers = {
-      {"Deployment", deployment}, {"ReplicaSet", replica_set}, {"StatefulSet", stateful_set}, {"DaemonSet", daemon_set}, {"Job", job}, {"CronJob", cron_job},
-      {"HorizontalPodAutoscaler", horizontal_pod_autoscaler}, {"MutatingWebhookConfiguration", [](json::Object& o) { webhooks(o, true); }},
-      {"ValidatingWebhookConfiguration", [](json::Object& o) { webhooks(o, false); }}, {"StorageClass", storage_class}, {"RoleBinding", role_binding},
-      {"ClusterRoleBinding", role_binding}, {"CSIDriver", csi_driver}, {"PriorityClass", priority_class}, {"EndpointSlice", endpoint_slice},
-      {"NetworkPolicy", network_policy}, {"TokenRequest", token_request}};
-  if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object()) return horizontal_pod_autoscaler_v1(doc.get_object());
+      {"Deployment", deployment},
+      {"ReplicaSet", replica_set},
+      {"StatefulSet", stateful_set},
+      {"DaemonSet", daemon_set},
+      {"Job", job},
+      {"CronJob", cron_job},
+      {"HorizontalPodAutoscaler", horizontal_pod_autoscaler},
+      {"MutatingWebhookConfiguration", [](json::Object& o) { webhooks(o, true); }},
+      {"ValidatingWebhookConfiguration", [](json::Object& o) { webhooks(o, false); }},
+      {"StorageClass", storage_class},
+      {"RoleBinding", role_binding},
+      {"ClusterRoleBinding", role_binding},
+      {"CSIDriver", csi_driver},
+      {"PriorityClass", priority_class},
+      {"EndpointSlice", endpoint_slice},
+      {"NetworkPolicy", network_policy},
+      {"TokenRequest", token_request}};
+  if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())
+    return horizontal_pod_autoscaler_v1(doc.get_object());
   const auto& table = kind.group.empty() ? kCore : kOthers;
   const auto found = table.find(kind.kind);
   if (found != table.end() && doc.is_object()) found->second(doc.get_object());

@@ -1,8 +1,8 @@
+#include "model/descriptions.h"
+
 #include <map>
 #include <string>
 #include <vector>
-
-#include "model/descriptions.h"
 
 namespace berth::model {
 namespace {
@@ -17,7 +17,8 @@ const std::map<std::string_view, std::string_view>& texts() {
       {".status", "The state last observed. Written by the system."},
       {"Pod", "A group of containers that run together on one node."},
       {"PodSpec.containers", "Containers of the pod; at least one. Cannot be added or removed later."},
-      {"PodSpec.initContainers", "Containers that run to completion, in order, before the others start; with restartPolicy Always, sidecars."},
+      {"PodSpec.initContainers",
+       "Containers that run to completion, in order, before the others start; with restartPolicy Always, sidecars."},
       {"PodSpec.nodeName", "The node the pod runs on. Set by the scheduler; set by hand it bypasses scheduling."},
       {"PodSpec.nodeSelector", "Labels that a node must all have for the pod to fit on it."},
       {"PodSpec.affinity", "Scheduling constraints on nodes and on other pods."},

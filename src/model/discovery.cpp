@@ -1,8 +1,8 @@
 #include "model/discovery.h"
 
-#include <map>
-
 #include <fmt/format.h>
+
+#include <map>
 
 #include "model/kinds.h"
 
@@ -25,14 +25,16 @@ std::vector<GroupVersions> groups() {
     if (kind.group.empty()) continue;
     auto found = std::find_if(out.begin(), out.end(), [&](const GroupVersions& g) { return g.group == kind.group; });
     if (found == out.end()) found = out.insert(out.end(), {kind.group, {}});
-    if (std::find(found->versions.begin(), found->versions.end(), kind.version) == found->versions.end()) found->versions.push_back(kind.version);
+    if (std::find(found->versions.begin(), found->versions.end(), kind.version) == found->versions.end())
+      found->versions.push_back(kind.version);
   }
   return out;
 }
 
 Object group_object(const GroupVersions& group, bool with_type) {
   Array versions;
-  for (const std::string& version : group.versions) versions.push_back({{"groupVersion", group.group + "/" + version}, {"version", version}});
+  for (const std::string& version : group.versions)
+    versions.push_back({{"groupVersion", group.group + "/" + version}, {"version", version}});
   Object out;
   if (with_type) out = {{"kind", "APIGroup"}, {"apiVersion", "v1"}};
   out["name"] = group.group;
@@ -68,7 +70,9 @@ Array strings(const std::vector<std::string>& list) { return Array(list.begin(),
 }  // namespace
 
 json::Value discovery_core_versions(std::string_view server_address) {
-  return {{"kind", "APIVersions"}, {"versions", {"v1"}}, {"serverAddressByClientCIDRs", Array{Object{{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", server_address}}}}};
+  return {{"kind", "APIVersions"},
+          {"versions", {"v1"}},
+          {"serverAddressByClientCIDRs", Array{Object{{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", server_address}}}}};
 }
 
 json::Value discovery_groups() {
@@ -87,7 +91,11 @@ std::optional<json::Value> discovery_resources(std::string_view group, std::stri
   Array resources;
   for (const KindInfo& kind : all_kinds()) {
     if (kind.group != group || kind.version != version) continue;
-    Object entry{{"name", kind.plural}, {"singularName", kind.singular}, {"namespaced", kind.namespaced}, {"kind", kind.kind}, {"verbs", strings(kind.verbs)}};
+    Object entry{{"name", kind.plural},
+                 {"singularName", kind.singular},
+                 {"namespaced", kind.namespaced},
+                 {"kind", kind.kind},
+                 {"verbs", strings(kind.verbs)}};
     if (!kind.short_names.empty()) entry["shortNames"] = strings(kind.short_names);
     if (!kind.categories.empty()) entry["categories"] = strings(kind.categories);
     resources.push_back(std::move(entry));
@@ -120,15 +128,20 @@ json::Value discovery_aggregated(bool core, std::string_view api_version) {
     Array resources;
     for (const KindInfo& kind : all_kinds()) {
       if (kind.group != group || kind.version != version) continue;
-      Object entry{{"resource", kind.plural}, {"responseKind", response_kind(group, version, kind.kind)}, {"scope", kind.namespaced ? "Namespaced" : "Cluster"},
-                   {"singularResource", kind.singular}, {"verbs", strings(kind.verbs)}};
+      Object entry{{"resource", kind.plural},
+                   {"responseKind", response_kind(group, version, kind.kind)},
+                   {"scope", kind.namespaced ? "Namespaced" : "Cluster"},
+                   {"singularResource", kind.singular},
+                   {"verbs", strings(kind.verbs)}};
       if (!kind.short_names.empty()) entry["shortNames"] = strings(kind.short_names);
       if (!kind.categories.empty()) entry["categories"] = strings(kind.categories);
       Array subs;
       for (const std::string& name : kind.subresources) {
         const Subresource sub = subresource_of(kind, name);
-        subs.push_back(Object{{"subresource", name}, {"responseKind", response_kind(sub.version.empty() ? group : sub.group, sub.version.empty() ? version : sub.version, sub.kind)},
-                              {"verbs", strings(sub.verbs)}});
+        subs.push_back(Object{
+            {"subresource", name},
+            {"responseKind", response_kind(sub.version.empty() ? group : sub.group, sub.version.empty() ? version : sub.version, sub.kind)},
+            {"verbs", strings(sub.verbs)}});
       }
       if (!subs.empty()) entry["subresources"] = std::move(subs);
       resources.push_back(std::move(entry));
@@ -142,10 +155,14 @@ json::Value discovery_aggregated(bool core, std::string_view api_version) {
     for (const GroupVersions& group : groups()) {
       Array versions;
       for (const std::string& version : group.versions) versions.push_back(version_object(group.group, version));
-      items.push_back(Object{{"metadata", Object{{"name", group.group}, {"creationTimestamp", nullptr}}}, {"versions", std::move(versions)}});
+      items.push_back(
+          Object{{"metadata", Object{{"name", group.group}, {"creationTimestamp", nullptr}}}, {"versions", std::move(versions)}});
     }
   }
-  return Object{{"kind", "APIGroupDiscoveryList"}, {"apiVersion", fmt::format("apidiscovery.k8s.io/{}", api_version)}, {"metadata", Object()}, {"items", std::move(items)}};
+  return Object{{"kind", "APIGroupDiscoveryList"},
+                {"apiVersion", fmt::format("apidiscovery.k8s.io/{}", api_version)},
+                {"metadata", Object()},
+                {"items", std::move(items)}};
 }
 
 }  // namespace berth::model

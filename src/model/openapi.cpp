@@ -1,11 +1,11 @@
 #include "model/openapi.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <map>
 #include <mutex>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "base/json.h"
 #include "base/version.h"
@@ -37,25 +37,41 @@ class Writer {
     const auto wrapped = [&](std::string_view name) {
       Object out;
       // In v3 a reference with siblings (description, default) is only heard inside allOf.
-      if (v3_ && in_property) out["allOf"] = Array{reference(name)};
-      else out = reference(name);
+      if (v3_ && in_property)
+        out["allOf"] = Array{reference(name)};
+      else
+        out = reference(name);
       return out;
     };
     switch (ref.kind) {
-      case Kind::kString: return Object{{"type", "string"}};
-      case Kind::kBytes: return Object{{"type", "string"}, {"format", "byte"}};
-      case Kind::kInt32: return Object{{"type", "integer"}, {"format", "int32"}};
-      case Kind::kInt64: return Object{{"type", "integer"}, {"format", "int64"}};
-      case Kind::kDouble: return Object{{"type", "number"}, {"format", "double"}};
-      case Kind::kBool: return Object{{"type", "boolean"}};
-      case Kind::kQuantity: return wrapped(kQuantityName);
-      case Kind::kTime: return wrapped(kTimeName);
-      case Kind::kMicroTime: return wrapped(kMicroTimeName);
-      case Kind::kIntOrString: return wrapped(kIntOrStringName);
-      case Kind::kStruct: return wrapped(ref.type->openapi_name());
-      case Kind::kList: return Object{{"type", "array"}, {"items", ref_schema(*ref.element, true)}};
-      case Kind::kMap: return Object{{"type", "object"}, {"additionalProperties", ref_schema(*ref.element, true)}};
-      case Kind::kAny: return Object{{"type", "object"}};
+      case Kind::kString:
+        return Object{{"type", "string"}};
+      case Kind::kBytes:
+        return Object{{"type", "string"}, {"format", "byte"}};
+      case Kind::kInt32:
+        return Object{{"type", "integer"}, {"format", "int32"}};
+      case Kind::kInt64:
+        return Object{{"type", "integer"}, {"format", "int64"}};
+      case Kind::kDouble:
+        return Object{{"type", "number"}, {"format", "double"}};
+      case Kind::kBool:
+        return Object{{"type", "boolean"}};
+      case Kind::kQuantity:
+        return wrapped(kQuantityName);
+      case Kind::kTime:
+        return wrapped(kTimeName);
+      case Kind::kMicroTime:
+        return wrapped(kMicroTimeName);
+      case Kind::kIntOrString:
+        return wrapped(kIntOrStringName);
+      case Kind::kStruct:
+        return wrapped(ref.type->openapi_name());
+      case Kind::kList:
+        return Object{{"type", "array"}, {"items", ref_schema(*ref.element, true)}};
+      case Kind::kMap:
+        return Object{{"type", "object"}, {"additionalProperties", ref_schema(*ref.element, true)}};
+      case Kind::kAny:
+        return Object{{"type", "object"}};
     }
     return {};
   }
@@ -73,7 +89,8 @@ class Writer {
         for (const std::string_view value : values) list.emplace_back(value);
         property["enum"] = std::move(list);
       }
-      if (field.patch_merge || field.patch_retain_keys) property["x-kubernetes-patch-strategy"] = field.patch_retain_keys ? "merge,retainKeys" : "merge";
+      if (field.patch_merge || field.patch_retain_keys)
+        property["x-kubernetes-patch-strategy"] = field.patch_retain_keys ? "merge,retainKeys" : "merge";
       if (!field.patch_merge_key.empty()) property["x-kubernetes-patch-merge-key"] = field.patch_merge_key;
       if (field.ref.kind == Kind::kList) {
         if (field.list_type == FieldDef::ListType::kMap) {
@@ -102,11 +119,15 @@ class Writer {
         out["type"] = "string";
         return out;
       }
-      out["oneOf"] = other == "number" ? Array{Object{{"type", "string"}}, Object{{"type", "number"}}} : Array{Object{{"type", "integer"}}, Object{{"type", "string"}}};
+      out["oneOf"] = other == "number" ? Array{Object{{"type", "string"}}, Object{{"type", "number"}}}
+                                       : Array{Object{{"type", "integer"}}, Object{{"type", "string"}}};
       return out;
     };
-    if (name == kTimeName || name == kMicroTimeName) return Object{{"description", "A point in time, RFC 3339."}, {"type", "string"}, {"format", "date-time"}};
-    if (name == kIntOrStringName) return either(Object{{"description", "A number or a string such as a percentage or a port name."}, {"format", "int-or-string"}}, "integer");
+    if (name == kTimeName || name == kMicroTimeName)
+      return Object{{"description", "A point in time, RFC 3339."}, {"type", "string"}, {"format", "date-time"}};
+    if (name == kIntOrStringName)
+      return either(Object{{"description", "A number or a string such as a percentage or a port name."}, {"format", "int-or-string"}},
+                    "integer");
     return either(Object{{"description", "An amount: a number with an optional suffix (m, k, M, G, Ki, Mi, Gi, …)."}}, "number");
   }
 
@@ -130,8 +151,12 @@ class Writer {
     Object meta_property = ref_schema(metadata, true);
     meta_property["description"] = "List metadata.";
     properties["metadata"] = std::move(meta_property);
-    schemas[list] = Object{{"description", kind.kind + "List"}, {"type", "object"}, {"properties", std::move(properties)}, {"required", Array{"items"}},
-                           {"x-kubernetes-group-version-kind", Array{Object{{"group", kind.group}, {"kind", kind.list_kind}, {"version", kind.version}}}}};
+    schemas[list] = Object{
+        {"description", kind.kind + "List"},
+        {"type", "object"},
+        {"properties", std::move(properties)},
+        {"required", Array{"items"}},
+        {"x-kubernetes-group-version-kind", Array{Object{{"group", kind.group}, {"kind", kind.list_kind}, {"version", kind.version}}}}};
   }
 
   /// The type and everything it refers to.
@@ -150,13 +175,27 @@ class Writer {
       if (!schemas.contains(name)) schemas[name] = scalar_definition(name);
     };
     switch (ref.kind) {
-      case Kind::kStruct: add_type(schemas, *ref.type); break;
-      case Kind::kList: case Kind::kMap: add_ref(schemas, *ref.element); break;
-      case Kind::kQuantity: add_scalar(kQuantityName); break;
-      case Kind::kTime: add_scalar(kTimeName); break;
-      case Kind::kMicroTime: add_scalar(kMicroTimeName); break;
-      case Kind::kIntOrString: add_scalar(kIntOrStringName); break;
-      default: break;
+      case Kind::kStruct:
+        add_type(schemas, *ref.type);
+        break;
+      case Kind::kList:
+      case Kind::kMap:
+        add_ref(schemas, *ref.element);
+        break;
+      case Kind::kQuantity:
+        add_scalar(kQuantityName);
+        break;
+      case Kind::kTime:
+        add_scalar(kTimeName);
+        break;
+      case Kind::kMicroTime:
+        add_scalar(kMicroTimeName);
+        break;
+      case Kind::kIntOrString:
+        add_scalar(kIntOrStringName);
+        break;
+      default:
+        break;
     }
   }
 
@@ -164,19 +203,24 @@ class Writer {
   std::string prefix_;
 };
 
-std::string base_path(const KindInfo& kind) { return kind.group.empty() ? "/api/" + kind.version : "/apis/" + kind.group + "/" + kind.version; }
+std::string base_path(const KindInfo& kind) {
+  return kind.group.empty() ? "/api/" + kind.version : "/apis/" + kind.group + "/" + kind.version;
+}
 
 /// The operations of one path. kubectl finds a kind's fieldValidation and dryRun support by its patch operation.
 Object operations(const KindInfo& kind, const Writer& writer, bool v3, bool on_object) {
   const Object gvk{{"group", kind.group}, {"kind", kind.kind}, {"version", kind.version}};
   const auto parameter = [&](const char* name, const char* description) {
     Object out{{"name", name}, {"in", "query"}, {"description", description}, {"uniqueItems", true}};
-    if (v3) out["schema"] = Object{{"type", "string"}, {"uniqueItems", true}};
-    else out["type"] = "string";
+    if (v3)
+      out["schema"] = Object{{"type", "string"}, {"uniqueItems", true}};
+    else
+      out["type"] = "string";
     return out;
   };
   const auto operation = [&](const char* method, std::string_view verb, bool writes) {
-    Object out{{"description", fmt::format("{} {}", verb, kind.kind)}, {"operationId", fmt::format("{}{}{}{}", method, kind.group.empty() ? "Core" : "", kind.version, kind.kind)}};
+    Object out{{"description", fmt::format("{} {}", verb, kind.kind)},
+               {"operationId", fmt::format("{}{}{}{}", method, kind.group.empty() ? "Core" : "", kind.version, kind.kind)}};
     Array parameters;
     if (writes) {
       parameters.push_back(parameter("dryRun", "All: nothing is stored."));
@@ -184,13 +228,19 @@ Object operations(const KindInfo& kind, const Writer& writer, bool v3, bool on_o
       parameters.push_back(parameter("fieldValidation", "Ignore, Warn or Strict."));
     }
     const std::string name = type_of(kind)->openapi_name();
-    if (v3) out["responses"] = Object{{"200", Object{{"description", "OK"}, {"content", Object{{"application/json", Object{{"schema", writer.reference(name)}}}}}}}};
-    else out["responses"] = Object{{"200", Object{{"description", "OK"}, {"schema", writer.reference(name)}}}};
+    if (v3)
+      out["responses"] = Object{
+          {"200", Object{{"description", "OK"}, {"content", Object{{"application/json", Object{{"schema", writer.reference(name)}}}}}}}};
+    else
+      out["responses"] = Object{{"200", Object{{"description", "OK"}, {"schema", writer.reference(name)}}}};
     out["parameters"] = std::move(parameters);
     out["x-kubernetes-action"] = verb;
     out["x-kubernetes-group-version-kind"] = gvk;
     if (!v3) out["produces"] = Array{"application/json", "application/yaml"};
-    if (!v3) out["consumes"] = verb == "patch" ? Array{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"} : Array{"*/*"};
+    if (!v3)
+      out["consumes"] = verb == "patch" ? Array{"application/json-patch+json", "application/merge-patch+json",
+                                                "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
+                                        : Array{"*/*"};
     return out;
   };
   Object out;
@@ -242,9 +292,11 @@ const std::map<std::string, Bytes>& v3_documents() {
         if (kind.group == one.group && kind.version == one.version) writer.add_kind(schemas, kind);
       writer.add_type(schemas, *find_type("meta.v1.DeleteOptions"));
       writer.add_type(schemas, *find_type("meta.v1.Status"));
-      Value document = Object{{"openapi", "3.0.0"}, {"info", info()},
-                              {"paths", paths_of([&](const KindInfo& k) { return k.group == one.group && k.version == one.version; }, writer, true)},
-                              {"components", Object{{"schemas", std::move(schemas)}}}};
+      Value document =
+          Object{{"openapi", "3.0.0"},
+                 {"info", info()},
+                 {"paths", paths_of([&](const KindInfo& k) { return k.group == one.group && k.version == one.version; }, writer, true)},
+                 {"components", Object{{"schemas", std::move(schemas)}}}};
       out[path_of_group_version(one.group, one.version)] = make_bytes(json::serialize(document));
     }
     return out;
@@ -261,7 +313,10 @@ Bytes openapi_v2() {
     for (const KindInfo& kind : all_kinds()) writer.add_kind(definitions, kind);
     writer.add_type(definitions, *find_type("meta.v1.DeleteOptions"));
     writer.add_type(definitions, *find_type("meta.v1.Status"));
-    return make_bytes(json::serialize(Object{{"swagger", "2.0"}, {"info", info()}, {"paths", paths_of([](const KindInfo&) { return true; }, writer, false)}, {"definitions", std::move(definitions)}}));
+    return make_bytes(json::serialize(Object{{"swagger", "2.0"},
+                                             {"info", info()},
+                                             {"paths", paths_of([](const KindInfo&) { return true; }, writer, false)},
+                                             {"definitions", std::move(definitions)}}));
   }();
   return document;
 }

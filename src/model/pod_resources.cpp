@@ -35,7 +35,8 @@ void raise(ResourceAmounts& to, const ResourceAmounts& from) {
 
 ResourceAmounts pod_total(const json::Value& pod, std::string_view field) {
   ResourceAmounts total;
-  for (const auto& container : json::get_array(pod, {"spec", "containers"})) add(total, amounts_of(json::find(container, {"resources", field})));
+  for (const auto& container : json::get_array(pod, {"spec", "containers"}))
+    add(total, amounts_of(json::find(container, {"resources", field})));
   ResourceAmounts sidecars, init;
   for (const auto& container : json::get_array(pod, {"spec", "initContainers"})) {
     auto own = amounts_of(json::find(container, {"resources", field}));

@@ -1,8 +1,8 @@
 #include "model/protobuf.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
+
+#include <cstring>
 
 #include "base/clock.h"
 #include "model/schema.h"
@@ -31,8 +31,12 @@ class Reader {
     const std::uint64_t tag = varint();
     field = {static_cast<int>(tag >> 3), 0, {}};
     switch (tag & 7) {
-      case 0: field.varint = varint(); break;
-      case 1: field.varint = fixed(8); break;
+      case 0:
+        field.varint = varint();
+        break;
+      case 1:
+        field.varint = fixed(8);
+        break;
       case 2: {
         const std::uint64_t size = varint();
         if (size > data_.size() - at_) throw Malformed{};
@@ -40,8 +44,11 @@ class Reader {
         at_ += size;
         break;
       }
-      case 5: field.varint = fixed(4); break;
-      default: throw Malformed{};
+      case 5:
+        field.varint = fixed(4);
+        break;
+      default:
+        throw Malformed{};
     }
     return true;
   }
@@ -116,10 +123,29 @@ Value read_value(const TypeRef& ref, const Field& field, int depth);
 
 /// A zero that Go's struct holds by value and JSON leaves out; other integers are pointers, whose zero says something (replicas: 0).
 bool is_plain_zero(const FieldDef& field, const Value& value) {
-  static constexpr std::string_view kByValue[] = {"hostPort", "nodePort", "minReadySeconds", "generation", "observedGeneration", "initialDelaySeconds", "timeoutSeconds", "periodSeconds",
-                                                  "successThreshold", "failureThreshold", "count", "healthCheckNodePort", "remainingItemCount", "updatedReplicas", "readyReplicas", "availableReplicas",
-                                                  "unavailableReplicas", "fullyLabeledReplicas", "active", "succeeded", "failed"};
-  return value.is_int64() && value.get_int64() == 0 && std::find(std::begin(kByValue), std::end(kByValue), field.name) != std::end(kByValue);
+  static constexpr std::string_view kByValue[] = {"hostPort",
+                                                  "nodePort",
+                                                  "minReadySeconds",
+                                                  "generation",
+                                                  "observedGeneration",
+                                                  "initialDelaySeconds",
+                                                  "timeoutSeconds",
+                                                  "periodSeconds",
+                                                  "successThreshold",
+                                                  "failureThreshold",
+                                                  "count",
+                                                  "healthCheckNodePort",
+                                                  "remainingItemCount",
+                                                  "updatedReplicas",
+                                                  "readyReplicas",
+                                                  "availableReplicas",
+                                                  "unavailableReplicas",
+                                                  "fullyLabeledReplicas",
+                                                  "active",
+                                                  "succeeded",
+                                                  "failed"};
+  return value.is_int64() && value.get_int64() == 0 &&
+         std::find(std::begin(kByValue), std::end(kByValue), field.name) != std::end(kByValue);
 }
 
 /// Reads the fields of one message into `out`; `prefix` are the numbers of the messages that JSON spreads into this object.
@@ -132,8 +158,10 @@ void read_message(const TypeDef& type, std::string_view message, std::vector<int
     const FieldDef* exact = nullptr;
     bool spread = false;
     for (const FieldDef& one : type.fields) {
-      if (one.proto == prefix) exact = &one;
-      else spread |= one.proto.size() > prefix.size() && std::equal(prefix.begin(), prefix.end(), one.proto.begin());
+      if (one.proto == prefix)
+        exact = &one;
+      else
+        spread |= one.proto.size() > prefix.size() && std::equal(prefix.begin(), prefix.end(), one.proto.begin());
     }
     if (exact != nullptr) {
       if (exact->ref.kind == Kind::kList) {
@@ -155,7 +183,8 @@ void read_message(const TypeDef& type, std::string_view message, std::vector<int
       } else {
         Value value = read_value(exact->ref, field, depth);
         // A message always carries its plain members; empty ones are what JSON leaves out.
-        const bool empty = value.is_null() || (value.is_string() && value.get_string().empty()) || (value.is_bool() && !value.get_bool() && !exact->required);
+        const bool empty = value.is_null() || (value.is_string() && value.get_string().empty()) ||
+                           (value.is_bool() && !value.get_bool() && !exact->required);
         if (!empty && !is_plain_zero(*exact, value)) out[exact->name] = std::move(value);
       }
     } else if (spread) {
@@ -167,20 +196,29 @@ void read_message(const TypeDef& type, std::string_view message, std::vector<int
 
 Value read_value(const TypeRef& ref, const Field& field, int depth) {
   switch (ref.kind) {
-    case Kind::kString: return Value(field.bytes);
-    case Kind::kInt32: return Value(static_cast<std::int64_t>(static_cast<std::int32_t>(field.varint)));
-    case Kind::kInt64: return Value(static_cast<std::int64_t>(field.varint));
+    case Kind::kString:
+      return Value(field.bytes);
+    case Kind::kInt32:
+      return Value(static_cast<std::int64_t>(static_cast<std::int32_t>(field.varint)));
+    case Kind::kInt64:
+      return Value(static_cast<std::int64_t>(field.varint));
     case Kind::kDouble: {
       double value = 0;
       std::memcpy(&value, &field.varint, sizeof value);
       return value;
     }
-    case Kind::kBool: return field.varint != 0;
-    case Kind::kQuantity: return Value(first_bytes(field.bytes, 1));
-    case Kind::kTime: return read_time(field.bytes, false);
-    case Kind::kMicroTime: return read_time(field.bytes, true);
-    case Kind::kBytes: return Value(base64(field.bytes));
-    case Kind::kIntOrString: return read_int_or_string(field.bytes);
+    case Kind::kBool:
+      return field.varint != 0;
+    case Kind::kQuantity:
+      return Value(first_bytes(field.bytes, 1));
+    case Kind::kTime:
+      return read_time(field.bytes, false);
+    case Kind::kMicroTime:
+      return read_time(field.bytes, true);
+    case Kind::kBytes:
+      return Value(base64(field.bytes));
+    case Kind::kIntOrString:
+      return read_int_or_string(field.bytes);
     case Kind::kStruct: {
       Object object;
       std::vector<int> prefix;
@@ -191,7 +229,9 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
       auto parsed = json::parse(first_bytes(field.bytes, 1));  // RawExtension, FieldsV1: JSON inside.
       return parsed ? std::move(*parsed) : Value(nullptr);
     }
-    case Kind::kList: case Kind::kMap: break;  // Lists of lists and maps of maps do not exist in the API.
+    case Kind::kList:
+    case Kind::kMap:
+      break;  // Lists of lists and maps of maps do not exist in the API.
   }
   return nullptr;
 }
@@ -199,7 +239,8 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
 }  // namespace
 
 Result<json::Value> decode_protobuf(std::string_view body) {
-  if (body.substr(0, 4) != std::string_view("k8s\0", 4)) return invalid("the provided data does not appear to be a protobuf message: the magic number is missing");
+  if (body.substr(0, 4) != std::string_view("k8s\0", 4))
+    return invalid("the provided data does not appear to be a protobuf message: the magic number is missing");
   try {
     const std::string_view unknown = body.substr(4);
     const std::string_view type_meta = first_bytes(unknown, 1);

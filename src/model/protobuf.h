@@ -7,8 +7,8 @@
 
 namespace berth::model {
 
-/// From "k8s\0" + runtime.Unknown to the JSON document, apiVersion and kind included. Fields that the tables have no number for are left out.
-/// The error says what is malformed; hostile input costs no more than its size.
+/// From "k8s\0" + runtime.Unknown to the JSON document, apiVersion and kind included. Fields that the tables have no number for are left
+/// out. The error says what is malformed; hostile input costs no more than its size.
 Result<json::Value> decode_protobuf(std::string_view body);
 
 }  // namespace berth::model

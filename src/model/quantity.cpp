@@ -21,16 +21,26 @@ std::optional<Suffix> parse_suffix(std::string_view text) {
   if (text.empty()) return Suffix{};
   if (text.size() == 1) {
     switch (text[0]) {
-      case 'n': return Suffix{Format::kDecimalSI, -9, 0};
-      case 'u': return Suffix{Format::kDecimalSI, -6, 0};
-      case 'm': return Suffix{Format::kDecimalSI, -3, 0};
-      case 'k': return Suffix{Format::kDecimalSI, 3, 0};
-      case 'M': return Suffix{Format::kDecimalSI, 6, 0};
-      case 'G': return Suffix{Format::kDecimalSI, 9, 0};
-      case 'T': return Suffix{Format::kDecimalSI, 12, 0};
-      case 'P': return Suffix{Format::kDecimalSI, 15, 0};
-      case 'E': return Suffix{Format::kDecimalSI, 18, 0};
-      default: return std::nullopt;
+      case 'n':
+        return Suffix{Format::kDecimalSI, -9, 0};
+      case 'u':
+        return Suffix{Format::kDecimalSI, -6, 0};
+      case 'm':
+        return Suffix{Format::kDecimalSI, -3, 0};
+      case 'k':
+        return Suffix{Format::kDecimalSI, 3, 0};
+      case 'M':
+        return Suffix{Format::kDecimalSI, 6, 0};
+      case 'G':
+        return Suffix{Format::kDecimalSI, 9, 0};
+      case 'T':
+        return Suffix{Format::kDecimalSI, 12, 0};
+      case 'P':
+        return Suffix{Format::kDecimalSI, 15, 0};
+      case 'E':
+        return Suffix{Format::kDecimalSI, 18, 0};
+      default:
+        return std::nullopt;
     }
   }
   if (text.size() == 2 && text[1] == 'i') {
@@ -184,7 +194,8 @@ std::optional<Quantity> Quantity::parse(std::string_view text) {
   Quantity out;
   out.format_ = suffix->format;
   // An int32 exponent and a text's length both fit easily; the sum is clamped where it can no longer matter.
-  const auto power = static_cast<int>(std::clamp<std::int64_t>(9LL + suffix->power_of_ten - fraction_digits, -1'000'000'000, 1'000'000'000));
+  const auto power =
+      static_cast<int>(std::clamp<std::int64_t>(9LL + suffix->power_of_ten - fraction_digits, -1'000'000'000, 1'000'000'000));
   if (digits.size() <= 18) {
     std::uint64_t value = 0;
     for (const char c : digits) value = value * 10 + static_cast<std::uint64_t>(c - '0');

@@ -34,7 +34,8 @@ void add_service(const json::Value& service, ResourceAmounts& usage) {
   if (type == "NodePort") usage["services.nodeports"] = Quantity::from_value(ports);
   if (type == "LoadBalancer") {
     usage["services.loadbalancers"] = Quantity::from_value(1);
-    usage["services.nodeports"] = Quantity::from_value(json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true) ? ports : 0);
+    usage["services.nodeports"] =
+        Quantity::from_value(json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true) ? ports : 0);
   }
 }
 
@@ -111,7 +112,8 @@ bool quota_selects(const json::Value& quota, const KindInfo& kind, const json::V
   for (const auto& scope : scopes)
     if (!scope.is_string() || !scope_matches(json::as_view(scope), "Exists", json::Array(), object)) return false;
   for (const auto& selector : selectors)
-    if (!scope_matches(json::get_string(selector, {"scopeName"}), json::get_string(selector, {"operator"}), json::get_array(selector, {"values"}), object))
+    if (!scope_matches(json::get_string(selector, {"scopeName"}), json::get_string(selector, {"operator"}),
+                       json::get_array(selector, {"values"}), object))
       return false;
   return true;
 }

@@ -10,8 +10,8 @@
 
 namespace berth::model {
 
-/// Every quota resource that one object of `kind` uses, by quota name ("pods", "requests.cpu", "count/deployments.apps", …). Terminated pods use
-/// only their object count.
+/// Every quota resource that one object of `kind` uses, by quota name ("pods", "requests.cpu", "count/deployments.apps", …). Terminated
+/// pods use only their object count.
 ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object);
 
 /// Does the quota (a ResourceQuota document) count this object: its scopes and scopeSelector.

@@ -52,15 +52,21 @@ class Tables {
       const std::size_t end = std::min(line.find(' ', start), line.size());
       const std::string_view text = line.substr(start, end - start);
       start = end + 1;
-      if (word == 0) field.name = text;
-      else if (word == 1) field.ref = read_type(text);
-      else if (text == "required") field.required = true;
+      if (word == 0)
+        field.name = text;
+      else if (word == 1)
+        field.ref = read_type(text);
+      else if (text == "required")
+        field.required = true;
       else if (text.starts_with("patch=")) {
         field.patch_merge = text.find("merge") != std::string_view::npos;
         field.patch_retain_keys = text.find("retainKeys") != std::string_view::npos;
-      } else if (text.starts_with("key=")) field.patch_merge_key = text.substr(4);
-      else if (text == "list=set") field.list_type = FieldDef::ListType::kSet, list_given = true;
-      else if (text == "list=atomic") list_given = true;
+      } else if (text.starts_with("key="))
+        field.patch_merge_key = text.substr(4);
+      else if (text == "list=set")
+        field.list_type = FieldDef::ListType::kSet, list_given = true;
+      else if (text == "list=atomic")
+        list_given = true;
       else if (text.starts_with("list=map:")) {
         list_given = true;
         field.list_type = FieldDef::ListType::kMap;
@@ -69,7 +75,8 @@ class Tables {
           field.list_keys.emplace_back(text.substr(at, comma - at));
           at = comma + 1;
         }
-      } else if (text == "map=atomic") field.is_atomic = true;
+      } else if (text == "map=atomic")
+        field.is_atomic = true;
       else if (text.starts_with('#')) {
         for (std::size_t at = 1; at < text.size();) {
           const std::size_t dot = std::min(text.find('.', at), text.size());
@@ -87,9 +94,17 @@ class Tables {
   }
 
   TypeRef read_type(std::string_view text) {
-    static const std::map<std::string_view, Kind> kScalars = {
-        {"any", Kind::kAny}, {"string", Kind::kString}, {"int32", Kind::kInt32}, {"int64", Kind::kInt64}, {"double", Kind::kDouble}, {"bool", Kind::kBool},
-        {"quantity", Kind::kQuantity}, {"time", Kind::kTime}, {"microtime", Kind::kMicroTime}, {"bytes", Kind::kBytes}, {"intorstring", Kind::kIntOrString}};
+    static const std::map<std::string_view, Kind> kScalars = {{"any", Kind::kAny},
+                                                              {"string", Kind::kString},
+                                                              {"int32", Kind::kInt32},
+                                                              {"int64", Kind::kInt64},
+                                                              {"double", Kind::kDouble},
+                                                              {"bool", Kind::kBool},
+                                                              {"quantity", Kind::kQuantity},
+                                                              {"time", Kind::kTime},
+                                                              {"microtime", Kind::kMicroTime},
+                                                              {"bytes", Kind::kBytes},
+                                                              {"intorstring", Kind::kIntOrString}};
     TypeRef ref;
     if (text.starts_with('[') || text.starts_with('{')) {
       ref.kind = text[0] == '[' ? Kind::kList : Kind::kMap;
@@ -115,11 +130,22 @@ const Tables& tables() {
 
 /// The package part of a kind's type name.
 std::string package_of(const KindInfo& kind) {
-  static const std::map<std::string_view, std::string_view> kShort = {{"", "core"}, {"admissionregistration.k8s.io", "admissionregistration"},
-      {"apiregistration.k8s.io", "apiregistration"}, {"authentication.k8s.io", "authentication"}, {"authorization.k8s.io", "authorization"},
-      {"coordination.k8s.io", "coordination"}, {"discovery.k8s.io", "discovery"}, {"events.k8s.io", "events"}, {"networking.k8s.io", "networking"},
-      {"node.k8s.io", "node"}, {"rbac.authorization.k8s.io", "rbac"}, {"scheduling.k8s.io", "scheduling"}, {"storage.k8s.io", "storage"},
-      {"metrics.k8s.io", "metrics"}, {"machine.openshift.io", "machine"}, {"autoscaling.openshift.io", "autoscaling.openshift"}};
+  static const std::map<std::string_view, std::string_view> kShort = {{"", "core"},
+                                                                      {"admissionregistration.k8s.io", "admissionregistration"},
+                                                                      {"apiregistration.k8s.io", "apiregistration"},
+                                                                      {"authentication.k8s.io", "authentication"},
+                                                                      {"authorization.k8s.io", "authorization"},
+                                                                      {"coordination.k8s.io", "coordination"},
+                                                                      {"discovery.k8s.io", "discovery"},
+                                                                      {"events.k8s.io", "events"},
+                                                                      {"networking.k8s.io", "networking"},
+                                                                      {"node.k8s.io", "node"},
+                                                                      {"rbac.authorization.k8s.io", "rbac"},
+                                                                      {"scheduling.k8s.io", "scheduling"},
+                                                                      {"storage.k8s.io", "storage"},
+                                                                      {"metrics.k8s.io", "metrics"},
+                                                                      {"machine.openshift.io", "machine"},
+                                                                      {"autoscaling.openshift.io", "autoscaling.openshift"}};
   const auto found = kShort.find(kind.group);
   return found == kShort.end() ? kind.group : std::string(found->second);
 }
@@ -128,22 +154,35 @@ std::string package_of(const KindInfo& kind) {
 
 std::string TypeRef::go_name() const {
   switch (kind) {
-    case Kind::kString: case Kind::kBytes: return "string";
-    case Kind::kInt32: return "int32";
-    case Kind::kInt64: return "int64";
-    case Kind::kDouble: return "float64";
-    case Kind::kBool: return "bool";
-    case Kind::kQuantity: return "resource.Quantity";
-    case Kind::kTime: return "v1.Time";
-    case Kind::kMicroTime: return "v1.MicroTime";
-    case Kind::kIntOrString: return "intstr.IntOrString";
+    case Kind::kString:
+    case Kind::kBytes:
+      return "string";
+    case Kind::kInt32:
+      return "int32";
+    case Kind::kInt64:
+      return "int64";
+    case Kind::kDouble:
+      return "float64";
+    case Kind::kBool:
+      return "bool";
+    case Kind::kQuantity:
+      return "resource.Quantity";
+    case Kind::kTime:
+      return "v1.Time";
+    case Kind::kMicroTime:
+      return "v1.MicroTime";
+    case Kind::kIntOrString:
+      return "intstr.IntOrString";
     case Kind::kStruct: {
       const std::size_t dot = type->name.rfind('.', type->name.rfind('.') - 1);
       return type->name.substr(dot == std::string::npos ? type->name.find('.') + 1 : dot + 1);
     }
-    case Kind::kList: return "[]" + element->go_name();
-    case Kind::kMap: return "map[string]" + element->go_name();
-    case Kind::kAny: break;
+    case Kind::kList:
+      return "[]" + element->go_name();
+    case Kind::kMap:
+      return "map[string]" + element->go_name();
+    case Kind::kAny:
+      break;
   }
   return "interface {}";
 }
@@ -157,7 +196,8 @@ std::string TypeDef::openapi_name() const {
   if (name.starts_with("meta.v1.")) return "io.k8s.apimachinery.pkg.apis." + name;
   if (name.starts_with("apiregistration.")) return "io.k8s.kube-aggregator.pkg.apis." + name;
   if (name.starts_with("machine.")) return "io.openshift." + name;
-  if (name.starts_with("autoscaling.openshift.")) return "io.openshift.autoscaling." + name.substr(std::string_view("autoscaling.openshift.").size());
+  if (name.starts_with("autoscaling.openshift."))
+    return "io.openshift.autoscaling." + name.substr(std::string_view("autoscaling.openshift.").size());
   if (name.starts_with("metrics.")) return "io.k8s.metrics.pkg.apis." + name;
   return "io.k8s.api." + name;
 }
@@ -170,7 +210,8 @@ const TypeDef* type_of(const KindInfo& kind) {
     std::map<Gvk, const TypeDef*> out;
     for (const KindInfo& info : all_kinds()) {
       const TypeDef* type = find_type(package_of(info) + "." + info.version + "." + info.kind);
-      if (type == nullptr) type = find_type(package_of(info) + "." + info.storage_version + "." + info.kind);  // A beta with the same fields.
+      if (type == nullptr)
+        type = find_type(package_of(info) + "." + info.storage_version + "." + info.kind);  // A beta with the same fields.
       out[info.gvk()] = type;
     }
     return out;

@@ -17,7 +17,22 @@ struct TypeDef;
 
 /// The type of a field, a list's item or a map's value.
 struct TypeRef {
-  enum class Kind { kAny, kString, kInt32, kInt64, kDouble, kBool, kQuantity, kTime, kMicroTime, kBytes, kIntOrString, kStruct, kList, kMap };
+  enum class Kind {
+    kAny,
+    kString,
+    kInt32,
+    kInt64,
+    kDouble,
+    kBool,
+    kQuantity,
+    kTime,
+    kMicroTime,
+    kBytes,
+    kIntOrString,
+    kStruct,
+    kList,
+    kMap
+  };
   Kind kind = Kind::kAny;
   const TypeDef* type = nullptr;     ///< kStruct.
   const TypeRef* element = nullptr;  ///< kList, kMap.
@@ -63,19 +78,20 @@ struct DecodeReport {
   std::vector<std::string> unknown_fields;  ///< "spec.containers[0].foo"
 };
 
-/// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does, drops
-/// nulls. Unknown fields are kept (SPEC A3) and reported. `doc` is half-changed after an error.
+/// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does,
+/// drops nulls. Unknown fields are kept (SPEC A3) and reported. `doc` is half-changed after an error.
 ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report);
-/// Between the versions that share one storage (HPA v1 and v2, core and events.k8s.io Events, PriorityClass v1beta1). Sets apiVersion and kind.
+/// Between the versions that share one storage (HPA v1 and v2, core and events.k8s.io Events, PriorityClass v1beta1). Sets apiVersion and
+/// kind.
 void convert(const KindInfo& from, const KindInfo& to, json::Value& doc);
 
 /// The API server's defaulting. Idempotent. `doc` must have passed decode.
 void apply_defaults(const KindInfo& kind, json::Value& doc);
 /// The storage strategy's part at creation: status dropped or initialised, generation 1, a Job's selector, a Pod's phase and QoS class, …
 void prepare_for_create(const KindInfo& kind, json::Value& doc);
-/// The strategy's part at update: a main-resource update keeps the old status, a status update everything but status; generation rises when the
-/// spec changed. `subresource` is "", "status", "finalize", or a pod's "ephemeralcontainers" or "resize", which move just that part (others write
-/// through their own code and use "").
+/// The strategy's part at update: a main-resource update keeps the old status, a status update everything but status; generation rises when
+/// the spec changed. `subresource` is "", "status", "finalize", or a pod's "ephemeralcontainers" or "resize", which move just that part
+/// (others write through their own code and use "").
 void prepare_for_update(const KindInfo& kind, const json::Value& old, json::Value& doc, std::string_view subresource);
 
 /// All findings in field order, in Kubernetes' words. Never crashes, whatever the document.

@@ -1,10 +1,10 @@
 #include "model/selector.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
-
-#include <fmt/format.h>
 
 namespace berth::model {
 namespace {
@@ -20,12 +20,18 @@ std::optional<std::int64_t> to_int(std::string_view text) {
 
 std::string op_word(Requirement::Op op) {
   switch (op) {
-    case Requirement::Op::kIn: return "in";
-    case Requirement::Op::kNotIn: return "notin";
-    case Requirement::Op::kExists: return "exists";
-    case Requirement::Op::kDoesNotExist: return "!";
-    case Requirement::Op::kGt: return "gt";
-    case Requirement::Op::kLt: return "lt";
+    case Requirement::Op::kIn:
+      return "in";
+    case Requirement::Op::kNotIn:
+      return "notin";
+    case Requirement::Op::kExists:
+      return "exists";
+    case Requirement::Op::kDoesNotExist:
+      return "!";
+    case Requirement::Op::kGt:
+      return "gt";
+    case Requirement::Op::kLt:
+      return "lt";
   }
   return "";
 }
@@ -71,11 +77,13 @@ Result<Requirement> checked(Requirement requirement) {
     case Requirement::Op::kGt:
     case Requirement::Op::kLt:
       if (values.size() != 1) return invalid("values: Invalid value: for 'Gt', 'Lt' operators, exactly one value is required");
-      if (!to_int(values[0])) return invalid(fmt::format("values[0]: Invalid value: \"{}\": for 'Gt', 'Lt' operators, the value must be an integer", values[0]));
+      if (!to_int(values[0]))
+        return invalid(fmt::format("values[0]: Invalid value: \"{}\": for 'Gt', 'Lt' operators, the value must be an integer", values[0]));
       break;
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].size() > 63) return invalid(fmt::format("values[{}][{}]: Invalid value: \"{}\": must be no more than 63 bytes", i, key, values[i]));
+    if (values[i].size() > 63)
+      return invalid(fmt::format("values[{}][{}]: Invalid value: \"{}\": must be no more than 63 bytes", i, key, values[i]));
     if (!values[i].empty() && !is_name_part(values[i]))
       return invalid(fmt::format("values[{}][{}]: Invalid value: \"{}\": {}", i, key, values[i], kValueWords));
   }
@@ -91,7 +99,8 @@ class SelectorParser {
   Result<std::vector<Requirement>> parse() {
     std::vector<Requirement> out;
     if (kind_ == Kind::kEnd) return out;
-    if (kind_ != Kind::kWord && kind_ != Kind::kNot) return invalid(fmt::format("found '{}', expected: !, identifier, or 'end of string'", token_));
+    if (kind_ != Kind::kWord && kind_ != Kind::kNot)
+      return invalid(fmt::format("found '{}', expected: !, identifier, or 'end of string'", token_));
     while (true) {
       auto one = parse_requirement();
       if (!one) return std::unexpected(one.error());
@@ -123,14 +132,30 @@ class SelectorParser {
         kind_ = two == "==" ? Kind::kEquals : Kind::kNotEquals;
       } else {
         switch (text_[at_++]) {
-          case ',': kind_ = Kind::kComma; break;
-          case '(': kind_ = Kind::kOpen; break;
-          case ')': kind_ = Kind::kClose; break;
-          case '!': kind_ = Kind::kNot; break;
-          case '=': kind_ = Kind::kEquals; break;
-          case '>': kind_ = Kind::kGreater; break;
-          case '<': kind_ = Kind::kLess; break;
-          default: kind_ = Kind::kError; break;
+          case ',':
+            kind_ = Kind::kComma;
+            break;
+          case '(':
+            kind_ = Kind::kOpen;
+            break;
+          case ')':
+            kind_ = Kind::kClose;
+            break;
+          case '!':
+            kind_ = Kind::kNot;
+            break;
+          case '=':
+            kind_ = Kind::kEquals;
+            break;
+          case '>':
+            kind_ = Kind::kGreater;
+            break;
+          case '<':
+            kind_ = Kind::kLess;
+            break;
+          default:
+            kind_ = Kind::kError;
+            break;
         }
       }
     } else {
@@ -246,10 +271,14 @@ const std::string* Labels::get(std::string_view key) const {
 bool Requirement::matches(const Labels& labels) const {
   const std::string* value = labels.get(key);
   switch (op) {
-    case Op::kIn: return value != nullptr && std::ranges::binary_search(values, *value);
-    case Op::kNotIn: return value == nullptr || !std::ranges::binary_search(values, *value);
-    case Op::kExists: return value != nullptr;
-    case Op::kDoesNotExist: return value == nullptr;
+    case Op::kIn:
+      return value != nullptr && std::ranges::binary_search(values, *value);
+    case Op::kNotIn:
+      return value == nullptr || !std::ranges::binary_search(values, *value);
+    case Op::kExists:
+      return value != nullptr;
+    case Op::kDoesNotExist:
+      return value == nullptr;
     case Op::kGt:
     case Op::kLt: {
       if (value == nullptr || values.size() != 1) return false;
@@ -356,7 +385,8 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
   for (const auto& term : terms) {
     if (term.empty()) continue;
     std::size_t at = 0;
-    while (at < term.size() && term[at] != '=' && !(term[at] == '!' && at + 1 < term.size() && term[at + 1] == '=')) at += term[at] == '\\' ? 2 : 1;
+    while (at < term.size() && term[at] != '=' && !(term[at] == '!' && at + 1 < term.size() && term[at + 1] == '='))
+      at += term[at] == '\\' ? 2 : 1;
     if (at >= term.size()) return invalid(fmt::format("invalid selector: '{}'; can't understand '{}'", text, term));
     const bool equals = term[at] == '=';
     const std::size_t width = term.compare(at, 2, "==") == 0 || !equals ? 2 : 1;

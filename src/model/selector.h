@@ -39,7 +39,8 @@ struct Requirement {
   friend auto operator<=>(const Requirement&, const Requirement&) = default;
 };
 
-/// What labels.NewRequirement checks (key, operator's number of values, value syntax); the values come back sorted. The error has Kubernetes' words.
+/// What labels.NewRequirement checks (key, operator's number of values, value syntax); the values come back sorted. The error has
+/// Kubernetes' words.
 Result<Requirement> checked_requirement(Requirement requirement);
 
 /// All requirements hold. No requirements match everything; nothing() matches nothing.
@@ -71,7 +72,11 @@ class Selector {
 
 /// `spec.nodeName=a,status.phase!=Failed` (apimachinery/pkg/fields).
 struct FieldSelector {
-  struct Term { std::string field; bool equals = true; std::string value; };
+  struct Term {
+    std::string field;
+    bool equals = true;
+    std::string value;
+  };
   std::vector<Term> terms;
   static Result<FieldSelector> parse(std::string_view text);
 };

@@ -1,7 +1,7 @@
 // What the registry strategies do around a write (Kubernetes: pkg/registry/*/strategy.go).
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <charconv>
 
 #include "model/quantity.h"
 #include "model/schema.h"
@@ -17,8 +17,10 @@ bool has_status(const KindInfo& kind) { return kind.has_subresource("status"); }
 
 void copy_member(const Value& from, Value& to, std::string_view key) {
   const Value* value = json::find(from, key);
-  if (value != nullptr) to.get_object()[key] = *value;
-  else to.get_object().erase(key);
+  if (value != nullptr)
+    to.get_object()[key] = *value;
+  else
+    to.get_object().erase(key);
 }
 
 /// A zero-valued status, as Go prints it for fields without omitempty.
@@ -30,10 +32,12 @@ Value initial_status(const KindInfo& kind) {
   if (kind.kind == "Ingress") return {{"loadBalancer", Object()}};
   if (kind.kind == "ReplicaSet" || kind.kind == "ReplicationController") return {{"replicas", 0}};
   if (kind.kind == "StatefulSet") return {{"replicas", 0}, {"availableReplicas", 0}};
-  if (kind.kind == "DaemonSet") return {{"currentNumberScheduled", 0}, {"numberMisscheduled", 0}, {"desiredNumberScheduled", 0}, {"numberReady", 0}};
+  if (kind.kind == "DaemonSet")
+    return {{"currentNumberScheduled", 0}, {"numberMisscheduled", 0}, {"desiredNumberScheduled", 0}, {"numberReady", 0}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version != "v1") return {{"desiredReplicas", 0}, {"currentMetrics", nullptr}};
   if (kind.kind == "HorizontalPodAutoscaler") return {{"currentReplicas", 0}, {"desiredReplicas", 0}};
-  if (kind.kind == "PodDisruptionBudget") return {{"disruptionsAllowed", 0}, {"currentHealthy", 0}, {"desiredHealthy", 0}, {"expectedPods", 0}};
+  if (kind.kind == "PodDisruptionBudget")
+    return {{"disruptionsAllowed", 0}, {"currentHealthy", 0}, {"desiredHealthy", 0}, {"expectedPods", 0}};
   return Object();
 }
 
@@ -54,7 +58,8 @@ void prepare_job(Value& doc) {
   if (shares) json::set(doc, {"metadata", "labels"}, Value(labels));
   json::ensure_object(doc, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
   // A Job without labels of its own shows its pods' (batch/v1 defaults).
-  if (json::get_object(doc, {"metadata", "labels"}).empty()) json::set(doc, {"metadata", "labels"}, Value(json::get_object(doc, {"spec", "template", "metadata", "labels"})));
+  if (json::get_object(doc, {"metadata", "labels"}).empty())
+    json::set(doc, {"metadata", "labels"}, Value(json::get_object(doc, {"spec", "template", "metadata", "labels"})));
 }
 
 /// Fields whose change is a new generation: everything but metadata and status.
@@ -69,8 +74,9 @@ bool same_but_metadata_and_status(const Value& a, const Value& b) {
     return out;
   };
   const auto left = rest(a), right = rest(b);
-  return left.size() == right.size() &&
-         std::equal(left.begin(), left.end(), right.begin(), [](const auto& x, const auto& y) { return x.first == y.first && json::equal(*x.second, *y.second); });
+  return left.size() == right.size() && std::equal(left.begin(), left.end(), right.begin(), [](const auto& x, const auto& y) {
+           return x.first == y.first && json::equal(*x.second, *y.second);
+         });
 }
 
 const Quantity* parse_resource(const Value& resources, std::string_view list, std::string_view name, Quantity& storage) {
@@ -87,8 +93,10 @@ void agree_on_addresses(Value& pod) {
   const std::string one(json::get_string(pod, {"status", "podIP"}));
   const json::Array& all = json::get_array(pod, {"status", "podIPs"});
   const std::string_view first = all.empty() ? std::string_view() : json::get_string(all.front(), {"ip"});
-  if (!one.empty() && one != first) json::set(pod, {"status", "podIPs"}, json::Array{Object{{"ip", one}}});
-  else if (one.empty() && !first.empty()) json::set(pod, {"status", "podIP"}, Value(first));
+  if (!one.empty() && one != first)
+    json::set(pod, {"status", "podIPs"}, json::Array{Object{{"ip", one}}});
+  else if (one.empty() && !first.empty())
+    json::set(pod, {"status", "podIP"}, Value(first));
 }
 
 /// What must travel with every partial update: the precondition and the record of who wrote what.
@@ -116,8 +124,10 @@ void keep_resources_only(const Value& old, Value& doc) {
 void keep_ephemeral_containers_only(const Value& old, Value& doc) {
   Value kept = old;
   const json::Array& wanted = json::get_array(doc, {"spec", "ephemeralContainers"});
-  if (wanted.empty()) json::erase(kept, {"spec", "ephemeralContainers"});
-  else json::set(kept, {"spec", "ephemeralContainers"}, Value(wanted));
+  if (wanted.empty())
+    json::erase(kept, {"spec", "ephemeralContainers"});
+  else
+    json::set(kept, {"spec", "ephemeralContainers"}, Value(wanted));
   carry_request_metadata(doc, kept);
   doc = std::move(kept);
 }
@@ -168,8 +178,10 @@ std::string_view pod_qos_class(const Value& pod) {
 }
 
 void prepare_for_create(const KindInfo& kind, Value& doc) {
-  if (kind.generation) json::set(doc, {"metadata", "generation"}, 1);
-  else json::erase(doc, {"metadata", "generation"});
+  if (kind.generation)
+    json::set(doc, {"metadata", "generation"}, 1);
+  else
+    json::erase(doc, {"metadata", "generation"});
   if (has_status(kind) && kind.kind != "Node") {
     doc.get_object()["status"] = initial_status(kind);
     if (kind.kind == "HorizontalPodAutoscaler") json::erase(doc, {"status", "currentMetrics"});
@@ -178,22 +190,27 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
     json::set(doc, {"status", "qosClass"}, Value(pod_qos_class(doc)));
     if (!json::get_array(doc, {"spec", "schedulingGates"}).empty())
       json::set(doc, {"status", "conditions"},
-                json::Array{Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "SchedulingGated"}, {"message", "Scheduling is blocked due to non-empty scheduling gates"}}});
+                json::Array{Object{{"type", "PodScheduled"},
+                                   {"status", "False"},
+                                   {"reason", "SchedulingGated"},
+                                   {"message", "Scheduling is blocked due to non-empty scheduling gates"}}});
   }
   if (kind.kind == "Job") prepare_job(doc);
   if (kind.kind == "DaemonSet") json::set(doc, {"metadata", "annotations", kTemplateGeneration}, "1");
   if (kind.kind == "Namespace") {
-    json::Array& finalizers = doc.get_object()["spec"].is_object() && json::find(doc, {"spec", "finalizers"}) != nullptr && json::find(doc, {"spec", "finalizers"})->is_array()
+    json::Array& finalizers = doc.get_object()["spec"].is_object() && json::find(doc, {"spec", "finalizers"}) != nullptr &&
+                                      json::find(doc, {"spec", "finalizers"})->is_array()
                                   ? doc.at("spec").at("finalizers").get_array()
                                   : json::ensure_object(doc, {"spec"})["finalizers"].emplace_array();
-    if (std::none_of(finalizers.begin(), finalizers.end(), [](const Value& f) { return f == "kubernetes"; })) finalizers.emplace_back("kubernetes");
+    if (std::none_of(finalizers.begin(), finalizers.end(), [](const Value& f) { return f == "kubernetes"; }))
+      finalizers.emplace_back("kubernetes");
   }
 }
 
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource) {
   if (subresource == "status") {
-    // Of the rest, labels and annotations move too, as Kubernetes' own kinds let their controllers do (a Deployment's revision annotation comes
-    // this way from kube-controller-manager). A Deployment's labels, and the metadata of custom kinds and volume attachments, stay.
+    // Of the rest, labels and annotations move too, as Kubernetes' own kinds let their controllers do (a Deployment's revision annotation
+    // comes this way from kube-controller-manager). A Deployment's labels, and the metadata of custom kinds and volume attachments, stay.
     Value kept = old;
     copy_member(doc, kept, "status");
     const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group.ends_with(".openshift.io");
@@ -203,13 +220,17 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
     }
     carry_request_metadata(doc, kept);
     if (kind.kind == "Pod") agree_on_addresses(kept);
-    if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty()) json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));
+    if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty())
+      json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));
     doc = std::move(kept);
     return;
   }
-  if (kind.kind == "Pod" && subresource == "ephemeralcontainers") keep_ephemeral_containers_only(old, doc);
-  else if (kind.kind == "Pod" && subresource == "resize") keep_resources_only(old, doc);
-  else if (has_status(kind)) copy_member(old, doc, "status");
+  if (kind.kind == "Pod" && subresource == "ephemeralcontainers")
+    keep_ephemeral_containers_only(old, doc);
+  else if (kind.kind == "Pod" && subresource == "resize")
+    keep_resources_only(old, doc);
+  else if (has_status(kind))
+    copy_member(old, doc, "status");
   if (kind.kind == "DaemonSet") count_template_generation(old, doc);
   if (kind.kind == "Namespace" && subresource.empty()) {
     if (const Value* finalizers = json::find(old, {"spec", "finalizers"})) json::set(doc, {"spec", "finalizers"}, *finalizers);

@@ -23,7 +23,8 @@ std::string terminated_text(const Value& terminated, std::string_view prefix) {
   const std::string_view reason = json::get_string(terminated, {"reason"});
   if (!reason.empty()) return fmt::format("{}{}", prefix, reason);
   const std::int64_t signal = json::get_int(terminated, {"signal"});
-  return signal != 0 ? fmt::format("{}Signal:{}", prefix, signal) : fmt::format("{}ExitCode:{}", prefix, json::get_int(terminated, {"exitCode"}));
+  return signal != 0 ? fmt::format("{}Signal:{}", prefix, signal)
+                     : fmt::format("{}ExitCode:{}", prefix, json::get_int(terminated, {"exitCode"}));
 }
 
 /// True while init containers decide the status.
@@ -35,14 +36,20 @@ bool summarise_init(const Value& pod, PodSummary& out) {
     out.restarts += static_cast<int>(json::get_int(status, {"restartCount"}));
     note_restart(out, status);
     const bool sidecar = restarts_always(pod, json::get_string(status, {"name"}));
-    if (const Value* terminated = json::find(status, {"state", "terminated"}); terminated != nullptr && json::get_int(*terminated, {"exitCode"}) == 0) continue;
+    if (const Value* terminated = json::find(status, {"state", "terminated"});
+        terminated != nullptr && json::get_int(*terminated, {"exitCode"}) == 0)
+      continue;
     if (sidecar && json::get_bool(status, {"started"})) {
       if (json::get_bool(status, {"ready"})) ++out.ready;
       continue;
     }
-    if (const Value* terminated = json::find(status, {"state", "terminated"})) out.status = terminated_text(*terminated, "Init:");
-    else if (const std::string_view waiting = json::get_string(status, {"state", "waiting", "reason"}); !waiting.empty() && waiting != "PodInitializing") out.status = fmt::format("Init:{}", waiting);
-    else out.status = fmt::format("Init:{}/{}", index, total);
+    if (const Value* terminated = json::find(status, {"state", "terminated"}))
+      out.status = terminated_text(*terminated, "Init:");
+    else if (const std::string_view waiting = json::get_string(status, {"state", "waiting", "reason"});
+             !waiting.empty() && waiting != "PodInitializing")
+      out.status = fmt::format("Init:{}", waiting);
+    else
+      out.status = fmt::format("Init:{}/{}", index, total);
     return true;
   }
   return false;
@@ -59,7 +66,8 @@ PodSummary summarise_pod(const Value& pod) {
   const std::string_view reason = json::get_string(pod, {"status", "reason"});
   out.status = reason.empty() ? phase : reason;
   for (const Value& condition : json::get_array(pod, {"status", "conditions"}))
-    if (json::get_string(condition, {"type"}) == "PodScheduled" && json::get_string(condition, {"reason"}) == "SchedulingGated") out.status = "SchedulingGated";
+    if (json::get_string(condition, {"type"}) == "PodScheduled" && json::get_string(condition, {"reason"}) == "SchedulingGated")
+      out.status = "SchedulingGated";
 
   const bool initializing = summarise_init(pod, out);
   bool initialized = false;
@@ -90,8 +98,10 @@ PodSummary summarise_pod(const Value& pod) {
     }
   }
   if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr) {
-    if (reason == "NodeLost") out.status = "Unknown";
-    else if (phase != "Succeeded" && phase != "Failed") out.status = "Terminating";
+    if (reason == "NodeLost")
+      out.status = "Unknown";
+    else if (phase != "Succeeded" && phase != "Failed")
+      out.status = "Terminating";
   }
   return out;
 }

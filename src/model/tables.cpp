@@ -13,7 +13,11 @@ using json::Value;
 json::Array table_columns(const KindInfo& kind) {
   Array out;
   for (const Column& column : printer_of(kind).columns)
-    out.push_back(Object{{"name", column.name}, {"type", column.type}, {"format", std::string_view(column.name) == "Name" ? "name" : ""}, {"description", ""}, {"priority", column.priority}});
+    out.push_back(Object{{"name", column.name},
+                         {"type", column.type},
+                         {"format", std::string_view(column.name) == "Name" ? "name" : ""},
+                         {"description", ""},
+                         {"priority", column.priority}});
   return out;
 }
 
@@ -22,7 +26,8 @@ json::Value table_row(const KindInfo& kind, const Value& object, TimePoint now, 
   if (include == IncludeObject::kObject) {
     row["object"] = object;
   } else if (include == IncludeObject::kMetadata) {
-    row["object"] = Object{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", json::get_object(object, {"metadata"})}};
+    row["object"] =
+        Object{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", json::get_object(object, {"metadata"})}};
   }
   return row;
 }
@@ -30,7 +35,11 @@ json::Value table_row(const KindInfo& kind, const Value& object, TimePoint now, 
 json::Value make_table(const KindInfo& kind, std::span<const Value> objects, TimePoint now, IncludeObject include, Object list_metadata) {
   Array rows;
   for (const Value& object : objects) rows.push_back(table_row(kind, object, now, include));
-  return Object{{"kind", "Table"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", std::move(list_metadata)}, {"columnDefinitions", table_columns(kind)}, {"rows", std::move(rows)}};
+  return Object{{"kind", "Table"},
+                {"apiVersion", "meta.k8s.io/v1"},
+                {"metadata", std::move(list_metadata)},
+                {"columnDefinitions", table_columns(kind)},
+                {"rows", std::move(rows)}};
 }
 
 std::string human_duration(Duration d) {
@@ -47,7 +56,8 @@ std::string human_duration(Duration d) {
   if (hours < 48) return fmt::format("{}h", hours);
   if (hours < 192) return hours % 24 == 0 ? fmt::format("{}d", hours / 24) : fmt::format("{}d{}h", hours / 24, hours % 24);
   if (hours < 24 * 365 * 2) return fmt::format("{}d", hours / 24);
-  if (hours < 24 * 365 * 8) return hours / 24 % 365 == 0 ? fmt::format("{}y", hours / 24 / 365) : fmt::format("{}y{}d", hours / 24 / 365, hours / 24 % 365);
+  if (hours < 24 * 365 * 8)
+    return hours / 24 % 365 == 0 ? fmt::format("{}y", hours / 24 / 365) : fmt::format("{}y{}d", hours / 24 / 365, hours / 24 % 365);
   return fmt::format("{}y", hours / 24 / 365);
 }
 

@@ -483,7 +483,8 @@ void Connection::close(const std::string& why) {
       ERR_clear_error();
       SSL_shutdown(ssl_);
       // The goodbye, if the socket takes it; nobody waits for it.
-      [[maybe_unused]] const auto sent = ::send(fd_, ciphertext_.data() + ciphertext_at_, ciphertext_.size() - ciphertext_at_, MSG_NOSIGNAL);
+      [[maybe_unused]] const auto sent =
+          ::send(fd_, ciphertext_.data() + ciphertext_at_, ciphertext_.size() - ciphertext_at_, MSG_NOSIGNAL);
     }
     SSL_free(std::exchange(ssl_, nullptr));
   }

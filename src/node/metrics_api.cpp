@@ -22,8 +22,10 @@ std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> parts;
   std::string part;
   for (const char c : path + "/") {
-    if (c != '/') part += c;
-    else if (!part.empty()) parts.push_back(std::move(part)), part.clear();
+    if (c != '/')
+      part += c;
+    else if (!part.empty())
+      parts.push_back(std::move(part)), part.clear();
   }
   return parts;
 }
@@ -35,7 +37,8 @@ std::int64_t number(const json::Value& object, json::Path path) {
 }
 
 json::Object usage_of(const json::Value& stats) {
-  return {{"cpu", fmt::format("{}n", number(stats, {"cpu", "usageNanoCores"}))}, {"memory", fmt::format("{}Ki", number(stats, {"memory", "workingSetBytes"}) / 1024)}};
+  return {{"cpu", fmt::format("{}n", number(stats, {"cpu", "usageNanoCores"}))},
+          {"memory", fmt::format("{}Ki", number(stats, {"memory", "workingSetBytes"}) / 1024)}};
 }
 
 json::Object meta_of(const json::Value& object) {
@@ -87,7 +90,8 @@ struct MetricsApi::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void answer(const net::HttpRequest& request, const Writer& writer) {
-    if (!client) return respond(*writer, 503, model::ApiStatus{503, "ServiceUnavailable", "the metrics service is not connected"}.to_json());
+    if (!client)
+      return respond(*writer, 503, model::ApiStatus{503, "ServiceUnavailable", "the metrics service is not connected"}.to_json());
     // /apis/metrics.k8s.io/v1beta1/nodes[/NAME], …/pods, …/namespaces/NS/pods[/NAME]
     const std::vector<std::string> path = split_path(request.path);
     std::string selector;
@@ -95,11 +99,13 @@ struct MetricsApi::Impl : std::enable_shared_from_this<Impl> {
       if (key == "labelSelector") selector = value;
     if (path.size() >= 4 && path[3] == "nodes") return nodes(path.size() > 4 ? path[4] : "", selector, writer);
     if (path.size() == 4 && path[3] == "pods") return pods("", "", selector, writer);
-    if (path.size() >= 6 && path[3] == "namespaces" && path[5] == "pods") return pods(path[4], path.size() > 6 ? path[6] : "", selector, writer);
+    if (path.size() >= 6 && path[3] == "namespaces" && path[5] == "pods")
+      return pods(path[4], path.size() > 6 ? path[6] : "", selector, writer);
     respond(*writer, 404, model::ApiStatus{404, "NotFound", "the server could not find the requested resource"}.to_json());
   }
 
-  void list(const std::string& resource, const std::string& ns, const std::string& name, const std::string& selector, std::function<void(client::ApiResult<client::ListPage>)> done) {
+  void list(const std::string& resource, const std::string& ns, const std::string& name, const std::string& selector,
+            std::function<void(client::ApiResult<client::ListPage>)> done) {
     client::ListOptions options;
     options.label_selector = selector;
     if (!name.empty()) options.field_selector = "metadata.name=" + name;
@@ -142,7 +148,8 @@ struct MetricsApi::Impl : std::enable_shared_from_this<Impl> {
           const std::string node(json::get_string(pod, {"spec", "nodeName"}));
           if (json::get_string(pod, {"status", "phase"}) != "Running") continue;
           if (indexed.insert(node).second)
-            for (const json::Value& stats : json::get_array(self->summaries[node].summary, {"pods"})) by_uid[std::string(json::get_string(stats, {"podRef", "uid"}))] = &stats;
+            for (const json::Value& stats : json::get_array(self->summaries[node].summary, {"pods"}))
+              by_uid[std::string(json::get_string(stats, {"podRef", "uid"}))] = &stats;
           const auto stats = by_uid.find(std::string(json::get_string(pod, {"metadata", "uid"})));
           if (stats == by_uid.end()) continue;
           json::Object entry = self->header("PodMetrics", pod);
@@ -166,7 +173,11 @@ struct MetricsApi::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void finish(std::string_view kind, const char* resource, const std::string& name, json::Array items, const Writer& writer) {
-    if (name.empty()) return respond(*writer, 200, json::Object{{"kind", kind}, {"apiVersion", "metrics.k8s.io/v1beta1"}, {"metadata", json::Object{}}, {"items", std::move(items)}});
+    if (name.empty())
+      return respond(
+          *writer, 200,
+          json::Object{
+              {"kind", kind}, {"apiVersion", "metrics.k8s.io/v1beta1"}, {"metadata", json::Object{}}, {"items", std::move(items)}});
     if (items.empty()) return respond(*writer, 404, model::not_found("metrics.k8s.io", resource, name).to_json());
     respond(*writer, 200, items[0]);
   }
@@ -177,7 +188,9 @@ MetricsApi::MetricsApi() : impl_(std::make_shared<Impl>()) {}
 MetricsApi::~MetricsApi() { stop(); }
 
 void MetricsApi::connect(std::shared_ptr<client::Transport> transport) {
-  impl_->loop.post([impl = impl_.get(), transport = std::move(transport)] { impl->client = std::make_unique<client::Client>(transport, &impl->loop, "berth-metrics"); });
+  impl_->loop.post([impl = impl_.get(), transport = std::move(transport)] {
+    impl->client = std::make_unique<client::Client>(transport, &impl->loop, "berth-metrics");
+  });
 }
 
 void MetricsApi::stop() { impl_->loop.stop(); }

@@ -1,5 +1,5 @@
-// metrics.k8s.io/v1beta1 (what metrics-server is elsewhere): use of nodes and pods, asked of the nodes' Summary API through the node proxy when
-// somebody wants to know, and kept for a few seconds. Real and simulated nodes alike.
+// metrics.k8s.io/v1beta1 (what metrics-server is elsewhere): use of nodes and pods, asked of the nodes' Summary API through the node proxy
+// when somebody wants to know, and kept for a few seconds. Real and simulated nodes alike.
 #pragma once
 #include <memory>
 #include <string>

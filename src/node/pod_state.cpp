@@ -25,7 +25,9 @@ json::Object state_to_json(const ContainerState& state) {
       if (!state.message.empty()) waiting["message"] = state.message;
       break;
     }
-    case ContainerState::Kind::kRunning: out["running"] = {{"startedAt", format_rfc3339(state.started_at)}}; break;
+    case ContainerState::Kind::kRunning:
+      out["running"] = {{"startedAt", format_rfc3339(state.started_at)}};
+      break;
     case ContainerState::Kind::kTerminated: {
       json::Object& terminated = out["terminated"].emplace_object();
       terminated["exitCode"] = state.exit_code;
@@ -69,8 +71,10 @@ json::Object container_status(const ContainerSpec& spec, const ContainerRecord& 
   json::Object out;
   out["name"] = spec.name;
   out["state"] = state_to_json(record.state);
-  if (record.last) out["lastState"] = state_to_json(*record.last);
-  else out["lastState"] = json::Object{};
+  if (record.last)
+    out["lastState"] = state_to_json(*record.last);
+  else
+    out["lastState"] = json::Object{};
   out["ready"] = record.is_ready;
   out["restartCount"] = record.restart_count;
   out["image"] = record.image.empty() ? spec.image : record.image;
@@ -94,7 +98,9 @@ Verdict containers_ready(const PodSpec& spec, const PodState& state, PodPhase ph
   if (phase == PodPhase::kFailed) return {false, "PodFailed", ""};
   std::vector<std::string> unready;
   for (std::size_t i = 0; i < spec.containers.size(); ++i)
-    if ((spec.containers[i].role == ContainerRole::kMain || spec.containers[i].role == ContainerRole::kSidecar) && !state.containers[i].is_ready) unready.push_back(spec.containers[i].name);
+    if ((spec.containers[i].role == ContainerRole::kMain || spec.containers[i].role == ContainerRole::kSidecar) &&
+        !state.containers[i].is_ready)
+      unready.push_back(spec.containers[i].name);
   if (unready.empty()) return {};
   return {false, "ContainersNotReady", "containers with unready status: " + join_names(unready)};
 }
@@ -107,7 +113,8 @@ Verdict pod_ready(const PodSpec& spec, const Verdict& containers, const json::Va
     if (observed)
       for (const json::Value& condition : json::get_array(*observed, {"conditions"}))
         if (json::get_string(condition, {"type"}) == gate) found = &condition;
-    if (!found) messages.push_back(fmt::format("corresponding condition of pod readiness gate \"{}\" does not exist.", gate));
+    if (!found)
+      messages.push_back(fmt::format("corresponding condition of pod readiness gate \"{}\" does not exist.", gate));
     else if (const std::string_view status = json::get_string(*found, {"status"}); status != "True")
       messages.push_back(fmt::format("the status of pod readiness gate \"{}\" is not \"True\", but {}", gate, status));
   }
@@ -121,7 +128,8 @@ Verdict initialized(const PodSpec& spec, const PodState& state, PodPhase phase) 
   std::vector<std::string> incomplete;
   for (std::size_t i = 0; i < spec.containers.size(); ++i) {
     const ContainerRole role = spec.containers[i].role;
-    if ((role == ContainerRole::kInit && !state.containers[i].is_ready) || (role == ContainerRole::kSidecar && !state.containers[i].is_started))
+    if ((role == ContainerRole::kInit && !state.containers[i].is_ready) ||
+        (role == ContainerRole::kSidecar && !state.containers[i].is_started))
       incomplete.push_back(spec.containers[i].name);
   }
   return {false, "ContainersNotInitialized", "containers with incomplete status: " + join_names(incomplete)};
@@ -145,7 +153,8 @@ enum OwnIndex : std::size_t { kScheduled, kReadyToStart, kInitialized, kContaine
 void add_condition(json::Array& out, PodState& state, OwnIndex index, const Verdict& verdict, TimePoint now) {
   PodState::OwnCondition& own = state.conditions[index];
   if (own.status != static_cast<std::int8_t>(verdict.is_true)) own = {static_cast<std::int8_t>(verdict.is_true), now};
-  out.push_back(condition_to_json({std::string(kOwnConditions[index]), verdict.is_true ? "True" : "False", verdict.reason, verdict.message, own.transition}));
+  out.push_back(condition_to_json(
+      {std::string(kOwnConditions[index]), verdict.is_true ? "True" : "False", verdict.reason, verdict.message, own.transition}));
 }
 
 bool has_condition(const json::Value* status, std::string_view type) {
@@ -165,7 +174,8 @@ PodSpec read_pod_spec(const json::Value& pod) {
   spec.node_name = json::get_string(pod, {"spec", "nodeName"});
   spec.restart_policy = parse_restart_policy(json::get_string(pod, {"spec", "restartPolicy"}), RestartPolicy::kAlways);
   spec.host_network = json::get_bool(pod, {"spec", "hostNetwork"});
-  for (const json::Value& gate : json::get_array(pod, {"spec", "readinessGates"})) spec.readiness_gates.emplace_back(json::get_string(gate, {"conditionType"}));
+  for (const json::Value& gate : json::get_array(pod, {"spec", "readinessGates"}))
+    spec.readiness_gates.emplace_back(json::get_string(gate, {"conditionType"}));
   const auto add = [&](const json::Value& container, bool init) {
     ContainerSpec c;
     c.name = json::get_string(container, {"name"});
@@ -189,10 +199,14 @@ PodSpec read_pod_spec(const json::Value& pod) {
 
 std::string_view to_string(PodPhase phase) {
   switch (phase) {
-    case PodPhase::kPending: return "Pending";
-    case PodPhase::kRunning: return "Running";
-    case PodPhase::kSucceeded: return "Succeeded";
-    case PodPhase::kFailed: return "Failed";
+    case PodPhase::kPending:
+      return "Pending";
+    case PodPhase::kRunning:
+      return "Running";
+    case PodPhase::kSucceeded:
+      return "Succeeded";
+    case PodPhase::kFailed:
+      return "Failed";
   }
   return "Unknown";
 }
@@ -215,9 +229,14 @@ bool is_initialized(const PodSpec& spec, const PodState& state) {
       case ContainerRole::kMain:
         if (record.state.kind != ContainerState::Kind::kWaiting || record.last) return true;
         break;
-      case ContainerRole::kInit: all = all && record.is_ready; break;
-      case ContainerRole::kSidecar: all = all && record.is_started; break;
-      case ContainerRole::kEphemeral: break;
+      case ContainerRole::kInit:
+        all = all && record.is_ready;
+        break;
+      case ContainerRole::kSidecar:
+        all = all && record.is_started;
+        break;
+      case ContainerRole::kEphemeral:
+        break;
     }
   }
   return all;
@@ -239,8 +258,10 @@ PodPhase pod_phase(const PodSpec& spec, const PodState& state) {
     }
     if (container.role != ContainerRole::kMain) continue;
     if (record.state.kind == ContainerState::Kind::kWaiting) {
-      if (record.last) any_active = true;
-      else any_waiting_first = true;
+      if (record.last)
+        any_active = true;
+      else
+        any_waiting_first = true;
     } else if (is_done(container, record)) {
       any_failed = any_failed || record.state.exit_code != 0;
     } else {
@@ -283,7 +304,10 @@ json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Va
   json::Array init, main, ephemeral;
   for (std::size_t i = 0; i < spec.containers.size(); ++i) {
     const ContainerRole role = spec.containers[i].role;
-    (role == ContainerRole::kMain ? main : role == ContainerRole::kEphemeral ? ephemeral : init).push_back(container_status(spec.containers[i], state.containers[i]));
+    (role == ContainerRole::kMain        ? main
+     : role == ContainerRole::kEphemeral ? ephemeral
+                                         : init)
+        .push_back(container_status(spec.containers[i], state.containers[i]));
   }
   if (!init.empty()) out["initContainerStatuses"] = std::move(init);
   if (!ephemeral.empty()) out["ephemeralContainerStatuses"] = std::move(ephemeral);
@@ -300,7 +324,8 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
     const std::string_view type = json::get_string(condition, {"type"}), is = json::get_string(condition, {"status"});
     for (std::size_t i = 0; i < kOwnConditions.size(); ++i) {
       if (kOwnConditions[i] != type || (is != "True" && is != "False")) continue;
-      state.conditions[i] = {static_cast<std::int8_t>(is == "True"), parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(TimePoint{})};
+      state.conditions[i] = {static_cast<std::int8_t>(is == "True"),
+                             parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(TimePoint{})};
       if (i == kReadyToStart && is == "True") state.has_sandbox = true;
     }
   }

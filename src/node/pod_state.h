@@ -21,8 +21,8 @@ struct ContainerSpec {
   RestartPolicy restart_policy = RestartPolicy::kAlways;  ///< The container's own where it has one, else the pod's; sidecars: always.
 };
 
-/// The part of a pod that decides how it is run and reported. Containers are in the order of the spec: init containers, main ones, ephemeral ones
-/// (which may be added while the pod runs).
+/// The part of a pod that decides how it is run and reported. Containers are in the order of the spec: init containers, main ones,
+/// ephemeral ones (which may be added while the pod runs).
 struct PodSpec {
   std::string ns, name, uid, node_name;
   RestartPolicy restart_policy = RestartPolicy::kAlways;
@@ -48,8 +48,8 @@ struct ContainerRecord {
   bool is_ready = false;
   bool is_started = false;
   std::string image_id, container_id;
-  std::string image;        ///< As the runtime names it; empty: as the spec does.
-  json::Value resources;    ///< What is in force, {"requests":…,"limits":…}; null: not reported.
+  std::string image;      ///< As the runtime names it; empty: as the spec does.
+  json::Value resources;  ///< What is in force, {"requests":…,"limits":…}; null: not reported.
 };
 
 struct ConditionRecord {
@@ -61,7 +61,8 @@ enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 [[nodiscard]] std::string_view to_string(PodPhase phase);
 [[nodiscard]] std::optional<PodPhase> parse_phase(std::string_view text);
 
-inline constexpr std::array<std::string_view, 5> kOwnConditions = {"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"};
+inline constexpr std::array<std::string_view, 5> kOwnConditions = {"PodScheduled", "PodReadyToStartContainers", "Initialized",
+                                                                   "ContainersReady", "Ready"};
 
 /// One pod's state on its node. `containers` runs parallel to PodSpec::containers.
 struct PodState {

@@ -1,7 +1,6 @@
 #include "placement/cluster.h"
 
 #include <algorithm>
-
 #include <boost/unordered/unordered_flat_map.hpp>
 
 namespace berth::placement {

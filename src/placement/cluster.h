@@ -254,7 +254,7 @@ class Cluster {
   struct NameIndex;
   std::shared_ptr<NameIndex> names_;
   std::shared_ptr<PodShards> pods_;
-  std::map<std::string, Nomination, std::less<>> nominations_;                 ///< By pod key.
+  std::map<std::string, Nomination, std::less<>> nominations_;  ///< By pod key.
   std::map<NodeIndex, std::vector<PodInfoPtr>> nominated_by_node_;
   std::map<std::string, ImageState, std::less<>> images_;
   Objects objects_;

@@ -184,7 +184,8 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
 }
 
 void Engine::Impl::make_room() {
-  const std::size_t most = std::max<std::size_t>(16, kColumnBudgetBytes / (kBytesPerNodeAndClass * std::max<std::size_t>(cluster.slot_count(), 1024)));
+  const std::size_t most =
+      std::max<std::size_t>(16, kColumnBudgetBytes / (kBytesPerNodeAndClass * std::max<std::size_t>(cluster.slot_count(), 1024)));
   while (class_count > most) {
     std::vector<std::unique_ptr<PodClass>>* oldest_bucket = nullptr;
     std::size_t oldest = 0;
@@ -230,7 +231,9 @@ Engine::~Engine() = default;
 
 Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->schedule(framework, pod); }
 
-Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const { return placement::evaluate(framework, impl_->cluster, pod); }
+Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const {
+  return placement::evaluate(framework, impl_->cluster, pod);
+}
 
 std::size_t Engine::memory_bytes() const {
   std::size_t out = impl_->index == nullptr ? 0 : impl_->index->memory_bytes() + impl_->static_columns.memory_bytes();

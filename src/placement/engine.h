@@ -54,15 +54,15 @@ struct Evaluation {
     std::int64_t total = 0;
     std::vector<std::int64_t> scores;  ///< Parallel to scorers.
   };
-  Status pre_filter;                                       ///< A rejection, or success.
-  std::optional<std::set<std::string>> pre_filter_nodes;   ///< Names, when PreFilter narrowed the nodes.
+  Status pre_filter;                                      ///< A rejection, or success.
+  std::optional<std::set<std::string>> pre_filter_nodes;  ///< Names, when PreFilter narrowed the nodes.
   std::vector<Rejected> rejected;
   std::vector<Feasible> feasible;
   std::vector<std::string_view> scorers;  ///< Those that were not skipped.
   std::vector<NodeIndex> tied;            ///< Of the highest total, or the nominated node alone; sorted by name.
   bool nominated_first = false;
-  std::vector<std::string> errors;        ///< Distinct, sorted; not empty means the cycle ends in an error.
-  Diagnosis diagnosis;                    ///< When nothing is feasible.
+  std::vector<std::string> errors;  ///< Distinct, sorted; not empty means the cycle ends in an error.
+  Diagnosis diagnosis;              ///< When nothing is feasible.
 };
 
 /// Evaluates the plain form: no caches, no state. `framework` decides the era. Nodes that PreFilter left out are never filtered; with

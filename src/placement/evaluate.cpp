@@ -1,8 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "placement/engine.h"
 
@@ -50,7 +50,8 @@ void filter_node(const Framework& framework, const CycleState& state, const PodI
   }
 }
 
-/// The nodes that PreFilter named and that are there, in order of arrival: looked up, so that naming one node does not cost a walk over all.
+/// The nodes that PreFilter named and that are there, in order of arrival: looked up, so that naming one node does not cost a walk over
+/// all.
 std::vector<const NodeInfo*> named_nodes(const Cluster& cluster, const std::set<std::string>& names) {
   std::vector<const NodeInfo*> out;
   for (const auto& name : names)
@@ -60,8 +61,8 @@ std::vector<const NodeInfo*> named_nodes(const Cluster& cluster, const std::set<
 }
 
 /// Filters every candidate; nodes that PreFilter left out are told so only when nothing else fits. Returns how many were not listed.
-std::size_t filter_nodes(const Framework& framework, const CycleState& state, const PodInfo& pod, const Status& left_out, bool list_left_out,
-                         Evaluation& out, std::vector<const NodeInfo*>& feasible) {
+std::size_t filter_nodes(const Framework& framework, const CycleState& state, const PodInfo& pod, const Status& left_out,
+                         bool list_left_out, Evaluation& out, std::vector<const NodeInfo*>& feasible) {
   const Cluster& cluster = state.cluster();
   if (!out.pre_filter_nodes) {
     for (const NodeInfo* node : cluster.nodes()) filter_node(framework, state, pod, *node, out, feasible);
@@ -76,7 +77,8 @@ std::size_t filter_nodes(const Framework& framework, const CycleState& state, co
   return 0;
 }
 
-void score_nodes(const Framework& framework, CycleState& state, const PodInfo& pod, const std::vector<const NodeInfo*>& feasible, Evaluation& out) {
+void score_nodes(const Framework& framework, CycleState& state, const PodInfo& pod, const std::vector<const NodeInfo*>& feasible,
+                 Evaluation& out) {
   const Status prepared = framework.run_pre_score(state, pod, feasible);
   if (!prepared.is_success()) return collect_errors(out.errors, prepared);
   const auto rows = framework.run_score(state, pod, feasible);

@@ -1,9 +1,9 @@
 #include "placement/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "placement/relaxations.h"
 
@@ -24,7 +24,8 @@ std::vector<Shortage> shortages(const PodInfo& pod, const NodeInfo& node) {
   const Resource& wanted = pod.request.total;
   check("cpu", wanted.cpu_milli, node.requested.cpu_milli, node.allocatable.cpu_milli);
   check("memory", wanted.memory_bytes, node.requested.memory_bytes, node.allocatable.memory_bytes);
-  check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes, node.allocatable.ephemeral_storage_bytes);
+  check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes,
+        node.allocatable.ephemeral_storage_bytes);
   check("pods", 1, static_cast<std::int64_t>(node.pods.size()), node.allocatable.allowed_pods);
   for (const auto& [name, amount] : wanted.scalars) check(name, amount, node.requested.scalar(name), node.allocatable.scalar(name));
   return out;
@@ -47,9 +48,9 @@ std::vector<std::string> lacks_of(const PodInfo& pod, const NodeInfo& node, cons
   };
   if (rejected_by("NodeResourcesFit")) {
     for (const auto& one : shortages(pod, node))
-      out.push_back(fmt::format("{}: {} more (asks {}, free {} of {})", one.resource, format_amount(one.resource, saturating_sub(one.asked, one.free)),
-                                format_amount(one.resource, one.asked), format_amount(one.resource, one.free),
-                                format_amount(one.resource, one.allocatable)));
+      out.push_back(fmt::format("{}: {} more (asks {}, free {} of {})", one.resource,
+                                format_amount(one.resource, saturating_sub(one.asked, one.free)), format_amount(one.resource, one.asked),
+                                format_amount(one.resource, one.free), format_amount(one.resource, one.allocatable)));
   }
   if (rejected_by("TaintToleration"))
     for (const auto& taint : untolerated(pod, node))
@@ -57,7 +58,8 @@ std::vector<std::string> lacks_of(const PodInfo& pod, const NodeInfo& node, cons
   if (rejected_by("NodeAffinity"))
     for (const auto& [key, value] : pod.view().node_selector) {
       const auto* actual = node.label(key);
-      if (actual == nullptr || *actual != value) out.push_back(fmt::format("the label {}={}{}", key, value, actual == nullptr ? "" : " (has " + *actual + ")"));
+      if (actual == nullptr || *actual != value)
+        out.push_back(fmt::format("the label {}={}{}", key, value, actual == nullptr ? "" : " (has " + *actual + ")"));
     }
   if (rejected_by("NodeUnschedulable")) out.emplace_back("to be uncordoned");
   return out;
@@ -65,7 +67,8 @@ std::vector<std::string> lacks_of(const PodInfo& pod, const NodeInfo& node, cons
 
 /// How far a node is from taking the pod: those that no eviction helps are further; then by number of rejections and size of shortage.
 std::tuple<bool, std::size_t, double> distance(const PodInfo& pod, const NodeInfo& node, const NodeReport& report) {
-  const bool is_hopeless = std::ranges::any_of(report.rejections, [](const auto& one) { return one.code == "UnschedulableAndUnresolvable"; });
+  const bool is_hopeless =
+      std::ranges::any_of(report.rejections, [](const auto& one) { return one.code == "UnschedulableAndUnresolvable"; });
   double missing = 0;
   for (const auto& one : shortages(pod, node))
     missing += static_cast<double>(saturating_sub(one.asked, one.free)) / static_cast<double>(std::max<std::int64_t>(one.asked, 1));
@@ -115,7 +118,8 @@ class Explainer {
   void placed();
   void pending();
   void relax(const std::vector<NodeIndex>& nearest);
-  [[nodiscard]] std::vector<std::string> feasible_after(const std::vector<const RelaxableConstraint*>& changes, const std::vector<NodeIndex>& where) const;
+  [[nodiscard]] std::vector<std::string> feasible_after(const std::vector<const RelaxableConstraint*>& changes,
+                                                        const std::vector<NodeIndex>& where) const;
   void plan_eviction(const PostFilterResult& result);
 
   const Framework& framework_;
@@ -133,10 +137,12 @@ void Explainer::report_nodes() {
     report.name = cluster_.node(one.node)->name;
     report.is_feasible = true;
     report.total = one.total;
-    for (std::size_t i = 0; i < evaluation_.scorers.size(); ++i) report.scores.emplace_back(std::string(evaluation_.scorers[i]), one.scores[i]);
+    for (std::size_t i = 0; i < evaluation_.scorers.size(); ++i)
+      report.scores.emplace_back(std::string(evaluation_.scorers[i]), one.scores[i]);
     out_.nodes.push_back(std::move(report));
   }
-  std::ranges::stable_sort(out_.nodes, [](const auto& a, const auto& b) { return a.total != b.total ? a.total > b.total : a.name < b.name; });
+  std::ranges::stable_sort(out_.nodes,
+                           [](const auto& a, const auto& b) { return a.total != b.total ? a.total > b.total : a.name < b.name; });
 
   CycleState state = framework_.new_cycle(cluster_);
   (void)framework_.run_pre_filter(state, *pod_);
@@ -145,7 +151,8 @@ void Explainer::report_nodes() {
     const NodeInfo& node = *cluster_.node(one.node);
     NodeReport report;
     report.name = node.name;
-    auto statuses = evaluation_.pre_filter.is_success() && !one.status.plugin.empty() ? framework_.run_every_filter(state, *pod_, node) : std::vector<Status>{};
+    auto statuses = evaluation_.pre_filter.is_success() && !one.status.plugin.empty() ? framework_.run_every_filter(state, *pod_, node)
+                                                                                      : std::vector<Status>{};
     // Nominated pods may be what rejects; then the filters alone are content.
     if (statuses.empty()) statuses.push_back(one.status);
     for (const auto& status : statuses)
@@ -167,10 +174,12 @@ void Explainer::placed() {
   out_.verdict = out_.current_node.empty() ? Explanation::Verdict::kFits : Explanation::Verdict::kRuns;
   const std::string best = fmt::format("{}", fmt::join(out_.best_nodes, ", "));
   if (out_.current_node.empty()) {
-    out_.summary = fmt::format("{} fits on {} of {} nodes; the best is {}", out_.pod, evaluation_.feasible.size(), cluster_.node_count(), best);
+    out_.summary =
+        fmt::format("{} fits on {} of {} nodes; the best is {}", out_.pod, evaluation_.feasible.size(), cluster_.node_count(), best);
   } else {
     const bool is_best = std::ranges::find(out_.best_nodes, out_.current_node) != out_.best_nodes.end();
-    out_.summary = fmt::format("{} runs on {}, {}", out_.pod, out_.current_node, is_best ? "which is still the best place for it" : "but would go to " + best + " today");
+    out_.summary = fmt::format("{} runs on {}, {}", out_.pod, out_.current_node,
+                               is_best ? "which is still the best place for it" : "but would go to " + best + " today");
   }
   if (evaluation_.nominated_first) {
     out_.why_winner.push_back("the pod was nominated to this node by preemption: it is taken before scores are looked at");
@@ -183,7 +192,8 @@ void Explainer::placed() {
   const NodeReport& winner = out_.nodes[0];
   const NodeReport& second = out_.nodes[std::min(out_.best_nodes.size(), evaluation_.feasible.size() - 1)];
   if (out_.best_nodes.size() > 1)
-    out_.why_winner.push_back(fmt::format("{} nodes share the highest total {}; one of them is taken at random", out_.best_nodes.size(), winner.total));
+    out_.why_winner.push_back(
+        fmt::format("{} nodes share the highest total {}; one of them is taken at random", out_.best_nodes.size(), winner.total));
   if (winner.total == second.total) return;
   std::vector<std::pair<std::int64_t, std::string>> gains;
   for (std::size_t i = 0; i < winner.scores.size(); ++i)
@@ -191,8 +201,8 @@ void Explainer::placed() {
   std::ranges::sort(gains, std::greater{});
   std::vector<std::string> parts;
   for (const auto& [gain, plugin] : gains) parts.push_back(fmt::format("{} {:+}", plugin, gain));
-  out_.why_winner.push_back(fmt::format("{} beats {} by {} ({} to {}): {}", winner.name, second.name, winner.total - second.total, winner.total, second.total,
-                                        fmt::join(parts, ", ")));
+  out_.why_winner.push_back(fmt::format("{} beats {} by {} ({} to {}): {}", winner.name, second.name, winner.total - second.total,
+                                        winner.total, second.total, fmt::join(parts, ", ")));
 }
 
 void Explainer::pending() {
@@ -205,7 +215,8 @@ void Explainer::pending() {
   plan_eviction(result);
 }
 
-std::vector<std::string> Explainer::feasible_after(const std::vector<const RelaxableConstraint*>& changes, const std::vector<NodeIndex>& where) const {
+std::vector<std::string> Explainer::feasible_after(const std::vector<const RelaxableConstraint*>& changes,
+                                                   const std::vector<NodeIndex>& where) const {
   auto view = std::make_shared<model::PodView>(pod_->view());
   for (const auto* change : changes) change->apply(*view);
   // A term without a topology key is one that was given up.
@@ -308,9 +319,12 @@ std::string format_amount(std::string_view resource, std::int64_t amount) {
   if (resource == "cpu") return amount % 1000 == 0 ? std::to_string(amount / 1000) : fmt::format("{}m", amount);
   const bool is_bytes = resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
   if (!is_bytes) return std::to_string(amount);
-  constexpr std::pair<std::int64_t, std::string_view> kUnits[] = {{std::int64_t{1} << 40, "Ti"}, {1 << 30, "Gi"}, {1 << 20, "Mi"}, {1 << 10, "Ki"}};
+  constexpr std::pair<std::int64_t, std::string_view> kUnits[] = {
+      {std::int64_t{1} << 40, "Ti"}, {1 << 30, "Gi"}, {1 << 20, "Mi"}, {1 << 10, "Ki"}};
   for (const auto& [size, unit] : kUnits) {
-    if (amount >= size || amount <= -size) return amount % size == 0 ? fmt::format("{}{}", amount / size, unit) : fmt::format("{:.1f}{}", static_cast<double>(amount) / static_cast<double>(size), unit);
+    if (amount >= size || amount <= -size)
+      return amount % size == 0 ? fmt::format("{}{}", amount / size, unit)
+                                : fmt::format("{:.1f}{}", static_cast<double>(amount) / static_cast<double>(size), unit);
   }
   return std::to_string(amount);
 }

@@ -53,13 +53,13 @@ struct Explanation {
   std::string pod, scheduler;
   enum class Verdict { kRuns, kFits, kPending, kGated, kError, kOtherScheduler };
   Verdict verdict = Verdict::kPending;
-  std::string summary;          ///< One sentence.
-  std::string message;          ///< FailedScheduling's text, or the error.
-  std::string current_node;     ///< Where it runs, or empty.
+  std::string summary;       ///< One sentence.
+  std::string message;       ///< FailedScheduling's text, or the error.
+  std::string current_node;  ///< Where it runs, or empty.
   std::vector<std::string> best_nodes;
   std::vector<NodeReport> nodes;  ///< Feasible first by score, then nearest first.
   std::vector<std::string> why_winner;
-  std::string nearest_node;     ///< Of a pending pod: the node that lacks least.
+  std::string nearest_node;  ///< Of a pending pod: the node that lacks least.
   std::vector<Relaxation> relaxations;
   std::optional<EvictionPlan> eviction;
 };

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/explain.h"
 
@@ -9,12 +9,18 @@ namespace {
 
 std::string_view verdict_name(Explanation::Verdict verdict) {
   switch (verdict) {
-    case Explanation::Verdict::kRuns: return "Runs";
-    case Explanation::Verdict::kFits: return "Fits";
-    case Explanation::Verdict::kPending: return "Pending";
-    case Explanation::Verdict::kGated: return "Gated";
-    case Explanation::Verdict::kError: return "Error";
-    case Explanation::Verdict::kOtherScheduler: return "OtherScheduler";
+    case Explanation::Verdict::kRuns:
+      return "Runs";
+    case Explanation::Verdict::kFits:
+      return "Fits";
+    case Explanation::Verdict::kPending:
+      return "Pending";
+    case Explanation::Verdict::kGated:
+      return "Gated";
+    case Explanation::Verdict::kError:
+      return "Error";
+    case Explanation::Verdict::kOtherScheduler:
+      return "OtherScheduler";
   }
   return "";
 }
@@ -57,7 +63,8 @@ void add_nodes(const Explanation& e, bool is_wide, std::string& out) {
                          fmt::join(rejection.reasons, ", "));
       indent = " ";
       if (!is_wide) continue;
-      out += fmt::format("{:<{}}    {}\n", "", width, rejection.code == "Unschedulable" ? "(evicting pods could help)" : "(evicting pods cannot help)");
+      out += fmt::format("{:<{}}    {}\n", "", width,
+                         rejection.code == "Unschedulable" ? "(evicting pods could help)" : "(evicting pods cannot help)");
     }
     if (is_wide)
       for (const auto& lack : node.lacks) out += fmt::format("{:<{}}    lacks {}\n", "", width, lack);
@@ -78,7 +85,8 @@ json::Value to_json(const Explanation& e) {
     } else {
       json::Array rejections;
       for (const auto& rejection : node.rejections)
-        rejections.push_back(json::Object{{"plugin", rejection.plugin}, {"code", rejection.code}, {"reasons", array_of(rejection.reasons)}});
+        rejections.push_back(
+            json::Object{{"plugin", rejection.plugin}, {"code", rejection.code}, {"reasons", array_of(rejection.reasons)}});
       one["rejections"] = std::move(rejections);
       one["lacks"] = array_of(node.lacks);
     }
@@ -92,7 +100,8 @@ json::Value to_json(const Explanation& e) {
   if (!e.nearest_node.empty()) out["nearestNode"] = e.nearest_node;
   if (e.verdict == Explanation::Verdict::kPending) {
     json::Array relaxations;
-    for (const auto& one : e.relaxations) relaxations.push_back(json::Object{{"changes", array_of(one.changes)}, {"nodes", array_of(one.nodes)}});
+    for (const auto& one : e.relaxations)
+      relaxations.push_back(json::Object{{"changes", array_of(one.changes)}, {"nodes", array_of(one.nodes)}});
     out["relaxations"] = std::move(relaxations);
     if (e.eviction)
       out["eviction"] = json::Object{{"node", e.eviction->node},
@@ -121,15 +130,19 @@ std::string to_text(const Explanation& e, bool is_wide) {
     if (!e.relaxations.empty()) {
       out += "\nThe smallest change of the pod that would place it, any one of:\n";
       for (std::size_t i = 0; i < e.relaxations.size() && (is_wide || i < 5); ++i)
-        out += fmt::format("  - {} -> {}\n", fmt::join(e.relaxations[i].changes, ", and "), some_of(e.relaxations[i].nodes, is_wide ? SIZE_MAX : 3));
+        out += fmt::format("  - {} -> {}\n", fmt::join(e.relaxations[i].changes, ", and "),
+                           some_of(e.relaxations[i].nodes, is_wide ? SIZE_MAX : 3));
       if (!is_wide && e.relaxations.size() > 5) out += fmt::format("  ... and {} more\n", e.relaxations.size() - 5);
     } else {
       out += "\nNo change of one or two of the pod's own constraints would place it: it needs other nodes.\n";
     }
     if (e.eviction) {
-      out += fmt::format("\n{} on {}:\n", e.eviction->is_allowed ? "Preemption would evict" : "Evicting would help (its preemptionPolicy forbids it)", e.eviction->node);
+      out += fmt::format("\n{} on {}:\n",
+                         e.eviction->is_allowed ? "Preemption would evict" : "Evicting would help (its preemptionPolicy forbids it)",
+                         e.eviction->node);
       for (const auto& victim : e.eviction->victims) out += fmt::format("  - {}\n", victim);
-      if (!e.eviction->broken_budgets.empty()) out += fmt::format("  That violates the disruption budget(s) {}.\n", fmt::join(e.eviction->broken_budgets, ", "));
+      if (!e.eviction->broken_budgets.empty())
+        out += fmt::format("  That violates the disruption budget(s) {}.\n", fmt::join(e.eviction->broken_budgets, ", "));
       if (!e.eviction->orphans.empty()) out += fmt::format("  Nothing would make these anew: {}.\n", fmt::join(e.eviction->orphans, ", "));
     }
   }

@@ -1,8 +1,8 @@
 #include "placement/framework.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace berth::placement {
 namespace {
@@ -59,7 +59,9 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
     }
     return true;
   };
-  const auto into = [](std::vector<const Plugin*>& list) { return [&list](const Plugin* plugin, std::int64_t) { list.push_back(plugin); }; };
+  const auto into = [](std::vector<const Plugin*>& list) {
+    return [&list](const Plugin* plugin, std::int64_t) { list.push_back(plugin); };
+  };
   const auto nowhere = [](const Plugin*, std::int64_t) {};
 
   Result<bool> done = fill(p.pre_enqueue, &Points::pre_enqueue, "PreEnqueue", into(out->pre_enqueues_));
@@ -69,7 +71,9 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
   if (done) done = fill(p.post_filter, &Points::post_filter, "PostFilter", nowhere);
   if (done) done = fill(p.pre_score, &Points::pre_score, "PreScore", into(out->pre_scorers_));
   if (done) {
-    done = fill(p.score, &Points::score, "Score", [&](const Plugin* plugin, std::int64_t weight) { out->scorers_.push_back({plugin, weight}); });
+    done = fill(p.score, &Points::score, "Score", [&](const Plugin* plugin, std::int64_t weight) {
+      out->scorers_.push_back({plugin, weight});
+    });
   }
   if (done) done = fill(p.reserve, &Points::reserve, "Reserve", into(out->reservers_));
   if (done) done = fill(p.permit, &Points::permit, "Permit", nowhere);
@@ -114,9 +118,9 @@ PreFilterOutcome Framework::run_pre_filter(CycleState& state, const PodInfo& pod
       std::erase_if(*out.node_names, [&](const std::string& name) { return !one.node_names->contains(name); });
     }
     if (out.node_names->empty()) {
-      out.status = Status::unresolvable(narrowing.size() == 1
-                                            ? fmt::format("node(s) didn't satisfy plugin {}", narrowing[0])
-                                            : fmt::format("node(s) didn't satisfy plugin(s) [{}] simultaneously", fmt::join(narrowing, " ")));
+      out.status = Status::unresolvable(
+          narrowing.size() == 1 ? fmt::format("node(s) didn't satisfy plugin {}", narrowing[0])
+                                : fmt::format("node(s) didn't satisfy plugin(s) [{}] simultaneously", fmt::join(narrowing, " ")));
       break;
     }
   }
@@ -215,12 +219,13 @@ Status Framework::run_pre_score(CycleState& state, const PodInfo& pod, std::span
 }
 
 std::expected<std::vector<Framework::ScoreRow>, Status> Framework::run_score(const CycleState& state, const PodInfo& pod,
-                                                                            std::span<const NodeInfo* const> feasible) const {
+                                                                             std::span<const NodeInfo* const> feasible) const {
   std::vector<ScoreRow> out;
   const auto failed = [&](const Plugin& plugin, const Status& status) {
     const bool old = profile_.era == Era::k120;
-    Status error = Status::error(old ? fmt::format("error while running score plugin for pod \"{}\": {}", pod.view().name(), status.message())
-                                     : fmt::format("running Score plugins: plugin \"{}\" failed with: {}", plugin.name(), status.message()));
+    Status error =
+        Status::error(old ? fmt::format("error while running score plugin for pod \"{}\": {}", pod.view().name(), status.message())
+                          : fmt::format("running Score plugins: plugin \"{}\" failed with: {}", plugin.name(), status.message()));
     error.plugin = plugin.name();
     return std::unexpected(std::move(error));
   };

@@ -54,7 +54,9 @@ class CycleState {
   void set(std::size_t slot, std::unique_ptr<StateData> data) { data_[slot] = std::move(data); }
   /// Null when the plugin stored nothing.
   template <typename T>
-  [[nodiscard]] T* get(std::size_t slot) const { return static_cast<T*>(data_[slot].get()); }
+  [[nodiscard]] T* get(std::size_t slot) const {
+    return static_cast<T*>(data_[slot].get());
+  }
 
   void skip_filter(std::size_t slot) { skip_filter_[slot] = 1; }
   void skip_score(std::size_t slot) { skip_score_[slot] = 1; }
@@ -92,15 +94,15 @@ struct ResourceColumns;
 
 /// How the columnar path may use a plugin.
 enum class ColumnKind : std::uint8_t {
-  kPlainOnly,         ///< Looks at the whole cluster in its own way: pods under it are decided by the plain form.
-  kNothing,           ///< Neither rejects nor scores a pod without special claims.
-  kStatic,            ///< Verdict and raw score depend on the class of pods and the node object alone.
-  kNodeLocal,         ///< They depend on the node and what is on it.
+  kPlainOnly,  ///< Looks at the whole cluster in its own way: pods under it are decided by the plain form.
+  kNothing,    ///< Neither rejects nor scores a pod without special claims.
+  kStatic,     ///< Verdict and raw score depend on the class of pods and the node object alone.
+  kNodeLocal,  ///< They depend on the node and what is on it.
   kPodTopologySpread,
   kInterPodAffinity,
   kSelectorSpread,
   kServiceAffinity,
-  kVolumes,           ///< Concerns pods with volumes only; those are checked node by node, best node first.
+  kVolumes,  ///< Concerns pods with volumes only; those are checked node by node, best node first.
 };
 /// How raw scores become 0–100.
 enum class Normalization : std::uint8_t { kNone, kByMax, kByMaxReversed, kOwn };
@@ -126,14 +128,18 @@ class Plugin {
   /// Once per pod, before any node. Skip: this plugin's Filter is not run for the pod.
   virtual PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const { return {}; }
   /// The effect of one more or one less pod on `node` upon the PreFilter state; `node` already has, or no longer has, the pod.
-  virtual Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const { return Status::success(); }
+  virtual Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const {
+    return Status::success();
+  }
   virtual Status remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const {
     return Status::success();
   }
   virtual Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return Status::success(); }
 
   /// Once per pod with all feasible nodes. Skip: this plugin's Score is not run for the pod.
-  virtual Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const { return Status::success(); }
+  virtual Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const {
+    return Status::success();
+  }
   virtual std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return 0; }
   /// Brings raw scores to 0–100; `scores` are parallel to `feasible`.
   virtual Status normalize(const CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible,

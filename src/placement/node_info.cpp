@@ -26,7 +26,8 @@ std::int64_t parse_time_ns(std::string_view text) {
     return error == std::errc() && end == text.data() + at + size ? value : -1;
   };
   if (text.size() < 20 || text[4] != '-' || text[10] != 'T') return INT64_MAX;
-  const auto year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+  const auto year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2), minute = number(14, 2),
+             second = number(17, 2);
   if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || hour < 0 || minute < 0 || second < 0) return INT64_MAX;
   std::int64_t nanos = 0;
   std::size_t at = 19;
@@ -39,8 +40,8 @@ std::int64_t parse_time_ns(std::string_view text) {
     offset_seconds = (number(at + 1, 2) * 60 + number(at + 4, 2)) * 60;
     if (text[at] == '-') offset_seconds = -offset_seconds;
   }
-  const std::int64_t seconds =
-      days_from_civil(year, static_cast<unsigned>(month), static_cast<unsigned>(day)) * 86400 + hour * 3600 + minute * 60 + second - offset_seconds;
+  const std::int64_t seconds = days_from_civil(year, static_cast<unsigned>(month), static_cast<unsigned>(day)) * 86400 + hour * 3600 +
+                               minute * 60 + second - offset_seconds;
   return seconds * 1'000'000'000 + nanos;
 }
 
@@ -148,7 +149,9 @@ void fill_hashes(PodInfo& info) {
   info.class_hash = all.value();
 }
 
-bool same_owner(const model::OwnerReference* a, const model::OwnerReference* b) { return (a == nullptr) == (b == nullptr) && (a == nullptr || *a == *b); }
+bool same_owner(const model::OwnerReference* a, const model::OwnerReference* b) {
+  return (a == nullptr) == (b == nullptr) && (a == nullptr || *a == *b);
+}
 
 /// Sums that hit a limit cannot be taken apart again.
 bool is_saturated(std::int64_t value) { return value == INT64_MAX || value == INT64_MIN; }
@@ -156,7 +159,8 @@ bool is_saturated(std::int64_t value) { return value == INT64_MAX || value == IN
 }  // namespace
 
 bool AffinityTerm::matches(const model::PodView& pod, const model::Labels& namespace_labels) const {
-  if (!std::ranges::binary_search(namespaces, pod.meta.ns) && !(namespace_selector && namespace_selector->matches(namespace_labels))) return false;
+  if (!std::ranges::binary_search(namespaces, pod.meta.ns) && !(namespace_selector && namespace_selector->matches(namespace_labels)))
+    return false;
   return selector.matches(pod.meta.labels);
 }
 
@@ -195,10 +199,10 @@ bool same_traits(const PodInfo& a, const PodInfo& b) {
 bool same_class(const PodInfo& a, const PodInfo& b) {
   const auto &left = a.view(), &right = b.view();
   return same_traits(a, b) && left.priority == right.priority && left.node_name == right.node_name && a.request == b.request &&
-         a.scoring_request == b.scoring_request && a.images == b.images && a.host_ports == b.host_ports && left.node_selector == right.node_selector &&
-         left.node_affinity == right.node_affinity && left.tolerations == right.tolerations && left.spread_constraints == right.spread_constraints &&
-         left.volumes.empty() == right.volumes.empty() && left.resource_claims == right.resource_claims &&
-         same_owner(left.meta.controller(), right.meta.controller());
+         a.scoring_request == b.scoring_request && a.images == b.images && a.host_ports == b.host_ports &&
+         left.node_selector == right.node_selector && left.node_affinity == right.node_affinity && left.tolerations == right.tolerations &&
+         left.spread_constraints == right.spread_constraints && left.volumes.empty() == right.volumes.empty() &&
+         left.resource_claims == right.resource_claims && same_owner(left.meta.controller(), right.meta.controller());
 }
 
 void NodeInfo::add_pod(PodInfoPtr pod) {
@@ -228,8 +232,9 @@ bool NodeInfo::remove_pod(std::string_view key) {
     const auto claim = claim_references.find(pod->view().ns() + "/" + volume.id);
     if (claim != claim_references.end() && --claim->second == 0) claim_references.erase(claim);
   }
-  const bool recount = is_saturated(requested.cpu_milli) || is_saturated(requested.memory_bytes) || is_saturated(requested.ephemeral_storage_bytes) ||
-                       is_saturated(nonzero_cpu_milli) || is_saturated(nonzero_memory_bytes) ||
+  const bool recount = is_saturated(requested.cpu_milli) || is_saturated(requested.memory_bytes) ||
+                       is_saturated(requested.ephemeral_storage_bytes) || is_saturated(nonzero_cpu_milli) ||
+                       is_saturated(nonzero_memory_bytes) ||
                        std::ranges::any_of(requested.scalars, [](const auto& pair) { return is_saturated(pair.second); });
   if (!recount) {
     requested.subtract(pod->request.total);

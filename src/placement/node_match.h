@@ -10,13 +10,15 @@
 namespace berth::placement {
 
 /// The first taint of these effects that no toleration covers; null when there is none.
-const model::Taint* find_untolerated_taint(std::span<const model::Taint> taints, std::span<const model::Toleration> tolerations, std::span<const std::string_view> effects);
+const model::Taint* find_untolerated_taint(std::span<const model::Taint> taints, std::span<const model::Toleration> tolerations,
+                                           std::span<const std::string_view> effects);
 
 struct NodeMatch {
-  bool belongs = false;    ///< By name, node selector and required node affinity, and no taint keeps it away.
-  bool may_stay = false;   ///< The same, but for taints that only keep new pods away.
+  bool belongs = false;   ///< By name, node selector and required node affinity, and no taint keeps it away.
+  bool may_stay = false;  ///< The same, but for taints that only keep new pods away.
 };
 /// Whether a pod belongs on a node that has nothing on it (pkg/controller/daemon NodeShouldRunDaemonPod).
-NodeMatch match_node(const model::PodView& pod, std::string_view node_name, const model::Labels& node_labels, std::span<const model::Taint> taints);
+NodeMatch match_node(const model::PodView& pod, std::string_view node_name, const model::Labels& node_labels,
+                     std::span<const model::Taint> taints);
 
 }  // namespace berth::placement

@@ -1,20 +1,20 @@
 #include "placement/preemption.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "placement/preemption_words.h"
 
 namespace berth::placement {
 namespace {
 
+using words::kNever;
 using words::kNotHelpful;
 using words::kNoVictims;
-using words::kNever;
 using words::kTerminating;
 
 /// The verdict on each node of the failed attempt.
@@ -154,7 +154,8 @@ Status dynamic_resources(const Framework& framework, const Evaluation& failed) {
 
 }  // namespace
 
-void choose_candidate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options, PostFilterResult& result) {
+void choose_candidate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
+                      PostFilterResult& result) {
   const auto pick_again = [&] {
     result.best.reset();
     result.tied.clear();
@@ -215,7 +216,8 @@ std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<Po
   return out;
 }
 
-std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node, Status& why) {
+std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node,
+                                        Status& why) {
   std::vector<PodInfoPtr> potential;
   for (const auto& other : node.pods)
     if (other->view().priority < pod.view().priority) potential.push_back(other);

@@ -44,18 +44,21 @@ struct PostFilterResult {
 PostFilterResult run_post_filter(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
                                  const PreemptionOptions& options = {});
 
-/// Chooses among `result.candidates` anew (after extenders changed them): sets best and tied; drops candidates that a dry run of the whole cycle
-/// shows would not help, where the options say so. The status becomes Success when one is left.
-void choose_candidate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options, PostFilterResult& result);
+/// Chooses among `result.candidates` anew (after extenders changed them): sets best and tied; drops candidates that a dry run of the whole
+/// cycle shows would not help, where the options say so. The status becomes Success when one is left.
+void choose_candidate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
+                      PostFilterResult& result);
 
 /// The victims on one node (SelectVictimsOnNode): nullopt with the reason in `why` when evicting does not help there. `state` is the pod's
 /// cycle after PreFilter.
-std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node, Status& why);
+std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node,
+                                        Status& why);
 
 /// More important pods are reprieved first: higher priority, then earlier start.
 bool is_more_important(const PodInfo& a, const PodInfo& b);
 
-/// For each of `pods` (in order), whether evicting it breaks a disruption budget once those before it are gone (filterPodsWithPDBViolation).
+/// For each of `pods` (in order), whether evicting it breaks a disruption budget once those before it are gone
+/// (filterPodsWithPDBViolation).
 std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<PodInfoPtr>& pods);
 
 }  // namespace berth::placement

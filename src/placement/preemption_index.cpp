@@ -63,7 +63,9 @@ void PreemptionIndex::rebuild_node(std::uint32_t node) {
     out.rows.push_back({pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), budgets,
                         !pod->request.total.scalars.empty(), !pod->host_ports.empty(), !pod->required_anti_affinity.empty()});
   }
-  std::ranges::stable_sort(out.rows, [](const auto& a, const auto& b) { return a.priority != b.priority ? a.priority > b.priority : a.start_time_ns < b.start_time_ns; });
+  std::ranges::stable_sort(out.rows, [](const auto& a, const auto& b) {
+    return a.priority != b.priority ? a.priority > b.priority : a.start_time_ns < b.start_time_ns;
+  });
 }
 
 void PreemptionIndex::touch(std::uint32_t node) {

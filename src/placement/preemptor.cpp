@@ -18,7 +18,8 @@ class Reasons {
   explicit Reasons(const PreemptorClass& one) : one_(one) {}
   void add(const PreemptionAnswer& answer) {
     ++kinds_[static_cast<std::size_t>(answer.kind)];
-    for (std::size_t bit = 0; answer.kind == Kind::kTooSmall && bit < PreemptorClass::kReasonCount; ++bit) missing_[bit] += answer.missing >> bit & 1;
+    for (std::size_t bit = 0; answer.kind == Kind::kTooSmall && bit < PreemptorClass::kReasonCount; ++bit)
+      missing_[bit] += answer.missing >> bit & 1;
   }
   void add_not_helpful(std::size_t count) { kinds_[static_cast<std::size_t>(Kind::kNotHelpful)] += count; }
   [[nodiscard]] std::map<std::string, std::size_t> counts() const {
@@ -90,7 +91,8 @@ bool Preemptor::Impl::waits_for_victims(const PreemptorClass& one, const PodInfo
   if (node == nullptr) return false;
   const bool is_old = one.framework().profile().era == Era::k120;
   const bool leaving = std::ranges::any_of(node->pods, [&](const auto& other) {
-    return other->view().priority < pod.view().priority && other->view().meta.is_deleting && (is_old || other->view().terminating_by_preemption);
+    return other->view().priority < pod.view().priority && other->view().meta.is_deleting &&
+           (is_old || other->view().terminating_by_preemption);
   });
   return leaving && one.is_resolvable(node->index, pod.key);
 }
@@ -157,7 +159,8 @@ PostFilterResult Preemptor::find(const FrameworkPtr& framework, const PodInfoPtr
   impl_->was_fast = false;
   const auto& profile = framework->profile();
   PreemptorClass* one = profile.has(profile.post_filter, "DefaultPreemption") ? impl_->class_for(framework, pod) : nullptr;
-  if (one == nullptr) return run_post_filter(*framework, impl_->cluster, pod, evaluate(*framework, impl_->cluster, *pod, false), impl_->options);
+  if (one == nullptr)
+    return run_post_filter(*framework, impl_->cluster, pod, evaluate(*framework, impl_->cluster, *pod, false), impl_->options);
   impl_->was_fast = true;
   return impl_->fast(*one, *pod);
 }

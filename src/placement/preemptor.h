@@ -1,9 +1,9 @@
-// Preemption that stays fast on full clusters: per node, the pods by importance in compact rows; per class of preemptor, each node's victims
-// ranked once and repaired when the node changes. Same answers as run_post_filter, which is its oracle and its fall-back.
+// Preemption that stays fast on full clusters: per node, the pods by importance in compact rows; per class of preemptor, each node's
+// victims ranked once and repaired when the node changes. Same answers as run_post_filter, which is its oracle and its fall-back.
 //
 // The fast form covers pods whose fit on a node depends on that node alone: node selectors and affinity, taints, native and extended
-// resources, host ports, and anti-affinity (theirs, or that of pods that are there) over topologies whose every domain is one node. Required pod
-// affinity, hard topology spread, anti-affinity over wider domains and volumes take the plain form.
+// resources, host ports, and anti-affinity (theirs, or that of pods that are there) over topologies whose every domain is one node.
+// Required pod affinity, hard topology spread, anti-affinity over wider domains and volumes take the plain form.
 #pragma once
 #include <memory>
 
@@ -19,7 +19,8 @@ class Preemptor {
   Preemptor(const Preemptor&) = delete;
   Preemptor& operator=(const Preemptor&) = delete;
 
-  /// Where evicting makes room for a pod that fits nowhere now, and what the PostFilter stage says. Fast form: `candidates` holds the best only.
+  /// Where evicting makes room for a pod that fits nowhere now, and what the PostFilter stage says. Fast form: `candidates` holds the best
+  /// only.
   [[nodiscard]] PostFilterResult find(const FrameworkPtr& framework, const PodInfoPtr& pod);
   /// Whether the last find took the fast form.
   [[nodiscard]] bool was_fast() const;

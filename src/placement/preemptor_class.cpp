@@ -1,8 +1,8 @@
 #include "placement/preemptor_class.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/plugins/inter_pod_affinity.h"
 
@@ -10,8 +10,9 @@ namespace berth::placement {
 namespace {
 
 constexpr std::string_view kStatic[] = {"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeLabel"};
-constexpr std::string_view kIndifferent[] = {"VolumeRestrictions", "NodeVolumeLimits", "EBSLimits",  "GCEPDLimits",       "AzureDiskLimits",
-                                             "CinderLimits",       "VolumeBinding",    "VolumeZone", "PodTopologySpread", "DynamicResources"};
+constexpr std::string_view kIndifferent[] = {"VolumeRestrictions", "NodeVolumeLimits", "EBSLimits",     "GCEPDLimits",
+                                             "AzureDiskLimits",    "CinderLimits",     "VolumeBinding", "VolumeZone",
+                                             "PodTopologySpread",  "DynamicResources"};
 constexpr std::size_t kPortsBit = 8, kAntiBit = 9, kExistingBit = 10;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
@@ -63,8 +64,8 @@ std::unique_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framewo
                                                      PreemptionIndex& index, const PreemptionOptions& options) {
   const Profile& profile = framework->profile();
   const auto& view = pod->view();
-  if (!pod->required_affinity.empty() || !view.resource_claims.empty() || pod->request.total.scalars.size() > kMaxScalars || !is_well_formed(view) ||
-      profile.always_check_all_filters)
+  if (!pod->required_affinity.empty() || !view.resource_claims.empty() || pod->request.total.scalars.size() > kMaxScalars ||
+      !is_well_formed(view) || profile.always_check_all_filters)
     return nullptr;
   if (std::ranges::any_of(view.spread_constraints, &model::TopologySpreadConstraint::is_hard) ||
       std::ranges::any_of(profile.args.spread.default_constraints, &model::TopologySpreadConstraint::is_hard))
@@ -127,11 +128,13 @@ bool PreemptorClass::serves(const FrameworkPtr& framework, const PodInfo& pod) c
   const auto& a = pod_->view();
   const auto& b = pod.view();
   if (framework_ != framework || only_) return false;
-  if (labels_matter_ ? a.meta.ns != b.meta.ns || a.meta.labels != b.meta.labels : checks_affinity_ && index_.has_anti_affinity()) return false;
-  return a.priority == b.priority && pod_->request.total == pod.request.total && a.node_name == b.node_name && a.node_selector == b.node_selector &&
-         a.tolerations == b.tolerations && a.node_affinity == b.node_affinity && pod_->host_ports == pod.host_ports &&
-         pod_->required_affinity == pod.required_affinity && pod_->required_anti_affinity == pod.required_anti_affinity &&
-         a.volumes == b.volumes && a.resource_claims == b.resource_claims && a.spread_constraints == b.spread_constraints;
+  if (labels_matter_ ? a.meta.ns != b.meta.ns || a.meta.labels != b.meta.labels : checks_affinity_ && index_.has_anti_affinity())
+    return false;
+  return a.priority == b.priority && pod_->request.total == pod.request.total && a.node_name == b.node_name &&
+         a.node_selector == b.node_selector && a.tolerations == b.tolerations && a.node_affinity == b.node_affinity &&
+         pod_->host_ports == pod.host_ports && pod_->required_affinity == pod.required_affinity &&
+         pod_->required_anti_affinity == pod.required_anti_affinity && a.volumes == b.volumes && a.resource_claims == b.resource_claims &&
+         a.spread_constraints == b.spread_constraints;
 }
 
 /// Takes note of the topologies of terms that pods brought since the last look and that keep the class away.
@@ -146,7 +149,8 @@ bool PreemptorClass::adopt_held_terms() {
   }
   // The plugin's PreFilter skips where no running pod minds; then nominated pods that do mind are not counted either.
   return std::ranges::none_of(index.nominated_kinds(), [&](const auto& kind) {
-    return std::ranges::any_of(kind.example->required_anti_affinity, [&](const auto& term) { return term.matches(pod_->view(), own_namespace); });
+    return std::ranges::any_of(kind.example->required_anti_affinity,
+                               [&](const auto& term) { return term.matches(pod_->view(), own_namespace); });
   });
 }
 
@@ -154,7 +158,8 @@ bool PreemptorClass::is_covered() {
   own_namespace_labels_ = &cluster_.namespace_labels(pod_->view().ns());
   if (!checks_affinity_) return true;
   if (!adopt_held_terms()) return false;
-  return std::ranges::all_of(topologies_, [&](std::size_t topology) { return index_.cluster_index().topology_column(topology).is_local(); });
+  return std::ranges::all_of(topologies_,
+                             [&](std::size_t topology) { return index_.cluster_index().topology_column(topology).is_local(); });
 }
 
 PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PodInfo& pod, const PreemptionAmounts& amounts) const {
@@ -221,7 +226,8 @@ PreemptorClass::Failure PreemptorClass::failure(const NodeInfo& node, const Pree
   for (const Check check : checks_) {
     Failure out;
     if (check == Check::kPorts && load.ports > 0) out.reasons = 1U << kPortsBit;
-    if (check == Check::kAffinity && (load.anti > 0 || load.existing > 0)) out.reasons = load.anti > 0 ? 1U << kAntiBit : 1U << kExistingBit;
+    if (check == Check::kAffinity && (load.anti > 0 || load.existing > 0))
+      out.reasons = load.anti > 0 ? 1U << kAntiBit : 1U << kExistingBit;
     if (check == Check::kResources) out = lacks_resources(node, rows, load);
     if (out.reasons != 0) return out;
   }
@@ -296,7 +302,8 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
   if (out.count == 0) return out;
   out.neg_start = -earliest;
   out.kind = options_.budgets_are_hard && out.violations > 0 ? PreemptionAnswer::Kind::kBudget : PreemptionAnswer::Kind::kCandidate;
-  if (victims != nullptr && sorts) std::ranges::stable_sort(*victims, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
+  if (victims != nullptr && sorts)
+    std::ranges::stable_sort(*victims, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
   return out;
 }
 

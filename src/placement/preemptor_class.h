@@ -24,8 +24,8 @@ struct PreemptionAnswer {
 class PreemptorClass {
  public:
   /// Null when the fast form does not cover the pod.
-  static std::unique_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster, PreemptionIndex& index,
-                                              const PreemptionOptions& options);
+  static std::unique_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
+                                              PreemptionIndex& index, const PreemptionOptions& options);
 
   /// The pod is of this class. Labels tell pods apart only where anti-affinity looks at them.
   [[nodiscard]] bool serves(const FrameworkPtr& framework, const PodInfo& pod) const;
@@ -92,7 +92,7 @@ class PreemptorClass {
   PreemptionAmounts wanted_;
   std::vector<AffinityTerm> own_anti_;
   const model::Labels* own_namespace_labels_;  ///< Looked up again by is_covered().
-  std::vector<std::size_t> topologies_;  ///< Of all terms that concern the class: each must be local.
+  std::vector<std::size_t> topologies_;        ///< Of all terms that concern the class: each must be local.
   bool checks_affinity_ = false, labels_matter_ = false;
   bool has_extras_ = false;  ///< More than base amounts counts.
   std::size_t held_seen_ = 0;

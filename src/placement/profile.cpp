@@ -17,14 +17,15 @@ Profile profile_136() {
   out.era = Era::k136;
   out.pre_enqueue = names({"SchedulingGates"});
   out.queue_sort = names({"PrioritySort"});
-  out.pre_filter = names({"NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone",
-                          "PodTopologySpread", "InterPodAffinity", "DynamicResources"});
-  out.filter = names({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions",
-                      "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources"});
+  out.pre_filter = names({"NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding",
+                          "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources"});
+  out.filter =
+      names({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions",
+             "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources"});
   out.post_filter = names({"DynamicResources", "DefaultPreemption"});
   out.pre_score = names({"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
                          "NodeResourcesBalancedAllocation"});
-  out.score = {{"TaintToleration", 3}, {"NodeAffinity", 2},     {"NodeResourcesFit", 1}, {"VolumeBinding", 1},
+  out.score = {{"TaintToleration", 3},   {"NodeAffinity", 2},     {"NodeResourcesFit", 1}, {"VolumeBinding", 1},
                {"PodTopologySpread", 2}, {"InterPodAffinity", 2}, {"DynamicResources", 2}, {"NodeResourcesBalancedAllocation", 1},
                {"ImageLocality", 1}};
   out.reserve = names({"VolumeBinding", "DynamicResources"});
@@ -39,13 +40,19 @@ Profile profile_120() {
   out.era = Era::k120;
   out.queue_sort = names({"PrioritySort"});
   out.pre_filter = names({"NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "VolumeBinding"});
-  out.filter = names({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions",
-                      "EBSLimits", "GCEPDLimits", "NodeVolumeLimits", "AzureDiskLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread",
-                      "InterPodAffinity"});
+  out.filter = names({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+                      "VolumeRestrictions", "EBSLimits", "GCEPDLimits", "NodeVolumeLimits", "AzureDiskLimits", "VolumeBinding",
+                      "VolumeZone", "PodTopologySpread", "InterPodAffinity"});
   out.post_filter = names({"DefaultPreemption"});
   out.pre_score = names({"InterPodAffinity", "PodTopologySpread", "TaintToleration"});
-  out.score = {{"NodeResourcesBalancedAllocation", 1}, {"ImageLocality", 1},        {"InterPodAffinity", 1},  {"NodeResourcesLeastAllocated", 1},
-               {"NodeAffinity", 1},                    {"NodePreferAvoidPods", 10000}, {"PodTopologySpread", 2}, {"TaintToleration", 1}};
+  out.score = {{"NodeResourcesBalancedAllocation", 1},
+               {"ImageLocality", 1},
+               {"InterPodAffinity", 1},
+               {"NodeResourcesLeastAllocated", 1},
+               {"NodeAffinity", 1},
+               {"NodePreferAvoidPods", 10000},
+               {"PodTopologySpread", 2},
+               {"TaintToleration", 1}};
   out.reserve = names({"VolumeBinding"});
   out.pre_bind = names({"VolumeBinding"});
   out.bind = names({"DefaultBinder"});

@@ -103,7 +103,8 @@ struct PluginUse {
 struct Profile {
   std::string scheduler_name = "default-scheduler";
   Era era = Era::k136;
-  std::vector<PluginUse> pre_enqueue, queue_sort, pre_filter, filter, post_filter, pre_score, score, reserve, permit, pre_bind, bind, post_bind;
+  std::vector<PluginUse> pre_enqueue, queue_sort, pre_filter, filter, post_filter, pre_score, score, reserve, permit, pre_bind, bind,
+      post_bind;
   PluginArgs args;
   /// Policy's alwaysCheckAllPredicates: every filter is run on every node.
   bool always_check_all_filters = false;

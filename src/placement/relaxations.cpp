@@ -1,8 +1,8 @@
 #include "placement/relaxations.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/explain.h"
 
@@ -51,22 +51,26 @@ std::vector<RelaxableConstraint> relaxable_constraints(const PodInfo& pod, const
   for (const auto& [resource, free] : largest_free) {
     const std::int64_t asked = amount_of(pod.request.total, resource);
     if (asked <= free || free < 0) continue;
-    out.push_back({fmt::format("lower the {} request from {} to {}", resource, format_amount(resource, asked), format_amount(resource, free)),
-                   [resource = resource, free = free](model::PodView& changed) { lower_request(changed, resource, free); }});
+    out.push_back(
+        {fmt::format("lower the {} request from {} to {}", resource, format_amount(resource, asked), format_amount(resource, free)),
+         [resource = resource, free = free](model::PodView& changed) { lower_request(changed, resource, free); }});
   }
   for (const auto& taint : taints) {
     const std::string text = fmt::format("{}{}:{}", taint.key, taint.value.empty() ? "" : "=" + taint.value, taint.effect);
-    out.push_back({fmt::format("tolerate the taint {}", text),
-                   [taint](model::PodView& changed) { changed.tolerations.push_back({taint.key, "Equal", taint.value, taint.effect, std::nullopt}); }});
+    out.push_back({fmt::format("tolerate the taint {}", text), [taint](model::PodView& changed) {
+                     changed.tolerations.push_back({taint.key, "Equal", taint.value, taint.effect, std::nullopt});
+                   }});
   }
   for (const auto& [key, value] : view.node_selector)
-    out.push_back({fmt::format("drop the node selector {}={}", key, value),
-                   [key = key](model::PodView& changed) { std::erase_if(changed.node_selector, [&](const auto& one) { return one.first == key; }); }});
+    out.push_back({fmt::format("drop the node selector {}={}", key, value), [key = key](model::PodView& changed) {
+                     std::erase_if(changed.node_selector, [&](const auto& one) { return one.first == key; });
+                   }});
   if (view.node_affinity.required)
     out.push_back({fmt::format("drop the required node affinity ({})", describe(*view.node_affinity.required)),
                    [](model::PodView& changed) { changed.node_affinity.required.reset(); }});
   for (std::size_t i = 0; i < view.required_affinity.size(); ++i)
-    out.push_back({fmt::format("drop the pod affinity to {} by {}", view.required_affinity[i].selector.to_string(), view.required_affinity[i].topology_key),
+    out.push_back({fmt::format("drop the pod affinity to {} by {}", view.required_affinity[i].selector.to_string(),
+                               view.required_affinity[i].topology_key),
                    [i](model::PodView& changed) { changed.required_affinity[i].topology_key.clear(); }});
   for (std::size_t i = 0; i < view.required_anti_affinity.size(); ++i)
     out.push_back({fmt::format("drop the pod anti-affinity to {} by {}", view.required_anti_affinity[i].selector.to_string(),
@@ -90,8 +94,9 @@ std::vector<RelaxableConstraint> relaxable_constraints(const PodInfo& pod, const
     out.push_back({fmt::format("give up the fixed node {}", view.node_name), [](model::PodView& changed) { changed.node_name.clear(); }});
   for (const auto& volume : view.volumes) {
     if (volume.kind == model::VolumeView::Kind::kOther) continue;
-    out.push_back({fmt::format("do without the volume {}", volume.name),
-                   [name = volume.name](model::PodView& changed) { std::erase_if(changed.volumes, [&](const auto& one) { return one.name == name; }); }});
+    out.push_back({fmt::format("do without the volume {}", volume.name), [name = volume.name](model::PodView& changed) {
+                     std::erase_if(changed.volumes, [&](const auto& one) { return one.name == name; });
+                   }});
   }
   return out;
 }

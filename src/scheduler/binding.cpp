@@ -3,9 +3,9 @@
 //   pre-bind writes --> claims bound? --> bind --> done (the watch confirms)
 //        |                  |              | refused: unreserve, forget, try again after a backoff
 //        +------------------+--------------+ no answer: ask how it ended, hold the room
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/log.h"
 #include "scheduler/scheduler_impl.h"
@@ -17,7 +17,9 @@ using client::ObjectRef;
 namespace {
 
 /// The server may have done it although it did not say so.
-bool is_uncertain(const model::ApiStatus& status) { return status.code == 0 || status.code == 500 || status.code == 502 || status.code == 503 || status.code == 504; }
+bool is_uncertain(const model::ApiStatus& status) {
+  return status.code == 0 || status.code == 500 || status.code == 502 || status.code == 503 || status.code == 504;
+}
 
 constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
 
@@ -108,8 +110,9 @@ void Scheduler::Impl::bind(const BindingPtr& binding) {
   call.ns = pod.meta.ns;
   call.name = pod.meta.name;
   call.subresource = "binding";
-  call.body = fmt::format(R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}","namespace":"{}","uid":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
-                          pod.meta.name, pod.meta.ns, pod.meta.uid, binding->node_name);
+  call.body = fmt::format(
+      R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}","namespace":"{}","uid":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
+      pod.meta.name, pod.meta.ns, pod.meta.uid, binding->node_name);
   client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
     if (!self) return;
@@ -126,7 +129,8 @@ void Scheduler::Impl::find_out(const BindingPtr& binding, const std::string& why
     const auto self = weak.lock();
     if (!self) return;
     if (now) {
-      const bool is_bound = json::get_string(*now, {"metadata", "uid"}) == binding->info->view().meta.uid && !json::get_string(*now, {"spec", "nodeName"}).empty();
+      const bool is_bound = json::get_string(*now, {"metadata", "uid"}) == binding->info->view().meta.uid &&
+                            !json::get_string(*now, {"spec", "nodeName"}).empty();
       return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, why);
     }
     if (!is_uncertain(now.error())) return self->binding_failed(binding, why);
@@ -140,10 +144,15 @@ void Scheduler::Impl::binding_done(Binding& binding) {
   give_slot(binding);
   queue.done(binding.entry.pod.uid);
   const model::PodView& pod = binding.info->view();
-  recorder(pod.scheduler_name).event(reference(*binding.object), "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", binding.info->key, binding.node_name), "Binding");
-  registry->histogram("scheduler_pod_scheduling_attempts", "Number of attempts to successfully schedule a pod.", {1, 2, 4, 8, 16}).observe(binding.entry.attempts);
-  registry->histogram("scheduler_pod_scheduling_sli_duration_seconds", "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue.", metrics::exponential_buckets(0.01, 2, 20),
-                      {{"attempts", fmt::format("{}", std::min(binding.entry.attempts, 15))}})
+  recorder(pod.scheduler_name)
+      .event(reference(*binding.object), "Normal", "Scheduled",
+             fmt::format("Successfully assigned {} to {}", binding.info->key, binding.node_name), "Binding");
+  registry->histogram("scheduler_pod_scheduling_attempts", "Number of attempts to successfully schedule a pod.", {1, 2, 4, 8, 16})
+      .observe(binding.entry.attempts);
+  registry
+      ->histogram("scheduler_pod_scheduling_sli_duration_seconds",
+                  "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue.",
+                  metrics::exponential_buckets(0.01, 2, 20), {{"attempts", fmt::format("{}", std::min(binding.entry.attempts, 15))}})
       .observe(static_cast<double>((loop.now() - binding.entry.first_attempt).count()) / 1e6);
   post_turn();
 }
@@ -167,7 +176,10 @@ void Scheduler::Impl::binding_failed(const BindingPtr& binding, const std::strin
   const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();
   if (still_waits) {
     log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, why);
-    registry->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.", {{"profile", info->view().scheduler_name}, {"result", "error"}}).add();
+    registry
+        ->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.",
+                  {{"profile", info->view().scheduler_name}, {"result", "error"}})
+        .add();
     want_node(now, PodGlance(now->bytes()), nullptr);
     queue.failed(uid, loop.now());
     if (is_leader) report_failure(info, "SchedulerError", "binding rejected: " + why, std::nullopt);

@@ -1,10 +1,10 @@
 #include "scheduler/consulted.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <memory>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "base/log.h"
 
@@ -44,7 +44,8 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
   std::map<std::string, std::set<std::string, std::less<>>> served;  ///< "/apis/policy/v1" to its resources.
   std::set<std::string> open;
 
-  Discovery(client::Client& c, std::function<bool()> w, std::function<void(std::vector<Consulted>)> d) : client(c), is_wanted(std::move(w)), done(std::move(d)) {}
+  Discovery(client::Client& c, std::function<bool()> w, std::function<void(std::vector<Consulted>)> d)
+      : client(c), is_wanted(std::move(w)), done(std::move(d)) {}
 
   static std::string path(std::string_view group, std::string_view version) {
     return group.empty() ? fmt::format("/api/{}", version) : fmt::format("/apis/{}/{}", group, version);
@@ -85,7 +86,8 @@ struct Discovery : std::enable_shared_from_this<Discovery> {
       for (const auto& kind : table())
         if (path(kind.group, kind.versions.front()) == where) resources.emplace(kind.resource);
     } else {
-      log::warning("scheduler", "asking the server for {}: {}", where, response.status == 0 ? response.body : fmt::format("HTTP {}", response.status));
+      log::warning("scheduler", "asking the server for {}: {}", where,
+                   response.status == 0 ? response.body : fmt::format("HTTP {}", response.status));
     }
     open.erase(where);
     if (!open.empty()) return;

@@ -56,7 +56,10 @@ void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
   std::optional<placement::Evaluation> refused;
   const Decision decision = decide(framework, info, object, refused);
   const double seconds = static_cast<double>((loop.now() - start).count()) / 1e6;
-  registry->histogram("scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds", metrics::exponential_buckets(0.001, 2, 15)).observe(seconds);
+  registry
+      ->histogram("scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds",
+                  metrics::exponential_buckets(0.001, 2, 15))
+      .observe(seconds);
   switch (decision.outcome) {
     case Decision::Outcome::kScheduled:
       observe("scheduled", info, seconds);
@@ -78,15 +81,20 @@ json::Value Scheduler::Impl::node_document(const std::string& name) const {
 
 json::Value Scheduler::Impl::pod_document(const placement::PodInfo& pod) const {
   const ObjectRef object = informers.get(kPods).get(pod.view().meta.ns, pod.view().meta.name);
-  return object != nullptr ? object->document() : json::Value{{"metadata", {{"name", pod.view().meta.name}, {"namespace", pod.view().meta.ns}, {"uid", pod.view().meta.uid}}}};
+  return object != nullptr
+             ? object->document()
+             : json::Value{{"metadata", {{"name", pod.view().meta.name}, {"namespace", pod.view().meta.ns}, {"uid", pod.view().meta.uid}}}};
 }
 
 /// The engine's decision, or the extenders' among the nodes that the engine found feasible. `refused` is set when they refused all of them.
-Decision Scheduler::Impl::decide(const FrameworkPtr& framework, const PodInfoPtr& info, const ObjectRef& object, std::optional<placement::Evaluation>& refused) {
+Decision Scheduler::Impl::decide(const FrameworkPtr& framework, const PodInfoPtr& info, const ObjectRef& object,
+                                 std::optional<placement::Evaluation>& refused) {
   Decision decision = engine.schedule(framework, info);
-  if (extenders == nullptr || decision.outcome != Decision::Outcome::kScheduled || !extenders->are_interested(info->view())) return decision;
+  if (extenders == nullptr || decision.outcome != Decision::Outcome::kScheduled || !extenders->are_interested(info->view()))
+    return decision;
   placement::Evaluation evaluation = engine.evaluate(*framework, *info);
-  Decision extended = extenders->choose(cluster, *info, object->document(), evaluation, [this](const std::string& name) { return node_document(name); });
+  Decision extended =
+      extenders->choose(cluster, *info, object->document(), evaluation, [this](const std::string& name) { return node_document(name); });
   if (extended.outcome == Decision::Outcome::kUnschedulable) refused = std::move(evaluation);
   return extended;
 }

@@ -1,12 +1,12 @@
 #include "scheduler/extender.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <future>
 #include <set>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "net/client.h"
 
@@ -51,7 +51,8 @@ Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::E
     net::ClientConfig config;
     config.url = extender.url_prefix;
     // enableHTTPS without a certificate authority means an unverified server.
-    config.insecure_skip_verify = extender.insecure_skip_verify || (extender.enable_https && extender.ca_file.empty() && extender.ca_data.empty());
+    config.insecure_skip_verify =
+        extender.insecure_skip_verify || (extender.enable_https && extender.ca_file.empty() && extender.ca_data.empty());
     config.server_name = extender.server_name;
     config.timeout_ms = static_cast<int>(std::min<std::int64_t>(extender.http_timeout_ms, 3'600'000));
     for (const auto& [file, data, target] : {std::tuple{&extender.ca_file, &extender.ca_data, &config.ca_pem},
@@ -74,9 +75,11 @@ Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::E
     std::promise<net::HttpResponse> answer;
     clients[extender]->send(std::move(request), [&](net::HttpResponse response) { answer.set_value(std::move(response)); });
     net::HttpResponse response = answer.get_future().get();
-    if (response.status == 0) return fail(ErrorCode::kUnavailable, fmt::format("extender {}: {}", configs[extender].url_prefix, response.body));
+    if (response.status == 0)
+      return fail(ErrorCode::kUnavailable, fmt::format("extender {}: {}", configs[extender].url_prefix, response.body));
     if (response.status != 200)
-      return fail(ErrorCode::kUnavailable, fmt::format("failed {} with extender at URL {}, code {}", verb, configs[extender].url_prefix, response.status));
+      return fail(ErrorCode::kUnavailable,
+                  fmt::format("failed {} with extender at URL {}, code {}", verb, configs[extender].url_prefix, response.status));
     return std::move(response.body);
   };
   return std::make_unique<Extenders>(configs, post);
@@ -85,7 +88,8 @@ Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::E
 bool Extenders::is_interested(const config::Extender& extender, const model::PodView& pod) const {
   if (extender.managed_resources.empty()) return true;
   const auto manages = [&](const model::ResourceList& list) {
-    return std::ranges::any_of(extender.managed_resources, [&](const auto& resource) { return model::find_resource(list, resource.name) != nullptr; });
+    return std::ranges::any_of(extender.managed_resources,
+                               [&](const auto& resource) { return model::find_resource(list, resource.name) != nullptr; });
   };
   for (const auto* containers : {&pod.containers, &pod.init_containers})
     for (const auto& container : *containers)
@@ -94,7 +98,8 @@ bool Extenders::is_interested(const config::Extender& extender, const model::Pod
 }
 
 bool Extenders::are_interested(const model::PodView& pod) const {
-  return std::ranges::any_of(configs_, [&](const auto& one) { return (!one.filter_verb.empty() || !one.prioritize_verb.empty()) && is_interested(one, pod); });
+  return std::ranges::any_of(
+      configs_, [&](const auto& one) { return (!one.filter_verb.empty() || !one.prioritize_verb.empty()) && is_interested(one, pod); });
 }
 
 bool Extenders::preempt_for(const model::PodView& pod) const {
@@ -109,11 +114,13 @@ Result<json::Value> Extenders::ask(std::size_t i, const std::string& verb, const
   auto answer = post_(i, verb, json::serialize(body));
   if (!answer) return std::unexpected(answer.error());
   auto result = json::parse(*answer);
-  if (!result || !result->is_object()) return invalid(fmt::format("extender {}: the answer to {} is not a JSON object", configs_[i].url_prefix, verb));
+  if (!result || !result->is_object())
+    return invalid(fmt::format("extender {}: the answer to {} is not a JSON object", configs_[i].url_prefix, verb));
   return std::move(*result);
 }
 
-Result<void> Extenders::filter(std::size_t i, const json::Value& pod, const std::function<json::Value(const std::string&)>& node_document, Narrowing& out) const {
+Result<void> Extenders::filter(std::size_t i, const json::Value& pod, const std::function<json::Value(const std::string&)>& node_document,
+                               Narrowing& out) const {
   const auto& extender = configs_[i];
   const auto result = ask(i, extender.filter_verb, arguments(extender, pod, out.names, node_document));
   if (!result) return std::unexpected(result.error());
@@ -127,7 +134,8 @@ Result<void> Extenders::filter(std::size_t i, const json::Value& pod, const std:
   }
   for (const auto& name : kept)
     if (std::ranges::find(out.names, name) == out.names.end())
-      return invalid(fmt::format("extender \"{}\" claims a filtered node \"{}\" which is not found in the input node list", extender.url_prefix, name));
+      return invalid(fmt::format("extender \"{}\" claims a filtered node \"{}\" which is not found in the input node list",
+                                 extender.url_prefix, name));
   std::vector<std::string> left;
   for (auto& name : out.names) {
     if (kept.contains(name)) {
@@ -138,28 +146,33 @@ Result<void> Extenders::filter(std::size_t i, const json::Value& pod, const std:
     const json::Value* unresolvable = json::find(*result, {"FailedAndUnresolvableNodes", name});
     std::string reason(json::get_string(*result, {unresolvable != nullptr ? "FailedAndUnresolvableNodes" : "FailedNodes", name}));
     if (reason.empty()) reason = fmt::format("node(s) were refused by the extender {}", extender.url_prefix);
-    out.refused[name] = unresolvable != nullptr ? placement::Status::unresolvable(std::move(reason)) : placement::Status::unschedulable(std::move(reason));
+    out.refused[name] =
+        unresolvable != nullptr ? placement::Status::unresolvable(std::move(reason)) : placement::Status::unschedulable(std::move(reason));
   }
   out.names = std::move(left);
   return {};
 }
 
-Result<void> Extenders::prioritize(std::size_t i, const json::Value& pod, const std::function<json::Value(const std::string&)>& node_document, Narrowing& out) const {
+Result<void> Extenders::prioritize(std::size_t i, const json::Value& pod,
+                                   const std::function<json::Value(const std::string&)>& node_document, Narrowing& out) const {
   const auto& extender = configs_[i];
   auto body = post_(i, extender.prioritize_verb, json::serialize(arguments(extender, pod, out.names, node_document)));
   if (!body) return std::unexpected(body.error());
   const auto result = json::parse(*body);
-  if (!result || !result->is_array()) return invalid(fmt::format("extender {}: the answer to {} is not a JSON list", extender.url_prefix, extender.prioritize_verb));
+  if (!result || !result->is_array())
+    return invalid(fmt::format("extender {}: the answer to {} is not a JSON list", extender.url_prefix, extender.prioritize_verb));
   for (const auto& entry : result->get_array()) {
     const std::string host(json::get_string(entry, {"Host"}));
     const std::int64_t score = std::clamp<std::int64_t>(json::get_int(entry, {"Score"}), 0, 10);
-    out.scores[host] = placement::saturating_add(out.scores[host], score * std::min<std::int64_t>(extender.weight, INT64_MAX / 1000) * kScoreScale);
+    out.scores[host] =
+        placement::saturating_add(out.scores[host], score * std::min<std::int64_t>(extender.weight, INT64_MAX / 1000) * kScoreScale);
   }
   return {};
 }
 
 placement::Decision Extenders::choose(const placement::Cluster& cluster, const placement::PodInfo& pod, const json::Value& pod_document,
-                                      placement::Evaluation& evaluation, const std::function<json::Value(const std::string&)>& node_document) const {
+                                      placement::Evaluation& evaluation,
+                                      const std::function<json::Value(const std::string&)>& node_document) const {
   placement::Decision out;
   Narrowing narrowing;
   std::map<std::string, const placement::Evaluation::Feasible*> by_name;
@@ -194,7 +207,8 @@ placement::Decision Extenders::choose(const placement::Cluster& cluster, const p
   }
   for (std::size_t i = 0; i < configs_.size(); ++i) {
     // What an extender thinks of nodes is advice: its failure costs its votes, not the pod.
-    if (!configs_[i].prioritize_verb.empty() && is_interested(configs_[i], pod.view())) (void)prioritize(i, pod_document, node_document, narrowing);
+    if (!configs_[i].prioritize_verb.empty() && is_interested(configs_[i], pod.view()))
+      (void)prioritize(i, pod_document, node_document, narrowing);
   }
   out.outcome = placement::Decision::Outcome::kScheduled;
   out.feasible_nodes = narrowing.names.size();
@@ -211,15 +225,18 @@ placement::Decision Extenders::choose(const placement::Cluster& cluster, const p
   return out;
 }
 
-Result<std::vector<placement::Candidate>> Extenders::ask_preemption(std::size_t i, const placement::Cluster& cluster, const json::Value& pod_document,
-                                                                    const std::vector<placement::Candidate>& candidates, const Documents& documents) const {
+Result<std::vector<placement::Candidate>> Extenders::ask_preemption(std::size_t i, const placement::Cluster& cluster,
+                                                                    const json::Value& pod_document,
+                                                                    const std::vector<placement::Candidate>& candidates,
+                                                                    const Documents& documents) const {
   const auto& extender = configs_[i];
   json::Object by_node;
   for (const auto& candidate : candidates) {
     json::Array pods;
     for (const auto& victim : candidate.victims)
       pods.push_back(extender.node_cache_capable ? json::Value(json::Object{{"UID", victim->view().meta.uid}}) : documents.pod(*victim));
-    by_node[cluster.node(candidate.node)->name] = json::Object{{"Pods", std::move(pods)}, {"NumPDBViolations", static_cast<std::int64_t>(candidate.budget_violations)}};
+    by_node[cluster.node(candidate.node)->name] =
+        json::Object{{"Pods", std::move(pods)}, {"NumPDBViolations", static_cast<std::int64_t>(candidate.budget_violations)}};
   }
   json::Object body = {{"Pod", pod_document}, {"NodeNameToVictims", nullptr}, {"NodeNameToMetaVictims", nullptr}};
   body[extender.node_cache_capable ? "NodeNameToMetaVictims" : "NodeNameToVictims"] = std::move(by_node);
@@ -232,16 +249,20 @@ Result<std::vector<placement::Candidate>> Extenders::ask_preemption(std::size_t 
   if (nodes == nullptr || !nodes->is_object()) return out;
   for (const auto& [name, answer] : nodes->get_object()) {
     const placement::NodeInfo* node = cluster.find_node(std::string_view(name.data(), name.size()));
-    if (node == nullptr || node->node == nullptr) return invalid(fmt::format("extender {}: there is no node \"{}\"", extender.url_prefix, std::string_view(name.data(), name.size())));
-    placement::Candidate candidate{node->index, {}, static_cast<std::size_t>(std::max<std::int64_t>(0, json::get_int(answer, {"NumPDBViolations"})))};
+    if (node == nullptr || node->node == nullptr)
+      return invalid(fmt::format("extender {}: there is no node \"{}\"", extender.url_prefix, std::string_view(name.data(), name.size())));
+    placement::Candidate candidate{
+        node->index, {}, static_cast<std::size_t>(std::max<std::int64_t>(0, json::get_int(answer, {"NumPDBViolations"})))};
     for (const json::Value& one : json::get_array(answer, {"Pods"})) {
       const auto uid = json::get_string(one, {"UID"});
       const auto victim = std::ranges::find_if(node->pods, [&](const auto& pod) { return pod->view().meta.uid == uid; });
       if (victim == node->pods.end())
-        return invalid(fmt::format("extender: {} claims to preempt pod (UID: {}) on node: {}, but the pod is not found on that node", extender.url_prefix, uid, node->name));
+        return invalid(fmt::format("extender: {} claims to preempt pod (UID: {}) on node: {}, but the pod is not found on that node",
+                                   extender.url_prefix, uid, node->name));
       candidate.victims.push_back(*victim);
     }
-    if (candidate.victims.empty() && !extender.ignorable) return invalid(fmt::format("expected at least one victim pod on node \"{}\"", node->name));
+    if (candidate.victims.empty() && !extender.ignorable)
+      return invalid(fmt::format("expected at least one victim pod on node \"{}\"", node->name));
     if (candidate.victims.empty()) continue;
     std::ranges::stable_sort(candidate.victims, [](const auto& a, const auto& b) { return placement::is_more_important(*a, *b); });
     out.push_back(std::move(candidate));
@@ -250,13 +271,17 @@ Result<std::vector<placement::Candidate>> Extenders::ask_preemption(std::size_t 
   return out;
 }
 
-Result<std::vector<placement::Candidate>> Extenders::process_preemption(const placement::Cluster& cluster, const placement::PodInfo& pod, const json::Value& pod_document,
-                                                                        std::vector<placement::Candidate> candidates, const Documents& documents) const {
+Result<std::vector<placement::Candidate>> Extenders::process_preemption(const placement::Cluster& cluster, const placement::PodInfo& pod,
+                                                                        const json::Value& pod_document,
+                                                                        std::vector<placement::Candidate> candidates,
+                                                                        const Documents& documents) const {
   for (std::size_t i = 0; i < configs_.size() && !candidates.empty(); ++i) {
     if (configs_[i].preempt_verb.empty() || !is_interested(configs_[i], pod.view())) continue;
     auto left = ask_preemption(i, cluster, pod_document, candidates, documents);
-    if (left) candidates = std::move(*left);
-    else if (!configs_[i].ignorable) return std::unexpected(left.error());
+    if (left)
+      candidates = std::move(*left);
+    else if (!configs_[i].ignorable)
+      return std::unexpected(left.error());
   }
   return candidates;
 }

@@ -1,10 +1,10 @@
 // Pods that fit nowhere: preemption, the nomination, the condition and the event.
 //
-// The nomination is written first, then every victim gets its condition and its deletion, all without waiting. The preemptor is not tried again
-// before the watch shows all victims going (or an eviction failed): another plan made in between could evict others in vain.
-#include <algorithm>
-
+// The nomination is written first, then every victim gets its condition and its deletion, all without waiting. The preemptor is not tried
+// again before the watch shows all victims going (or an eviction failed): another plan made in between could evict others in vain.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/log.h"
 #include "scheduler/scheduler_impl.h"
@@ -18,10 +18,13 @@ using placement::PodInfoPtr;
 namespace {
 
 /// A pod condition as a strategic merge patch of status; `since` is when its status last changed.
-json::Value condition_patch(std::string_view type, std::string_view status, std::string_view reason, const std::string& message, const std::string& since, std::string_view generation) {
-  json::Object condition = {{"type", type}, {"status", status}, {"lastProbeTime", nullptr}, {"lastTransitionTime", since}, {"reason", reason}, {"message", message}};
+json::Value condition_patch(std::string_view type, std::string_view status, std::string_view reason, const std::string& message,
+                            const std::string& since, std::string_view generation) {
+  json::Object condition = {{"type", type},     {"status", status},  {"lastProbeTime", nullptr}, {"lastTransitionTime", since},
+                            {"reason", reason}, {"message", message}};
   std::int64_t number = 0;
-  if (std::from_chars(generation.data(), generation.data() + generation.size(), number).ec == std::errc()) condition["observedGeneration"] = number;
+  if (std::from_chars(generation.data(), generation.data() + generation.size(), number).ec == std::errc())
+    condition["observedGeneration"] = number;
   return {{"status", {{"conditions", json::Array{std::move(condition)}}}}};
 }
 
@@ -56,7 +59,8 @@ void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const
   report_failure(info, "Unschedulable", placement::fit_error_message(diagnosis, framework->profile().era, post_filter_message), nominate);
 }
 
-placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& framework, const PodInfoPtr& info, const std::optional<placement::Evaluation>& refused) {
+placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& framework, const PodInfoPtr& info,
+                                                       const std::optional<placement::Evaluation>& refused) {
   placement::PreemptionOptions how = options.preemption;
   how.budgets_are_hard = how.budgets_are_hard || framework->profile().args.preemption.budgets_are_hard;
   const bool extenders_preempt = extenders != nullptr && extenders->preempt_for(info->view());
@@ -64,7 +68,8 @@ placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& frame
   const placement::Evaluation evaluation = refused ? *refused : engine.evaluate(*framework, *info);
   placement::PostFilterResult result = placement::run_post_filter(*framework, cluster, info, evaluation, how);
   if (!extenders_preempt || result.candidates.empty()) return result;
-  const Extenders::Documents documents{[this](const placement::PodInfo& pod) { return pod_document(pod); }, [this](const std::string& name) { return node_document(name); }};
+  const Extenders::Documents documents{[this](const placement::PodInfo& pod) { return pod_document(pod); },
+                                       [this](const std::string& name) { return node_document(name); }};
   auto left = extenders->process_preemption(cluster, *info, pod_document(*info), std::move(result.candidates), documents);
   result.candidates.clear();
   if (!left) {
@@ -74,14 +79,16 @@ placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& frame
   }
   result.candidates = std::move(*left);
   placement::choose_candidate(*framework, cluster, *info, how, result);
-  if (result.choice() == nullptr) result.status = placement::Status::unschedulable("preemption: no candidate node for preemption was left by the extenders");
+  if (result.choice() == nullptr)
+    result.status = placement::Status::unschedulable("preemption: no candidate node for preemption was left by the extenders");
   return result;
 }
 
 void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name) {
   const model::PodView& preemptor_pod = info->view();
   if (options.on_preemption) options.on_preemption(cluster, info, choice);
-  registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7)).observe(static_cast<double>(choice.victims.size()));
+  registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
+      .observe(static_cast<double>(choice.victims.size()));
   Preempting& open = preempting[preemptor_pod.meta.uid];
   std::vector<std::pair<PodInfoPtr, ObjectRef>> going;
   std::vector<std::string> names;
@@ -96,49 +103,61 @@ void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate
   if (open.victims.empty()) preempting.erase(preemptor_pod.meta.uid);
   for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
   recorder(preemptor_pod.scheduler_name)
-      .event(reference(*info), "Normal", "Preempting", fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting");
+      .event(reference(*info), "Normal", "Preempting",
+             fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting");
 
   std::vector<PodInfoPtr> losing;
   for (const PodInfoPtr& other : cluster.nominated(choice.node))
     if (other->view().priority < preemptor_pod.priority) losing.push_back(other);
   for (const PodInfoPtr& other : losing) {
     const std::string& uid = other->view().meta.uid;
-    if (const auto found = waiting.find(uid); found != waiting.end()) set_nominated(found->second, "");
-    else cluster.nominate(other, "");
-    client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge, {{"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
-    if (const auto theirs = preempting.find(uid); theirs != preempting.end()) theirs->second.missed_event = true;
-    else queue.activate(uid, loop.now());
+    if (const auto found = waiting.find(uid); found != waiting.end())
+      set_nominated(found->second, "");
+    else
+      cluster.nominate(other, "");
+    client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge,
+                 {{"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
+    if (const auto theirs = preempting.find(uid); theirs != preempting.end())
+      theirs->second.missed_event = true;
+    else
+      queue.activate(uid, loop.now());
   }
 }
 
 /// Condition DisruptionTarget, then the deletion, then the event.
-void Scheduler::Impl::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object, const std::string& node_name) {
+void Scheduler::Impl::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object,
+                            const std::string& node_name) {
   const std::string message = fmt::format("{}: preempting to accommodate a higher priority pod", preemptor_pod->view().scheduler_name);
-  const json::Value patch = condition_patch("DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()), PodGlance(object->bytes()).generation);
+  const json::Value patch = condition_patch("DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()),
+                                            PodGlance(object->bytes()).generation);
   const model::PodView& pod = victim->view();
-  client.patch(kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
-               [weak = weak_from_this(), preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& marked) {
-                 const auto self = weak.lock();
-                 if (!self) return;
-                 const model::PodView& pod = victim->view();
-                 if (!marked && marked.error().code != 404) return self->eviction_failed(pod.meta.uid, marked.error().message);
-                 client::DeleteOptions deletion;
-                 deletion.precondition_uid = pod.meta.uid;
-                 self->client.remove(kPods, pod.meta.ns, pod.meta.name, deletion, [weak, preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& deleted) {
-                   const auto later = weak.lock();
-                   if (!later) return;
-                   if (!deleted && deleted.error().code != 404) return later->eviction_failed(victim->view().meta.uid, deleted.error().message);
-                   if (!deleted) return;  // It went by itself.
-                   const client::ObjectReference related = reference(*preemptor_pod);
-                   const std::string by = preemptor_pod->view().scheduler_name;
-                   const bool is_old = later->cluster.era() == placement::Era::k120;
-                   later->recorder(by).event(reference(*object), "Normal", "Preempted",
-                                             is_old ? fmt::format("Preempted by {} on node {}", preemptor_pod->key, node_name)
-                                                    : fmt::format("Preempted by pod {} on node {}", preemptor_pod->view().meta.uid, node_name),
-                                             "Preempting", &related);
-                 });
-               },
-               "status");
+  client.patch(
+      kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
+      [weak = weak_from_this(), preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& marked) {
+        const auto self = weak.lock();
+        if (!self) return;
+        const model::PodView& pod = victim->view();
+        if (!marked && marked.error().code != 404) return self->eviction_failed(pod.meta.uid, marked.error().message);
+        client::DeleteOptions deletion;
+        deletion.precondition_uid = pod.meta.uid;
+        self->client.remove(kPods, pod.meta.ns, pod.meta.name, deletion,
+                            [weak, preemptor_pod, victim, object, node_name](const client::ApiResult<json::Value>& deleted) {
+                              const auto later = weak.lock();
+                              if (!later) return;
+                              if (!deleted && deleted.error().code != 404)
+                                return later->eviction_failed(victim->view().meta.uid, deleted.error().message);
+                              if (!deleted) return;  // It went by itself.
+                              const client::ObjectReference related = reference(*preemptor_pod);
+                              const std::string by = preemptor_pod->view().scheduler_name;
+                              const bool is_old = later->cluster.era() == placement::Era::k120;
+                              later->recorder(by).event(
+                                  reference(*object), "Normal", "Preempted",
+                                  is_old ? fmt::format("Preempted by {} on node {}", preemptor_pod->key, node_name)
+                                         : fmt::format("Preempted by pod {} on node {}", preemptor_pod->view().meta.uid, node_name),
+                                  "Preempting", &related);
+                            });
+      },
+      "status");
 }
 
 void Scheduler::Impl::eviction_failed(const std::string& victim_uid, const std::string& why) {
@@ -165,7 +184,8 @@ void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
   post_turn();
 }
 
-void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view reason, const std::string& message, const std::optional<std::string>& nominate) {
+void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view reason, const std::string& message,
+                                     const std::optional<std::string>& nominate) {
   const auto found = waiting.find(info->view().meta.uid);
   if (found == waiting.end()) return;
   Waiting& entry = found->second;
@@ -183,14 +203,16 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
   entry.message = message;
   json::Value patch = condition_patch("PodScheduled", "False", reason, message, since, PodGlance(entry.object->bytes()).generation);
   if (nominate) json::set(patch, {"status", "nominatedNodeName"}, nominate->empty() ? json::Value(nullptr) : json::Value(*nominate));
-  client.patch(kPods, info->view().meta.ns, info->view().meta.name, client::PatchType::kStrategicMerge, patch,
-               [weak = weak_from_this(), uid = info->view().meta.uid, message](const client::ApiResult<json::Value>& written) {
-                 const auto self = weak.lock();
-                 if (!self || written) return;
-                 // Not there: the next attempt writes it again.
-                 if (const auto mine = self->waiting.find(uid); mine != self->waiting.end() && mine->second.message == message) mine->second.message = "?";
-               },
-               "status");
+  client.patch(
+      kPods, info->view().meta.ns, info->view().meta.name, client::PatchType::kStrategicMerge, patch,
+      [weak = weak_from_this(), uid = info->view().meta.uid, message](const client::ApiResult<json::Value>& written) {
+        const auto self = weak.lock();
+        if (!self || written) return;
+        // Not there: the next attempt writes it again.
+        if (const auto mine = self->waiting.find(uid); mine != self->waiting.end() && mine->second.message == message)
+          mine->second.message = "?";
+      },
+      "status");
 }
 
 }  // namespace berth::scheduler

@@ -4,11 +4,20 @@ namespace berth::scheduler {
 
 void SchedulingQueue::leave(Slot& slot) {
   switch (slot.box) {
-    case Box::kActive: active_.erase({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot}); break;
-    case Box::kBackoff: backoff_.erase({slot.box_until, slot.sequence, &slot}); break;
-    case Box::kUnschedulable: unschedulable_.erase({slot.box_until, slot.sequence, &slot}); break;
-    case Box::kGated: --gated_; break;
-    case Box::kInFlight: break;
+    case Box::kActive:
+      active_.erase({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot});
+      break;
+    case Box::kBackoff:
+      backoff_.erase({slot.box_until, slot.sequence, &slot});
+      break;
+    case Box::kUnschedulable:
+      unschedulable_.erase({slot.box_until, slot.sequence, &slot});
+      break;
+    case Box::kGated:
+      --gated_;
+      break;
+    case Box::kInFlight:
+      break;
   }
 }
 
@@ -16,11 +25,20 @@ void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until) {
   slot.box = box;
   slot.box_until = until;
   switch (box) {
-    case Box::kActive: active_.insert({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot}); break;
-    case Box::kBackoff: backoff_.insert({until, slot.sequence, &slot}); break;
-    case Box::kUnschedulable: unschedulable_.insert({until, slot.sequence, &slot}); break;
-    case Box::kGated: ++gated_; break;
-    case Box::kInFlight: break;
+    case Box::kActive:
+      active_.insert({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot});
+      break;
+    case Box::kBackoff:
+      backoff_.insert({until, slot.sequence, &slot});
+      break;
+    case Box::kUnschedulable:
+      unschedulable_.insert({until, slot.sequence, &slot});
+      break;
+    case Box::kGated:
+      ++gated_;
+      break;
+    case Box::kInFlight:
+      break;
   }
 }
 
@@ -118,8 +136,10 @@ void SchedulingQueue::unschedulable(const std::string& uid, PluginSet rejected_b
   Slot& slot = *found->second;
   slot.entry.rejected_by = rejected_by;
   slot.entry.failed_at = now;
-  if (slot.entry.pod.gated) enter(slot, Box::kGated);
-  else enter(slot, Box::kUnschedulable, now + options_.max_unschedulable);
+  if (slot.entry.pod.gated)
+    enter(slot, Box::kGated);
+  else
+    enter(slot, Box::kUnschedulable, now + options_.max_unschedulable);
 }
 
 void SchedulingQueue::failed(const std::string& uid, TimePoint now) {
@@ -128,8 +148,10 @@ void SchedulingQueue::failed(const std::string& uid, TimePoint now) {
   Slot& slot = *found->second;
   slot.entry.rejected_by = 0;
   slot.entry.failed_at = now;
-  if (slot.entry.pod.gated) enter(slot, Box::kGated);
-  else enter(slot, Box::kBackoff, backoff_end(slot.entry));
+  if (slot.entry.pod.gated)
+    enter(slot, Box::kGated);
+  else
+    enter(slot, Box::kBackoff, backoff_end(slot.entry));
 }
 
 std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help) {

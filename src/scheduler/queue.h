@@ -49,9 +49,9 @@ class SchedulingQueue {
 
   struct Entry {
     QueuedPod pod;
-    TimePoint queued_at;           ///< Orders pods of one priority: when it last entered the active queue as new or was updated.
-    TimePoint first_attempt{};     ///< Epoch until first popped.
-    TimePoint failed_at{};         ///< When the last attempt ended: the backoff counts from here.
+    TimePoint queued_at;        ///< Orders pods of one priority: when it last entered the active queue as new or was updated.
+    TimePoint first_attempt{};  ///< Epoch until first popped.
+    TimePoint failed_at{};      ///< When the last attempt ended: the backoff counts from here.
     int attempts = 0;
     PluginSet rejected_by = 0;
   };
@@ -79,7 +79,9 @@ class SchedulingQueue {
   /// When something will be ready by itself (a backoff ends, a long wait ends); nullopt: only a call can change anything.
   [[nodiscard]] std::optional<TimePoint> next_wake() const;
 
-  struct Sizes { std::size_t active = 0, backoff = 0, unschedulable = 0, gated = 0; };
+  struct Sizes {
+    std::size_t active = 0, backoff = 0, unschedulable = 0, gated = 0;
+  };
   [[nodiscard]] Sizes sizes() const;
   [[nodiscard]] bool contains(const std::string& uid) const { return pods_.contains(uid); }
   /// The entry, or null; valid until the next change.

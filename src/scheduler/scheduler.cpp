@@ -17,8 +17,15 @@ bool any_profile_is_hard(const SchedulerOptions& options) {
 }  // namespace
 
 Scheduler::Impl::Impl(client::Client& c, client::InformerFactory& f, SchedulerOptions o)
-    : client(c), informers(f), options(std::move(o)), loop(*c.loop()), cluster(options.profiles.front().era), engine(cluster, options.engine),
-      preemptor(cluster, options.preemption), queue(options.queue), registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()) {
+    : client(c),
+      informers(f),
+      options(std::move(o)),
+      loop(*c.loop()),
+      cluster(options.profiles.front().era),
+      engine(cluster, options.engine),
+      preemptor(cluster, options.preemption),
+      queue(options.queue),
+      registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()) {
   if (!any_profile_is_hard(options)) return;
   placement::PreemptionOptions hard = options.preemption;
   hard.budgets_are_hard = true;
@@ -49,35 +56,47 @@ client::ObjectReference Scheduler::Impl::reference(const placement::PodInfo& pod
 void Scheduler::Impl::observe(const char* result, const PodInfoPtr& info, double seconds) {
   const metrics::Labels labels = {{"profile", info->view().scheduler_name}, {"result", result}};
   registry->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.", labels).add();
-  registry->histogram("scheduler_scheduling_attempt_duration_seconds", "Scheduling attempt latency in seconds (scheduling algorithm + binding).", metrics::exponential_buckets(0.0001, 2, 16), labels).observe(seconds);
+  registry
+      ->histogram("scheduler_scheduling_attempt_duration_seconds",
+                  "Scheduling attempt latency in seconds (scheduling algorithm + binding).", metrics::exponential_buckets(0.0001, 2, 16),
+                  labels)
+      .observe(seconds);
 }
 
 void Scheduler::Impl::observe_point(const char* point, const std::string& profile, double seconds) {
-  registry->histogram("scheduler_framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.", metrics::exponential_buckets(0.0001, 2, 12),
-                      {{"extension_point", point}, {"profile", profile}, {"status", "Success"}})
+  registry
+      ->histogram("scheduler_framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.",
+                  metrics::exponential_buckets(0.0001, 2, 12), {{"extension_point", point}, {"profile", profile}, {"status", "Success"}})
       .observe(seconds);
 }
 
 void Scheduler::Impl::count_incoming(const char* queue_name, const char* event) {
-  registry->counter("scheduler_queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.", {{"queue", queue_name}, {"event", event}}).add();
+  registry
+      ->counter("scheduler_queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.",
+                {{"queue", queue_name}, {"event", event}})
+      .add();
 }
 
 void Scheduler::Impl::update_gauges() {
   const auto sizes = queue.sizes();
   const auto pending = [&](const char* name, std::size_t value) {
-    registry->gauge("scheduler_pending_pods", "Number of pending pods, by the queue type.", {{"queue", name}}).set(static_cast<double>(value));
+    registry->gauge("scheduler_pending_pods", "Number of pending pods, by the queue type.", {{"queue", name}})
+        .set(static_cast<double>(value));
   };
   pending("active", sizes.active);
   pending("backoff", sizes.backoff);
   pending("unschedulable", sizes.unschedulable);
   pending("gated", sizes.gated);
   const auto cached = [&](const char* type, std::size_t value) {
-    registry->gauge("scheduler_cache_size", "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", {{"type", type}}).set(static_cast<double>(value));
+    registry->gauge("scheduler_cache_size", "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", {{"type", type}})
+        .set(static_cast<double>(value));
   };
   cached("nodes", cluster.node_count());
   cached("pods", cluster.pod_count());
   cached("assumed_pods", assumed.size());
-  registry->gauge("scheduler_goroutines", "Number of running goroutines split by the work they do such as binding.", {{"operation", "binding"}}).set(static_cast<double>(bindings_in_flight));
+  registry
+      ->gauge("scheduler_goroutines", "Number of running goroutines split by the work they do such as binding.", {{"operation", "binding"}})
+      .set(static_cast<double>(bindings_in_flight));
 }
 
 Scheduler::Scheduler(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -89,7 +108,8 @@ Scheduler::~Scheduler() {
 Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, client::InformerFactory& informers, SchedulerOptions options) {
   if (options.profiles.empty()) options.profiles.push_back(placement::default_profile(placement::Era::k136));
   for (const placement::Profile& profile : options.profiles)
-    if (profile.era != options.profiles.front().era) return invalid(fmt::format("profile \"{}\": all profiles of one scheduler follow one release", profile.scheduler_name));
+    if (profile.era != options.profiles.front().era)
+      return invalid(fmt::format("profile \"{}\": all profiles of one scheduler follow one release", profile.scheduler_name));
   auto impl = std::make_shared<Impl>(client, informers, options);
   if (!options.extenders.empty()) {
     auto extenders = Extenders::create(options.extenders);
@@ -99,7 +119,8 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
   for (const placement::Profile& profile : options.profiles) {
     auto framework = placement::Framework::create(profile);
     if (!framework) return invalid(fmt::format("profile \"{}\": {}", profile.scheduler_name, framework.error().message));
-    if (!impl->frameworks.emplace(profile.scheduler_name, std::move(*framework)).second) return invalid(fmt::format("two profiles are named \"{}\"", profile.scheduler_name));
+    if (!impl->frameworks.emplace(profile.scheduler_name, std::move(*framework)).second)
+      return invalid(fmt::format("two profiles are named \"{}\"", profile.scheduler_name));
     client::EventRecorderOptions recorder;
     recorder.shape = client::EventRecorderOptions::Shape::kEvents;
     recorder.component = profile.scheduler_name;

@@ -1,4 +1,5 @@
-// The scheduler as a shell around the queue and the placement engine: informers in, bindings, conditions and events out (SPEC B9, B10, C2, C4).
+// The scheduler as a shell around the queue and the placement engine: informers in, bindings, conditions and events out (SPEC B9, B10, C2,
+// C4).
 //
 //   pod without a node --> queue --> engine decides --> assume --> (volumes) --> bind (asynchronous) --> the watch confirms
 //                            ^           | nothing fits                               | refused

@@ -37,8 +37,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   struct Waiting {
     placement::PodInfoPtr info;  ///< Its nominated node is always `nominated`.
     client::ObjectRef object;
-    std::string message;         ///< The condition's message last written by us; empty: see the object.
-    std::string nominated;       ///< Where preemption makes room for it; empty for none. The API may lag behind.
+    std::string message;    ///< The condition's message last written by us; empty: see the object.
+    std::string nominated;  ///< Where preemption makes room for it; empty for none. The API may lag behind.
   };
   /// Victims of one preemptor whose eviction the watch has not shown yet. Until then nothing about the preemptor is decided: the plan would
   /// be made a second time, perhaps for another node.
@@ -59,7 +59,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     std::size_t written = 0;
     std::vector<std::int64_t> written_at;  ///< The revision that each write made.
     TimePoint claims_deadline{};
-    bool holds_slot = false;               ///< Counts in bindings_in_flight.
+    bool holds_slot = false;  ///< Counts in bindings_in_flight.
   };
   using BindingPtr = std::shared_ptr<Binding>;
 
@@ -71,17 +71,17 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   placement::Engine engine;
   placement::Preemptor preemptor;
   std::unique_ptr<placement::Preemptor> hard_preemptor;  ///< For the profiles whose disruption budgets are hard; null without any.
-  std::unique_ptr<Extenders> extenders;  ///< Null without any.
+  std::unique_ptr<Extenders> extenders;                  ///< Null without any.
   SchedulingQueue queue;
   std::shared_ptr<metrics::Registry> registry;
   PluginBits bits;
   std::map<std::string, placement::FrameworkPtr, std::less<>> frameworks;
   std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
-  std::vector<Consulted> kinds;                          ///< What this server serves of what plugins consult.
-  std::unordered_map<std::string, Waiting> waiting;      ///< By uid.
-  std::unordered_map<std::string, std::string> assumed;  ///< uid to key: bound by us, not yet confirmed by the watch.
-  std::unordered_map<std::string, Preempting> preempting;           ///< By the preemptor's uid.
-  std::unordered_map<std::string, std::string> preempted_by;        ///< A victim's uid to its preemptor's, while in `preempting`.
+  std::vector<Consulted> kinds;                               ///< What this server serves of what plugins consult.
+  std::unordered_map<std::string, Waiting> waiting;           ///< By uid.
+  std::unordered_map<std::string, std::string> assumed;       ///< uid to key: bound by us, not yet confirmed by the watch.
+  std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
+  std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.
   std::size_t bindings_in_flight = 0;
   bool is_leader = false, is_ready = false, turn_posted = false;
   TimerId timer = TimerId::kNone;
@@ -117,9 +117,10 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void post_turn();
   void turn();
   void schedule_one(const SchedulingQueue::Entry& entry);
-  [[nodiscard]] placement::Decision decide(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info, const client::ObjectRef& object,
-                                           std::optional<placement::Evaluation>& refused);
-  void commit(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework, placement::NodeIndex node);
+  [[nodiscard]] placement::Decision decide(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info,
+                                           const client::ObjectRef& object, std::optional<placement::Evaluation>& refused);
+  void commit(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework,
+              placement::NodeIndex node);
   [[nodiscard]] json::Value node_document(const std::string& name) const;
   [[nodiscard]] json::Value pod_document(const placement::PodInfo& pod) const;
 
@@ -142,12 +143,14 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
                                                       const std::optional<placement::Evaluation>& refused);
   /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node.
   void preempt(const placement::PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name);
-  void evict(const placement::PodInfoPtr& preemptor, const placement::PodInfoPtr& victim, const client::ObjectRef& object, const std::string& node_name);
+  void evict(const placement::PodInfoPtr& preemptor, const placement::PodInfoPtr& victim, const client::ObjectRef& object,
+             const std::string& node_name);
   void eviction_failed(const std::string& victim_uid, const std::string& why);
   /// The victim goes or is gone: one less to wait for.
   void victim_seen(const std::string& victim_uid);
   /// Condition PodScheduled=False and a FailedScheduling event; the condition is written only when its text or the nomination changes.
-  void report_failure(const placement::PodInfoPtr& info, std::string_view reason, const std::string& message, const std::optional<std::string>& nominate);
+  void report_failure(const placement::PodInfoPtr& info, std::string_view reason, const std::string& message,
+                      const std::optional<std::string>& nominate);
 
   // scheduler.cpp
   [[nodiscard]] client::EventRecorder& recorder(const std::string& scheduler_name) { return *recorders.at(scheduler_name); }

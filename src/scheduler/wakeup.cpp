@@ -17,7 +17,8 @@ constexpr EventSet all_events() {
 
 bool any_term_matches(const std::vector<placement::AffinityTerm>& terms, const placement::Cluster& cluster, const placement::PodInfo* pod) {
   if (pod == nullptr) return false;
-  return std::ranges::any_of(terms, [&](const auto& term) { return term.matches(pod->view(), cluster.namespace_labels(pod->view().ns())); });
+  return std::ranges::any_of(terms,
+                             [&](const auto& term) { return term.matches(pod->view(), cluster.namespace_labels(pod->view().ns())); });
 }
 
 }  // namespace
@@ -34,8 +35,10 @@ EventSet events_of(std::string_view plugin) {
       {"NodeLabel", {kNodeAdded, kNodeLabels}},
       {"TaintToleration", {kNodeAdded, kNodeTaints, kOwnTolerations}},
       {"InterPodAffinity", {kNodeAdded, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kNamespaces, kOwnLabels}},
-      {"PodTopologySpread", {kNodeAdded, kNodeDeleted, kNodeLabels, kNodeTaints, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels}},
-      {"ServiceAffinity", {kNodeAdded, kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kServices, kOwnLabels}},
+      {"PodTopologySpread",
+       {kNodeAdded, kNodeDeleted, kNodeLabels, kNodeTaints, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels}},
+      {"ServiceAffinity",
+       {kNodeAdded, kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kServices, kOwnLabels}},
       {"VolumeBinding", {kNodeAdded, kNodeLabels, kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity}},
       {"VolumeZone", {kNodeAdded, kNodeLabels, kPersistentVolume, kClaim, kStorageClass}},
       {"VolumeRestrictions", {kNodeAdded, kAssignedPodDeleted, kClaim}},
@@ -116,13 +119,14 @@ EventSet own_changes(const placement::PodInfo& before, const placement::PodInfo&
 bool affinity_may_help(const placement::Cluster& cluster, const placement::PodInfo& pending, const PodChange& change) {
   if (change.pod == nullptr) return true;
   if (change.events.has(kAssignedPodDeleted))
-    return any_term_matches(pending.required_anti_affinity, cluster, change.pod) || any_term_matches(change.pod->required_anti_affinity, cluster, &pending) ||
+    return any_term_matches(pending.required_anti_affinity, cluster, change.pod) ||
+           any_term_matches(change.pod->required_anti_affinity, cluster, &pending) ||
            // The last pod it wanted to be near may go: then it may be the first of its own group anywhere.
            any_term_matches(pending.required_affinity, cluster, change.pod);
   if (any_term_matches(pending.required_affinity, cluster, change.pod)) return true;
   // It wears another label now: it may have left a group that is kept off, or the last one of a group that is wanted near.
-  return change.before != nullptr &&
-         (any_term_matches(pending.required_anti_affinity, cluster, change.before) || any_term_matches(pending.required_affinity, cluster, change.before));
+  return change.before != nullptr && (any_term_matches(pending.required_anti_affinity, cluster, change.before) ||
+                                      any_term_matches(pending.required_affinity, cluster, change.before));
 }
 
 bool spread_may_help(const placement::PodInfo& pending, const PodChange& change) {
@@ -132,7 +136,9 @@ bool spread_may_help(const placement::PodInfo& pending, const PodChange& change)
   for (const auto& constraint : pending.view().spread_constraints) {
     if (!constraint.is_hard) continue;
     has_hard = true;
-    if (constraint.selector.matches(change.pod->view().meta.labels) || (change.before != nullptr && constraint.selector.matches(change.before->view().meta.labels))) return true;
+    if (constraint.selector.matches(change.pod->view().meta.labels) ||
+        (change.before != nullptr && constraint.selector.matches(change.before->view().meta.labels)))
+      return true;
   }
   return !has_hard;
 }

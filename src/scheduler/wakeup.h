@@ -1,5 +1,5 @@
-// Which cluster events could let a pod be scheduled that was rejected by which plugins: kube-scheduler's EventsToRegister, and the part of its
-// queueing hints that looks at one pod or one node (pkg/scheduler/framework/plugins/*, EventsToRegister and isSchedulableAfter…).
+// Which cluster events could let a pod be scheduled that was rejected by which plugins: kube-scheduler's EventsToRegister, and the part of
+// its queueing hints that looks at one pod or one node (pkg/scheduler/framework/plugins/*, EventsToRegister and isSchedulableAfter…).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,9 +18,9 @@ enum class ClusterEvent : std::uint8_t {
   kNodeAdded,
   kNodeAllocatable,
   kNodeLabels,
-  kNodeTaints,          ///< Also spec.unschedulable.
+  kNodeTaints,  ///< Also spec.unschedulable.
   kNodeConditions,
-  kNodeOther,           ///< Annotations, images.
+  kNodeOther,  ///< Annotations, images.
   kNodeDeleted,
   kAssignedPodAdded,
   kAssignedPodLabels,
@@ -36,8 +36,8 @@ enum class ClusterEvent : std::uint8_t {
   kCsiDriver,
   kCsiStorageCapacity,
   kNamespaces,
-  kServices,            ///< Services and the workloads that own pods.
-  kDisruptionBudget,    ///< Helps only where budgets are hard.
+  kServices,          ///< Services and the workloads that own pods.
+  kDisruptionBudget,  ///< Helps only where budgets are hard.
   kCount
 };
 
@@ -49,7 +49,10 @@ class EventSet {
   constexpr EventSet(std::initializer_list<ClusterEvent> events) {
     for (const ClusterEvent event : events) bits_ |= EventSet(event).bits_;
   }
-  constexpr EventSet& operator|=(EventSet other) { bits_ |= other.bits_; return *this; }
+  constexpr EventSet& operator|=(EventSet other) {
+    bits_ |= other.bits_;
+    return *this;
+  }
   [[nodiscard]] constexpr bool has(ClusterEvent event) const { return (bits_ & EventSet(event).bits_) != 0; }
   [[nodiscard]] constexpr bool intersects(EventSet other) const { return (bits_ & other.bits_) != 0; }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
@@ -86,11 +89,11 @@ struct PodChange {
   const placement::PodInfo* pod = nullptr;
   const placement::PodInfo* before = nullptr;
 };
-/// Whether the change could cure a rejection of `pending` by InterPodAffinity: it brings a pod that `pending` wants to be near, or takes one
-/// away that either keeps off the other.
+/// Whether the change could cure a rejection of `pending` by InterPodAffinity: it brings a pod that `pending` wants to be near, or takes
+/// one away that either keeps off the other.
 [[nodiscard]] bool affinity_may_help(const placement::Cluster& cluster, const placement::PodInfo& pending, const PodChange& change);
-/// Whether it could cure a rejection by PodTopologySpread: a pod in the namespace that a constraint counts. Pods without hard constraints of
-/// their own were rejected by default ones: true.
+/// Whether it could cure a rejection by PodTopologySpread: a pod in the namespace that a constraint counts. Pods without hard constraints
+/// of their own were rejected by default ones: true.
 [[nodiscard]] bool spread_may_help(const placement::PodInfo& pending, const PodChange& change);
 
 }  // namespace berth::scheduler

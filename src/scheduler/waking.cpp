@@ -59,13 +59,14 @@ bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeIn
   if (outcome.node_names && !outcome.node_names->contains(node.name)) return false;
   const auto status = framework->run_filter_with_nominated(state, *info, node);
   if (status.is_success()) return true;
-  if (status.code != placement::Code::kUnschedulable || info->view().preemption_never || framework->profile().post_filter.empty()) return false;
+  if (status.code != placement::Code::kUnschedulable || info->view().preemption_never || framework->profile().post_filter.empty())
+    return false;
   if (const std::string& nominated = found->second.nominated; !nominated.empty()) {
     const placement::NodeInfo* promised = cluster.find_node(nominated);
     const bool victims_go = promised != nullptr && std::ranges::any_of(promised->pods, [&](const auto& other) {
                               return other->view().meta.is_deleting && other->view().priority < info->view().priority;
                             });
-    if (victims_go) return false;              // Its room is being made.
+    if (victims_go) return false;        // Its room is being made.
     if (promised == &node) return true;  // The room did not come: somebody else is there.
   }
   // The event may have been what a preemption here lacked.
@@ -82,7 +83,8 @@ void Scheduler::Impl::wake_nominated(NodeIndex node) {
       const placement::FrameworkPtr& framework = frameworks.at(pod->view().scheduler_name);
       auto state = framework->new_cycle(cluster);
       const auto outcome = framework->run_pre_filter(state, *pod);
-      const bool is_hopeless = outcome.status.is_success() && framework->run_filter_with_nominated(state, *pod, *on).code == placement::Code::kUnschedulableAndUnresolvable;
+      const bool is_hopeless = outcome.status.is_success() && framework->run_filter_with_nominated(state, *pod, *on).code ==
+                                                                  placement::Code::kUnschedulableAndUnresolvable;
       if (!is_hopeless) continue;
     }
     queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == uid; });

@@ -1,8 +1,8 @@
 // What the informers say: nodes, pods and consulted objects into the cluster, pods without a node into the queue.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
 
 #include "base/json_scan.h"
 #include "base/log.h"
@@ -17,8 +17,8 @@ using placement::PodInfo;
 using placement::PodInfoPtr;
 
 PodGlance::PodGlance(const std::string& bytes) {
-  static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize", "status.nominatedNodeName",
-                                           "status.startTime"});
+  static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize",
+                                          "status.nominatedNodeName", "status.startTime"});
   std::array<std::string_view, 7> values;
   if (!scanner.scan(bytes, values)) return;
   const auto plain = [](std::string_view raw) {
@@ -52,9 +52,11 @@ void Scheduler::Impl::subscribe() {
   };
   informers.get(kNodes).add_handler({with_self(&Impl::node_added), with_self(&Impl::node_updated), with_self(&Impl::node_deleted)});
   informers.get(kPods).add_handler({with_self(&Impl::pod_added), with_self(&Impl::pod_updated), with_self(&Impl::pod_deleted)});
-  discover_consulted(client, [weak] { return !weak.expired(); }, [weak](std::vector<Consulted> served) {
-    if (const auto self = weak.lock()) self->subscribe_to_kinds(std::move(served));
-  });
+  discover_consulted(
+      client, [weak] { return !weak.expired(); },
+      [weak](std::vector<Consulted> served) {
+        if (const auto self = weak.lock()) self->subscribe_to_kinds(std::move(served));
+      });
 }
 
 void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
@@ -83,12 +85,14 @@ void Scheduler::Impl::wait_for_sync(int round) {
     if (!informers.get(kind.gvr).has_synced()) missing.push_back(kind.gvr.resource);
   if (missing.empty()) {
     is_ready = true;
-    log::info("scheduler", "caches are synced: {} nodes, {} pods placed, {} waiting", cluster.node_count(), cluster.pod_count(), waiting.size());
+    log::info("scheduler", "caches are synced: {} nodes, {} pods placed, {} waiting", cluster.node_count(), cluster.pod_count(),
+              waiting.size());
     post_turn();
     return;
   }
   constexpr int kRoundsOfTenSeconds = 500;
-  if (round > 0 && round % kRoundsOfTenSeconds == 0) log::warning("scheduler", "still waiting for the first list of {}", fmt::join(missing, ", "));
+  if (round > 0 && round % kRoundsOfTenSeconds == 0)
+    log::warning("scheduler", "still waiting for the first list of {}", fmt::join(missing, ", "));
   loop.schedule_after(std::chrono::milliseconds(20), [weak = weak_from_this(), round] {
     if (const auto self = weak.lock()) self->wait_for_sync(round + 1);
   });
@@ -102,7 +106,8 @@ void Scheduler::Impl::node_added(const ObjectRef& object) {
 void Scheduler::Impl::node_updated(const ObjectRef& before, const ObjectRef& after) {
   auto view = std::make_shared<model::NodeView>(model::NodeView::parse(after->document()));
   const placement::NodeInfo* known = cluster.find_node(view->name());
-  const EventSet events = known != nullptr && known->node != nullptr ? node_changes(*known->node, *view) : EventSet(ClusterEvent::kNodeAdded);
+  const EventSet events =
+      known != nullptr && known->node != nullptr ? node_changes(*known->node, *view) : EventSet(ClusterEvent::kNodeAdded);
   if (events.empty()) return;
   const NodeIndex index = cluster.upsert_node(std::move(view));
   wake(events, index);
@@ -134,8 +139,10 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const Object& object
 void Scheduler::Impl::pod_added(const ObjectRef& object) {
   const PodGlance glance(object->bytes());
   if (object->is_deleting()) victim_seen(object->uid());
-  if (!glance.node_name.empty()) place(object, ClusterEvent::kAssignedPodAdded);
-  else want_node(object, glance, nullptr);
+  if (!glance.node_name.empty())
+    place(object, ClusterEvent::kAssignedPodAdded);
+  else
+    want_node(object, glance, nullptr);
 }
 
 void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& after) {
@@ -177,7 +184,8 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
   const PodInfoPtr before = cluster.find_pod(info->key);
   const NodeIndex node_before = cluster.pod_node(info->key);
   const placement::NodeInfo* node = node_before.is_valid() ? cluster.node(node_before) : nullptr;
-  const bool confirms_assumption = confirmed && node != nullptr && node->name == info->view().node_name && !info->view().is_terminal() && !object->is_deleting();
+  const bool confirms_assumption =
+      confirmed && node != nullptr && node->name == info->view().node_name && !info->view().is_terminal() && !object->is_deleting();
   // The room is already taken by the assumed pod; only somebody's first sight of it can help others.
   if (!confirms_assumption) cluster.upsert_pod(info);
   const NodeIndex node_after = cluster.pod_node(object->key());

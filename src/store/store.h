@@ -53,8 +53,8 @@ class Store {
 std::unique_ptr<Store> make_memory_store();
 
 struct SqliteOptions {
-  std::string path;        ///< The database file; made with mode 0600 when missing (its directory must exist).
-  bool full_sync = true;   ///< PRAGMA synchronous=FULL. Off only for benchmarks that say so.
+  std::string path;       ///< The database file; made with mode 0600 when missing (its directory must exist).
+  bool full_sync = true;  ///< PRAGMA synchronous=FULL. Off only for benchmarks that say so.
 };
 /// Opens and takes the file's lock. Errors: kConflict another process has it open, kCorrupt damaged or of a newer format (never reset).
 Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options);

@@ -25,7 +25,9 @@ class Admission : public ServerTest {
     start(std::move(options));
   }
   static std::string with_resources(const std::string& requests, const std::string& limits = "{}") {
-    return fmt::format(R"({{"metadata":{{"generateName":"p-"}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{},"limits":{}}}}}]}}}})", requests, limits);
+    return fmt::format(
+        R"({{"metadata":{{"generateName":"p-"}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{},"limits":{}}}}}]}}}})",
+        requests, limits);
   }
 };
 
@@ -47,24 +49,32 @@ TEST_F(Admission, PriorityComesFromItsClass) {
   auto second = post("/apis/scheduling.k8s.io/v1/priorityclasses", R"({"metadata":{"name":"std2"},"value":6,"globalDefault":true})");
   EXPECT_STATUS(second, 403, "Forbidden");
   EXPECT_NE(second->body.find("PriorityClass std is already marked as default. Only one default can exist"), std::string::npos);
-  const auto critical = create("/api/v1/namespaces/kube-system/pods", R"({"metadata":{"name":"k","annotations":{"scheduler.alpha.kubernetes.io/critical-pod":""}},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+  const auto critical = create(
+      "/api/v1/namespaces/kube-system/pods",
+      R"({"metadata":{"name":"k","annotations":{"scheduler.alpha.kubernetes.io/critical-pod":""}},"spec":{"containers":[{"name":"c","image":"i"}]}})");
   EXPECT_EQ(text(critical, {"spec", "priorityClassName"}), "system-cluster-critical");
 }
 
 TEST_F(Admission, TolerationsOfEveryPod) {
   const auto tolerations = [](const json::Value& pod_document) {
     std::map<std::string, std::int64_t> out;
-    for (const auto& t : json::get_array(pod_document, {"spec", "tolerations"})) out[text(t, {"key"}) + ":" + text(t, {"effect"})] = json::get_int(t, {"tolerationSeconds"}, -1);
+    for (const auto& t : json::get_array(pod_document, {"spec", "tolerations"}))
+      out[text(t, {"key"}) + ":" + text(t, {"effect"})] = json::get_int(t, {"tolerationSeconds"}, -1);
     return out;
   };
   using Map = std::map<std::string, std::int64_t>;
-  EXPECT_EQ(tolerations(make_pod("a")), (Map{{"node.kubernetes.io/not-ready:NoExecute", 300}, {"node.kubernetes.io/unreachable:NoExecute", 300}}));
-  EXPECT_EQ(tolerations(make_pod("b", R"("tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":7}])")),
-            (Map{{"node.kubernetes.io/not-ready:NoExecute", 7}, {"node.kubernetes.io/unreachable:NoExecute", 300}}));
+  EXPECT_EQ(tolerations(make_pod("a")),
+            (Map{{"node.kubernetes.io/not-ready:NoExecute", 300}, {"node.kubernetes.io/unreachable:NoExecute", 300}}));
+  EXPECT_EQ(
+      tolerations(make_pod(
+          "b", R"("tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":7}])")),
+      (Map{{"node.kubernetes.io/not-ready:NoExecute", 7}, {"node.kubernetes.io/unreachable:NoExecute", 300}}));
   EXPECT_EQ(tolerations(make_pod("c", R"("tolerations":[{"operator":"Exists"}])")), (Map{{":", -1}}));
   const auto burstable = create(kPods, with_resources(R"({"cpu":"1"})"));
   EXPECT_EQ(tolerations(burstable).count("node.kubernetes.io/memory-pressure:NoSchedule"), 1u) << "SPEC D5";
-  start_with("admissionConfig: {pluginConfig: {DefaultTolerationSeconds: {configuration: {kind: DefaultAdmissionConfig, apiVersion: v1, disable: true}}}}");
+  start_with(
+      "admissionConfig: {pluginConfig: {DefaultTolerationSeconds: {configuration: {kind: DefaultAdmissionConfig, apiVersion: v1, disable: "
+      "true}}}}");
   EXPECT_EQ(tolerations(make_pod("d")), Map{});
 }
 
@@ -82,12 +92,14 @@ TEST_F(Admission, ServiceAccountTokenIsMounted) {
   EXPECT_EQ(json::get_array(make_pod("b", R"("automountServiceAccountToken":false)"), {"spec", "volumes"}).size(), 0u);
   auto unknown = post(kPods, pod("c", R"("serviceAccountName":"nope")"));
   EXPECT_STATUS(unknown, 403, "Forbidden");
-  EXPECT_EQ(text(unknown->document(), {"message"}), "pods \"c\" is forbidden: error looking up service account default/nope: serviceaccount \"nope\" not found");
+  EXPECT_EQ(text(unknown->document(), {"message"}),
+            "pods \"c\" is forbidden: error looking up service account default/nope: serviceaccount \"nope\" not found");
 }
 
 TEST_F(Admission, LimitRangesDefaultAndBound) {
-  create("/api/v1/namespaces/default/limitranges",
-         R"({"metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"500m"},"defaultRequest":{"cpu":"250m","memory":"64Mi"},"max":{"cpu":"1"},"min":{"cpu":"100m"}}]}})");
+  create(
+      "/api/v1/namespaces/default/limitranges",
+      R"({"metadata":{"name":"l"},"spec":{"limits":[{"type":"Container","default":{"cpu":"500m"},"defaultRequest":{"cpu":"250m","memory":"64Mi"},"max":{"cpu":"1"},"min":{"cpu":"100m"}}]}})");
   const auto made = make_pod("a");
   EXPECT_TRUE(json::equal(*json::find(json::get_array(made, {"spec", "containers"})[0], "resources"),
                           *json::parse(R"({"limits":{"cpu":"500m"},"requests":{"cpu":"250m","memory":"64Mi"}})")))
@@ -106,10 +118,14 @@ TEST_F(Admission, QuotaCountsStrictly) {
   auto unknown = post(kPods, with_resources(R"({"cpu":"100m"})"));
   EXPECT_STATUS(unknown, 403, "Forbidden");
   EXPECT_NE(unknown->body.find("status unknown for quota: q, resources: pods,requests.cpu"), std::string::npos) << unknown->body;
-  EXPECT_EQ(patch(quota + "/q/status", R"({"status":{"hard":{"pods":"2","requests.cpu":"1"},"used":{"pods":"0","requests.cpu":"0"}}})")->status, 200);
+  EXPECT_EQ(
+      patch(quota + "/q/status", R"({"status":{"hard":{"pods":"2","requests.cpu":"1"},"used":{"pods":"0","requests.cpu":"0"}}})")->status,
+      200);
   EXPECT_EQ(post(kPods, with_resources(R"({"cpu":"300m"})"))->status, 201);
   auto too_much = post(kPods, with_resources(R"({"cpu":"800m"})"));
-  EXPECT_NE(too_much->body.find("exceeded quota: q, requested: requests.cpu=800m, used: requests.cpu=300m, limited: requests.cpu=1"), std::string::npos) << too_much->body;
+  EXPECT_NE(too_much->body.find("exceeded quota: q, requested: requests.cpu=800m, used: requests.cpu=300m, limited: requests.cpu=1"),
+            std::string::npos)
+      << too_much->body;
   EXPECT_EQ(post(kPods, with_resources(R"({"cpu":"400m"})"))->status, 201);
   auto third = post(kPods, with_resources(R"({"cpu":"100m"})"));
   EXPECT_NE(third->body.find("exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"), std::string::npos) << third->body;
@@ -118,8 +134,11 @@ TEST_F(Admission, QuotaCountsStrictly) {
 }
 
 TEST_F(Admission, ClaimsGetTheDefaultClassAndProtection) {
-  create("/apis/storage.k8s.io/v1/storageclasses", R"({"metadata":{"name":"fast","annotations":{"storageclass.kubernetes.io/is-default-class":"true"}},"provisioner":"x"})");
-  const auto claim = create("/api/v1/namespaces/default/persistentvolumeclaims", R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}})");
+  create("/apis/storage.k8s.io/v1/storageclasses",
+         R"({"metadata":{"name":"fast","annotations":{"storageclass.kubernetes.io/is-default-class":"true"}},"provisioner":"x"})");
+  const auto claim =
+      create("/api/v1/namespaces/default/persistentvolumeclaims",
+             R"({"metadata":{"name":"c"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}})");
   EXPECT_EQ(text(claim, {"spec", "storageClassName"}), "fast");
   EXPECT_EQ(json::serialize(*json::find(claim, {"metadata", "finalizers"})), R"(["kubernetes.io/pvc-protection"])");
 }
@@ -150,7 +169,8 @@ admissionConfig:
           clusterDefaultNodeSelector: "k3=v3"
           ns1: region=west,env=test,infra=fedora,os=fedora
 )");
-  create("/api/v1/namespaces", R"({"metadata":{"name":"ns1","annotations":{"scheduler.alpha.kubernetes.io/node-selector":"env=test,infra=fedora"}}})");
+  create("/api/v1/namespaces",
+         R"({"metadata":{"name":"ns1","annotations":{"scheduler.alpha.kubernetes.io/node-selector":"env=test,infra=fedora"}}})");
   const auto merged = create("/api/v1/namespaces/ns1/pods", pod("a", R"("nodeSelector":{"os":"fedora"})"));
   EXPECT_EQ(json::get_object(merged, {"spec", "nodeSelector"}).size(), 3u);
   auto conflicting = post("/api/v1/namespaces/ns1/pods", pod("b", R"("nodeSelector":{"env":"prod"})"));
@@ -188,17 +208,20 @@ admissionConfig:
   EXPECT_STATUS(by_name, 403, "Forbidden");
   EXPECT_NE(by_name->body.find("node selection by nodeName is prohibited by policy for your role"), std::string::npos);
   auto by_label = post(kPods, pod("b", R"("nodeSelector":{"region":"us-east"})"));
-  EXPECT_NE(by_label->body.find("node selection by label(s) [region] is prohibited by policy for your role"), std::string::npos) << by_label->body;
+  EXPECT_NE(by_label->body.find("node selection by label(s) [region] is prohibited by policy for your role"), std::string::npos)
+      << by_label->body;
   EXPECT_EQ(post(kPods, pod("c", R"("nodeSelector":{"superregion":"us"})"))->status, 201);
-  auto in_template = post("/apis/apps/v1/namespaces/default/deployments",
-                          R"({"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"nodeSelector":{"region":"x"},"containers":[{"name":"c","image":"i"}]}}}})");
+  auto in_template = post(
+      "/apis/apps/v1/namespaces/default/deployments",
+      R"({"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"nodeSelector":{"region":"x"},"containers":[{"name":"c","image":"i"}]}}}})");
   EXPECT_STATUS(in_template, 403, "Forbidden");
   start_with(config);
   EXPECT_EQ(post(kPods, pod("a", R"("nodeName":"n")"))->status, 201) << "who may bind may choose";
 }
 
 TEST_F(Admission, RuntimeClassBringsItsOverhead) {
-  create("/apis/node.k8s.io/v1/runtimeclasses", R"({"metadata":{"name":"vm"},"handler":"vm","overhead":{"podFixed":{"cpu":"250m"}},"scheduling":{"nodeSelector":{"vm":"yes"}}})");
+  create("/apis/node.k8s.io/v1/runtimeclasses",
+         R"({"metadata":{"name":"vm"},"handler":"vm","overhead":{"podFixed":{"cpu":"250m"}},"scheduling":{"nodeSelector":{"vm":"yes"}}})");
   const auto made = make_pod("a", R"("runtimeClassName":"vm")");
   EXPECT_EQ(text(made, {"spec", "overhead", "cpu"}), "250m");
   EXPECT_EQ(text(made, {"spec", "nodeSelector", "vm"}), "yes");

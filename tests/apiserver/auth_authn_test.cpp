@@ -42,7 +42,9 @@ class AuthenticationTest : public AuthFixture {
     EXPECT_TRUE(issued.has_value());
     return issued ? issued->token : "";
   }
-  model::ApiResult<UserInfo> who(const std::string& token) { return parts_.authenticator->authenticate(request_with({{"Authorization", "Bearer " + token}})); }
+  model::ApiResult<UserInfo> who(const std::string& token) {
+    return parts_.authenticator->authenticate(request_with({{"Authorization", "Bearer " + token}}));
+  }
 };
 
 TEST_F(AuthenticationTest, CertificatesNameUserAndGroups) {
@@ -175,7 +177,8 @@ TEST_F(AuthenticationTest, LegacyTokensLiveAsLongAsTheirSecret) {
   std::string encoded = base64url_encode(legacy);
   for (char& c : encoded) c = c == '-' ? '+' : c == '_' ? '/' : c;
   encoded.append((4 - encoded.size() % 4) % 4, '=');
-  write_core("secrets", json::Object{{"metadata", {{"namespace", "dev"}, {"name", "bot-token"}, {"uid", "s"}}}, {"data", {{"token", encoded}}}});
+  write_core("secrets",
+             json::Object{{"metadata", {{"namespace", "dev"}, {"name", "bot-token"}, {"uid", "s"}}}, {"data", {{"token", encoded}}}});
   auto user = who(legacy);
   ASSERT_TRUE(user.has_value());
   EXPECT_EQ(user->name, "system:serviceaccount:dev:bot");
@@ -227,7 +230,10 @@ TEST_F(AuthenticationTest, ImpersonationNeedsEachPermission) {
   auto admin = user("root", {"system:masters"});
   auto jane = user("jane");
   EXPECT_EQ(apply_impersonation(request_with({}), jane, authorizer)->name, "jane");
-  auto as_joe = request_with({{"Impersonate-User", "joe"}, {"Impersonate-Group", "dev"}, {"Impersonate-Group", "ops"}, {"Impersonate-Uid", "7"},
+  auto as_joe = request_with({{"Impersonate-User", "joe"},
+                              {"Impersonate-Group", "dev"},
+                              {"Impersonate-Group", "ops"},
+                              {"Impersonate-Uid", "7"},
                               {"Impersonate-Extra-Acme.com%2Fproject", "x"}});
   auto joe = apply_impersonation(as_joe, admin, authorizer);
   ASSERT_TRUE(joe.has_value());
@@ -237,7 +243,8 @@ TEST_F(AuthenticationTest, ImpersonationNeedsEachPermission) {
   EXPECT_EQ(joe->extra.at("acme.com/project"), (std::vector<std::string>{"x"}));
   auto refused = apply_impersonation(as_joe, jane, authorizer);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().message, "users \"joe\" is forbidden: User \"jane\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope");
+  EXPECT_EQ(refused.error().message,
+            "users \"joe\" is forbidden: User \"jane\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope");
   write_rbac(R"(
 kind: ClusterRole
 metadata: {name: i}
@@ -250,7 +257,8 @@ subjects: [{kind: User, name: jane}]
 )");
   EXPECT_TRUE(apply_impersonation(request_with({{"Impersonate-User", "joe"}}), jane, authorizer).has_value());
   EXPECT_FALSE(apply_impersonation(request_with({{"Impersonate-User", "root"}}), jane, authorizer).has_value());
-  EXPECT_FALSE(apply_impersonation(request_with({{"Impersonate-User", "joe"}, {"Impersonate-Group", "system:masters"}}), jane, authorizer).has_value());
+  EXPECT_FALSE(apply_impersonation(request_with({{"Impersonate-User", "joe"}, {"Impersonate-Group", "system:masters"}}), jane, authorizer)
+                   .has_value());
   auto account = apply_impersonation(request_with({{"Impersonate-User", "system:serviceaccount:dev:bot"}}), admin, authorizer);
   EXPECT_EQ(account->groups, (std::vector<std::string>{"system:serviceaccounts", "system:serviceaccounts:dev", "system:authenticated"}));
   EXPECT_EQ(apply_impersonation(request_with({{"Impersonate-Group", "dev"}}), admin, authorizer).error().code, 500);

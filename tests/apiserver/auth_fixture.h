@@ -24,7 +24,8 @@ class AuthFixture : public CacheFixture {
     auto pki = Pki::open({.directory = directory_.file("pki"), .names = {"berth.example", "192.0.2.7"}}, clock_.now());
     ASSERT_TRUE(pki.has_value()) << pki.error().message;
     pki_.emplace(std::move(*pki));
-    auto parts = make_auth({.cache = cache_.get(), .clock = &clock_, .service_account_key_pem = pki_->service_account_key_pem(), .issuer = "https://issuer"});
+    auto parts = make_auth(
+        {.cache = cache_.get(), .clock = &clock_, .service_account_key_pem = pki_->service_account_key_pem(), .issuer = "https://issuer"});
     ASSERT_TRUE(parts.has_value()) << parts.error().message;
     parts_ = std::move(*parts);
   }
@@ -87,7 +88,9 @@ class AuthFixture : public CacheFixture {
     if (slash != std::string::npos) attributes.subresource = what.substr(slash + 1);
     return attributes;
   }
-  bool may(const UserInfo& who, const std::string& text, const std::string& ns = {}) { return parts_.authorizer->authorize(who, ask(text, ns)).allowed; }
+  bool may(const UserInfo& who, const std::string& text, const std::string& ns = {}) {
+    return parts_.authorizer->authorize(who, ask(text, ns)).allowed;
+  }
 
   store::TemporaryDirectory directory_;
   std::optional<Pki> pki_;

@@ -61,7 +61,8 @@ subjects:
 
 TEST_F(RbacTest, ChangesAreInForceAtOnce) {
   auto jane = user("jane");
-  write_rbac("{kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: later}, subjects: [{kind: User, name: jane}]}");
+  write_rbac(
+      "{kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: later}, subjects: [{kind: User, name: jane}]}");
   auto decision = parts_.authorizer->authorize(jane, ask("list nodes"));
   EXPECT_FALSE(decision.allowed);
   EXPECT_EQ(decision.reason, "RBAC: clusterrole.rbac.authorization.k8s.io \"later\" not found");
@@ -70,7 +71,8 @@ TEST_F(RbacTest, ChangesAreInForceAtOnce) {
   write_rbac("{kind: ClusterRole, metadata: {name: later}, rules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]}");
   EXPECT_FALSE(may(jane, "list nodes"));
   EXPECT_TRUE(may(jane, "get nodes n1"));
-  write_rbac("{kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: later}, subjects: [{kind: User, name: joe}]}");
+  write_rbac(
+      "{kind: ClusterRoleBinding, metadata: {name: x}, roleRef: {kind: ClusterRole, name: later}, subjects: [{kind: User, name: joe}]}");
   EXPECT_FALSE(may(jane, "get nodes n1"));
   EXPECT_TRUE(may(user("joe"), "get nodes n1"));
   Proposal gone;
@@ -149,8 +151,9 @@ rules: [{apiGroups: [stable.example.com], resources: [crontabs], verbs: [get]}]
 
 TEST_F(RbacTest, DefaultRolesServeTheirComponents) {
   auto scheduler = user("system:kube-scheduler");
-  for (const char* allowed : {"create pods/binding p", "watch storage.k8s.io:storageclasses", "list persistentvolumeclaims", "patch pods/status p", "list namespaces",
-                              "create events.k8s.io:events", "update coordination.k8s.io:leases kube-scheduler"}) {
+  for (const char* allowed :
+       {"create pods/binding p", "watch storage.k8s.io:storageclasses", "list persistentvolumeclaims", "patch pods/status p",
+        "list namespaces", "create events.k8s.io:events", "update coordination.k8s.io:leases kube-scheduler"}) {
     EXPECT_TRUE(may(scheduler, allowed, std::string(allowed).find("storageclasses") == std::string::npos ? "kube-system" : "")) << allowed;
   }
   EXPECT_TRUE(may(scheduler, "get configmaps extension-apiserver-authentication", "kube-system"));
@@ -208,9 +211,11 @@ subjects: [{kind: User, name: esc}]
   auto role = doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods, nodes], verbs: [get, list]}]}");
   auto refused = authorizer.check_escalation(user("ada"), "Role", role, nullptr);
   ASSERT_TRUE(refused.has_value());
-  EXPECT_EQ(*refused, "user \"ada\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n"
-                      "{APIGroups:[\"\"], Resources:[\"nodes\"], Verbs:[\"get\" \"list\"]}");
-  EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", role, &role), std::nullopt) << "an update that changes no rules grants nothing";
+  EXPECT_EQ(*refused,
+            "user \"ada\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n"
+            "{APIGroups:[\"\"], Resources:[\"nodes\"], Verbs:[\"get\" \"list\"]}");
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "Role", role, &role), std::nullopt)
+      << "an update that changes no rules grants nothing";
   EXPECT_EQ(authorizer.check_escalation(user("esc"), "Role", role, nullptr), std::nullopt);
   EXPECT_EQ(authorizer.check_escalation(user("root", {"system:masters"}), "Role", role, nullptr), std::nullopt);
   auto fine = doc("{metadata: {namespace: dev, name: r}, rules: [{apiGroups: [''], resources: [pods], resourceNames: [x], verbs: [get]}]}");
@@ -225,7 +230,8 @@ subjects: [{kind: User, name: esc}]
   EXPECT_TRUE(authorizer.check_escalation(user("bob"), "RoleBinding", binding, nullptr).has_value());
   EXPECT_TRUE(authorizer.check_escalation(user("ada"), "RoleBinding", binding, nullptr).has_value());
   auto gatherer = doc("{metadata: {name: g}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}");
-  EXPECT_EQ(authorizer.check_escalation(user("ada"), "ClusterRole", gatherer, nullptr), "must have cluster-admin privileges to use the aggregationRule");
+  EXPECT_EQ(authorizer.check_escalation(user("ada"), "ClusterRole", gatherer, nullptr),
+            "must have cluster-admin privileges to use the aggregationRule");
 }
 
 TEST_F(RbacTest, NodesSeeWhatTheirPodsNeed) {
@@ -275,21 +281,27 @@ TEST_F(RbacTest, ReviewsAnswerInKubernetesWords) {
   EXPECT_EQ(forbidden_status(jane, ask("list pods", "default")).message,
             "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"");
   EXPECT_EQ(forbidden_status(jane, ask("get apps:deployments/scale web", "x")).message,
-            "deployments.apps \"web\" is forbidden: User \"jane\" cannot get resource \"deployments/scale\" in API group \"apps\" in the namespace \"x\"");
-  EXPECT_EQ(forbidden_status(jane, ask("list nodes")).message, "nodes is forbidden: User \"jane\" cannot list resource \"nodes\" in API group \"\" at the cluster scope");
+            "deployments.apps \"web\" is forbidden: User \"jane\" cannot get resource \"deployments/scale\" in API group \"apps\" in the "
+            "namespace \"x\"");
+  EXPECT_EQ(forbidden_status(jane, ask("list nodes")).message,
+            "nodes is forbidden: User \"jane\" cannot list resource \"nodes\" in API group \"\" at the cluster scope");
   EXPECT_EQ(forbidden_status(jane, ask("get /metrics")).message, "forbidden: User \"jane\" cannot get path \"/metrics\"");
 
   auto& authorizer = *parts_.authorizer;
-  auto self = review_self_subject_access(authorizer, jane, doc("{kind: SelfSubjectAccessReview, spec: {resourceAttributes: {verb: list, resource: pods, namespace: x}}}"));
+  auto self = review_self_subject_access(
+      authorizer, jane, doc("{kind: SelfSubjectAccessReview, spec: {resourceAttributes: {verb: list, resource: pods, namespace: x}}}"));
   ASSERT_TRUE(self.has_value());
   EXPECT_FALSE(json::get_bool(*self, {"status", "allowed"}, true));
-  auto other = review_subject_access(authorizer, doc("{spec: {user: root, groups: ['system:masters'], nonResourceAttributes: {verb: get, path: /metrics}}}"));
+  auto other = review_subject_access(
+      authorizer, doc("{spec: {user: root, groups: ['system:masters'], nonResourceAttributes: {verb: get, path: /metrics}}}"));
   EXPECT_TRUE(json::get_bool(*other, {"status", "allowed"}));
   auto bad = review_subject_access(authorizer, doc("{kind: SubjectAccessReview, spec: {resourceAttributes: {verb: get}}}"));
   ASSERT_FALSE(bad.has_value());
   EXPECT_EQ(bad.error().code, 422);
-  EXPECT_NE(bad.error().message.find("spec.user: Invalid value: \"\": at least one of user or group must be specified"), std::string::npos) << bad.error().message;
-  EXPECT_FALSE(review_local_subject_access(authorizer, doc("{spec: {user: a, resourceAttributes: {verb: get, namespace: x}}}"), "y").has_value());
+  EXPECT_NE(bad.error().message.find("spec.user: Invalid value: \"\": at least one of user or group must be specified"), std::string::npos)
+      << bad.error().message;
+  EXPECT_FALSE(
+      review_local_subject_access(authorizer, doc("{spec: {user: a, resourceAttributes: {verb: get, namespace: x}}}"), "y").has_value());
   auto rules = review_self_subject_rules(authorizer, jane, doc("{spec: {namespace: default}}"));
   EXPECT_EQ(json::get_array(*rules, {"status", "resourceRules"}).size(), 2U);
   EXPECT_FALSE(json::get_array(*rules, {"status", "nonResourceRules"}).empty());

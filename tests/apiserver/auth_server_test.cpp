@@ -42,9 +42,11 @@ class SecuredServer : public ServerTest {
   Response rbac(const std::string& path, const std::string& body) { return post("/apis/rbac.authorization.k8s.io/v1/" + path, body); }
   void grant(const std::string& user, const std::string& cluster_role) {
     as("admin", {"system:masters"});
-    auto made = rbac("clusterrolebindings", R"({"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":")" + user + "-" + cluster_role +
-                                                R"("},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":")" + cluster_role +
-                                                R"("},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":")" + user + R"("}]})");
+    auto made =
+        rbac("clusterrolebindings",
+             R"({"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":")" + user + "-" +
+                 cluster_role + R"("},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":")" + cluster_role +
+                 R"("},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":")" + user + R"("}]})");
     ASSERT_EQ(made->status, 201) << made->body;
   }
 
@@ -76,37 +78,46 @@ TEST_F(SecuredServer, RolesOpenWhatTheySay) {
   EXPECT_EQ(get("/api/v1/namespaces/default/secrets")->status, 403);
   auto refused = post("/api/v1/namespaces/default/configmaps", R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"}})");
   EXPECT_EQ(refused->status, 403);
-  EXPECT_EQ(message(refused), "configmaps is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\"");
+  EXPECT_EQ(message(refused),
+            "configmaps is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\"");
 }
 
 TEST_F(SecuredServer, CanIAnswers) {
   grant("jane", "view");
   as("jane");
   const auto can = [&](const std::string& verb, const std::string& resource) {
-    auto review = post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                       R"({"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"namespace":"default","verb":")" + verb +
-                           R"(","resource":")" + resource + R"("}}})");
+    auto review = post(
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        R"({"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"namespace":"default","verb":")" +
+            verb + R"(","resource":")" + resource + R"("}}})");
     EXPECT_EQ(review->status, 201) << review->body;
     return json::get_bool(review->document(), {"status", "allowed"});
   };
   EXPECT_TRUE(can("list", "pods"));
   EXPECT_FALSE(can("delete", "pods"));
-  auto who = post("/apis/authentication.k8s.io/v1/selfsubjectreviews", R"({"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"})");
+  auto who =
+      post("/apis/authentication.k8s.io/v1/selfsubjectreviews", R"({"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"})");
   EXPECT_EQ(json::get_string(who->document(), {"status", "userInfo", "username"}), "jane") << who->body;
 }
 
 TEST_F(SecuredServer, NobodyEscalates) {
   as("admin", {"system:masters"});
-  ASSERT_EQ(rbac("clusterroles", R"({"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"rbac-writer"},"rules":[
-      {"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],"verbs":["create","get","update","patch"]}]})")->status, 201);
+  ASSERT_EQ(
+      rbac("clusterroles", R"({"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"rbac-writer"},"rules":[
+      {"apiGroups":["rbac.authorization.k8s.io"],"resources":["clusterroles","clusterrolebindings"],"verbs":["create","get","update","patch"]}]})")
+          ->status,
+      201);
   grant("eve", "rbac-writer");
   as("eve");
   auto role = rbac("clusterroles", R"({"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"mine"},"rules":[
       {"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]})");
   EXPECT_EQ(role->status, 403) << role->body;
-  EXPECT_EQ(message(role), "clusterroles.rbac.authorization.k8s.io \"mine\" is forbidden: user \"eve\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC "
-                           "permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\"]}");
-  auto binding = rbac("clusterrolebindings", R"({"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"mine"},
+  EXPECT_EQ(message(role),
+            "clusterroles.rbac.authorization.k8s.io \"mine\" is forbidden: user \"eve\" (groups=[\"system:authenticated\"]) is attempting "
+            "to grant RBAC "
+            "permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\"]}");
+  auto binding =
+      rbac("clusterrolebindings", R"({"kind":"ClusterRoleBinding","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"name":"mine"},
       "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},
       "subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"eve"}]})");
   EXPECT_EQ(binding->status, 403) << binding->body;
@@ -115,7 +126,9 @@ TEST_F(SecuredServer, NobodyEscalates) {
 
 TEST_F(SecuredServer, ServiceAccountTokensWorkUntilTheAccountGoes) {
   as("admin", {"system:masters"});
-  ASSERT_EQ(post("/api/v1/namespaces/default/serviceaccounts", R"({"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"bot"}})")->status, 201);
+  ASSERT_EQ(post("/api/v1/namespaces/default/serviceaccounts", R"({"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"bot"}})")
+                ->status,
+            201);
   auto issued = post("/api/v1/namespaces/default/serviceaccounts/bot/token",
                      R"({"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"expirationSeconds":3600}})");
   ASSERT_EQ(issued->status, 201) << issued->body;
@@ -127,9 +140,11 @@ TEST_F(SecuredServer, ServiceAccountTokensWorkUntilTheAccountGoes) {
   };
   EXPECT_EQ(with_token("/api")->status, 200);
   EXPECT_EQ(message(with_token("/api/v1/nodes")),
-            "nodes is forbidden: User \"system:serviceaccount:default:bot\" cannot list resource \"nodes\" in API group \"\" at the cluster scope");
+            "nodes is forbidden: User \"system:serviceaccount:default:bot\" cannot list resource \"nodes\" in API group \"\" at the "
+            "cluster scope");
   as("admin", {"system:masters"});
-  auto review = post("/apis/authentication.k8s.io/v1/tokenreviews", R"({"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","spec":{"token":")" + token + R"("}})");
+  auto review = post("/apis/authentication.k8s.io/v1/tokenreviews",
+                     R"({"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","spec":{"token":")" + token + R"("}})");
   EXPECT_TRUE(json::get_bool(review->document(), {"status", "authenticated"})) << review->body;
   EXPECT_EQ(send("DELETE", "/api/v1/namespaces/default/serviceaccounts/bot")->status, 200);
   EXPECT_EQ(with_token("/api")->status, 401);
@@ -143,13 +158,15 @@ TEST_F(SecuredServer, ImpersonationIsForThoseWhoMay) {
   as("jane");
   auto refused = send("GET", "/api/v1/pods", "", "", {{"Impersonate-User", "admin"}, {"Impersonate-Group", "system:masters"}});
   EXPECT_EQ(refused->status, 403);
-  EXPECT_EQ(message(refused), "users \"admin\" is forbidden: User \"jane\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope");
+  EXPECT_EQ(message(refused),
+            "users \"admin\" is forbidden: User \"jane\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope");
 }
 
 TEST_F(SecuredServer, NodesAreHeldToThemselves) {
   as("admin", {"system:masters"});
   for (const char* name : {"n1", "n2"}) {
-    ASSERT_EQ(post("/api/v1/nodes", std::string(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":")") + name + R"("}})")->status, 201);
+    ASSERT_EQ(post("/api/v1/nodes", std::string(R"({"kind":"Node","apiVersion":"v1","metadata":{"name":")") + name + R"("}})")->status,
+              201);
   }
   as("system:node:n1", {"system:nodes"});
   EXPECT_EQ(get("/api/v1/nodes/n1")->status, 200);

@@ -40,7 +40,8 @@ TEST_F(Crud, ErrorsHaveKubernetesWords) {
 }
 
 TEST_F(Crud, MalformedBodiesAreBadRequests) {
-  for (const std::string body : {"{", "[]", "null", "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",", "\xff\xfe", "{\"data\":{\"k\":5},\"metadata\":{\"name\":\"a\"}}"})
+  for (const std::string body : {"{", "[]", "null", "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",", "\xff\xfe",
+                                 "{\"data\":{\"k\":5},\"metadata\":{\"name\":\"a\"}}"})
     EXPECT_STATUS(post(kMaps, body), 400, "BadRequest");
   std::string deep(100'000, '[');
   EXPECT_STATUS(post(kMaps, deep), 400, "BadRequest");
@@ -67,8 +68,11 @@ TEST_F(Crud, StaleUpdatesConflictAndUnconditionalOnesPass) {
   json::set(map, {"data", "k"}, "3");
   auto stale = put(std::string(kMaps) + "/a", map);
   EXPECT_STATUS(stale, 409, "Conflict");
-  EXPECT_NE(stale->body.find("the object has been modified; please apply your changes to the latest version and try again"), std::string::npos);
-  EXPECT_STATUS(patch(std::string(kMaps) + "/a", fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"data":{{"k":"4"}}}})", text(map, {"metadata", "resourceVersion"}))), 409, "Conflict");
+  EXPECT_NE(stale->body.find("the object has been modified; please apply your changes to the latest version and try again"),
+            std::string::npos);
+  EXPECT_STATUS(patch(std::string(kMaps) + "/a", fmt::format(R"({{"metadata":{{"resourceVersion":"{}"}},"data":{{"k":"4"}}}})",
+                                                             text(map, {"metadata", "resourceVersion"}))),
+                409, "Conflict");
   json::erase(map, {"metadata", "resourceVersion"});
   EXPECT_EQ(text(put(std::string(kMaps) + "/a", map)->document(), {"data", "k"}), "3");
 }
@@ -76,8 +80,9 @@ TEST_F(Crud, StaleUpdatesConflictAndUnconditionalOnesPass) {
 TEST_F(Crud, WritesThatChangeNothingKeepTheRevision) {
   const auto map = create(kMaps, config_map("a", R"({"k":"1"})"));
   loop_.run_for(std::chrono::seconds(10));
-  for (const auto& response : {put(std::string(kMaps) + "/a", map), patch(std::string(kMaps) + "/a", "{}"), patch(std::string(kMaps) + "/a", R"({"data":{"k":"1"}})"),
-                               patch(std::string(kMaps) + "/a", "[]", "json"), patch(std::string(kMaps) + "/a", "{}", "strategic")}) {
+  for (const auto& response : {put(std::string(kMaps) + "/a", map), patch(std::string(kMaps) + "/a", "{}"),
+                               patch(std::string(kMaps) + "/a", R"({"data":{"k":"1"}})"), patch(std::string(kMaps) + "/a", "[]", "json"),
+                               patch(std::string(kMaps) + "/a", "{}", "strategic")}) {
     EXPECT_EQ(response->status, 200) << response->body;
     EXPECT_EQ(text(response->document(), {"metadata", "resourceVersion"}), text(map, {"metadata", "resourceVersion"}));
   }
@@ -98,8 +103,8 @@ TEST_F(Crud, PutCreatesWhereTheKindSaysSo) {
 TEST_F(Crud, TheSystemsMetadataIsNotTheClients) {
   const auto map = create(kMaps, config_map("a"));
   const std::string path = std::string(kMaps) + "/a";
-  for (const std::string metadata : {R"("uid":"other")", R"("deletionTimestamp":"2020-01-01T00:00:00Z")", R"("deletionGracePeriodSeconds":5)",
-                                     R"("creationTimestamp":"2020-01-01T00:00:00Z")"}) {
+  for (const std::string metadata : {R"("uid":"other")", R"("deletionTimestamp":"2020-01-01T00:00:00Z")",
+                                     R"("deletionGracePeriodSeconds":5)", R"("creationTimestamp":"2020-01-01T00:00:00Z")"}) {
     auto refused = patch(path, fmt::format(R"({{"metadata":{{{}}}}})", metadata));
     EXPECT_STATUS(refused, 422, "Invalid");
     EXPECT_NE(refused->body.find("field is immutable"), std::string::npos) << refused->body;
@@ -144,7 +149,8 @@ TEST_F(Crud, DryRunStoresNothing) {
 }
 
 TEST_F(Crud, UnknownFieldsByValidationMode) {
-  const std::string body = R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicasx":3,"replicas":0,"selector":{"matchLabels":{"a":"b"}},
+  const std::string body =
+      R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicasx":3,"replicas":0,"selector":{"matchLabels":{"a":"b"}},
     "template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})";
   const std::string path = "/apis/apps/v1/namespaces/default/deployments";
   auto strict = post(path + "?fieldValidation=Strict", body);
@@ -188,7 +194,8 @@ TEST_F(Crud, FormsByAcceptHeader) {
   auto table = send("GET", kMaps, "", "", {{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}});
   EXPECT_EQ(text(table->document(), {"kind"}), "Table");
   EXPECT_EQ(json::get_array(table->document(), {"rows"}).size(), 1u);
-  auto partial = send("GET", std::string(kMaps) + "/a", "", "", {{"Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"}});
+  auto partial = send("GET", std::string(kMaps) + "/a", "", "",
+                      {{"Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"}});
   EXPECT_EQ(text(partial->document(), {"kind"}), "PartialObjectMetadata");
   EXPECT_EQ(json::find(partial->document(), "data"), nullptr);
   EXPECT_STATUS(send("GET", kMaps, "", "", {{"Accept", "image/png"}}), 406, "NotAcceptable");
@@ -199,8 +206,9 @@ TEST_F(Crud, FormsByAcceptHeader) {
 }
 
 TEST_F(Crud, VersionsShareOneStore) {
-  create("/apis/events.k8s.io/v1/namespaces/default/events",
-         R"({"metadata":{"name":"e"},"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"c","reportingInstance":"i","action":"A","reason":"R","type":"Normal","note":"n",
+  create(
+      "/apis/events.k8s.io/v1/namespaces/default/events",
+      R"({"metadata":{"name":"e"},"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"c","reportingInstance":"i","action":"A","reason":"R","type":"Normal","note":"n",
              "regarding":{"kind":"Pod","namespace":"default","name":"p"}})");
   const auto core = read("/api/v1/namespaces/default/events/e");
   EXPECT_EQ(text(core, {"involvedObject", "name"}), "p");

@@ -62,7 +62,8 @@ TEST_F(Delete, Preconditions) {
   const auto map = create(kMaps, config_map("a"));
   EXPECT_STATUS(remove(std::string(kMaps) + "/a", R"({"preconditions":{"uid":"nope"}})"), 409, "Conflict");
   EXPECT_STATUS(remove(std::string(kMaps) + "/a", R"({"preconditions":{"resourceVersion":"1"}})"), 409, "Conflict");
-  EXPECT_EQ(remove(std::string(kMaps) + "/a", fmt::format(R"({{"preconditions":{{"uid":"{}"}}}})", text(map, {"metadata", "uid"})))->status, 200);
+  EXPECT_EQ(remove(std::string(kMaps) + "/a", fmt::format(R"({{"preconditions":{{"uid":"{}"}}}})", text(map, {"metadata", "uid"})))->status,
+            200);
 }
 
 TEST_F(Delete, CollectionBySelector) {
@@ -78,7 +79,8 @@ TEST_F(Delete, NamespacesTerminateUntilFinalized) {
   EXPECT_EQ(text(marked->document(), {"status", "phase"}), "Terminating") << marked->body;
   auto late = post("/api/v1/namespaces/n/configmaps", config_map("late"));
   EXPECT_STATUS(late, 403, "Forbidden");
-  EXPECT_EQ(text(late->document(), {"message"}), "configmaps \"late\" is forbidden: unable to create new content in namespace n because it is being terminated");
+  EXPECT_EQ(text(late->document(), {"message"}),
+            "configmaps \"late\" is forbidden: unable to create new content in namespace n because it is being terminated");
   EXPECT_STATUS(remove("/api/v1/namespaces/n"), 409, "Conflict");
   auto document = read("/api/v1/namespaces/n");
   json::set(document, {"spec", "finalizers"}, json::Array());

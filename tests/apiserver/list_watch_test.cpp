@@ -22,10 +22,17 @@ TEST_F(ListWatch, LabelSelectors) {
   create(kMaps, config_map("a", "{}", R"({"e":"prod","t":"x"})"));
   create(kMaps, config_map("b", "{}", R"({"e":"dev"})"));
   create(kMaps, config_map("c"));
-  const std::vector<std::pair<std::string, Names>> cases = {{"e=prod", {"a"}},         {"e!=prod", {"b", "c"}}, {"e%20in%20(prod,dev)", {"a", "b"}}, {"e%20notin%20(prod)", {"b", "c"}},
-                                                            {"e", {"a", "b"}},         {"!e", {"c"}},           {"e,t", {"a"}},                     {"e==dev", {"b"}},
+  const std::vector<std::pair<std::string, Names>> cases = {{"e=prod", {"a"}},
+                                                            {"e!=prod", {"b", "c"}},
+                                                            {"e%20in%20(prod,dev)", {"a", "b"}},
+                                                            {"e%20notin%20(prod)", {"b", "c"}},
+                                                            {"e", {"a", "b"}},
+                                                            {"!e", {"c"}},
+                                                            {"e,t", {"a"}},
+                                                            {"e==dev", {"b"}},
                                                             {"e=dev,t", {}}};
-  for (const auto& [selector, expected] : cases) EXPECT_EQ(names(read(std::string(kMaps) + "?labelSelector=" + selector)), expected) << selector;
+  for (const auto& [selector, expected] : cases)
+    EXPECT_EQ(names(read(std::string(kMaps) + "?labelSelector=" + selector)), expected) << selector;
   EXPECT_STATUS(get(std::string(kMaps) + "?labelSelector=a%20in%20b"), 400, "BadRequest");
 }
 
@@ -165,7 +172,8 @@ TEST_F(ListWatch, ASlowReaderOfLargeObjectsIsDroppedForItsBytes) {
   slow->stalled = true;
   server_->handle(request, slow);
   // 5 MB in a hundred events: far from the limit of events. One megabyte waits in the socket's queue.
-  for (int i = 0; i < 100; ++i) patch(std::string(kMaps) + "/a", fmt::format(R"({{"data":{{"n":"{}","x":"{}"}}}})", i, std::string(50'000, 'x')));
+  for (int i = 0; i < 100; ++i)
+    patch(std::string(kMaps) + "/a", fmt::format(R"({{"data":{{"n":"{}","x":"{}"}}}})", i, std::string(50'000, 'x')));
   slow->stalled = false;
   if (slow->drain) slow->drain();
   EXPECT_TRUE(slow->finished);

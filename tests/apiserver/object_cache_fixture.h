@@ -47,10 +47,11 @@ inline Proposal pod_proposal(const TestPod& pod, std::optional<Revision> expecte
   std::string labels_text = json::serialize(labels);
   Proposal p;
   p.key = make_key("", "pods", pod.ns, pod.name);
-  p.value = fmt::format(R"({{"kind":"Pod","metadata":{{"name":"{}","namespace":"{}","uid":"uid-{}","labels":{},"resourceVersion":"")", pod.name, pod.ns,
-                        pod.name, labels_text);
+  p.value = fmt::format(R"({{"kind":"Pod","metadata":{{"name":"{}","namespace":"{}","uid":"uid-{}","labels":{},"resourceVersion":"")",
+                        pod.name, pod.ns, pod.name, labels_text);
   p.revision_offset = p.value.size() - 1;
-  p.value += fmt::format(R"(}},"spec":{{"nodeName":"{}"}},"status":{{"phase":"{}"}},"padding":"{}"}})", pod.node, pod.phase, std::string(pod.padding, 'x'));
+  p.value += fmt::format(R"(}},"spec":{{"nodeName":"{}"}},"status":{{"phase":"{}"}},"padding":"{}"}})", pod.node, pod.phase,
+                         std::string(pod.padding, 'x'));
   p.meta = meta_of_json({}, p.value);
   p.expected = expected;
   return p;

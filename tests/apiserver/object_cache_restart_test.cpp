@@ -35,7 +35,8 @@ TEST_F(ObjectCacheRestart, StateHistoryAndRevisionsComeBack) {
   auto watch = cache_->watch(pods(), 1, false, sink);
   ASSERT_NE(watch, nullptr);
   put({.name = "c"});
-  EXPECT_EQ(sink->events(), (std::vector<std::string>{"ADDED default/b@2", "MODIFIED default/a@3", "DELETED default/b@4", "ADDED default/c@5"}));
+  EXPECT_EQ(sink->events(),
+            (std::vector<std::string>{"ADDED default/b@2", "MODIFIED default/a@3", "DELETED default/b@4", "ADDED default/c@5"}));
 }
 
 TEST_F(ObjectCacheRestart, WatchFromBeforeTheCompactionIsRefused) {
@@ -112,7 +113,8 @@ struct Acknowledgement {
 }
 
 /// One round: let a child write for a while, kill it, open the store and compare. `known` maps pods to their last acknowledged write.
-void kill_round(const std::string& path, const Clock& clock, unsigned seed, std::map<std::int32_t, Acknowledgement>& known, Revision& last_revision) {
+void kill_round(const std::string& path, const Clock& clock, unsigned seed, std::map<std::int32_t, Acknowledgement>& known,
+                Revision& last_revision) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   pid_t child = ::fork();

@@ -351,8 +351,8 @@ TEST_F(ObjectCacheTest, ExpiredObjectsGoByThemselvesUnlessRenewed) {
   clock_.advance(std::chrono::seconds(6));
   put({.name = "other"});
   EXPECT_EQ(cache_->get("//pods/default/a"), nullptr);
-  EXPECT_EQ(sink->events(), (Texts{"ADDED default/a@1", "ADDED default/b@2", "MODIFIED default/a@3", "ADDED default/other@4", "DELETED default/b@5",
-                                   "MODIFIED default/other@6", "DELETED default/a@7"}));
+  EXPECT_EQ(sink->events(), (Texts{"ADDED default/a@1", "ADDED default/b@2", "MODIFIED default/a@3", "ADDED default/other@4",
+                                   "DELETED default/b@5", "MODIFIED default/other@6", "DELETED default/a@7"}));
 }
 
 TEST_F(ObjectCacheTest, EqualLabelsAreShared) {

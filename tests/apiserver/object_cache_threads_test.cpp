@@ -88,13 +88,13 @@ TEST_F(ObjectCacheThreads, ProposalsOfOneGroupSeeEachOther) {
   Answers first(1), group(7);
   cache_->propose(pod_proposal({.name = "first"}), first.at(0));
   store->wait_for_commit(1);
-  cache_->propose(pod_proposal({.name = "a"}, 0), group.at(0));            // 2
+  cache_->propose(pod_proposal({.name = "a"}, 0), group.at(0));                // 2
   cache_->propose(pod_proposal({.name = "a", .node = "n1"}, 2), group.at(1));  // 3
   cache_->propose(pod_proposal({.name = "a", .node = "n2"}, 2), group.at(2));  // stale
-  cache_->propose(pod_proposal({.name = "a"}, 0), group.at(3));            // exists
-  cache_->propose(delete_proposal("default", "a", 3), group.at(4));        // 4
-  cache_->propose(delete_proposal("default", "a"), group.at(5));           // gone
-  cache_->propose(pod_proposal({.name = "a"}, 0), group.at(6));            // 5
+  cache_->propose(pod_proposal({.name = "a"}, 0), group.at(3));                // exists
+  cache_->propose(delete_proposal("default", "a", 3), group.at(4));            // 4
+  cache_->propose(delete_proposal("default", "a"), group.at(5));               // gone
+  cache_->propose(pod_proposal({.name = "a"}, 0), group.at(6));                // 5
   store->hold(false);
   group.wait();
   EXPECT_EQ(store->commits(), 2);

@@ -6,11 +6,14 @@ class Patch : public ServerTest {
  protected:
   static constexpr const char* kDeployments = "/apis/apps/v1/namespaces/default/deployments";
   void make_deployment() {
-    create(kDeployments, R"({"metadata":{"name":"d"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[
+    create(
+        kDeployments,
+        R"({"metadata":{"name":"d"},"spec":{"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[
       {"name":"a","image":"a:1","env":[{"name":"X","value":"1"},{"name":"Y","value":"2"}]},{"name":"b","image":"b:1"}]}}}})");
   }
   json::Array containers(const std::string& change) {
-    auto response = patch(std::string(kDeployments) + "/d", fmt::format(R"({{"spec":{{"template":{{"spec":{{{}}}}}}}}})", change), "strategic");
+    auto response =
+        patch(std::string(kDeployments) + "/d", fmt::format(R"({{"spec":{{"template":{{"spec":{{{}}}}}}}}})", change), "strategic");
     EXPECT_EQ(response->status, 200) << response->body;
     return json::get_array(response->document(), {"spec", "template", "spec", "containers"});
   }
@@ -34,10 +37,12 @@ TEST_F(Patch, StrategicMergesListsByTheirKeys) {
 
 TEST_F(Patch, StrategicDirectives) {
   make_deployment();
-  auto list = containers(R"("$setElementOrder/containers":[{"name":"c"},{"name":"b"},{"name":"a"}],"containers":[{"name":"c","image":"c:1"}])");
+  auto list =
+      containers(R"("$setElementOrder/containers":[{"name":"c"},{"name":"b"},{"name":"a"}],"containers":[{"name":"c","image":"c:1"}])");
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(text(list[0], {"name"}) + text(list[1], {"name"}) + text(list[2], {"name"}), "cba");
-  auto strategy = patch(std::string(kDeployments) + "/d", R"({"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}})", "strategic");
+  auto strategy =
+      patch(std::string(kDeployments) + "/d", R"({"spec":{"strategy":{"$retainKeys":["type"],"type":"Recreate"}}})", "strategic");
   EXPECT_EQ(strategy->status, 200) << strategy->body;
   EXPECT_EQ(json::find(strategy->document(), {"spec", "strategy", "rollingUpdate"}), nullptr);
   create(kMaps, R"({"metadata":{"name":"f","finalizers":["x/a","x/b"]}})");
@@ -48,7 +53,9 @@ TEST_F(Patch, StrategicDirectives) {
 TEST_F(Patch, BodiesThatAreNoPatch) {
   create(kMaps, config_map("a"));
   const std::string path = std::string(kMaps) + "/a";
-  struct Case { std::string type, body, message; };
+  struct Case {
+    std::string type, body, message;
+  };
   for (const auto& [type, body, message] : std::vector<Case>{
            {"merge", "[]", "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"},
            {"merge", "\"x\"", "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}"},
@@ -68,11 +75,13 @@ TEST_F(Patch, BodiesThatAreNoPatch) {
 TEST_F(Patch, AScaleIsAppliedLikeAnyObject) {
   make_deployment();
   const std::string scale = std::string(kDeployments) + "/d/scale";
-  auto applied = patch(scale + "?fieldManager=autoscaler&force=true", R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":3}})", "apply");
+  auto applied = patch(scale + "?fieldManager=autoscaler&force=true",
+                       R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":3}})", "apply");
   ASSERT_EQ(applied->status, 200) << applied->body;
   EXPECT_EQ(json::get_int(applied->document(), {"spec", "replicas"}), 3);
   EXPECT_EQ(json::get_int(read(std::string(kDeployments) + "/d"), {"spec", "replicas"}), 3);
-  auto contested = patch(scale + "?fieldManager=other", R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":4}})", "apply");
+  auto contested = patch(scale + "?fieldManager=other",
+                         R"({"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"d"},"spec":{"replicas":4}})", "apply");
   EXPECT_STATUS(contested, 409, "Conflict");
   EXPECT_NE(contested->body.find("autoscaler\\\" with subresource \\\"scale"), std::string::npos) << contested->body;
 }
@@ -80,10 +89,14 @@ TEST_F(Patch, AScaleIsAppliedLikeAnyObject) {
 TEST_F(Patch, JsonPatchIsAllOrNothing) {
   create(kMaps, config_map("a", R"({"x":"1","y":"2"})"));
   const std::string path = std::string(kMaps) + "/a";
-  auto done = patch(path, R"([{"op":"test","path":"/data/x","value":"1"},{"op":"replace","path":"/data/x","value":"9"},{"op":"add","path":"/data/n","value":"new"},{"op":"remove","path":"/data/y"}])", "json");
+  auto done = patch(
+      path,
+      R"([{"op":"test","path":"/data/x","value":"1"},{"op":"replace","path":"/data/x","value":"9"},{"op":"add","path":"/data/n","value":"new"},{"op":"remove","path":"/data/y"}])",
+      "json");
   EXPECT_EQ(json::serialize(*json::find(done->document(), "data")), R"({"x":"9","n":"new"})");
-  for (const std::string bad : {R"([{"op":"add","path":"/data/q","value":"1"},{"op":"test","path":"/data/x","value":"no"}])", R"([{"op":"remove","path":"/data/none"}])",
-                                R"([{"op":"replace","path":"/nope/x","value":1}])", R"([{"op":"move","from":"/data","path":"/data/x"}])", R"([{"op":"add","path":"/data/-/x","value":"1"}])"})
+  for (const std::string bad : {R"([{"op":"add","path":"/data/q","value":"1"},{"op":"test","path":"/data/x","value":"no"}])",
+                                R"([{"op":"remove","path":"/data/none"}])", R"([{"op":"replace","path":"/nope/x","value":1}])",
+                                R"([{"op":"move","from":"/data","path":"/data/x"}])", R"([{"op":"add","path":"/data/-/x","value":"1"}])"})
     EXPECT_STATUS(patch(path, bad, "json"), 422, "Invalid");
   EXPECT_STATUS(patch(path, "{}", "json"), 400, "BadRequest");
   EXPECT_STATUS(patch(path, R"([{"op":"nope","path":"/data"}])", "json"), 422, "Invalid");
@@ -106,10 +119,13 @@ class Apply : public ServerTest {
   Response apply(const std::string& manager, const std::string& data, const std::string& more = "") {
     return patch(fmt::format("{}/a?fieldManager={}{}", kMaps, manager, more), config_map_yaml(data), "apply");
   }
-  static std::string config_map_yaml(const std::string& data) { return fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{}}})", data); }
+  static std::string config_map_yaml(const std::string& data) {
+    return fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"a"}},"data":{}}})", data);
+  }
   static std::map<std::string, json::Value> managers(const json::Value& object) {
     std::map<std::string, json::Value> out;
-    for (const auto& entry : json::get_array(object, {"metadata", "managedFields"})) out[text(entry, {"manager"}) + "/" + text(entry, {"operation"})] = entry;
+    for (const auto& entry : json::get_array(object, {"metadata", "managedFields"}))
+      out[text(entry, {"manager"}) + "/" + text(entry, {"operation"})] = entry;
     return out;
   }
 };
@@ -166,14 +182,18 @@ TEST_F(Apply, NothingNewKeepsTheRevision) {
 
 TEST_F(Apply, NeedsAManagerAndRefusesManagedFields) {
   EXPECT_STATUS(patch(std::string(kMaps) + "/a", config_map_yaml("{}"), "apply"), 422, "Invalid");
-  EXPECT_STATUS(patch(std::string(kMaps) + "/a?fieldManager=m", R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{}]}})", "apply"), 400, "BadRequest");
+  EXPECT_STATUS(patch(std::string(kMaps) + "/a?fieldManager=m",
+                      R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{}]}})", "apply"),
+                400, "BadRequest");
   EXPECT_STATUS(patch(std::string(kMaps) + "/a?force=true", "{}"), 422, "Invalid");
 }
 
 TEST_F(Apply, ListsByKeyAndDefaults) {
   const std::string path = "/apis/apps/v1/namespaces/default/deployments/d?fieldManager=";
   const auto config = [](const std::string& containers) {
-    return fmt::format(R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"d"}},"spec":{{"selector":{{"matchLabels":{{"a":"b"}}}},"template":{{"metadata":{{"labels":{{"a":"b"}}}},"spec":{{"containers":[{}]}}}}}}}})", containers);
+    return fmt::format(
+        R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"d"}},"spec":{{"selector":{{"matchLabels":{{"a":"b"}}}},"template":{{"metadata":{{"labels":{{"a":"b"}}}},"spec":{{"containers":[{}]}}}}}}}})",
+        containers);
   };
   const std::string side = R"({"name":"side","image":"s:1"})";
   const std::string main_container = R"({"name":"main","image":"m:1","ports":[{"containerPort":80}]})";

@@ -119,7 +119,10 @@ class ServerTest : public ::testing::Test {
   Response post(const std::string& path, const std::string& body) { return send("POST", path, body); }
   Response put(const std::string& path, const json::Value& body) { return send("PUT", path, json::serialize(body)); }
   Response patch(const std::string& path, const std::string& body, const std::string& type = "merge") {
-    const std::string media = type == "json" ? "application/json-patch+json" : type == "merge" ? "application/merge-patch+json" : type == "strategic" ? "application/strategic-merge-patch+json" : "application/apply-patch+yaml";
+    const std::string media = type == "json"        ? "application/json-patch+json"
+                              : type == "merge"     ? "application/merge-patch+json"
+                              : type == "strategic" ? "application/strategic-merge-patch+json"
+                                                    : "application/apply-patch+yaml";
     return send("PATCH", path, body, media);
   }
   Response remove(const std::string& path, const std::string& body = {}) { return send("DELETE", path, body); }
@@ -140,8 +143,9 @@ class ServerTest : public ::testing::Test {
     return fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}","labels":{}}},"data":{}}})", name, labels, data);
   }
   static std::string pod(const std::string& name, const std::string& extra_spec = "") {
-    return fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","labels":{{"app":"{}"}}}},"spec":{{"containers":[{{"name":"c","image":"i:1"}}]{}}}}})", name, name,
-                       extra_spec.empty() ? "" : "," + extra_spec);
+    return fmt::format(
+        R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","labels":{{"app":"{}"}}}},"spec":{{"containers":[{{"name":"c","image":"i:1"}}]{}}}}})",
+        name, name, extra_spec.empty() ? "" : "," + extra_spec);
   }
   static std::string text(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
 
@@ -152,10 +156,10 @@ class ServerTest : public ::testing::Test {
   std::unique_ptr<ApiServer> server_;
 };
 
-#define EXPECT_STATUS(response, code, reason_text)                                              \
-  do {                                                                                          \
-    const auto status_response = (response);                                                    \
-    EXPECT_EQ(status_response->status, code) << status_response->body;                          \
+#define EXPECT_STATUS(response, code, reason_text)                                                              \
+  do {                                                                                                          \
+    const auto status_response = (response);                                                                    \
+    EXPECT_EQ(status_response->status, code) << status_response->body;                                          \
     EXPECT_EQ(json::get_string(status_response->document(), {"reason"}), reason_text) << status_response->body; \
   } while (false)
 

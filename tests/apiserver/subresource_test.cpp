@@ -5,15 +5,21 @@ namespace berth::apiserver::testing {
 class Subresource : public ServerTest {
  protected:
   Response bind(const std::string& name, const std::string& node) {
-    return post(fmt::format("{}/{}/binding", kPods, name), fmt::format(R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})", name, node));
+    return post(
+        fmt::format("{}/{}/binding", kPods, name),
+        fmt::format(
+            R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
+            name, node));
   }
   Response evict(const std::string& name, const std::string& more = "") {
-    return post(fmt::format("{}/{}/eviction", kPods, name), fmt::format(R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{}"}}{}}})", name, more));
+    return post(fmt::format("{}/{}/eviction", kPods, name),
+                fmt::format(R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{}"}}{}}})", name, more));
   }
   void run(const std::string& name) {
     create(kPods, pod(name));
     EXPECT_EQ(bind(name, "n1")->status, 201);
-    patch(fmt::format("{}/{}/status", kPods, name), R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}})", "strategic");
+    patch(fmt::format("{}/{}/status", kPods, name), R"({"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}})",
+          "strategic");
   }
 };
 
@@ -27,7 +33,8 @@ TEST_F(Subresource, BindingHappensOnce) {
   EXPECT_EQ(text(json::get_array(document, {"status", "conditions"})[0], {"status"}), "True");
   auto again = bind("p", "n2");
   EXPECT_STATUS(again, 409, "Conflict");
-  EXPECT_EQ(text(again->document(), {"message"}), "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\"");
+  EXPECT_EQ(text(again->document(), {"message"}),
+            "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\"");
   EXPECT_EQ(bind("none", "n1")->status, 404);
   create(kPods, pod("q"));
   EXPECT_STATUS(bind("q", ""), 422, "Invalid");
@@ -38,7 +45,9 @@ TEST_F(Subresource, BindingHappensOnce) {
 
 TEST_F(Subresource, ScaleReadsAndWritesReplicas) {
   const std::string path = "/apis/apps/v1/namespaces/default/deployments";
-  create(path, R"({"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"d"}},"template":{"metadata":{"labels":{"app":"d"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})");
+  create(
+      path,
+      R"({"metadata":{"name":"d"},"spec":{"replicas":1,"selector":{"matchLabels":{"app":"d"}},"template":{"metadata":{"labels":{"app":"d"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})");
   auto scale = read(path + "/d/scale");
   EXPECT_EQ(text(scale, {"kind"}), "Scale");
   EXPECT_EQ(text(scale, {"status", "selector"}), "app=d");
@@ -51,20 +60,27 @@ TEST_F(Subresource, ScaleReadsAndWritesReplicas) {
   auto negative = put(path + "/d/scale", scale);
   EXPECT_STATUS(negative, 422, "Invalid");
   EXPECT_NE(negative->body.find("spec.replicas"), std::string::npos);
-  EXPECT_EQ(json::get_int(patch(path + "/d/scale", R"([{"op":"replace","path":"/spec/replicas","value":7}])", "json")->document(), {"spec", "replicas"}), 7);
+  EXPECT_EQ(json::get_int(patch(path + "/d/scale", R"([{"op":"replace","path":"/spec/replicas","value":7}])", "json")->document(),
+                          {"spec", "replicas"}),
+            7);
   EXPECT_EQ(json::get_int(read(path + "/d"), {"metadata", "generation"}), 3);
 }
 
 TEST_F(Subresource, EvictionHonoursBudgets) {
   run("p");
-  create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"app":"p"}}}})");
+  create("/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+         R"({"metadata":{"name":"b"},"spec":{"minAvailable":1,"selector":{"matchLabels":{"app":"p"}}}})");
   auto unprocessed = evict("p");
   EXPECT_STATUS(unprocessed, 429, "TooManyRequests");
   EXPECT_NE(unprocessed->body.find("is still being processed by the server"), std::string::npos);
   EXPECT_EQ(unprocessed->headers.get("Retry-After"), "10");
   const std::string budget = "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b";
   const auto set_allowed = [&](int allowed) {
-    auto response = patch(budget + "/status", fmt::format(R"({{"status":{{"observedGeneration":1,"disruptionsAllowed":{},"currentHealthy":1,"desiredHealthy":1,"expectedPods":1}}}})", allowed));
+    auto response = patch(
+        budget + "/status",
+        fmt::format(
+            R"({{"status":{{"observedGeneration":1,"disruptionsAllowed":{},"currentHealthy":1,"desiredHealthy":1,"expectedPods":1}}}})",
+            allowed));
     EXPECT_EQ(response->status, 200) << response->body;
   };
   set_allowed(0);
@@ -136,10 +152,13 @@ TEST_F(Subresource, ServicesGetAddressesAndPorts) {
   auto taken = post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"clusterIP":"{}","ports":[{{"port":80}}]}}}})", address));
   EXPECT_STATUS(taken, 422, "Invalid");
   EXPECT_NE(taken->body.find("provided IP is already allocated"), std::string::npos);
-  auto port_taken = post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"type":"NodePort","ports":[{{"port":80,"nodePort":{}}}]}}}})", node_port));
+  auto port_taken = post(
+      path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"type":"NodePort","ports":[{{"port":80,"nodePort":{}}}]}}}})", node_port));
   EXPECT_NE(port_taken->body.find("provided port is already allocated"), std::string::npos);
   remove(path + "/s");
-  EXPECT_EQ(post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"clusterIP":"{}","ports":[{{"port":80}}]}}}})", address))->status, 201);
+  EXPECT_EQ(
+      post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"clusterIP":"{}","ports":[{{"port":80}}]}}}})", address))->status,
+      201);
 }
 
 /// Only what can be told without a pod network: loopback addresses are never proxied to.
@@ -158,7 +177,8 @@ TEST_F(Subresource, ProxiesOnlyToPods) {
   auto nobody = get("/api/v1/namespaces/default/services/s:80/proxy/");
   EXPECT_STATUS(nobody, 503, "ServiceUnavailable");
   EXPECT_EQ(text(nobody->document(), {"message"}), "no endpoints available for service \"s\"");
-  EXPECT_EQ(text(get("/api/v1/namespaces/default/services/s:81/proxy/")->document(), {"message"}), "no service port 81 found for service \"s\"");
+  EXPECT_EQ(text(get("/api/v1/namespaces/default/services/s:81/proxy/")->document(), {"message"}),
+            "no service port 81 found for service \"s\"");
 }
 
 }  // namespace berth::apiserver::testing

@@ -31,7 +31,8 @@ class HookHandler final : public net::Handler {
     response.headers.add("Content-Type", "application/json");
     auto answer = decide_(review->at("request"));
     answer["uid"] = review->at("request").at("uid");
-    response.body = json::serialize(json::Object{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(answer)}});
+    response.body =
+        json::serialize(json::Object{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(answer)}});
     ++calls;
     writer->respond(std::move(response));
   }
@@ -102,7 +103,8 @@ TEST_F(Webhooks, ValidatingRefusesInItsOwnWords) {
   serve([](const json::Value& request) {
     EXPECT_EQ(json::get_string(request, {"operation"}), "CREATE");
     EXPECT_EQ(json::get_string(request, {"userInfo", "username"}), "system:admin");
-    if (json::get_string(request, {"object", "data", "x"}) == "bad") return json::Object{{"allowed", false}, {"status", json::Object{{"message", "x is bad"}, {"code", 403}}}};
+    if (json::get_string(request, {"object", "data", "x"}) == "bad")
+      return json::Object{{"allowed", false}, {"status", json::Object{{"message", "x is bad"}, {"code", 403}}}};
     return json::Object{{"allowed", true}, {"warnings", json::Array{"think again"}}};
   });
   configure("validating");
@@ -119,7 +121,9 @@ TEST_F(Webhooks, ValidatingRefusesInItsOwnWords) {
 
 TEST_F(Webhooks, MutatingPatchesTheObject) {
   serve([](const json::Value&) {
-    return json::Object{{"allowed", true}, {"patchType", "JSONPatch"}, {"patch", encode_base64(R"([{"op":"add","path":"/metadata/labels/team","value":"blue"}])")}};
+    return json::Object{{"allowed", true},
+                        {"patchType", "JSONPatch"},
+                        {"patch", encode_base64(R"([{"op":"add","path":"/metadata/labels/team","value":"blue"}])")}};
   });
   configure("mutating");
   auto made = send_and_wait("POST", kMaps, config_map("a"));
@@ -131,7 +135,10 @@ TEST_F(Webhooks, FailurePolicyDecidesWhenNobodyAnswers) {
   configure("validating");
   auto failed = send_and_wait("POST", kMaps, config_map("a"));
   EXPECT_EQ(failed->status, 500);
-  EXPECT_TRUE(text(failed->document(), {"message"}).starts_with("Internal error occurred: failed calling webhook \"hook.example.com\": failed to call webhook: Post \"https://127.0.0.1:1/check\"")) << failed->body;
+  EXPECT_TRUE(text(failed->document(), {"message"})
+                  .starts_with("Internal error occurred: failed calling webhook \"hook.example.com\": failed to call webhook: Post "
+                               "\"https://127.0.0.1:1/check\""))
+      << failed->body;
   remove("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/w");
   configure("validating", "", "Ignore");
   EXPECT_EQ(send_and_wait("POST", kMaps, config_map("a"))->status, 201);
@@ -139,13 +146,16 @@ TEST_F(Webhooks, FailurePolicyDecidesWhenNobodyAnswers) {
 
 TEST_F(Webhooks, SelectorsAndMatchConditions) {
   serve([](const json::Value&) { return json::Object{{"allowed", false}}; });
-  configure("validating", R"(,"objectSelector":{"matchLabels":{"guard":"on"}},"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["default"]}]})");
+  configure(
+      "validating",
+      R"(,"objectSelector":{"matchLabels":{"guard":"on"}},"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["default"]}]})");
   EXPECT_EQ(post(kMaps, config_map("a"))->status, 201);
   auto refused = send_and_wait("POST", kMaps, config_map("b", "{}", R"({"guard":"on"})"));
   EXPECT_EQ(refused->status, 400);
   EXPECT_EQ(text(refused->document(), {"message"}), "admission webhook \"hook.example.com\" denied the request without explanation");
-  auto unsupported = post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-                          R"({"metadata":{"name":"cel"},"webhooks":[{"name":"c.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","clientConfig":{"url":"https://127.0.0.1:1/"},"matchConditions":[{"name":"a","expression":"true"}]}]})");
+  auto unsupported = post(
+      "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+      R"({"metadata":{"name":"cel"},"webhooks":[{"name":"c.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","clientConfig":{"url":"https://127.0.0.1:1/"},"matchConditions":[{"name":"a","expression":"true"}]}]})");
   EXPECT_STATUS(unsupported, 422, "Invalid");
   EXPECT_NE(unsupported->body.find("webhooks[0].matchConditions"), std::string::npos);
 }

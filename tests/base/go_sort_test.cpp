@@ -30,10 +30,15 @@ TEST(GoSort, TwelveElementsKeepTheOrderOfEquals) {
 }
 
 TEST(GoSort, EqualsComeOutAsGoLeavesThem) {
-  EXPECT_EQ(order_of(20, [](int i) { return i % 3; }), (std::vector<int>{9, 18, 15, 3, 12, 0, 6, 10, 7, 4, 13, 16, 1, 19, 8, 5, 11, 14, 2, 17}));
+  EXPECT_EQ(order_of(20, [](int i) { return i % 3; }),
+            (std::vector<int>{9, 18, 15, 3, 12, 0, 6, 10, 7, 4, 13, 16, 1, 19, 8, 5, 11, 14, 2, 17}));
   EXPECT_EQ(order_of(60, [](int i) { return i * 37 % 8; }),
-            (std::vector<int>{0, 48, 40, 56, 32, 8, 16, 24, 21, 45, 5, 53, 29, 13, 37, 10, 34, 42, 18, 50, 2, 58, 26, 31, 39, 55, 7, 47, 15, 23, 52, 44, 20, 12, 28, 4, 36, 9, 57, 25, 33, 41, 17, 49, 1, 30, 46, 38, 22, 54, 6, 14, 11, 51, 43, 35, 3, 19, 27, 59}));
-  EXPECT_EQ(order_of(30, [](int i) { return (40 - i) / 4; }), (std::vector<int>{29, 25, 28, 27, 26, 24, 23, 22, 21, 17, 20, 19, 18, 14, 15, 16, 13, 9, 12, 11, 10, 8, 7, 6, 5, 4, 3, 2, 1, 0}));
+            (std::vector<int>{0,  48, 40, 56, 32, 8,  16, 24, 21, 45, 5,  53, 29, 13, 37, 10, 34, 42, 18, 50,
+                              2,  58, 26, 31, 39, 55, 7,  47, 15, 23, 52, 44, 20, 12, 28, 4,  36, 9,  57, 25,
+                              33, 41, 17, 49, 1,  30, 46, 38, 22, 54, 6,  14, 11, 51, 43, 35, 3,  19, 27, 59}));
+  EXPECT_EQ(
+      order_of(30, [](int i) { return (40 - i) / 4; }),
+      (std::vector<int>{29, 25, 28, 27, 26, 24, 23, 22, 21, 17, 20, 19, 18, 14, 15, 16, 13, 9, 12, 11, 10, 8, 7, 6, 5, 4, 3, 2, 1, 0}));
 }
 
 TEST(GoSort, SortsWhateverTheShape) {
@@ -42,7 +47,11 @@ TEST(GoSort, SortsWhateverTheShape) {
     std::vector<std::size_t> items(random() % 400);
     const auto shape = random() % 5;
     for (std::size_t i = 0; i < items.size(); ++i)
-      items[i] = shape == 0 ? random() % 1000 : shape == 1 ? random() % 4 : shape == 2 ? i : shape == 3 ? items.size() - i : std::min(i, items.size() - i);
+      items[i] = shape == 0   ? random() % 1000
+                 : shape == 1 ? random() % 4
+                 : shape == 2 ? i
+                 : shape == 3 ? items.size() - i
+                              : std::min(i, items.size() - i);
     std::vector<std::size_t> expected = items;
     std::ranges::sort(expected);
     go_sort(items, std::less<>{});

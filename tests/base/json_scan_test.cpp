@@ -10,7 +10,9 @@ namespace {
 TEST(JsonScan, FindsValuesAtPaths) {
   PathScanner scanner({"metadata.name", "metadata.labels", "spec.nodeName", "spec", "gone.x"});
   std::array<std::string_view, 5> values;
-  ASSERT_TRUE(scanner.scan(R"( {"kind":"Pod","metadata":{"labels":{"a":"}\"]"},"name":"p\n1"},"spec":{"list":[1,{"nodeName":"no"}],"nodeName":"n1"}} )", values));
+  ASSERT_TRUE(scanner.scan(
+      R"( {"kind":"Pod","metadata":{"labels":{"a":"}\"]"},"name":"p\n1"},"spec":{"list":[1,{"nodeName":"no"}],"nodeName":"n1"}} )",
+      values));
   EXPECT_EQ(unquote(values[0]), "p\n1");
   EXPECT_EQ(values[1], R"({"a":"}\"]"})");
   EXPECT_EQ(values[2], R"("n1")");
@@ -34,7 +36,8 @@ TEST(JsonScan, MalformedTextIsRefusedWithoutOverrun) {
     std::string cut = good.substr(0, n);
     EXPECT_FALSE(scanner.scan(std::string_view(cut.data(), cut.size()), values)) << cut;
   }
-  for (const char* text : {"", "null", "[]", "{\"a\"}", "{\"a\":}", "{,}", "{\"a\":1 \"b\":2}", "{\"a\":\"\\"}) EXPECT_FALSE(scanner.scan(text, values)) << text;
+  for (const char* text : {"", "null", "[]", "{\"a\"}", "{\"a\":}", "{,}", "{\"a\":1 \"b\":2}", "{\"a\":\"\\"})
+    EXPECT_FALSE(scanner.scan(text, values)) << text;
 }
 
 TEST(JsonScan, LongTextsOfEveryLengthAreSkippedWhole) {
@@ -42,7 +45,8 @@ TEST(JsonScan, LongTextsOfEveryLengthAreSkippedWhole) {
   std::array<std::string_view, 1> values;
   for (std::size_t n = 0; n < 70; ++n) {
     std::string fill(n, 'x');
-    std::string text = R"({"a":")" + fill + R"(\"]}","b":[{"c":")" + fill + R"("},[)" + std::string(n, ' ') + R"(]],"z":")" + fill + R"("})";
+    std::string text =
+        R"({"a":")" + fill + R"(\"]}","b":[{"c":")" + fill + R"("},[)" + std::string(n, ' ') + R"(]],"z":")" + fill + R"("})";
     ASSERT_TRUE(scanner.scan(text, values)) << text;
     EXPECT_EQ(values[0], "\"" + fill + "\"");
     EXPECT_FALSE(scanner.scan(std::string_view(text).substr(0, text.size() - 1), values));
@@ -71,16 +75,20 @@ TEST(JsonScan, MembersAndElementsInOrder) {
 
 std::string random_json(std::mt19937& random, int depth) {
   const auto roll = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
-  static constexpr std::string_view kPieces[] = {"a", "\\\\", "\\\"", "{", "}", "[", "]", ",", ":", "\\u00e9", "é", "some longer text without anything"};
+  static constexpr std::string_view kPieces[] = {"a", "\\\\", "\\\"", "{",       "}", "[",
+                                                 "]", ",",    ":",    "\\u00e9", "é", "some longer text without anything"};
   const auto text = [&] {
     std::string out = "\"";
     for (unsigned i = roll(12); i > 0; --i) out += kPieces[roll(12)];
     return out + "\"";
   };
   switch (depth > 6 ? roll(3) : roll(6)) {
-    case 0: return text();
-    case 1: return std::to_string(random());
-    case 2: return "null";
+    case 0:
+      return text();
+    case 1:
+      return std::to_string(random());
+    case 2:
+      return "null";
     case 3:
     case 4: {
       std::string out = "{";

@@ -71,7 +71,10 @@ TEST(Yaml, ErrorsNameLineAndColumn) {
 }
 
 TEST(Yaml, OutputReadsBackTheSame) {
-  const Value value = json::parse(R"({"z":{"list":[{"name":"a","args":["--x=1","yes","1",""]},[1,2],[]],"empty":{}},"text":"one\ntwo\n","q":"a: b","t":"2026-01-01T00:00:00Z","star":"*","n":null})").value();
+  const Value value =
+      json::parse(
+          R"({"z":{"list":[{"name":"a","args":["--x=1","yes","1",""]},[1,2],[]],"empty":{}},"text":"one\ntwo\n","q":"a: b","t":"2026-01-01T00:00:00Z","star":"*","n":null})")
+          .value();
   const std::string yaml = to_yaml(value);
   const auto back = parse_yaml(yaml);
   ASSERT_TRUE(back.has_value()) << back.error().message << "\n" << yaml;

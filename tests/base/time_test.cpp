@@ -16,7 +16,8 @@ TEST(Clock, Rfc3339RoundTrip) {
   ASSERT_TRUE(t.has_value());
   EXPECT_EQ(format_rfc3339(*t), "2026-11-21T03:02:10Z");
   EXPECT_EQ(format_rfc3339_micro(*t), "2026-11-21T03:02:10.250000Z");
-  for (const char* bad : {"", "2026-11-21", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:00:00", "x"})
+  for (const char* bad :
+       {"", "2026-11-21", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-01-01T24:00:00Z", "2026-01-01T00:00:00", "x"})
     EXPECT_FALSE(parse_rfc3339(bad).has_value()) << bad;
 }
 

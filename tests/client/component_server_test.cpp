@@ -1,9 +1,10 @@
 // A component's own port: health for everybody, metrics and configuration for those whom the API server lets.
+#include "client/component_server.h"
+
 #include <gtest/gtest.h>
 
 #include <future>
 
-#include "client/component_server.h"
 #include "client/client.h"
 
 namespace berth::client::test {
@@ -19,10 +20,13 @@ class Reviewer final : public net::Handler {
     response.status = is_down ? 503 : 201;
     if (request.path.ends_with("tokenreviews")) {
       const bool good = json::get_string(review, {"spec", "token"}) == "good" || json::get_string(review, {"spec", "token"}) == "weak";
-      review.get_object()["status"] = good ? json::Object{{"authenticated", true}, {"user", json::Object{{"username", json::get_string(review, {"spec", "token"})}, {"groups", json::Array{"system:authenticated"}}}}}
+      review.get_object()["status"] = good ? json::Object{{"authenticated", true},
+                                                          {"user", json::Object{{"username", json::get_string(review, {"spec", "token"})},
+                                                                                {"groups", json::Array{"system:authenticated"}}}}}
                                            : json::Object{{"authenticated", false}};
     } else {
-      const bool good = json::get_string(review, {"spec", "user"}) == "good" && json::get_string(review, {"spec", "nonResourceAttributes", "path"}) == "/metrics";
+      const bool good = json::get_string(review, {"spec", "user"}) == "good" &&
+                        json::get_string(review, {"spec", "nonResourceAttributes", "path"}) == "/metrics";
       review.get_object()["status"] = json::Object{{"allowed", good}};
     }
     response.body = json::serialize(review);
@@ -79,7 +83,8 @@ TEST_F(ComponentPort, HealthNeedsNoCredentialsAndNamesWhatFails) {
 TEST_F(ComponentPort, MetricsAreForThoseWhomTheApiServerLets) {
   const auto anonymous = get("/metrics");
   EXPECT_EQ(anonymous.status, 403);
-  EXPECT_EQ(json::get_string(*json::parse(anonymous.body), {"message"}), "forbidden: User \"system:anonymous\" cannot get path \"/metrics\"");
+  EXPECT_EQ(json::get_string(*json::parse(anonymous.body), {"message"}),
+            "forbidden: User \"system:anonymous\" cannot get path \"/metrics\"");
   EXPECT_EQ(get("/metrics", "bad").status, 401);
   EXPECT_EQ(get("/metrics", "weak").status, 403);
   const auto allowed = get("/metrics", "good");

@@ -8,7 +8,9 @@ namespace {
 using namespace testing;
 
 TEST(CronSchedule, FindsTheNextTime) {
-  const auto next = [](const char* schedule, const char* after) { return format_rfc3339(*CronSchedule::parse(schedule)->next(*parse_rfc3339(after), {})); };
+  const auto next = [](const char* schedule, const char* after) {
+    return format_rfc3339(*CronSchedule::parse(schedule)->next(*parse_rfc3339(after), {}));
+  };
   EXPECT_EQ(next("*/15 * * * *", "2026-01-05T10:01:30Z"), "2026-01-05T10:15:00Z");
   EXPECT_EQ(next("0 0 1 1 *", "2026-01-05T10:01:30Z"), "2027-01-01T00:00:00Z");
   EXPECT_EQ(next("30 8 * * mon-fri", "2026-01-09T09:00:00Z"), "2026-01-12T08:30:00Z");
@@ -25,14 +27,19 @@ class CronJobTest : public ::testing::Test {
     world.api.engine.start();
   }
   void put(const std::string& spec) {
-    world.api.put(kinds().cron_job, yaml(fmt::format("apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: c}}\nspec: {{{}, jobTemplate: {{metadata: {{labels: {{from: cron}}}}, spec: {{template: {{spec: {{containers: []}}}}}}}}}}\n", spec)));
+    world.api.put(kinds().cron_job,
+                  yaml(fmt::format("apiVersion: batch/v1\nkind: CronJob\nmetadata: {{name: c}}\nspec: {{{}, jobTemplate: {{metadata: "
+                                   "{{labels: {{from: cron}}}}, spec: {{template: {{spec: {{containers: []}}}}}}}}}}\n",
+                                   spec)));
   }
   std::vector<json::Value> jobs() const { return world.api.all(kinds().job); }
   void finish(const char* condition) {
     for (json::Value job : jobs()) {
       if (json::find(job, {"status", "conditions"}) != nullptr) continue;
-      json::set(job, {"status"}, json::Object{{"startTime", format_rfc3339(world.loop.now())}, {"completionTime", format_rfc3339(world.loop.now())},
-                                              {"conditions", json::Array{json::Object{{"type", condition}, {"status", "True"}}}}});
+      json::set(job, {"status"},
+                json::Object{{"startTime", format_rfc3339(world.loop.now())},
+                             {"completionTime", format_rfc3339(world.loop.now())},
+                             {"conditions", json::Array{json::Object{{"type", condition}, {"status", "True"}}}}});
       world.api.put(kinds().job, job);
     }
     world.loop.run_for(seconds(1));
@@ -48,7 +55,8 @@ TEST_F(CronJobTest, MakesAJobAtEachTime) {
   world.loop.run_for(minutes(2));
   ASSERT_EQ(jobs().size(), 1u);
   const json::Value job = jobs()[0];
-  const std::string name = fmt::format("c-{}", std::chrono::duration_cast<std::chrono::minutes>((kStart + minutes(10)).time_since_epoch()).count());
+  const std::string name =
+      fmt::format("c-{}", std::chrono::duration_cast<std::chrono::minutes>((kStart + minutes(10)).time_since_epoch()).count());
   EXPECT_EQ(json::get_string(job, {"metadata", "name"}), name);
   EXPECT_EQ(json::get_string(job, {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}), "2026-01-05T10:10:00Z");
   EXPECT_EQ(json::get_string(job, {"metadata", "labels", "from"}), "cron");
@@ -96,7 +104,9 @@ TEST_F(CronJobTest, SuspendedMakesNone) {
 }
 
 TEST_F(CronJobTest, AMissedTimeIsMadeUpForWithinTheDeadline) {
-  json::Value cron = yaml("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, creationTimestamp: '2026-01-05T09:00:00Z'}\nspec: {schedule: '30 9 * * *', startingDeadlineSeconds: 600, jobTemplate: {spec: {}}}\n");
+  json::Value cron = yaml(
+      "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, creationTimestamp: '2026-01-05T09:00:00Z'}\nspec: {schedule: '30 9 * * *', "
+      "startingDeadlineSeconds: 600, jobTemplate: {spec: {}}}\n");
   world.api.put(kinds().cron_job, cron);
   world.loop.run_for(minutes(1));
   EXPECT_TRUE(jobs().empty()) << "half an hour late is too late";
@@ -105,7 +115,8 @@ TEST_F(CronJobTest, AMissedTimeIsMadeUpForWithinTheDeadline) {
   world.api.put(kinds().cron_job, cron);
   world.loop.run_for(minutes(1));
   ASSERT_EQ(jobs().size(), 1u);
-  EXPECT_EQ(json::get_string(jobs()[0], {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}), "2026-01-05T09:30:00Z");
+  EXPECT_EQ(json::get_string(jobs()[0], {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}),
+            "2026-01-05T09:30:00Z");
 }
 
 TEST_F(CronJobTest, AJobThatVanishesIsMissed) {
@@ -121,7 +132,8 @@ TEST_F(CronJobTest, AJobThatVanishesIsMissed) {
 
 TEST_F(CronJobTest, AJobMadeByHandIsNotOneOfTheSchedules) {
   put("schedule: '0 0 1 1 *'");
-  json::Value job = yaml("{apiVersion: batch/v1, kind: Job, metadata: {name: byhand, annotations: {cronjob.kubernetes.io/instantiate: manual}}}");
+  json::Value job =
+      yaml("{apiVersion: batch/v1, kind: Job, metadata: {name: byhand, annotations: {cronjob.kubernetes.io/instantiate: manual}}}");
   json::set(job, {"metadata", "ownerReferences"}, json::Array{owner_reference(kinds().cron_job, Object(cron()))});
   world.api.put(kinds().job, job);
   world.loop.run_for(seconds(5));
@@ -135,7 +147,8 @@ TEST_F(CronJobTest, TimeZonesAndMistakesInThem) {
   EXPECT_TRUE(jobs().empty());
   world.loop.run_for(minutes(60));
   ASSERT_EQ(jobs().size(), 1u);
-  EXPECT_EQ(json::get_string(jobs()[0], {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}), "2026-01-06T06:30:00Z");
+  EXPECT_EQ(json::get_string(jobs()[0], {"metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"}),
+            "2026-01-06T06:30:00Z");
   put("schedule: '0 12 * * *', timeZone: Nowhere/Town");
   world.loop.run_for(seconds(5));
   EXPECT_TRUE(world.api.saw("UnknownTimeZone: invalid timeZone: \"Nowhere/Town\": unknown time zone Nowhere/Town"));

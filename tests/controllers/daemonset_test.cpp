@@ -10,9 +10,11 @@ TEST(DaemonSet, RunsOnMatchingNodesWithItsTolerations) {
   World world;
   world.api.engine.add(make_daemonset_controller());
   world.api.engine.start();
-  for (const char* name : {"a", "b"}) world.api.put(kinds().node, yaml(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}}}, spec: {{}}}}", name)));
+  for (const char* name : {"a", "b"})
+    world.api.put(kinds().node, yaml(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}}}, spec: {{}}}}", name)));
   world.api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: c}, spec: {taints: [{key: k, effect: NoSchedule}]}}"));
-  world.api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: d}, spec: {unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}}"));
+  world.api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: d}, spec: {unschedulable: true, taints: [{key: "
+                                   "node.kubernetes.io/unschedulable, effect: NoSchedule}]}}"));
   world.api.put(kinds().daemon_set, yaml(workload("DaemonSet", 0)));
   world.loop.run_for(seconds(2));
   EXPECT_EQ(world.pods(), 3u);
@@ -31,11 +33,15 @@ class Daemons : public ::testing::Test {
     world.api.engine.start();
   }
   void node(const std::string& name, const std::string& spec = "", const std::string& labels = "") {
-    world.api.put(kinds().node, yaml(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}, labels: {{{}}}}}, spec: {{{}}}}}", name, labels, spec)));
+    world.api.put(kinds().node, yaml(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}, labels: {{{}}}}}, spec: {{{}}}}}",
+                                                 name, labels, spec)));
   }
   void put(const std::string& extra = "", const char* image = "a:1", const std::string& pod = "") {
-    json::Value document = yaml(fmt::format("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: w, generation: 1}}\nspec:\n{}  selector: {{matchLabels: {{app: w}}}}\n  template:\n    metadata: {{labels: {{app: w}}}}\n"
-                                            "    spec: {{{} containers: [{{name: c, image: '{}'}}]}}\n", extra, pod, image));
+    json::Value document =
+        yaml(fmt::format("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: w, generation: 1}}\nspec:\n{}  selector: {{matchLabels: "
+                         "{{app: w}}}}\n  template:\n    metadata: {{labels: {{app: w}}}}\n"
+                         "    spec: {{{} containers: [{{name: c, image: '{}'}}]}}\n",
+                         extra, pod, image));
     const json::Value before = set();
     if (!before.is_null()) document.at("metadata") = before.at("metadata");
     if (json::find(before, "status") != nullptr) document.get_object()["status"] = before.at("status");
@@ -46,7 +52,8 @@ class Daemons : public ::testing::Test {
   std::multiset<std::string> targets() const {
     std::multiset<std::string> all;
     for (const json::Value& pod : world.api.all(kinds().pod)) {
-      const json::Value* terms = json::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+      const json::Value* terms =
+          json::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
       all.emplace(json::as_view(terms->at(0).at("matchFields").at(0).at("values").at(0)));
     }
     return all;
@@ -56,16 +63,22 @@ class Daemons : public ::testing::Test {
     world.loop.run_for(seconds(1));
     for (json::Value pod : world.api.all(kinds().pod)) {
       if (!json::get_string(pod, {"spec", "nodeName"}).empty()) continue;
-      const json::Value* terms = json::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
+      const json::Value* terms =
+          json::find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
       json::set(pod, {"spec", "nodeName"}, json::Value(terms->at(0).at("matchFields").at(0).at("values").at(0)));
-      json::set(pod, {"status"}, json::Object{{"phase", "Running"}, {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", format_rfc3339(world.loop.now())}}}}});
+      json::set(pod, {"status"},
+                json::Object{
+                    {"phase", "Running"},
+                    {"conditions", json::Array{json::Object{
+                                       {"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", format_rfc3339(world.loop.now())}}}}});
       world.api.put(kinds().pod, std::move(pod));
     }
     world.loop.run_for(seconds(1));
   }
   int count(const char* image) const {
     int found = 0;
-    for (const json::Value& pod : world.api.all(kinds().pod)) found += json::get_string(pod.at("spec").at("containers").at(0), {"image"}) == image;
+    for (const json::Value& pod : world.api.all(kinds().pod))
+      found += json::get_string(pod.at("spec").at("containers").at(0), {"image"}) == image;
     return found;
   }
   World world;
@@ -92,7 +105,9 @@ TEST_F(Daemons, RequiredAffinityDecidesLikeTheScheduler) {
   node("a", "", "size: '4'");
   node("b", "", "size: '16'");
   node("c");
-  put("", "a:1", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: size, operator: Gt, values: ['8']}]}, {matchFields: [{key: metadata.name, operator: In, values: [c]}]}]}}},");
+  put("", "a:1",
+      "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: size, "
+      "operator: Gt, values: ['8']}]}, {matchFields: [{key: metadata.name, operator: In, values: [c]}]}]}}},");
   run();
   EXPECT_EQ(targets(), (std::multiset<std::string>{"b", "c"}));
 }

@@ -11,7 +11,11 @@ TEST(Deployment, RollsToANewTemplateWithinItsBudgetAndBack) {
   world.api.engine.add(make_replicaset_controller());
   world.api.engine.add(make_deployment_controller());
   world.api.engine.start();
-  world.api.put(kinds().deployment, yaml(workload("Deployment", 4, "  progressDeadlineSeconds: 600\n  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n")));
+  world.api.put(
+      kinds().deployment,
+      yaml(workload(
+          "Deployment", 4,
+          "  progressDeadlineSeconds: 600\n  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n")));
   world.settle();
   ASSERT_EQ(world.pods(), 4u);
   json::Value deployment = world.api.get(kinds().deployment, "w");
@@ -33,7 +37,8 @@ TEST(Deployment, RollsToANewTemplateWithinItsBudgetAndBack) {
   world.api.put(kinds().deployment, deployment);
   for (int i = 0; i < 40; ++i) world.settle(seconds(1));
   EXPECT_EQ(world.api.all(kinds().replica_set).size(), 2u);
-  EXPECT_EQ(json::get_string(world.api.get(kinds().deployment, "w"), {"metadata", "annotations", "deployment.kubernetes.io/revision"}), "3");
+  EXPECT_EQ(json::get_string(world.api.get(kinds().deployment, "w"), {"metadata", "annotations", "deployment.kubernetes.io/revision"}),
+            "3");
 }
 
 TEST(Deployment, ExceedsItsProgressDeadline) {
@@ -73,13 +78,15 @@ class Rollout : public ::testing::Test {
   }
   std::map<std::string, std::int64_t> images() const {
     std::map<std::string, std::int64_t> count;
-    for (const json::Value& pod : world.api.all(kinds().pod)) ++count[std::string(json::get_string(pod.at("spec").at("containers").at(0), {"image"}))];
+    for (const json::Value& pod : world.api.all(kinds().pod))
+      ++count[std::string(json::get_string(pod.at("spec").at("containers").at(0), {"image"}))];
     return count;
   }
   std::string progressing() const {
     const json::Value document = deployment();
     const json::Value* condition = find_condition(document, "Progressing");
-    return condition == nullptr ? "" : fmt::format("{} {}", json::get_string(*condition, {"status"}), json::get_string(*condition, {"reason"}));
+    return condition == nullptr ? ""
+                                : fmt::format("{} {}", json::get_string(*condition, {"status"}), json::get_string(*condition, {"reason"}));
   }
   World world;
 };
@@ -95,7 +102,8 @@ TEST_F(Rollout, RecreateRemovesTheOldBeforeItMakesTheNew) {
   image("a:2");
   settle(3);
   EXPECT_EQ(images().count("a:2"), 0u) << "as long as an old pod is there";
-  for (const json::Value& pod : world.api.all(kinds().pod)) world.api.erase(kinds().pod, "default", std::string(json::get_string(pod, {"metadata", "name"})));
+  for (const json::Value& pod : world.api.all(kinds().pod))
+    world.api.erase(kinds().pod, "default", std::string(json::get_string(pod, {"metadata", "name"})));
   settle(5);
   EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:2", 3}}));
 }
@@ -123,12 +131,14 @@ TEST_F(Rollout, KeepsAsManyOldRevisionsAsTheLimitSays) {
   }
   settle(10);
   std::set<std::string> revisions;
-  for (const json::Value& set : world.api.all(kinds().replica_set)) revisions.emplace(json::get_string(set, {"metadata", "annotations", "deployment.kubernetes.io/revision"}));
+  for (const json::Value& set : world.api.all(kinds().replica_set))
+    revisions.emplace(json::get_string(set, {"metadata", "annotations", "deployment.kubernetes.io/revision"}));
   EXPECT_EQ(revisions, (std::set<std::string>{"3", "4", "5"}));
 }
 
 TEST_F(Rollout, ScalesOldAndNewInProportionDuringARollout) {
-  world.api.put(kinds().deployment, yaml(workload("Deployment", 10, "  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3, maxUnavailable: 2}}\n")));
+  world.api.put(kinds().deployment,
+                yaml(workload("Deployment", 10, "  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3, maxUnavailable: 2}}\n")));
   settle(4);
   image("broken:1");
   world.loop.run_for(seconds(2));  // The new pods do not become ready.
@@ -137,7 +147,8 @@ TEST_F(Rollout, ScalesOldAndNewInProportionDuringARollout) {
   ASSERT_EQ(before.at("broken:1"), 5);
   change([](json::Value& d) { json::set(d, {"spec", "replicas"}, 15); });
   world.loop.run_for(seconds(2));
-  EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 11}, {"broken:1", 7}})) << "Kubernetes' own example (docs, proportional scaling)";
+  EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 11}, {"broken:1", 7}}))
+      << "Kubernetes' own example (docs, proportional scaling)";
 }
 
 TEST_F(Rollout, SaysWhatItScales) {

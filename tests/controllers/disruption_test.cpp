@@ -14,21 +14,31 @@ class Budgets : public ::testing::Test {
   }
   void pods(int count, int ready, const std::string& owner = "") {
     for (int i = 0; i < count; ++i)
-      world.api.put(kinds().pod, yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: p{0}, labels: {{app: a}}{2}}}\nspec: {{nodeName: n}}\nstatus: {{phase: Running, conditions: [{{type: Ready, status: '{1}'}}]}}\n", i,
-                                                  i < ready ? "True" : "False", owner)));
+      world.api.put(kinds().pod,
+                    yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: p{0}, labels: {{app: a}}{2}}}\nspec: {{nodeName: "
+                                     "n}}\nstatus: {{phase: Running, conditions: [{{type: Ready, status: '{1}'}}]}}\n",
+                                     i, i < ready ? "True" : "False", owner)));
   }
   void budget(const std::string& spec, const std::string& status = "") {
-    world.api.put(kinds().pod_disruption_budget, yaml(fmt::format("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: b, generation: 3}}\nspec: {{{}, selector: {{matchLabels: {{app: a}}}}}}\n{}", spec, status)));
+    world.api.put(kinds().pod_disruption_budget,
+                  yaml(fmt::format("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: b, generation: 3}}\nspec: {{{}, "
+                                   "selector: {{matchLabels: {{app: a}}}}}}\n{}",
+                                   spec, status)));
     world.loop.run_for(seconds(1));
   }
   json::Value document() const { return world.api.get(kinds().pod_disruption_budget, "b"); }
   /// allowed, healthy, desired, expected
   std::array<std::int64_t, 4> status() const {
     const json::Value d = document();
-    return {json::get_int(d, {"status", "disruptionsAllowed"}), json::get_int(d, {"status", "currentHealthy"}), json::get_int(d, {"status", "desiredHealthy"}), json::get_int(d, {"status", "expectedPods"})};
+    return {json::get_int(d, {"status", "disruptionsAllowed"}), json::get_int(d, {"status", "currentHealthy"}),
+            json::get_int(d, {"status", "desiredHealthy"}), json::get_int(d, {"status", "expectedPods"})};
   }
   static constexpr const char* kOwned = ", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: u, controller: true}]";
-  void replica_set(int replicas) { world.api.put(kinds().replica_set, yaml(fmt::format("{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: r, uid: u}}, spec: {{replicas: {}}}}}", replicas))); }
+  void replica_set(int replicas) {
+    world.api.put(
+        kinds().replica_set,
+        yaml(fmt::format("{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: r, uid: u}}, spec: {{replicas: {}}}}}", replicas)));
+  }
   World world;
 };
 
@@ -73,7 +83,8 @@ TEST_F(Budgets, NoPodsAllowNothing) {
 
 TEST_F(Budgets, AnEvictionUnderWayCountsUntilItIsOldOrDone) {
   pods(3, 3);
-  budget("minAvailable: 1", fmt::format("status: {{disruptedPods: {{p0: '{}', gone: '{}'}}}}\n", format_rfc3339(kStart), format_rfc3339(kStart)));
+  budget("minAvailable: 1",
+         fmt::format("status: {{disruptedPods: {{p0: '{}', gone: '{}'}}}}\n", format_rfc3339(kStart), format_rfc3339(kStart)));
   EXPECT_EQ(status()[1], 2) << "p0 counts as gone";
   EXPECT_EQ(json::get_object(document(), {"status", "disruptedPods"}).size(), 1u) << "a pod that is gone is forgotten";
   world.loop.run_for(minutes(3));
@@ -87,7 +98,9 @@ TEST_F(Budgets, WhatCannotBeCountedAllowsNothingAndIsSaid) {
   EXPECT_EQ(status()[0], 0);
   const json::Value d = document();
   EXPECT_EQ(json::get_string(*find_condition(d, "DisruptionAllowed"), {"reason"}), "SyncFailed");
-  EXPECT_TRUE(world.api.saw("CalculateExpectedPodCountFailed: Failed to calculate the number of expected pods: daemonsets.apps does not implement the scale subresource"));
+  EXPECT_TRUE(
+      world.api.saw("CalculateExpectedPodCountFailed: Failed to calculate the number of expected pods: daemonsets.apps does not implement "
+                    "the scale subresource"));
 }
 
 TEST_F(Budgets, UnmanagedPodsAndNoPodsAreSaid) {
@@ -95,7 +108,9 @@ TEST_F(Budgets, UnmanagedPodsAndNoPodsAreSaid) {
   EXPECT_TRUE(world.api.saw("NoPods: No matching pods found"));
   pods(2, 2);
   budget("minAvailable: 50%");
-  EXPECT_TRUE(std::any_of(world.api.events.begin(), world.api.events.end(), [](const std::string& event) { return event.starts_with("UnmanagedPods: Pods selected by this PodDisruptionBudget (selector: app=a) were found"); }));
+  EXPECT_TRUE(std::any_of(world.api.events.begin(), world.api.events.end(), [](const std::string& event) {
+    return event.starts_with("UnmanagedPods: Pods selected by this PodDisruptionBudget (selector: app=a) were found");
+  }));
 }
 
 }  // namespace

@@ -21,9 +21,12 @@ class EndpointsTest : public ::testing::Test {
   }
   void settle() { loop.run_for(seconds(3)); }
   void pod(const std::string& name, bool ready, const std::string& extra = "", const std::string& ips = "[{ip: 10.0.0.1}]") {
-    api.put(kinds().pod, yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, labels: {{app: a}}}}\nspec: {{nodeName: n1, {2} containers: [{{name: c, ports: [{{name: http, "
-                                          "containerPort: 8080}}]}}]}}\nstatus: {{phase: Running, podIPs: {3}, conditions: [{{type: Ready, status: '{1}'}}]}}\n",
-                                          name, ready ? "True" : "False", extra, ips)));
+    api.put(kinds().pod,
+            yaml(fmt::format(
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, labels: {{app: a}}}}\nspec: {{nodeName: n1, {2} containers: [{{name: c, "
+                "ports: [{{name: http, "
+                "containerPort: 8080}}]}}]}}\nstatus: {{phase: Running, podIPs: {3}, conditions: [{{type: Ready, status: '{1}'}}]}}\n",
+                name, ready ? "True" : "False", extra, ips)));
   }
   void terminate(const std::string& name) {
     json::Value document = api.get(kinds().pod, name);
@@ -31,7 +34,8 @@ class EndpointsTest : public ::testing::Test {
     api.put(kinds().pod, document);
   }
   json::Value service(const std::string& spec, const std::string& meta = "") {
-    return api.put(kinds().service, yaml(fmt::format("apiVersion: v1\nkind: Service\nmetadata: {{name: s, {}}}\nspec: {{{}}}\n", meta, spec)));
+    return api.put(kinds().service,
+                   yaml(fmt::format("apiVersion: v1\nkind: Service\nmetadata: {{name: s, {}}}\nspec: {{{}}}\n", meta, spec)));
   }
   json::Value slice() const {
     const auto all = api.all(kinds().endpoint_slice);
@@ -202,8 +206,11 @@ TEST_F(EndpointsTest, EndpointsGoWithTheirServiceAndStayWithoutOne) {
   EXPECT_FALSE(api.get(kinds().endpoints, "byhand").is_null());
 }
 
-constexpr const char* kByHand = "apiVersion: v1\nkind: Endpoints\nmetadata: {name: s, labels: {mine: x}, annotations: {note: kept, kubectl.kubernetes.io/last-applied-configuration: '{}'}}\n"
-                                "subsets: [{addresses: [{ip: 192.0.2.1}, {ip: '2001:db8::1'}], notReadyAddresses: [{ip: 192.0.2.2}], ports: [{port: 9376, protocol: TCP}]}]\n";
+constexpr const char* kByHand =
+    "apiVersion: v1\nkind: Endpoints\nmetadata: {name: s, labels: {mine: x}, annotations: {note: kept, "
+    "kubectl.kubernetes.io/last-applied-configuration: '{}'}}\n"
+    "subsets: [{addresses: [{ip: 192.0.2.1}, {ip: '2001:db8::1'}], notReadyAddresses: [{ip: 192.0.2.2}], ports: [{port: 9376, protocol: "
+    "TCP}]}]\n";
 
 TEST_F(EndpointsTest, EndpointsKeptByHandAreMirrored) {
   service("clusterIP: 10.96.0.7, ports: [{port: 80}]");
@@ -238,7 +245,8 @@ TEST_F(EndpointsTest, MirroringEndsWithASelectorALabelOrTheEndpoints) {
   ASSERT_EQ(api.all(kinds().endpoint_slice).size(), 2u);
   service(kPlain);
   settle();
-  for (const json::Value& one : api.all(kinds().endpoint_slice)) EXPECT_EQ(json::get_string(one, {"metadata", "labels", endpoints::kManagedBy}), "endpointslice-controller.k8s.io");
+  for (const json::Value& one : api.all(kinds().endpoint_slice))
+    EXPECT_EQ(json::get_string(one, {"metadata", "labels", endpoints::kManagedBy}), "endpointslice-controller.k8s.io");
 }
 
 TEST_F(EndpointsTest, AMirrorHoldsAThousandOfASubsetAndSaysSo) {
@@ -250,7 +258,9 @@ TEST_F(EndpointsTest, AMirrorHoldsAThousandOfASubsetAndSaysSo) {
   api.put(kinds().endpoints, source);
   settle();
   EXPECT_EQ(json::get_array(slice(), {"endpoints"}).size(), 1000u);
-  EXPECT_TRUE(api.saw("TooManyAddressesToMirror: A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 3 addresses were skipped"));
+  EXPECT_TRUE(
+      api.saw("TooManyAddressesToMirror: A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 3 addresses were "
+              "skipped"));
 }
 
 }  // namespace

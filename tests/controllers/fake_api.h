@@ -27,8 +27,10 @@ class FakeApi final : public Api {
     const std::string ns(kind->namespaced ? json::get_string(document, {"metadata", "namespace"}, "default") : "");
     if (kind->namespaced) json::set(document, {"metadata", "namespace"}, json::Value(ns));
     json::Value& slot = objects[{kind, ns, std::string(json::get_string(document, {"metadata", "name"}))}];
-    if (json::get_string(document, {"metadata", "uid"}).empty()) json::set(document, {"metadata", "uid"}, json::Value(fmt::format("uid-{}", ++last_uid_)));
-    if (json::get_string(document, {"metadata", "creationTimestamp"}).empty()) json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(loop_.now())));
+    if (json::get_string(document, {"metadata", "uid"}).empty())
+      json::set(document, {"metadata", "uid"}, json::Value(fmt::format("uid-{}", ++last_uid_)));
+    if (json::get_string(document, {"metadata", "creationTimestamp"}).empty())
+      json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(loop_.now())));
     json::set(document, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
     slot = document;
     observe(kind, document, false);
@@ -57,7 +59,11 @@ class FakeApi final : public Api {
     for (json::Value pod : all(kinds().pod)) {
       if (!json::get_string(pod, {"status", "phase"}).empty()) continue;
       json::set(pod, {"spec", "nodeName"}, json::Value(node));
-      json::set(pod, {"status"}, json::Object{{"phase", "Running"}, {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", format_rfc3339(loop_.now())}}}}});
+      json::set(
+          pod, {"status"},
+          json::Object{{"phase", "Running"},
+                       {"conditions", json::Array{json::Object{
+                                          {"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", format_rfc3339(loop_.now())}}}}});
       put(kinds().pod, std::move(pod));
     }
   }
@@ -78,7 +84,9 @@ class FakeApi final : public Api {
   Engine engine;  ///< Last: it uses everything above.
 
  private:
-  void observe(Kind kind, const json::Value& document, bool is_delete) { engine.observe(kind, std::make_shared<Object>(document), is_delete); }
+  void observe(Kind kind, const json::Value& document, bool is_delete) {
+    engine.observe(kind, std::make_shared<Object>(document), is_delete);
+  }
 
   static void merge(json::Value& target, const json::Value& patch, bool strategic) {
     if (!patch.is_object()) {
@@ -110,9 +118,12 @@ class FakeApi final : public Api {
     if (write.verb == Write::Verb::kDeleteCollection || write.verb == Write::Verb::kList) return collection(write);
     if (write.verb == Write::Verb::kCreate) {
       json::Value document = write.body;
-      if (json::get_string(document, {"metadata", "name"}).empty()) json::set(document, {"metadata", "name"}, json::Value(fmt::format("{}{:05}", json::get_string(document, {"metadata", "generateName"}), ++last_uid_)));
+      if (json::get_string(document, {"metadata", "name"}).empty())
+        json::set(document, {"metadata", "name"},
+                  json::Value(fmt::format("{}{:05}", json::get_string(document, {"metadata", "generateName"}), ++last_uid_)));
       const std::string name(json::get_string(document, {"metadata", "name"}));
-      if (objects.contains({write.kind, write.ns, name})) return std::unexpected(model::already_exists(write.kind->group, write.kind->plural, name));
+      if (objects.contains({write.kind, write.ns, name}))
+        return std::unexpected(model::already_exists(write.kind->group, write.kind->plural, name));
       return put(write.kind, std::move(document));
     }
     const auto it = objects.find({write.kind, write.ns, write.name});
@@ -121,17 +132,22 @@ class FakeApi final : public Api {
     if (write.verb == Write::Verb::kGet) return document;
     if (write.verb == Write::Verb::kPatch || write.verb == Write::Verb::kUpdate) {
       const std::string_view locked = json::get_string(write.body, {"metadata", "resourceVersion"});
-      if (!locked.empty() && locked != json::get_string(document, {"metadata", "resourceVersion"})) return std::unexpected(model::modified_conflict(write.kind->group, write.kind->plural, write.name));
-      if (write.verb == Write::Verb::kUpdate) document = write.body;
-      else merge(document, write.body, write.patch_type == PatchType::kStrategicMerge);
-      if (!json::get_string(document, {"metadata", "deletionTimestamp"}).empty() && json::get_array(document, {"metadata", "finalizers"}).empty() &&
+      if (!locked.empty() && locked != json::get_string(document, {"metadata", "resourceVersion"}))
+        return std::unexpected(model::modified_conflict(write.kind->group, write.kind->plural, write.name));
+      if (write.verb == Write::Verb::kUpdate)
+        document = write.body;
+      else
+        merge(document, write.body, write.patch_type == PatchType::kStrategicMerge);
+      if (!json::get_string(document, {"metadata", "deletionTimestamp"}).empty() &&
+          json::get_array(document, {"metadata", "finalizers"}).empty() &&
           (write.kind != kinds().namespace_ || json::get_array(document, {"spec", "finalizers"}).empty())) {
         erase(write.kind, write.ns, write.name);
         return document;
       }
       return put(write.kind, std::move(document));
     }
-    if (!write.uid.empty() && write.uid != json::get_string(document, {"metadata", "uid"})) return std::unexpected(model::conflict(write.kind->group, write.kind->plural, write.name, "uid"));
+    if (!write.uid.empty() && write.uid != json::get_string(document, {"metadata", "uid"}))
+      return std::unexpected(model::conflict(write.kind->group, write.kind->plural, write.name, "uid"));
     return remove(write, std::move(document));
   }
 

@@ -29,7 +29,8 @@ class Owners : public ::testing::Test {
     world.api.engine.start();
   }
   json::Value owner(const char* name, const std::string& meta = "") {
-    return world.api.put(kinds().config_map, yaml(fmt::format("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {}{}}}}}", name, meta)));
+    return world.api.put(kinds().config_map,
+                         yaml(fmt::format("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {}{}}}}}", name, meta)));
   }
   void pod(const char* name, const std::vector<json::Value>& owners, bool blocks = true) {
     json::Value document = yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{}}}}", name));
@@ -70,7 +71,9 @@ TEST_F(Owners, AnOwnerThatNeverWasIsAskedForFirst) {
 }
 
 TEST_F(Owners, AnOwnerOfAnUnknownKindIsLeftAlone) {
-  json::Value document = yaml("{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: example.com/v1, kind: Thing, name: t, uid: u}]}, spec: {}}");
+  json::Value document = yaml(
+      "{apiVersion: v1, kind: Pod, metadata: {name: p, ownerReferences: [{apiVersion: example.com/v1, kind: Thing, name: t, uid: u}]}, "
+      "spec: {}}");
   world.api.put(kinds().pod, document);
   settle();
   EXPECT_FALSE(get("p").is_null());

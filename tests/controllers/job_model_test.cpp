@@ -1,5 +1,6 @@
 // Indexes and policies of Jobs; counting.
 #include "controllers/job_model.h"
+
 #include "tests/controllers/workload_world.h"
 
 namespace berth::controllers {
@@ -11,11 +12,16 @@ TEST(Job, CountsEveryFinishedPodOnce) {
   World world;
   world.api.engine.add(make_job_controller());
   world.api.engine.start();
-  world.api.put(kinds().job, yaml("{apiVersion: batch/v1, kind: Job, metadata: {name: j, generation: 1}, spec: {completions: 3, parallelism: 2, backoffLimit: 6, selector: {matchLabels: {app: j}}, "
+  world.api.put(kinds().job, yaml("{apiVersion: batch/v1, kind: Job, metadata: {name: j, generation: 1}, spec: {completions: 3, "
+                                  "parallelism: 2, backoffLimit: 6, selector: {matchLabels: {app: j}}, "
                                   "template: {metadata: {labels: {app: j}}, spec: {restartPolicy: Never, containers: []}}}}"));
   for (int i = 0; i < 10; ++i) {
     world.settle(seconds(1));
-    EXPECT_LE(std::count_if(world.api.objects.begin(), world.api.objects.end(), [](const auto& entry) { return json::get_string(entry.second, {"status", "phase"}) == "Running"; }), 2);
+    EXPECT_LE(std::count_if(world.api.objects.begin(), world.api.objects.end(),
+                            [](const auto& entry) {
+                              return json::get_string(entry.second, {"status", "phase"}) == "Running";
+                            }),
+              2);
     for (json::Value pod : world.api.all(kinds().pod)) {
       if (json::get_string(pod, {"status", "phase"}) != "Running") continue;
       json::set(pod, {"status", "phase"}, "Succeeded");

@@ -152,7 +152,9 @@ TEST_F(JobTest, IndexedPodsAreMadeOncePerIndex) {
 }
 
 TEST_F(JobTest, AFailurePolicyIgnoresDisruptionsAndFailsOnExitCodes) {
-  put_job("completions: 1, parallelism: 1, backoffLimit: 0, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}, {action: FailJob, onExitCodes: {operator: In, values: [42]}}]}");
+  put_job(
+      "completions: 1, parallelism: 1, backoffLimit: 0, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: "
+      "DisruptionTarget}]}, {action: FailJob, onExitCodes: {operator: In, values: [42]}}]}");
   settle();
   api.run_pods();
   json::Value pod = pods()[0];
@@ -166,13 +168,16 @@ TEST_F(JobTest, AFailurePolicyIgnoresDisruptionsAndFailsOnExitCodes) {
   for (json::Value one : pods()) {
     if (json::get_string(one, {"status", "phase"}) != "Running") continue;
     json::set(one, {"status", "phase"}, "Failed");
-    json::set(one, {"status", "containerStatuses"}, json::Array{json::Object{{"name", "c"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", 42}}}}}}});
+    json::set(one, {"status", "containerStatuses"},
+              json::Array{json::Object{{"name", "c"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", 42}}}}}}});
     api.put(kinds().pod, one);
   }
   settle(minutes(1));
   EXPECT_EQ(failed_reason(), "PodFailurePolicy");
   const json::Value document = job();
-  EXPECT_NE(json::get_string(*find_condition(document, "Failed"), {"message"}).find("failed with exit code 42 matching FailJob rule at index 1"), std::string::npos);
+  EXPECT_NE(
+      json::get_string(*find_condition(document, "Failed"), {"message"}).find("failed with exit code 42 matching FailJob rule at index 1"),
+      std::string::npos);
 }
 
 TEST_F(JobTest, BackoffLimitPerIndexFailsIndexesAlone) {
@@ -181,7 +186,8 @@ TEST_F(JobTest, BackoffLimitPerIndexFailsIndexesAlone) {
     settle(minutes(11));
     for (json::Value pod : pods()) {
       if (!json::get_string(pod, {"status", "phase"}).empty()) continue;
-      json::set(pod, {"status", "phase"}, json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}) == "0" ? "Failed" : "Succeeded");
+      json::set(pod, {"status", "phase"},
+                json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}) == "0" ? "Failed" : "Succeeded");
       api.put(kinds().pod, pod);
     }
   }

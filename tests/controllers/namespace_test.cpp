@@ -10,7 +10,9 @@ using namespace testing;
 class Namespaces : public ::testing::Test {
  protected:
   void doom(const char* name = "default") {
-    world.api.put(kinds().namespace_, yaml(fmt::format("{{apiVersion: v1, kind: Namespace, metadata: {{name: {}, deletionTimestamp: '{}'}}, spec: {{finalizers: [kubernetes, example.com/other]}}}}", name, format_rfc3339(kStart))));
+    world.api.put(kinds().namespace_, yaml(fmt::format("{{apiVersion: v1, kind: Namespace, metadata: {{name: {}, deletionTimestamp: "
+                                                       "'{}'}}, spec: {{finalizers: [kubernetes, example.com/other]}}}}",
+                                                       name, format_rfc3339(kStart))));
   }
   json::Value ns() const { return world.api.get(kinds().namespace_, "default"); }
   World world;
@@ -32,7 +34,8 @@ TEST_F(Namespaces, ContentGoesPodsFirstThenTheFinalizer) {
   EXPECT_TRUE(world.api.all(kinds().config_map).empty());
   ASSERT_GE(order.size(), 2u);
   EXPECT_EQ(order[0], "pods");
-  EXPECT_EQ(json::serialize(*json::find(ns(), {"spec", "finalizers"})), R"(["example.com/other"])") << "others' finalizers are not its own to take";
+  EXPECT_EQ(json::serialize(*json::find(ns(), {"spec", "finalizers"})), R"(["example.com/other"])")
+      << "others' finalizers are not its own to take";
 }
 
 TEST_F(Namespaces, WhatHoldsItIsSaidInConditions) {
@@ -44,12 +47,17 @@ TEST_F(Namespaces, WhatHoldsItIsSaidInConditions) {
   const json::Value document = ns();
   const auto said = [&](const char* type) {
     const json::Value* condition = find_condition(document, type);
-    return condition == nullptr ? std::string() : fmt::format("{} {}: {}", json::get_string(*condition, {"status"}), json::get_string(*condition, {"reason"}), json::get_string(*condition, {"message"}));
+    return condition == nullptr ? std::string()
+                                : fmt::format("{} {}: {}", json::get_string(*condition, {"status"}),
+                                              json::get_string(*condition, {"reason"}), json::get_string(*condition, {"message"}));
   };
-  EXPECT_EQ(said("NamespaceContentRemaining"), "True SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances");
-  EXPECT_EQ(said("NamespaceFinalizersRemaining"), "True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances");
+  EXPECT_EQ(said("NamespaceContentRemaining"),
+            "True SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances");
+  EXPECT_EQ(said("NamespaceFinalizersRemaining"),
+            "True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/held in 1 resource instances");
   EXPECT_EQ(said("NamespaceDeletionDiscoveryFailure"), "False ResourcesDiscovered: All resources successfully discovered");
-  EXPECT_EQ(said("NamespaceDeletionContentFailure"), "False ContentDeleted: All content successfully deleted, may be waiting on finalization");
+  EXPECT_EQ(said("NamespaceDeletionContentFailure"),
+            "False ContentDeleted: All content successfully deleted, may be waiting on finalization");
   EXPECT_EQ(said("NamespaceDeletionGroupVersionParsingFailure"), "False ParsedGroupVersions: All legacy kube types successfully parsed");
 }
 
@@ -73,13 +81,16 @@ TEST_F(Namespaces, EachHasItsAccountAndCaBundleAndGetsThemBack) {
 TEST_F(Namespaces, ALegacyTokenSecretIsFilledAndGoesWithItsAccount) {
   world.api.engine.add(make_serviceaccount_token_controller("PEM"));
   world.api.engine.start();
-  const json::Value account = world.api.put(kinds().service_account, yaml("{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}"));
-  world.api.put(kinds().secret, yaml("{apiVersion: v1, kind: Secret, metadata: {name: t, annotations: {kubernetes.io/service-account.name: robot}}, type: kubernetes.io/service-account-token, data: {token: dA==}}"));
+  const json::Value account =
+      world.api.put(kinds().service_account, yaml("{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot}}"));
+  world.api.put(kinds().secret, yaml("{apiVersion: v1, kind: Secret, metadata: {name: t, annotations: {kubernetes.io/service-account.name: "
+                                     "robot}}, type: kubernetes.io/service-account-token, data: {token: dA==}}"));
   world.loop.run_for(seconds(1));
   const json::Value secret = world.api.get(kinds().secret, "t");
   EXPECT_EQ(json::get_string(secret, {"data", "namespace"}), "ZGVmYXVsdA==");
   EXPECT_EQ(json::get_string(secret, {"data", "ca.crt"}), "UEVN");
-  EXPECT_EQ(json::get_string(secret, {"metadata", "annotations", "kubernetes.io/service-account.uid"}), json::get_string(account, {"metadata", "uid"}));
+  EXPECT_EQ(json::get_string(secret, {"metadata", "annotations", "kubernetes.io/service-account.uid"}),
+            json::get_string(account, {"metadata", "uid"}));
   world.api.erase(kinds().service_account, "default", "robot");
   world.loop.run_for(seconds(1));
   EXPECT_TRUE(world.api.get(kinds().secret, "t").is_null());

@@ -35,7 +35,8 @@ TEST(NodeLifecycle, TheGracePeriodEndsWhenItIsOverAndNotBefore) {
     EXPECT_EQ(json::get_string(*condition, {"reason"}), "NodeStatusUnknown") << type;
     EXPECT_EQ(json::get_string(*condition, {"message"}), "Kubelet stopped posting node status.") << type;
   }
-  EXPECT_EQ(json::get_string(*find_condition(node, "MemoryPressure"), {"lastHeartbeatTime"}), format_rfc3339(last)) << "the last sign of life stays visible";
+  EXPECT_EQ(json::get_string(*find_condition(node, "MemoryPressure"), {"lastHeartbeatTime"}), format_rfc3339(last))
+      << "the last sign of life stays visible";
   EXPECT_EQ(json::get_string(*find_condition(node, "DiskPressure"), {"reason"}), "NodeStatusNeverUpdated");
   EXPECT_EQ(condition_status(node, "NetworkUnavailable"), "False") << "the network's state is not the kubelet's to tell";
 }
@@ -70,8 +71,9 @@ TEST(NodeLifecycle, EachConditionHasItsTaint) {
   struct Case {
     const char *type, *status, *taint;
   };
-  for (const Case& c : {Case{"MemoryPressure", "True", kTaintMemoryPressure}, Case{"DiskPressure", "True", kTaintDiskPressure}, Case{"PIDPressure", "True", kTaintPidPressure},
-                        Case{"NetworkUnavailable", "True", kTaintNetworkUnavailable}, Case{"Ready", "False", kTaintNotReady}, Case{"Ready", "Unknown", kTaintUnreachable}}) {
+  for (const Case& c : {Case{"MemoryPressure", "True", kTaintMemoryPressure}, Case{"DiskPressure", "True", kTaintDiskPressure},
+                        Case{"PIDPressure", "True", kTaintPidPressure}, Case{"NetworkUnavailable", "True", kTaintNetworkUnavailable},
+                        Case{"Ready", "False", kTaintNotReady}, Case{"Ready", "Unknown", kTaintUnreachable}}) {
     NodeWorld world(2, {}, kOneZone);
     world.put_condition("n0", c.type, c.status);
     world.run(seconds(1), 2);
@@ -152,7 +154,7 @@ TEST(NodeLifecycle, AZoneIsEvictedAtExactlyItsRate) {
 
 TEST(NodeLifecycle, APartlyLostBigZoneGoesAtTheSecondaryRate) {
   NodeWorld world(64, {}, [](int node) { return node < 4 ? 0 : 1; });  // Zone 1 has 60 nodes.
-  world.run(seconds(60 + 1000), 24);                                  // 40 of them fall silent.
+  world.run(seconds(60 + 1000), 24);                                   // 40 of them fall silent.
   const std::vector<TimePoint> times = world.eviction_times();
   ASSERT_GE(times.size(), 10U);
   ASSERT_LE(times.size(), 12U) << "a hundredth a second, and the one or two whose turn came before the zone was known to be disrupted";
@@ -161,7 +163,7 @@ TEST(NodeLifecycle, APartlyLostBigZoneGoesAtTheSecondaryRate) {
 
 TEST(NodeLifecycle, APartlyLostSmallZoneStops) {
   NodeWorld world(54, {}, [](int node) { return node < 4 ? 0 : 1; });  // Zone 1 has 50 nodes.
-  world.run(seconds(60 + 1000), 14);                                  // 40 of them fall silent.
+  world.run(seconds(60 + 1000), 14);                                   // 40 of them fall silent.
   EXPECT_LE(world.eviction_times().size(), 1U);
 }
 
@@ -198,8 +200,9 @@ TEST(Zones, StatesByThreshold) {
     int ready, not_ready;
     ZoneState state;
   };
-  for (const Case& c : {Case{10, 0, ZoneState::kNormal}, Case{1, 2, ZoneState::kNormal}, Case{2, 3, ZoneState::kPartialDisruption}, Case{46, 54, ZoneState::kNormal},
-                        Case{45, 55, ZoneState::kPartialDisruption}, Case{1, 99, ZoneState::kPartialDisruption}, Case{0, 1, ZoneState::kFullDisruption}}) {
+  for (const Case& c : {Case{10, 0, ZoneState::kNormal}, Case{1, 2, ZoneState::kNormal}, Case{2, 3, ZoneState::kPartialDisruption},
+                        Case{46, 54, ZoneState::kNormal}, Case{45, 55, ZoneState::kPartialDisruption},
+                        Case{1, 99, ZoneState::kPartialDisruption}, Case{0, 1, ZoneState::kFullDisruption}}) {
     Zones zones{NodeLifecycleOptions{}};
     zones.update(zone(c.ready, c.not_ready), TimePoint{} + seconds(1));
     EXPECT_EQ(zones.state("z"), c.state) << c.ready << " ready, " << c.not_ready << " not";

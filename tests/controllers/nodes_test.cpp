@@ -24,7 +24,8 @@ TEST(NodeLifecycle, ASilentNodeBecomesUnknownIsTaintedAndComesBack) {
   EXPECT_FALSE(world.has_pod("p"));
   EXPECT_EQ(condition_status(world.api.get(kinds().node, "n0"), "Ready"), "True");
   json::Value back = node;
-  json::set(back, {"status", "conditions"}, json::Array{json::Object{{"type", "Ready"}, {"status", "True"}, {"lastHeartbeatTime", format_rfc3339(world.loop.now())}}});
+  json::set(back, {"status", "conditions"},
+            json::Array{json::Object{{"type", "Ready"}, {"status", "True"}, {"lastHeartbeatTime", format_rfc3339(world.loop.now())}}});
   world.api.put(kinds().node, world.api.get(kinds().node, "n3"));
   json::set(back, {"spec"}, json::get_object(world.api.get(kinds().node, "n3"), {"spec"}));
   world.api.put(kinds().node, back);
@@ -58,7 +59,8 @@ TEST(TaintEviction, GoesByTolerations) {
   world.put_pod("none", "n0", "[]");
   world.put_pod("forever", "n0", "[{key: k, operator: Exists, effect: NoExecute}]");
   world.put_pod("later", "n0", "[{key: k, operator: Equal, value: v, effect: NoExecute, tolerationSeconds: 3600}]");
-  world.put_pod("smallest", "n0", "[{key: k, operator: Exists, tolerationSeconds: 3600}, {key: l, operator: Exists, tolerationSeconds: 60}]");
+  world.put_pod("smallest", "n0",
+                "[{key: k, operator: Exists, tolerationSeconds: 3600}, {key: l, operator: Exists, tolerationSeconds: 60}]");
   world.taint("[{key: k, value: v, effect: NoSchedule}]");
   world.run(seconds(5), 1);
   EXPECT_TRUE(world.has_pod("none")) << "NoSchedule evicts nobody";

@@ -17,7 +17,9 @@ class PodGc : public ::testing::Test {
     world.api.engine.start();
   }
   void pod(const std::string& name, const std::string& node, const char* phase, const std::string& meta = "") {
-    world.api.put(kinds().pod, yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}{}}}\nspec: {{nodeName: '{}'}}\nstatus: {{phase: {}}}\n", name, meta, node, phase)));
+    world.api.put(kinds().pod,
+                  yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}{}}}\nspec: {{nodeName: '{}'}}\nstatus: {{phase: {}}}\n",
+                                   name, meta, node, phase)));
   }
   bool there(const char* name) const { return !world.api.get(kinds().pod, name).is_null(); }
   World world;
@@ -53,7 +55,9 @@ TEST_F(PodGc, ANodeThatComesBackKeepsItsPods) {
 
 TEST_F(PodGc, TheOldestFinishedPodsGoBeyondTheThreshold) {
   start(2);
-  for (int i = 0; i < 4; ++i) pod(fmt::format("done{}", i), "n1", i % 2 == 0 ? "Succeeded" : "Failed", fmt::format(", creationTimestamp: '2026-01-05T0{}:00:00Z'", i));
+  for (int i = 0; i < 4; ++i)
+    pod(fmt::format("done{}", i), "n1", i % 2 == 0 ? "Succeeded" : "Failed",
+        fmt::format(", creationTimestamp: '2026-01-05T0{}:00:00Z'", i));
   pod("running", "n1", "Running", ", creationTimestamp: '2026-01-01T00:00:00Z'");
   world.loop.run_for(minutes(1));
   EXPECT_FALSE(there("done0"));
@@ -81,7 +85,9 @@ TEST_F(PodGc, ATerminatingPodWithoutANodeGoes) {
 
 TEST_F(PodGc, TerminatingPodsOfANodeOutOfServiceGo) {
   start();
-  world.api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {taints: [{key: node.kubernetes.io/out-of-service, value: nodeshutdown, effect: NoExecute}]}, status: {conditions: [{type: Ready, status: Unknown}]}}"));
+  world.api.put(kinds().node,
+                yaml("{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {taints: [{key: node.kubernetes.io/out-of-service, value: "
+                     "nodeshutdown, effect: NoExecute}]}, status: {conditions: [{type: Ready, status: Unknown}]}}"));
   pod("leaving", "n1", "Running", ", deletionTimestamp: '2026-01-05T09:00:00Z'");
   pod("staying", "n1", "Running");
   world.loop.run_for(minutes(1));

@@ -97,8 +97,12 @@ TEST(ReplicaSet, ScalesDownByKubernetesRanking) {
   world.api.engine.add(make_replicaset_controller());
   world.api.engine.start();
   const auto pod = [&](const char* name, const char* node, const char* phase, bool ready, int restarts, const char* created) {
-    world.api.put(kinds().pod, yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}, labels: {{app: w}}, creationTimestamp: '{}'}}\nspec: {{nodeName: '{}'}}\nstatus: {{phase: {}, conditions: [{{type: Ready, "
-                                                "status: '{}', lastTransitionTime: '2026-01-05T08:00:00Z'}}], containerStatuses: [{{name: c, restartCount: {}}}]}}\n", name, created, node, phase, ready ? "True" : "False", restarts)));
+    world.api.put(kinds().pod,
+                  yaml(fmt::format(
+                      "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}, labels: {{app: w}}, creationTimestamp: '{}'}}\nspec: {{nodeName: "
+                      "'{}'}}\nstatus: {{phase: {}, conditions: [{{type: Ready, "
+                      "status: '{}', lastTransitionTime: '2026-01-05T08:00:00Z'}}], containerStatuses: [{{name: c, restartCount: {}}}]}}\n",
+                      name, created, node, phase, ready ? "True" : "False", restarts)));
   };
   const char *old = "2026-01-05T07:00:00Z", *young = "2026-01-05T09:59:00Z";
   pod("kept", "n1", "Running", true, 0, old);
@@ -132,8 +136,10 @@ TEST(ReplicationController, CountsReadinessAndAvailability) {
   World world;
   world.api.engine.add(make_replication_controller());
   world.api.engine.start();
-  world.api.put(kinds().replication_controller, yaml("apiVersion: v1\nkind: ReplicationController\nmetadata: {name: w, generation: 1}\nspec:\n  replicas: 2\n  minReadySeconds: 10\n  selector: {app: w}\n"
-                                                     "  template:\n    metadata: {labels: {app: w}}\n    spec: {containers: [{name: c, image: a}]}\n"));
+  world.api.put(kinds().replication_controller,
+                yaml("apiVersion: v1\nkind: ReplicationController\nmetadata: {name: w, generation: 1}\nspec:\n  replicas: 2\n  "
+                     "minReadySeconds: 10\n  selector: {app: w}\n"
+                     "  template:\n    metadata: {labels: {app: w}}\n    spec: {containers: [{name: c, image: a}]}\n"));
   world.settle();
   json::Value control = world.api.get(kinds().replication_controller, "w");
   EXPECT_EQ(json::get_int(control, {"status", "readyReplicas"}), 2);

@@ -14,13 +14,18 @@ class Quotas : public ::testing::Test {
     world.api.engine.start();
   }
   void quota(const char* name, const std::string& spec) {
-    world.api.put(kinds().resource_quota, yaml(fmt::format("{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: {}}}, spec: {{{}}}}}", name, spec)));
+    world.api.put(kinds().resource_quota,
+                  yaml(fmt::format("{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: {}}}, spec: {{{}}}}}", name, spec)));
     settle();
   }
   void pod(const char* name, const char* spec, const char* phase = "Running") {
-    world.api.put(kinds().pod, yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{{}}}, status: {{phase: {}}}}}", name, spec, phase)));
+    world.api.put(
+        kinds().pod,
+        yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{{}}}, status: {{phase: {}}}}}", name, spec, phase)));
   }
-  std::string used(const char* name, const char* resource) const { return std::string(json::get_string(world.api.get(kinds().resource_quota, name), {"status", "used", resource})); }
+  std::string used(const char* name, const char* resource) const {
+    return std::string(json::get_string(world.api.get(kinds().resource_quota, name), {"status", "used", resource}));
+  }
   void settle() { world.loop.run_for(seconds(5)); }
   static constexpr const char* kAsking = "containers: [{name: c, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: '1'}}}]";
   World world;

@@ -17,9 +17,11 @@ class StatefulSetTest : public ::testing::Test {
   }
   void put_set(int replicas, const std::string& extra = "", const char* image = "a:1") {
     const json::Value before = set();
-    json::Value document = yaml(fmt::format("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: w, generation: 1}}\nspec:\n  replicas: {}\n  serviceName: svc\n{}  selector: {{matchLabels: {{app: w}}}}\n"
-                                            "  template:\n    metadata: {{labels: {{app: w}}}}\n    spec: {{containers: [{{name: c, image: '{}'}}]}}\n",
-                                            replicas, extra, image));
+    json::Value document =
+        yaml(fmt::format("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: w, generation: 1}}\nspec:\n  replicas: {}\n  "
+                         "serviceName: svc\n{}  selector: {{matchLabels: {{app: w}}}}\n"
+                         "  template:\n    metadata: {{labels: {{app: w}}}}\n    spec: {{containers: [{{name: c, image: '{}'}}]}}\n",
+                         replicas, extra, image));
     if (!before.is_null()) {
       document.at("metadata") = before.at("metadata");
       if (json::find(before, "status") != nullptr) document.get_object()["status"] = before.at("status");
@@ -39,7 +41,9 @@ class StatefulSetTest : public ::testing::Test {
     for (const json::Value& pod : api.all(kinds().pod)) all.emplace(json::get_string(pod, {"metadata", "name"}));
     return all;
   }
-  std::string image(const std::string& pod) const { return std::string(json::get_string(api.get(kinds().pod, pod).at("spec").at("containers").at(0), {"image"})); }
+  std::string image(const std::string& pod) const {
+    return std::string(json::get_string(api.get(kinds().pod, pod).at("spec").at("containers").at(0), {"image"}));
+  }
   void unready(const std::string& name) {
     json::Value pod = api.get(kinds().pod, name);
     pod.at("status").at("conditions").at(0).at("status") = "False";
@@ -63,7 +67,8 @@ TEST_F(StatefulSetTest, PodsHaveTheirIdentity) {
   ASSERT_FALSE(pod.is_null());
   EXPECT_EQ(json::get_string(pod, {"metadata", "labels", "statefulset.kubernetes.io/pod-name"}), "w-0");
   EXPECT_EQ(json::get_string(pod, {"metadata", "labels", "apps.kubernetes.io/pod-index"}), "0");
-  EXPECT_EQ(json::get_string(pod, {"metadata", "labels", "controller-revision-hash"}), json::get_string(set(), {"status", "updateRevision"}));
+  EXPECT_EQ(json::get_string(pod, {"metadata", "labels", "controller-revision-hash"}),
+            json::get_string(set(), {"status", "updateRevision"}));
   EXPECT_EQ(json::get_string(pod, {"metadata", "generateName"}), "w-");
   EXPECT_EQ(json::get_string(pod, {"spec", "hostname"}), "w-0");
   EXPECT_EQ(json::get_string(pod, {"spec", "subdomain"}), "svc");
@@ -78,7 +83,8 @@ TEST_F(StatefulSetTest, OrderedSetsWaitForEachPod) {
   EXPECT_TRUE(names().contains("w-1"));
   unready("w-0");
   settle(3);
-  EXPECT_FALSE(names().contains("w-2") && json::get_string(api.get(kinds().pod, "w-0").at("status").at("conditions").at(0), {"status"}) == "True");
+  EXPECT_FALSE(names().contains("w-2") &&
+               json::get_string(api.get(kinds().pod, "w-0").at("status").at("conditions").at(0), {"status"}) == "True");
 }
 
 TEST_F(StatefulSetTest, OrdinalsMayStartElsewhere) {
@@ -99,7 +105,9 @@ TEST_F(StatefulSetTest, ScalesDownFromTheTopOneAfterTheOther) {
   }
   put_set(1);
   settle(2);
-  const auto leaving = [&](const char* name) { return json::find(api.get(kinds().pod, name), {"metadata", "deletionTimestamp"}) != nullptr; };
+  const auto leaving = [&](const char* name) {
+    return json::find(api.get(kinds().pod, name), {"metadata", "deletionTimestamp"}) != nullptr;
+  };
   EXPECT_TRUE(leaving("w-2"));
   EXPECT_FALSE(leaving("w-1")) << "one at a time";
   EXPECT_TRUE(api.saw("SuccessfulDelete: delete Pod w-2 in StatefulSet w successful"));
@@ -147,7 +155,8 @@ TEST_F(StatefulSetTest, OnDeleteUpdatesNobodyItself) {
 }
 
 TEST_F(StatefulSetTest, MaxUnavailableUpdatesSeveralAtOnce) {
-  const char* two = "  podManagementPolicy: Parallel\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 50%}}\n";
+  const char* two =
+      "  podManagementPolicy: Parallel\n  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0, maxUnavailable: 50%}}\n";
   put_set(5, two);
   settle(2);
   put_set(5, two, "a:2");
@@ -199,7 +208,10 @@ TEST_F(StatefulSetTest, AFailedPodIsMadeAnew) {
 }
 
 std::string with_claims(const char* deleted, const char* scaled) {
-  return fmt::format("  persistentVolumeClaimRetentionPolicy: {{whenDeleted: {}, whenScaled: {}}}\n  volumeClaimTemplates: [{{metadata: {{name: data, labels: {{kept: x}}}}, spec: {{accessModes: [ReadWriteOnce]}}}}]\n", deleted, scaled);
+  return fmt::format(
+      "  persistentVolumeClaimRetentionPolicy: {{whenDeleted: {}, whenScaled: {}}}\n  volumeClaimTemplates: [{{metadata: {{name: data, "
+      "labels: {{kept: x}}}}, spec: {{accessModes: [ReadWriteOnce]}}}}]\n",
+      deleted, scaled);
 }
 
 TEST_F(StatefulSetTest, EveryPodHasItsClaimAndFindsItAgain) {
@@ -209,7 +221,8 @@ TEST_F(StatefulSetTest, EveryPodHasItsClaimAndFindsItAgain) {
   ASSERT_FALSE(made.is_null());
   EXPECT_EQ(json::get_string(made, {"metadata", "labels", "app"}), "w");
   EXPECT_EQ(json::get_string(made, {"metadata", "labels", "kept"}), "x");
-  EXPECT_EQ(json::get_string(api.get(kinds().pod, "w-0").at("spec").at("volumes").at(0), {"persistentVolumeClaim", "claimName"}), "data-w-0");
+  EXPECT_EQ(json::get_string(api.get(kinds().pod, "w-0").at("spec").at("volumes").at(0), {"persistentVolumeClaim", "claimName"}),
+            "data-w-0");
   EXPECT_TRUE(api.saw("SuccessfulCreate: create Claim data-w-0 Pod w-0 in StatefulSet w success"));
   put_set(0, with_claims("Retain", "Retain"));
   settle(2);
@@ -234,7 +247,8 @@ TEST_F(StatefulSetTest, RetentionPolicyIsKeptInTheClaimsOwners) {
 }
 
 TEST_F(StatefulSetTest, APodWaitsForTheClaimOfItsPredecessorToGo) {
-  api.put(kinds().persistent_volume_claim, yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-w-0, deletionTimestamp: '2026-01-05T09:00:00Z', finalizers: [kubernetes.io/pvc-protection]}}"));
+  api.put(kinds().persistent_volume_claim, yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-w-0, "
+                                                "deletionTimestamp: '2026-01-05T09:00:00Z', finalizers: [kubernetes.io/pvc-protection]}}"));
   put_set(1, with_claims("Retain", "Retain"));
   settle(2);
   EXPECT_TRUE(names().empty());
@@ -250,11 +264,13 @@ TEST_F(StatefulSetTest, RevisionsAreKeptUpToTheLimitAndReused) {
   }
   const auto revisions = api.all(kinds().controller_revision);
   EXPECT_EQ(revisions.size(), 2u) << "the present one and one of history";
-  for (const json::Value& revision : revisions) EXPECT_NE(json::find(revision, {"metadata", "labels", "controller.kubernetes.io/hash"}), nullptr);
+  for (const json::Value& revision : revisions)
+    EXPECT_NE(json::find(revision, {"metadata", "labels", "controller.kubernetes.io/hash"}), nullptr);
 }
 
 TEST_F(StatefulSetTest, AnAdoptedPodGetsItsLabels) {
-  api.put(kinds().pod, yaml("{apiVersion: v1, kind: Pod, metadata: {name: w-0, labels: {app: w}}, spec: {nodeName: n}, status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}}"));
+  api.put(kinds().pod, yaml("{apiVersion: v1, kind: Pod, metadata: {name: w-0, labels: {app: w}}, spec: {nodeName: n}, status: {phase: "
+                            "Running, conditions: [{type: Ready, status: 'True'}]}}"));
   put_set(1, "  updateStrategy: {type: OnDelete}\n");
   settle(2);
   const json::Value pod = api.get(kinds().pod, "w-0");

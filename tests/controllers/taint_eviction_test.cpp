@@ -57,7 +57,8 @@ TEST(TaintEviction, NoughtAndLessMeanAtOnce) {
 
 TEST(TaintEviction, TheFirstTolerationThatMatchesATaintCounts) {
   NodeWorld world;
-  world.put_pod("stays", "n0", "[{key: k, operator: Exists, effect: NoExecute}, {key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]");
+  world.put_pod("stays", "n0",
+                "[{key: k, operator: Exists, effect: NoExecute}, {key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]");
   world.put_pod("other-value", "n0", "[{key: k, value: w, effect: NoExecute}]");
   world.put_pod("everything", "n0", "[{operator: Exists}]");
   world.put_pod("wrong-effect", "n0", "[{key: k, operator: Exists, effect: NoSchedule}]");
@@ -122,11 +123,13 @@ struct GarbageWorld {
   FakeApi api{loop};
   explicit GarbageWorld(PodGarbageCollectorOptions options = {}) {
     api.engine.add(make_pod_garbage_collector(options));
-    api.put(kinds().node, yaml("{apiVersion: v1, kind: Node, metadata: {name: n0}, status: {conditions: [{type: Ready, status: 'True'}]}}"));
+    api.put(kinds().node,
+            yaml("{apiVersion: v1, kind: Node, metadata: {name: n0}, status: {conditions: [{type: Ready, status: 'True'}]}}"));
     api.engine.start();
   }
   void put(const std::string& name, const std::string& node, const std::string& status, const std::string& metadata = "") {
-    api.put(kinds().pod, yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}{}}}, spec: {{nodeName: '{}'}}, status: {}}}", name, metadata, node, status)));
+    api.put(kinds().pod, yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}{}}}, spec: {{nodeName: '{}'}}, status: {}}}",
+                                          name, metadata, node, status)));
   }
   bool has(const std::string& name) { return !api.get(kinds().pod, name).is_null(); }
 };

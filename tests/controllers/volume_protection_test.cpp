@@ -12,10 +12,13 @@ class VolumeProtection : public ::testing::Test {
   VolumeProtection() {
     world.api.engine.add(make_volume_protection_controller());
     world.api.engine.start();
-    world.api.put(kinds().persistent_volume_claim, yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, finalizers: [kubernetes.io/pvc-protection]}}"));
+    world.api.put(kinds().persistent_volume_claim,
+                  yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, finalizers: [kubernetes.io/pvc-protection]}}"));
   }
   void pod(const std::string& node, const char* phase, const char* volume = "persistentVolumeClaim: {claimName: c}") {
-    world.api.put(kinds().pod, yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{nodeName: '{}', volumes: [{{name: v, {}}}]}}\nstatus: {{phase: {}}}\n", node, volume, phase)));
+    world.api.put(kinds().pod, yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{nodeName: '{}', volumes: "
+                                                "[{{name: v, {}}}]}}\nstatus: {{phase: {}}}\n",
+                                                node, volume, phase)));
   }
   void remove(Kind kind, const char* name) {
     json::Value document = world.api.get(kind, name);
@@ -57,14 +60,16 @@ TEST_F(VolumeProtection, APodWithoutANodeDoesNotHoldIt) {
 }
 
 TEST_F(VolumeProtection, AGenericEphemeralVolumesClaimIsInUseToo) {
-  world.api.put(kinds().persistent_volume_claim, yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: p-v, finalizers: [kubernetes.io/pvc-protection]}}"));
+  world.api.put(kinds().persistent_volume_claim,
+                yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: p-v, finalizers: [kubernetes.io/pvc-protection]}}"));
   pod("n", "Running", "ephemeral: {volumeClaimTemplate: {}}");
   remove(kinds().persistent_volume_claim, "p-v");
   EXPECT_FALSE(world.api.get(kinds().persistent_volume_claim, "p-v").is_null());
 }
 
 TEST_F(VolumeProtection, ABoundVolumeStaysUntilItIsReleased) {
-  json::Value volume = yaml("{apiVersion: v1, kind: PersistentVolume, metadata: {name: v, finalizers: [kubernetes.io/pv-protection]}, status: {phase: Bound}}");
+  json::Value volume = yaml(
+      "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v, finalizers: [kubernetes.io/pv-protection]}, status: {phase: Bound}}");
   world.api.put(kinds().persistent_volume, volume);
   remove(kinds().persistent_volume, "v");
   ASSERT_FALSE(world.api.get(kinds().persistent_volume, "v").is_null());

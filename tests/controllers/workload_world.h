@@ -22,8 +22,11 @@ struct World {
 };
 
 inline std::string workload(const char* kind, int replicas, const char* extra = "") {
-  return fmt::format("apiVersion: apps/v1\nkind: {0}\nmetadata: {{name: w, generation: 1}}\nspec:\n  replicas: {1}\n{2}  selector: {{matchLabels: {{app: w}}}}\n  template:\n    metadata: {{labels: {{app: w}}}}\n"
-                     "    spec: {{containers: [{{name: c, image: 'a:1'}}]}}\n", kind, replicas, extra);
+  return fmt::format(
+      "apiVersion: apps/v1\nkind: {0}\nmetadata: {{name: w, generation: 1}}\nspec:\n  replicas: {1}\n{2}  selector: {{matchLabels: {{app: "
+      "w}}}}\n  template:\n    metadata: {{labels: {{app: w}}}}\n"
+      "    spec: {{containers: [{{name: c, image: 'a:1'}}]}}\n",
+      kind, replicas, extra);
 }
 
 }  // namespace berth::controllers::testing

@@ -1,5 +1,6 @@
 // Zones and their rates.
 #include "controllers/zones.h"
+
 #include "tests/controllers/workload_world.h"
 
 namespace berth::controllers {

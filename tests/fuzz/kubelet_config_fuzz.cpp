@@ -1,5 +1,5 @@
-// Fuzz target: a node's configuration file, or (first byte '-') its flags, one NAME=VALUE a line. What is not refused must make a node: thresholds,
-// policies, resources; and no threshold may be met or reclaimed by accident of its numbers.
+// Fuzz target: a node's configuration file, or (first byte '-') its flags, one NAME=VALUE a line. What is not refused must make a node:
+// thresholds, policies, resources; and no threshold may be met or reclaimed by accident of its numbers.
 #include <cstdio>
 #include <cstdlib>
 
@@ -27,7 +27,9 @@ std::optional<KubeletSettings> read(std::string_view text) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     const std::size_t equals = std::min(line.find('='), line.size());
-    if (apply_kubelet_argument(settings, std::string(line.substr(0, equals)), {std::string(line.substr(std::min(line.size(), equals + 1)))})) return std::nullopt;
+    if (apply_kubelet_argument(settings, std::string(line.substr(0, equals)),
+                               {std::string(line.substr(std::min(line.size(), equals + 1)))}))
+      return std::nullopt;
   }
   return settings;
 }

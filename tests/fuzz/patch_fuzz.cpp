@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* bytes, std::size_t si
   if (!target || !patch) return 0;
   if (auto operations = patch::parse_json_patch(*patch)) {
     json::Value copy = *target;
-    if (patch::apply_json_patch(copy, *operations)) check(json::parse(json::serialize(copy)).has_value(), "a patched document does not print as JSON");
+    if (patch::apply_json_patch(copy, *operations))
+      check(json::parse(json::serialize(copy)).has_value(), "a patched document does not print as JSON");
   }
   json::Value once = *target;
   patch::apply_merge_patch(once, *patch);

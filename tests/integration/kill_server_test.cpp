@@ -1,5 +1,6 @@
-// The whole server under kill -9 (SPEC A5; issue 2 "Kill test"): a child process serves HTTPS on a data directory, writes are in flight and a
-// watch is open when it is killed; its successor must have every acknowledged write, and the watch resumed must have missed and doubled nothing.
+// The whole server under kill -9 (SPEC A5; issue 2 "Kill test"): a child process serves HTTPS on a data directory, writes are in flight and
+// a watch is open when it is killed; its successor must have every acknowledged write, and the watch resumed must have missed and doubled
+// nothing.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -114,7 +115,8 @@ void create(net::HttpClient& client, Known& known, const std::string& name) {
   request.method = "POST";
   request.path = kMaps;
   request.headers.add("Content-Type", "application/json");
-  request.body = fmt::format(R"({{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{}"}},"data":{{"k":"{}"}}}})", name, std::string(500, 'v'));
+  request.body = fmt::format(R"({{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{}"}},"data":{{"k":"{}"}}}})", name,
+                             std::string(500, 'v'));
   client.send(std::move(request), [&known, name](net::HttpResponse response) {
     std::lock_guard lock(known.mutex);
     if (response.status == 201) {
@@ -161,7 +163,8 @@ void kill_round(const std::string& data_dir, Known& known, unsigned seed) {
     request.path = kMaps;
     request.query = fmt::format("watch=true&resourceVersion={}", known.last_watched);
     known.rest.clear();
-    auto stream = client->stream(std::move(request), {[](int, const net::Headers&) {}, [&](std::string_view data) { known.take_events(data); }, [](std::string) {}});
+    auto stream = client->stream(
+        std::move(request), {[](int, const net::Headers&) {}, [&](std::string_view data) { known.take_events(data); }, [](std::string) {}});
     compare(*client, known);
     std::mt19937 random(seed);
     std::size_t wanted = known.acknowledged.size() + 20 + random() % 100;
@@ -196,7 +199,8 @@ TEST(KillServer, NothingAcknowledgedIsLostAndWatchesResume) {
     request.path = kMaps;
     request.query = fmt::format("watch=true&resourceVersion={}", known.last_watched);
     known.rest.clear();
-    auto stream = client->stream(std::move(request), {[](int, const net::Headers&) {}, [&](std::string_view data) { known.take_events(data); }, [](std::string) {}});
+    auto stream = client->stream(
+        std::move(request), {[](int, const net::Headers&) {}, [&](std::string_view data) { known.take_events(data); }, [](std::string) {}});
     compare(*client, known);
   }
   child.kill();

@@ -62,7 +62,9 @@ TEST(World, AHigherPodPreemptsTheFewestLowerOnes) {
   world.create(deployment_yaml("low", 4, "2"));
   world.run(seconds(10));
   ASSERT_EQ(world.running("app=low"), 4u);
-  world.create("apiVersion: v1\nkind: Pod\nmetadata: {name: vip}\nspec:\n  priorityClassName: high\n  containers: [{name: c, image: nginx, resources: {requests: {cpu: \"2\"}}}]\n");
+  world.create(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: vip}\nspec:\n  priorityClassName: high\n  containers: [{name: c, image: nginx, "
+      "resources: {requests: {cpu: \"2\"}}}]\n");
   world.run(seconds(20));
   const json::Value vip = world.get("", "pods", "vip");
   EXPECT_EQ(json::get_string(vip, {"status", "phase"}), "Running");
@@ -86,7 +88,9 @@ TEST(World, NoPodIsLostOrDoubledWhenTheSchedulerDiesAtAnyMoment) {
 
 TEST(World, GatedPodsWaitUntilTheGateOpens) {
   World world;
-  world.create("apiVersion: v1\nkind: Pod\nmetadata: {name: gated}\nspec:\n  schedulingGates: [{name: example.com/wait}]\n  containers: [{name: c, image: nginx}]\n");
+  world.create(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: gated}\nspec:\n  schedulingGates: [{name: example.com/wait}]\n  containers: [{name: c, "
+      "image: nginx}]\n");
   world.run(seconds(5));
   EXPECT_EQ(json::get_string(world.get("", "pods", "gated"), {"spec", "nodeName"}), "");
   client::Call call;

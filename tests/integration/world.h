@@ -1,5 +1,5 @@
-// A whole cluster under a virtual clock, on one thread: API server on a memory store, controllers, scheduler, simulated nodes. What happens is
-// a function of the calls and the seed.
+// A whole cluster under a virtual clock, on one thread: API server on a memory store, controllers, scheduler, simulated nodes. What happens
+// is a function of the calls and the seed.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -85,8 +85,9 @@ class World {
     ASSERT_TRUE(document) << document.error().message;
     const std::string api_version(json::get_string(*document, {"apiVersion"}));
     const std::size_t slash = api_version.find('/');
-    const model::KindInfo* kind = model::find_kind(slash == std::string::npos ? "" : api_version.substr(0, slash), slash == std::string::npos ? api_version : api_version.substr(slash + 1),
-                                                   json::get_string(*document, {"kind"}));
+    const model::KindInfo* kind =
+        model::find_kind(slash == std::string::npos ? "" : api_version.substr(0, slash),
+                         slash == std::string::npos ? api_version : api_version.substr(slash + 1), json::get_string(*document, {"kind"}));
     ASSERT_NE(kind, nullptr);
     const auto created = client_->create_and_wait(kind->gvr(), kind->namespaced ? "default" : "", *document);
     ASSERT_TRUE(created) << created.error().message;
@@ -104,7 +105,9 @@ class World {
   }
   std::size_t running(const std::string& selector = "") {
     const auto all = pods(selector);
-    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const json::Value& pod) { return json::get_string(pod, {"status", "phase"}) == "Running"; }));
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const json::Value& pod) {
+      return json::get_string(pod, {"status", "phase"}) == "Running";
+    }));
   }
 
  private:
@@ -122,9 +125,12 @@ class World {
 
 /// A Deployment of one container that asks for `cpu`.
 inline std::string deployment_yaml(const std::string& name, int replicas, const std::string& cpu, const std::string& priority_class = "") {
-  return fmt::format("apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {0}}}\nspec:\n  replicas: {1}\n  selector: {{matchLabels: {{app: {0}}}}}\n  template:\n    metadata: {{labels: {{app: {0}}}}}\n"
-                     "    spec:\n      priorityClassName: \"{3}\"\n      terminationGracePeriodSeconds: 1\n      containers: [{{name: c, image: nginx, resources: {{requests: {{cpu: \"{2}\"}}}}}}]\n",
-                     name, replicas, cpu, priority_class);
+  return fmt::format(
+      "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {0}}}\nspec:\n  replicas: {1}\n  selector: {{matchLabels: {{app: {0}}}}}\n "
+      " template:\n    metadata: {{labels: {{app: {0}}}}}\n"
+      "    spec:\n      priorityClassName: \"{3}\"\n      terminationGracePeriodSeconds: 1\n      containers: [{{name: c, image: nginx, "
+      "resources: {{requests: {{cpu: \"{2}\"}}}}}}]\n",
+      name, replicas, cpu, priority_class);
 }
 
 }  // namespace berth::integration

@@ -31,7 +31,8 @@ void merge_into(Value& target, const Value& patch) {
 /// The case's object: given whole, or as changes to the spec (`pod`) and first container (`container`) of a small pod.
 Value object_of(const Value& wanted) {
   if (const Value* whole = json::find(wanted, "object")) return *whole;
-  Value pod = json::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})").value();
+  Value pod =
+      json::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})").value();
   if (const Value* container = json::find(wanted, "container")) merge_into(pod.at("spec").at("containers").at(0), *container);
   if (const Value* spec = json::find(wanted, "pod")) merge_into(pod.at("spec"), *spec);
   return pod;
@@ -40,8 +41,9 @@ Value object_of(const Value& wanted) {
 const KindInfo& kind_of(const Value& object) {
   const std::string version(json::get_string(object, {"apiVersion"}));
   const std::size_t slash = version.find('/');
-  const KindInfo* kind = slash == std::string::npos ? find_kind("", version, json::get_string(object, {"kind"}))
-                                                    : find_kind(version.substr(0, slash), version.substr(slash + 1), json::get_string(object, {"kind"}));
+  const KindInfo* kind = slash == std::string::npos
+                             ? find_kind("", version, json::get_string(object, {"kind"}))
+                             : find_kind(version.substr(0, slash), version.substr(slash + 1), json::get_string(object, {"kind"}));
   EXPECT_NE(kind, nullptr) << json::serialize(object);
   return *kind;
 }
@@ -68,9 +70,12 @@ void expect_contains(const Value& have, const Value& want, const std::string& wh
   for (const auto& [key, value] : want.get_object()) {
     const std::string at = where + "." + std::string(key);
     const Value* found = json::find(have, std::string_view(key.data(), key.size()));
-    if (value.is_null()) EXPECT_EQ(found, nullptr) << at << ": " << (found == nullptr ? "" : json::serialize(*found));
-    else if (found == nullptr) ADD_FAILURE() << at << " is missing in " << json::serialize(have);
-    else expect_contains(*found, value, at);
+    if (value.is_null())
+      EXPECT_EQ(found, nullptr) << at << ": " << (found == nullptr ? "" : json::serialize(*found));
+    else if (found == nullptr)
+      ADD_FAILURE() << at << " is missing in " << json::serialize(have);
+    else
+      expect_contains(*found, value, at);
   }
 }
 
@@ -81,7 +86,10 @@ void expect_errors(const FieldErrors& errors, const json::Array& wanted) {
   EXPECT_EQ(texts.size(), wanted.size()) << all;
   for (const Value& one : wanted) {
     const std::string text(json::as_view(one));
-    EXPECT_TRUE(std::any_of(texts.begin(), texts.end(), [&](const std::string& have) { return have.starts_with(text); })) << "no finding starts with\n" << text << "\nbut\n" << all;
+    EXPECT_TRUE(std::any_of(texts.begin(), texts.end(), [&](const std::string& have) { return have.starts_with(text); }))
+        << "no finding starts with\n"
+        << text << "\nbut\n"
+        << all;
   }
 }
 
@@ -96,8 +104,10 @@ void run_case(const Value& wanted) {
     EXPECT_TRUE(json::equal(object, again)) << "defaulting twice is not defaulting once";
   }
   const json::Array& errors = json::get_array(wanted, {"errors"});
-  if (const Value* before = json::find(wanted, "old")) expect_errors(validate_update(kind, prepared(kind, object_of(*before)), object, json::get_string(wanted, {"subresource"})), errors);
-  else expect_errors(validate_create(kind, object), errors);
+  if (const Value* before = json::find(wanted, "old"))
+    expect_errors(validate_update(kind, prepared(kind, object_of(*before)), object, json::get_string(wanted, {"subresource"})), errors);
+  else
+    expect_errors(validate_create(kind, object), errors);
 }
 
 TEST(Cases, All) {

@@ -32,7 +32,8 @@ TEST(Discovery, CoreResources) {
 }
 
 TEST(Discovery, PreferredVersionsComeFirst) {
-  const std::pair<const char*, const char*> expected[] = {{"autoscaling", "v2"}, {"batch", "v1"}, {"policy", "v1"}, {"scheduling.k8s.io", "v1"}};
+  const std::pair<const char*, const char*> expected[] = {
+      {"autoscaling", "v2"}, {"batch", "v1"}, {"policy", "v1"}, {"scheduling.k8s.io", "v1"}};
   for (const auto& [group, version] : expected) {
     const Value document = discovery_group(group).value();
     EXPECT_EQ(json::get_string(document, {"preferredVersion", "version"}), version) << group;
@@ -52,7 +53,8 @@ TEST(Discovery, TheAggregatedFormSaysTheSame) {
   for (const Value& group : json::get_array(list, {"items"}))
     for (const Value& version : json::get_array(group, {"versions"})) resources += json::get_array(version, {"resources"}).size();
   const auto& kinds = all_kinds();
-  EXPECT_EQ(resources, static_cast<std::size_t>(std::count_if(kinds.begin(), kinds.end(), [](const KindInfo& kind) { return !kind.group.empty(); })));
+  EXPECT_EQ(resources,
+            static_cast<std::size_t>(std::count_if(kinds.begin(), kinds.end(), [](const KindInfo& kind) { return !kind.group.empty(); })));
 }
 
 /// Every reference of a document leads to one of its definitions.
@@ -84,7 +86,9 @@ TEST(OpenApi, StrategicMergeKnowsItsKeys) {
   EXPECT_EQ(json::get_string(*containers, {"x-kubernetes-patch-merge-key"}), "name");
   EXPECT_EQ(json::get_string(*containers, {"x-kubernetes-patch-strategy"}), "merge");
   EXPECT_EQ(json::get_string(*containers, {"x-kubernetes-list-type"}), "map");
-  EXPECT_EQ(json::get_string(document, {"definitions", "io.k8s.api.core.v1.PodSpec", "properties", "volumes", "x-kubernetes-patch-strategy"}), "merge,retainKeys");
+  EXPECT_EQ(
+      json::get_string(document, {"definitions", "io.k8s.api.core.v1.PodSpec", "properties", "volumes", "x-kubernetes-patch-strategy"}),
+      "merge,retainKeys");
   EXPECT_EQ(json::serialize(*json::find(document, {"definitions", "io.k8s.api.core.v1.PodSpec", "required"})), R"(["containers"])");
 }
 
@@ -94,7 +98,8 @@ TEST(OpenApi, EveryKindIsDefined) {
   for (const auto& [name, schema] : json::get_object(document, {"definitions"}))
     for (const Value& gvk : json::get_array(schema, {"x-kubernetes-group-version-kind"}))
       defined.emplace(json::get_string(gvk, {"group"}), json::get_string(gvk, {"version"}), json::get_string(gvk, {"kind"}));
-  for (const KindInfo& kind : all_kinds()) EXPECT_TRUE(defined.contains({kind.group, kind.version, kind.kind})) << kind.group << " " << kind.kind;
+  for (const KindInfo& kind : all_kinds())
+    EXPECT_TRUE(defined.contains({kind.group, kind.version, kind.kind})) << kind.group << " " << kind.kind;
 }
 
 TEST(OpenApi, Version3HasADocumentAGroupVersion) {

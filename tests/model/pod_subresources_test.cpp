@@ -11,8 +11,10 @@ using json::Value;
 const KindInfo& pod() { return *find_kind("", "v1", "Pod"); }
 
 Value running() {
-  return json::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"d","uid":"u"},"spec":{"nodeName":"n1","priority":0,
-      "containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"100m"}}}]},"status":{"phase":"Running","qosClass":"Burstable"}})").value();
+  return json::parse(
+             R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"d","uid":"u"},"spec":{"nodeName":"n1","priority":0,
+      "containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"100m"}}}]},"status":{"phase":"Running","qosClass":"Burstable"}})")
+      .value();
 }
 
 FieldErrors update(const Value& old, Value& doc, std::string_view subresource) {
@@ -47,8 +49,9 @@ TEST(PodResize, KeepsTheClassAndOtherResources) {
   const Value old = running();
   Value doc = old;
   doc.at("spec").at("containers").at(0).get_object()["resources"] = json::Object();
-  EXPECT_EQ(texts(update(old, doc, "resize")), "spec: Invalid value: \"BestEffort\": Pod QOS Class may not change as a result of resizing\n"
-                                               "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed\n");
+  EXPECT_EQ(texts(update(old, doc, "resize")),
+            "spec: Invalid value: \"BestEffort\": Pod QOS Class may not change as a result of resizing\n"
+            "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed\n");
   doc = old;
   json::set(doc.at("spec").at("containers").at(0), {"resources", "requests", "ephemeral-storage"}, "1Gi");
   EXPECT_EQ(texts(update(old, doc, "resize")), "spec: Forbidden: only cpu and memory resources are mutable\n");
@@ -58,25 +61,31 @@ TEST(PodEphemeralContainers, AreOnlyAdded) {
   const Value old = running();
   Value doc = old;
   json::set(doc, {"spec", "hostNetwork"}, true);
-  json::set(doc, {"spec", "ephemeralContainers"}, json::Array{json::Object{{"name", "debug"}, {"image", "busybox"}, {"targetContainerName", "c"}}});
+  json::set(doc, {"spec", "ephemeralContainers"},
+            json::Array{json::Object{{"name", "debug"}, {"image", "busybox"}, {"targetContainerName", "c"}}});
   EXPECT_EQ(texts(update(old, doc, "ephemeralcontainers")), "");
   EXPECT_EQ(json::find(doc, {"spec", "hostNetwork"}), nullptr) << "only the list moves";
   const Value with_debugger = doc;
   json::erase(doc, {"spec", "ephemeralContainers"});
-  EXPECT_EQ(texts(update(with_debugger, doc, "ephemeralcontainers")), "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"debug\" may not be removed\n\n");
+  EXPECT_EQ(texts(update(with_debugger, doc, "ephemeralcontainers")),
+            "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"debug\" may not be removed\n\n");
   doc = with_debugger;
   doc.at("spec").at("ephemeralContainers").at(0).get_object()["image"] = "other";
-  EXPECT_EQ(texts(update(with_debugger, doc, "ephemeralcontainers")), "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"debug\" may not be changed\n\n");
+  EXPECT_EQ(texts(update(with_debugger, doc, "ephemeralcontainers")),
+            "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"debug\" may not be changed\n\n");
 }
 
 TEST(PodEphemeralContainers, HaveNoPortsProbesOrResources) {
   const Value old = running();
   Value doc = old;
-  json::set(doc, {"spec", "ephemeralContainers"}, json::Array{json::Object{{"name", "c"}, {"ports", json::Array{json::Object{{"containerPort", 1}}}}, {"targetContainerName", "x"}}});
-  EXPECT_EQ(texts(update(old, doc, "ephemeralcontainers")), "spec.ephemeralContainers[0].image: Required value\n"
-                                                            "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container\n"
-                                                            "spec.ephemeralContainers[0].targetContainerName: Not found: \"x\"\n"
-                                                            "spec.ephemeralContainers[0].name: Duplicate value: \"c\"\n");
+  json::set(
+      doc, {"spec", "ephemeralContainers"},
+      json::Array{json::Object{{"name", "c"}, {"ports", json::Array{json::Object{{"containerPort", 1}}}}, {"targetContainerName", "x"}}});
+  EXPECT_EQ(texts(update(old, doc, "ephemeralcontainers")),
+            "spec.ephemeralContainers[0].image: Required value\n"
+            "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container\n"
+            "spec.ephemeralContainers[0].targetContainerName: Not found: \"x\"\n"
+            "spec.ephemeralContainers[0].name: Duplicate value: \"c\"\n");
 }
 
 }  // namespace

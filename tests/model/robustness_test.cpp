@@ -1,4 +1,5 @@
-// No document, whatever its shape, makes decoding, defaulting, strategies, validation, conversion or tables fail in any way but by their answer.
+// No document, whatever its shape, makes decoding, defaulting, strategies, validation, conversion or tables fail in any way but by their
+// answer.
 #include <gtest/gtest.h>
 
 #include "model/schema.h"
@@ -13,21 +14,34 @@ using json::Value;
 Value sample(const TypeRef& ref, int depth) {
   using Kind = TypeRef::Kind;
   switch (ref.kind) {
-    case Kind::kInt32: case Kind::kInt64: case Kind::kDouble: case Kind::kIntOrString: return 1;
-    case Kind::kBool: return true;
-    case Kind::kQuantity: return "1";
-    case Kind::kTime: case Kind::kMicroTime: return "2026-01-01T00:00:00Z";
-    case Kind::kBytes: return "YQ==";
-    case Kind::kString: return "a";
-    case Kind::kList: return depth == 0 ? Value(json::Array()) : Value(json::Array{sample(*ref.element, depth - 1)});
-    case Kind::kMap: return depth == 0 ? Value(json::Object()) : Value(json::Object{{"k", sample(*ref.element, depth - 1)}});
+    case Kind::kInt32:
+    case Kind::kInt64:
+    case Kind::kDouble:
+    case Kind::kIntOrString:
+      return 1;
+    case Kind::kBool:
+      return true;
+    case Kind::kQuantity:
+      return "1";
+    case Kind::kTime:
+    case Kind::kMicroTime:
+      return "2026-01-01T00:00:00Z";
+    case Kind::kBytes:
+      return "YQ==";
+    case Kind::kString:
+      return "a";
+    case Kind::kList:
+      return depth == 0 ? Value(json::Array()) : Value(json::Array{sample(*ref.element, depth - 1)});
+    case Kind::kMap:
+      return depth == 0 ? Value(json::Object()) : Value(json::Object{{"k", sample(*ref.element, depth - 1)}});
     case Kind::kStruct: {
       json::Object out;
       if (depth > 0)
         for (const FieldDef& field : ref.type->fields) out[field.name] = sample(field.ref, depth - 1);
       return out;
     }
-    case Kind::kAny: break;
+    case Kind::kAny:
+      break;
   }
   return json::Object();
 }
@@ -60,7 +74,18 @@ void run_everything(const KindInfo& kind, Value doc) {
 
 /// Puts each of `strange` in the place of every value below `node`, one at a time.
 void mutate(const KindInfo& kind, Value& root, Value& node, int depth) {
-  static const std::vector<Value> strange = {nullptr, 0, -1, "", "\xff", json::Array(), json::Array{nullptr}, json::Array{json::Array()}, json::Object(), json::Object{{"", nullptr}}, true, 1e300};
+  static const std::vector<Value> strange = {nullptr,
+                                             0,
+                                             -1,
+                                             "",
+                                             "\xff",
+                                             json::Array(),
+                                             json::Array{nullptr},
+                                             json::Array{json::Array()},
+                                             json::Object(),
+                                             json::Object{{"", nullptr}},
+                                             true,
+                                             1e300};
   const Value saved = node;
   for (const Value& value : strange) {
     node = value;

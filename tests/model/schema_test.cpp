@@ -16,7 +16,8 @@ TEST(Schema, EveryKindHasItsType) {
 }
 
 TEST(Schema, EveryReferencedTypeHasFields) {
-  for (const TypeDef* type : all_types()) EXPECT_FALSE(type->fields.empty() && !type->is_atomic && type->name.find("VolumeSource") == std::string::npos) << type->name;
+  for (const TypeDef* type : all_types())
+    EXPECT_FALSE(type->fields.empty() && !type->is_atomic && type->name.find("VolumeSource") == std::string::npos) << type->name;
 }
 
 TEST(Schema, MergeKeysOfPodSpec) {
@@ -45,20 +46,24 @@ TEST(Decode, TypeErrorsNameTheField) {
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code, 400);
   EXPECT_EQ(result.error().message,
-            "Pod in version \"v1\" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field Container.spec.containers.image of type string");
+            "Pod in version \"v1\" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field "
+            "Container.spec.containers.image of type string");
 }
 
 TEST(Decode, CanonicalisesQuantitiesAndTimesAndDropsNulls) {
   DecodeReport report;
   json::Value doc = json::parse(R"({"metadata":{"creationTimestamp":null,"deletionTimestamp":"2026-01-01T01:00:00+01:00"},)"
-                                R"("spec":{"containers":[{"resources":{"requests":{"cpu":0.5,"memory":"1024Mi"}}}]}})").value();
+                                R"("spec":{"containers":[{"resources":{"requests":{"cpu":0.5,"memory":"1024Mi"}}}]}})")
+                        .value();
   ASSERT_TRUE(decode(kind("", "v1", "Pod"), doc, report).has_value());
-  EXPECT_EQ(json::serialize(doc), R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":[{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}}}]}})");
+  EXPECT_EQ(
+      json::serialize(doc),
+      R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":[{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}}}]}})");
 }
 
 TEST(Decode, SurvivesWrongTypesEverywhere) {
-  for (const char* text : {"[]", "1", "null", R"({"spec":1})", R"({"spec":[]})", R"({"metadata":"x"})", R"({"spec":{"containers":{}}})", R"({"spec":{"containers":[[]]}})",
-                           R"({"spec":{"containers":[{"resources":{"limits":{"cpu":{}}}}]}})"}) {
+  for (const char* text : {"[]", "1", "null", R"({"spec":1})", R"({"spec":[]})", R"({"metadata":"x"})", R"({"spec":{"containers":{}}})",
+                           R"({"spec":{"containers":[[]]}})", R"({"spec":{"containers":[{"resources":{"limits":{"cpu":{}}}}]}})"}) {
     DecodeReport report;
     json::Value doc = json::parse(text).value();
     EXPECT_FALSE(decode(kind("", "v1", "Pod"), doc, report).has_value()) << text;

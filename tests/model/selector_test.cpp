@@ -33,15 +33,14 @@ TEST(Selector, RefusesBadSyntax) {
     EXPECT_FALSE(Selector::parse(text)) << text;
 }
 
-TEST(Selector, PrintsWhatItParses) {
-  EXPECT_EQ(Selector::parse("b=1,a in (y,x),!c,d")->to_string(), "a in (x,y),b=1,!c,d");
-}
+TEST(Selector, PrintsWhatItParses) { EXPECT_EQ(Selector::parse("b=1,a in (y,x),!c,d")->to_string(), "a in (x,y),b=1,!c,d"); }
 
 TEST(Selector, ReadsLabelSelectors) {
   EXPECT_TRUE(Selector::from_label_selector(nullptr)->is_nothing());
   const json::Value empty = json::Object{};
   EXPECT_TRUE(Selector::from_label_selector(&empty)->is_everything());
-  const auto selector = json::parse(R"({"matchLabels":{"app":"web"},"matchExpressions":[{"key":"tier","operator":"NotIn","values":["x"]}]})");
+  const auto selector =
+      json::parse(R"({"matchLabels":{"app":"web"},"matchExpressions":[{"key":"tier","operator":"NotIn","values":["x"]}]})");
   EXPECT_TRUE(Selector::from_label_selector(&*selector)->matches(labels({{"app", "web"}})));
   EXPECT_FALSE(Selector::from_label_selector(&*selector)->matches(labels({{"app", "web"}, {"tier", "x"}})));
   const auto bad = json::parse(R"({"matchExpressions":[{"key":"tier","operator":"Near","values":["x"]}]})");

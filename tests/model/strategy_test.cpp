@@ -48,7 +48,8 @@ TEST(Strategy, AJobSelectsItsPodsByItsUid) {
 }
 
 TEST(Strategy, AManualSelectorIsLeftAlone) {
-  Value doc = parse(R"({"metadata":{"name":"j","uid":"u-1"},"spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{}}}})");
+  Value doc = parse(
+      R"({"metadata":{"name":"j","uid":"u-1"},"spec":{"manualSelector":true,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{}}}})");
   prepare_for_create(kind("batch", "v1", "Job"), doc);
   EXPECT_EQ(json::serialize(*json::find(doc, {"spec", "selector"})), R"({"matchLabels":{"a":"b"}})");
 }
@@ -69,7 +70,8 @@ TEST(Strategy, GenerationCountsChangesOfTheSpecOnly) {
   EXPECT_EQ(json::get_int(doc, {"status", "replicas"}), 2);
   doc = parse(R"({"metadata":{"labels":{"l":"new"},"annotations":{"deployment.kubernetes.io/revision":"2"}},"status":{"replicas":2}})");
   prepare_for_update(deployment, old, doc, "status");
-  EXPECT_EQ(json::get_string(doc, {"metadata", "annotations", "deployment.kubernetes.io/revision"}), "2") << "kube-controller-manager writes it so";
+  EXPECT_EQ(json::get_string(doc, {"metadata", "annotations", "deployment.kubernetes.io/revision"}), "2")
+      << "kube-controller-manager writes it so";
   EXPECT_EQ(json::find(doc, {"metadata", "labels"}), nullptr) << "a Deployment's labels are not status";
   EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 3);
 }
@@ -97,7 +99,8 @@ TEST(Strategy, AJobWithoutLabelsShowsItsPods) {
 
 TEST(Strategy, AddressesOfAPodAgree) {
   const Value old = parse(R"({"metadata":{"name":"p"},"spec":{},"status":{"podIP":"1.1.1.1","podIPs":[{"ip":"1.1.1.1"}]}})");
-  for (const char* status : {R"({"podIP":"2.2.2.2"})", R"({"podIP":"2.2.2.2","podIPs":[{"ip":"1.1.1.1"}]})", R"({"podIPs":[{"ip":"2.2.2.2"}]})"}) {
+  for (const char* status :
+       {R"({"podIP":"2.2.2.2"})", R"({"podIP":"2.2.2.2","podIPs":[{"ip":"1.1.1.1"}]})", R"({"podIPs":[{"ip":"2.2.2.2"}]})"}) {
     Value doc = parse(fmt::format(R"({{"metadata":{{"name":"p"}},"spec":{{}},"status":{}}})", status));
     prepare_for_update(kind("", "v1", "Pod"), old, doc, "status");
     EXPECT_EQ(json::get_string(doc, {"status", "podIP"}), "2.2.2.2") << status;
@@ -125,7 +128,8 @@ TEST(Defaults, ANamespacesLabelIsItsName) {
 TEST(Convert, AnAutoscalerSurvivesBothWays) {
   const KindInfo& v1 = kind("autoscaling", "v1", "HorizontalPodAutoscaler");
   const KindInfo& v2 = kind("autoscaling", "v2", "HorizontalPodAutoscaler");
-  const Value original = parse(R"({"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":3,"metrics":[
+  const Value original =
+      parse(R"({"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"h"},"spec":{"maxReplicas":3,"metrics":[
       {"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":60}}},
       {"type":"Resource","resource":{"name":"memory","target":{"type":"AverageValue","averageValue":"1Gi"}}}],
       "behavior":{"scaleDown":{"stabilizationWindowSeconds":60}}}})");
@@ -142,7 +146,8 @@ TEST(Convert, AnAutoscalerSurvivesBothWays) {
 TEST(Convert, BetasAreTheSameUnderAnotherName) {
   Value doc = parse(R"({"apiVersion":"autoscaling/v2beta2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"metrics":[]}})");
   convert(kind("autoscaling", "v2beta2", "HorizontalPodAutoscaler"), kind("autoscaling", "v2", "HorizontalPodAutoscaler"), doc);
-  EXPECT_EQ(json::serialize(doc), R"({"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"metrics":[]}})");
+  EXPECT_EQ(json::serialize(doc),
+            R"({"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"metrics":[]}})");
   convert(kind("autoscaling", "v2", "HorizontalPodAutoscaler"), kind("autoscaling", "v2beta2", "HorizontalPodAutoscaler"), doc);
   EXPECT_NE(json::find(doc, {"spec", "metrics"}), nullptr);
   Value budget = parse(R"({"apiVersion":"policy/v1beta1","kind":"PodDisruptionBudget","spec":{"minAvailable":1}})");
@@ -152,9 +157,11 @@ TEST(Convert, BetasAreTheSameUnderAnotherName) {
 
 TEST(Convert, OldEndpointSlicesTellZoneAndNodeAsLabels) {
   const KindInfo &v1 = kind("discovery.k8s.io", "v1", "EndpointSlice"), &beta = kind("discovery.k8s.io", "v1beta1", "EndpointSlice");
-  Value doc = parse(R"({"endpoints":[{"addresses":["10.0.0.1"],"topology":{"kubernetes.io/hostname":"n","topology.kubernetes.io/zone":"z","rack":"7"}}]})");
+  Value doc = parse(
+      R"({"endpoints":[{"addresses":["10.0.0.1"],"topology":{"kubernetes.io/hostname":"n","topology.kubernetes.io/zone":"z","rack":"7"}}]})");
   convert(beta, v1, doc);
-  EXPECT_EQ(json::serialize(doc.at("endpoints")), R"([{"addresses":["10.0.0.1"],"zone":"z","nodeName":"n","deprecatedTopology":{"rack":"7"}}])");
+  EXPECT_EQ(json::serialize(doc.at("endpoints")),
+            R"([{"addresses":["10.0.0.1"],"zone":"z","nodeName":"n","deprecatedTopology":{"rack":"7"}}])");
   convert(v1, beta, doc);
   EXPECT_EQ(json::get_string(doc.at("endpoints").at(0), {"topology", "topology.kubernetes.io/zone"}), "z");
   EXPECT_EQ(json::get_string(doc.at("endpoints").at(0), {"topology", "rack"}), "7");
@@ -164,7 +171,8 @@ TEST(Convert, OldEndpointSlicesTellZoneAndNodeAsLabels) {
 TEST(Convert, AnEventIsTheSameInBothGroups) {
   const KindInfo& core = kind("", "v1", "Event");
   const KindInfo& events = kind("events.k8s.io", "v1", "Event");
-  const Value original = parse(R"({"apiVersion":"v1","kind":"Event","involvedObject":{"name":"p"},"message":"m","reason":"R","source":{"component":"c"},"count":2,"reportingComponent":"c"})");
+  const Value original = parse(
+      R"({"apiVersion":"v1","kind":"Event","involvedObject":{"name":"p"},"message":"m","reason":"R","source":{"component":"c"},"count":2,"reportingComponent":"c"})");
   Value doc = original;
   convert(core, events, doc);
   EXPECT_EQ(json::get_string(doc, {"regarding", "name"}), "p");

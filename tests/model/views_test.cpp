@@ -7,7 +7,8 @@ namespace berth::model {
 namespace {
 
 TEST(PodView, TakesFieldsAsTheyStand) {
-  const auto document = json::parse(R"({"metadata":{"name":"p","namespace":"n","labels":{"a":"b"},"deletionTimestamp":"2026-01-01T00:00:00Z"},
+  const auto document =
+      json::parse(R"({"metadata":{"name":"p","namespace":"n","labels":{"a":"b"},"deletionTimestamp":"2026-01-01T00:00:00Z"},
     "spec":{"priority":7,"preemptionPolicy":"Never","containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"0.5","memory":128}},
       "ports":[{"containerPort":80},{"hostPort":90,"protocol":"UDP"}]}],
       "initContainers":[{"name":"s","restartPolicy":"Always"}],
@@ -30,8 +31,9 @@ TEST(PodView, TakesFieldsAsTheyStand) {
 }
 
 TEST(Views, SurviveAnyJson) {
-  for (const char* text : {"null", "[]", "3", R"({"metadata":[],"spec":3,"status":"x"})",
-                           R"({"metadata":{"labels":[1],"ownerReferences":{"a":1}},"spec":{"containers":[null,3,{"resources":{"requests":[]}}],
+  for (const char* text :
+       {"null", "[]", "3", R"({"metadata":[],"spec":3,"status":"x"})",
+        R"({"metadata":{"labels":[1],"ownerReferences":{"a":1}},"spec":{"containers":[null,3,{"resources":{"requests":[]}}],
                               "tolerations":[[]],"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[null,{"labelSelector":4}]}},
                               "taints":[1,{}]},"status":{"allocatable":{"cpu":{},"memory":"-12Zi"},"images":[{}]}})"}) {
     const auto document = json::parse(text);

@@ -1,4 +1,5 @@
-// Replays recorded decisions of a real kubelet: the subset kept beside this file, and all of ../shared (or BERTH_EVICTION_VECTORS) where there.
+// Replays recorded decisions of a real kubelet: the subset kept beside this file, and all of ../shared (or BERTH_EVICTION_VECTORS) where
+// there.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -65,7 +66,9 @@ TEST(EvictionReplay, EveryRecordedDecision) {
     const std::vector<std::string> differences = replay_eviction(*file);
     if (differences.empty()) continue;
     ++failed;
-    if (failed <= 20) ADD_FAILURE() << entry.path().filename() << ": " << differences.size() << " differences, first: " << differences.front().substr(0, 1500);
+    if (failed <= 20)
+      ADD_FAILURE() << entry.path().filename() << ": " << differences.size()
+                    << " differences, first: " << differences.front().substr(0, 1500);
   }
   EXPECT_EQ(failed, 0) << "of " << files;
   EXPECT_GT(files, 0);

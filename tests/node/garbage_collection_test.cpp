@@ -60,7 +60,9 @@ TEST_F(Images, TooLittleToFreeIsAnEventInTheKubeletsWords) {
   EXPECT_EQ(removed_, (std::vector<std::string>{"a"}));
   ASSERT_TRUE(result.event);
   EXPECT_EQ(result.event->reason, "FreeDiskSpaceFailed");
-  EXPECT_EQ(result.error, "Failed to garbage collect required amount of images. Attempted to free 21474836480 bytes, but only found 1073741824 bytes eligible to free.");
+  EXPECT_EQ(result.error,
+            "Failed to garbage collect required amount of images. Attempted to free 21474836480 bytes, but only found 1073741824 bytes "
+            "eligible to free.");
   EXPECT_EQ(result.event->message, result.error);
 }
 
@@ -101,21 +103,27 @@ TEST_F(Images, ADiskWithoutSize) {
   EXPECT_EQ(result.event->reason, "InvalidDiskCapacity");
 }
 
-DeadContainer dead(const char* id, const char* pod, const char* name, std::uint32_t attempt) { return {id, pod, name, std::string("sandbox-") + pod, at(minutes(attempt)), attempt, false}; }
+DeadContainer dead(const char* id, const char* pod, const char* name, std::uint32_t attempt) {
+  return {id, pod, name, std::string("sandbox-") + pod, at(minutes(attempt)), attempt, false};
+}
 using Ids = std::vector<std::string>;
 
 TEST(Containers, OneDeadInstanceOfEachStays) {
-  const std::vector<DeadContainer> all = {dead("a1", "p", "a", 1), dead("a3", "p", "a", 3), dead("a2", "p", "a", 2), dead("b1", "p", "b", 1)};
+  const std::vector<DeadContainer> all = {dead("a1", "p", "a", 1), dead("a3", "p", "a", 3), dead("a2", "p", "a", 2),
+                                          dead("b1", "p", "b", 1)};
   const auto live = [](const std::string&) { return PodExistence::kLive; };
   EXPECT_EQ(containers_to_remove(all, {}, live, true, at(minutes(60))), (Ids{"a1", "a2"})) << "a3 has the log of the last crash";
   EXPECT_EQ(containers_to_remove(all, {.most_per_container = 0}, live, false, at(minutes(60))), (Ids{"a1", "a2", "a3", "b1"}));
   EXPECT_TRUE(containers_to_remove(all, {.most_per_container = -1}, live, false, at(minutes(60))).empty());
-  EXPECT_EQ(containers_to_remove(all, {.minimum_age = minutes(58)}, live, false, at(minutes(60))), (Ids{"a1"})) << "a3 is too young to count";
+  EXPECT_EQ(containers_to_remove(all, {.minimum_age = minutes(58)}, live, false, at(minutes(60))), (Ids{"a1"}))
+      << "a3 is too young to count";
 }
 
 TEST(Containers, OfPodsThatAreOverAllGoWhenTheDiskIsShort) {
   const std::vector<DeadContainer> all = {dead("a", "over", "a", 0), dead("b", "live", "b", 0), dead("c", "gone", "c", 0)};
-  const auto pods = [](const std::string& uid) { return uid == "over" ? PodExistence::kTerminated : uid == "gone" ? PodExistence::kGone : PodExistence::kLive; };
+  const auto pods = [](const std::string& uid) {
+    return uid == "over" ? PodExistence::kTerminated : uid == "gone" ? PodExistence::kGone : PodExistence::kLive;
+  };
   EXPECT_EQ(containers_to_remove(all, {}, pods, true, at(minutes(60))), (Ids{"c", "a"}));
   EXPECT_EQ(containers_to_remove(all, {}, pods, false, at(minutes(60))), (Ids{"c"})) << "their logs may still be asked for";
 }
@@ -123,7 +131,10 @@ TEST(Containers, OfPodsThatAreOverAllGoWhenTheDiskIsShort) {
 TEST(Containers, RunningOnesNever) {
   DeadContainer running = dead("r", "gone", "r", 0);
   running.is_running = true;
-  EXPECT_TRUE(containers_to_remove({running}, {.most_per_container = 0, .most = 0}, [](const std::string&) { return PodExistence::kGone; }, true, at(minutes(60))).empty());
+  EXPECT_TRUE(
+      containers_to_remove(
+          {running}, {.most_per_container = 0, .most = 0}, [](const std::string&) { return PodExistence::kGone; }, true, at(minutes(60)))
+          .empty());
 }
 
 TEST(Containers, ALimitForTheNodeIsSharedEvenly) {
@@ -135,14 +146,17 @@ TEST(Containers, ALimitForTheNodeIsSharedEvenly) {
 }
 
 TEST(Sandboxes, TheLatestOfALivePodStays) {
-  const std::vector<DeadSandbox> all = {{"s0", "p", at({}), 0, false}, {"s1", "p", at(minutes(1)), 1, false}, {"s2", "p", at(minutes(2)), 2, true}};
+  const std::vector<DeadSandbox> all = {
+      {"s0", "p", at({}), 0, false}, {"s1", "p", at(minutes(1)), 1, false}, {"s2", "p", at(minutes(2)), 2, true}};
   const auto live = [](const std::string&) { return PodExistence::kLive; };
   EXPECT_EQ(sandboxes_to_remove(all, {}, live, false), (Ids{"s0", "s1"}));
   DeadContainer user = dead("c", "p", "c", 0);
   user.sandbox_id = "s1";
   EXPECT_EQ(sandboxes_to_remove(all, {user}, live, false), (Ids{"s0"})) << "a container still lies in it";
   EXPECT_EQ(sandboxes_to_remove({{"x", "p", at({}), 0, false}}, {}, live, true), Ids{});
-  EXPECT_EQ(sandboxes_to_remove({{"x", "p", at({}), 0, false}}, {}, [](const std::string&) { return PodExistence::kTerminated; }, true), Ids{"x"});
+  EXPECT_EQ(sandboxes_to_remove(
+                {{"x", "p", at({}), 0, false}}, {}, [](const std::string&) { return PodExistence::kTerminated; }, true),
+            Ids{"x"});
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // The node's configuration in its three forms, and every way in which it refuses to start.
+#include "node/eviction/kubelet_config.h"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
 
 #include "node/eviction/allocatable.h"
-#include "node/eviction/kubelet_config.h"
 #include "node/eviction/policies.h"
 
 namespace berth::node::eviction {
@@ -38,12 +39,13 @@ TEST(KubeletConfig, TheExamplesLoad) {
 
 TEST(KubeletConfig, EveryDocumentedFlagIsRead) {
   KubeletSettings s;
-  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{{"eviction-soft", "memory.available<1.5Gi"},
-                                                                                    {"eviction-soft-grace-period", "memory.available=1m30s"},
-                                                                                    {"eviction-max-pod-grace-period", "30"},
-                                                                                    {"eviction-pressure-transition-period", "2m"},
-                                                                                    {"eviction-minimum-reclaim", "nodefs.available=500Mi,imagefs.available=2Gi"},
-                                                                                    {"eviction-hard", "memory.available<1Gi,nodefs.available<10%"}})
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"eviction-soft", "memory.available<1.5Gi"},
+                                                        {"eviction-soft-grace-period", "memory.available=1m30s"},
+                                                        {"eviction-max-pod-grace-period", "30"},
+                                                        {"eviction-pressure-transition-period", "2m"},
+                                                        {"eviction-minimum-reclaim", "nodefs.available=500Mi,imagefs.available=2Gi"},
+                                                        {"eviction-hard", "memory.available<1Gi,nodefs.available<10%"}})
     EXPECT_FALSE(apply_kubelet_argument(s, name, {value})) << name;
   EXPECT_FALSE(validate(s));
   const auto thresholds = parse_thresholds(s.eviction());
@@ -60,36 +62,51 @@ TEST(KubeletConfig, StartUpErrorsSayWhatIsWrong) {
       if (const auto wrong = apply_kubelet_argument(s, name, {value})) return *wrong;
     return validate(s).value_or("");
   };
-  EXPECT_EQ(error({{"eviction-soft", "memory.available<1Gi"}}), "failed to parse eviction configuration: grace period must be specified for the soft eviction threshold memory.available");
-  EXPECT_EQ(error({{"eviction-hard", "memory.free<1Gi"}}), "failed to parse eviction configuration: unsupported eviction signal memory.free");
-  EXPECT_EQ(error({{"eviction-hard", "memory.available<-1Gi"}}), "failed to parse eviction configuration: eviction threshold memory.available must be positive: -1Gi");
-  EXPECT_EQ(error({{"eviction-hard", "memory.available<150%"}}), "failed to parse eviction configuration: eviction percentage threshold memory.available must be <= 100%: 150%");
+  EXPECT_EQ(error({{"eviction-soft", "memory.available<1Gi"}}),
+            "failed to parse eviction configuration: grace period must be specified for the soft eviction threshold memory.available");
+  EXPECT_EQ(error({{"eviction-hard", "memory.free<1Gi"}}),
+            "failed to parse eviction configuration: unsupported eviction signal memory.free");
+  EXPECT_EQ(error({{"eviction-hard", "memory.available<-1Gi"}}),
+            "failed to parse eviction configuration: eviction threshold memory.available must be positive: -1Gi");
+  EXPECT_EQ(error({{"eviction-hard", "memory.available<150%"}}),
+            "failed to parse eviction configuration: eviction percentage threshold memory.available must be <= 100%: 150%");
   EXPECT_NE(error({{"eviction-hard", "memory.available<x"}}).find("quantities must match the regular expression"), std::string::npos);
   EXPECT_NE(error({{"eviction-hard", "memory.available>1Gi"}}).find("must be <eviction signal><<value>"), std::string::npos);
-  EXPECT_NE(error({{"eviction-soft-grace-period", "memory.available=1x"}, {"eviction-soft", "memory.available<1Gi"}}).find("unknown unit \"x\""), std::string::npos);
+  EXPECT_NE(
+      error({{"eviction-soft-grace-period", "memory.available=1x"}, {"eviction-soft", "memory.available<1Gi"}}).find("unknown unit \"x\""),
+      std::string::npos);
   EXPECT_EQ(error({{"eviction-harder", "x"}}), "unknown flag: --eviction-harder");
   EXPECT_NE(error({{"eviction-max-pod-grace-period", "soon"}}).find("\"soon\""), std::string::npos);
 }
 
 TEST(KubeletConfig, NumbersOutOfRangeAreRefusedInTheKubeletsWords) {
   const auto error = [](std::string_view fields) {
-    const auto settings = load_config_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + std::string(fields), "f");
+    const auto settings =
+        load_config_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + std::string(fields), "f");
     return settings ? validate(*settings).value_or("") : settings.error();
   };
   const std::string start = "failed to validate kubelet configuration, error: invalid configuration: ";
-  EXPECT_EQ(error("imageGCHighThresholdPercent: 101\n"), start + "imageGCHighThresholdPercent (--image-gc-high-threshold) 101 must be between 0 and 100, inclusive");
-  EXPECT_EQ(error("imageGCLowThresholdPercent: 85\n"),
-            start + "imageGCLowThresholdPercent (--image-gc-low-threshold) 85 must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) 85");
-  EXPECT_EQ(error("imageMinimumGCAge: 10m\nimageMaximumGCAge: 5m\n"), start + "imageMaximumGCAge 5m0s must be greater than imageMinimumGCAge 10m0s");
+  EXPECT_EQ(error("imageGCHighThresholdPercent: 101\n"),
+            start + "imageGCHighThresholdPercent (--image-gc-high-threshold) 101 must be between 0 and 100, inclusive");
+  EXPECT_EQ(error("imageGCLowThresholdPercent: 85\n"), start +
+                                                           "imageGCLowThresholdPercent (--image-gc-low-threshold) 85 must be less than "
+                                                           "imageGCHighThresholdPercent (--image-gc-high-threshold) 85");
+  EXPECT_EQ(error("imageMinimumGCAge: 10m\nimageMaximumGCAge: 5m\n"),
+            start + "imageMaximumGCAge 5m0s must be greater than imageMinimumGCAge 10m0s");
   EXPECT_EQ(error("imageMaximumGCAge: -1s\n"), start + "imageMaximumGCAge -1s must not be negative");
   EXPECT_EQ(error("maxPods: -1\n"), start + "maxPods (--max-pods) -1 must not be a negative number");
-  EXPECT_EQ(error("memorySwap: {swapBehavior: Endless}\n"), start + "memorySwap.swapBehavior \"Endless\" must be one of: \"\", \"LimitedSwap\" or \"NoSwap\"");
-  EXPECT_EQ(error("enforceNodeAllocatable: [none, pods]\n"),
-            start + "enforceNodeAllocatable (--enforce-node-allocatable) may not contain additional enforcements when \"none\" is specified");
-  EXPECT_EQ(error("enforceNodeAllocatable: [pods, pods]\n"), start + "duplicated enforcements \"pods\" in enforceNodeAllocatable (--enforce-node-allocatable)");
+  EXPECT_EQ(error("memorySwap: {swapBehavior: Endless}\n"),
+            start + "memorySwap.swapBehavior \"Endless\" must be one of: \"\", \"LimitedSwap\" or \"NoSwap\"");
+  EXPECT_EQ(
+      error("enforceNodeAllocatable: [none, pods]\n"),
+      start + "enforceNodeAllocatable (--enforce-node-allocatable) may not contain additional enforcements when \"none\" is specified");
+  EXPECT_EQ(error("enforceNodeAllocatable: [pods, pods]\n"),
+            start + "duplicated enforcements \"pods\" in enforceNodeAllocatable (--enforce-node-allocatable)");
   EXPECT_NE(error("enforceNodeAllocatable: [all]\n").find("Valid options are"), std::string::npos);
-  EXPECT_EQ(error("maxPods: -1\npodsPerCore: -2\n"), "failed to validate kubelet configuration, error: [invalid configuration: maxPods (--max-pods) -1 must not be a negative number, "
-                                                       "invalid configuration: podsPerCore (--pods-per-core) -2 must not be a negative number]");
+  EXPECT_EQ(
+      error("maxPods: -1\npodsPerCore: -2\n"),
+      "failed to validate kubelet configuration, error: [invalid configuration: maxPods (--max-pods) -1 must not be a negative number, "
+      "invalid configuration: podsPerCore (--pods-per-core) -2 must not be a negative number]");
   EXPECT_EQ(error("imageMaximumGCAge: 48h\nmemorySwap: {swapBehavior: NoSwap}\nenforceNodeAllocatable: [pods]\n"), "");
 }
 
@@ -139,7 +156,8 @@ TEST(Allocatable, TheDocumentsTenToEightGibibytes) {
 
 TEST(OomScore, TheDocumentsTable) {
   const auto facts = [](const char* resources) {
-    return read_pod_facts(*json::parse(fmt::format(R"({{"metadata":{{"name":"p","namespace":"d"}},"spec":{{"containers":[{{"name":"c","resources":{}}}]}}}})", resources)));
+    return read_pod_facts(*json::parse(fmt::format(
+        R"({{"metadata":{{"name":"p","namespace":"d"}},"spec":{{"containers":[{{"name":"c","resources":{}}}]}}}})", resources)));
   };
   const auto score = [&](const char* resources) {
     const PodFacts pod = facts(resources);

@@ -1,4 +1,6 @@
 // What is read from the machine: control groups of both versions, procfs, the kernel's log. On files made here.
+#include "node/agent/machine.h"
+
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,7 +10,6 @@
 #include <fstream>
 #include <thread>
 
-#include "node/agent/machine.h"
 #include "node/agent/memory_alarm.h"
 #include "node/agent/oom_watch.h"
 #include "node/agent/writable_layers.h"
@@ -90,7 +91,8 @@ TEST_F(MachineFiles, Version1HasAFileAndADirectoryPerController) {
 }
 
 TEST_F(MachineFiles, PressureStallInformation) {
-  write("cgroup/kubepods/memory.pressure", "some avg10=1.50 avg60=0.25 avg300=0.05 total=123456\nfull avg10=0.75 avg60=0.10 avg300=0.00 total=65432\n");
+  write("cgroup/kubepods/memory.pressure",
+        "some avg10=1.50 avg60=0.25 avg300=0.05 total=123456\nfull avg10=0.75 avg60=0.10 avg300=0.00 total=65432\n");
   const auto pressure = version(2).pressure("/kubepods", "memory");
   ASSERT_TRUE(pressure);
   EXPECT_DOUBLE_EQ(pressure->some.avg10, 1.5);
@@ -102,7 +104,8 @@ TEST_F(MachineFiles, PressureStallInformation) {
   const auto cpu = machine_pressure(paths_, "cpu");
   ASSERT_TRUE(cpu);
   EXPECT_FALSE(cpu->full);
-  for (const char* wrong : {"", "some\n", "some avg10=x avg60=0 avg300=0 total=1\n", "some avg10 total=1\n", "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n", "some avg10=0.00 avg60=0.00 avg300=0.00\n"})
+  for (const char* wrong : {"", "some\n", "some avg10=x avg60=0 avg300=0 total=1\n", "some avg10 total=1\n",
+                            "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n", "some avg10=0.00 avg60=0.00 avg300=0.00\n"})
     EXPECT_FALSE(parse_pressure(wrong)) << wrong;
 }
 
@@ -152,7 +155,8 @@ TEST_F(MachineFiles, DamagedFilesGiveNothing) {
 TEST(WritableLayers, AreFoundByTheContainersMounts) {
   const auto layers = writable_layers(
       "36 35 98:0 / / rw,noatime - ext4 /dev/vda rw\n"
-      "88 36 0:60 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/abc/rootfs rw,relatime - overlay overlay rw,lowerdir=/l/1:/l/2,upperdir=/snap\\040shots/7/fs,workdir=/snapshots/7/work\n"
+      "88 36 0:60 / /run/containerd/io.containerd.runtime.v2.task/k8s.io/abc/rootfs rw,relatime - overlay overlay "
+      "rw,lowerdir=/l/1:/l/2,upperdir=/snap\\040shots/7/fs,workdir=/snapshots/7/work\n"
       "89 36 0:61 / /merged shared:5 - overlay overlay rw,lowerdir=/l,upperdir=/u,workdir=/w\n"
       "90 36 0:62 / /x/def/rootfs ro - overlay overlay ro,lowerdir=/l\n\nrubbish - overlay\n");
   EXPECT_EQ(layers, (std::map<std::string, std::string>{{"abc", "/snap shots/7/fs"}}));
@@ -160,7 +164,8 @@ TEST(WritableLayers, AreFoundByTheContainersMounts) {
 
 TEST_F(MachineFiles, MeasuredLayersReplaceTheRuntimesFigures) {
   write("layer/file", std::string(100'000, 'x'));
-  write("proc/self/mountinfo", fmt::format("88 36 0:60 / /run/abc/rootfs rw - overlay overlay rw,upperdir={}\n", (root_ / "layer").string()));
+  write("proc/self/mountinfo",
+        fmt::format("88 36 0:60 / /run/abc/rootfs rw - overlay overlay rw,upperdir={}\n", (root_ / "layer").string()));
   PodFigures pod;
   pod.container_ids["c"] = "abc";
   eviction::FsUsage old;
@@ -207,7 +212,8 @@ struct OwnGroup {
 
 TEST(MemoryAlarm, TheKernelWakesAtTheLevel) {
   OwnGroup own;
-  if (!own.groups || own.groups->is_v2() || access("/sys/fs/cgroup/memory/cgroup.procs", W_OK) != 0) GTEST_SKIP() << "needs a writable cgroup v1 memory hierarchy";
+  if (!own.groups || own.groups->is_v2() || access("/sys/fs/cgroup/memory/cgroup.procs", W_OK) != 0)
+    GTEST_SKIP() << "needs a writable cgroup v1 memory hierarchy";
   MemoryAlarm alarm(*own.groups, {own.path});
   const auto now = own.groups->memory(own.path);
   ASSERT_TRUE(now);
@@ -239,14 +245,18 @@ TEST(OomLog, OneLineOfNewKernels) {
   OomLogParser parser;
   EXPECT_FALSE(parser.feed(kStart));
   EXPECT_FALSE(parser.feed("6,2,101,-;Tasks state (memory values in pages):"));
-  auto kill = parser.feed("6,3,102,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=abc,mems_allowed=0,oom_memcg=/kubepods/podx,task_memcg=/kubepods/podx/c1,task=stress,pid=4242,uid=0\n SUBSYSTEM=x");
+  auto kill = parser.feed(
+      "6,3,102,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=abc,mems_allowed=0,oom_memcg=/kubepods/podx,task_memcg=/"
+      "kubepods/podx/c1,task=stress,pid=4242,uid=0\n SUBSYSTEM=x");
   ASSERT_TRUE(kill);
   EXPECT_EQ(kill->process, "stress");
   EXPECT_EQ(kill->pid, 4242);
   EXPECT_EQ(kill->limit_group, "/kubepods/podx");
   EXPECT_EQ(kill->victim_group, "/kubepods/podx/c1");
   EXPECT_FALSE(is_system_oom(*kill, "")) << "a container at its own limit is its own affair";
-  kill = parser.feed("6,4,103,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods/podx/c1,task=my prog,pid=7,uid=0");
+  kill = parser.feed(
+      "6,4,103,-;oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/kubepods/podx/"
+      "c1,task=my prog,pid=7,uid=0");
   ASSERT_TRUE(kill);
   EXPECT_EQ(kill->limit_group, "/");
   EXPECT_TRUE(is_system_oom(*kill, ""));
@@ -278,7 +288,8 @@ TEST(OomLog, ACgroupThatStandsForTheMachine) {
 
 TEST(OomLog, AnythingElseIsNothing) {
   OomLogParser parser;
-  for (const char* text : {"", ";", "6,1,1,-;", "oom-kill", "Killed process", "Killed process x (", "6,1,1,-;eth0: link up"}) EXPECT_FALSE(parser.feed(text)) << text;
+  for (const char* text : {"", ";", "6,1,1,-;", "oom-kill", "Killed process", "Killed process x (", "6,1,1,-;eth0: link up"})
+    EXPECT_FALSE(parser.feed(text)) << text;
   const auto bare = parser.feed("oom-kill:constraint=");
   ASSERT_TRUE(bare);
   EXPECT_EQ(bare->pid, 0);

@@ -35,14 +35,17 @@ TEST(Scenario, PatternsStandForAnyCharacters) {
 }
 
 TEST(Scenario, TheFirstRuleThatSetsAKeyWinsAndThePodItselfBeforeAll) {
-  const auto scenario = Scenario::parse("pods:\n- {name: 'a*', node: n1, set: {memory: 1Gi}}\n- {namespace: load, selector: app=ab, set: {memory: 2Gi, ready: false}}\n- {set: {memory: 3Gi}}\n");
+  const auto scenario = Scenario::parse(
+      "pods:\n- {name: 'a*', node: n1, set: {memory: 1Gi}}\n- {namespace: load, selector: app=ab, set: {memory: 2Gi, ready: false}}\n- "
+      "{set: {memory: 3Gi}}\n");
   ASSERT_TRUE(scenario) << scenario.error().message;
   EXPECT_EQ(memory_of(scenario->apply(pod("ab", "n1"))), "1Gi");
   EXPECT_EQ(memory_of(scenario->apply(pod("ab", "n2"))), "2Gi");
   EXPECT_EQ(memory_of(scenario->apply(pod("x", "n2"))), "3Gi");
   EXPECT_EQ(memory_of(scenario->apply(pod("ab", "n1", {{"sim.berth.dev/memory", "9Gi"}}))), "9Gi");
   const json::Value both = scenario->apply(pod("ab", "n1"));
-  EXPECT_EQ(json::as_view(*json::get_object(both, {"metadata", "annotations"}).if_contains("sim.berth.dev/ready")), "false") << "other keys of later rules count";
+  EXPECT_EQ(json::as_view(*json::get_object(both, {"metadata", "annotations"}).if_contains("sim.berth.dev/ready")), "false")
+      << "other keys of later rules count";
 }
 
 TEST(Scenario, MistakesAreRefusedWithTheirPlace) {

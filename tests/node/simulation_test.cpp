@@ -17,9 +17,13 @@ json::Value pod_document(std::string_view name, std::string_view spec_json, std:
                                   name, spec_json, annotations_json));
 }
 
-json::Value simple_pod(std::string_view name, std::string_view annotations = "{}", std::string_view policy = "Always", std::string_view command = "[]") {
-  return pod_document(name, fmt::format(R"({{"nodeName":"node-1","restartPolicy":"{}","containers":[{{"name":"c","image":"nginx","command":{}}}]}})", policy, command),
-                      annotations);
+json::Value simple_pod(std::string_view name, std::string_view annotations = "{}", std::string_view policy = "Always",
+                       std::string_view command = "[]") {
+  return pod_document(
+      name,
+      fmt::format(R"({{"nodeName":"node-1","restartPolicy":"{}","containers":[{{"name":"c","image":"nginx","command":{}}}]}})", policy,
+                  command),
+      annotations);
 }
 
 std::string condition(const json::Value& status, std::string_view type) {
@@ -39,7 +43,8 @@ TEST(PodSimulation, StartsAtOnceAsAKubeletReports) {
   EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
   EXPECT_EQ(json::get_string(status, {"podIP"}), "10.10.0.2");
   EXPECT_EQ(json::get_string(status, {"hostIP"}), "172.16.0.1");
-  for (const char* type : {"PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"}) EXPECT_EQ(condition(status, type), "True") << type;
+  for (const char* type : {"PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"})
+    EXPECT_EQ(condition(status, type), "True") << type;
   EXPECT_EQ(condition(status, "PodScheduled"), "absent") << "the scheduler's condition is left to it";
   EXPECT_TRUE(json::find(container(status), {"state", "running"}));
   EXPECT_TRUE(json::get_bool(container(status), {"ready"}));
@@ -66,10 +71,12 @@ TEST(PodSimulation, CompletesByAnnotationAndByCommand) {
     int exit_code;
     Duration after;
   };
-  for (const Case& c : {Case{R"({"kubesuite/complete":"succeeded"})", "[]", "Succeeded", 0, 500ms}, Case{R"({"kubesuite/complete":"failed:3"})", "[]", "Failed", 1, 3s},
-                        Case{"{}", R"(["sh","-c","exit 7"])", "Failed", 7, 500ms}, Case{"{}", R"(["sh","-c","sleep 2; echo done && exit 0"])", "Succeeded", 0, 2s},
-                        Case{"{}", R"(["sh","-c","false && exit 3; sleep 1"])", "Succeeded", 0, 1s},
-                        Case{R"({"sim.berth.dev/run-for":"4s","sim.berth.dev/exit-code":"9"})", "[]", "Failed", 9, 4s}}) {
+  for (const Case& c :
+       {Case{R"({"kubesuite/complete":"succeeded"})", "[]", "Succeeded", 0, 500ms},
+        Case{R"({"kubesuite/complete":"failed:3"})", "[]", "Failed", 1, 3s}, Case{"{}", R"(["sh","-c","exit 7"])", "Failed", 7, 500ms},
+        Case{"{}", R"(["sh","-c","sleep 2; echo done && exit 0"])", "Succeeded", 0, 2s},
+        Case{"{}", R"(["sh","-c","false && exit 3; sleep 1"])", "Succeeded", 0, 1s},
+        Case{R"({"sim.berth.dev/run-for":"4s","sim.berth.dev/exit-code":"9"})", "[]", "Failed", 9, 4s}}) {
     PodSimulation sim(simple_pod("a", c.annotations, "Never", c.command), options(), kStart);
     sim.advance(kStart);
     EXPECT_EQ(sim.phase(), PodPhase::kRunning) << c.command;
@@ -99,7 +106,8 @@ TEST(PodSimulation, CrashLoopsWithDoublingBackOff) {
   sim.advance(kStart + 2s);
   const json::Value status = sim.status(kStart + 2s);
   EXPECT_EQ(json::get_string(container(status), {"state", "waiting", "reason"}), "CrashLoopBackOff");
-  EXPECT_EQ(json::get_string(container(status), {"state", "waiting", "message"}), "back-off 10s restarting failed container=c pod=a_default(uid-a)");
+  EXPECT_EQ(json::get_string(container(status), {"state", "waiting", "message"}),
+            "back-off 10s restarting failed container=c pod=a_default(uid-a)");
   EXPECT_EQ(json::get_string(status, {"phase"}), "Running");
   EXPECT_EQ(*sim.next_change(), kStart + 12s);
   sim.advance(kStart + 13s);
@@ -135,10 +143,14 @@ TEST(PodSimulation, InitContainersRunInOrderAndSidecarsStay) {
 
 TEST(PodSimulation, FailedInitContainerFailsANeverPodAndRepeatsOtherwise) {
   for (const bool never : {true, false}) {
-    PodSimulation sim(pod_document("a", fmt::format(R"({{"nodeName":"n","restartPolicy":"{}","initContainers":[{{"name":"i","image":"i"}}],"containers":[{{"name":"c","image":"x"}}]}})",
-                                                    never ? "Never" : "Always"),
-                                   R"({"sim.berth.dev/init-for":"1s","sim.berth.dev/init-exit-code":"3"})"),
-                      options(), kStart);
+    PodSimulation sim(
+        pod_document(
+            "a",
+            fmt::format(
+                R"({{"nodeName":"n","restartPolicy":"{}","initContainers":[{{"name":"i","image":"i"}}],"containers":[{{"name":"c","image":"x"}}]}})",
+                never ? "Never" : "Always"),
+            R"({"sim.berth.dev/init-for":"1s","sim.berth.dev/init-exit-code":"3"})"),
+        options(), kStart);
     sim.advance(kStart + 30s);
     EXPECT_EQ(sim.phase(), never ? PodPhase::kFailed : PodPhase::kPending);
     EXPECT_GE(sim.state().containers[0].restart_count, never ? 0 : 2);
@@ -186,7 +198,8 @@ TEST(PodSimulation, GoesOnWhereAnEarlierProcessStopped) {
   PodSimulation first(pod, options(), kStart);
   first.advance(kStart + 25s);
   pod.as_object()["status"] = first.status(kStart + 25s);
-  pod.as_object()["status"].as_object()["conditions"].as_array().push_back(json::Object{{"type", "PodScheduled"}, {"status", "True"}});  // The scheduler's.
+  pod.as_object()["status"].as_object()["conditions"].as_array().push_back(
+      json::Object{{"type", "PodScheduled"}, {"status", "True"}});  // The scheduler's.
   PodSimulation second(pod, {.host_ip = "172.16.0.1", .pod_ip = "10.10.0.9"}, kStart + 26s);
   EXPECT_EQ(second.next_change(), first.next_change());
   EXPECT_FALSE(second.advance(kStart + 26s)) << "nothing to report that is not known";
@@ -194,7 +207,9 @@ TEST(PodSimulation, GoesOnWhereAnEarlierProcessStopped) {
 }
 
 TEST(PodSimulation, WrongAnnotationsAreNamedAndIgnored) {
-  PodSimulation sim(simple_pod("a", R"({"sim.berth.dev/run-for":"soon","kubesuite/complete":"maybe","sim.berth.dev/exit-code":"999"})", "Never"), options(), kStart);
+  PodSimulation sim(
+      simple_pod("a", R"({"sim.berth.dev/run-for":"soon","kubesuite/complete":"maybe","sim.berth.dev/exit-code":"999"})", "Never"),
+      options(), kStart);
   sim.advance(kStart + 1h);
   EXPECT_EQ(sim.phase(), PodPhase::kRunning);
   int problems = 0;
@@ -203,7 +218,9 @@ TEST(PodSimulation, WrongAnnotationsAreNamedAndIgnored) {
 }
 
 TEST(PodSimulation, DeadlineFailsThePod) {
-  PodSimulation sim(pod_document("a", R"({"nodeName":"n","restartPolicy":"Never","activeDeadlineSeconds":10,"containers":[{"name":"c","image":"x"}]})"), options(), kStart);
+  PodSimulation sim(
+      pod_document("a", R"({"nodeName":"n","restartPolicy":"Never","activeDeadlineSeconds":10,"containers":[{"name":"c","image":"x"}]})"),
+      options(), kStart);
   sim.advance(kStart + 20s);
   const json::Value status = sim.status(kStart + 20s);
   EXPECT_EQ(json::get_string(status, {"phase"}), "Failed");
@@ -217,7 +234,8 @@ TEST(UsageCurve, ReadsConstantsAndLines) {
   EXPECT_EQ(curve->at(15s), 2);
   EXPECT_EQ(curve->at(1h), 3);
   EXPECT_EQ(UsageCurve::parse("0s=0,10s=10,loop")->at(25s), 5);
-  for (const char* wrong : {"", "x", "1s=", "1s=1,1s=2", "5s=1,2s=2", "1,2", "loop", "-1", "1s=1,loop,2s=3"}) EXPECT_FALSE(UsageCurve::parse(wrong)) << wrong;
+  for (const char* wrong : {"", "x", "1s=", "1s=1,1s=2", "5s=1,2s=2", "1,2", "loop", "-1", "1s=1,loop,2s=3"})
+    EXPECT_FALSE(UsageCurve::parse(wrong)) << wrong;
 }
 
 // ---- the fleet
@@ -313,7 +331,8 @@ TEST(Fleet, APodWithFinalizersShowsHowItEndedBeforeItIsDeleted) {
 TEST(Fleet, LeavesOthersNodesAndPodsAlone) {
   FakeServer server;
   EXPECT_FALSE(server.fleet.adopt_node(*json::parse(R"({"metadata":{"name":"ks-1-a","uid":"u"}})"), {}, kStart));
-  EXPECT_FALSE(server.fleet.adopt_node(*json::parse(R"({"metadata":{"name":"x","uid":"u","annotations":{"sim.berth.dev/fleet":"other"}}})"), {}, kStart));
+  EXPECT_FALSE(server.fleet.adopt_node(*json::parse(R"({"metadata":{"name":"x","uid":"u","annotations":{"sim.berth.dev/fleet":"other"}}})"),
+                                       {}, kStart));
   server.fleet.observe_pod(simple_pod("a"), kStart);
   server.run_until(kStart + 1min);
   EXPECT_TRUE(server.writes.empty());
@@ -321,7 +340,8 @@ TEST(Fleet, LeavesOthersNodesAndPodsAlone) {
 
 TEST(Fleet, TakesOverAFormerProcessesNodesAndPods) {
   FakeServer server;
-  const json::Value node = *json::parse(R"({"metadata":{"name":"node-7","uid":"u7","annotations":{"sim.berth.dev/fleet":"default","sim.berth.dev/index":"6"}},
+  const json::Value node =
+      *json::parse(R"({"metadata":{"name":"node-7","uid":"u7","annotations":{"sim.berth.dev/fleet":"default","sim.berth.dev/index":"6"}},
       "status":{"capacity":{"cpu":"4","memory":"8Gi","pods":"20"},"allocatable":{"cpu":"3","memory":"7Gi","pods":"20"},
       "conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2025-06-01T00:00:00Z"}]}})");
   ASSERT_TRUE(server.fleet.adopt_node(node, {}, kStart));
@@ -336,7 +356,8 @@ TEST(Fleet, ADeadNodeFallsSilentAndComesBack) {
   FakeServer server;
   server.fleet.add_node(node_spec(0), kStart);
   server.run_until(kStart);
-  json::Value node = *json::parse(R"({"metadata":{"name":"node-1","uid":"uid-node-1","annotations":{"sim.berth.dev/fleet":"default","sim.berth.dev/dead":"true"}}})");
+  json::Value node = *json::parse(
+      R"({"metadata":{"name":"node-1","uid":"uid-node-1","annotations":{"sim.berth.dev/fleet":"default","sim.berth.dev/dead":"true"}}})");
   server.fleet.observe_node(node, server.now);
   server.writes.clear();
   server.fleet.observe_pod(simple_pod("a"), server.now);
@@ -381,7 +402,8 @@ TEST(Fleet, ANodeThatRunsOutOfMemoryEvictsTheRightPodAndRecovers) {
   server.run_until(kStart + 85s);  // Above 6 Gi after 75 s.
   const PodSimulation* evicted = server.fleet.find_pod("default", "hog");
   EXPECT_EQ(evicted->state().failure_reason, "Evicted");
-  EXPECT_TRUE(evicted->state().failure_message.starts_with("The node was low on resource: memory. Threshold quantity: 1Gi, available: ")) << evicted->state().failure_message;
+  EXPECT_TRUE(evicted->state().failure_message.starts_with("The node was low on resource: memory. Threshold quantity: 1Gi, available: "))
+      << evicted->state().failure_message;
   EXPECT_EQ(server.fleet.find_pod("default", "good")->phase(), PodPhase::kRunning);
   const auto last_status = [&] {
     for (auto it = server.writes.rbegin(); it != server.writes.rend(); ++it)
@@ -396,9 +418,12 @@ TEST(Fleet, ANodeThatRunsOutOfMemoryEvictsTheRightPodAndRecovers) {
 TEST(Fleet, AContainerOverItsLimitIsOomKilledAndRestarted) {
   FakeServer server;
   server.fleet.add_node(node_spec(0), kStart);
-  server.fleet.observe_pod(pod_document("leak", R"({"nodeName":"node-1","restartPolicy":"Always","containers":[{"name":"c","image":"x","resources":{"limits":{"memory":"100Mi"}}}]})",
-                                        R"({"sim.berth.dev/memory":"0s=10Mi,1m=200Mi"})"),
-                           kStart);
+  server.fleet.observe_pod(
+      pod_document(
+          "leak",
+          R"({"nodeName":"node-1","restartPolicy":"Always","containers":[{"name":"c","image":"x","resources":{"limits":{"memory":"100Mi"}}}]})",
+          R"({"sim.berth.dev/memory":"0s=10Mi,1m=200Mi"})"),
+      kStart);
   server.run_until(kStart + 1min);
   const PodSimulation* pod = server.fleet.find_pod("default", "leak");
   EXPECT_EQ(pod->state().containers[0].restart_count, 1);

@@ -1,9 +1,9 @@
 // Every recorded decision of the real kube-scheduler comes out of this engine (SPEC B11).
-#include <cstdlib>
-#include <filesystem>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "base/json.h"
 #include "scheduler/parity/replay.h"
@@ -21,7 +21,10 @@ std::size_t replay_all(const std::string& path) {
     ++replayed;
     const auto differences = replay_scheduling(*file);
     EXPECT_TRUE(differences.empty()) << name << ": " << differences.size() << " differences, the first:\n"
-                                     << fmt::format("{}", fmt::join(differences.begin(), differences.begin() + std::min<std::ptrdiff_t>(5, std::ssize(differences)), "\n"));
+                                     << fmt::format(
+                                            "{}",
+                                            fmt::join(differences.begin(),
+                                                      differences.begin() + std::min<std::ptrdiff_t>(5, std::ssize(differences)), "\n"));
   });
   EXPECT_TRUE(count) << (count ? "" : count.error().message);
   return replayed;
@@ -40,9 +43,10 @@ TEST(SchedulingParity, RecordedScenariosBesideTheProject) {
 
 TEST(SchedulingParity, AWrongRecordingIsNoticed) {
   std::string text;
-  (void)for_each_vector(std::string(BERTH_SOURCE_DIR) + "/tests/parity/vectors.jsonl.gz", [&](const std::string& name, const std::string& one) {
-    if (text.empty() && name.find("resources") != std::string::npos) text = one;
-  });
+  (void)for_each_vector(std::string(BERTH_SOURCE_DIR) + "/tests/parity/vectors.jsonl.gz",
+                        [&](const std::string& name, const std::string& one) {
+                          if (text.empty() && name.find("resources") != std::string::npos) text = one;
+                        });
   auto file = json::parse(text);
   ASSERT_TRUE(file);
   file->as_object()["expect"].as_array()[0].as_object()["message"] = "something else";

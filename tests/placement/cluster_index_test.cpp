@@ -1,7 +1,8 @@
 // What an engine keeps of a cluster equals a recount, whatever came and went.
+#include "placement/columns/cluster_index.h"
+
 #include <gtest/gtest.h>
 
-#include "placement/columns/cluster_index.h"
 #include "tests/placement/random_cluster.h"
 
 namespace berth::placement::testing {
@@ -20,9 +21,12 @@ std::uint32_t holds(const PodInfo& pod, const HeldTerm& held) {
     return static_cast<std::uint32_t>(std::ranges::count(terms, held.term));
   };
   switch (held.kind) {
-    case HeldTerm::Kind::kRequiredAffinity: return count(pod.required_affinity, 1);
-    case HeldTerm::Kind::kRequiredAntiAffinity: return count(pod.required_anti_affinity, 1);
-    case HeldTerm::Kind::kPreferred: return count(pod.preferred_affinity, 1) + count(pod.preferred_anti_affinity, -1);
+    case HeldTerm::Kind::kRequiredAffinity:
+      return count(pod.required_affinity, 1);
+    case HeldTerm::Kind::kRequiredAntiAffinity:
+      return count(pod.required_anti_affinity, 1);
+    case HeldTerm::Kind::kPreferred:
+      return count(pod.preferred_affinity, 1) + count(pod.preferred_anti_affinity, -1);
   }
   return 0;
 }
@@ -34,7 +38,10 @@ void expect_recount(const Cluster& cluster, const ClusterIndex& index, const std
     for (const auto* matcher : matchers) {
       const auto matches = [&](const PodInfo& pod) -> std::uint32_t {
         if (matcher->skip_terminating && pod.view().meta.is_deleting) return 0;
-        return std::ranges::all_of(matcher->terms, [&](const auto& term) { return term.matches(pod.view(), cluster.namespace_labels(pod.view().ns())); }) ? 1 : 0;
+        return std::ranges::all_of(matcher->terms,
+                                   [&](const auto& term) { return term.matches(pod.view(), cluster.namespace_labels(pod.view().ns())); })
+                   ? 1
+                   : 0;
       };
       ASSERT_EQ(matcher->count[node], recount(cluster, node, matches)) << "node " << node;
     }

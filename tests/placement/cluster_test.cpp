@@ -52,10 +52,18 @@ TEST(Cluster, SumsEqualARecount) {
     const std::string name = "p" + std::to_string(world.below(60));
     const std::string node = "n" + std::to_string(world.below(8));  // Two of them nobody knows.
     switch (world.below(5)) {
-      case 0: cluster.remove("Pod", "default", name); break;
-      case 1: cluster.remove_node(node); break;
-      case 2: cluster.upsert_node(world.node(node)); break;
-      default: cluster.upsert_pod(bound_pod(world, name, node)); break;
+      case 0:
+        cluster.remove("Pod", "default", name);
+        break;
+      case 1:
+        cluster.remove_node(node);
+        break;
+      case 2:
+        cluster.upsert_node(world.node(node));
+        break;
+      default:
+        cluster.upsert_pod(bound_pod(world, name, node));
+        break;
     }
     if (step % 20 == 0) expect_recount(cluster);
   }
@@ -109,7 +117,8 @@ TEST(BadInput, AbsurdQuantitiesAreRefusedInWords) {
     Cluster cluster(era);
     auto node = std::make_shared<model::NodeView>();
     node->meta.name = "n";
-    node->allocatable = {{"cpu", *Quantity::parse("9e30")}, {"memory", *Quantity::parse("-1Gi")}, {"pods", Quantity::from_value(INT64_MAX)}};
+    node->allocatable = {
+        {"cpu", *Quantity::parse("9e30")}, {"memory", *Quantity::parse("-1Gi")}, {"pods", Quantity::from_value(INT64_MAX)}};
     cluster.upsert_node(node);
     model::PodView pod;
     pod.meta.name = "p";

@@ -6,7 +6,8 @@ namespace berth::placement::testing {
 namespace {
 
 std::string describe(const Diagnosis& diagnosis) {
-  std::string out = fmt::format("{} resolvable {} pre '{}':", diagnosis.node_count, diagnosis.resolvable_nodes, diagnosis.pre_filter.message());
+  std::string out =
+      fmt::format("{} resolvable {} pre '{}':", diagnosis.node_count, diagnosis.resolvable_nodes, diagnosis.pre_filter.message());
   for (const auto& [reason, count] : diagnosis.reasons) out += fmt::format(" [{} {}]", count, reason);
   for (const auto& plugin : diagnosis.plugins) out += fmt::format(" {}", plugin);
   return out;
@@ -14,7 +15,8 @@ std::string describe(const Diagnosis& diagnosis) {
 
 }  // namespace
 
-std::string difference(const Cluster& cluster, const Framework& framework, const PodInfo& pod, const Decision& decision, bool first_by_name) {
+std::string difference(const Cluster& cluster, const Framework& framework, const PodInfo& pod, const Decision& decision,
+                       bool first_by_name) {
   const Evaluation plain = evaluate(framework, cluster, pod);
   if (!plain.errors.empty()) return decision.outcome == Decision::Outcome::kError ? "" : "plain: error " + plain.errors.front();
   if (plain.tied.empty()) {
@@ -39,7 +41,8 @@ std::string difference(const Cluster& cluster, const Framework& framework, const
     return bounds ? "" : "fewer nodes counted than fit";
   }
   if (decision.tied_nodes != plain.tied.size()) return fmt::format("{} tied, plain {}", decision.tied_nodes, plain.tied.size());
-  if (decision.feasible_nodes != plain.feasible.size()) return fmt::format("{} feasible, plain {}", decision.feasible_nodes, plain.feasible.size());
+  if (decision.feasible_nodes != plain.feasible.size())
+    return fmt::format("{} feasible, plain {}", decision.feasible_nodes, plain.feasible.size());
   return "";
 }
 

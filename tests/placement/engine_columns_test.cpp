@@ -36,7 +36,8 @@ void run(const History& history) {
     profile.score.push_back({"SelectorSpread", 1 + static_cast<std::int64_t>(history.seed % 3)});
     if (history.seed % 2 == 1) {
       profile.pre_filter.push_back({"ServiceAffinity", 0});
-      profile.filter.insert(profile.filter.begin() + static_cast<std::ptrdiff_t>(history.seed % profile.filter.size()), {"ServiceAffinity", 0});
+      profile.filter.insert(profile.filter.begin() + static_cast<std::ptrdiff_t>(history.seed % profile.filter.size()),
+                            {"ServiceAffinity", 0});
       profile.args.service_affinity.affinity_labels = {"rack"};
       if (history.seed % 4 == 1) profile.args.service_affinity.affinity_labels.emplace_back("disk");
     }

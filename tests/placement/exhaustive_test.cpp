@@ -15,8 +15,10 @@ constexpr std::size_t kNodeKinds = 4, kPodKinds = 6;
 model::NodeViewPtr node_of(std::size_t kind, std::size_t number) {
   auto out = std::make_shared<model::NodeView>();
   out->meta.name = "node" + std::to_string(number);
-  out->meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"kubernetes.io/hostname", out->meta.name}, {"zone", kind == 1 ? "b" : "a"}});
-  if (kind == 2) out->meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"kubernetes.io/hostname", out->meta.name}});
+  out->meta.labels = model::Labels(
+      std::vector<std::pair<std::string, std::string>>{{"kubernetes.io/hostname", out->meta.name}, {"zone", kind == 1 ? "b" : "a"}});
+  if (kind == 2)
+    out->meta.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"kubernetes.io/hostname", out->meta.name}});
   if (kind == 3) out->taints.push_back({"t", "", "NoSchedule"});
   const auto cpu = model::Quantity::from_value(kind == 2 ? 1 : 2);
   out->allocatable = {{"cpu", cpu}, {"memory", model::Quantity::from_value(1LL << 30)}, {"pods", model::Quantity::from_value(2)}};
@@ -30,9 +32,11 @@ PodInfoPtr pod_of(std::size_t kind, const std::string& name, Era era, const std:
       "{priority: 4, containers: [{name: c, ports: [{hostPort: 80}]}], tolerations: [{operator: Exists}]}",
       "{priority: 3, containers: [{name: c, resources: {requests: {cpu: '1'}}}], affinity: {podAntiAffinity: "
       "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {}}]}}}",
-      "{priority: 2, containers: [{name: c, resources: {requests: {cpu: 500m}}}], topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, "
+      "{priority: 2, containers: [{name: c, resources: {requests: {cpu: 500m}}}], topologySpreadConstraints: [{topologyKey: zone, maxSkew: "
+      "1, "
       "whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]}",
-      "{priority: 1, containers: [{name: c}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, "
+      "{priority: 1, containers: [{name: c}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: "
+      "zone, "
       "labelSelector: {matchLabels: {kind: k3}}}]}}}",
       "{priority: 0, containers: [{name: c, resources: {requests: {cpu: '1'}}, ports: [{hostPort: 80}]}]}"};
   static const PluginWorld kWorlds[2] = {PluginWorld(Era::k120), PluginWorld(Era::k136)};
@@ -44,7 +48,8 @@ PodInfoPtr pod_of(std::size_t kind, const std::string& name, Era era, const std:
 }
 
 /// The room that a plan makes suffices, and no victim could have stayed.
-void check_plan(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Candidate& plan, const std::string& where) {
+void check_plan(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Candidate& plan,
+                const std::string& where) {
   const auto fits_without = [&](const std::vector<PodInfoPtr>& gone) {
     Cluster without = cluster.fork();
     for (const auto& victim : gone) without.remove_pod(victim->key);

@@ -1,8 +1,9 @@
 // What explain says of placed and pending pods (SPEC I3).
+#include "placement/explain.h"
+
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "placement/explain.h"
 
 namespace berth::placement {
 namespace {
@@ -72,7 +73,8 @@ TEST(Explain, APendingPodNamesTheNearestNodeAndWhatItLacks) {
 
 TEST(Explain, EveryRelaxationThatItNamesWorks) {
   Cluster cluster;
-  cluster.upsert(node_document("gpu", "4", {{"disk", "ssd"}}, {json::Object{{"key", "dedicated"}, {"value", "gpu"}, {"effect", "NoSchedule"}}}));
+  cluster.upsert(
+      node_document("gpu", "4", {{"disk", "ssd"}}, {json::Object{{"key", "dedicated"}, {"value", "gpu"}, {"effect", "NoSchedule"}}}));
   cluster.upsert(node_document("plain", "4", {{"disk", "hdd"}}));
   json::Value document = pod_document("web", "1");
   json::set(document, {"spec", "nodeSelector", "disk"}, "ssd");
@@ -82,12 +84,14 @@ TEST(Explain, EveryRelaxationThatItNamesWorks) {
     EXPECT_EQ(one.changes.size(), 1u);
     changes.insert(one.changes[0] + " -> " + one.nodes[0]);
   }
-  EXPECT_EQ(changes, (std::set<std::string>{"drop the node selector disk=ssd -> plain", "tolerate the taint dedicated=gpu:NoSchedule -> gpu"}));
+  EXPECT_EQ(changes,
+            (std::set<std::string>{"drop the node selector disk=ssd -> plain", "tolerate the taint dedicated=gpu:NoSchedule -> gpu"}));
 }
 
 TEST(Explain, TwoChangesAreTriedWhenOneIsNotEnough) {
   Cluster cluster;
-  cluster.upsert(node_document("gpu", "1", {{"disk", "hdd"}}, {json::Object{{"key", "dedicated"}, {"value", "gpu"}, {"effect", "NoSchedule"}}}));
+  cluster.upsert(
+      node_document("gpu", "1", {{"disk", "hdd"}}, {json::Object{{"key", "dedicated"}, {"value", "gpu"}, {"effect", "NoSchedule"}}}));
   json::Value document = pod_document("web", "1");
   json::set(document, {"spec", "nodeSelector", "disk"}, "ssd");
   const auto out = explain(*framework(), cluster, pod_of(document));

@@ -1,10 +1,11 @@
 // The indexed form of preemption against the plain one, and the plain one against what people rely on (SPEC C3).
-#include <random>
+#include "placement/preemptor.h"
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "base/json.h"
-#include "placement/preemptor.h"
 #include "tests/placement/random_cluster.h"
 
 namespace berth::placement {
@@ -22,11 +23,15 @@ json::Value node_document(const std::string& name, int cpu, int pods, const std:
           {"status", {{"allocatable", {{"cpu", std::to_string(cpu)}, {"memory", "16Gi"}, {"pods", std::to_string(pods)}}}}}};
 }
 
-json::Value pod_document(const std::string& name, int cpu_milli, int priority, const std::string& node = "", int start = 0, const std::string& app = "") {
-  json::Value out = {{"kind", "Pod"},
-                     {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
-                     {"spec", {{"priority", priority}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", fmt::format("{}m", cpu_milli)}}}}}}}}}},
-                     {"status", {{"startTime", fmt::format("2026-01-01T{:02}:{:02}:00Z", start / 60, start % 60)}}}};
+json::Value pod_document(const std::string& name, int cpu_milli, int priority, const std::string& node = "", int start = 0,
+                         const std::string& app = "") {
+  json::Value out = {
+      {"kind", "Pod"},
+      {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
+      {"spec",
+       {{"priority", priority},
+        {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", fmt::format("{}m", cpu_milli)}}}}}}}}}},
+      {"status", {{"startTime", fmt::format("2026-01-01T{:02}:{:02}:00Z", start / 60, start % 60)}}}};
   if (!node.empty()) json::set(out, {"spec", "nodeName"}, json::Value(node));
   if (!app.empty()) json::set(out, {"metadata", "labels", "app"}, json::Value(app));
   return out;
@@ -61,7 +66,8 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
     Cluster cluster(era);
     const int node_count = 3 + below(12);
-    for (int i = 0; i < node_count; ++i) cluster.upsert(node_document(fmt::format("n{:02}", i), 2 + below(4), 3 + below(8), below(3) == 0 ? "hdd" : "ssd"));
+    for (int i = 0; i < node_count; ++i)
+      cluster.upsert(node_document(fmt::format("n{:02}", i), 2 + below(4), 3 + below(8), below(3) == 0 ? "hdd" : "ssd"));
     if (seed % 3 == 0) cluster.upsert(budget_document("a", below(2)));
     if (seed % 4 == 0) cluster.upsert(budget_document("b", 0));
     Preemptor preemptor(cluster);
@@ -70,7 +76,8 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
       const int what = below(10);
       if (what < 6) {
         const std::string app = below(2) == 0 ? "" : below(2) == 0 ? "a" : "b";
-        cluster.upsert(pod_document(fmt::format("p{:03}", next), 100 * (1 + below(12)), below(4) - 1, fmt::format("n{:02}", below(node_count)), below(1000), app));
+        cluster.upsert(pod_document(fmt::format("p{:03}", next), 100 * (1 + below(12)), below(4) - 1,
+                                    fmt::format("n{:02}", below(node_count)), below(1000), app));
         ++next;
       } else if (what == 6 && next > 0) {
         cluster.remove_pod(fmt::format("default/p{:03}", below(next)));
@@ -144,7 +151,8 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
         json::set(budget, {"metadata", "namespace"}, json::Value(world.chance(50) ? "default" : "team-a"));
         cluster.upsert(budget);
       } else if (what == 10) {
-        cluster.nominate(PodInfo::make(make(fmt::format("w{}", world.below(4)), world.below(6)), era), fmt::format("n{}", world.below(nodes)));
+        cluster.nominate(PodInfo::make(make(fmt::format("w{}", world.below(4)), world.below(6)), era),
+                         fmt::format("n{}", world.below(nodes)));
       } else if (what == 11) {
         world.change_objects(cluster);
       } else if (what == 12) {
@@ -206,7 +214,8 @@ TEST(Preemptor, AsksOnlyTheNodeThatADaemonPodNames) {
   const auto daemon_pod = [&](const char* node) {
     json::Value out = pod_document("daemon", 2000, 10);
     json::set(out, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"},
-              json::Array{{{"matchFields", json::Array{{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{json::Value(node)}}}}}}});
+              json::Array{{{"matchFields",
+                            json::Array{{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{json::Value(node)}}}}}}});
     return pod_of(out, Era::k136);
   };
   Preemptor preemptor(cluster);

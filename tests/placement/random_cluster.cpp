@@ -158,7 +158,9 @@ void RandomWorld::change_storage(Cluster& cluster) {
       }
       auto made = std::make_shared<model::PersistentVolumeView>();
       made->meta.name = "volume" + which;
-      if (chance(30)) made->meta.labels = Labels(std::vector<std::pair<std::string, std::string>>{{"topology.kubernetes.io/zone", "z" + std::to_string(below(zones))}});
+      if (chance(30))
+        made->meta.labels =
+            Labels(std::vector<std::pair<std::string, std::string>>{{"topology.kubernetes.io/zone", "z" + std::to_string(below(zones))}});
       made->storage_class = "late";
       made->capacity = Quantity::from_value((1LL + below(3)) << 30);
       made->access_modes = {"ReadWriteOnce", "ReadWriteOncePod"};
@@ -196,7 +198,9 @@ void RandomWorld::change_storage(Cluster& cluster) {
       return;
     }
     case 2: {
-      json::Value made = {{"kind", "StorageClass"}, {"metadata", {{"name", "late"}}}, {"provisioner", chance(50) ? "csi.example.com" : "kubernetes.io/no-provisioner"},
+      json::Value made = {{"kind", "StorageClass"},
+                          {"metadata", {{"name", "late"}}},
+                          {"provisioner", chance(50) ? "csi.example.com" : "kubernetes.io/no-provisioner"},
                           {"volumeBindingMode", chance(85) ? "WaitForFirstConsumer" : "Immediate"}};
       cluster.upsert(made);
       return;

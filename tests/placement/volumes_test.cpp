@@ -16,7 +16,9 @@ json::Value node_document(const std::string& name, const std::string& zone) {
 json::Value pod_document(const std::string& name, const std::string& claim, const std::string& node = "") {
   json::Value out = {{"kind", "Pod"},
                      {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", name}}},
-                     {"spec", {{"containers", json::Array{{{"name", "c"}}}}, {"volumes", json::Array{{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", claim}}}}}}}}};
+                     {"spec",
+                      {{"containers", json::Array{{{"name", "c"}}}},
+                       {"volumes", json::Array{{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", claim}}}}}}}}};
   if (!node.empty()) json::set(out, {"spec", "nodeName"}, json::Value(node));
   return out;
 }
@@ -24,7 +26,10 @@ json::Value pod_document(const std::string& name, const std::string& claim, cons
 json::Value claim_document(const std::string& name, const std::string& mode = "ReadWriteOnce", const std::string& volume = "") {
   json::Value out = {{"kind", "PersistentVolumeClaim"},
                      {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", "u-" + name}}},
-                     {"spec", {{"storageClassName", "local"}, {"accessModes", json::Array{json::Value(mode)}}, {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}};
+                     {"spec",
+                      {{"storageClassName", "local"},
+                       {"accessModes", json::Array{json::Value(mode)}},
+                       {"resources", {{"requests", {{"storage", "1Gi"}}}}}}}};
   if (!volume.empty()) {
     json::set(out, {"spec", "volumeName"}, json::Value(volume));
     json::set(out, {"metadata", "annotations", "pv.kubernetes.io/bind-completed"}, "yes");
@@ -33,7 +38,10 @@ json::Value claim_document(const std::string& name, const std::string& mode = "R
 }
 
 json::Value class_document(const std::string& provisioner) {
-  return {{"kind", "StorageClass"}, {"metadata", {{"name", "local"}}}, {"provisioner", provisioner}, {"volumeBindingMode", "WaitForFirstConsumer"}};
+  return {{"kind", "StorageClass"},
+          {"metadata", {{"name", "local"}}},
+          {"provisioner", provisioner},
+          {"volumeBindingMode", "WaitForFirstConsumer"}};
 }
 
 json::Value volume_document(const std::string& name, const std::string& node, const std::string& size) {
@@ -44,7 +52,10 @@ json::Value volume_document(const std::string& name, const std::string& node, co
             {"accessModes", json::Array{"ReadWriteOnce"}},
             {"capacity", {{"storage", size}}},
             {"nodeAffinity",
-             {{"required", {{"nodeSelectorTerms", json::Array{{{"matchExpressions", json::Array{{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::Array{json::Value(node)}}}}}}}}}}}}}},
+             {{"required",
+               {{"nodeSelectorTerms", json::Array{{{"matchExpressions", json::Array{{{"key", "kubernetes.io/hostname"},
+                                                                                     {"operator", "In"},
+                                                                                     {"values", json::Array{json::Value(node)}}}}}}}}}}}}}},
           {"status", {{"phase", "Available"}}}};
 }
 

@@ -1,8 +1,9 @@
 // HTTP extenders: what they are asked, and what their answers change.
+#include "scheduler/extender.h"
+
 #include <gtest/gtest.h>
 
 #include "net/server.h"
-#include "scheduler/extender.h"
 
 namespace berth::scheduler {
 namespace {
@@ -13,14 +14,17 @@ class Extended : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"a", "b", "c"})
-      cluster_.upsert(json::Value{{"kind", "Node"}, {"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "4"}, {"memory", "8Gi"}, {"pods", "10"}}}}}});
+      cluster_.upsert(json::Value{{"kind", "Node"},
+                                  {"metadata", {{"name", name}}},
+                                  {"status", {{"allocatable", {{"cpu", "4"}, {"memory", "8Gi"}, {"pods", "10"}}}}}});
     framework_ = *placement::Framework::create(placement::default_profile(placement::Era::k136));
     pod_ = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document_)), placement::Era::k136);
   }
   Decision choose(const Extenders& extenders) {
     evaluation_ = placement::evaluate(*framework_, cluster_, *pod_);
-    return extenders.choose(cluster_, *pod_, document_, evaluation_,
-                            [](const std::string& name) { return json::Value{{"metadata", {{"name", name}}}}; });
+    return extenders.choose(cluster_, *pod_, document_, evaluation_, [](const std::string& name) {
+      return json::Value{{"metadata", {{"name", name}}}};
+    });
   }
   static config::Extender extender() {
     config::Extender out;
@@ -30,7 +34,8 @@ class Extended : public ::testing::Test {
     return out;
   }
 
-  json::Value document_ = {{"kind", "Pod"}, {"metadata", {{"name", "p"}, {"namespace", "default"}, {"uid", "u"}}},
+  json::Value document_ = {{"kind", "Pod"},
+                           {"metadata", {{"name", "p"}, {"namespace", "default"}, {"uid", "u"}}},
                            {"spec", {{"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}}}}}};
   placement::Cluster cluster_;
   placement::FrameworkPtr framework_;
@@ -66,12 +71,16 @@ TEST_F(Extended, RefusedEverywhereCountsItsReasons) {
 }
 
 TEST_F(Extended, AFailureIsAnErrorUnlessIgnorable) {
-  const auto broken = [](std::size_t, const std::string&, const std::string&) -> Result<std::string> { return fail(ErrorCode::kUnavailable, "down"); };
+  const auto broken = [](std::size_t, const std::string&, const std::string&) -> Result<std::string> {
+    return fail(ErrorCode::kUnavailable, "down");
+  };
   auto config = extender();
   EXPECT_EQ(choose(Extenders({config}, broken)).outcome, Decision::Outcome::kError);
   config.ignorable = true;
   EXPECT_EQ(choose(Extenders({config}, broken)).outcome, Decision::Outcome::kScheduled);
-  const auto garbage = [](std::size_t, const std::string&, const std::string&) -> Result<std::string> { return std::string(R"({"NodeNames":["elsewhere"]})"); };
+  const auto garbage = [](std::size_t, const std::string&, const std::string&) -> Result<std::string> {
+    return std::string(R"({"NodeNames":["elsewhere"]})");
+  };
   EXPECT_EQ(choose(Extenders({extender()}, garbage)).outcome, Decision::Outcome::kError);
 }
 
@@ -79,7 +88,8 @@ TEST_F(Extended, ManagedResourcesLimitItsInterest) {
   auto config = extender();
   config.managed_resources = {{"example.com/gpu", false}};
   config.bind_verb = "bind";
-  const Extenders extenders({config}, [](std::size_t, const std::string&, const std::string&) -> Result<std::string> { return std::string("{}"); });
+  const Extenders extenders({config},
+                            [](std::size_t, const std::string&, const std::string&) -> Result<std::string> { return std::string("{}"); });
   EXPECT_FALSE(extenders.are_interested(pod_->view()));
   EXPECT_FALSE(extenders.bind_for(pod_->view()));
   model::PodView gpu = pod_->view();
@@ -98,7 +108,6 @@ TEST_F(Extended, AnUnreachableExtenderIsNamed) {
   EXPECT_EQ(decision.outcome, Decision::Outcome::kError);
   EXPECT_NE(decision.error.find("http://127.0.0.1:1/prefix"), std::string::npos) << decision.error;
 }
-
 
 using Answers = std::map<std::string, std::string>;
 
@@ -139,7 +148,9 @@ class ExtendedPreemption : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"one", "two"})
-      cluster_.upsert(json::Value{{"kind", "Node"}, {"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "4"}, {"memory", "8Gi"}, {"pods", "10"}}}}}});
+      cluster_.upsert(json::Value{{"kind", "Node"},
+                                  {"metadata", {{"name", name}}},
+                                  {"status", {{"allocatable", {{"cpu", "4"}, {"memory", "8Gi"}, {"pods", "10"}}}}}});
     add("l1", "one", "2", 0);
     add("l2", "one", "2", 0);
     add("l3", "two", "4", 0);
@@ -150,21 +161,30 @@ class ExtendedPreemption : public ::testing::Test {
     ASSERT_EQ(candidates_.size(), 2u);
   }
   static placement::PodInfoPtr info(const std::string& name, const std::string& node, const std::string& cpu, int priority) {
-    return placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document(name, node, cpu, priority))), placement::Era::k136);
+    return placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document(name, node, cpu, priority))),
+                                    placement::Era::k136);
   }
   static json::Value document(const std::string& name, const std::string& node, const std::string& cpu, int priority) {
-    json::Value out = {{"kind", "Pod"}, {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", "uid-" + name}}},
-                       {"spec", {{"priority", priority}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}}}}}};
+    json::Value out = {
+        {"kind", "Pod"},
+        {"metadata", {{"name", name}, {"namespace", "default"}, {"uid", "uid-" + name}}},
+        {"spec", {{"priority", priority}, {"containers", json::Array{{{"name", "c"}, {"resources", {{"requests", {{"cpu", cpu}}}}}}}}}}};
     if (!node.empty()) json::set(out, {"spec", "nodeName"}, json::Value(node));
     return out;
   }
-  void add(const std::string& name, const std::string& node, const std::string& cpu, int priority) { cluster_.upsert(document(name, node, cpu, priority)); }
+  void add(const std::string& name, const std::string& node, const std::string& cpu, int priority) {
+    cluster_.upsert(document(name, node, cpu, priority));
+  }
 
   Result<std::vector<placement::Candidate>> process(const config::Extender& config) {
     auto extenders = Extenders::create({config});
     EXPECT_TRUE(extenders) << extenders.error().message;
-    return (*extenders)->process_preemption(cluster_, *pod_, document("vip", "", "3", 100), candidates_,
-                                            {[](const placement::PodInfo& pod) { return json::Value{{"metadata", {{"name", pod.view().meta.name}, {"uid", pod.view().meta.uid}}}}; }, {}});
+    return (*extenders)
+        ->process_preemption(cluster_, *pod_, document("vip", "", "3", 100), candidates_,
+                             {[](const placement::PodInfo& pod) {
+                                return json::Value{{"metadata", {{"name", pod.view().meta.name}, {"uid", pod.view().meta.uid}}}};
+                              },
+                              {}});
   }
   static config::Extender preempting(const LocalExtender& extender, bool has_cache) {
     config::Extender out;
@@ -181,7 +201,8 @@ class ExtendedPreemption : public ::testing::Test {
 };
 
 TEST_F(ExtendedPreemption, AnExtenderWithACacheGetsUidsAndChoosesNodesAndVictims) {
-  LocalExtender extender(Answers{{"/ext/preempt", R"({"NodeNameToMetaVictims":{"two":{"Pods":[{"UID":"uid-l3"}],"NumPDBViolations":1}}})"}});
+  LocalExtender extender(
+      Answers{{"/ext/preempt", R"({"NodeNameToMetaVictims":{"two":{"Pods":[{"UID":"uid-l3"}],"NumPDBViolations":1}}})"}});
   const auto left = process(preempting(extender, true));
   ASSERT_TRUE(left) << left.error().message;
   ASSERT_EQ(left->size(), 1u);
@@ -214,10 +235,12 @@ TEST_F(ExtendedPreemption, NoNodeLeftMeansNoPreemption) {
 }
 
 TEST_F(ExtendedPreemption, NonsenseAndFailuresAreErrorsUnlessIgnorable) {
-  for (const auto& [answer, words] : {std::pair{R"({"NodeNameToMetaVictims":{"one":{"Pods":[{"UID":"uid-l3"}]}}})", "claims to preempt pod (UID: uid-l3) on node: one, but the pod is not found on that node"},
-                                      {R"({"NodeNameToMetaVictims":{"one":{"Pods":[]}}})", "expected at least one victim pod on node \"one\""},
-                                      {R"({"NodeNameToMetaVictims":{"three":{"Pods":[]}}})", "there is no node \"three\""},
-                                      {"[]", "the answer to preempt is not a JSON object"}}) {
+  for (const auto& [answer, words] :
+       {std::pair{R"({"NodeNameToMetaVictims":{"one":{"Pods":[{"UID":"uid-l3"}]}}})",
+                  "claims to preempt pod (UID: uid-l3) on node: one, but the pod is not found on that node"},
+        {R"({"NodeNameToMetaVictims":{"one":{"Pods":[]}}})", "expected at least one victim pod on node \"one\""},
+        {R"({"NodeNameToMetaVictims":{"three":{"Pods":[]}}})", "there is no node \"three\""},
+        {"[]", "the answer to preempt is not a JSON object"}}) {
     LocalExtender extender(Answers{{"/ext/preempt", answer}});
     auto config = preempting(extender, true);
     const auto left = process(config);

@@ -29,9 +29,12 @@ TEST(Wakeup, EachPluginNamesTheEventsThatCouldHelp) {
   EXPECT_EQ(woken_by("NodeAffinity"), (Set{kNodeAdded, kNodeLabels}));
   EXPECT_EQ(woken_by("NodeUnschedulable"), (Set{kNodeAdded, kNodeTaints, kOwnTolerations}));
   EXPECT_EQ(woken_by("TaintToleration"), (Set{kNodeAdded, kNodeTaints, kOwnTolerations}));
-  EXPECT_EQ(woken_by("InterPodAffinity"), (Set{kNodeAdded, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels, kNamespaces}));
-  EXPECT_EQ(woken_by("PodTopologySpread"), (Set{kNodeAdded, kNodeLabels, kNodeTaints, kNodeDeleted, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels}));
-  EXPECT_EQ(woken_by("VolumeBinding"), (Set{kNodeAdded, kNodeLabels, kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity}));
+  EXPECT_EQ(woken_by("InterPodAffinity"),
+            (Set{kNodeAdded, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels, kNamespaces}));
+  EXPECT_EQ(woken_by("PodTopologySpread"), (Set{kNodeAdded, kNodeLabels, kNodeTaints, kNodeDeleted, kAssignedPodAdded, kAssignedPodLabels,
+                                                kAssignedPodDeleted, kOwnLabels}));
+  EXPECT_EQ(woken_by("VolumeBinding"),
+            (Set{kNodeAdded, kNodeLabels, kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity}));
   EXPECT_EQ(woken_by("VolumeZone"), (Set{kNodeAdded, kNodeLabels, kPersistentVolume, kClaim, kStorageClass}));
   EXPECT_EQ(woken_by("VolumeRestrictions"), (Set{kNodeAdded, kAssignedPodDeleted, kClaim}));
   EXPECT_EQ(woken_by("NodeVolumeLimits"), (Set{kNodeAdded, kAssignedPodDeleted, kClaim, kCsiNode}));
@@ -45,7 +48,10 @@ TEST(Wakeup, APluginNobodyKnowsIsWokenByEverythingButBudgets) {
 
 TEST(Wakeup, ANodesHeartbeatIsNoChange) {
   const auto node = [](std::string_view extra) {
-    auto document = json::parse_yaml(fmt::format("metadata: {{name: n, labels: {{a: b}}}}\nspec: {{}}\nstatus: {{allocatable: {{cpu: 4}}, conditions: [{{type: Ready, status: \"True\", lastHeartbeatTime: {}}}]}}", extra));
+    auto document =
+        json::parse_yaml(fmt::format("metadata: {{name: n, labels: {{a: b}}}}\nspec: {{}}\nstatus: {{allocatable: {{cpu: 4}}, conditions: "
+                                     "[{{type: Ready, status: \"True\", lastHeartbeatTime: {}}}]}}",
+                                     extra));
     return model::NodeView::parse(*document);
   };
   EXPECT_TRUE(node_changes(node("\"2026-01-01T00:00:00Z\""), node("\"2026-01-01T00:00:10Z\"")).empty());
@@ -59,11 +65,16 @@ TEST(Wakeup, ANodesHeartbeatIsNoChange) {
 }
 
 PodInfoPtr pod(const std::string& name, const std::string& app, const std::string& spec = "", const std::string& ns = "default") {
-  auto document = json::parse_yaml(fmt::format("metadata: {{name: {}, namespace: {}, uid: {}, labels: {{app: {}}}}}\nspec: {{containers: [{{name: c}}]{}}}", name, ns, name, app, spec));
+  auto document = json::parse_yaml(
+      fmt::format("metadata: {{name: {}, namespace: {}, uid: {}, labels: {{app: {}}}}}\nspec: {{containers: [{{name: c}}]{}}}", name, ns,
+                  name, app, spec));
   return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), placement::Era::k136);
 }
 std::string affinity(const char* kind, const char* app) {
-  return fmt::format(", affinity: {{{}: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: zone, labelSelector: {{matchLabels: {{app: {}}}}}}}]}}}}", kind, app);
+  return fmt::format(
+      ", affinity: {{{}: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: zone, labelSelector: {{matchLabels: {{app: "
+      "{}}}}}}}]}}}}",
+      kind, app);
 }
 
 TEST(Wakeup, AffinityWaitsForThePodItWantsToBeNear) {
@@ -90,7 +101,9 @@ TEST(Wakeup, AntiAffinityWaitsForTheOtherToGoOnEitherSide) {
 }
 
 TEST(Wakeup, SpreadLooksAtThePodsThatItCounts) {
-  const auto pending = pod("p", "web", ", topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]");
+  const auto pending = pod("p", "web",
+                           ", topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: "
+                           "{matchLabels: {app: web}}}]");
   const auto web = pod("w", "web"), other = pod("o", "other"), elsewhere = pod("e", "web", "", "another-namespace");
   EXPECT_TRUE(spread_may_help(*pending, {kAssignedPodDeleted, web.get()}));
   EXPECT_FALSE(spread_may_help(*pending, {kAssignedPodDeleted, other.get()}));

@@ -1,7 +1,7 @@
 // Priorities, disruption budgets, grace periods, failing nodes and a dying scheduler over virtual hours, from a seed (SPEC C2–C4).
 //
-// While the story runs: no node over its allocatable, no pod moved once bound, and every preemption is judged when it is planned. Then everything
-// is healed, time passes, and nobody may wait who could be placed, with or without preemption.
+// While the story runs: no node over its allocatable, no pod moved once bound, and every preemption is judged when it is planned. Then
+// everything is healed, time passes, and nobody may wait who could be placed, with or without preemption.
 //
 //   BERTH_SIMULATION_SEEDS=500 BERTH_SIMULATION_FIRST=1000 BERTH_SIMULATION_STEPS=400 test_simulation
 #include <cstdlib>
@@ -25,7 +25,9 @@ int setting(const char* name, int fallback) {
   return text != nullptr && *text != 0 ? std::atoi(text) : fallback;
 }
 
-std::string text_of(const json::Value& object, std::initializer_list<std::string_view> path) { return std::string(json::get_string(object, path)); }
+std::string text_of(const json::Value& object, std::initializer_list<std::string_view> path) {
+  return std::string(json::get_string(object, path));
+}
 
 /// A preemption as it was planned.
 struct Plan {
@@ -37,9 +39,12 @@ struct Plan {
 
 class Story {
  public:
-  explicit Story(std::uint64_t seed) : random_(seed), framework_(*placement::Framework::create(placement::default_profile(placement::Era::k136))), world_(options(seed)) {
-    for (const auto& [name, value, policy] : {std::tuple{"low", 10, ""}, {"middle", 100, ""}, {"high", 1000, ""}, {"patient", 500, "preemptionPolicy: Never\n"}})
-      world_.create(fmt::format("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {}}}\nvalue: {}\n{}", name, value, policy));
+  explicit Story(std::uint64_t seed)
+      : random_(seed), framework_(*placement::Framework::create(placement::default_profile(placement::Era::k136))), world_(options(seed)) {
+    for (const auto& [name, value, policy] :
+         {std::tuple{"low", 10, ""}, {"middle", 100, ""}, {"high", 1000, ""}, {"patient", 500, "preemptionPolicy: Never\n"}})
+      world_.create(
+          fmt::format("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {}}}\nvalue: {}\n{}", name, value, policy));
   }
 
   void run(int steps) {
@@ -59,41 +64,68 @@ class Story {
   WorldOptions options(std::uint64_t seed) {
     WorldOptions out{.nodes = kNodes, .node_cpu = "8"};
     out.scheduler.engine.seed = seed;
-    out.scheduler.on_preemption = [this](const Cluster& cluster, const PodInfoPtr& pod, const placement::Candidate& choice) { judge(cluster, pod, choice); };
+    out.scheduler.on_preemption = [this](const Cluster& cluster, const PodInfoPtr& pod, const placement::Candidate& choice) {
+      judge(cluster, pod, choice);
+    };
     return out;
   }
 
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   template <typename T>
-  const T& one_of(const std::vector<T>& list) { return list[below(list.size())]; }
+  const T& one_of(const std::vector<T>& list) {
+    return list[below(list.size())];
+  }
 
   // ---- what happens
 
   void step() {
     switch (below(15)) {
-      case 0: case 1: case 2: return add_workload();
-      case 3: return add_pod();
-      case 4: case 5: return scale();
-      case 6: return remove_workload();
-      case 7: case 8: return add_budget();
-      case 9: return remove_budget();
-      case 10: return annotate_node(below(2) == 0 ? "true" : "false");
-      case 11: return cordon(below(2) == 0);
-      case 12: return kill_scheduler();
-      case 13: return delete_a_pod();
-      default: return;
+      case 0:
+      case 1:
+      case 2:
+        return add_workload();
+      case 3:
+        return add_pod();
+      case 4:
+      case 5:
+        return scale();
+      case 6:
+        return remove_workload();
+      case 7:
+      case 8:
+        return add_budget();
+      case 9:
+        return remove_budget();
+      case 10:
+        return annotate_node(below(2) == 0 ? "true" : "false");
+      case 11:
+        return cordon(below(2) == 0);
+      case 12:
+        return kill_scheduler();
+      case 13:
+        return delete_a_pod();
+      default:
+        return;
     }
   }
 
   std::string pod_spec(const std::string& app) {
     static const std::vector<std::string> kClasses = {"low", "low", "middle", "high", "patient"};
     static const std::vector<std::string> kCpus = {"500m", "1", "2", "3", "5"};
-    std::string out = fmt::format("priorityClassName: {}, terminationGracePeriodSeconds: {}, containers: [{{name: c, image: nginx, resources: {{requests: {{cpu: \"{}\"}}}}}}]", one_of(kClasses),
-                                  below(3) == 0 ? 40 : 1, one_of(kCpus));
+    std::string out = fmt::format(
+        "priorityClassName: {}, terminationGracePeriodSeconds: {}, containers: [{{name: c, image: nginx, resources: {{requests: {{cpu: "
+        "\"{}\"}}}}}}]",
+        one_of(kClasses), below(3) == 0 ? 40 : 1, one_of(kCpus));
     if (below(6) == 0)
-      out += fmt::format(", affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, labelSelector: {{matchLabels: {{app: {}}}}}}}]}}}}", app);
+      out += fmt::format(
+          ", affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, "
+          "labelSelector: {{matchLabels: {{app: {}}}}}}}]}}}}",
+          app);
     if (below(8) == 0)
-      out += fmt::format(", topologySpreadConstraints: [{{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {{matchLabels: {{app: {}}}}}}}]", app);
+      out += fmt::format(
+          ", topologySpreadConstraints: [{{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, "
+          "labelSelector: {{matchLabels: {{app: {}}}}}}}]",
+          app);
     return out;
   }
 
@@ -101,12 +133,15 @@ class Story {
     if (apps_.size() > 14) return;
     const std::string app = fmt::format("app{}", ++counter_);
     apps_.push_back(app);
-    world_.create(fmt::format("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: {0}}}\nspec: {{replicas: {1}, selector: {{matchLabels: {{app: {0}}}}}, template: {{metadata: {{labels: {{app: {0}}}}}, spec: {{{2}}}}}}}\n",
-                              app, 1 + below(5), pod_spec(app)));
+    world_.create(
+        fmt::format("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {{name: {0}}}\nspec: {{replicas: {1}, selector: {{matchLabels: "
+                    "{{app: {0}}}}}, template: {{metadata: {{labels: {{app: {0}}}}}, spec: {{{2}}}}}}}\n",
+                    app, 1 + below(5), pod_spec(app)));
   }
   void add_pod() {
     const std::string name = fmt::format("bare{}", ++counter_);
-    world_.create(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, labels: {{app: {0}}}}}\nspec: {{{1}}}\n", name, pod_spec(name)));
+    world_.create(
+        fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, labels: {{app: {0}}}}}\nspec: {{{1}}}\n", name, pod_spec(name)));
   }
   void patch(const char* group, const char* resource, const std::string& name, const std::string& body) {
     client::Call call;
@@ -139,15 +174,18 @@ class Story {
     if (apps_.empty() || budgets_.size() > 5) return;
     const std::string name = fmt::format("budget{}", ++counter_);
     budgets_.push_back(name);
-    world_.create(fmt::format("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {}}}\nspec: {{{}, selector: {{matchLabels: {{app: {}}}}}}}\n", name,
-                              below(2) == 0 ? "minAvailable: 1" : "maxUnavailable: 0", one_of(apps_)));
+    world_.create(fmt::format(
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {}}}\nspec: {{{}, selector: {{matchLabels: {{app: {}}}}}}}\n",
+        name, below(2) == 0 ? "minAvailable: 1" : "maxUnavailable: 0", one_of(apps_)));
   }
   void remove_budget() {
     if (budgets_.empty()) return;
     remove("policy", "poddisruptionbudgets", budgets_.back());
     budgets_.pop_back();
   }
-  void annotate_node(const char* dead) { disturb(patch_node(fmt::format(R"({{"metadata":{{"annotations":{{"sim.berth.dev/dead":"{}"}}}}}})", dead))); }
+  void annotate_node(const char* dead) {
+    disturb(patch_node(fmt::format(R"({{"metadata":{{"annotations":{{"sim.berth.dev/dead":"{}"}}}}}})", dead)));
+  }
   void cordon(bool is_on) { disturb(patch_node(fmt::format(R"({{"spec":{{"unschedulable":{}}}}})", is_on))); }
   std::string patch_node(const std::string& body) {
     const std::string node = fmt::format("node-{}", 1 + below(kNodes));
@@ -192,7 +230,9 @@ class Story {
       const auto [at, is_new] = bound_.emplace(view.meta.uid, view.node_name);
       EXPECT_EQ(at->second, view.node_name) << view.key() << " was bound twice";
       if (is_new) bound_at_[view.meta.uid] = {view.node_name, view.priority, world_.loop().now()};
-      if (!view.is_terminal()) used[view.node_name] += placement::PodInfo::make(std::make_shared<model::PodView>(view), placement::Era::k136)->request.total.cpu_milli;
+      if (!view.is_terminal())
+        used[view.node_name] +=
+            placement::PodInfo::make(std::make_shared<model::PodView>(view), placement::Era::k136)->request.total.cpu_milli;
     }
     for (const auto& [node, cpu_milli] : used) EXPECT_LE(cpu_milli, 8000) << node << " is over its allocatable";
   }
@@ -210,12 +250,15 @@ class Story {
       without.remove_pod(victim->key);
     }
     const auto after = placement::evaluate(*framework_, without, *pod);
-    EXPECT_TRUE(std::ranges::any_of(after.feasible, [&](const auto& one) { return one.node == choice.node; })) << pod->key << " does not fit on " << node << " after the eviction";
+    EXPECT_TRUE(std::ranges::any_of(after.feasible, [&](const auto& one) { return one.node == choice.node; }))
+        << pod->key << " does not fit on " << node << " after the eviction";
     placement::PreemptionOptions all;
     const auto oracle = placement::run_post_filter(*framework_, cluster, pod, evaluation, all);
-    EXPECT_TRUE(std::ranges::find(oracle.tied, choice.node) != oracle.tied.end()) << pod->key << ": " << node << " is not among the best candidates";
+    EXPECT_TRUE(std::ranges::find(oracle.tied, choice.node) != oracle.tied.end())
+        << pod->key << ": " << node << " is not among the best candidates";
     for (const auto& other : oracle.candidates)
-      EXPECT_GE(other.budget_violations, choice.budget_violations) << pod->key << " breaks budgets on " << node << ", but not on " << cluster.node(other.node)->name;
+      EXPECT_GE(other.budget_violations, choice.budget_violations)
+          << pod->key << " breaks budgets on " << node << ", but not on " << cluster.node(other.node)->name;
     // A second plan while the first one's victims still go, and nothing happened to it, evicts in vain.
     Plan plan{pod->view().meta.uid, pod->key, node, pod->view().priority, {}, world_.loop().now()};
     for (const auto& victim : choice.victims) plan.victims.insert(victim->view().meta.uid);
@@ -229,14 +272,20 @@ class Story {
   bool was_overtaken(const Plan& plan) const {
     if (restarted_ >= plan.at) return true;
     if (const auto at = disturbed_.find(plan.node); at != disturbed_.end() && at->second + minutes(10) >= plan.at) return true;
-    return std::ranges::any_of(bound_at_, [&](const auto& one) { return one.second.node == plan.node && one.second.at >= plan.at && one.second.priority >= plan.priority && one.first != plan.preemptor_uid; });
+    return std::ranges::any_of(bound_at_, [&](const auto& one) {
+      return one.second.node == plan.node && one.second.at >= plan.at && one.second.priority >= plan.priority &&
+             one.first != plan.preemptor_uid;
+    });
   }
 
   // ---- what must hold when everything has settled
 
   void check_rest() {
     Cluster cluster;
-    for (const auto& [group, resource, kind] : {std::tuple{"", "namespaces", "Namespace"}, {"", "nodes", "Node"}, {"policy", "poddisruptionbudgets", "PodDisruptionBudget"}, {"", "pods", "Pod"}}) {
+    for (const auto& [group, resource, kind] : {std::tuple{"", "namespaces", "Namespace"},
+                                                {"", "nodes", "Node"},
+                                                {"policy", "poddisruptionbudgets", "PodDisruptionBudget"},
+                                                {"", "pods", "Pod"}}) {
       auto page = world_.client().list_and_wait(model::find_resource(group, resource)->gvr(), "", {});
       ASSERT_TRUE(page);
       for (json::Value& item : page->items) {
@@ -250,9 +299,13 @@ class Story {
       EXPECT_FALSE(pod->view().meta.is_deleting) << pod->key << " still goes\n" << json::serialize(document);
       if (!pod->view().node_name.empty() || pod->view().meta.is_deleting) continue;
       const auto evaluation = placement::evaluate(*framework_, cluster, *pod);
-      EXPECT_TRUE(evaluation.feasible.empty()) << pod->key << " waits but fits on " << (evaluation.feasible.empty() ? "" : cluster.node(evaluation.feasible[0].node)->name) << "\n" << json::serialize(document);
+      EXPECT_TRUE(evaluation.feasible.empty()) << pod->key << " waits but fits on "
+                                               << (evaluation.feasible.empty() ? "" : cluster.node(evaluation.feasible[0].node)->name)
+                                               << "\n"
+                                               << json::serialize(document);
       const auto room = placement::run_post_filter(*framework_, cluster, pod, evaluation);
-      EXPECT_EQ(room.choice(), nullptr) << pod->key << " waits, priority " << pod->view().priority << ", but preemption would help\n" << json::serialize(document);
+      EXPECT_EQ(room.choice(), nullptr) << pod->key << " waits, priority " << pod->view().priority << ", but preemption would help\n"
+                                        << json::serialize(document);
       EXPECT_EQ(pod->view().nominated_node_name, "") << pod->key << " counts on room that will not come";
     }
   }
@@ -267,7 +320,7 @@ class Story {
   placement::FrameworkPtr framework_;
   std::map<std::string, std::string> bound_;  ///< uid to node.
   std::map<std::string, Bound> bound_at_;
-  std::map<std::string, Plan> plans_;         ///< The last one of each preemptor.
+  std::map<std::string, Plan> plans_;  ///< The last one of each preemptor.
   std::map<std::string, TimePoint> disturbed_;
   TimePoint restarted_{};
   std::vector<std::string> apps_, budgets_;
@@ -279,7 +332,8 @@ class Story {
 };
 
 TEST(Simulation, PreemptionStaysRightThroughFailures) {
-  const int seeds = setting("BERTH_SIMULATION_SEEDS", 2), first = setting("BERTH_SIMULATION_FIRST", 1), steps = setting("BERTH_SIMULATION_STEPS", 60);
+  const int seeds = setting("BERTH_SIMULATION_SEEDS", 2), first = setting("BERTH_SIMULATION_FIRST", 1),
+            steps = setting("BERTH_SIMULATION_STEPS", 60);
   int plans = 0;
   for (int seed = first; seed < first + seeds; ++seed) {
     SCOPED_TRACE(fmt::format("BERTH_SIMULATION_SEEDS=1 BERTH_SIMULATION_FIRST={} BERTH_SIMULATION_STEPS={}", seed, steps));

@@ -13,7 +13,9 @@ namespace berth::store {
 namespace {
 
 Record put(Revision revision, std::size_t size = 1000) {
-  return {.revision = revision, .create_revision = revision, .key = fmt::format("//pods/a/p{}", revision),
+  return {.revision = revision,
+          .create_revision = revision,
+          .key = fmt::format("//pods/a/p{}", revision),
           .value = make_bytes(std::string(size, static_cast<char>('a' + revision % 26)))};
 }
 
@@ -135,10 +137,13 @@ TEST(SqliteStore, EveryDamagedPageIsNoticed) {
       // Only pages without rows there (the inner page of the tree, the small tables) may pass, and then nothing read differs.
       auto store = open_or_fail(path);
       Revision expected = 0;
-      ASSERT_TRUE(store->read(0, [&](Record record) -> Result<void> {
-        EXPECT_EQ(*record.value, *put(++expected).value);
-        return {};
-      }).has_value());
+      ASSERT_TRUE(store
+                      ->read(0,
+                             [&](Record record) -> Result<void> {
+                               EXPECT_EQ(*record.value, *put(++expected).value);
+                               return {};
+                             })
+                      .has_value());
       EXPECT_EQ(expected, 200);
       continue;
     }
@@ -214,7 +219,8 @@ TEST(SqliteStore, KilledProcessLosesNothingAcknowledged) {
     ::close(ends[1]);
     Revision revision = 0;
     auto wanted = 5 + random() % (rounds > 20 ? 20 : 200);  // Many rounds keep the file small: each reads all of it.
-    for (std::size_t seen = 0; seen < wanted && ::read(ends[0], &revision, sizeof revision) == sizeof revision; ++seen) acknowledged = revision;
+    for (std::size_t seen = 0; seen < wanted && ::read(ends[0], &revision, sizeof revision) == sizeof revision; ++seen)
+      acknowledged = revision;
     ::kill(child, SIGKILL);
     while (::read(ends[0], &revision, sizeof revision) == sizeof revision) acknowledged = revision;
     ::close(ends[0]);

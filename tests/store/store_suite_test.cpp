@@ -27,7 +27,10 @@ std::vector<Revision> revisions(Store& store, Revision after = 0) {
 }
 
 Record put(Revision revision, std::string key, std::string value, Revision previous = 0, Revision created = 0) {
-  return {.revision = revision, .create_revision = created == 0 ? revision : created, .previous_revision = previous, .key = std::move(key),
+  return {.revision = revision,
+          .create_revision = created == 0 ? revision : created,
+          .previous_revision = previous,
+          .key = std::move(key),
           .value = make_bytes(std::move(value))};
 }
 
@@ -85,7 +88,9 @@ TEST_P(StoreSuite, ReadsTheTailOnly) {
 
 TEST_P(StoreSuite, RefusesRevisionsThatDoNotFollowAndWritesNothing) {
   commit({put(1, "//pods/a/p", "1")});
-  for (auto records : {std::vector<Record>{put(1, "//pods/a/q", "x")}, {put(3, "//pods/a/q", "x")}, {put(2, "//pods/a/q", "x"), put(4, "//pods/a/r", "x")}}) {
+  for (auto records : {std::vector<Record>{put(1, "//pods/a/q", "x")},
+                       {put(3, "//pods/a/q", "x")},
+                       {put(2, "//pods/a/q", "x"), put(4, "//pods/a/r", "x")}}) {
     auto done = store_->commit(records, true);
     ASSERT_FALSE(done.has_value());
     EXPECT_EQ(done.error().code, ErrorCode::kConflict);
@@ -135,7 +140,8 @@ TEST_P(StoreSuite, RevisionsGoOnAfterEverythingIsCompactedAway) {
 TEST_P(StoreSuite, ReopeningFindsEverything) {
   if (!survives_reopening()) GTEST_SKIP();
   std::vector<Record> records;
-  for (Revision r = 1; r <= 5000; ++r) records.push_back(put(r, fmt::format("//pods/a/p{}", r % 100), std::string(500, 'v'), r > 100 ? r - 100 : 0));
+  for (Revision r = 1; r <= 5000; ++r)
+    records.push_back(put(r, fmt::format("//pods/a/p{}", r % 100), std::string(500, 'v'), r > 100 ? r - 100 : 0));
   commit(records);
   ASSERT_TRUE(store_->compact(4200).has_value());
   reopen();

@@ -51,13 +51,27 @@ constexpr std::array<Entry, 20> kOrder = {{
 }};
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
-constexpr std::array<std::string_view, 17> kAcceptedNames = {
-    "NamespaceExists", "NamespaceAutoProvision", "AlwaysAdmit", "PodSecurity", "CertificateApproval", "CertificateSigning",
-    "CertificateSubjectRestriction", "ClusterTrustBundleAttest", "DefaultIngressClass", "OwnerReferencesPermissionEnforcement",
-    "EventRateLimit", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "DenyServiceExternalIPs", "LimitPodHardAntiAffinityTopology",
-    "PodTopologyLabels", "ImagePolicyWebhook"};
+constexpr std::array<std::string_view, 17> kAcceptedNames = {"NamespaceExists",
+                                                             "NamespaceAutoProvision",
+                                                             "AlwaysAdmit",
+                                                             "PodSecurity",
+                                                             "CertificateApproval",
+                                                             "CertificateSigning",
+                                                             "CertificateSubjectRestriction",
+                                                             "ClusterTrustBundleAttest",
+                                                             "DefaultIngressClass",
+                                                             "OwnerReferencesPermissionEnforcement",
+                                                             "EventRateLimit",
+                                                             "MutatingAdmissionPolicy",
+                                                             "ValidatingAdmissionPolicy",
+                                                             "DenyServiceExternalIPs",
+                                                             "LimitPodHardAntiAffinityTopology",
+                                                             "PodTopologyLabels",
+                                                             "ImagePolicyWebhook"};
 
-bool contains(const std::vector<std::string>& names, std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 bool is_known(std::string_view name) {
   return std::any_of(kOrder.begin(), kOrder.end(), [&](const Entry& e) { return e.name == name; }) ||
@@ -76,10 +90,14 @@ bool is_on(const Entry& entry, const AdmissionConfig& config) {
 
 std::string_view to_string(Operation operation) {
   switch (operation) {
-    case Operation::kCreate: return "CREATE";
-    case Operation::kUpdate: return "UPDATE";
-    case Operation::kDelete: return "DELETE";
-    case Operation::kConnect: return "CONNECT";
+    case Operation::kCreate:
+      return "CREATE";
+    case Operation::kUpdate:
+      return "UPDATE";
+    case Operation::kDelete:
+      return "DELETE";
+    case Operation::kConnect:
+      return "CONNECT";
   }
   return "";
 }

@@ -48,7 +48,8 @@ Result<void> set_plugin(AdmissionConfig& config, const std::string& name, json::
 }
 
 /// Arguments as the documents write them: a list of strings, or one value.
-Result<std::map<std::string, std::vector<std::string>>> read_arguments(const json::Value& parent, std::string_view path, std::string_view key) {
+Result<std::map<std::string, std::vector<std::string>>> read_arguments(const json::Value& parent, std::string_view path,
+                                                                       std::string_view key) {
   std::map<std::string, std::vector<std::string>> out;
   const auto found = section(parent, path, key, true);
   if (!found) return std::unexpected(found.error());
@@ -70,7 +71,8 @@ Result<std::map<std::string, std::vector<std::string>>> read_arguments(const jso
   return out;
 }
 
-Result<void> add_feature_gates(const std::map<std::string, std::vector<std::string>>& arguments, std::string_view path, std::map<std::string, bool>& gates) {
+Result<void> add_feature_gates(const std::map<std::string, std::vector<std::string>>& arguments, std::string_view path,
+                               std::map<std::string, bool>& gates) {
   const auto found = arguments.find("feature-gates");
   if (found == arguments.end()) return {};
   for (const auto& entry : found->second) {
@@ -78,7 +80,8 @@ Result<void> add_feature_gates(const std::map<std::string, std::vector<std::stri
     for (std::string part; std::getline(parts, part, ',');) {
       const auto eq = part.find('=');
       const auto value = eq == std::string::npos ? std::string() : part.substr(eq + 1);
-      if (value != "true" && value != "false") return invalid(fmt::format("{}.feature-gates: \"{}\" is not of the form Name=true or Name=false", path, part));
+      if (value != "true" && value != "false")
+        return invalid(fmt::format("{}.feature-gates: \"{}\" is not of the form Name=true or Name=false", path, part));
       gates[part.substr(0, eq)] = value == "true";
     }
   }
@@ -125,7 +128,8 @@ Result<void> parse_admission_configuration(std::string_view text, const std::str
   if (!document->is_object() || json::get_string(*document, {"kind"}) != "AdmissionConfiguration")
     return invalid(fmt::format("kind: must be AdmissionConfiguration, is \"{}\"", json::get_string(*document, {"kind"})));
   const auto api_version = json::get_string(*document, {"apiVersion"});
-  if (api_version != "apiserver.config.k8s.io/v1" && api_version != "apiserver.config.k8s.io/v1alpha1" && api_version != "apiserver.k8s.io/v1alpha1")
+  if (api_version != "apiserver.config.k8s.io/v1" && api_version != "apiserver.config.k8s.io/v1alpha1" &&
+      api_version != "apiserver.k8s.io/v1alpha1")
     return invalid(fmt::format("apiVersion: must be apiserver.config.k8s.io/v1, is \"{}\"", api_version));
   const auto plugins = section(*document, "", "plugins", false);
   if (!plugins) return std::unexpected(plugins.error());
@@ -170,15 +174,18 @@ Result<MasterConfig> parse_master_config(std::string_view text, const std::strin
   if (*kubernetes == nullptr) return out;
   const auto& section_value = **kubernetes;
   out.scheduler_config_file = json::get_string(section_value, {"schedulerConfigFile"});
-  for (auto [key, into] : {std::pair{"schedulerArgs", &out.scheduler_arguments}, std::pair{"schedulerArguments", &out.scheduler_arguments},
-                           std::pair{"controllerArguments", &out.controller_arguments}, std::pair{"apiServerArguments", &out.api_server_arguments}}) {
+  for (auto [key, into] :
+       {std::pair{"schedulerArgs", &out.scheduler_arguments}, std::pair{"schedulerArguments", &out.scheduler_arguments},
+        std::pair{"controllerArguments", &out.controller_arguments}, std::pair{"apiServerArguments", &out.api_server_arguments}}) {
     auto arguments = read_arguments(section_value, "kubernetesMasterConfig", key);
     if (!arguments) return std::unexpected(arguments.error());
-    if (auto added = add_feature_gates(*arguments, fmt::format("kubernetesMasterConfig.{}", key), out.feature_gates); !added) return std::unexpected(added.error());
+    if (auto added = add_feature_gates(*arguments, fmt::format("kubernetesMasterConfig.{}", key), out.feature_gates); !added)
+      return std::unexpected(added.error());
     for (auto& [name, values] : *arguments) (*into)[name] = std::move(values);
   }
-  for (auto [argument, into] : {std::pair{"enable-admission-plugins", &out.admission.enable}, std::pair{"admission-control", &out.admission.enable},
-                                std::pair{"disable-admission-plugins", &out.admission.disable}}) {
+  for (auto [argument, into] :
+       {std::pair{"enable-admission-plugins", &out.admission.enable}, std::pair{"admission-control", &out.admission.enable},
+        std::pair{"disable-admission-plugins", &out.admission.disable}}) {
     const auto found = out.api_server_arguments.find(argument);
     if (found == out.api_server_arguments.end()) continue;
     for (const auto& entry : found->second) {

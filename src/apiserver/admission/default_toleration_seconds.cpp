@@ -36,6 +36,8 @@ class DefaultTolerationSeconds final : public AdmissionPlugin {
 
 }  // namespace
 
-PluginResult make_default_toleration_seconds(const AdmissionContext& context) { return std::make_unique<DefaultTolerationSeconds>(context); }
+PluginResult make_default_toleration_seconds(const AdmissionContext& context) {
+  return std::make_unique<DefaultTolerationSeconds>(context);
+}
 
 }  // namespace berth::apiserver

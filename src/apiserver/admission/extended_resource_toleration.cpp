@@ -5,7 +5,8 @@ namespace berth::apiserver {
 namespace {
 
 bool is_extended(std::string_view resource) {
-  return resource.find('/') != std::string_view::npos && resource.find("kubernetes.io/") == std::string_view::npos && !resource.starts_with("requests.");
+  return resource.find('/') != std::string_view::npos && resource.find("kubernetes.io/") == std::string_view::npos &&
+         !resource.starts_with("requests.");
 }
 
 class ExtendedResourceToleration final : public AdmissionPlugin {
@@ -22,7 +23,8 @@ class ExtendedResourceToleration final : public AdmissionPlugin {
     for (const auto& resource : resources) {
       const auto& tolerations = json::get_array(request.object, {"spec", "tolerations"});
       if (std::any_of(tolerations.begin(), tolerations.end(), [&](const auto& t) {
-            return json::get_string(t, {"key"}) == resource && json::get_string(t, {"operator"}) == "Exists" && json::get_string(t, {"effect"}) == "NoSchedule";
+            return json::get_string(t, {"key"}) == resource && json::get_string(t, {"operator"}) == "Exists" &&
+                   json::get_string(t, {"effect"}) == "NoSchedule";
           }))
         continue;
       auto& spec = json::ensure_object(request.object, {"spec"});

@@ -43,7 +43,8 @@ class LimitRanger final : public AdmissionPlugin {
 
   Admitted validate(const AdmissionRequest& request) override {
     const bool is_pod = request.is("", "pods") && request.operation == Operation::kCreate;
-    const bool is_claim = request.is("", "persistentvolumeclaims") && (request.operation == Operation::kCreate || request.operation == Operation::kUpdate);
+    const bool is_claim =
+        request.is("", "persistentvolumeclaims") && (request.operation == Operation::kCreate || request.operation == Operation::kUpdate);
     if ((!is_pod && !is_claim) || ranges_.empty()) return {};
     for (const auto& range : ranges_.list(request.ns)) {
       std::vector<std::string> errors;
@@ -55,10 +56,11 @@ class LimitRanger final : public AdmissionPlugin {
         if (is_pod && type == "Container") {
           for (std::string_view list : {"containers", "initContainers"})
             for (const auto& container : json::get_array(request.object, {"spec", list}))
-              check(limit, type, amounts_of(json::find(container, {"resources", "requests"})), amounts_of(json::find(container, {"resources", "limits"})),
-                    false, errors);
+              check(limit, type, amounts_of(json::find(container, {"resources", "requests"})),
+                    amounts_of(json::find(container, {"resources", "limits"})), false, errors);
         }
-        if (is_pod && type == "Pod") check(limit, type, pod_total(request.object, "requests"), pod_total(request.object, "limits"), false, errors);
+        if (is_pod && type == "Pod")
+          check(limit, type, pod_total(request.object, "requests"), pod_total(request.object, "limits"), false, errors);
       }
       if (errors.empty()) continue;
       if (errors.size() == 1) return std::unexpected(request.forbidden(errors[0]));
@@ -91,8 +93,8 @@ class LimitRanger final : public AdmissionPlugin {
     }
   }
 
-  static void check(const json::Value& limit, std::string_view type, const ResourceAmounts& requests, const ResourceAmounts& limits, bool requests_only,
-                    std::vector<std::string>& errors) {
+  static void check(const json::Value& limit, std::string_view type, const ResourceAmounts& requests, const ResourceAmounts& limits,
+                    bool requests_only, std::vector<std::string>& errors) {
     for (const auto& [resource, least] : amounts_of(json::find(limit, "min"))) {
       const auto head = fmt::format("minimum {} usage per {} is {}", resource, type, least.to_string());
       const auto* request = find(requests, resource);

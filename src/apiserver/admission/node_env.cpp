@@ -65,7 +65,8 @@ class NodeEnv final : public AdmissionPlugin {
 
 PluginResult make_node_env(const AdmissionContext& context) {
   auto selector = parse_label_map(context.config.default_node_selector);
-  if (!selector) return invalid(fmt::format("defaultNodeSelector: \"{}\" is not of the form key=value,…", context.config.default_node_selector));
+  if (!selector)
+    return invalid(fmt::format("defaultNodeSelector: \"{}\" is not of the form key=value,…", context.config.default_node_selector));
   return std::make_unique<NodeEnv>(context.mirror("", "namespaces"), std::move(*selector));
 }
 

@@ -18,7 +18,8 @@ bool may_set_label(std::string_view label) {
   if (slash == std::string_view::npos) return true;
   const auto domain = label.substr(0, slash);
   const auto within = [&](std::string_view parent) {
-    return domain == parent || (domain.size() > parent.size() && domain.ends_with(parent) && domain[domain.size() - parent.size() - 1] == '.');
+    return domain == parent ||
+           (domain.size() > parent.size() && domain.ends_with(parent) && domain[domain.size() - parent.size() - 1] == '.');
   };
   if (within("node-restriction.kubernetes.io")) return false;
   if (!within("kubernetes.io") && !within("k8s.io")) return true;
@@ -60,7 +61,8 @@ class NodeRestriction final : public AdmissionPlugin {
     const auto refuse = [&](std::string text) { return std::unexpected(request.forbidden(text)); };
     if (request.subresource.empty() && request.operation == Operation::kCreate) {
       if (!is_mirror_pod(request.object))
-        return refuse(fmt::format("pod does not have \"kubernetes.io/config.mirror\" annotation, node \"{}\" can only create mirror pods", node));
+        return refuse(
+            fmt::format("pod does not have \"kubernetes.io/config.mirror\" annotation, node \"{}\" can only create mirror pods", node));
       if (json::get_string(request.object, {"spec", "nodeName"}) != node)
         return refuse(fmt::format("node \"{}\" can only create pods with spec.nodeName set to itself", node));
       if (!json::get_string(request.object, {"spec", "serviceAccountName"}).empty())
@@ -72,21 +74,27 @@ class NodeRestriction final : public AdmissionPlugin {
       return {};
     }
     if (request.subresource.empty() && request.operation == Operation::kDelete)
-      return bound_here(request.old_object, node) ? Admitted() : refuse(fmt::format("node \"{}\" can only delete pods with spec.nodeName set to itself", node));
+      return bound_here(request.old_object, node)
+                 ? Admitted()
+                 : refuse(fmt::format("node \"{}\" can only delete pods with spec.nodeName set to itself", node));
     if (request.subresource == "status") {
-      if (!bound_here(request.old_object, node)) return refuse(fmt::format("node \"{}\" can only update pod status for pods with spec.nodeName set to itself", node));
+      if (!bound_here(request.old_object, node))
+        return refuse(fmt::format("node \"{}\" can only update pod status for pods with spec.nodeName set to itself", node));
       const auto& before = json::get_object(request.old_object, {"metadata", "labels"});
       const auto& after = json::get_object(request.object, {"metadata", "labels"});
-      if (!json::equal(json::Value(before), json::Value(after))) return refuse(fmt::format("node \"{}\" cannot update labels through pod status", node));
+      if (!json::equal(json::Value(before), json::Value(after)))
+        return refuse(fmt::format("node \"{}\" cannot update labels through pod status", node));
       return {};
     }
     if (request.subresource == "eviction") {
       const auto pod = cache_.get(make_key("", "pods", request.ns, request.name));
       if (pod == nullptr) return std::unexpected(model::not_found("", "pods", request.name));
-      return pod->meta.field("spec.nodeName") == node ? Admitted()
-                                                      : refuse(fmt::format("node {} can only evict pods with spec.nodeName set to itself", node));
+      return pod->meta.field("spec.nodeName") == node
+                 ? Admitted()
+                 : refuse(fmt::format("node {} can only evict pods with spec.nodeName set to itself", node));
     }
-    return refuse(fmt::format("unexpected operation \"{}\", node \"{}\" can only create and delete mirror pods", to_string(request.operation), node));
+    return refuse(
+        fmt::format("unexpected operation \"{}\", node \"{}\" can only create and delete mirror pods", to_string(request.operation), node));
   }
 
   static bool bound_here(const json::Value& pod, const std::string& node) { return json::get_string(pod, {"spec", "nodeName"}) == node; }
@@ -108,7 +116,8 @@ class NodeRestriction final : public AdmissionPlugin {
       };
       if (!same({"spec", "taints"})) return refuse(fmt::format("node \"{}\" is not allowed to modify taints", node));
       if (!same({"metadata", "ownerReferences"})) return refuse(fmt::format("node \"{}\" is not allowed to modify owner references", node));
-      const auto changed = restricted_labels(json::get_object(request.old_object, {"metadata", "labels"}), json::get_object(request.object, {"metadata", "labels"}));
+      const auto changed = restricted_labels(json::get_object(request.old_object, {"metadata", "labels"}),
+                                             json::get_object(request.object, {"metadata", "labels"}));
       if (!changed.empty()) return refuse(fmt::format("is not allowed to modify labels: {}", changed));
     }
     return {};
@@ -128,8 +137,10 @@ class NodeRestriction final : public AdmissionPlugin {
   }
 
   static Admitted admit_lease(const AdmissionRequest& request, const std::string& node) {
-    if (request.ns != "kube-node-lease") return std::unexpected(request.forbidden("can only access leases in the \"kube-node-lease\" system namespace"));
-    if (request.name != node) return std::unexpected(request.forbidden("can only access node lease with the same name as the requesting node"));
+    if (request.ns != "kube-node-lease")
+      return std::unexpected(request.forbidden("can only access leases in the \"kube-node-lease\" system namespace"));
+    if (request.name != node)
+      return std::unexpected(request.forbidden("can only access node lease with the same name as the requesting node"));
     return {};
   }
 

@@ -30,9 +30,9 @@ struct AdmissionRequest {
   std::string ns, name;
   const UserInfo* user = nullptr;
   bool dry_run = false;
-  json::Value object;                     ///< Null for deletions.
-  json::Value old_object;                 ///< Null for creations.
-  json::Value options;                    ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
+  json::Value object;      ///< Null for deletions.
+  json::Value old_object;  ///< Null for creations.
+  json::Value options;     ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
   /// The object's own kind where it is not the resource's (Binding, Eviction, Scale, TokenRequest).
   std::string object_api_version, object_kind;
@@ -62,8 +62,8 @@ struct AdmissionContext {
 using Admitted = model::ApiResult<void>;
 using AdmitDone = std::function<void(Admitted)>;
 
-/// Thread-safe. One object a plugin for the life of the server. A plugin that needs to wait overrides the asynchronous forms; `request` stays
-/// alive and untouched until `done` is called (once, from any thread, or before returning).
+/// Thread-safe. One object a plugin for the life of the server. A plugin that needs to wait overrides the asynchronous forms; `request`
+/// stays alive and untouched until `done` is called (once, from any thread, or before returning).
 class AdmissionPlugin {
  public:
   virtual ~AdmissionPlugin() = default;
@@ -80,7 +80,9 @@ class AdmissionChain {
  public:
   static Result<std::unique_ptr<AdmissionChain>> create(AdmissionContext context);
   void mutate(AdmissionRequest& request, AdmitDone done) const { step(0, true, &request, std::move(done)); }
-  void validate(const AdmissionRequest& request, AdmitDone done) const { step(0, false, const_cast<AdmissionRequest*>(&request), std::move(done)); }
+  void validate(const AdmissionRequest& request, AdmitDone done) const {
+    step(0, false, const_cast<AdmissionRequest*>(&request), std::move(done));
+  }
   [[nodiscard]] std::vector<std::string_view> names() const;
   [[nodiscard]] const AdmissionContext& context() const { return context_; }
 

@@ -43,7 +43,9 @@ json::Value* pod_spec_of(std::string_view kind, json::Value& object) {
   return const_cast<json::Value*>(pod_spec_of(kind, static_cast<const json::Value&>(object)));
 }
 
-bool is_mirror_pod(const json::Value& pod) { return json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr; }
+bool is_mirror_pod(const json::Value& pod) {
+  return json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr;
+}
 
 bool tolerates(const json::Value& toleration, std::string_view key, std::string_view value, std::string_view effect) {
   const auto its_effect = json::get_string(toleration, {"effect"});

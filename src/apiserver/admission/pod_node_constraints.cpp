@@ -27,7 +27,9 @@ class PodNodeConstraints final : public AdmissionPlugin {
     for (const auto& [key, value] : json::get_object(*spec, {"nodeSelector"}))
       if (blacklist_.contains(std::string_view(key))) labels += (labels.empty() ? "" : " ") + std::string(key);
     if ((!by_name && labels.empty()) || may_bind(request)) return {};
-    std::string what = by_name && labels.empty() ? "nodeName" : by_name ? fmt::format("nodeName and label(s) [{}]", labels) : fmt::format("label(s) [{}]", labels);
+    std::string what = by_name && labels.empty() ? "nodeName"
+                       : by_name                 ? fmt::format("nodeName and label(s) [{}]", labels)
+                                                 : fmt::format("label(s) [{}]", labels);
     return std::unexpected(request.forbidden(fmt::format("node selection by {} is prohibited by policy for your role", what)));
   }
 

@@ -11,7 +11,8 @@ using LabelMap = std::map<std::string, std::string>;
 
 class PodNodeSelector final : public AdmissionPlugin {
  public:
-  PodNodeSelector(Mirror& namespaces, std::map<std::string, LabelMap> selectors) : namespaces_(namespaces), selectors_(std::move(selectors)) {}
+  PodNodeSelector(Mirror& namespaces, std::map<std::string, LabelMap> selectors)
+      : namespaces_(namespaces), selectors_(std::move(selectors)) {}
   [[nodiscard]] std::string_view name() const override { return "PodNodeSelector"; }
 
   Admitted mutate(AdmissionRequest& request) override {
@@ -80,7 +81,9 @@ PluginResult make_pod_node_selector(const AdmissionContext& context) {
   if (configured != context.config.plugin_config.end()) {
     for (const auto& [ns, text] : json::get_object(configured->second, {"podNodeSelectorPluginConfig"})) {
       auto labels = text.is_string() ? parse_label_map(json::as_view(text)) : std::nullopt;
-      if (!labels) return invalid(fmt::format("podNodeSelectorPluginConfig.{}: {} is not of the form key=value,…", std::string_view(ns), json::serialize(text)));
+      if (!labels)
+        return invalid(
+            fmt::format("podNodeSelectorPluginConfig.{}: {} is not of the form key=value,…", std::string_view(ns), json::serialize(text)));
       selectors[std::string(ns)] = std::move(*labels);
     }
   }

@@ -1,5 +1,5 @@
-// PodTolerationRestriction: a namespace's default tolerations and whitelist; pods with a QoS class above BestEffort tolerate memory pressure
-// (SPEC D5; plugin/pkg/admission/podtolerationrestriction).
+// PodTolerationRestriction: a namespace's default tolerations and whitelist; pods with a QoS class above BestEffort tolerate memory
+// pressure (SPEC D5; plugin/pkg/admission/podtolerationrestriction).
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_helpers.h"
 
@@ -13,7 +13,8 @@ constexpr std::string_view kWhitelistAnnotation = "scheduler.alpha.kubernetes.io
 bool is_same(const json::Value& a, const json::Value& b) {
   const auto op = [](const json::Value& t) { return json::get_string(t, {"operator"}, "Equal"); };
   const auto text = [](const json::Value& t, std::string_view field) { return json::get_string(t, {field}); };
-  return text(a, "key") == text(b, "key") && text(a, "value") == text(b, "value") && text(a, "effect") == text(b, "effect") && op(a) == op(b);
+  return text(a, "key") == text(b, "key") && text(a, "value") == text(b, "value") && text(a, "effect") == text(b, "effect") &&
+         op(a) == op(b);
 }
 
 /// `wide` tolerates all that `narrow` does.
@@ -22,7 +23,8 @@ bool covers(const json::Value& wide, const json::Value& narrow) {
   if (is_same(wide, narrow) && seconds == nullptr) return true;
   if (seconds != nullptr) {
     const auto* narrow_seconds = json::find(narrow, "tolerationSeconds");
-    if (narrow_seconds == nullptr || json::get_int(narrow, {"tolerationSeconds"}) > json::get_int(wide, {"tolerationSeconds"})) return false;
+    if (narrow_seconds == nullptr || json::get_int(narrow, {"tolerationSeconds"}) > json::get_int(wide, {"tolerationSeconds"}))
+      return false;
   }
   const auto effect = json::get_string(wide, {"effect"});
   if (!effect.empty() && effect != json::get_string(narrow, {"effect"})) return false;
@@ -78,13 +80,15 @@ class PodTolerationRestriction final : public AdmissionPlugin {
     if (whitelist.empty()) return {};
     for (const auto& toleration : json::get_array(request.object, {"spec", "tolerations"}))
       if (std::none_of(whitelist.begin(), whitelist.end(), [&](const auto& w) { return covers(w, toleration); }))
-        return std::unexpected(request.forbidden("pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"));
+        return std::unexpected(request.forbidden(
+            "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"));
     return {};
   }
 
  private:
   static bool conflicts(const json::Value& a, const json::Value& b) {
-    return json::get_string(a, {"key"}) == json::get_string(b, {"key"}) && json::get_string(a, {"effect"}) == json::get_string(b, {"effect"}) &&
+    return json::get_string(a, {"key"}) == json::get_string(b, {"key"}) &&
+           json::get_string(a, {"effect"}) == json::get_string(b, {"effect"}) &&
            json::get_string(a, {"operator"}, "Equal") == json::get_string(b, {"operator"}, "Equal") &&
            json::get_string(a, {"value"}) == json::get_string(b, {"value"}) && !covers(a, b) && !covers(b, a);
   }
@@ -107,6 +111,8 @@ class PodTolerationRestriction final : public AdmissionPlugin {
 
 }  // namespace
 
-PluginResult make_pod_toleration_restriction(const AdmissionContext& context) { return std::make_unique<PodTolerationRestriction>(context); }
+PluginResult make_pod_toleration_restriction(const AdmissionContext& context) {
+  return std::make_unique<PodTolerationRestriction>(context);
+}
 
 }  // namespace berth::apiserver

@@ -60,16 +60,17 @@ class Priority final : public AdmissionPlugin {
     const std::int64_t value = priority_class ? json::get_int(*priority_class, {"value"}) : 0;
     const std::string policy(priority_class ? json::get_string(*priority_class, {"preemptionPolicy"}, "PreemptLowerPriority")
                                             : std::string_view("PreemptLowerPriority"));
-    if (const auto* given = json::find(request.object, {"spec", "priority"}); given != nullptr && json::get_int(request.object, {"spec", "priority"}) != value)
-      return std::unexpected(request.forbidden(
-          fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given "
-                      "PriorityClass name",
-                      json::serialize(*given), value)));
+    if (const auto* given = json::find(request.object, {"spec", "priority"});
+        given != nullptr && json::get_int(request.object, {"spec", "priority"}) != value)
+      return std::unexpected(request.forbidden(fmt::format(
+          "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given "
+          "PriorityClass name",
+          json::serialize(*given), value)));
     if (const auto given = json::get_string(request.object, {"spec", "preemptionPolicy"}); !given.empty() && given != policy)
-      return std::unexpected(request.forbidden(
-          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the "
-                      "given PriorityClass name",
-                      given, policy)));
+      return std::unexpected(request.forbidden(fmt::format(
+          "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the "
+          "given PriorityClass name",
+          given, policy)));
     if (priority_class != nullptr) spec["priorityClassName"] = json::get_string(*priority_class, {"metadata", "name"});
     spec["priority"] = value;
     spec["preemptionPolicy"] = policy;

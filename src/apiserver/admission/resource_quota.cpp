@@ -91,8 +91,8 @@ class ResourceQuota final : public AdmissionPlugin {
     const auto usage = model::quota_usage(*request.kind, request.object);
     std::erase_if(unknown, [&](const auto& resource) { return !usage.contains(resource); });
     if (!unknown.empty())
-      return std::unexpected(request.forbidden(
-          fmt::format("status unknown for quota: {}, resources: {}", name, join({unknown.begin(), unknown.end()}, ","))));
+      return std::unexpected(
+          request.forbidden(fmt::format("status unknown for quota: {}, resources: {}", name, join({unknown.begin(), unknown.end()}, ","))));
     return {};
   }
 
@@ -107,7 +107,8 @@ class ResourceQuota final : public AdmissionPlugin {
       if (!booked) return booking->done(std::unexpected(std::move(booked.error())));
       if (!*booked || booking->request->dry_run) continue;
       if (++booking->attempts > kMaxAttempts)
-        return booking->done(std::unexpected(booking->request->forbidden(fmt::format("quota {} is too busy, try again", booking->quota_names[booking->next]))));
+        return booking->done(std::unexpected(
+            booking->request->forbidden(fmt::format("quota {} is too busy, try again", booking->quota_names[booking->next]))));
       auto encoded = encode_object(quota);
       Proposal proposal;
       proposal.key = key;
@@ -140,9 +141,9 @@ class ResourceQuota final : public AdmissionPlugin {
       if (amount.sign() > 0 && used[resource] + amount > limit->second) exceeded.insert(resource);
     }
     if (!exceeded.empty())
-      return std::unexpected(booking.request->forbidden(fmt::format("exceeded quota: {}, requested: {}, used: {}, limited: {}",
-                                                                    json::get_string(quota, {"metadata", "name"}), render(booking.delta, exceeded),
-                                                                    render(used, exceeded), render(hard, exceeded))));
+      return std::unexpected(booking.request->forbidden(
+          fmt::format("exceeded quota: {}, requested: {}, used: {}, limited: {}", json::get_string(quota, {"metadata", "name"}),
+                      render(booking.delta, exceeded), render(used, exceeded), render(hard, exceeded))));
     for (const auto& resource : counted) {
       used[resource] += booking.delta.at(resource);
       json::ensure_object(quota, {"status", "used"})[resource] = used[resource].to_string();

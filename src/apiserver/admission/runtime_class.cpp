@@ -15,7 +15,8 @@ class RuntimeClass final : public AdmissionPlugin {
     const std::string class_name(json::get_string(request.object, {"spec", "runtimeClassName"}));
     if (class_name.empty()) return {};
     const auto runtime_class = classes_.get("", class_name);
-    if (runtime_class == nullptr) return std::unexpected(request.forbidden(fmt::format("pod rejected: RuntimeClass \"{}\" not found", class_name)));
+    if (runtime_class == nullptr)
+      return std::unexpected(request.forbidden(fmt::format("pod rejected: RuntimeClass \"{}\" not found", class_name)));
     auto& spec = json::ensure_object(request.object, {"spec"});
     if (const auto* overhead = json::find(*runtime_class, {"overhead", "podFixed"})) {
       const auto* own = json::find(request.object, {"spec", "overhead"});
@@ -26,8 +27,9 @@ class RuntimeClass final : public AdmissionPlugin {
     for (const auto& [key, value] : json::get_object(*runtime_class, {"scheduling", "nodeSelector"})) {
       const auto* own = json::find(request.object, {"spec", "nodeSelector", std::string_view(key)});
       if (own != nullptr && !json::equal(*own, value))
-        return std::unexpected(request.forbidden(fmt::format("conflict: runtimeClass.scheduling.nodeSelector[{0}] = {1}; pod.spec.nodeSelector[{0}] = {2}",
-                                                             std::string_view(key), json::get_string(value, {}), json::get_string(*own, {}))));
+        return std::unexpected(
+            request.forbidden(fmt::format("conflict: runtimeClass.scheduling.nodeSelector[{0}] = {1}; pod.spec.nodeSelector[{0}] = {2}",
+                                          std::string_view(key), json::get_string(value, {}), json::get_string(*own, {}))));
       json::ensure_object(request.object, {"spec", "nodeSelector"})[key] = value;
     }
     for (const auto& toleration : json::get_array(*runtime_class, {"scheduling", "tolerations"})) {
@@ -41,7 +43,8 @@ class RuntimeClass final : public AdmissionPlugin {
 
   Admitted validate(const AdmissionRequest& request) override {
     if (!request.is("", "pods") || request.operation != Operation::kCreate) return {};
-    if (json::get_string(request.object, {"spec", "runtimeClassName"}).empty() && json::find(request.object, {"spec", "overhead"}) != nullptr)
+    if (json::get_string(request.object, {"spec", "runtimeClassName"}).empty() &&
+        json::find(request.object, {"spec", "overhead"}) != nullptr)
       return std::unexpected(request.forbidden("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
     return {};
   }

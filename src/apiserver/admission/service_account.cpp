@@ -22,7 +22,8 @@ class ServiceAccount final : public AdmissionPlugin {
     const auto account = find(request, account_name);
     if (!account) return std::unexpected(account.error());
     if (should_mount(request.object, *account)) mount_token(spec);
-    if (const auto& secrets = json::get_array(*account, {"imagePullSecrets"}); !secrets.empty() && json::find(request.object, {"spec", "imagePullSecrets"}) == nullptr)
+    if (const auto& secrets = json::get_array(*account, {"imagePullSecrets"});
+        !secrets.empty() && json::find(request.object, {"spec", "imagePullSecrets"}) == nullptr)
       spec["imagePullSecrets"] = secrets;
     return {};
   }
@@ -55,12 +56,13 @@ class ServiceAccount final : public AdmissionPlugin {
     }
     // A namespace's default account is made by a controller a moment after the namespace: its pods need not wait for it.
     if (account_name == "default") return json::Value(json::Object());
-    return std::unexpected(
-        request.forbidden(fmt::format("error looking up service account {}/{}: serviceaccount \"{}\" not found", request.ns, account_name, account_name)));
+    return std::unexpected(request.forbidden(
+        fmt::format("error looking up service account {}/{}: serviceaccount \"{}\" not found", request.ns, account_name, account_name)));
   }
 
   static bool should_mount(const json::Value& pod, const json::Value& account) {
-    if (const auto* own = json::find(pod, {"spec", "automountServiceAccountToken"}); own != nullptr && own->is_bool()) return own->get_bool();
+    if (const auto* own = json::find(pod, {"spec", "automountServiceAccountToken"}); own != nullptr && own->is_bool())
+      return own->get_bool();
     return json::get_bool(account, {"automountServiceAccountToken"}, true);
   }
 
@@ -104,8 +106,9 @@ class ServiceAccount final : public AdmissionPlugin {
     json::Array sources;
     // 3607 s: an hour, and recognisable as the value that nobody chose.
     sources.push_back(json::Object{{"serviceAccountToken", json::Object{{"expirationSeconds", 3607}, {"path", "token"}}}});
-    sources.push_back(json::Object{{"configMap", json::Object{{"name", "kube-root-ca.crt"},
-                                                              {"items", json::Array{json::Object{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}});
+    sources.push_back(
+        json::Object{{"configMap", json::Object{{"name", "kube-root-ca.crt"},
+                                                {"items", json::Array{json::Object{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}});
     json::Object field{{"path", "namespace"}, {"fieldRef", json::Object{{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}}}};
     sources.push_back(json::Object{{"downwardAPI", json::Object{{"items", json::Array{std::move(field)}}}}});
     return json::Object{{"name", name}, {"projected", json::Object{{"sources", std::move(sources)}, {"defaultMode", 420}}}};

@@ -19,7 +19,8 @@ class DefaultStorageClass final : public AdmissionPlugin {
     for (auto& candidate : classes_.list()) {
       if (!is_default(*candidate)) continue;
       // The newest wins; of the same second, the first by name (list order).
-      if (best == nullptr || json::get_string(*candidate, {"metadata", "creationTimestamp"}) > json::get_string(*best, {"metadata", "creationTimestamp"}))
+      if (best == nullptr ||
+          json::get_string(*candidate, {"metadata", "creationTimestamp"}) > json::get_string(*best, {"metadata", "creationTimestamp"}))
         best = candidate;
     }
     if (best != nullptr) json::ensure_object(request.object, {"spec"})["storageClassName"] = json::get_string(*best, {"metadata", "name"});
@@ -72,8 +73,8 @@ class PersistentVolumeClaimResize final : public AdmissionPlugin {
     const auto class_name = json::get_string(request.object, {"spec", "storageClassName"});
     const auto storage_class = class_name.empty() ? nullptr : classes_.get("", class_name);
     if (storage_class != nullptr && json::get_bool(*storage_class, {"allowVolumeExpansion"})) return {};
-    return std::unexpected(
-        request.forbidden("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"));
+    return std::unexpected(request.forbidden(
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"));
   }
 
  private:
@@ -84,6 +85,8 @@ class PersistentVolumeClaimResize final : public AdmissionPlugin {
 
 PluginResult make_default_storage_class(const AdmissionContext& context) { return std::make_unique<DefaultStorageClass>(context); }
 PluginResult make_storage_object_in_use_protection(const AdmissionContext&) { return std::make_unique<StorageObjectInUseProtection>(); }
-PluginResult make_persistent_volume_claim_resize(const AdmissionContext& context) { return std::make_unique<PersistentVolumeClaimResize>(context); }
+PluginResult make_persistent_volume_claim_resize(const AdmissionContext& context) {
+  return std::make_unique<PersistentVolumeClaimResize>(context);
+}
 
 }  // namespace berth::apiserver

@@ -10,7 +10,9 @@ namespace {
 json::Object gvk(std::string_view group, std::string_view version, std::string_view kind) {
   return json::Object{{"group", group}, {"version", version}, {"kind", kind}};
 }
-json::Object gvr(const model::KindInfo& kind) { return json::Object{{"group", kind.group}, {"version", kind.version}, {"resource", kind.plural}}; }
+json::Object gvr(const model::KindInfo& kind) {
+  return json::Object{{"group", kind.group}, {"version", kind.version}, {"resource", kind.plural}};
+}
 
 json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
   auto out = document;
@@ -26,7 +28,8 @@ json::Value make_admission_review(const AdmissionRequest& request, const model::
   if (!request.object_kind.empty()) {
     const auto slash = request.object_api_version.find('/');
     const auto group = slash == std::string::npos ? std::string() : request.object_api_version.substr(0, slash);
-    kind = request_kind = gvk(group, slash == std::string::npos ? request.object_api_version : request.object_api_version.substr(slash + 1), request.object_kind);
+    kind = request_kind = gvk(group, slash == std::string::npos ? request.object_api_version : request.object_api_version.substr(slash + 1),
+                              request.object_kind);
   }
   json::Object body{{"uid", uid},
                     {"kind", std::move(kind)},
@@ -42,7 +45,8 @@ json::Value make_admission_review(const AdmissionRequest& request, const model::
   if (!request.name.empty()) body["name"] = request.name;
   if (!request.ns.empty()) body["namespace"] = request.ns;
   if (!request.subresource.empty()) body["subResource"] = body["requestSubResource"] = request.subresource;
-  return json::Object{{"kind", "AdmissionReview"}, {"apiVersion", v1 ? "admission.k8s.io/v1" : "admission.k8s.io/v1beta1"}, {"request", std::move(body)}};
+  return json::Object{
+      {"kind", "AdmissionReview"}, {"apiVersion", v1 ? "admission.k8s.io/v1" : "admission.k8s.io/v1beta1"}, {"request", std::move(body)}};
 }
 
 WebhookAnswer read_admission_review(const Webhook& webhook, const std::string& uid, int status, std::string_view body) {
@@ -51,13 +55,17 @@ WebhookAnswer read_admission_review(const Webhook& webhook, const std::string& u
     answer.failure = std::move(why);
     return answer;
   };
-  if (status != 200) return failed(fmt::format("an error on the server (\"{}\") has prevented the request from succeeding (HTTP {})", body.substr(0, 256), status));
+  if (status != 200)
+    return failed(
+        fmt::format("an error on the server (\"{}\") has prevented the request from succeeding (HTTP {})", body.substr(0, 256), status));
   const auto review = json::parse(body);
-  if (!review || json::get_string(*review, {"kind"}) != "AdmissionReview") return failed("received invalid webhook response: expected an AdmissionReview");
+  if (!review || json::get_string(*review, {"kind"}) != "AdmissionReview")
+    return failed("received invalid webhook response: expected an AdmissionReview");
   const auto* response = json::find(*review, "response");
   if (response == nullptr) return failed("received invalid webhook response: webhook response was absent");
   if (webhook.is_v1 && json::get_string(*response, {"uid"}) != uid)
-    return failed(fmt::format("received invalid webhook response: expected response.uid=\"{}\", got \"{}\"", uid, json::get_string(*response, {"uid"})));
+    return failed(fmt::format("received invalid webhook response: expected response.uid=\"{}\", got \"{}\"", uid,
+                              json::get_string(*response, {"uid"})));
   for (const auto& warning : json::get_array(*response, {"warnings"}))
     if (warning.is_string()) answer.warnings.emplace_back(json::as_view(warning));
   answer.allowed = json::get_bool(*response, {"allowed"});
@@ -68,13 +76,16 @@ WebhookAnswer read_admission_review(const Webhook& webhook, const std::string& u
     refusal.reason = json::get_string(*response, {"status", "reason"});
     const auto message = json::get_string(*response, {"status", "message"});
     const auto denied = fmt::format("admission webhook \"{}\" denied the request", webhook.name);
-    refusal.message = !message.empty() ? fmt::format("{}: {}", denied, message) : !refusal.reason.empty() ? fmt::format("{}: {}", denied, refusal.reason) : denied + " without explanation";
+    refusal.message = !message.empty()          ? fmt::format("{}: {}", denied, message)
+                      : !refusal.reason.empty() ? fmt::format("{}: {}", denied, refusal.reason)
+                                                : denied + " without explanation";
     return answer;
   }
   const auto encoded = json::get_string(*response, {"patch"});
   if (encoded.empty()) return answer;
   if (const auto type = json::get_string(*response, {"patchType"}); type != "JSONPatch")
-    return failed(fmt::format("received invalid webhook response: webhook returned response.patch but response.patchType \"{}\" is not JSONPatch", type));
+    return failed(fmt::format(
+        "received invalid webhook response: webhook returned response.patch but response.patchType \"{}\" is not JSONPatch", type));
   const auto text = decode_base64(encoded);
   auto patch = text ? json::parse(*text) : Result<json::Value>(invalid("not base64"));
   if (!patch) return failed("received invalid webhook response: response.patch is not a JSON patch in base64");
@@ -106,7 +117,9 @@ Result<WebhookClient::Endpoint> WebhookClient::locate(const Webhook& webhook) co
     port_name = json::get_string(port, {"name"});
     has_port = true;
   }
-  if (!has_port) return fail(ErrorCode::kNotFound, fmt::format("no service port {} found for service \"{}\"", webhook.service_port, webhook.service_name));
+  if (!has_port)
+    return fail(ErrorCode::kNotFound,
+                fmt::format("no service port {} found for service \"{}\"", webhook.service_port, webhook.service_name));
   const auto endpoints = cache_.get(make_key("", "endpoints", webhook.service_ns, webhook.service_name));
   const auto document = endpoints ? decode_object(*endpoints) : json::Value();
   for (const auto& subset : json::get_array(document, {"subsets"})) {
@@ -124,7 +137,8 @@ Result<WebhookClient::Endpoint> WebhookClient::locate(const Webhook& webhook) co
 }
 
 Result<std::shared_ptr<net::HttpClient>> WebhookClient::client_for(const Webhook& webhook, const Endpoint& endpoint) {
-  const auto key = fmt::format("{}|{}|{}|{}", endpoint.base_url, endpoint.server_name, webhook.timeout_ms, std::hash<std::string>()(webhook.ca_pem));
+  const auto key =
+      fmt::format("{}|{}|{}|{}", endpoint.base_url, endpoint.server_name, webhook.timeout_ms, std::hash<std::string>()(webhook.ca_pem));
   const std::lock_guard lock(mutex_);
   auto& slot = clients_[key];
   if (slot != nullptr) return slot;
@@ -140,7 +154,8 @@ Result<std::shared_ptr<net::HttpClient>> WebhookClient::client_for(const Webhook
   return slot;
 }
 
-void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form, std::function<void(WebhookAnswer)> done) {
+void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form,
+                         std::function<void(WebhookAnswer)> done) {
   const auto failed = [&](const std::string& why) {
     WebhookAnswer answer;
     answer.failure = why;

@@ -9,16 +9,17 @@ namespace berth::apiserver {
 /// What a webhook said, or how it failed to say anything.
 struct WebhookAnswer {
   bool allowed = false;
-  std::string failure;          ///< Not empty: the call failed; nothing else counts.
-  model::ApiStatus refusal;     ///< When not allowed.
-  json::Value patch;            ///< A JSON patch document, or null.
+  std::string failure;       ///< Not empty: the call failed; nothing else counts.
+  model::ApiStatus refusal;  ///< When not allowed.
+  json::Value patch;         ///< A JSON patch document, or null.
   std::vector<std::string> warnings;
 };
 
 /// Thread-safe. Connections are kept per endpoint.
 class WebhookClient {
  public:
-  WebhookClient(ObjectCache& cache, net::ClientConfig base, std::function<std::string()> uid) : cache_(cache), base_(std::move(base)), uid_(std::move(uid)) {}
+  WebhookClient(ObjectCache& cache, net::ClientConfig base, std::function<std::string()> uid)
+      : cache_(cache), base_(std::move(base)), uid_(std::move(uid)) {}
   /// `form`: the kind from match_webhook. `done` is called once, possibly from the client's I/O thread.
   void call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form, std::function<void(WebhookAnswer)> done);
 

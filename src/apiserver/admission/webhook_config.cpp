@@ -26,7 +26,8 @@ bool wants_resource(const WebhookRule& rule, std::string_view plural, std::strin
 }
 
 bool rule_matches(const WebhookRule& rule, const AdmissionRequest& request, const model::KindInfo& kind) {
-  if (!has(rule.operations, to_string(request.operation)) || !has(rule.groups, kind.group) || !has(rule.versions, kind.version)) return false;
+  if (!has(rule.operations, to_string(request.operation)) || !has(rule.groups, kind.group) || !has(rule.versions, kind.version))
+    return false;
   if (!wants_resource(rule, kind.plural, request.subresource)) return false;
   if (rule.scope == "Cluster") return !kind.namespaced;
   if (rule.scope == "Namespaced") return kind.namespaced;
@@ -37,8 +38,8 @@ std::shared_ptr<const Webhook> compile_one(const json::Value& document) {
   auto webhook = std::make_shared<Webhook>();
   webhook->name = json::get_string(document, {"name"});
   for (const auto& rule : json::get_array(document, {"rules"}))
-    webhook->rules.push_back({strings(rule, "operations"), strings(rule, "apiGroups"), strings(rule, "apiVersions"), strings(rule, "resources"),
-                              std::string(json::get_string(rule, {"scope"}, "*"))});
+    webhook->rules.push_back({strings(rule, "operations"), strings(rule, "apiGroups"), strings(rule, "apiVersions"),
+                              strings(rule, "resources"), std::string(json::get_string(rule, {"scope"}, "*"))});
   const auto selector = [&](std::string_view field) {
     const auto* value = json::find(document, field);
     if (value == nullptr) return model::Selector::everything();
@@ -110,7 +111,9 @@ const model::KindInfo* match_webhook(const Webhook& webhook, const AdmissionRequ
   if (matched == nullptr && !webhook.exact_match) {
     // The same object under another version that the webhook knows.
     for (const auto& kind : model::all_kinds()) {
-      if (matched != nullptr || &kind == request.kind || kind.plural != request.kind->plural || kind.storage_group != request.kind->storage_group || kind.is_virtual) continue;
+      if (matched != nullptr || &kind == request.kind || kind.plural != request.kind->plural ||
+          kind.storage_group != request.kind->storage_group || kind.is_virtual)
+        continue;
       for (const auto& rule : webhook.rules)
         if (rule_matches(rule, request, kind)) matched = &kind;
     }

@@ -31,8 +31,8 @@ struct Webhook {
 /// In the order in which they are called: configurations by name, webhooks as listed.
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations);
 
-/// The kind in whose form the webhook wants to see the request's object, or null when it does not want the request. `namespaces`: the mirror of
-/// Namespaces.
+/// The kind in whose form the webhook wants to see the request's object, or null when it does not want the request. `namespaces`: the
+/// mirror of Namespaces.
 const model::KindInfo* match_webhook(const Webhook& webhook, const AdmissionRequest& request, const Mirror& namespaces);
 
 std::optional<std::string> decode_base64(std::string_view text);

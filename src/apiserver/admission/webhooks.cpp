@@ -55,14 +55,16 @@ std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const Admi
   return model::bad_request(fmt::format("admission webhook \"{}\" does not support dry run", webhook.name));
 }
 
-/// Match conditions are programs in CEL, which this server cannot run: a webhook that relies on them would be called for too much or too little.
+/// Match conditions are programs in CEL, which this server cannot run: a webhook that relies on them would be called for too much or too
+/// little.
 Admitted refuse_match_conditions(const AdmissionRequest& request) {
   if (request.kind->group != "admissionregistration.k8s.io" || request.object.is_null()) return {};
   model::FieldErrors errors;
   const auto& webhooks = json::get_array(request.object, {"webhooks"});
   for (std::size_t i = 0; i < webhooks.size(); ++i)
     if (!json::get_array(webhooks[i], {"matchConditions"}).empty())
-      errors.push_back({model::FieldError::Type::kForbidden, fmt::format("webhooks[{}].matchConditions", i), "", "CEL match conditions are not supported by this server"});
+      errors.push_back({model::FieldError::Type::kForbidden, fmt::format("webhooks[{}].matchConditions", i), "",
+                        "CEL match conditions are not supported by this server"});
   if (errors.empty()) return {};
   return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name, errors));
 }
@@ -70,7 +72,9 @@ Admitted refuse_match_conditions(const AdmissionRequest& request) {
 class MutatingWebhook final : public AdmissionPlugin {
  public:
   explicit MutatingWebhook(const AdmissionContext& context)
-      : source_(context, "mutatingwebhookconfigurations"), client_(context.cache, context.webhook_client, context.uid), offload_(context.offload) {}
+      : source_(context, "mutatingwebhookconfigurations"),
+        client_(context.cache, context.webhook_client, context.uid),
+        offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
 
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
@@ -117,7 +121,8 @@ class MutatingWebhook final : public AdmissionPlugin {
         ++round->changes;
       }
     }
-    if (!answer.failure.empty() && !match.webhook->ignores_failure) return round->done(std::unexpected(call_failed(*match.webhook, answer.failure)));
+    if (!answer.failure.empty() && !match.webhook->ignores_failure)
+      return round->done(std::unexpected(call_failed(*match.webhook, answer.failure)));
     round->changed_after.push_back(round->changes);
     ++round->next;
     step(round);
@@ -163,7 +168,9 @@ class MutatingWebhook final : public AdmissionPlugin {
 class ValidatingWebhook final : public AdmissionPlugin {
  public:
   explicit ValidatingWebhook(const AdmissionContext& context)
-      : source_(context, "validatingwebhookconfigurations"), client_(context.cache, context.webhook_client, context.uid), offload_(context.offload) {}
+      : source_(context, "validatingwebhookconfigurations"),
+        client_(context.cache, context.webhook_client, context.uid),
+        offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
 
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
@@ -203,7 +210,8 @@ class ValidatingWebhook final : public AdmissionPlugin {
         for (auto& warning : votes.answers[i].warnings) request.warnings->push_back(std::move(warning));
     for (std::size_t i = 0; i < matches.size(); ++i) {
       auto& answer = votes.answers[i];
-      if (!answer.failure.empty() && !matches[i].webhook->ignores_failure) return votes.done(std::unexpected(call_failed(*matches[i].webhook, answer.failure)));
+      if (!answer.failure.empty() && !matches[i].webhook->ignores_failure)
+        return votes.done(std::unexpected(call_failed(*matches[i].webhook, answer.failure)));
       if (answer.failure.empty() && !answer.allowed) return votes.done(std::unexpected(std::move(answer.refusal)));
     }
     votes.done({});

@@ -72,10 +72,14 @@ namespace {
 std::string render_element(const std::string& element) {
   const std::string_view text = std::string_view(element).substr(2);
   switch (element[0]) {
-    case 'f': return fmt::format(".{}", text);
-    case 'v': return fmt::format("[={}]", text);
-    case 'i': return fmt::format("[{}]", text);
-    default: break;
+    case 'f':
+      return fmt::format(".{}", text);
+    case 'v':
+      return fmt::format("[={}]", text);
+    case 'i':
+      return fmt::format("[{}]", text);
+    default:
+      break;
   }
   std::string out = "[";
   if (auto keys = json::parse(text); keys && keys->is_object()) {

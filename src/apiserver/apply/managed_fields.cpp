@@ -73,8 +73,8 @@ void strip_system_fields(FieldSet& set) {
   if (set.find("f:metadata") == nullptr) return;
   auto& metadata = set.child("f:metadata");
   metadata.set_member(false);
-  for (std::string_view field : {"f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName", "f:generation", "f:managedFields",
-                                 "f:resourceVersion"})
+  for (std::string_view field : {"f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName", "f:generation",
+                                 "f:managedFields", "f:resourceVersion"})
     metadata.erase(field);
   if (metadata.empty()) set.erase("f:metadata");
 }
@@ -95,7 +95,8 @@ void reset_fields(const model::KindInfo& kind, std::string_view subresource, Fie
 }
 
 /// Compares two documents of a kind; managedFields and the root itself stay out of it.
-Comparison compare_documents(const model::KindInfo& kind, const json::Value* before, const json::Value& after, std::string_view subresource) {
+Comparison compare_documents(const model::KindInfo& kind, const json::Value* before, const json::Value& after,
+                             std::string_view subresource) {
   auto comparison = compare(Shape::of(kind), before, after);
   for (auto* set : {&comparison.changed, &comparison.removed}) {
     strip_system_fields(*set);
@@ -156,7 +157,8 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
   const auto api_version = kind.api_version();
   Entry* own = nullptr;
   for (auto& entry : entries) {
-    if (entry.manager == writer.manager && entry.operation == "Update" && entry.api_version == api_version && entry.subresource == writer.subresource) {
+    if (entry.manager == writer.manager && entry.operation == "Update" && entry.api_version == api_version &&
+        entry.subresource == writer.subresource) {
       own = &entry;
     } else {
       entry.fields.subtract(comparison.changed);
@@ -171,13 +173,19 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
   write_entries(updated, std::move(entries));
 }
 
-model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config, const Writer& writer, bool force) {
+model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config, const Writer& writer,
+                                    bool force) {
   const auto shape = Shape::of(kind);
   const auto api_version = kind.api_version();
   const bool exists = json::find(live, {"metadata", "uid"}) != nullptr;
   auto entries = read_entries(live);
   if (exists && entries.empty()) {
-    Entry before{std::string(kBeforeFirstApply), "Update", api_version, "", format_rfc3339(writer.time), compare_documents(kind, nullptr, live, "").changed};
+    Entry before{std::string(kBeforeFirstApply),
+                 "Update",
+                 api_version,
+                 "",
+                 format_rfc3339(writer.time),
+                 compare_documents(kind, nullptr, live, "").changed};
     entries.push_back(std::move(before));
   }
   const auto named = set_of(shape, config);
@@ -215,7 +223,9 @@ model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Val
   }
   if (!conflicts.empty() && !force) return std::unexpected(conflict_status(conflicts));
   Entry own{writer.manager, "Apply", api_version, writer.subresource, format_rfc3339(writer.time), std::move(owned)};
-  if (last && last->fields == own.fields && last->api_version == own.api_version && comparison.changed.empty() && comparison.removed.empty()) own.time = last->time;
+  if (last && last->fields == own.fields && last->api_version == own.api_version && comparison.changed.empty() &&
+      comparison.removed.empty())
+    own.time = last->time;
   entries.push_back(std::move(own));
   write_entries(result, std::move(entries));
   return result;
@@ -254,8 +264,11 @@ bool is_same_state(const json::Value& a, const json::Value& b) {
     }
     const auto& mine = value.get_object();
     const auto& theirs = other->get_object();
-    const auto counted = [](const json::Object& metadata) { return metadata.size() - metadata.count("resourceVersion") - metadata.count("managedFields"); };
-    if (counted(mine) != counted(theirs) || !same_fields(mine.if_contains("managedFields"), theirs.if_contains("managedFields"))) return false;
+    const auto counted = [](const json::Object& metadata) {
+      return metadata.size() - metadata.count("resourceVersion") - metadata.count("managedFields");
+    };
+    if (counted(mine) != counted(theirs) || !same_fields(mine.if_contains("managedFields"), theirs.if_contains("managedFields")))
+      return false;
     for (const auto& [field, member] : mine) {
       if (std::string_view(field) == "resourceVersion" || std::string_view(field) == "managedFields") continue;
       const auto* its = theirs.if_contains(field);

@@ -17,14 +17,15 @@ struct Writer {
   TimePoint time{};
 };
 
-/// Gives the fields that an Update of `updated` changed against `live` (null: creation) to the writer. What the client sent as managedFields
-/// counts as present state when it is a valid list; an empty list (or [{}]) forgets all owners. Objects nobody has applied and that have no
-/// owners recorded stay so, as in Kubernetes. Entries keep their time stamps when their fields do not change.
+/// Gives the fields that an Update of `updated` changed against `live` (null: creation) to the writer. What the client sent as
+/// managedFields counts as present state when it is a valid list; an empty list (or [{}]) forgets all owners. Objects nobody has applied
+/// and that have no owners recorded stay so, as in Kubernetes. Entries keep their time stamps when their fields do not change.
 void track_update(const model::KindInfo& kind, const json::Value* live, json::Value& updated, const Writer& writer);
 
 /// Server-side apply of `config` on `live` (an object without spec when it is to be created: pass an empty object). The result has
 /// managedFields; 409 with causes when other managers own what changes and `force` is off. The result is not defaulted or validated.
-model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config, const Writer& writer, bool force);
+model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config, const Writer& writer,
+                                    bool force);
 
 /// The manager's name from a user agent: what stands before the first '/'.
 std::string manager_of_user_agent(std::string_view user_agent);

@@ -41,10 +41,11 @@ void compare_leaf(const json::Value* before, const json::Value* after, FieldSet&
   }
 }
 
-void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed, FieldSet& removed);
+void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
+                FieldSet& removed);
 
-void compare_member(const Shape& shape, std::string_view element, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
-                    FieldSet& removed) {
+void compare_member(const Shape& shape, std::string_view element, const json::Value* before, const json::Value* after, bool always_present,
+                    FieldSet& changed, FieldSet& removed) {
   FieldSet changed_below, removed_below;
   compare_at(shape, before, after, always_present, changed_below, removed_below);
   if (!changed_below.empty()) changed.child(element) = std::move(changed_below);
@@ -56,9 +57,11 @@ void compare_objects(const Shape& shape, const json::Object* before, const json:
   const auto& old_members = before ? *before : kNone;
   const auto& new_members = after ? *after : kNone;
   for (const auto& [key, value] : new_members)
-    compare_member(shape.member(key), field_element(key), present(old_members.if_contains(key)), present(&value), shape.is_always_present(key), changed, removed);
+    compare_member(shape.member(key), field_element(key), present(old_members.if_contains(key)), present(&value),
+                   shape.is_always_present(key), changed, removed);
   for (const auto& [key, value] : old_members)
-    if (!new_members.contains(key)) compare_member(shape.member(key), field_element(key), present(&value), nullptr, shape.is_always_present(key), changed, removed);
+    if (!new_members.contains(key))
+      compare_member(shape.member(key), field_element(key), present(&value), nullptr, shape.is_always_present(key), changed, removed);
 }
 
 bool compare_lists(const Shape& shape, const json::Array* before, const json::Array* after, FieldSet& changed, FieldSet& removed) {
@@ -80,7 +83,8 @@ bool compare_lists(const Shape& shape, const json::Array* before, const json::Ar
   return true;
 }
 
-void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed, FieldSet& removed) {
+void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
+                FieldSet& removed) {
   if (before == nullptr && after == nullptr) return;
   const auto& sample = after ? *after : *before;
   if (before != nullptr && after != nullptr && before->kind() != after->kind()) return compare_leaf(before, after, changed, removed);

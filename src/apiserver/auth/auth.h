@@ -20,8 +20,8 @@
 namespace berth::apiserver::auth {
 
 struct AuthOptions {
-  ObjectCache* cache = nullptr;    ///< Required; outlives the parts' use (their destruction may come later).
-  const Clock* clock = nullptr;    ///< Required; outlives the parts.
+  ObjectCache* cache = nullptr;         ///< Required; outlives the parts' use (their destruction may come later).
+  const Clock* clock = nullptr;         ///< Required; outlives the parts.
   std::string service_account_key_pem;  ///< Required: Pki::service_account_key_pem().
   std::string issuer = "https://kubernetes.default.svc.cluster.local";
   /// Token file as kube-apiserver's --token-auth-file: lines `token,user,uid,"group1,group2"`. Empty: none.
@@ -38,8 +38,8 @@ struct AuthParts {
   std::unique_ptr<Watch> aggregation;            ///< Keeps aggregated ClusterRoles up to date; destroy it before the cache.
 };
 
-/// Writes the default roles into the cache (waits for the store), starts watching RBAC objects. Errors: bad key or token file (kInvalid), store
-/// failures.
+/// Writes the default roles into the cache (waits for the store), starts watching RBAC objects. Errors: bad key or token file (kInvalid),
+/// store failures.
 Result<AuthParts> make_auth(const AuthOptions& options);
 
 }  // namespace berth::apiserver::auth

@@ -1,9 +1,10 @@
 #include "apiserver/auth/authenticator.h"
 
+#include <strings.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <strings.h>
 
 namespace berth::apiserver::auth {
 namespace {
@@ -74,7 +75,8 @@ class ChainAuthenticator final : public Authenticator {
 
   model::ApiResult<UserInfo> by_token(std::string_view token, const std::vector<std::string>& audiences) {
     if (!options_.static_tokens.empty() && audiences.empty()) {
-      if (auto known = options_.static_tokens.find(std::string(token)); known != options_.static_tokens.end()) return authenticated(known->second);
+      if (auto known = options_.static_tokens.find(std::string(token)); known != options_.static_tokens.end())
+        return authenticated(known->second);
     }
     if (options_.service_account_tokens != nullptr) {
       auto user = options_.service_account_tokens->verify(token, audiences);
@@ -109,11 +111,14 @@ Result<StaticTokens> parse_token_file(const std::string& path) {
         if (!trimmed(group).empty()) user.groups.emplace_back(trimmed(group));
       }
     }
-    if (!tokens.emplace((*fields)[0], std::move(user)).second) return fail(ErrorCode::kInvalid, fmt::format("{}:{}: the token is there twice", path, number));
+    if (!tokens.emplace((*fields)[0], std::move(user)).second)
+      return fail(ErrorCode::kInvalid, fmt::format("{}:{}: the token is there twice", path, number));
   }
   return tokens;
 }
 
-std::shared_ptr<Authenticator> make_authenticator(AuthenticatorOptions options) { return std::make_shared<ChainAuthenticator>(std::move(options)); }
+std::shared_ptr<Authenticator> make_authenticator(AuthenticatorOptions options) {
+  return std::make_shared<ChainAuthenticator>(std::move(options));
+}
 
 }  // namespace berth::apiserver::auth

@@ -18,7 +18,8 @@ struct AuthenticatorOptions {
   std::shared_ptr<const ServiceAccountTokens> service_account_tokens;  ///< Null: none are accepted.
   bool anonymous = true;
 };
-/// Adds system:authenticated to everybody but the anonymous. A request with bad credentials is 401 even when anonymous ones are let through.
+/// Adds system:authenticated to everybody but the anonymous. A request with bad credentials is 401 even when anonymous ones are let
+/// through.
 std::shared_ptr<Authenticator> make_authenticator(AuthenticatorOptions options);
 
 }  // namespace berth::apiserver::auth

@@ -21,8 +21,8 @@ struct RoleRow {
 };
 
 struct BindingRow {
-  std::string_view name;  ///< "NAMESPACE/NAME" for a RoleBinding.
-  std::string_view role;  ///< Of the same scope.
+  std::string_view name;                   ///< "NAMESPACE/NAME" for a RoleBinding.
+  std::string_view role;                   ///< Of the same scope.
   std::vector<std::string_view> subjects;  ///< "g:GROUP", "u:USER", "s:NAMESPACE/NAME"
 };
 
@@ -39,12 +39,15 @@ std::vector<RoleRow> user_facing_roles() {
       {"system:aggregate-to-edit",
        {"READ core pods/attach,pods/exec,pods/portforward,pods/proxy,secrets,services/proxy", "impersonate core serviceaccounts",
         "WRITE core pods,pods/attach,pods/exec,pods/portforward,pods/proxy", "create core pods/eviction",
-        "WRITE core configmaps,events,persistentvolumeclaims,replicationcontrollers,replicationcontrollers/scale,secrets,serviceaccounts,services,"
+        "WRITE core "
+        "configmaps,events,persistentvolumeclaims,replicationcontrollers,replicationcontrollers/scale,secrets,serviceaccounts,services,"
         "services/proxy",
         "create core serviceaccounts/token",
-        "WRITE apps daemonsets,deployments,deployments/rollback,deployments/scale,replicasets,replicasets/scale,statefulsets,statefulsets/scale",
+        "WRITE apps "
+        "daemonsets,deployments,deployments/rollback,deployments/scale,replicasets,replicasets/scale,statefulsets,statefulsets/scale",
         "WRITE autoscaling horizontalpodautoscalers", "WRITE batch cronjobs,jobs",
-        "WRITE extensions daemonsets,deployments,deployments/rollback,deployments/scale,ingresses,networkpolicies,replicasets,replicasets/scale,"
+        "WRITE extensions "
+        "daemonsets,deployments,deployments/rollback,deployments/scale,ingresses,networkpolicies,replicasets,replicasets/scale,"
         "replicationcontrollers/scale",
         "WRITE policy poddisruptionbudgets", "WRITE networking.k8s.io ingresses,networkpolicies", "ALL coordination.k8s.io leases"},
        "edit",
@@ -55,12 +58,15 @@ std::vector<RoleRow> user_facing_roles() {
         "READ core bindings,events,limitranges,namespaces/status,pods/log,pods/status,replicationcontrollers/status,resourcequotas,"
         "resourcequotas/status",
         "READ core namespaces", "READ discovery.k8s.io endpointslices",
-        "READ apps controllerrevisions,daemonsets,daemonsets/status,deployments,deployments/scale,deployments/status,replicasets,replicasets/scale,"
+        "READ apps "
+        "controllerrevisions,daemonsets,daemonsets/status,deployments,deployments/scale,deployments/status,replicasets,replicasets/scale,"
         "replicasets/status,statefulsets,statefulsets/scale,statefulsets/status",
         "READ autoscaling horizontalpodautoscalers,horizontalpodautoscalers/status", "READ batch cronjobs,cronjobs/status,jobs,jobs/status",
-        "READ extensions daemonsets,daemonsets/status,deployments,deployments/scale,deployments/status,ingresses,ingresses/status,networkpolicies,"
+        "READ extensions "
+        "daemonsets,daemonsets/status,deployments,deployments/scale,deployments/status,ingresses,ingresses/status,networkpolicies,"
         "replicasets,replicasets/scale,replicasets/status,replicationcontrollers/scale",
-        "READ policy poddisruptionbudgets,poddisruptionbudgets/status", "READ networking.k8s.io ingresses,ingresses/status,networkpolicies"},
+        "READ policy poddisruptionbudgets,poddisruptionbudgets/status",
+        "READ networking.k8s.io ingresses,ingresses/status,networkpolicies"},
        "view",
        ""},
       // metrics.k8s.io is served here, so its reader's role comes with it (in Kubernetes metrics-server brings it).
@@ -72,15 +78,15 @@ std::vector<RoleRow> system_roles() {
   return {
       {"system:discovery", {"get url /api,/api/*,/apis,/apis/*,/healthz,/livez,/openapi,/openapi/*,/readyz,/version,/version/"}, "", ""},
       {"system:public-info-viewer", {"get url /healthz,/livez,/readyz,/version,/version/"}, "", ""},
-      {"system:monitoring",
-       {"get url /healthz,/healthz/*,/livez,/livez/*,/metrics,/metrics/slis,/readyz,/readyz/*"},
-       "",
-       ""},
+      {"system:monitoring", {"get url /healthz,/healthz/*,/livez,/livez/*,/metrics,/metrics/slis,/readyz,/readyz/*"}, "", ""},
       {"system:basic-user",
        {"create authorization.k8s.io selfsubjectaccessreviews,selfsubjectrulesreviews", "create authentication.k8s.io selfsubjectreviews"},
        "",
        ""},
-      {"system:service-account-issuer-discovery", {"get url /.well-known/openid-configuration,/.well-known/openid-configuration/,/openid/v1/jwks,/openid/v1/jwks/"}, "", ""},
+      {"system:service-account-issuer-discovery",
+       {"get url /.well-known/openid-configuration,/.well-known/openid-configuration/,/openid/v1/jwks,/openid/v1/jwks/"},
+       "",
+       ""},
       {"system:auth-delegator", {"create authentication.k8s.io tokenreviews", "create authorization.k8s.io subjectaccessreviews"}, "", ""},
       {"system:heapster", {"READ core events,namespaces,nodes,pods", "READ extensions deployments"}, "", ""},
       {"system:kube-aggregator", {"READ core endpoints,services"}, "", ""},
@@ -105,11 +111,26 @@ std::vector<RoleRow> system_roles() {
         "get,list,patch,update,watch core persistentvolumeclaims"},
        "",
        ""},
-      {"system:certificates.k8s.io:certificatesigningrequests:nodeclient", {"create certificates.k8s.io certificatesigningrequests/nodeclient"}, "", ""},
-      {"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", {"create certificates.k8s.io certificatesigningrequests/selfnodeclient"}, "", ""},
-      {"system:certificates.k8s.io:kube-apiserver-client-approver", {"approve certificates.k8s.io signers kubernetes.io/kube-apiserver-client"}, "", ""},
-      {"system:certificates.k8s.io:kube-apiserver-client-kubelet-approver", {"approve certificates.k8s.io signers kubernetes.io/kube-apiserver-client-kubelet"}, "", ""},
-      {"system:certificates.k8s.io:kubelet-serving-approver", {"approve certificates.k8s.io signers kubernetes.io/kubelet-serving"}, "", ""},
+      {"system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+       {"create certificates.k8s.io certificatesigningrequests/nodeclient"},
+       "",
+       ""},
+      {"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+       {"create certificates.k8s.io certificatesigningrequests/selfnodeclient"},
+       "",
+       ""},
+      {"system:certificates.k8s.io:kube-apiserver-client-approver",
+       {"approve certificates.k8s.io signers kubernetes.io/kube-apiserver-client"},
+       "",
+       ""},
+      {"system:certificates.k8s.io:kube-apiserver-client-kubelet-approver",
+       {"approve certificates.k8s.io signers kubernetes.io/kube-apiserver-client-kubelet"},
+       "",
+       ""},
+      {"system:certificates.k8s.io:kubelet-serving-approver",
+       {"approve certificates.k8s.io signers kubernetes.io/kubelet-serving"},
+       "",
+       ""},
       {"system:certificates.k8s.io:legacy-unknown-approver", {"approve certificates.k8s.io signers kubernetes.io/legacy-unknown"}, "", ""},
   };
 }
@@ -117,23 +138,53 @@ std::vector<RoleRow> system_roles() {
 std::vector<RoleRow> component_roles() {
   return {
       {"system:node",
-       {"create authentication.k8s.io tokenreviews", "create authorization.k8s.io localsubjectaccessreviews,subjectaccessreviews", "READ core services",
-        "create,get,list,watch core nodes", "patch,update core nodes/status", "patch,update core nodes", "EVENTS core,events.k8s.io events", "READ core pods",
-        "create,delete core pods", "patch,update core pods/status", "create core pods/eviction", "READ core configmaps,secrets",
-        "get core persistentvolumeclaims,persistentvolumes", "get core endpoints",
-        "create,get,list,watch certificates.k8s.io certificatesigningrequests", "create,delete,get,patch,update coordination.k8s.io leases",
-        "get storage.k8s.io volumeattachments", "create core serviceaccounts/token", "get,patch,update core persistentvolumeclaims/status",
-        "READ storage.k8s.io csidrivers", "create,delete,get,patch,update storage.k8s.io csinodes", "READ node.k8s.io runtimeclasses"},
+       {"create authentication.k8s.io tokenreviews",
+        "create authorization.k8s.io localsubjectaccessreviews,subjectaccessreviews",
+        "READ core services",
+        "create,get,list,watch core nodes",
+        "patch,update core nodes/status",
+        "patch,update core nodes",
+        "EVENTS core,events.k8s.io events",
+        "READ core pods",
+        "create,delete core pods",
+        "patch,update core pods/status",
+        "create core pods/eviction",
+        "READ core configmaps,secrets",
+        "get core persistentvolumeclaims,persistentvolumes",
+        "get core endpoints",
+        "create,get,list,watch certificates.k8s.io certificatesigningrequests",
+        "create,delete,get,patch,update coordination.k8s.io leases",
+        "get storage.k8s.io volumeattachments",
+        "create core serviceaccounts/token",
+        "get,patch,update core persistentvolumeclaims/status",
+        "READ storage.k8s.io csidrivers",
+        "create,delete,get,patch,update storage.k8s.io csinodes",
+        "READ node.k8s.io runtimeclasses"},
        "",
        ""},
       {"system:kube-scheduler",
-       {kEvents, "create coordination.k8s.io leases", "get,list,update,watch coordination.k8s.io leases kube-scheduler",
-        "create coordination.k8s.io leasecandidates", "delete,get,list,patch,update,watch coordination.k8s.io leasecandidates", "READ core nodes",
-        "delete,get,list,watch core pods", "create core bindings,pods/binding", "patch,update core pods/status",
-        "READ core replicationcontrollers,services", "READ apps,extensions replicasets", "READ apps statefulsets", "READ policy poddisruptionbudgets",
-        "READ core persistentvolumeclaims,persistentvolumes", "create authentication.k8s.io tokenreviews",
-        "create authorization.k8s.io subjectaccessreviews", "READ storage.k8s.io csinodes", "READ core namespaces", "READ storage.k8s.io csidrivers",
-        "READ storage.k8s.io csistoragecapacities", "READ storage.k8s.io volumeattachments", "READ resource.k8s.io deviceclasses,resourceclaims,resourceslices",
+       {kEvents,
+        "create coordination.k8s.io leases",
+        "get,list,update,watch coordination.k8s.io leases kube-scheduler",
+        "create coordination.k8s.io leasecandidates",
+        "delete,get,list,patch,update,watch coordination.k8s.io leasecandidates",
+        "READ core nodes",
+        "delete,get,list,watch core pods",
+        "create core bindings,pods/binding",
+        "patch,update core pods/status",
+        "READ core replicationcontrollers,services",
+        "READ apps,extensions replicasets",
+        "READ apps statefulsets",
+        "READ policy poddisruptionbudgets",
+        "READ core persistentvolumeclaims,persistentvolumes",
+        "create authentication.k8s.io tokenreviews",
+        "create authorization.k8s.io subjectaccessreviews",
+        "READ storage.k8s.io csinodes",
+        "READ core namespaces",
+        "READ storage.k8s.io csidrivers",
+        "READ storage.k8s.io csistoragecapacities",
+        "READ storage.k8s.io volumeattachments",
+        "READ resource.k8s.io deviceclasses,resourceclaims,resourceslices",
         "patch,update resource.k8s.io resourceclaims,resourceclaims/status"},
        "",
        ""},
@@ -141,8 +192,8 @@ std::vector<RoleRow> component_roles() {
        {kEvents, "create coordination.k8s.io leases", "get,list,update,watch coordination.k8s.io leases kube-controller-manager",
         "create coordination.k8s.io leasecandidates", "delete,get,list,patch,update,watch coordination.k8s.io leasecandidates",
         "create core secrets,serviceaccounts", "delete core secrets", "get core configmaps,namespaces,secrets,serviceaccounts",
-        "update core secrets,serviceaccounts", "create authentication.k8s.io tokenreviews", "create authorization.k8s.io subjectaccessreviews",
-        "list,watch * *", "create core serviceaccounts/token"},
+        "update core secrets,serviceaccounts", "create authentication.k8s.io tokenreviews",
+        "create authorization.k8s.io subjectaccessreviews", "list,watch * *", "create core serviceaccounts/token"},
        "",
        ""},
   };
@@ -152,60 +203,68 @@ std::vector<RoleRow> component_roles() {
 std::vector<RoleRow> controller_roles() {
   return {
       {"attachdetach-controller",
-       {"list,watch core persistentvolumeclaims,persistentvolumes", "READ core nodes", "patch,update core nodes/status", "list,watch core pods", kEvents,
-        "create,delete,get,list,watch storage.k8s.io volumeattachments", "READ storage.k8s.io csidrivers", "READ storage.k8s.io csinodes"}},
+       {"list,watch core persistentvolumeclaims,persistentvolumes", "READ core nodes", "patch,update core nodes/status",
+        "list,watch core pods", kEvents, "create,delete,get,list,watch storage.k8s.io volumeattachments", "READ storage.k8s.io csidrivers",
+        "READ storage.k8s.io csinodes"}},
       {"clusterrole-aggregation-controller", {"escalate,get,list,patch,update,watch rbac.authorization.k8s.io clusterroles"}},
       {"cronjob-controller",
        {"get,list,update,watch batch cronjobs", "create,delete,get,list,patch,update,watch batch jobs", "update batch cronjobs/status",
         "update batch cronjobs/finalizers", "delete,list,watch core pods", kEvents}},
       {"daemon-set-controller",
-       {"READ apps,extensions daemonsets", "update apps,extensions daemonsets/status", "update apps,extensions daemonsets/finalizers", "list,watch core nodes",
-        "create,delete,list,patch,watch core pods", "create core pods/binding", "create,delete,get,list,patch,update,watch apps controllerrevisions", kEvents}},
+       {"READ apps,extensions daemonsets", "update apps,extensions daemonsets/status", "update apps,extensions daemonsets/finalizers",
+        "list,watch core nodes", "create,delete,list,patch,watch core pods", "create core pods/binding",
+        "create,delete,get,list,patch,update,watch apps controllerrevisions", kEvents}},
       {"deployment-controller",
-       {"get,list,update,watch apps,extensions deployments", "update apps,extensions deployments/status", "update apps,extensions deployments/finalizers",
-        "create,delete,get,list,patch,update,watch apps,extensions replicasets", "get,list,update,watch core pods", kEvents}},
+       {"get,list,update,watch apps,extensions deployments", "update apps,extensions deployments/status",
+        "update apps,extensions deployments/finalizers", "create,delete,get,list,patch,update,watch apps,extensions replicasets",
+        "get,list,update,watch core pods", kEvents}},
       {"disruption-controller",
-       {"READ apps,extensions deployments", "READ apps,extensions replicasets", "READ core replicationcontrollers", "READ policy poddisruptionbudgets",
-        "READ apps statefulsets", "update policy poddisruptionbudgets/status", "patch,update core pods/status", "get * */scale", kEvents}},
+       {"READ apps,extensions deployments", "READ apps,extensions replicasets", "READ core replicationcontrollers",
+        "READ policy poddisruptionbudgets", "READ apps statefulsets", "update policy poddisruptionbudgets/status",
+        "patch,update core pods/status", "get * */scale", kEvents}},
       {"endpoint-controller",
        {"READ core pods,services", "create,delete,get,list,update,watch core endpoints", "create core endpoints/restricted", kEvents}},
       {"endpointslice-controller",
-       {"READ core nodes,pods,services", "update core services/finalizers", "create,delete,get,list,update,watch discovery.k8s.io endpointslices", kEvents}},
+       {"READ core nodes,pods,services", "update core services/finalizers",
+        "create,delete,get,list,update,watch discovery.k8s.io endpointslices", kEvents}},
       {"endpointslicemirroring-controller",
        {"READ core endpoints,services", "update core services/finalizers", "update core endpoints/finalizers",
         "create,delete,get,list,update,watch discovery.k8s.io endpointslices", kEvents}},
       {"ephemeral-volume-controller",
        {"READ core pods", "update core pods/finalizers", "create,get,list,watch core persistentvolumeclaims", kEvents}},
       {"expand-controller",
-       {"get,list,patch,update,watch core persistentvolumes", "patch,update core persistentvolumeclaims/status", "READ core persistentvolumeclaims",
-        "get core services", kEvents}},
+       {"get,list,patch,update,watch core persistentvolumes", "patch,update core persistentvolumeclaims/status",
+        "READ core persistentvolumeclaims", "get core services", kEvents}},
       {"generic-garbage-collector", {"delete,get,list,patch,update,watch * *", kEvents}},
       {"horizontal-pod-autoscaler",
-       {"READ autoscaling horizontalpodautoscalers", "update autoscaling horizontalpodautoscalers/status", "get,update * */scale", "list,watch core pods",
-        "list,watch metrics.k8s.io pods", "READ custom.metrics.k8s.io *", "READ external.metrics.k8s.io *", kEvents}},
-      {"job-controller",
-       {"get,list,patch,update,watch batch jobs", "update batch jobs/status", "update batch jobs/finalizers", "create,delete,list,patch,watch core pods",
+       {"READ autoscaling horizontalpodautoscalers", "update autoscaling horizontalpodautoscalers/status", "get,update * */scale",
+        "list,watch core pods", "list,watch metrics.k8s.io pods", "READ custom.metrics.k8s.io *", "READ external.metrics.k8s.io *",
         kEvents}},
+      {"job-controller",
+       {"get,list,patch,update,watch batch jobs", "update batch jobs/status", "update batch jobs/finalizers",
+        "create,delete,list,patch,watch core pods", kEvents}},
       {"legacy-service-account-token-cleaner",
        {"get core configmaps kube-apiserver-legacy-service-account-token-tracking", "delete,patch core secrets"}},
       {"namespace-controller",
-       {"delete,get,list,watch core namespaces", "update core namespaces/finalize,namespaces/status", "delete,deletecollection,get,list,watch * *"}},
+       {"delete,get,list,watch core namespaces", "update core namespaces/finalize,namespaces/status",
+        "delete,deletecollection,get,list,watch * *"}},
       {"node-controller",
        {"delete,get,list,patch,update,watch core nodes", "patch,update core nodes/status", "patch,update core pods/status",
         "delete,get,list,watch core pods", kEvents}},
       {"persistent-volume-binder",
        {"create,delete,get,list,update,watch core persistentvolumes", "update core persistentvolumes/status",
-        "get,list,update,watch core persistentvolumeclaims", "update core persistentvolumeclaims/status", "create,delete,get,list,watch core pods",
-        "READ storage.k8s.io storageclasses", "list,watch core nodes", "watch core events", "get core services", kEvents}},
+        "get,list,update,watch core persistentvolumeclaims", "update core persistentvolumeclaims/status",
+        "create,delete,get,list,watch core pods", "READ storage.k8s.io storageclasses", "list,watch core nodes", "watch core events",
+        "get core services", kEvents}},
       {"pod-garbage-collector", {"delete,list,watch core pods", "READ core nodes", "patch core pods/status"}},
       {"pv-protection-controller", {"get,list,update,watch core persistentvolumes", kEvents}},
       {"pvc-protection-controller", {"get,list,update,watch core persistentvolumeclaims", "READ core pods", kEvents}},
       {"replicaset-controller",
-       {"get,list,update,watch apps,extensions replicasets", "update apps,extensions replicasets/status", "update apps,extensions replicasets/finalizers",
-        "create,delete,list,patch,watch core pods", kEvents}},
+       {"get,list,update,watch apps,extensions replicasets", "update apps,extensions replicasets/status",
+        "update apps,extensions replicasets/finalizers", "create,delete,list,patch,watch core pods", kEvents}},
       {"replication-controller",
-       {"get,list,update,watch core replicationcontrollers", "update core replicationcontrollers/status", "update core replicationcontrollers/finalizers",
-        "create,delete,list,patch,watch core pods", kEvents}},
+       {"get,list,update,watch core replicationcontrollers", "update core replicationcontrollers/status",
+        "update core replicationcontrollers/finalizers", "create,delete,list,patch,watch core pods", kEvents}},
       {"resourcequota-controller", {"list,watch * *", "update core resourcequotas/status", kEvents}},
       {"root-ca-cert-publisher", {"create,update core configmaps", kEvents}},
       {"route-controller", {"list,watch core nodes", "patch core nodes/status", kEvents}},
@@ -214,7 +273,8 @@ std::vector<RoleRow> controller_roles() {
       {"statefulset-controller",
        {"list,watch core pods", "READ apps statefulsets", "update apps statefulsets/status", "update apps statefulsets/finalizers",
         "create,delete,get,patch,update core pods", "create,delete,get,list,patch,update,watch apps controllerrevisions",
-        "create,get,list,watch core persistentvolumeclaims", "delete,update core persistentvolumeclaims", "update core pods/finalizers", kEvents}},
+        "create,get,list,watch core persistentvolumeclaims", "delete,update core persistentvolumeclaims", "update core pods/finalizers",
+        kEvents}},
       {"taint-eviction-controller", {"patch,update core pods/status", "delete,get,list,watch core pods", "READ core nodes", kEvents}},
       {"ttl-after-finished-controller", {"delete,get,list,watch batch jobs", kEvents}},
       {"ttl-controller", {"list,patch,update,watch core nodes", kEvents}},
@@ -223,11 +283,12 @@ std::vector<RoleRow> controller_roles() {
         "update certificates.k8s.io certificatesigningrequests/approval,certificatesigningrequests/status",
         "approve certificates.k8s.io signers kubernetes.io/kube-apiserver-client-kubelet",
         "sign certificates.k8s.io signers "
-        "kubernetes.io/kube-apiserver-client,kubernetes.io/kube-apiserver-client-kubelet,kubernetes.io/kubelet-serving,kubernetes.io/legacy-unknown",
+        "kubernetes.io/kube-apiserver-client,kubernetes.io/kube-apiserver-client-kubelet,kubernetes.io/kubelet-serving,kubernetes.io/"
+        "legacy-unknown",
         "create authorization.k8s.io subjectaccessreviews", kEvents}},
       {"validatingadmissionpolicy-status-controller",
-       {"READ admissionregistration.k8s.io validatingadmissionpolicies", "get,patch,update admissionregistration.k8s.io validatingadmissionpolicies/status",
-        kEvents}},
+       {"READ admissionregistration.k8s.io validatingadmissionpolicies",
+        "get,patch,update admissionregistration.k8s.io validatingadmissionpolicies/status", kEvents}},
   };
 }
 
@@ -306,7 +367,8 @@ json::Object rule(std::string_view text) {
 
 /// Document with the metadata all defaults have; `name` may carry a namespace in front.
 json::Object document(std::string_view kind, std::string_view name) {
-  json::Object metadata{{"annotations", {{"rbac.authorization.kubernetes.io/autoupdate", "true"}}}, {"labels", {{"kubernetes.io/bootstrapping", "rbac-defaults"}}}};
+  json::Object metadata{{"annotations", {{"rbac.authorization.kubernetes.io/autoupdate", "true"}}},
+                        {"labels", {{"kubernetes.io/bootstrapping", "rbac-defaults"}}}};
   auto slash = name.find('/');
   metadata["name"] = name.substr(slash == std::string_view::npos ? 0 : slash + 1);
   if (slash != std::string_view::npos) metadata["namespace"] = name.substr(0, slash);
@@ -333,7 +395,8 @@ json::Value role_document(const RoleRow& row, std::string_view prefix = {}) {
 json::Value binding_document(const BindingRow& row) {
   const bool cluster = row.name.find('/') == std::string_view::npos;
   json::Object object = document(cluster ? "ClusterRoleBinding" : "RoleBinding", row.name);
-  object["roleRef"] = json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", cluster ? "ClusterRole" : "Role"}, {"name", row.role}};
+  object["roleRef"] =
+      json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", cluster ? "ClusterRole" : "Role"}, {"name", row.role}};
   json::Array subjects;
   for (std::string_view text : row.subjects) {
     std::string_view name = text.substr(2);
@@ -341,7 +404,8 @@ json::Value binding_document(const BindingRow& row) {
       auto slash = name.find('/');
       subjects.push_back(json::Object{{"kind", "ServiceAccount"}, {"name", name.substr(slash + 1)}, {"namespace", name.substr(0, slash)}});
     } else {
-      subjects.push_back(json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", text.front() == 'g' ? "Group" : "User"}, {"name", name}});
+      subjects.push_back(
+          json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", text.front() == 'g' ? "Group" : "User"}, {"name", name}});
     }
   }
   if (!subjects.empty()) object["subjects"] = std::move(subjects);

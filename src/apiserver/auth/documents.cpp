@@ -14,12 +14,14 @@ std::string rbac_key(const json::Value& document) {
                             : kind == "ClusterRoleBinding" ? "clusterrolebindings"
                             : kind == "RoleBinding"        ? "rolebindings"
                                                            : "roles";
-  return make_key("rbac.authorization.k8s.io", plural, json::get_string(document, {"metadata", "namespace"}), json::get_string(document, {"metadata", "name"}));
+  return make_key("rbac.authorization.k8s.io", plural, json::get_string(document, {"metadata", "namespace"}),
+                  json::get_string(document, {"metadata", "name"}));
 }
 
 Proposal make_proposal(json::Value document, std::optional<Revision> expected, TimePoint now) {
   if (json::get_string(document, {"metadata", "uid"}).empty()) json::set(document, {"metadata", "uid"}, json::Value(random_uuid()));
-  if (json::find(document, {"metadata", "creationTimestamp"}) == nullptr) json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(now)));
+  if (json::find(document, {"metadata", "creationTimestamp"}) == nullptr)
+    json::set(document, {"metadata", "creationTimestamp"}, json::Value(format_rfc3339(now)));
   json::set(document, {"metadata", "resourceVersion"}, json::Value(""));
   Proposal proposal;
   proposal.key = rbac_key(document);

@@ -1,11 +1,10 @@
 #include "apiserver/auth/encoding.h"
 
+#include <fmt/format.h>
 #include <openssl/rand.h>
 
 #include <array>
 #include <cstdint>
-
-#include <fmt/format.h>
 
 namespace berth::apiserver::auth {
 namespace {

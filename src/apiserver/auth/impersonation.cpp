@@ -45,7 +45,8 @@ std::optional<std::pair<std::string, std::string>> service_account(std::string_v
   if (!user.starts_with(kServiceAccountPrefix)) return std::nullopt;
   user.remove_prefix(kServiceAccountPrefix.size());
   auto colon = user.find(':');
-  if (colon == 0 || colon == std::string_view::npos || colon + 1 == user.size() || user.find(':', colon + 1) != std::string_view::npos) return std::nullopt;
+  if (colon == 0 || colon == std::string_view::npos || colon + 1 == user.size() || user.find(':', colon + 1) != std::string_view::npos)
+    return std::nullopt;
   return std::pair(std::string(user.substr(0, colon)), std::string(user.substr(colon + 1)));
 }
 
@@ -81,7 +82,8 @@ std::vector<Attributes> permissions_for(const Asked& asked) {
 }  // namespace
 
 bool is_impersonating(const net::Headers& headers) {
-  return std::any_of(headers.fields().begin(), headers.fields().end(), [](const auto& field) { return ::strncasecmp(field.first.c_str(), "impersonate-", 12) == 0; });
+  return std::any_of(headers.fields().begin(), headers.fields().end(),
+                     [](const auto& field) { return ::strncasecmp(field.first.c_str(), "impersonate-", 12) == 0; });
 }
 
 model::ApiResult<UserInfo> apply_impersonation(const net::HttpRequest& request, const UserInfo& user, Authorizer& authorizer) {

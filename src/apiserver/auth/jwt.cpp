@@ -138,13 +138,15 @@ std::optional<json::Value> JwtKey::verify(std::string_view token) const {
   if (!parts) return std::nullopt;
   auto header = decode_object(parts->header);
   if (!header || json::get_string(*header, {"alg"}) != algorithm_) return std::nullopt;
-  if (const auto* id = json::find(*header, "kid"); id != nullptr && (!id->is_string() || json::as_view(*id) != key_id_)) return std::nullopt;
+  if (const auto* id = json::find(*header, "kid"); id != nullptr && (!id->is_string() || json::as_view(*id) != key_id_))
+    return std::nullopt;
   auto signature = base64url_decode(parts->signature);
   if (signature && impl_->is_ec) signature = der_from_raw(*signature);
   if (!signature) return std::nullopt;
   DigestContext context(EVP_MD_CTX_new());
   bool good = EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, impl_->key.get()) == 1 &&
-              EVP_DigestVerify(context.get(), bytes_of(*signature), signature->size(), bytes_of(parts->signed_text), parts->signed_text.size()) == 1;
+              EVP_DigestVerify(context.get(), bytes_of(*signature), signature->size(), bytes_of(parts->signed_text),
+                               parts->signed_text.size()) == 1;
   if (!good) {
     openssl_error();
     return std::nullopt;

@@ -103,8 +103,9 @@ Decision NodeAuthorizer::authorize(const std::string& node, const Attributes& at
     if (resource == "pods") return pod(node, attributes);
     if (resource == "serviceaccounts" && attributes.subresource == "token") {
       if (attributes.verb != "create" || attributes.name.empty()) return no("can only create tokens for individual service accounts");
-      return is_referred_to(node, attributes.ns, resource, attributes.name) ? yes()
-                                                                             : no(fmt::format("no relationship found between node '{}' and this object", node));
+      return is_referred_to(node, attributes.ns, resource, attributes.name)
+                 ? yes()
+                 : no(fmt::format("no relationship found between node '{}' and this object", node));
     }
   }
   if (attributes.group == "coordination.k8s.io" && resource == "leases") {
@@ -121,14 +122,16 @@ Decision NodeAuthorizer::read_for_pods(const std::string& node, const Attributes
   if (!attributes.subresource.empty()) return no("cannot read subresource");
   std::string name = !attributes.name.empty() ? attributes.name : demanded(attributes, "metadata.name");
   if (name.empty() || attributes.ns.empty()) return no("No Object name found");
-  return is_referred_to(node, attributes.ns, attributes.resource, name) ? yes()
-                                                                         : no(fmt::format("no relationship found between node '{}' and this object", node));
+  return is_referred_to(node, attributes.ns, attributes.resource, name)
+             ? yes()
+             : no(fmt::format("no relationship found between node '{}' and this object", node));
 }
 
 Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attributes) const {
   const bool is_claim = attributes.resource == "persistentvolumeclaims";
   if (is_claim && attributes.subresource == "status") {
-    if (attributes.verb != "get" && attributes.verb != "update" && attributes.verb != "patch") return no("can only get, update, or patch status");
+    if (attributes.verb != "get" && attributes.verb != "update" && attributes.verb != "patch")
+      return no("can only get, update, or patch status");
   } else if (attributes.verb != "get" || !attributes.subresource.empty() || attributes.name.empty()) {
     return no("can only get individual resources of this type");
   }
@@ -139,7 +142,8 @@ Decision NodeAuthorizer::volume(const std::string& node, const Attributes& attri
     if (!document) return false;
     if (attributes.resource == "volumeattachments") return json::get_string(*document, {"spec", "nodeName"}) == node;
     auto claim = json::get_string(*document, {"spec", "claimRef", "name"});
-    return !claim.empty() && is_referred_to(node, json::get_string(*document, {"spec", "claimRef", "namespace"}), "persistentvolumeclaims", claim);
+    return !claim.empty() &&
+           is_referred_to(node, json::get_string(*document, {"spec", "claimRef", "namespace"}), "persistentvolumeclaims", claim);
   };
   return related() ? yes() : no(fmt::format("no relationship found between node '{}' and this object", node));
 }
@@ -151,7 +155,8 @@ Decision NodeAuthorizer::own_object(const std::string& node, const Attributes& a
   }
   if (!attributes.subresource.empty()) return no(fmt::format("cannot access {} subresources", what));
   // A creation's path has no name; admission (NodeRestriction) looks into the body.
-  if (attributes.verb != "create" && attributes.name != node) return no(fmt::format("can only access {} with the same name as the requesting node", what));
+  if (attributes.verb != "create" && attributes.name != node)
+    return no(fmt::format("can only access {} with the same name as the requesting node", what));
   return yes();
 }
 

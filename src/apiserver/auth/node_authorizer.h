@@ -12,8 +12,8 @@ namespace berth::apiserver::auth {
 /// The node's name when the user is one: system:node:NAME in the group system:nodes.
 std::optional<std::string> node_name_of(const UserInfo& user);
 
-/// Thread-safe. Whether an object belongs to a node's pods is looked up when it is asked for: the cost is that of looking at the pods of one
-/// namespace.
+/// Thread-safe. Whether an object belongs to a node's pods is looked up when it is asked for: the cost is that of looking at the pods of
+/// one namespace.
 class NodeAuthorizer {
  public:
   explicit NodeAuthorizer(const ObjectCache& cache);

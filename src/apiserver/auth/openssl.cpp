@@ -34,7 +34,8 @@ Result<Key> make_ec_key() {
 Result<Key> read_private_key(const std::string& pem, const std::string& what) {
   Bio bio = reader(pem);
   // No password callback: an encrypted key is an error instead of a question on the terminal.
-  Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, [](char*, int, int, void*) { return 0; }, nullptr));
+  Key key(PEM_read_bio_PrivateKey(
+      bio.get(), nullptr, [](char*, int, int, void*) { return 0; }, nullptr));
   if (key == nullptr) return fail(ErrorCode::kCorrupt, fmt::format("{}: not a private key in PEM form: {}", what, openssl_error()));
   return key;
 }

@@ -67,8 +67,8 @@ bool add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
 }
 
 bool add_name(X509_NAME* subject, const char* field, const std::string& value) {
-  return X509_NAME_add_entry_by_txt(subject, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value.data()), static_cast<int>(value.size()),
-                                    -1, 0) == 1;
+  return X509_NAME_add_entry_by_txt(subject, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value.data()),
+                                    static_cast<int>(value.size()), -1, 0) == 1;
 }
 
 /// Names go in as ASN.1 values, not through OpenSSL's configuration syntax, so that no character of theirs can mean something else.
@@ -109,7 +109,8 @@ Result<KeyPair> make_certificate(const CertificateRequest& request, X509* issuer
   X509_NAME* subject = X509_get_subject_name(x);
   for (const std::string& organization : request.organizations) ok = ok && add_name(subject, "O", organization);
   ok = ok && add_name(subject, "CN", request.common_name);
-  ok = ok && X509_set_issuer_name(x, issuer == nullptr ? subject : X509_get_subject_name(issuer)) == 1 && X509_set_pubkey(x, key->get()) == 1;
+  ok = ok && X509_set_issuer_name(x, issuer == nullptr ? subject : X509_get_subject_name(issuer)) == 1 &&
+       X509_set_pubkey(x, key->get()) == 1;
   X509* signer = issuer == nullptr ? x : issuer;
   if (request.is_authority) {
     ok = ok && add_extension(x, signer, NID_basic_constraints, "critical,CA:TRUE") &&
@@ -119,7 +120,8 @@ Result<KeyPair> make_certificate(const CertificateRequest& request, X509* issuer
          add_extension(x, signer, NID_key_usage, "critical,digitalSignature") &&
          add_extension(x, signer, NID_ext_key_usage, request.for_server ? "serverAuth" : "clientAuth");
   }
-  ok = ok && add_extension(x, signer, NID_subject_key_identifier, "hash") && add_extension(x, signer, NID_authority_key_identifier, "keyid");
+  ok =
+      ok && add_extension(x, signer, NID_subject_key_identifier, "hash") && add_extension(x, signer, NID_authority_key_identifier, "keyid");
   if (!request.names.empty()) ok = ok && add_alternative_names(x, request.names);
   ok = ok && X509_sign(x, issuer_key == nullptr ? key->get() : issuer_key, EVP_sha256()) > 0;
   if (!ok) return fail(ErrorCode::kInternal, fmt::format("cannot make the certificate of {}: {}", request.common_name, openssl_error()));
@@ -144,7 +146,9 @@ Result<std::optional<KeyPair>> read_pair(const std::string& directory, const std
   if (!*certificate || !*key) {
     // The key is written first, so a key alone is what a crash in between leaves; a certificate alone has lost its key.
     if (!*certificate) return std::optional<KeyPair>();
-    return fail(ErrorCode::kCorrupt, fmt::format("{}: {}.key is missing beside {}.crt. Put it back, or move both away to have new ones made.", directory, name, name));
+    return fail(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: {}.key is missing beside {}.crt. Put it back, or move both away to have new ones made.", directory, name, name));
   }
   auto read = read_certificate(**certificate, path_of(directory, name + ".crt"));
   if (!read) return std::unexpected(read.error());
@@ -152,8 +156,9 @@ Result<std::optional<KeyPair>> read_pair(const std::string& directory, const std
   if (!read_key) return std::unexpected(read_key.error());
   if (X509_check_private_key(read->get(), read_key->get()) != 1) {
     openssl_error();
-    return fail(ErrorCode::kCorrupt, fmt::format("{}: {}.key does not belong to {}.crt. Put the right one back, or move both away to have new ones made.",
-                                                 directory, name, name));
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("{}: {}.key does not belong to {}.crt. Put the right one back, or move both away to have new ones made.",
+                            directory, name, name));
   }
   return KeyPair{**certificate, **key};
 }
@@ -177,7 +182,8 @@ std::vector<std::string> alternative_names(X509* certificate) {
     const GENERAL_NAME* entry = sk_GENERAL_NAME_value(list.get(), i);
     int type = 0;
     const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(entry, &type));
-    if (type == GEN_DNS) names.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value)));
+    if (type == GEN_DNS)
+      names.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value)));
     if (type != GEN_IPADD) continue;
     char text[INET6_ADDRSTRLEN] = {};
     ::inet_ntop(ASN1_STRING_length(value) == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(value), text, sizeof text);
@@ -192,8 +198,9 @@ std::string subject_text(X509* certificate) {
   for (int i = 0; i < X509_NAME_entry_count(subject); ++i) {
     X509_NAME_ENTRY* entry = X509_NAME_get_entry(subject, i);
     const ASN1_STRING* value = X509_NAME_ENTRY_get_data(entry);
-    text += fmt::format("{}={}\n", OBJ_nid2sn(OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry))),
-                        std::string_view(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value))));
+    text += fmt::format(
+        "{}={}\n", OBJ_nid2sn(OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry))),
+        std::string_view(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value))));
   }
   return text;
 }
@@ -212,11 +219,12 @@ bool is_usable(const KeyPair& pair, const KeyPair& authority, const CertificateR
   subject += "CN=" + wanted.common_name + "\n";
   if (subject_text(x) != subject) return false;
   auto names = alternative_names(x);
-  return std::all_of(wanted.names.begin(), wanted.names.end(), [&](const auto& name) { return std::find(names.begin(), names.end(), name) != names.end(); });
+  return std::all_of(wanted.names.begin(), wanted.names.end(),
+                     [&](const auto& name) { return std::find(names.begin(), names.end(), name) != names.end(); });
 }
 
-Result<KeyPair> reuse_or_make(const std::string& directory, const std::string& file_name, const KeyPair& authority, const CertificateRequest& wanted,
-                              TimePoint now) {
+Result<KeyPair> reuse_or_make(const std::string& directory, const std::string& file_name, const KeyPair& authority,
+                              const CertificateRequest& wanted, TimePoint now) {
   auto known = read_pair(directory, file_name);
   if (!known) return std::unexpected(known.error());
   if (*known && is_usable(**known, authority, wanted, now)) return **known;
@@ -241,7 +249,8 @@ Result<void> make_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0700) == 0) return {};
   if (errno != EEXIST) return fail(ErrorCode::kInvalid, fmt::format("{}: cannot be made: {}", directory, std::strerror(errno)));
   struct stat info {};
-  if (::stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return fail(ErrorCode::kInvalid, fmt::format("{}: is not a directory", directory));
+  if (::stat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return fail(ErrorCode::kInvalid, fmt::format("{}: is not a directory", directory));
   if ((info.st_mode & 0077) != 0 && ::chmod(directory.c_str(), 0700) != 0) {
     return fail(ErrorCode::kInvalid, fmt::format("{}: is open to others and cannot be closed: {}", directory, std::strerror(errno)));
   }
@@ -297,8 +306,8 @@ Result<Pki> Pki::open(PkiOptions options, TimePoint now) {
   return pki;
 }
 
-Result<KeyPair> Pki::client_certificate(const std::string& file_name, const std::string& common_name, const std::vector<std::string>& organizations,
-                                        TimePoint now) {
+Result<KeyPair> Pki::client_certificate(const std::string& file_name, const std::string& common_name,
+                                        const std::vector<std::string>& organizations, TimePoint now) {
   if (file_name.find('/') != std::string::npos || file_name.empty() || file_name == "ca" || file_name == "server") {
     return fail(ErrorCode::kInvalid, fmt::format("\"{}\" cannot be the name of a certificate's file", file_name));
   }
@@ -306,7 +315,8 @@ Result<KeyPair> Pki::client_certificate(const std::string& file_name, const std:
   return reuse_or_make(options_.directory, file_name, ca_, request, now);
 }
 
-Result<KeyPair> Pki::issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now, Duration life) const {
+Result<KeyPair> Pki::issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now,
+                                  Duration life) const {
   return make_signed_by(ca_, {.common_name = common_name, .organizations = organizations, .life = life}, now);
 }
 

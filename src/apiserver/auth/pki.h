@@ -21,8 +21,8 @@ struct KeyPair {
 };
 
 struct PkiOptions {
-  std::string directory;             ///< Made with mode 0700 when missing; private keys in it have mode 0600.
-  std::vector<std::string> names;    ///< Host names and IP addresses the server is reached at, besides the standard ones.
+  std::string directory;                 ///< Made with mode 0700 when missing; private keys in it have mode 0600.
+  std::vector<std::string> names;        ///< Host names and IP addresses the server is reached at, besides the standard ones.
   std::string service_ip = "10.96.0.1";  ///< The kubernetes Service's address.
 };
 
@@ -37,20 +37,25 @@ class Pki {
   [[nodiscard]] const KeyPair& server() const { return server_; }
   [[nodiscard]] const std::string& service_account_key_pem() const { return service_account_key_pem_; }
   /// A client certificate kept in files of that name: CN is the user, each O a group.
-  Result<KeyPair> client_certificate(const std::string& file_name, const std::string& common_name, const std::vector<std::string>& organizations,
-                                     TimePoint now);
+  Result<KeyPair> client_certificate(const std::string& file_name, const std::string& common_name,
+                                     const std::vector<std::string>& organizations, TimePoint now);
   /// As client_certificate, in memory only.
   [[nodiscard]] Result<KeyPair> issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now,
                                              Duration life) const;
 
-  /// A server certificate signed by its own key, in memory only, for `names` besides localhost: what a component shows until it is given one.
+  /// A server certificate signed by its own key, in memory only, for `names` besides localhost: what a component shows until it is given
+  /// one.
   static Result<KeyPair> self_signed_server(const std::string& common_name, const std::vector<std::string>& names, TimePoint now);
 
   // The users of a cluster, by Kubernetes' names.
   Result<KeyPair> admin(TimePoint now) { return client_certificate("admin", "kubernetes-admin", {"system:masters"}, now); }
   Result<KeyPair> scheduler(TimePoint now) { return client_certificate("scheduler", "system:kube-scheduler", {}, now); }
-  Result<KeyPair> controller_manager(TimePoint now) { return client_certificate("controller-manager", "system:kube-controller-manager", {}, now); }
-  Result<KeyPair> node(const std::string& name, TimePoint now) { return client_certificate("node-" + name, "system:node:" + name, {"system:nodes"}, now); }
+  Result<KeyPair> controller_manager(TimePoint now) {
+    return client_certificate("controller-manager", "system:kube-controller-manager", {}, now);
+  }
+  Result<KeyPair> node(const std::string& name, TimePoint now) {
+    return client_certificate("node-" + name, "system:node:" + name, {"system:nodes"}, now);
+  }
 
  private:
   PkiOptions options_;

@@ -39,8 +39,8 @@ struct Grant {
 struct RbacState {
   mutable std::shared_mutex mutex;
   std::unordered_map<std::string, std::vector<PolicyRule>> roles;
-  std::unordered_map<std::string, std::vector<Grant>> grants;               ///< By subject_key.
-  std::unordered_map<std::string, std::vector<std::string>> subjects_of;    ///< Binding's key in the cache to its subject_keys.
+  std::unordered_map<std::string, std::vector<Grant>> grants;             ///< By subject_key.
+  std::unordered_map<std::string, std::vector<std::string>> subjects_of;  ///< Binding's key in the cache to its subject_keys.
 
   void put_role(const StoredObject& object, bool cluster, bool deleted) {
     std::string key = role_key(cluster ? "ClusterRole" : "Role", object.meta.ns, object.meta.name);
@@ -113,7 +113,8 @@ namespace {
 
 class RoleSink final : public WatchSink {
  public:
-  RoleSink(std::shared_ptr<RbacState> state, bool cluster, bool bindings) : state_(std::move(state)), cluster_(cluster), bindings_(bindings) {}
+  RoleSink(std::shared_ptr<RbacState> state, bool cluster, bool bindings)
+      : state_(std::move(state)), cluster_(cluster), bindings_(bindings) {}
   bool deliver(const WatchEvent& event) override {
     if (event.object == nullptr) return true;
     bool deleted = event.type == WatchEventType::kDeleted;
@@ -137,7 +138,10 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
       std::string_view plural;
       bool cluster, bindings;
     };
-    for (const Source& source : {Source{"clusterroles", true, false}, {"roles", false, false}, {"clusterrolebindings", true, true}, {"rolebindings", false, true}}) {
+    for (const Source& source : {Source{"clusterroles", true, false},
+                                 {"roles", false, false},
+                                 {"clusterrolebindings", true, true},
+                                 {"rolebindings", false, true}}) {
       WatchFilter filter{.prefix = make_prefix(kGroup, source.plural)};
       watches_.push_back(cache.watch(std::move(filter), 0, true, std::make_shared<RoleSink>(state_, source.cluster, source.bindings)));
     }
@@ -154,16 +158,17 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     Decision decision{false, std::move(reason)};
     std::vector<std::string_view> missing;
     std::shared_lock lock(state_->mutex);
-    state_->for_each_grant(user, attributes.is_resource ? std::string_view(attributes.ns) : std::string_view(),
-                           [&](const Grant& grant, const std::vector<PolicyRule>* rules) {
-                             if (rules == nullptr) {
-                               missing.push_back(grant.role);
-                               return true;
-                             }
-                             if (std::none_of(rules->begin(), rules->end(), [&](const PolicyRule& rule) { return rule.allows(attributes); })) return true;
-                             decision = {true, grant.why};
-                             return false;
-                           });
+    state_->for_each_grant(
+        user, attributes.is_resource ? std::string_view(attributes.ns) : std::string_view(),
+        [&](const Grant& grant, const std::vector<PolicyRule>* rules) {
+          if (rules == nullptr) {
+            missing.push_back(grant.role);
+            return true;
+          }
+          if (std::none_of(rules->begin(), rules->end(), [&](const PolicyRule& rule) { return rule.allows(attributes); })) return true;
+          decision = {true, grant.why};
+          return false;
+        });
     if (!decision.allowed) add_missing(decision.reason, missing);
     return decision;
   }
@@ -180,7 +185,8 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     }
     for (auto& rule : rules_held(user, ns)) {
       if (!rule.urls.empty()) rules.non_resource.push_back({rule.verbs, rule.urls});
-      if (!rule.resources.empty()) rules.resource.push_back({std::move(rule.verbs), std::move(rule.groups), std::move(rule.resources), std::move(rule.names)});
+      if (!rule.resources.empty())
+        rules.resource.push_back({std::move(rule.verbs), std::move(rule.groups), std::move(rule.resources), std::move(rule.names)});
     }
     return rules;
   }
@@ -197,7 +203,8 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     std::string text;
     for (std::string_view role : missing) {
       auto slash = role.find('/');
-      text += fmt::format("{}{}.rbac.authorization.k8s.io \"{}\" not found", text.empty() ? "" : ", ", slash == 0 ? "clusterrole" : "role", role.substr(slash + 1));
+      text += fmt::format("{}{}.rbac.authorization.k8s.io \"{}\" not found", text.empty() ? "" : ", ", slash == 0 ? "clusterrole" : "role",
+                          role.substr(slash + 1));
     }
     reason += fmt::format("{}RBAC: {}", reason.empty() ? "" : ", ", missing.size() == 1 ? text : "[" + text + "]");
   }
@@ -233,7 +240,8 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
     return text;
   }
 
-  std::optional<std::string> check_role(const UserInfo& user, const std::string& kind, const json::Value& object, const json::Value* old_object) {
+  std::optional<std::string> check_role(const UserInfo& user, const std::string& kind, const json::Value& object,
+                                        const json::Value* old_object) {
     std::string ns(json::get_string(object, {"metadata", "namespace"}));
     const json::Value none;
     const auto part = [&](const json::Value* from, std::string_view field) -> const json::Value& {
@@ -261,14 +269,17 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
       const auto* before = json::find(*old_object, "subjects");
       const auto* after = json::find(object, "subjects");
       bool same_subjects = before == nullptr || after == nullptr ? before == after : json::equal(*before, *after);
-      if (same_subjects && json::get_string(*old_object, {"roleRef", "kind"}) == kind && json::get_string(*old_object, {"roleRef", "name"}) == name) return std::nullopt;
+      if (same_subjects && json::get_string(*old_object, {"roleRef", "kind"}) == kind &&
+          json::get_string(*old_object, {"roleRef", "name"}) == name)
+        return std::nullopt;
     }
     if (may(user, "bind", kind, kind == "Role" ? ns : "", name) || may(user, "bind", kind, ns, name)) return std::nullopt;
     std::vector<PolicyRule> wanted;
     {
       std::shared_lock lock(state_->mutex);
       auto role = state_->roles.find(role_key(kind, ns, name));
-      if (role == state_->roles.end()) return fmt::format("{}.{} \"{}\" not found", kind == "Role" ? "roles" : "clusterroles", kGroup, name);
+      if (role == state_->roles.end())
+        return fmt::format("{}.{} \"{}\" not found", kind == "Role" ? "roles" : "clusterroles", kGroup, name);
       wanted = role->second;
     }
     return refuse_uncovered(user, ns, wanted);

@@ -51,7 +51,8 @@ std::vector<std::string> strings(const json::Value& rule, std::string_view field
 }  // namespace
 
 PolicyRule PolicyRule::from_json(const json::Value& rule) {
-  return {strings(rule, "verbs"), strings(rule, "apiGroups"), strings(rule, "resources"), strings(rule, "resourceNames"), strings(rule, "nonResourceURLs")};
+  return {strings(rule, "verbs"), strings(rule, "apiGroups"), strings(rule, "resources"), strings(rule, "resourceNames"),
+          strings(rule, "nonResourceURLs")};
 }
 
 std::vector<PolicyRule> PolicyRule::list_from_json(const json::Value* rules) {
@@ -63,7 +64,8 @@ std::vector<PolicyRule> PolicyRule::list_from_json(const json::Value* rules) {
 
 bool PolicyRule::allows(const Attributes& attributes) const {
   if (!has_or_star(verbs, attributes.verb)) return false;
-  if (!attributes.is_resource) return std::any_of(urls.begin(), urls.end(), [&](const auto& pattern) { return url_matches(pattern, attributes.path); });
+  if (!attributes.is_resource)
+    return std::any_of(urls.begin(), urls.end(), [&](const auto& pattern) { return url_matches(pattern, attributes.path); });
   return has_or_star(groups, attributes.group) && (names.empty() || has(names, attributes.name)) &&
          std::any_of(resources.begin(), resources.end(),
                      [&](const auto& pattern) { return resource_matches(pattern, attributes.resource, attributes.subresource); });
@@ -94,7 +96,8 @@ std::vector<PolicyRule> uncovered(const std::vector<PolicyRule>& held, const std
       PolicyRule rest{.urls = {url}};
       for (const auto& verb : rule.verbs) {
         bool covered = any_covers([&](const PolicyRule& h) {
-          return has_or_star(h.verbs, verb) && std::any_of(h.urls.begin(), h.urls.end(), [&](const auto& pattern) { return url_matches(pattern, url); });
+          return has_or_star(h.verbs, verb) &&
+                 std::any_of(h.urls.begin(), h.urls.end(), [&](const auto& pattern) { return url_matches(pattern, url); });
         });
         if (!covered) rest.verbs.push_back(verb);
       }

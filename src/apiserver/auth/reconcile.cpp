@@ -79,7 +79,8 @@ Result<void> reconcile_one(ObjectCache& cache, const json::Value& wanted, TimePo
       written = propose_and_wait(cache, make_proposal(std::move(*document), current->revision, now));
     }
     if (written) return {};
-    if (written.error() == ProposeError::kStorage) return fail(ErrorCode::kUnavailable, "the default roles cannot be written: the store failed");
+    if (written.error() == ProposeError::kStorage)
+      return fail(ErrorCode::kUnavailable, "the default roles cannot be written: the store failed");
   }
   return fail(ErrorCode::kConflict, "the default roles cannot be written: others keep changing them");
 }
@@ -138,7 +139,8 @@ class Aggregator final : public WatchSink {
   void gather(const std::string& name, const RoleFacts& facts) {
     json::Array rules;
     for (const auto& [other_name, other] : roles_) {
-      bool selected = std::any_of(facts.selectors.begin(), facts.selectors.end(), [&](const auto& s) { return s.matches(other.object->meta.labels()); });
+      bool selected = std::any_of(facts.selectors.begin(), facts.selectors.end(),
+                                  [&](const auto& s) { return s.matches(other.object->meta.labels()); });
       if (other_name == name || !selected) continue;
       auto document = json::parse(*other.object->value);
       if (!document) continue;

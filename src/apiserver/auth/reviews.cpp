@@ -60,7 +60,8 @@ model::FieldErrors validate(const json::Value& spec, bool needs_user) {
     errors.push_back({Type::kInvalid, "spec.nonResourceAttributes", "", "cannot be specified in combination with resourceAttributes"});
   }
   if (!resource && !other) {
-    errors.push_back({Type::kInvalid, "spec.resourceAttributes", "null", "exactly one of nonResourceAttributes or resourceAttributes must be specified"});
+    errors.push_back({Type::kInvalid, "spec.resourceAttributes", "null",
+                      "exactly one of nonResourceAttributes or resourceAttributes must be specified"});
   }
   if (needs_user && json::get_string(spec, {"user"}).empty() && json::get_array(spec, {"groups"}).empty()) {
     errors.push_back({Type::kInvalid, "spec.user", "\"\"", "at least one of user or group must be specified"});
@@ -109,7 +110,8 @@ std::string forbidden_reason(const UserInfo& user, const Attributes& attributes,
   } else {
     std::string resource = attributes.subresource.empty() ? attributes.resource : attributes.resource + "/" + attributes.subresource;
     std::string scope = attributes.ns.empty() ? "at the cluster scope" : fmt::format("in the namespace \"{}\"", attributes.ns);
-    text = fmt::format("User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}", user.name, attributes.verb, resource, attributes.group, scope);
+    text = fmt::format("User \"{}\" cannot {} resource \"{}\" in API group \"{}\" {}", user.name, attributes.verb, resource,
+                       attributes.group, scope);
   }
   if (!reason.empty()) text += fmt::format(": {}", reason);
   return text;
@@ -117,7 +119,8 @@ std::string forbidden_reason(const UserInfo& user, const Attributes& attributes,
 
 model::ApiStatus forbidden_status(const UserInfo& user, const Attributes& attributes, std::string_view reason) {
   std::string why = forbidden_reason(user, attributes, reason);
-  return attributes.is_resource ? model::forbidden(attributes.group, attributes.resource, attributes.name, why) : model::forbidden("", "", "", why);
+  return attributes.is_resource ? model::forbidden(attributes.group, attributes.resource, attributes.name, why)
+                                : model::forbidden("", "", "", why);
 }
 
 json::Object user_to_json(const UserInfo& user) {
@@ -170,8 +173,10 @@ model::ApiResult<json::Value> review_self_subject_rules(Authorizer& authorizer, 
     if (!rule.resource_names.empty()) entry["resourceNames"] = to_array(rule.resource_names);
     resource.emplace_back(std::move(entry));
   }
-  for (const auto& rule : rules.non_resource) non_resource.emplace_back(json::Object{{"verbs", to_array(rule.verbs)}, {"nonResourceURLs", to_array(rule.urls)}});
-  json::Object status{{"resourceRules", std::move(resource)}, {"nonResourceRules", std::move(non_resource)}, {"incomplete", rules.incomplete}};
+  for (const auto& rule : rules.non_resource)
+    non_resource.emplace_back(json::Object{{"verbs", to_array(rule.verbs)}, {"nonResourceURLs", to_array(rule.urls)}});
+  json::Object status{
+      {"resourceRules", std::move(resource)}, {"nonResourceRules", std::move(non_resource)}, {"incomplete", rules.incomplete}};
   if (!rules.evaluation_error.empty()) status["evaluationError"] = rules.evaluation_error;
   json::set(review, {"status"}, std::move(status));
   return review;

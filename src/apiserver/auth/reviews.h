@@ -5,7 +5,8 @@
 
 namespace berth::apiserver::auth {
 
-/// `User "x" cannot list resource "pods" in API group "" in the namespace "default"`, with the decision's reason behind it when there is one.
+/// `User "x" cannot list resource "pods" in API group "" in the namespace "default"`, with the decision's reason behind it when there is
+/// one.
 std::string forbidden_reason(const UserInfo& user, const Attributes& attributes, std::string_view reason = {});
 /// 403 for a refused request: `pods is forbidden: User …`; non-resource requests: `forbidden: User "x" cannot get path "/metrics"`.
 model::ApiStatus forbidden_status(const UserInfo& user, const Attributes& attributes, std::string_view reason = {});

@@ -132,7 +132,8 @@ std::optional<std::string> ServiceAccountTokens::Impl::complaint_about_times(con
 }
 
 std::optional<std::string> ServiceAccountTokens::Impl::complaint_about_objects(const Claims& claims, std::string_view token) const {
-  if (find("serviceaccounts", claims.ns, claims.account, claims.account_uid) == nullptr) return "service account token has been invalidated";
+  if (find("serviceaccounts", claims.ns, claims.account, claims.account_uid) == nullptr)
+    return "service account token has been invalidated";
   if (claims.bound_kind == "Pod" && find("pods", claims.ns, claims.bound_name, claims.bound_uid) == nullptr) {
     return "service account token has been invalidated";
   }
@@ -153,7 +154,8 @@ std::optional<std::string> ServiceAccountTokens::Impl::complaint_about_objects(c
 ServiceAccountTokens::ServiceAccountTokens(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ServiceAccountTokens::~ServiceAccountTokens() = default;
 
-Result<std::shared_ptr<ServiceAccountTokens>> ServiceAccountTokens::create(TokenOptions options, const ObjectCache& cache, const Clock& clock) {
+Result<std::shared_ptr<ServiceAccountTokens>> ServiceAccountTokens::create(TokenOptions options, const ObjectCache& cache,
+                                                                           const Clock& clock) {
   auto key = JwtKey::from_pem(options.key_pem);
   if (!key) return std::unexpected(key.error());
   auto audiences = options.api_audiences.empty() ? std::vector<std::string>{options.issuer} : options.api_audiences;
@@ -192,12 +194,14 @@ model::ApiResult<IssuedToken> ServiceAccountTokens::issue(const TokenSpec& spec)
 
 model::ApiResult<UserInfo> ServiceAccountTokens::verify(std::string_view token, const std::vector<std::string>& audiences) const {
   auto claims = impl_->signed_claims(token);
-  if (claims == nullptr || (!claims->is_legacy && claims->issuer != impl_->options.issuer)) return std::unexpected(refused("invalid bearer token"));
+  if (claims == nullptr || (!claims->is_legacy && claims->issuer != impl_->options.issuer))
+    return std::unexpected(refused("invalid bearer token"));
   if (auto complaint = impl_->complaint_about_times(*claims)) return std::unexpected(refused(*complaint));
   const auto& wanted = audiences.empty() ? impl_->api_audiences : audiences;
   // Legacy tokens were made before audiences: they are for the API alone.
   const auto& offered = claims->is_legacy ? impl_->api_audiences : claims->audiences;
-  bool fits = std::any_of(offered.begin(), offered.end(), [&](const auto& a) { return std::find(wanted.begin(), wanted.end(), a) != wanted.end(); });
+  bool fits = std::any_of(offered.begin(), offered.end(),
+                          [&](const auto& a) { return std::find(wanted.begin(), wanted.end(), a) != wanted.end(); });
   if (!fits) return std::unexpected(refused("token audiences are invalid for the target audiences"));
   if (auto complaint = impl_->complaint_about_objects(*claims, token)) return std::unexpected(refused(*complaint));
 

@@ -7,7 +7,8 @@
 namespace berth::apiserver {
 namespace {
 
-/// What only the history keeps alive: states that a write superseded, and deletion events. About 400 bytes go for the object around its bytes.
+/// What only the history keeps alive: states that a write superseded, and deletion events. About 400 bytes go for the object around its
+/// bytes.
 std::size_t cost_of(const Change& change) {
   std::size_t bytes = sizeof(Change);
   if (change.previous != nullptr) bytes += change.previous->value->size() + 400;
@@ -27,7 +28,8 @@ void History::add(Change change) {
   ring->second.changes.push_back(std::move(change));
   if (ring->second.changes.size() > max_events_) drop_oldest(ring->second);
   while (bytes_ > max_bytes_) {
-    auto largest = std::max_element(rings_.begin(), rings_.end(), [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+    auto largest =
+        std::max_element(rings_.begin(), rings_.end(), [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
     if (largest->second.changes.empty()) break;
     drop_oldest(largest->second);
   }

@@ -27,10 +27,10 @@ struct WatchState {
   std::shared_ptr<WatchSink> sink;
   std::recursive_mutex mutex;
   bool is_closed = false;
-  bool is_replaying = true;       ///< The starter delivers the past; what is published meanwhile waits in `pending`.
+  bool is_replaying = true;  ///< The starter delivers the past; what is published meanwhile waits in `pending`.
   std::vector<Change> pending;
-  bool needs_flush = false;       ///< Has had deliveries of the group being published.
-  Revision delivered = 0;         ///< Everything up to it was delivered, or was before the watch's start.
+  bool needs_flush = false;  ///< Has had deliveries of the group being published.
+  Revision delivered = 0;    ///< Everything up to it was delivered, or was before the watch's start.
 };
 
 /// Turns one change into the event this watch sees, if any, as Kubernetes does: leaving the selector is a deletion of the previous state.

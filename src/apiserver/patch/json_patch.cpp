@@ -50,7 +50,8 @@ Result<std::size_t> parse_index(const std::string& token, std::size_t limit) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
   const bool leading_zero = token.size() > 1 && token[0] == '0';
-  if (error != std::errc() || end != token.data() + token.size() || leading_zero) return invalid(fmt::format("invalid array index \"{}\"", token));
+  if (error != std::errc() || end != token.data() + token.size() || leading_zero)
+    return invalid(fmt::format("invalid array index \"{}\"", token));
   if (index >= limit) return invalid(fmt::format("array index {} is out of bounds", index));
   return index;
 }
@@ -116,7 +117,8 @@ Result<json::Value> take(json::Value& target, const std::vector<std::string>& pa
 
 Result<void> apply_one(json::Value& target, const JsonPatchOperation& operation) {
   switch (operation.op) {
-    case Op::kAdd: return add(target, operation.path, operation.value);
+    case Op::kAdd:
+      return add(target, operation.path, operation.value);
     case Op::kRemove: {
       auto taken = take(target, operation.path, "remove");
       if (!taken) return std::unexpected(taken.error());
@@ -129,8 +131,7 @@ Result<void> apply_one(json::Value& target, const JsonPatchOperation& operation)
       return {};
     }
     case Op::kMove: {
-      if (operation.path.size() > operation.from.size() &&
-          std::equal(operation.from.begin(), operation.from.end(), operation.path.begin()))
+      if (operation.path.size() > operation.from.size() && std::equal(operation.from.begin(), operation.from.end(), operation.path.begin()))
         return invalid("move operation does not apply: a value cannot be moved into itself");
       auto taken = take(target, operation.from, "move");
       if (!taken) return std::unexpected(taken.error());

@@ -18,7 +18,8 @@ struct JsonPatchOperation {
 
 /// Reads a patch document: an array of operations. The error says which operation is wrong and why.
 Result<std::vector<JsonPatchOperation>> parse_json_patch(const json::Value& document);
-/// Applies all operations or none (on an error `target` is left in an unspecified state: apply to a copy). The error names operation and path.
+/// Applies all operations or none (on an error `target` is left in an unspecified state: apply to a copy). The error names operation and
+/// path.
 Result<void> apply_json_patch(json::Value& target, const std::vector<JsonPatchOperation>& operations);
 
 /// Null members remove, objects merge, everything else replaces.

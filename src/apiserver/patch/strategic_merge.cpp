@@ -8,7 +8,9 @@ constexpr std::string_view kRetainKeys = "$retainKeys";
 constexpr std::string_view kElementOrder = "$setElementOrder/";
 constexpr std::string_view kDeletePrimitives = "$deleteFromPrimitiveList/";
 
-bool is_directive(std::string_view key) { return key == kPatch || key == kRetainKeys || key.starts_with(kElementOrder) || key.starts_with(kDeletePrimitives); }
+bool is_directive(std::string_view key) {
+  return key == kPatch || key == kRetainKeys || key.starts_with(kElementOrder) || key.starts_with(kDeletePrimitives);
+}
 
 /// A value that is new to the target: without nulls, directives and deletions.
 json::Value cleaned(const json::Value& value) {
@@ -22,7 +24,8 @@ json::Value cleaned(const json::Value& value) {
     json::Array out;
     for (const auto& element : *list) {
       const auto* object = element.if_object();
-      if (object != nullptr && object->contains(kPatch) && (json::get_string(element, {kPatch}) == "delete" || object->size() == 1)) continue;
+      if (object != nullptr && object->contains(kPatch) && (json::get_string(element, {kPatch}) == "delete" || object->size() == 1))
+        continue;
       out.push_back(cleaned(element));
     }
     return out;
@@ -41,7 +44,8 @@ Result<void> retain_keys(json::Object& target, const json::Object& patch, const 
     kept.insert(json::as_view(key));
   }
   for (const auto& [key, value] : patch)
-    if (!value.is_null() && !is_directive(key) && !kept.contains(key)) return invalid(fmt::format("{} is not in the retainKeys list of the patch", std::string_view(key)));
+    if (!value.is_null() && !is_directive(key) && !kept.contains(key))
+      return invalid(fmt::format("{} is not in the retainKeys list of the patch", std::string_view(key)));
   std::vector<std::string> dropped;
   for (const auto& [key, value] : target)
     if (!kept.contains(key)) dropped.emplace_back(key);
@@ -62,7 +66,8 @@ Result<void> merge_elements(const Shape& list, json::Array& target, const json::
   }
   const auto key_of = [&](const json::Value& element) -> const json::Value* { return json::find(element, key); };
   const auto locate = [&](const json::Value& wanted) {
-    return std::find_if(target.begin(), target.end(), [&](const auto& e) { return key_of(e) != nullptr && json::equal(*key_of(e), wanted); });
+    return std::find_if(target.begin(), target.end(),
+                        [&](const auto& e) { return key_of(e) != nullptr && json::equal(*key_of(e), wanted); });
   };
   const bool replaces = std::any_of(patch.begin(), patch.end(), [](const auto& e) { return json::get_string(e, {kPatch}) == "replace"; });
   if (replaces) {

@@ -5,8 +5,9 @@
 
 namespace berth::apiserver::patch {
 
-/// Applies `patch` to `target`, a document of the kind that `shape` is the root of. Directives: $patch (replace, delete, merge), $retainKeys,
-/// $setElementOrder/LIST, $deleteFromPrimitiveList/LIST. An error names the directive or the missing merge key; `target` is then half-changed.
+/// Applies `patch` to `target`, a document of the kind that `shape` is the root of. Directives: $patch (replace, delete, merge),
+/// $retainKeys, $setElementOrder/LIST, $deleteFromPrimitiveList/LIST. An error names the directive or the missing merge key; `target` is
+/// then half-changed.
 Result<void> apply_strategic_merge(const Shape& shape, json::Value& target, const json::Value& patch);
 
 }  // namespace berth::apiserver::patch

@@ -6,8 +6,8 @@
 
 namespace berth::apiserver {
 
-void set_condition(json::Value& object, std::string_view type, std::string_view status, std::string_view reason, std::string_view message, TimePoint now,
-                   bool with_probe_time) {
+void set_condition(json::Value& object, std::string_view type, std::string_view status, std::string_view reason, std::string_view message,
+                   TimePoint now, bool with_probe_time) {
   auto& holder = json::ensure_object(object, {"status"})["conditions"];
   if (!holder.is_array()) holder = json::Array();
   json::Object* condition = nullptr;
@@ -44,13 +44,16 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
     return std::unexpected(binding_conflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name)));
   const auto uid = json::get_string(binding, {"metadata", "uid"});
   if (const auto its = json::get_string(pod, {"metadata", "uid"}); !uid.empty() && uid != its)
-    return std::unexpected(binding_conflict(name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, its)));
+    return std::unexpected(
+        binding_conflict(name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, its)));
   const auto revision = json::get_string(binding, {"metadata", "resourceVersion"});
   if (const auto its = json::get_string(pod, {"metadata", "resourceVersion"}); !revision.empty() && revision != its)
-    return std::unexpected(binding_conflict(name, fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in object meta: {}", revision, its)));
+    return std::unexpected(binding_conflict(
+        name, fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in object meta: {}", revision, its)));
   auto updated = pod;
   json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding, {"target", "name"});
-  for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"})) json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
+  for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"}))
+    json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
   set_condition(updated, "PodScheduled", "True", "", "", now, true);
   json::erase(updated, {"metadata", "resourceVersion"});
   return updated;
@@ -65,16 +68,19 @@ void ApiServer::Impl::bind(const RequestPtr& request) {
   if (auto decoded = decode_document(*request, binding_kind, *binding, {}); !decoded) return respond_status(*request, decoded.error());
   std::string name(json::get_string(*binding, {"metadata", "name"}));
   if (!request->info.subresource.empty()) {
-    if (!name.empty() && name != request->info.name) return respond_status(*request, model::bad_request("name in URL does not match name in Binding object"));
+    if (!name.empty() && name != request->info.name)
+      return respond_status(*request, model::bad_request("name in URL does not match name in Binding object"));
     name = request->info.name;
   }
   const auto ns = json::get_string(*binding, {"metadata", "namespace"});
   if (!ns.empty() && ns != request->info.ns)
-    return respond_status(*request, model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    return respond_status(*request,
+                          model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   model::FieldErrors errors;
   const auto target_kind = json::get_string(*binding, {"target", "kind"});
   if (!target_kind.empty() && target_kind != "Node")
-    errors.push_back({model::FieldError::Type::kNotSupported, "target.kind", fmt::format("\"{}\"", target_kind), "supported values: \"Node\", \"<empty>\""});
+    errors.push_back({model::FieldError::Type::kNotSupported, "target.kind", fmt::format("\"{}\"", target_kind),
+                      "supported values: \"Node\", \"<empty>\""});
   if (json::get_string(*binding, {"target", "name"}).empty()) errors.push_back({model::FieldError::Type::kRequired, "target.name", "", ""});
   if (!errors.empty()) return respond_status(*request, model::invalid_object("", "Binding", name, errors));
 
@@ -89,7 +95,9 @@ void ApiServer::Impl::bind(const RequestPtr& request) {
   operation->produce = [this, shared, name](const json::Value& pod) { return bound(pod, *shared, name, loop.now()); };
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return respond_status(*request, outcome.error());
-    respond_json(*request, 201, json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
+    respond_json(
+        *request, 201,
+        json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
   };
   // Admission judges the Binding, not the pod.
   auto& asked = operation->admission;

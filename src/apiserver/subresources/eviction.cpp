@@ -39,16 +39,18 @@ std::optional<model::ApiStatus> take_disruption(json::Value& budget, const std::
   const auto allowed = json::get_int(budget, {"status", "disruptionsAllowed"});
   if (allowed < 0) return model::forbidden("policy", "poddisruptionbudgets", name, "pdb disruptions allowed is negative");
   if (json::get_object(budget, {"status", "disruptedPods"}).size() > kMaxDisruptedPods)
-    return model::forbidden("policy", "poddisruptionbudgets", name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller");
+    return model::forbidden("policy", "poddisruptionbudgets", name,
+                            "DisruptedPods map too big - too many evictions not confirmed by PDB controller");
   if (allowed == 0) {
     for (const auto& condition : json::get_array(budget, {"status", "conditions"}))
       if (json::get_string(condition, {"type"}) == "DisruptionAllowed" && json::get_string(condition, {"reason"}) == "SyncFailed")
-        return budget_refusal(fmt::format("The disruption budget {} does not allow evicting pods currently because it failed sync: {}", name,
-                                          json::get_string(condition, {"message"})),
+        return budget_refusal(fmt::format("The disruption budget {} does not allow evicting pods currently because it failed sync: {}",
+                                          name, json::get_string(condition, {"message"})),
                               0);
-    return budget_refusal(fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
-                                      json::get_int(budget, {"status", "desiredHealthy"}), json::get_int(budget, {"status", "currentHealthy"})),
-                          0);
+    return budget_refusal(
+        fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
+                    json::get_int(budget, {"status", "desiredHealthy"}), json::get_int(budget, {"status", "currentHealthy"})),
+        0);
   }
   json::set(budget, {"status", "disruptionsAllowed"}, allowed - 1);
   if (allowed == 1) set_condition(budget, "DisruptionAllowed", "False", "InsufficientPods", "", now, false);
@@ -66,10 +68,14 @@ void delete_pod(ApiServer::Impl& server, const EvictionPtr& eviction, bool guard
   const auto& request = eviction->request;
   if (guard_uid && json::get_string(eviction->options, {"preconditions", "uid"}).empty())
     json::set(eviction->options, {"preconditions", "uid"}, json::Value(eviction->pod_uid));
-  server.delete_object(request, request->info.ns, request->info.name, eviction->options, false, [&server, request](model::ApiResult<ApiServer::Impl::DeleteOutcome> outcome) {
-    if (!outcome) return server.respond_status(*request, outcome.error());
-    server.respond_json(*request, 201, json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
-  });
+  server.delete_object(
+      request, request->info.ns, request->info.name, eviction->options, false,
+      [&server, request](model::ApiResult<ApiServer::Impl::DeleteOutcome> outcome) {
+        if (!outcome) return server.respond_status(*request, outcome.error());
+        server.respond_json(
+            *request, 201,
+            json::Object{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}});
+      });
 }
 
 /// Says on the pod why it goes, then deletes it.
@@ -105,7 +111,9 @@ void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
   server.cache->propose(std::move(proposal), [&server, eviction](ProposeResult result) {
     if (result) return server.offload([&server, eviction] { mark_and_delete(server, eviction); });
     if (result.error() == ProposeError::kStorage || ++eviction->attempts >= kMaxAttempts)
-      return server.respond_status(*eviction->request, budget_refusal(fmt::format("couldn't update PodDisruptionBudget \"{}\" due to conflicts", eviction->budget), 10));
+      return server.respond_status(
+          *eviction->request,
+          budget_refusal(fmt::format("couldn't update PodDisruptionBudget \"{}\" due to conflicts", eviction->budget), 10));
     server.offload([&server, eviction] { book(server, eviction); });
   });
 }
@@ -135,7 +143,8 @@ void evict_admitted(ApiServer::Impl& server, const EvictionPtr& eviction) {
     const auto desired = json::get_int(budget, {"status", "desiredHealthy"});
     const bool healthy = json::get_int(budget, {"status", "currentHealthy"}) >= desired && desired > 0;
     // A pod that is down anyway does not count against a budget that is otherwise met.
-    if (healthy || json::get_string(budget, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow") return mark_and_delete(server, eviction);
+    if (healthy || json::get_string(budget, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow")
+      return mark_and_delete(server, eviction);
   }
   eviction->budget = json::get_string(budget, {"metadata", "name"});
   book(server, eviction);
@@ -150,7 +159,8 @@ void ApiServer::Impl::evict(const RequestPtr& request) {
   if (const auto its_kind = json::get_string(*body, {"kind"}); !its_kind.empty() && its_kind != "Eviction")
     return respond_status(*request, model::bad_request(fmt::format("{} cannot be handled as an Eviction", its_kind)));
   const auto name = json::get_string(*body, {"metadata", "name"});
-  if (!name.empty() && name != request->info.name) return respond_status(*request, model::bad_request("name in URL does not match name in Eviction object"));
+  if (!name.empty() && name != request->info.name)
+    return respond_status(*request, model::bad_request("name in URL does not match name in Eviction object"));
   auto eviction = std::make_shared<Eviction>();
   eviction->request = request;
   if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) eviction->options = *given;

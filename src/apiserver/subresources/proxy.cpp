@@ -1,4 +1,5 @@
-// log, exec, attach, portforward and nodes/proxy: relayed to the agent of the pod's node. pods/proxy and services/proxy: to the pods themselves.
+// log, exec, attach, portforward and nodes/proxy: relayed to the agent of the pod's node. pods/proxy and services/proxy: to the pods
+// themselves.
 #include <arpa/inet.h>
 
 #include "apiserver/impl.h"
@@ -9,7 +10,8 @@ namespace {
 /// Two upgraded connections, each one's bytes written to the other until either ends.
 class Splice : public std::enable_shared_from_this<Splice> {
  public:
-  Splice(std::unique_ptr<net::RawStream> client, std::unique_ptr<net::RawStream> node) : client_(std::move(client)), node_(std::move(node)) {}
+  Splice(std::unique_ptr<net::RawStream> client, std::unique_ptr<net::RawStream> node)
+      : client_(std::move(client)), node_(std::move(node)) {}
   void start() {
     pump(*client_, *node_);
     pump(*node_, *client_);
@@ -132,7 +134,9 @@ net::Headers headers_onward(const net::Headers& from) {
   net::Headers headers;
   for (const auto& [name, value] : from.fields()) {
     const auto lower = lower_case(name);
-    if (lower == "authorization" || lower == "host" || lower == "content-length" || lower == "accept-encoding" || lower.starts_with("impersonate-")) continue;
+    if (lower == "authorization" || lower == "host" || lower == "content-length" || lower == "accept-encoding" ||
+        lower.starts_with("impersonate-"))
+      continue;
     headers.add(name, value);
   }
   return headers;
@@ -143,13 +147,17 @@ net::Headers headers_back(const net::Headers& from) {
   net::Headers headers;
   for (const auto& [name, value] : from.fields()) {
     const auto lower = lower_case(name);
-    if (lower == "connection" || lower == "keep-alive" || lower == "transfer-encoding" || lower == "content-length" || lower == "date" || lower == "upgrade") continue;
+    if (lower == "connection" || lower == "keep-alive" || lower == "transfer-encoding" || lower == "content-length" || lower == "date" ||
+        lower == "upgrade")
+      continue;
     headers.add(name, value);
   }
   return headers;
 }
 
-std::string in_url(std::string_view address) { return address.find(':') == std::string_view::npos ? std::string(address) : fmt::format("[{}]", address); }
+std::string in_url(std::string_view address) {
+  return address.find(':') == std::string_view::npos ? std::string(address) : fmt::format("[{}]", address);
+}
 
 /// Go's net.IP.IsGlobalUnicast: what a pod may have, and never this machine itself (k8s.io/apimachinery proxy util).
 bool is_proxyable(const std::string& address) {
@@ -157,7 +165,8 @@ bool is_proxyable(const std::string& address) {
   if (inet_pton(AF_INET, address.c_str(), bytes.data()) == 1)
     return bytes[0] != 0 && bytes[0] != 127 && bytes[0] < 224 && !(bytes[0] == 169 && bytes[1] == 254);
   if (inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return false;
-  const bool is_low = std::all_of(bytes.begin(), bytes.begin() + 10, [](unsigned char b) { return b == 0; });  // ::, ::1 and mapped IPv4 addresses.
+  const bool is_low =
+      std::all_of(bytes.begin(), bytes.begin() + 10, [](unsigned char b) { return b == 0; });  // ::, ::1 and mapped IPv4 addresses.
   return !is_low && bytes[0] != 0xff && !(bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80);
 }
 
@@ -174,9 +183,12 @@ std::optional<ProxyName> parse_proxy_name(std::string_view text) {
     start = end + 1;
   }
   ProxyName out;
-  if (parts.size() == 1) out.name = parts[0];
-  else if (parts.size() == 2) out.name = parts[0], out.port = parts[1];
-  else if (parts.size() == 3) out.scheme = parts[0], out.name = parts[1], out.port = parts[2];
+  if (parts.size() == 1)
+    out.name = parts[0];
+  else if (parts.size() == 2)
+    out.name = parts[0], out.port = parts[1];
+  else if (parts.size() == 3)
+    out.scheme = parts[0], out.name = parts[1], out.port = parts[2];
   if (out.name.empty() || (!out.scheme.empty() && out.scheme != "http" && out.scheme != "https")) return std::nullopt;
   return out;
 }
@@ -200,10 +212,12 @@ model::ApiResult<std::string> locate_pod(const ProxyName& name, const json::Valu
 model::ApiResult<std::string> locate_service(const ProxyName& name, const json::Value& service, const json::Value& endpoints) {
   std::string port_name = name.port;
   std::int64_t number = 0;
-  if (const auto [end, error] = std::from_chars(name.port.data(), name.port.data() + name.port.size(), number); error == std::errc() && end == name.port.data() + name.port.size()) {
+  if (const auto [end, error] = std::from_chars(name.port.data(), name.port.data() + name.port.size(), number);
+      error == std::errc() && end == name.port.data() + name.port.size()) {
     const auto& ports = json::get_array(service, {"spec", "ports"});
     const auto found = std::ranges::find_if(ports, [&](const json::Value& port) { return json::get_int(port, {"port"}) == number; });
-    if (found == ports.end()) return std::unexpected(unavailable(fmt::format("no service port {} found for service \"{}\"", number, name.name)));
+    if (found == ports.end())
+      return std::unexpected(unavailable(fmt::format("no service port {} found for service \"{}\"", number, name.name)));
     port_name = json::get_string(*found, {"name"});
   }
   static std::atomic<std::size_t> turn = 0;
@@ -224,7 +238,8 @@ model::ApiResult<std::string> locate_proxied(const ObjectCache& cache, const Req
   const auto& kind = *request.kind;
   const auto name = parse_proxy_name(request.info.name);
   if (!name)
-    return std::unexpected(model::bad_request(fmt::format("invalid {} request {}", kind.singular, json::serialize(json::Value(request.info.name)))));
+    return std::unexpected(
+        model::bad_request(fmt::format("invalid {} request {}", kind.singular, json::serialize(json::Value(request.info.name)))));
   const auto object = cache.get(make_key("", kind.plural, request.info.ns, name->name));
   if (object == nullptr) return std::unexpected(model::not_found("", kind.plural, name->name));
   if (kind.plural == "pods") return locate_pod(*name, decode_object(*object));
@@ -234,14 +249,16 @@ model::ApiResult<std::string> locate_proxied(const ObjectCache& cache, const Req
 }
 
 /// Sends a request on and its answer back. `failure`: what stands before the reason when nothing answers at `url`.
-void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::string& url, const std::string& failure, net::HttpRequest onward) {
+void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::string& url, const std::string& failure,
+              net::HttpRequest onward) {
   const bool upgrades = !onward.headers.get("Upgrade").empty();
   const bool is_node = request->kind->plural == "nodes" || request->info.subresource != "proxy";
   std::shared_ptr<net::HttpClient> client;
   {
     const std::lock_guard lock(server.node_clients_mutex);
     // Clients that nothing goes through make room; pods come and go.
-    if (server.node_clients.size() >= kMaxIdleClients) std::erase_if(server.node_clients, [](const auto& entry) { return client_use().forget_idle(entry.second.get()); });
+    if (server.node_clients.size() >= kMaxIdleClients)
+      std::erase_if(server.node_clients, [](const auto& entry) { return client_use().forget_idle(entry.second.get()); });
     auto& slot = server.node_clients[url];
     if (slot == nullptr) {
       // The certificate towards nodes is not for what runs in pods.
@@ -281,13 +298,17 @@ void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::str
     }
     server.account(*passing->request, status);
     net::Headers to_client;
-    if (!is_node) to_client = headers_back(from_node);
-    else if (const auto type = from_node.get("Content-Type"); !type.empty()) to_client.add("Content-Type", std::string(type));
+    if (!is_node)
+      to_client = headers_back(from_node);
+    else if (const auto type = from_node.get("Content-Type"); !type.empty())
+      to_client.add("Content-Type", std::string(type));
     passing->request->writer->start_stream(status, std::move(to_client));
   };
   callbacks.on_data = [passing](std::string_view data) {
-    if (passing->refused == 0) passing->request->writer->write(make_bytes(std::string(data)));
-    else if (passing->refusal.size() < kMaxRefusalBytes) passing->refusal += data;
+    if (passing->refused == 0)
+      passing->request->writer->write(make_bytes(std::string(data)));
+    else if (passing->refusal.size() < kMaxRefusalBytes)
+      passing->refusal += data;
   };
   callbacks.on_end = [&server, passing, failure](std::string error) {
     if (!passing->started) return server.respond_status(*passing->request, unavailable(failure + error));
@@ -360,7 +381,8 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
   }
   // The agent's own names of the streams.
   onward.path = fmt::format("/{}/{}/{}/{}", info.subresource, info.ns, info.name, *container);
-  for (auto [ours, theirs] : {std::pair{"stdin", "input"}, std::pair{"stdout", "output"}, std::pair{"stderr", "error"}, std::pair{"tty", "tty"}})
+  for (auto [ours, theirs] :
+       {std::pair{"stdin", "input"}, std::pair{"stdout", "output"}, std::pair{"stderr", "error"}, std::pair{"tty", "tty"}})
     if (request->query.flag(ours)) onward.query += fmt::format("{}{}=1", onward.query.empty() ? "" : "&", theirs);
   for (const auto& argument : request->query.all("command"))
     onward.query += fmt::format("{}command={}", onward.query.empty() ? "" : "&", net::percent_encode(argument));
@@ -381,7 +403,8 @@ void ApiServer::Impl::relay(const RequestPtr& request, const std::string& node, 
   for (std::string_view type : {"InternalIP", "ExternalIP", "Hostname"})
     for (const auto& candidate : json::get_array(document, {"status", "addresses"}))
       if (address.empty() && json::get_string(candidate, {"type"}) == type) address = json::get_string(candidate, {"address"});
-  if (address.empty() || port == 0) return respond_status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
+  if (address.empty() || port == 0)
+    return respond_status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
 
   relay_to(*this, request, fmt::format("https://{}:{}", in_url(address), port), "error dialing backend: ", std::move(onward));
 }

@@ -36,17 +36,21 @@ model::ApiResult<std::int64_t> checked_replicas(const Request& request, const js
     return std::unexpected(model::bad_request(fmt::format("{} cannot be handled as a Scale", its_kind)));
   const auto name = json::get_string(scale, {"metadata", "name"});
   if (!name.empty() && name != request.info.name)
-    return std::unexpected(model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
+    return std::unexpected(
+        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
   const auto ns = json::get_string(scale, {"metadata", "namespace"});
   if (!ns.empty() && ns != request.info.ns)
     return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   const auto* replicas = json::find(scale, {"spec", "replicas"});
   if (replicas == nullptr) return 0;
   if (!replicas->is_int64())
-    return std::unexpected(model::bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field ScaleSpec.spec.replicas of type int32"));
+    return std::unexpected(
+        model::bad_request("Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go struct field "
+                           "ScaleSpec.spec.replicas of type int32"));
   if (replicas->get_int64() < 0 || replicas->get_int64() > std::numeric_limits<std::int32_t>::max())
     return std::unexpected(model::invalid_object("autoscaling", "Scale", request.info.name,
-                                                 {{model::FieldError::Type::kInvalid, "spec.replicas", std::to_string(replicas->get_int64()), "must be greater than or equal to 0"}}));
+                                                 {{model::FieldError::Type::kInvalid, "spec.replicas",
+                                                   std::to_string(replicas->get_int64()), "must be greater than or equal to 0"}}));
   return replicas->get_int64();
 }
 
@@ -90,15 +94,17 @@ using Produce = std::function<model::ApiResult<json::Value>(const json::Value& c
 /// Server-side apply of a Scale: the workload's replicas then belong to the applier, as a field of the workload.
 model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPtr& request) {
   if (!request->field_manager_given)
-    return std::unexpected(
-        model::invalid_object("meta.k8s.io", "PatchOptions", "", {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
+    return std::unexpected(model::invalid_object(
+        "meta.k8s.io", "PatchOptions", "", {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
   auto scale = json::parse_yaml(request->http.body);
   if (!scale) return std::unexpected(model::bad_request(fmt::format("error decoding YAML: {}", scale.error().message)));
   if (!scale->is_object()) return std::unexpected(model::bad_request("error decoding YAML: an apply configuration must be an object"));
   const auto& kind = *request->kind;
   const auto replicas = checked_replicas(*request, *scale);
   if (!replicas) return std::unexpected(replicas.error());
-  json::Value config = json::Object{{"apiVersion", kind.api_version()}, {"kind", kind.kind}, {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
+  json::Value config = json::Object{{"apiVersion", kind.api_version()},
+                                    {"kind", kind.kind},
+                                    {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
   if (json::find(*scale, {"spec", "replicas"}) != nullptr) json::set(config, {"spec", "replicas"}, json::Value(*replicas));
   return [&server, request, &kind, config = std::move(config)](const json::Value& current) {
     return apply::apply(kind, current, config, {request->field_manager, "scale", server.loop.now()}, request->force);

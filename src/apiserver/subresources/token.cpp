@@ -12,8 +12,12 @@ constexpr std::int64_t kMaxSeconds = std::int64_t{1} << 32;
 model::FieldErrors check_token_request(const json::Value& body, std::int64_t seconds) {
   model::FieldErrors errors;
   using Type = model::FieldError::Type;
-  if (seconds < kMinSeconds) errors.push_back({Type::kInvalid, "spec.expirationSeconds", std::to_string(seconds), "may not specify a duration less than 10 minutes"});
-  if (seconds > kMaxSeconds) errors.push_back({Type::kInvalid, "spec.expirationSeconds", std::to_string(seconds), "may not specify a duration larger than 2^32 seconds"});
+  if (seconds < kMinSeconds)
+    errors.push_back(
+        {Type::kInvalid, "spec.expirationSeconds", std::to_string(seconds), "may not specify a duration less than 10 minutes"});
+  if (seconds > kMaxSeconds)
+    errors.push_back(
+        {Type::kInvalid, "spec.expirationSeconds", std::to_string(seconds), "may not specify a duration larger than 2^32 seconds"});
   for (const auto& audience : json::get_array(body, {"spec", "audiences"}))
     if (!audience.is_string()) errors.push_back({Type::kInvalid, "spec.audiences", json::serialize(audience), "must be a string"});
   return errors;
@@ -42,17 +46,24 @@ void ApiServer::Impl::token(const RequestPtr& request) {
   if (json::find(*body, {"spec", "boundObjectRef"}) != nullptr) {
     spec.bound_kind = json::get_string(*body, {"spec", "boundObjectRef", "kind"});
     spec.bound_name = json::get_string(*body, {"spec", "boundObjectRef", "name"});
-    const auto plural = spec.bound_kind == "Pod" ? "pods" : spec.bound_kind == "Secret" ? "secrets" : spec.bound_kind == "Node" ? "nodes" : "";
+    const auto plural = spec.bound_kind == "Pod"      ? "pods"
+                        : spec.bound_kind == "Secret" ? "secrets"
+                        : spec.bound_kind == "Node"   ? "nodes"
+                                                      : "";
     if (*plural == '\0')
-      return respond_status(*request, model::bad_request(fmt::format("cannot bind token for serviceaccount to object of type {}", spec.bound_kind)));
+      return respond_status(*request,
+                            model::bad_request(fmt::format("cannot bind token for serviceaccount to object of type {}", spec.bound_kind)));
     const auto bound = cache->get(make_key("", plural, spec.bound_kind == "Node" ? "" : request->info.ns, spec.bound_name));
     if (bound == nullptr) return respond_status(*request, model::not_found("", plural, spec.bound_name));
     const auto uid = json::get_string(*body, {"spec", "boundObjectRef", "uid"});
     if (!uid.empty() && uid != bound->meta.uid)
-      return respond_status(*request, model::conflict("", plural, spec.bound_name,
-                                                      fmt::format("the UID in the bound object reference ({}) does not match the UID in record. The object might have been "
-                                                                  "deleted and then recreated",
-                                                                  uid)));
+      return respond_status(
+          *request,
+          model::conflict(
+              "", plural, spec.bound_name,
+              fmt::format("the UID in the bound object reference ({}) does not match the UID in record. The object might have been "
+                          "deleted and then recreated",
+                          uid)));
     spec.bound_uid = bound->meta.uid;
   }
   auto asked = std::make_shared<AdmissionRequest>();

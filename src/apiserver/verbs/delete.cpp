@@ -1,7 +1,7 @@
 // DELETE: preconditions, grace, finalizers and propagation (apiserver/pkg/registry/rest/delete.go, registry/generic/registry/store.go).
 #include "apiserver/body.h"
-#include "apiserver/verbs/reading.h"
 #include "apiserver/impl.h"
+#include "apiserver/verbs/reading.h"
 #include "apiserver/write.h"
 
 namespace berth::apiserver {
@@ -29,15 +29,18 @@ std::optional<model::ApiStatus> check_preconditions(const Deletion& deletion, co
   const auto& kind = *deletion.kind;
   const auto uid = json::get_string(deletion.options, {"preconditions", "uid"});
   if (!uid.empty() && uid != object.meta.uid)
-    return model::conflict(kind.group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
-                          
-                           fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated", uid,
-                                       object.meta.uid));
+    return model::conflict(
+        kind.group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
+
+        fmt::format(
+            "the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            uid, object.meta.uid));
   const auto revision = json::get_string(deletion.options, {"preconditions", "resourceVersion"});
   if (!revision.empty() && revision != std::to_string(object.revision))
     return model::conflict(kind.group, kind.kind, deletion.name,  // The kind, not the resource: rest.BeforeDelete knows no other word.
-                          
-                           fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). The object might have been modified",
+
+                           fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). "
+                                       "The object might have been modified",
                                        revision, object.revision));
   return std::nullopt;
 }
@@ -101,9 +104,10 @@ Mark mark_deleted(const Deletion& deletion, json::Value& document, TimePoint now
       metadata["finalizers"] = json::Array(finalizers.begin(), finalizers.end());
     }
   };
-  const bool finalizers_change = finalizers.size() != json::get_array(document, {"metadata", "finalizers"}).size() ||
-                                 !std::equal(finalizers.begin(), finalizers.end(), json::get_array(document, {"metadata", "finalizers"}).begin(),
-                                             [](const std::string& a, const json::Value& b) { return b.is_string() && json::as_view(b) == a; });
+  const bool finalizers_change =
+      finalizers.size() != json::get_array(document, {"metadata", "finalizers"}).size() ||
+      !std::equal(finalizers.begin(), finalizers.end(), json::get_array(document, {"metadata", "finalizers"}).begin(),
+                  [](const std::string& a, const json::Value& b) { return b.is_string() && json::as_view(b) == a; });
   const auto grace = grace_of(deletion, document);
   if (const auto* timestamp = json::find(document, {"metadata", "deletionTimestamp"})) {
     const auto present = json::get_int(document, {"metadata", "deletionGracePeriodSeconds"});
@@ -139,9 +143,10 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
   const auto& stored = storage_kind(kind);
   if (kind.plural == "namespaces" && json::find(document, {"metadata", "deletionTimestamp"}) != nullptr &&
       !json::get_array(document, {"spec", "finalizers"}).empty())
-    return fail(model::conflict(kind.group, kind.plural, deletion->name,
-                                "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
-                                "purged by the system."));
+    return fail(model::conflict(
+        kind.group, kind.plural, deletion->name,
+        "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
+        "purged by the system."));
   if (deletion->admit && !deletion->is_admitted) {
     auto& admission = deletion->admission;
     admission.operation = Operation::kDelete;
@@ -177,7 +182,8 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
       if (!before.is_null()) server.services.release_unused(before, nullptr);
       return deletion->done(ApiServer::Impl::DeleteOutcome{std::move(*result), {}, mark.remove_now});
     }
-    if (result.error() == ProposeError::kStorage) return deletion->done(std::unexpected(model::internal_error("the deletion could not be stored")));
+    if (result.error() == ProposeError::kStorage)
+      return deletion->done(std::unexpected(model::internal_error("the deletion could not be stored")));
     if (++deletion->attempts >= kMaxAttempts)
       return deletion->done(std::unexpected(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name)));
     server.offload([&server, deletion] { attempt(server, deletion); });
@@ -186,7 +192,8 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
 
 /// Kinds whose deleted object is the answer; the others answer a Status.
 bool returns_object(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"pods", "podtemplates", "persistentvolumes", "persistentvolumeclaims", "resourcequotas", "serviceaccounts", "services"};
+  static const std::set<std::string_view> kPlurals = {"pods",           "podtemplates",    "persistentvolumes", "persistentvolumeclaims",
+                                                      "resourcequotas", "serviceaccounts", "services"};
   return kind.group.empty() && kPlurals.contains(kind.plural);
 }
 
@@ -204,7 +211,8 @@ void delete_next(ApiServer::Impl& server, const std::shared_ptr<CollectionDeleti
   server.delete_object(all->request, std::string(object.meta.ns), std::string(object.meta.name), all->options, true,
                        [&server, all](model::ApiResult<ApiServer::Impl::DeleteOutcome> outcome) {
                          // Gone meanwhile is what was wanted.
-                         if (!outcome && !outcome.error().is("NotFound") && !outcome.error().is("Conflict")) return server.respond_status(*all->request, outcome.error());
+                         if (!outcome && !outcome.error().is("NotFound") && !outcome.error().is("Conflict"))
+                           return server.respond_status(*all->request, outcome.error());
                          server.offload([&server, all] { delete_next(server, all); });
                        });
 }
@@ -231,7 +239,8 @@ void ApiServer::Impl::remove(const RequestPtr& request) {
   delete_object(request, request->kind->namespaced ? request->info.ns : "", request->info.name, std::move(*delete_options), true,
                 [this, request](model::ApiResult<DeleteOutcome> outcome) {
                   if (!outcome) return respond_status(*request, outcome.error());
-                  if (outcome->gone && !returns_object(*request->kind)) return respond_success(*request, 200, request->info.name, outcome->object->meta.uid);
+                  if (outcome->gone && !returns_object(*request->kind))
+                    return respond_success(*request, 200, request->info.name, outcome->object->meta.uid);
                   if (!outcome->document.is_null()) return respond_document(*request, 200, outcome->document);
                   respond_object(*request, 200, outcome->object);
                 });

@@ -10,10 +10,11 @@ namespace {
 constexpr std::size_t kChunkBytes = 256 * 1024;
 constexpr std::size_t kQueueBytes = 1024 * 1024;  ///< Not yet taken by the socket: produce no more.
 
-std::string list_head(const model::KindInfo& kind, std::string_view list_kind, std::string_view api_version, Revision revision, std::string_view continue_token,
-                      std::optional<std::int64_t> remaining) {
-  std::string head = fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", list_kind.empty() ? kind.list_kind : list_kind,
-                                 api_version.empty() ? kind.api_version() : api_version, revision);
+std::string list_head(const model::KindInfo& kind, std::string_view list_kind, std::string_view api_version, Revision revision,
+                      std::string_view continue_token, std::optional<std::int64_t> remaining) {
+  std::string head =
+      fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", list_kind.empty() ? kind.list_kind : list_kind,
+                  api_version.empty() ? kind.api_version() : api_version, revision);
   if (!continue_token.empty()) head += fmt::format(R"(,"continue":"{}")", continue_token);
   if (remaining) head += fmt::format(R"(,"remainingItemCount":{})", *remaining);
   return head + R"(},"items":[)";
@@ -54,9 +55,9 @@ struct ListPlan {
   WatchFilter filter;
   std::size_t limit = 0;
   std::string after_key;
-  std::optional<Revision> exact;    ///< A snapshot of the past.
+  std::optional<Revision> exact;  ///< A snapshot of the past.
   std::optional<Revision> at_least;
-  bool inconsistent = false;        ///< Continues from a token whose snapshot is gone.
+  bool inconsistent = false;  ///< Continues from a token whose snapshot is gone.
 };
 
 model::ApiResult<ListPlan> make_plan(const Request& request) {
@@ -110,11 +111,15 @@ void ApiServer::Impl::list(const RequestPtr& request) {
     if (plan.exact && *plan.exact != cache->revision()) {
       auto past = cache->list_at(*plan.exact, plan.filter, plan.after_key, plan.limit);
       if (!past) {
-        if (plan.after_key.empty()) return respond_status(*request, model::expired(fmt::format("The resourceVersion for the provided list is too old.")));
+        if (plan.after_key.empty())
+          return respond_status(*request, model::expired(fmt::format("The resourceVersion for the provided list is too old.")));
         auto status = model::expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use "
-            "the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - "
-            "objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.");
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue "
+            "parameter, or use "
+            "the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in "
+            "an inconsistent list - "
+            "objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the "
+            "list.");
         const ContinueToken fresh{-1, plan.after_key.substr(plan.filter.prefix.size())};
         return respond_json(*request, 410, expired_token(status, fresh.render()));
       }
@@ -138,7 +143,8 @@ void ApiServer::Impl::list(const RequestPtr& request) {
   });
 }
 
-void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token, std::optional<std::int64_t> remaining) {
+void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token,
+                 std::optional<std::int64_t> remaining) {
   const auto& kind = *request->kind;
   const bool as_stored = &storage_kind(kind) == &kind;
   const auto form = request->accept.form;
@@ -149,7 +155,8 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
     json::Object metadata{{"resourceVersion", std::to_string(result.revision)}};
     if (!token.empty()) metadata["continue"] = token;
     if (remaining) metadata["remainingItemCount"] = *remaining;
-    return server.respond_json(*request, 200, make_table(kind, documents, std::move(metadata), request->query.get("includeObject"), true, server.loop.now()));
+    return server.respond_json(
+        *request, 200, make_table(kind, documents, std::move(metadata), request->query.get("includeObject"), true, server.loop.now()));
   }
   const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
   auto head = partial ? list_head(kind, "PartialObjectMetadataList", "meta.k8s.io/v1", result.revision, token, remaining)
@@ -165,7 +172,9 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
   } else if (as_stored) {
     render = [](std::string& out, const ObjectPtr& object) { out += *object->value; };
   } else {
-    render = [&server, request](std::string& out, const ObjectPtr& object) { json::serialize_to(out, server.read_document(*request, *object)); };
+    render = [&server, request](std::string& out, const ObjectPtr& object) {
+      json::serialize_to(out, server.read_document(*request, *object));
+    };
   }
   if (request->accept.format == Format::kYaml || request->query.flag("pretty")) {
     std::string text = std::move(head);

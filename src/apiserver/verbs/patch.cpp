@@ -17,7 +17,8 @@ constexpr std::size_t kMaxShownPatch = 16 * 1024;
 model::ApiStatus invalid_patch(const json::Value& patched, std::string detail) {
   const auto text = json::serialize(patched);
   return model::invalid_object("", "", "",
-                               {{model::FieldError::Type::kInvalid, "patch", json::serialize(json::Value(std::string_view(text).substr(0, kMaxShownPatch))), std::move(detail)}});
+                               {{model::FieldError::Type::kInvalid, "patch",
+                                 json::serialize(json::Value(std::string_view(text).substr(0, kMaxShownPatch))), std::move(detail)}});
 }
 
 std::string_view word_of(const json::Value& value) {
@@ -31,7 +32,8 @@ std::string_view word_of(const json::Value& value) {
 /// A body that decoding into a Go map refuses; null is an empty map.
 model::ApiResult<void> expect_map(const json::Value& patch, std::string_view before) {
   if (patch.is_object() || patch.is_null()) return {};
-  return std::unexpected(model::bad_request(fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", before, word_of(patch))));
+  return std::unexpected(model::bad_request(
+      fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", before, word_of(patch))));
 }
 
 /// What decoding says, without the sentence around it that only whole objects get.
@@ -43,7 +45,8 @@ std::string bare_reason(std::string_view message) {
 }
 
 /// What every patched document goes through before it is an update like any other.
-model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const model::KindInfo& kind, const json::Value& current, json::Value patched) {
+model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const model::KindInfo& kind, const json::Value& current,
+                                             json::Value patched) {
   if (!patched.is_object()) return std::unexpected(invalid_patch(patched, "the patched document is not an object"));
   if (auto decoded = decode_document(*request, kind, patched, {}); !decoded) {
     auto& status = decoded.error();
@@ -59,8 +62,10 @@ model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const mo
     const auto before = json::get_string(current, {"metadata", field});
     const auto after = json::get_string(patched, {"metadata", field});
     if (before == after) continue;
-    if (std::string_view(field) == "namespace") return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
-    return std::unexpected(model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", after, before)));
+    if (std::string_view(field) == "namespace")
+      return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    return std::unexpected(
+        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", after, before)));
   }
   return patched;
 }
@@ -83,7 +88,8 @@ model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::Kin
   auto document = parse_patch(*request, kDecoding);
   if (!document) return std::unexpected(document.error());
   if (!document->is_array())
-    return std::unexpected(model::bad_request(fmt::format("{}json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", kDecoding, word_of(*document))));
+    return std::unexpected(model::bad_request(
+        fmt::format("{}json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", kDecoding, word_of(*document))));
   auto operations = patch::parse_json_patch(*document);
   if (!operations && operations.error().message.starts_with("Unexpected kind")) return std::unexpected(model::unprocessable());
   if (!operations) return std::unexpected(model::bad_request("error decoding patch: " + operations.error().message));
@@ -91,7 +97,8 @@ model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::Kin
     model::ApiStatus status;
     status.code = 413;
     status.reason = "RequestEntityTooLarge";
-    status.message = fmt::format("The allowed maximum operations in a JSON patch is {}, got {}", kMaxJsonPatchOperations, operations->size());
+    status.message =
+        fmt::format("The allowed maximum operations in a JSON patch is {}, got {}", kMaxJsonPatchOperations, operations->size());
     return std::unexpected(std::move(status));
   }
   return [request, &kind, operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
@@ -138,11 +145,13 @@ model::ApiResult<json::Value> read_configuration(Request& request, const model::
   if (!config->is_object()) return std::unexpected(model::bad_request("error decoding YAML: an apply configuration must be an object"));
   if (json::get_string(*config, {"apiVersion"}).empty() || json::get_string(*config, {"kind"}).empty())
     return std::unexpected(model::bad_request("Object 'Kind' and 'apiVersion' must be set in an apply configuration"));
-  if (!json::get_array(*config, {"metadata", "managedFields"}).empty()) return std::unexpected(model::bad_request("metadata.managedFields must be nil"));
+  if (!json::get_array(*config, {"metadata", "managedFields"}).empty())
+    return std::unexpected(model::bad_request("metadata.managedFields must be nil"));
   if (auto decoded = decode_document(request, kind, *config, {}); !decoded) return std::unexpected(decoded.error());
   const auto name = json::get_string(*config, {"metadata", "name"});
   if (!name.empty() && name != request.info.name)
-    return std::unexpected(model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
+    return std::unexpected(
+        model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
   auto& metadata = json::ensure_object(*config, {"metadata"});
   metadata["name"] = request.info.name;
   if (kind.namespaced) {
@@ -159,7 +168,8 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   operation.is_apply = true;
   const auto shared = std::make_shared<const json::Value>(std::move(config));
   const auto& kind = *operation.kind;
-  const auto run = [&server, request, &kind, shared, subresource = operation.subresource](const json::Value& live) -> model::ApiResult<json::Value> {
+  const auto run = [&server, request, &kind, shared,
+                    subresource = operation.subresource](const json::Value& live) -> model::ApiResult<json::Value> {
     const apply::Writer writer{request->field_manager, subresource, server.loop.now()};
     auto merged = apply::apply(kind, live, *shared, writer, request->force);
     if (!merged) return merged;
@@ -172,7 +182,8 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   operation.produce_new = [&server, request, run, shared]() -> model::ApiResult<json::Value> {
     if (auto refused = server.refuse_creation(*request)) return std::unexpected(std::move(*refused));
     if (!json::get_string(*shared, {"metadata", "uid"}).empty())
-      return std::unexpected(model::conflict("", "", json::get_string(*shared, {"metadata", "name"}), "uid mismatch: the provided object specified a uid, and no existing object was found"));
+      return std::unexpected(model::conflict("", "", json::get_string(*shared, {"metadata", "name"}),
+                                             "uid mismatch: the provided object specified a uid, and no existing object was found"));
     return run(json::Value(json::Object()));
   };
 }
@@ -192,8 +203,9 @@ void ApiServer::Impl::patch(const RequestPtr& request) {
     produce = strategic_patch(request, kind);
   } else if (type == "application/apply-patch+yaml") {
     if (!request->field_manager_given) {
-      return respond_status(*request, model::invalid_object("meta.k8s.io", "PatchOptions", "",
-                                                            {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
+      return respond_status(
+          *request, model::invalid_object("meta.k8s.io", "PatchOptions", "",
+                                          {{model::FieldError::Type::kRequired, "fieldManager", "", "is required for apply patch"}}));
     }
     auto config = read_configuration(*request, kind);
     if (!config) return respond_status(*request, config.error());
@@ -203,8 +215,9 @@ void ApiServer::Impl::patch(const RequestPtr& request) {
     return respond_status(*request, model::unknown_patch_type());
   }
   if (request->force && !operation->is_apply)
-    return respond_status(*request, model::invalid_object("meta.k8s.io", "PatchOptions", "",
-                                                          {{model::FieldError::Type::kForbidden, "force", "", "may not be specified for non-apply patch"}}));
+    return respond_status(
+        *request, model::invalid_object("meta.k8s.io", "PatchOptions", "",
+                                        {{model::FieldError::Type::kForbidden, "force", "", "may not be specified for non-apply patch"}}));
   if (!produce) return respond_status(*request, produce.error());
   operation->produce = std::move(*produce);
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {

@@ -22,7 +22,8 @@ model::ApiResult<WatchFilter> read_filter(const Request& request) {
     auto stored = stored_field(kind, term.field);
     if (stored.empty()) {
       if (kind.field_selectors.empty())
-        return std::unexpected(model::bad_request(fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", term.field)));
+        return std::unexpected(model::bad_request(
+            fmt::format("\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", term.field)));
       return std::unexpected(model::bad_request(fmt::format("field label not supported: {}", term.field)));
     }
     if (stored == "metadata.name" && term.equals) {
@@ -61,21 +62,27 @@ std::optional<model::ApiStatus> check_list_options(const Request& request, bool 
     errors.push_back({model::FieldError::Type::kForbidden, std::move(field), "", std::move(detail)});
   };
   if (initial_events && !is_watch) forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
-  if (initial_events && is_watch && match != "NotOlderThan") forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+  if (initial_events && is_watch && match != "NotOlderThan")
+    forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
   if (!match.empty()) {
-    if (is_watch && !initial_events) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
-    if (!is_watch && revision.empty()) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
+    if (is_watch && !initial_events)
+      forbid("resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+    if (!is_watch && revision.empty())
+      forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
     if (!continue_token.empty()) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
     if (match != "Exact" && match != "NotOlderThan") {
-      errors.push_back({model::FieldError::Type::kNotSupported, "resourceVersionMatch", fmt::format("\"{}\"", match), "supported values: \"Exact\", \"NotOlderThan\""});
+      errors.push_back({model::FieldError::Type::kNotSupported, "resourceVersionMatch", fmt::format("\"{}\"", match),
+                        "supported values: \"Exact\", \"NotOlderThan\""});
     }
-    if (match == "Exact" && revision == "0") forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+    if (match == "Exact" && revision == "0")
+      forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
   }
   if (!errors.empty()) return model::invalid_object("meta.k8s.io", "ListOptions", "", errors);
   if (const auto seconds = query.get("timeoutSeconds"); !seconds.empty()) {
     std::int64_t parsed = 0;
     const auto [end, error] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), parsed);
-    if (error != std::errc() || end != seconds.data() + seconds.size()) return model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds));
+    if (error != std::errc() || end != seconds.data() + seconds.size())
+      return model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds));
   }
   if (!continue_token.empty() && !revision.empty() && revision != "0")
     return model::bad_request("specifying resource version is not allowed when using continue");

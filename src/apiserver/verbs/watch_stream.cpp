@@ -11,11 +11,16 @@ constexpr std::size_t kBatchBytes = 64 * 1024;
 
 std::string_view type_name(WatchEventType type) {
   switch (type) {
-    case WatchEventType::kAdded: return "ADDED";
-    case WatchEventType::kModified: return "MODIFIED";
-    case WatchEventType::kDeleted: return "DELETED";
-    case WatchEventType::kBookmark: return "BOOKMARK";
-    case WatchEventType::kError: return "ERROR";
+    case WatchEventType::kAdded:
+      return "ADDED";
+    case WatchEventType::kModified:
+      return "MODIFIED";
+    case WatchEventType::kDeleted:
+      return "DELETED";
+    case WatchEventType::kBookmark:
+      return "BOOKMARK";
+    case WatchEventType::kError:
+      return "ERROR";
   }
   return "";
 }
@@ -28,8 +33,8 @@ void append_plain(std::string& out, WatchEventType type, const std::string& obje
   out += "}\n";
 }
 
-/// The bytes of an event as every watcher of the stored form gets them. Watchers are served one after the other by the publishing thread, so
-/// remembering the last one makes each event's bytes once.
+/// The bytes of an event as every watcher of the stored form gets them. Watchers are served one after the other by the publishing thread,
+/// so remembering the last one makes each event's bytes once.
 Bytes plain_frame(WatchEventType type, const ObjectPtr& object) {
   struct Last {
     WatchEventType type{};
@@ -301,8 +306,8 @@ void WatchStream::append_object(std::string& out, const Pending& event) {
   const auto document = server_.read_document(*request_, *event.object);
   if (request_->accept.form == ObjectForm::kTable) {
     json::Object metadata{{"resourceVersion", std::to_string(event.object->revision)}};
-    json::serialize_to(out, make_table(*request_->kind, {&document, 1}, std::move(metadata), request_->query.get("includeObject"), !std::exchange(table_columns_sent_, true),
-                                       server_.loop.now()));
+    json::serialize_to(out, make_table(*request_->kind, {&document, 1}, std::move(metadata), request_->query.get("includeObject"),
+                                       !std::exchange(table_columns_sent_, true), server_.loop.now()));
   } else if (request_->accept.form == ObjectForm::kPartialMetadata || request_->accept.form == ObjectForm::kPartialMetadataList) {
     json::Object partial{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
     if (const auto* metadata = json::find(document, "metadata")) partial["metadata"] = *metadata;
@@ -322,8 +327,9 @@ void WatchStream::append_bookmark(std::string& out, const Pending& event) {
     kind = "PartialObjectMetadata";
     api_version = "meta.k8s.io/v1";
   }
-  out += fmt::format(R"({{"type":"BOOKMARK","object":{{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}","creationTimestamp":null)", kind,
-                     api_version, event.revision);
+  out += fmt::format(
+      R"({{"type":"BOOKMARK","object":{{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}","creationTimestamp":null)", kind,
+      api_version, event.revision);
   if (event.ends_initial_state) out += R"(,"annotations":{"k8s.io/initial-events-end":"true"})";
   out += kind == "Table" ? R"(},"columnDefinitions":[],"rows":[]}})" : "}}}";
   out += '\n';
@@ -331,7 +337,8 @@ void WatchStream::append_bookmark(std::string& out, const Pending& event) {
 
 void WatchStream::write_expired() {
   std::string text = R"({"type":"ERROR","object":)";
-  text += json::serialize(model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())).to_json());
+  text += json::serialize(
+      model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())).to_json());
   text += "}\n";
   request_->writer->write(make_bytes(std::move(text)));
   request_->writer->finish();

@@ -60,8 +60,8 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   std::size_t queue_bytes_ = 0;  ///< Of the objects it keeps alive.
   bool pumping_ = false, waits_for_drain_ = false, closed_ = false, overflowed_ = false, finishing_ = false;
   bool in_initial_state_ = false;
-  bool starting_ = true;                                               ///< Initial state and history are still being handed over: nothing is written.
-  std::size_t limit_ = std::numeric_limits<std::size_t>::max();        ///< Of the queue; the backlog at the start does not count.
+  bool starting_ = true;  ///< Initial state and history are still being handed over: nothing is written.
+  std::size_t limit_ = std::numeric_limits<std::size_t>::max();  ///< Of the queue; the backlog at the start does not count.
   std::size_t byte_limit_ = std::numeric_limits<std::size_t>::max();
   bool waits_for_turn_ = false;
   TimePoint last_flush_{};

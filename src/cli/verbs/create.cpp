@@ -96,21 +96,30 @@ int create_named(const std::string& type, const std::vector<std::string>& args) 
       if (auto added = add_file(data, spec); !added) return report(added.error());
     for (const std::string& literal : from_literal) {
       const std::size_t equals = literal.find('=');
-      if (equals == std::string::npos || equals == 0) return report(Error{ErrorCode::kInvalid, fmt::format("invalid literal source {}, expected key=value", literal)});
+      if (equals == std::string::npos || equals == 0)
+        return report(Error{ErrorCode::kInvalid, fmt::format("invalid literal source {}, expected key=value", literal)});
       data[literal.substr(0, equals)] = literal.substr(equals + 1);
     }
     if (!data.empty()) document.get_object()["data"] = std::move(data);
   } else if (is_cluster_binding || is_binding) {
-    if (cluster_role.empty() == role.empty()) return report(Error{ErrorCode::kInvalid, is_binding ? "exactly one of clusterrole or role must be specified" : "clusterrole must be specified"});
+    if (cluster_role.empty() == role.empty())
+      return report(Error{ErrorCode::kInvalid,
+                          is_binding ? "exactly one of clusterrole or role must be specified" : "clusterrole must be specified"});
     document = object_of("rbac.authorization.k8s.io/v1", is_binding ? "RoleBinding" : "ClusterRoleBinding", name);
-    document.get_object()["roleRef"] = json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", role.empty() ? "ClusterRole" : "Role"}, {"name", role.empty() ? cluster_role : role}};
+    document.get_object()["roleRef"] = json::Object{{"apiGroup", "rbac.authorization.k8s.io"},
+                                                    {"kind", role.empty() ? "ClusterRole" : "Role"},
+                                                    {"name", role.empty() ? cluster_role : role}};
     json::Array subjects;
-    for (const std::string& user : users) subjects.push_back(json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", user}});
-    for (const std::string& group : groups) subjects.push_back(json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Group"}, {"name", group}});
+    for (const std::string& user : users)
+      subjects.push_back(json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", user}});
+    for (const std::string& group : groups)
+      subjects.push_back(json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Group"}, {"name", group}});
     for (const std::string& account : accounts) {
       const std::size_t colon = account.find(':');
-      if (colon == std::string::npos || colon == 0 || colon + 1 == account.size()) return report(Error{ErrorCode::kInvalid, "serviceaccount must be <namespace>:<name>"});
-      subjects.push_back(json::Object{{"kind", "ServiceAccount"}, {"name", account.substr(colon + 1)}, {"namespace", account.substr(0, colon)}});
+      if (colon == std::string::npos || colon == 0 || colon + 1 == account.size())
+        return report(Error{ErrorCode::kInvalid, "serviceaccount must be <namespace>:<name>"});
+      subjects.push_back(
+          json::Object{{"kind", "ServiceAccount"}, {"name", account.substr(colon + 1)}, {"namespace", account.substr(0, colon)}});
     }
     document.get_object()["subjects"] = std::move(subjects);
   } else {
@@ -126,14 +135,17 @@ int create_named(const std::string& type, const std::vector<std::string>& args) 
 int run_create(const std::vector<std::string>& args) {
   for (const char* type : {"sa", "serviceaccount", "configmap", "cm", "clusterrolebinding", "rolebinding", "namespace", "ns"})
     if (!args.empty() && args[0] == type) return create_named(type, {args.begin() + 1, args.end()});
-  CLI::App app("Creates the objects of files (JSON or YAML, '-' for standard input), or one by its flags:\n"
-               "berth create sa|configmap|clusterrolebinding|rolebinding|namespace NAME …", "berth create");
+  CLI::App app(
+      "Creates the objects of files (JSON or YAML, '-' for standard input), or one by its flags:\n"
+      "berth create sa|configmap|clusterrolebinding|rolebinding|namespace NAME …",
+      "berth create");
   ConnectionFlags flags;
   flags.add_to(app);
   std::vector<std::string> files;
   app.add_option("-f,--filename", files, "File or directory; may be repeated")->required();
   if (const auto code = parse_args(app, args)) return *code;
-  return for_each_manifest(flags, files, [](Session& session, const model::KindInfo&, json::Value& document) { return create_one(session, document); });
+  return for_each_manifest(flags, files,
+                           [](Session& session, const model::KindInfo&, json::Value& document) { return create_one(session, document); });
 }
 
 }  // namespace berth::cli

@@ -6,7 +6,8 @@
 
 namespace berth::cli {
 
-int run_create(const std::vector<std::string>& args);    ///< create -f FILE… | create sa|configmap|clusterrolebinding|rolebinding|namespace NAME
+int run_create(
+    const std::vector<std::string>& args);  ///< create -f FILE… | create sa|configmap|clusterrolebinding|rolebinding|namespace NAME
 int run_apply(const std::vector<std::string>& args);     ///< apply -f FILE… (server-side)
 int run_get(const std::vector<std::string>& args);       ///< get TYPE [NAME…] [-o wide|json|yaml|name] [-l …] [-A]
 int run_describe(const std::vector<std::string>& args);  ///< describe TYPE NAME

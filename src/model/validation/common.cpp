@@ -70,7 +70,9 @@ void Errors::invalid(const Path& at, const Value& value, std::string_view senten
   }
 }
 void Errors::invalid(const Path& at, std::string_view value, std::string_view sentences) { invalid(at, Value(value), sentences); }
-void Errors::duplicate(const Path& at, const Value& value, std::string_view detail) { add(FieldError::Type::kDuplicate, at, json::serialize(value), detail); }
+void Errors::duplicate(const Path& at, const Value& value, std::string_view detail) {
+  add(FieldError::Type::kDuplicate, at, json::serialize(value), detail);
+}
 void Errors::forbidden(const Path& at, std::string_view detail) { add(FieldError::Type::kForbidden, at, "", detail); }
 void Errors::not_found(const Path& at, const Value& value) { add(FieldError::Type::kNotFound, at, json::serialize(value), ""); }
 void Errors::too_long(const Path& at, std::size_t limit) {
@@ -264,7 +266,8 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
     const Path one = finalizers[index++];
     if (const std::string why = check_qualified_name(text); !why.empty())
       errors.invalid(finalizers, text, why);
-    else if (is_builtin && text.find('/') == std::string_view::npos && text != "kubernetes" && text != "orphan" && text != "foregroundDeletion")
+    else if (is_builtin && text.find('/') == std::string_view::npos && text != "kubernetes" && text != "orphan" &&
+             text != "foregroundDeletion")
       errors.invalid(one, text, "name is neither a standard finalizer name nor is it fully qualified");
   }
   std::string controller;

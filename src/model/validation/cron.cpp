@@ -1,7 +1,7 @@
 // Cron schedules: five fields, names, ranges, steps, lists, and the @ words (robfig/cron's ParseStandard).
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include <charconv>
 
 #include "model/validation/validation.h"
 
@@ -56,8 +56,11 @@ std::string check_part(std::string_view part, const Field& field) {
 }  // namespace
 
 std::string check_cron_schedule(std::string_view text) {
-  static const Field kFields[] = {{"minute", 0, 59, {}}, {"hour", 0, 23, {}}, {"day of month", 1, 31, {}},
-      {"month", 1, 12, {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}}, {"day of week", 0, 6, {"sun", "mon", "tue", "wed", "thu", "fri", "sat"}}};
+  static const Field kFields[] = {{"minute", 0, 59, {}},
+                                  {"hour", 0, 23, {}},
+                                  {"day of month", 1, 31, {}},
+                                  {"month", 1, 12, {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}},
+                                  {"day of week", 0, 6, {"sun", "mon", "tue", "wed", "thu", "fri", "sat"}}};
   if (text.starts_with("@")) {
     for (const std::string_view word : {"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
       if (text == word) return {};

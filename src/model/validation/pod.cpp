@@ -595,12 +595,12 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   const Value* old_spec = json::find(before, "spec");
   const Value* new_spec = json::find(after, "spec");
   if (old_spec == nullptr || new_spec == nullptr || json::equal(*old_spec, *new_spec)) return;
-  errors.forbidden(
-      at,
-      std::string("pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
-      "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
-      "previously negative)\n") +
-          spec_difference(*new_spec, *old_spec));
+  errors.forbidden(at, std::string("pod updates may not change fields other than "
+                                   "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
+                                   "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+                                   "(allow it to be set to 1 if it was "
+                                   "previously negative)\n") +
+                           spec_difference(*new_spec, *old_spec));
 }
 
 }  // namespace berth::model::validation

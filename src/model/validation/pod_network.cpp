@@ -19,17 +19,20 @@ void dns(const Value& spec, const Path& spec_at, Errors& errors) {
   const Value* config = json::find(spec, "dnsConfig");
   if (get_string(spec, {"dnsPolicy"}) == "None") {
     if (config == nullptr) return errors.required(at, "must provide `dnsConfig` when `dnsPolicy` is None");
-    if (get_array(*config, {"nameservers"}).empty()) return errors.required(at / "nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None");
+    if (get_array(*config, {"nameservers"}).empty())
+      return errors.required(at / "nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None");
   }
   if (config == nullptr) return;
   const json::Array& servers = get_array(*config, {"nameservers"});
   const Path servers_at = at / "nameservers";
-  if (servers.size() > kMaxNameservers) errors.invalid(servers_at, Value(servers), fmt::format("must not have more than {} nameservers", kMaxNameservers));
+  if (servers.size() > kMaxNameservers)
+    errors.invalid(servers_at, Value(servers), fmt::format("must not have more than {} nameservers", kMaxNameservers));
   for (std::size_t i = 0; i < servers.size(); ++i)
     if (!is_ip(text_of(servers[i]))) errors.invalid(servers_at[i], servers[i], kIpText);
   const json::Array& searches = get_array(*config, {"searches"});
   const Path searches_at = at / "searches";
-  if (searches.size() > kMaxSearches) errors.invalid(searches_at, Value(searches), fmt::format("must not have more than {} search paths", kMaxSearches));
+  if (searches.size() > kMaxSearches)
+    errors.invalid(searches_at, Value(searches), fmt::format("must not have more than {} search paths", kMaxSearches));
   std::size_t characters = searches.empty() ? 0 : searches.size() - 1;
   for (std::size_t i = 0; i < searches.size(); ++i) {
     std::string_view search = text_of(searches[i]);
@@ -37,7 +40,9 @@ void dns(const Value& spec, const Path& spec_at, Errors& errors) {
     if (search.ends_with('.')) search.remove_suffix(1);
     if (const std::string why = check_dns1123_subdomain(search); !why.empty()) errors.invalid(searches_at[i], searches[i], why);
   }
-  if (characters > kMaxSearchCharacters) errors.invalid(searches_at, Value(searches), fmt::format("must not have more than {} characters (including spaces) in the search list", kMaxSearchCharacters));
+  if (characters > kMaxSearchCharacters)
+    errors.invalid(searches_at, Value(searches),
+                   fmt::format("must not have more than {} characters (including spaces) in the search list", kMaxSearchCharacters));
   const Path options = at / "options";
   std::size_t i = 0;
   for (const Value& option : get_array(*config, {"options"})) {

@@ -1,7 +1,7 @@
 // Security contexts of pods and containers (ValidatePodSecurityContext, ValidateSecurityContext).
-#include <set>
-
 #include <fmt/format.h>
+
+#include <set>
 
 #include "model/validation/validation.h"
 
@@ -16,7 +16,8 @@ constexpr std::string_view kIdText = "must be between 0 and 2147483647, inclusiv
 
 void id(const Value& context, std::string_view key, const Path& at, Errors& errors) {
   const Value* value = json::find(context, key);
-  if (value != nullptr && value->is_int64() && (value->get_int64() < 0 || value->get_int64() > INT32_MAX)) errors.invalid(at / key, *value, kIdText);
+  if (value != nullptr && value->is_int64() && (value->get_int64() < 0 || value->get_int64() > INT32_MAX))
+    errors.invalid(at / key, *value, kIdText);
 }
 
 /// seccompProfile and appArmorProfile have one shape.
@@ -31,8 +32,10 @@ void profile(const Value& context, std::string_view key, std::string_view word, 
   } else if (local != nullptr) {
     errors.invalid(at / "localhostProfile", *local, fmt::format("can only be set when {} type is Localhost", word));
   }
-  if (type.empty()) errors.required(at / "type", fmt::format("type is required when {} is set", key));
-  else if (type != "Localhost" && type != "RuntimeDefault" && type != "Unconfined") errors.not_supported(at / "type", type, {"Localhost", "RuntimeDefault", "Unconfined"});
+  if (type.empty())
+    errors.required(at / "type", fmt::format("type is required when {} is set", key));
+  else if (type != "Localhost" && type != "RuntimeDefault" && type != "Unconfined")
+    errors.not_supported(at / "type", type, {"Localhost", "RuntimeDefault", "Unconfined"});
 }
 
 bool is_sysctl(std::string_view name) {
@@ -55,10 +58,14 @@ void sysctls(const Value& context, const Path& context_at, Errors& errors) {
   for (const Value& sysctl : get_array(context, {"sysctls"})) {
     const Path one = at[i++];
     const std::string_view name = get_string(sysctl, {"name"});
-    if (name.empty()) errors.required(one / "name");
+    if (name.empty())
+      errors.required(one / "name");
     else if (!is_sysctl(name))
-      errors.invalid(one / "name", name, "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
-    else if (!names.insert(name).second) errors.duplicate(one / "name", Value(name));
+      errors.invalid(
+          one / "name", name,
+          "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
+    else if (!names.insert(name).second)
+      errors.duplicate(one / "name", Value(name));
   }
 }
 
@@ -76,7 +83,8 @@ void pod_security_context(const Value& spec, const Path& spec_at, Errors& errors
     ++i;
   }
   sysctls(*context, at, errors);
-  if (const std::string_view policy = get_string(*context, {"fsGroupChangePolicy"}); !policy.empty() && policy != "Always" && policy != "OnRootMismatch")
+  if (const std::string_view policy = get_string(*context, {"fsGroupChangePolicy"});
+      !policy.empty() && policy != "Always" && policy != "OnRootMismatch")
     errors.not_supported(at / "fsGroupChangePolicy", policy, {"Always", "OnRootMismatch"});
   profile(*context, "seccompProfile", "seccomp", at, errors);
   profile(*context, "appArmorProfile", "AppArmor", at, errors);
@@ -87,14 +95,17 @@ void container_security_context(const Value& container, const Path& container_at
   if (context == nullptr) return;
   const Path at = container_at / "securityContext";
   for (const char* key : {"runAsUser", "runAsGroup"}) id(*context, key, at, errors);
-  if (const std::string_view mount = get_string(*context, {"procMount"}); !mount.empty() && mount != "Default" && mount != "Unmasked") errors.not_supported(at / "procMount", mount, {"Default", "Unmasked"});
+  if (const std::string_view mount = get_string(*context, {"procMount"}); !mount.empty() && mount != "Default" && mount != "Unmasked")
+    errors.not_supported(at / "procMount", mount, {"Default", "Unmasked"});
   profile(*context, "seccompProfile", "seccomp", at, errors);
   profile(*context, "appArmorProfile", "AppArmor", at, errors);
   const Value* escalation = json::find(*context, "allowPrivilegeEscalation");
   if (escalation == nullptr || get_bool(*context, {"allowPrivilegeEscalation"}, true)) return;
-  if (get_bool(*context, {"privileged"})) errors.invalid(at, *context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
+  if (get_bool(*context, {"privileged"}))
+    errors.invalid(at, *context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
   for (const Value& capability : get_array(*context, {"capabilities", "add"}))
-    if (capability == "CAP_SYS_ADMIN") errors.invalid(at, *context, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
+    if (capability == "CAP_SYS_ADMIN")
+      errors.invalid(at, *context, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
 }
 
 }  // namespace berth::model::validation

@@ -37,7 +37,8 @@ void append_edits(std::span<const std::string_view> a, std::span<const std::stri
   std::vector<std::uint32_t> common((a.size() + 1) * width, 0);
   for (std::size_t i = a.size(); i-- > 0;)
     for (std::size_t j = b.size(); j-- > 0;)
-      common[i * width + j] = a[i] == b[j] ? common[(i + 1) * width + j + 1] + 1 : std::max(common[(i + 1) * width + j], common[i * width + j + 1]);
+      common[i * width + j] =
+          a[i] == b[j] ? common[(i + 1) * width + j + 1] + 1 : std::max(common[(i + 1) * width + j], common[i * width + j + 1]);
   std::size_t i = 0, j = 0;
   while (i < a.size() || j < b.size()) {
     if (i < a.size() && j < b.size() && a[i] == b[j]) {

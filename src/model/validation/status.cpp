@@ -20,7 +20,8 @@ struct StatusCounters {
 const StatusCounters* counters_of(const KindInfo& kind) {
   static const std::vector<StatusCounters> kAll = {
       {"Deployment",
-       {"observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas", "collisionCount", "terminatingReplicas"},
+       {"observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas", "collisionCount",
+        "terminatingReplicas"},
        {"updatedReplicas", "readyReplicas", "availableReplicas"},
        true},
       {"ReplicaSet",
@@ -36,8 +37,8 @@ const StatusCounters* counters_of(const KindInfo& kind) {
        {"readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"},
        true},
       {"DaemonSet",
-       {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration", "updatedNumberScheduled", "numberAvailable",
-        "numberUnavailable", "collisionCount"},
+       {"currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration",
+        "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"},
        {}},
       {"Job", {"active", "succeeded", "failed", "ready", "terminating"}, {}},
       {"PodDisruptionBudget", {"disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"}, {}},
@@ -71,7 +72,9 @@ void container_states(const Value& old, const Value& doc, std::string_view list,
     if (json::find(before[i], {"state", "terminated"}) == nullptr) continue;
     if (get_int(before[i], {"state", "terminated", "exitCode"}) != 0 && policy == "OnFailure") continue;
     // Sidecars restart whatever the pod's policy is.
-    const auto restarts = [&](const Value& container) { return get_string(container, {"name"}) == name && get_string(container, {"restartPolicy"}) == "Always"; };
+    const auto restarts = [&](const Value& container) {
+      return get_string(container, {"name"}) == name && get_string(container, {"restartPolicy"}) == "Always";
+    };
     if (std::ranges::any_of(get_array(old, {"spec", "initContainers"}), restarts)) continue;
     for (const Value& now : get_array(doc, {"status", list}))
       if (get_string(now, {"name"}) == name && json::find(now, {"state", "terminated"}) == nullptr)
@@ -103,7 +106,8 @@ void status_update(const KindInfo& kind, const Value& old, const Value& doc, Err
     const bool is_going = json::find(doc, {"metadata", "deletionTimestamp"}) != nullptr;
     const std::string_view phase = get_string(doc, {"status", "phase"});
     if (!is_going && phase != "Active") errors.invalid(status / "Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty");
-    if (is_going && phase != "Terminating") errors.invalid(status / "Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty");
+    if (is_going && phase != "Terminating")
+      errors.invalid(status / "Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty");
   }
 }
 

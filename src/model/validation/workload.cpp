@@ -182,13 +182,16 @@ void replication_controller(const Value& spec, const Path& at, Errors& errors) {
   if (selector.empty())
     errors.required(at / "selector");
   else if (const Value* map = json::find(spec, "selector");
-           json::find(spec, "template") != nullptr && !Selector::from_map(map).matches(Labels::from_json(json::find(spec, {"template", "metadata", "labels"})))) {
+           json::find(spec, "template") != nullptr &&
+           !Selector::from_map(map).matches(Labels::from_json(json::find(spec, {"template", "metadata", "labels"})))) {
     const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
     errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value,
                    "`selector` does not match template `labels`");
   }
-  if (json::find(spec, "template") == nullptr) errors.required(at / "template");
-  else pod_template(spec, at, errors);
+  if (json::find(spec, "template") == nullptr)
+    errors.required(at / "template");
+  else
+    pod_template(spec, at, errors);
   restart_always(spec, at, "ReplicationController", errors);
 }
 

@@ -1,8 +1,8 @@
 #include "model/views/common.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace berth::model {
 namespace {
@@ -170,10 +170,12 @@ bool NodeSelector::matches(const Labels& node_labels, std::string_view node_name
 
 NodeAffinity NodeAffinity::parse(const json::Value& affinity) {
   NodeAffinity out;
-  if (const auto* required = json::find(affinity, "requiredDuringSchedulingIgnoredDuringExecution")) out.required = NodeSelector::parse(*required);
+  if (const auto* required = json::find(affinity, "requiredDuringSchedulingIgnoredDuringExecution"))
+    out.required = NodeSelector::parse(*required);
   for (const auto& item : json::get_array(affinity, {"preferredDuringSchedulingIgnoredDuringExecution"})) {
     const auto* preference = json::find(item, "preference");
-    out.preferred.push_back({json::get_int(item, {"weight"}), preference == nullptr ? NodeSelectorTerm{} : NodeSelectorTerm::parse(*preference)});
+    out.preferred.push_back(
+        {json::get_int(item, {"weight"}), preference == nullptr ? NodeSelectorTerm{} : NodeSelectorTerm::parse(*preference)});
   }
   return out;
 }

@@ -19,7 +19,8 @@ std::vector<ContainerView> parse_containers(const json::Array& items) {
     one.restarts_always = json::get_string(item, {"restartPolicy"}) == "Always";
     for (const auto& port : json::get_array(item, {"ports"})) {
       const auto number = json::get_int(port, {"hostPort"});
-      if (number != 0) one.host_ports.push_back({static_cast<std::int32_t>(number), string_at(port, {"protocol"}), string_at(port, {"hostIP"})});
+      if (number != 0)
+        one.host_ports.push_back({static_cast<std::int32_t>(number), string_at(port, {"protocol"}), string_at(port, {"hostIP"})});
     }
     out.push_back(std::move(one));
   }
@@ -64,7 +65,8 @@ PodAffinityTerm parse_affinity_term(const json::Value& item) {
 
 std::vector<PodAffinityTerm> parse_required(const json::Value& affinity) {
   std::vector<PodAffinityTerm> out;
-  for (const auto& item : json::get_array(affinity, {"requiredDuringSchedulingIgnoredDuringExecution"})) out.push_back(parse_affinity_term(item));
+  for (const auto& item : json::get_array(affinity, {"requiredDuringSchedulingIgnoredDuringExecution"}))
+    out.push_back(parse_affinity_term(item));
   return out;
 }
 

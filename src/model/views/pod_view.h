@@ -29,8 +29,8 @@ struct ContainerResourceStatus {
 };
 
 struct PodAffinityTerm {
-  Selector selector;            ///< A null labelSelector matches nothing.
-  std::string selector_error;   ///< Not empty when the selector could not be parsed.
+  Selector selector;           ///< A null labelSelector matches nothing.
+  std::string selector_error;  ///< Not empty when the selector could not be parsed.
   std::vector<std::string> namespaces;
   std::optional<Selector> namespace_selector;  ///< Present and empty matches all namespaces.
   std::string topology_key;
@@ -59,7 +59,18 @@ struct TopologySpreadConstraint {
 
 /// One entry of spec.volumes, as far as placement reads it.
 struct VolumeView {
-  enum class Kind { kOther, kGcePersistentDisk, kAwsElasticBlockStore, kAzureDisk, kCinder, kIscsi, kRbd, kPersistentVolumeClaim, kEphemeral, kCsi };
+  enum class Kind {
+    kOther,
+    kGcePersistentDisk,
+    kAwsElasticBlockStore,
+    kAzureDisk,
+    kCinder,
+    kIscsi,
+    kRbd,
+    kPersistentVolumeClaim,
+    kEphemeral,
+    kCsi
+  };
   Kind kind = Kind::kOther;
   std::string name;
   /// pdName, volumeID, diskName, volumeID, iqn, image, claimName, (the ephemeral claim's name is pod name "-" volume name), driver.
@@ -80,9 +91,9 @@ struct PodView {
   std::string scheduler_name;
   std::string priority_class_name;
   std::int64_t priority = 0;
-  bool preemption_never = false;    ///< preemptionPolicy: Never
+  bool preemption_never = false;  ///< preemptionPolicy: Never
   std::vector<std::string> scheduling_gates;
-  std::string phase, start_time;    ///< status; RFC 3339 as given.
+  std::string phase, start_time;  ///< status; RFC 3339 as given.
   bool host_network = false;
   std::int64_t termination_grace_period_seconds = 0;  ///< 30 when absent.
 
@@ -91,7 +102,7 @@ struct PodView {
   /// spec.resources: pod-level requests, and what status says of them.
   ResourceList pod_requests, pod_limits;
   std::vector<ContainerResourceStatus> container_statuses;
-  bool resize_infeasible = false;   ///< Condition PodResizePending with reason Infeasible.
+  bool resize_infeasible = false;          ///< Condition PodResizePending with reason Infeasible.
   bool terminating_by_preemption = false;  ///< Condition DisruptionTarget=True with reason PreemptionByScheduler.
 
   std::vector<std::pair<std::string, std::string>> node_selector;  ///< Sorted by key.

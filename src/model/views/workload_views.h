@@ -29,7 +29,7 @@ struct NamespaceView {
 
 struct PodDisruptionBudgetView {
   ObjectMeta meta;
-  Selector selector;            ///< Null and broken selectors match nothing.
+  Selector selector;  ///< Null and broken selectors match nothing.
   bool selector_is_empty = false;
   std::int64_t disruptions_allowed = 0;
   std::vector<std::string> disrupted_pods;  ///< Names, sorted: already counted as disrupted.

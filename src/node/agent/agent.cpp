@@ -37,7 +37,12 @@ std::string first_line(const char* path) {
 class AgentImpl final : public Agent {
  public:
   AgentImpl(client::Client& client, client::Client& blocking, AgentOptions options, std::unique_ptr<cri::Channel> runtime, Cgroups cgroups)
-      : client_(client), blocking_(blocking), loop_(*client.loop()), options_(std::move(options)), runtime_(std::move(runtime)), cgroups_(std::move(cgroups)) {}
+      : client_(client),
+        blocking_(blocking),
+        loop_(*client.loop()),
+        options_(std::move(options)),
+        runtime_(std::move(runtime)),
+        cgroups_(std::move(cgroups)) {}
 
   /// In order: no new requests, no threads that look at pods, nothing on the loop, then the workers.
   ~AgentImpl() override {
@@ -67,7 +72,8 @@ class AgentImpl final : public Agent {
       runtime_name_ = json::get_string(*version, {"runtime_name"});
       runtime_version_ = fmt::format("{}://{}", runtime_name_, json::get_string(*version, {"runtime_version"}));
     } else {
-      return fail(ErrorCode::kUnavailable, fmt::format("the container runtime does not answer at {}: {}; is it running?", options_.runtime.socket, version.error().message));
+      return fail(ErrorCode::kUnavailable, fmt::format("the container runtime does not answer at {}: {}; is it running?",
+                                                       options_.runtime.socket, version.error().message));
     }
     std::error_code error;
     std::filesystem::create_directories(options_.root + "/pods", error);
@@ -85,7 +91,8 @@ class AgentImpl final : public Agent {
     if (const auto made = make_cgroups(); !made) return made;
     lower_own_oom_score();
     make_environment();
-    pods_.emplace(client_, *environment_, [this](const json::Value& pod, const std::vector<json::Value>& active) { return refuse(pod, active); });
+    pods_.emplace(client_, *environment_,
+                  [this](const json::Value& pod, const std::vector<json::Value>& active) { return refuse(pod, active); });
     make_pressure_manager();
     return start_server();
   }
@@ -93,21 +100,31 @@ class AgentImpl final : public Agent {
   void start() {
     std::promise<void> ready;
     post([this, &ready] {
-      recorder_ = std::make_unique<client::EventRecorder>(client_, client::EventRecorderOptions{.component = "kubelet", .host = options_.node_name});
+      recorder_ = std::make_unique<client::EventRecorder>(client_,
+                                                          client::EventRecorderOptions{.component = "kubelet", .host = options_.node_name});
       NodeReporterOptions reporting{.node_name = options_.node_name, .labels = options_.labels, .taints = options_.taints};
       reporting.status_period = Duration(options_.settings.node_status_update_frequency_ns / 1000);
       reporting.lease_duration_seconds = options_.settings.node_lease_duration_seconds;
-      reporter_ = std::make_unique<NodeReporter>(client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },
-                                                 [this](const std::string& reason, const std::string& message) {
-                                                   recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, "Normal", reason, message);
-                                                 });
+      reporter_ = std::make_unique<NodeReporter>(
+          client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },
+          [this](const std::string& reason, const std::string& message) {
+            recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, "Normal", reason,
+                             message);
+          });
       read_manifests();
       reporter_->start();
       ready.set_value();
     });
     ready.get_future().wait();
-    MonitorEnvironment monitored{*runtime_, cgroups_, *pods_, options_.root, paths_.pods_cgroup, model::Quantity::parse(options_.settings.container_log_max_size)->value(),
-                                 options_.settings.container_log_max_files, clock_, {}};
+    MonitorEnvironment monitored{*runtime_,
+                                 cgroups_,
+                                 *pods_,
+                                 options_.root,
+                                 paths_.pods_cgroup,
+                                 model::Quantity::parse(options_.settings.container_log_max_size)->value(),
+                                 options_.settings.container_log_max_files,
+                                 clock_,
+                                 {}};
     monitored.health_changed = [this](std::vector<std::string> troubles) {
       post([this, troubles = std::move(troubles)] {
         troubles_ = troubles;
@@ -130,9 +147,11 @@ class AgentImpl final : public Agent {
   Result<void> check_settings() {
     if (const auto wrong = eviction::validate(options_.settings)) return invalid(*wrong);
     for (const std::string& warning : options_.settings.warnings) log::warning("node", "{}", warning);
-    if (options_.settings.swap_behavior == "LimitedSwap") log::warning("node", "memorySwap.swapBehavior LimitedSwap has no effect here: containers get no swap");
+    if (options_.settings.swap_behavior == "LimitedSwap")
+      log::warning("node", "memorySwap.swapBehavior LimitedSwap has no effect here: containers get no swap");
     if (!is_swap_on()) return {};
-    if (options_.settings.fail_swap_on) return invalid("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false");
+    if (options_.settings.fail_swap_on)
+      return invalid("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false");
     log::warning("node", "swap is on: memory pressure is seen late or not at all");
     return {};
   }
@@ -141,7 +160,8 @@ class AgentImpl final : public Agent {
     auto resources = eviction::compute_node_resources(machine_, eviction::reservation_settings(options_.settings));
     if (!resources) return invalid(resources.error());
     if (!resources->invalid.empty())
-      return invalid(fmt::format("invalid Node Allocatable configuration: more of {} is reserved than the node has", fmt::join(resources->invalid, ", ")));
+      return invalid(fmt::format("invalid Node Allocatable configuration: more of {} is reserved than the node has",
+                                 fmt::join(resources->invalid, ", ")));
     resources_ = std::move(*resources);
     return {};
   }
@@ -157,13 +177,17 @@ class AgentImpl final : public Agent {
       return found.empty() ? std::string() : std::string(json::get_string(found[0], {"fs_id", "mountpoint"}));
     };
     if (const std::string images = first("image_filesystems"); !images.empty()) paths_.image_fs = images;
-    if (const std::string containers = first("container_filesystems"); !containers.empty() && is_separate_filesystem(containers, paths_.image_fs)) paths_.container_fs = containers;
+    if (const std::string containers = first("container_filesystems");
+        !containers.empty() && is_separate_filesystem(containers, paths_.image_fs))
+      paths_.container_fs = containers;
   }
 
   /// The kubelet's own score. What the kernel refuses here it refuses containers as well: that is said once, not for each of them.
   static void lower_own_oom_score() {
     if (write_control_file("/proc/self/oom_score_adj", "-999")) return;
-    log::warning("node", "the kernel allows no lower OOM scores here (CAP_SYS_RESOURCE is missing): the runtime raises those of Guaranteed containers (-998) to its own ({})",
+    log::warning("node",
+                 "the kernel allows no lower OOM scores here (CAP_SYS_RESOURCE is missing): the runtime raises those of Guaranteed "
+                 "containers (-998) to its own ({})",
                  first_line("/proc/self/oom_score_adj"));
   }
 
@@ -173,7 +197,8 @@ class AgentImpl final : public Agent {
       const auto found = resources_.cgroup.find(name);
       return found == resources_.cgroup.end() ? model::Quantity{} : found->second;
     };
-    if (std::ranges::find(options_.settings.enforce_node_allocatable, "pods") != options_.settings.enforce_node_allocatable.end()) limits.memory_bytes = amount("memory").value();
+    if (std::ranges::find(options_.settings.enforce_node_allocatable, "pods") != options_.settings.enforce_node_allocatable.end())
+      limits.memory_bytes = amount("memory").value();
     limits.cpu_shares = static_cast<std::uint64_t>(std::clamp<std::int64_t>(amount("cpu").milli_value() * 1024 / 1000, 2, 262144));
     if (const auto made = cgroups_.create(paths_.pods_cgroup, limits); !made) return made;
     if (const auto made = cgroups_.create(paths_.pods_cgroup + "/burstable", {}); !made) return made;
@@ -198,13 +223,14 @@ class AgentImpl final : public Agent {
     environment_->objects.config_map = lookup({"", "v1", "configmaps"});
     environment_->objects.secret = lookup({"", "v1", "secrets"});
     environment_->objects.claim = lookup({"", "v1", "persistentvolumeclaims"});
-    environment_->objects.persistent_volume = [this](const std::string& name) { return to_result(blocking_.get_and_wait({"", "v1", "persistentvolumes"}, "", name)); };
+    environment_->objects.persistent_volume = [this](const std::string& name) {
+      return to_result(blocking_.get_and_wait({"", "v1", "persistentvolumes"}, "", name));
+    };
     environment_->objects.services = [this](const std::string& ns, bool with_namespace) { return services(ns, with_namespace); };
     environment_->tokens = [this](const TokenRequest& request) { return request_token(request); };
-    environment_->changed = [this](const std::string& uid) {
-      post([this, uid] { pods_->push_status(uid); });
-    };
-    environment_->event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message, const std::string& field_path) {
+    environment_->changed = [this](const std::string& uid) { post([this, uid] { pods_->push_status(uid); }); };
+    environment_->event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message,
+                                 const std::string& field_path) {
       client::ObjectReference about = client::reference_to(pod);
       about.api_version = "v1";
       about.kind = "Pod";
@@ -216,14 +242,20 @@ class AgentImpl final : public Agent {
 
   void make_pressure_manager() {
     eviction::EvictionManager manager(*eviction::manager_config(options_.settings));
-    const bool separate = is_separate_filesystem(paths_.node_fs, paths_.image_fs), split = !paths_.container_fs.empty() && is_separate_filesystem(paths_.container_fs, paths_.image_fs);
+    const bool separate = is_separate_filesystem(paths_.node_fs, paths_.image_fs),
+               split = !paths_.container_fs.empty() && is_separate_filesystem(paths_.container_fs, paths_.image_fs);
     if (const std::string warning = manager.set_layout({separate, split}); !warning.empty()) log::warning("node", "eviction: {}", warning);
     make_collector();
-    PressureEnvironment environment{*runtime_, cgroups_, clock_, paths_, machine_, cpu_rates_, *collector_, options_.node_name, {}, {}, {}, {}};
+    PressureEnvironment environment{*runtime_,   cgroups_,           clock_, paths_, machine_, cpu_rates_,
+                                    *collector_, options_.node_name, {},     {},     {},       {}};
     environment.workers = [this] { return pods_->workers(); };
     environment.conditions_changed = [this] { report_soon(); };
-    environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); };
-    environment.pod_event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message) { environment_->event(pod, type, reason, message, ""); };
+    environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) {
+      node_event(type, reason, message);
+    };
+    environment.pod_event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message) {
+      environment_->event(pod, type, reason, message, "");
+    };
     pressure_.emplace(std::move(environment), std::move(manager));
   }
 
@@ -237,12 +269,17 @@ class AgentImpl final : public Agent {
       const bool over = worker->is_stopped() && (phase == PodPhase::kFailed || phase == PodPhase::kSucceeded);
       return over ? eviction::PodExistence::kTerminated : eviction::PodExistence::kLive;
     };
-    environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); };
-    collector_.emplace(std::move(environment), eviction::container_gc_policy(options_.settings), eviction::image_gc_policy(options_.settings));
+    environment.node_event = [this](const std::string& type, const std::string& reason, const std::string& message) {
+      node_event(type, reason, message);
+    };
+    collector_.emplace(std::move(environment), eviction::container_gc_policy(options_.settings),
+                       eviction::image_gc_policy(options_.settings));
   }
 
   void node_event(const std::string& type, const std::string& reason, const std::string& message) {
-    post([this, type, reason, message] { recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, type, reason, message); });
+    post([this, type, reason, message] {
+      recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, type, reason, message);
+    });
   }
 
   Result<void> start_server() {
@@ -255,7 +292,8 @@ class AgentImpl final : public Agent {
     backend.metrics = [this] { return kubelet_metrics(options_.node_name, pods_->workers()); };
     backend.resource_metrics = [this] {
       const TimePoint now = clock_.now();
-      return resource_metrics(observe_machine(cgroups_, paths_, now), measure_pods(*runtime_, cgroups_, pods_->workers(), false, now), cgroups_, paths_);
+      return resource_metrics(observe_machine(cgroups_, paths_, now), measure_pods(*runtime_, cgroups_, pods_->workers(), false, now),
+                              cgroups_, paths_);
     };
     handler_ = make_kubelet_handler(std::move(backend));
     net::ServerConfig config;
@@ -283,12 +321,14 @@ class AgentImpl final : public Agent {
 
   void registered() {
     pods_->start();
-    recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, "Normal", "Starting", "Starting kubelet.");
+    recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, "Normal", "Starting",
+                     "Starting kubelet.");
   }
 
   json::Value summary() {
     const TimePoint now = clock_.now();
-    return summary_json(options_.node_name, observe_machine(cgroups_, paths_, now), measure_pods(*runtime_, cgroups_, pods_->workers(), true, now), cgroups_, paths_, cpu_rates_, now);
+    return summary_json(options_.node_name, observe_machine(cgroups_, paths_, now),
+                        measure_pods(*runtime_, cgroups_, pods_->workers(), true, now), cgroups_, paths_, cpu_rates_, now);
   }
 
   NodeFacts node_facts() {
@@ -324,7 +364,8 @@ class AgentImpl final : public Agent {
   }
 
   std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active) {
-    if (const auto refusal = pressure_->refuse(eviction::read_pod_facts(pod))) return Refusal{std::string(eviction::kEvictedReason), *refusal};
+    if (const auto refusal = pressure_->refuse(eviction::read_pod_facts(pod)))
+      return Refusal{std::string(eviction::kEvictedReason), *refusal};
     AdmissionNode node{options_.node_name, resources_.allocatable, {}};
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
@@ -338,14 +379,18 @@ class AgentImpl final : public Agent {
   }
 
   Result<Token> request_token(const TokenRequest& request) {
-    json::Object spec{{"expirationSeconds", request.expiration_seconds},
-                      {"boundObjectRef", json::Object{{"kind", "Pod"}, {"apiVersion", "v1"}, {"name", request.pod_name}, {"uid", request.pod_uid}}}};
+    json::Object spec{
+        {"expirationSeconds", request.expiration_seconds},
+        {"boundObjectRef", json::Object{{"kind", "Pod"}, {"apiVersion", "v1"}, {"name", request.pod_name}, {"uid", request.pod_uid}}}};
     if (!request.audience.empty()) spec["audiences"] = json::Array{json::Value(request.audience)};
-    client::Call call{.verb = "create", .gvr = {"", "v1", "serviceaccounts"}, .ns = request.ns, .name = request.service_account, .subresource = "token"};
-    call.body = json::serialize(json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", std::move(spec)}});
+    client::Call call{
+        .verb = "create", .gvr = {"", "v1", "serviceaccounts"}, .ns = request.ns, .name = request.service_account, .subresource = "token"};
+    call.body =
+        json::serialize(json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", std::move(spec)}});
     const auto answer = to_result(blocking_.call_and_wait(std::move(call)));
     if (!answer) return std::unexpected(answer.error());
-    Token token{std::string(json::get_string(*answer, {"status", "token"})), clock_.now() + std::chrono::seconds(request.expiration_seconds)};
+    Token token{std::string(json::get_string(*answer, {"status", "token"})),
+                clock_.now() + std::chrono::seconds(request.expiration_seconds)};
     if (const auto expires = parse_rfc3339(json::get_string(*answer, {"status", "expirationTimestamp"}))) token.expires = *expires;
     return token;
   }

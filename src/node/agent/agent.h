@@ -16,13 +16,13 @@ struct AgentOptions {
   std::string node_name;
   std::string root = "/var/lib/berth-node";  ///< Pods' volumes, logs and the endpoint's certificate.
   cri::ChannelOptions runtime;
-  std::string runtime_root;                  ///< A path on the runtime's filesystem; empty: the runtime is asked.
-  std::string address = "127.0.0.1";         ///< Where the API server reaches the endpoints, and the node's InternalIP.
-  std::uint16_t port = 10250;                ///< 0: any free one.
+  std::string runtime_root;                      ///< A path on the runtime's filesystem; empty: the runtime is asked.
+  std::string address = "127.0.0.1";             ///< Where the API server reaches the endpoints, and the node's InternalIP.
+  std::uint16_t port = 10250;                    ///< 0: any free one.
   std::string certificate_pem, private_key_pem;  ///< What the endpoints show.
-  std::string client_ca_pem;                 ///< Who signs the certificates that may use the endpoints (the API server's).
+  std::string client_ca_pem;                     ///< Who signs the certificates that may use the endpoints (the API server's).
   std::map<std::string, std::string> labels;
-  json::Array taints;     ///< Of a node that is new.
+  json::Array taints;  ///< Of a node that is new.
   /// The cgroup that stands for the machine (its memory limit is the node's memory); empty: the machine itself.
   std::string node_cgroup;
   eviction::KubeletSettings settings;

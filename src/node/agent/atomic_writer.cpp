@@ -17,7 +17,8 @@ constexpr const char* kData = "..data";
 
 /// A file name inside a volume: relative, and without a way out.
 bool is_safe_name(std::string_view name) {
-  return !name.empty() && name.size() < 4096 && !name.starts_with('/') && !name.starts_with("..") && ("/" + std::string(name) + "/").find("/../") == std::string::npos;
+  return !name.empty() && name.size() < 4096 && !name.starts_with('/') && !name.starts_with("..") &&
+         ("/" + std::string(name) + "/").find("/../") == std::string::npos;
 }
 
 std::string read_all(const fs::path& path) {
@@ -49,7 +50,8 @@ Result<void> write_file(const fs::path& path, const VolumeFile& file, std::optio
   }
   int mode = file.mode;
   if (group || file.owner) {
-    if (::chown(path.c_str(), file.owner ? static_cast<uid_t>(*file.owner) : static_cast<uid_t>(-1), group ? static_cast<gid_t>(*group) : static_cast<gid_t>(-1)) != 0)
+    if (::chown(path.c_str(), file.owner ? static_cast<uid_t>(*file.owner) : static_cast<uid_t>(-1),
+                group ? static_cast<gid_t>(*group) : static_cast<gid_t>(-1)) != 0)
       return fail(ErrorCode::kInternal, fmt::format("{}: {}", path.string(), std::strerror(errno)));
     if (group) mode |= 0440;
   }

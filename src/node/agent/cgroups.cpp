@@ -51,10 +51,14 @@ std::optional<PressureShares> parse_shares(std::string_view text) {
       return error == std::errc() && stop == value.data() + value.size();
     };
     bool ok = true;
-    if (key == "avg10") ok = read(out.avg10);
-    else if (key == "avg60") ok = read(out.avg60);
-    else if (key == "avg300") ok = read(out.avg300);
-    else if (key == "total") ok = has_total = read(out.total_us);
+    if (key == "avg10")
+      ok = read(out.avg10);
+    else if (key == "avg60")
+      ok = read(out.avg60);
+    else if (key == "avg300")
+      ok = read(out.avg300);
+    else if (key == "total")
+      ok = has_total = read(out.total_us);
     if (!ok) return std::nullopt;
   }
   return has_total ? std::optional(out) : std::nullopt;
@@ -68,8 +72,10 @@ std::optional<Pressure> parse_pressure(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.starts_with("some ")) some = parse_shares(line.substr(5));
-    else if (line.starts_with("full ")) full = parse_shares(line.substr(5));
+    if (line.starts_with("some "))
+      some = parse_shares(line.substr(5));
+    else if (line.starts_with("full "))
+      full = parse_shares(line.substr(5));
   }
   if (!some) return std::nullopt;
   return Pressure{*some, full};
@@ -93,7 +99,8 @@ Result<void> write_control_file(const std::string& path, const std::string& valu
   const ssize_t n = ::write(fd, value.data(), value.size());
   const int error = errno;
   ::close(fd);
-  if (n != static_cast<ssize_t>(value.size())) return fail(ErrorCode::kInternal, fmt::format("{}: writing \"{}\": {}", path, value, std::strerror(error)));
+  if (n != static_cast<ssize_t>(value.size()))
+    return fail(ErrorCode::kInternal, fmt::format("{}: writing \"{}\": {}", path, value, std::strerror(error)));
   return {};
 }
 
@@ -102,7 +109,8 @@ Result<Cgroups> Cgroups::detect() { return at("/sys/fs/cgroup"); }
 Result<Cgroups> Cgroups::at(std::string root) {
   Cgroups groups;
   groups.root_ = std::move(root);
-  if (fs::exists(groups.root_ + "/cgroup.controllers")) groups.v2_ = true;
+  if (fs::exists(groups.root_ + "/cgroup.controllers"))
+    groups.v2_ = true;
   else if (!fs::exists(groups.root_ + "/memory/memory.limit_in_bytes") && !fs::exists(groups.root_ + "/memory/cgroup.procs"))
     return fail(ErrorCode::kUnavailable, "no cgroup hierarchy with a memory controller at " + groups.root_);
   const std::string probe = groups.directory("memory", "");
@@ -127,7 +135,9 @@ std::vector<std::string> Cgroups::hierarchies() const {
   return out;
 }
 
-std::string Cgroups::directory(const std::string& controller, const std::string& path) const { return v2_ ? root_ + path : root_ + "/" + controller + path; }
+std::string Cgroups::directory(const std::string& controller, const std::string& path) const {
+  return v2_ ? root_ + path : root_ + "/" + controller + path;
+}
 
 Result<void> Cgroups::create(const std::string& path, const CgroupLimits& limits) const {
   std::error_code error;
@@ -136,7 +146,8 @@ Result<void> Cgroups::create(const std::string& path, const CgroupLimits& limits
     std::string at = root_;
     const fs::path relative(path.substr(1));
     for (const fs::path& part : relative) {
-      for (const char* controller : {"+memory", "+cpu", "+pids", "+cpuset"}) (void)write_control_file(at + "/cgroup.subtree_control", controller);
+      for (const char* controller : {"+memory", "+cpu", "+pids", "+cpuset"})
+        (void)write_control_file(at + "/cgroup.subtree_control", controller);
       at += "/" + part.string();
       fs::create_directory(at, error);
     }
@@ -167,7 +178,8 @@ Result<void> Cgroups::set_limits(const std::string& path, const CgroupLimits& li
   if (limits.cpu_quota_us) {
     if (v2_) return write_control_file(directory("", path) + "/cpu.max", text(*limits.cpu_quota_us, "max") + " 100000");
     if (const auto period = write_control_file(directory("cpu", path) + "/cpu.cfs_period_us", "100000"); !period) return period;
-    if (const auto quota = write_control_file(directory("cpu", path) + "/cpu.cfs_quota_us", text(*limits.cpu_quota_us, "-1")); !quota) return quota;
+    if (const auto quota = write_control_file(directory("cpu", path) + "/cpu.cfs_quota_us", text(*limits.cpu_quota_us, "-1")); !quota)
+      return quota;
   }
   if (limits.pids) return write_control_file(directory("pids", path) + "/pids.max", text(*limits.pids, "max"));
   return {};
@@ -185,7 +197,8 @@ Result<void> Cgroups::remove(const std::string& path) const {
     std::ranges::sort(below, std::greater<>{});
     below.push_back(full);
     for (const std::string& group : below)
-      if (::rmdir(group.c_str()) != 0 && errno != ENOENT) result = fail(ErrorCode::kInternal, fmt::format("{}: {}", group, std::strerror(errno)));
+      if (::rmdir(group.c_str()) != 0 && errno != ENOENT)
+        result = fail(ErrorCode::kInternal, fmt::format("{}: {}", group, std::strerror(errno)));
   }
   return result;
 }
@@ -209,7 +222,8 @@ std::optional<CgroupMemory> Cgroups::memory(const std::string& path) const {
   const std::uint64_t inactive = read_key(at + "/memory.stat", v2_ ? "inactive_file" : "total_inactive_file").value_or(0);
   out.working_set_bytes = *usage > inactive ? *usage - inactive : 0;
   // "No limit" is the word max, or a number near 2^63.
-  if (const auto limit = read_number(at + (v2_ ? "/memory.max" : "/memory.limit_in_bytes")); limit && *limit < (1ULL << 60)) out.limit_bytes = *limit;
+  if (const auto limit = read_number(at + (v2_ ? "/memory.max" : "/memory.limit_in_bytes")); limit && *limit < (1ULL << 60))
+    out.limit_bytes = *limit;
   return out;
 }
 
@@ -219,7 +233,9 @@ std::optional<std::uint64_t> Cgroups::cpu_usage_ns(const std::string& path) cons
   return us ? std::optional(*us * 1000) : std::nullopt;
 }
 
-std::optional<std::uint64_t> Cgroups::process_count(const std::string& path) const { return read_number(directory("pids", path) + "/pids.current"); }
+std::optional<std::uint64_t> Cgroups::process_count(const std::string& path) const {
+  return read_number(directory("pids", path) + "/pids.current");
+}
 
 std::optional<Pressure> Cgroups::pressure(const std::string& path, std::string_view resource) const {
   if (!v2_) return std::nullopt;

@@ -22,8 +22,8 @@ struct CgroupMemory {
   std::optional<std::uint64_t> limit_bytes;
 };
 
-/// Pressure stall information of one resource (kernel Documentation/accounting/psi): the share of the last 10, 60, 300 s, in percent, in which
-/// some, or all, tasks waited for it, and the total in microseconds.
+/// Pressure stall information of one resource (kernel Documentation/accounting/psi): the share of the last 10, 60, 300 s, in percent, in
+/// which some, or all, tasks waited for it, and the total in microseconds.
 struct PressureShares {
   double avg10 = 0, avg60 = 0, avg300 = 0;
   std::uint64_t total_us = 0;

@@ -28,9 +28,12 @@ json::Object namespace_options(const PodContext& context, const json::Value* con
   json::Object out;
   if (context.spec.host_network) out["network"] = "NODE";
   if (json::get_bool(context.pod, {"spec", "hostIPC"})) out["ipc"] = "NODE";
-  if (json::get_bool(context.pod, {"spec", "hostPID"})) out["pid"] = "NODE";
-  else if (json::get_bool(context.pod, {"spec", "shareProcessNamespace"})) out["pid"] = "POD";
-  else out["pid"] = "CONTAINER";
+  if (json::get_bool(context.pod, {"spec", "hostPID"}))
+    out["pid"] = "NODE";
+  else if (json::get_bool(context.pod, {"spec", "shareProcessNamespace"}))
+    out["pid"] = "POD";
+  else
+    out["pid"] = "CONTAINER";
   // An ephemeral container may look at another's processes (kubectl debug --target); who calls fills target_id in.
   if (container && !json::get_string(*container, {"targetContainerName"}).empty() && out["pid"] == "CONTAINER") out["pid"] = "TARGET";
   return out;
@@ -55,7 +58,9 @@ std::optional<json::Object> security_profile(const json::Value* profile) {
   if (type == "RuntimeDefault") return json::Object{{"profile_type", "RuntimeDefault"}};
   if (type == "Unconfined") return json::Object{{"profile_type", "Unconfined"}};
   // The kubelet's place for profiles.
-  if (type == "Localhost") return json::Object{{"profile_type", "Localhost"}, {"localhost_ref", fmt::format("/var/lib/kubelet/seccomp/{}", json::get_string(*profile, {"localhostProfile"}))}};
+  if (type == "Localhost")
+    return json::Object{{"profile_type", "Localhost"},
+                        {"localhost_ref", fmt::format("/var/lib/kubelet/seccomp/{}", json::get_string(*profile, {"localhostProfile"}))}};
   return std::nullopt;
 }
 
@@ -72,11 +77,15 @@ json::Object common_security(const PodContext& context, const json::Value* conta
     if (extra.is_int64()) groups.push_back(json::Value(std::to_string(extra.get_int64())));
   if (const auto fs_group = security_number(context, nullptr, "fsGroup")) groups.push_back(json::Value(std::to_string(*fs_group)));
   if (!groups.empty()) out["supplemental_groups"] = std::move(groups);
-  if (auto seccomp = security_profile(security_setting(context, container, "seccompProfile"))) out["seccomp"] = std::move(*seccomp);
-  else out["seccomp"] = json::Object{{"profile_type", "Unconfined"}};
+  if (auto seccomp = security_profile(security_setting(context, container, "seccompProfile")))
+    out["seccomp"] = std::move(*seccomp);
+  else
+    out["seccomp"] = json::Object{{"profile_type", "Unconfined"}};
   if (auto apparmor = security_profile(security_setting(context, container, "appArmorProfile"))) out["apparmor"] = std::move(*apparmor);
   if (const json::Value* selinux = security_setting(context, container, "seLinuxOptions"))
-    out["selinux_options"] = json::Object{{"user", json::get_string(*selinux, {"user"})}, {"role", json::get_string(*selinux, {"role"})}, {"type", json::get_string(*selinux, {"type"})},
+    out["selinux_options"] = json::Object{{"user", json::get_string(*selinux, {"user"})},
+                                          {"role", json::get_string(*selinux, {"role"})},
+                                          {"type", json::get_string(*selinux, {"type"})},
                                           {"level", json::get_string(*selinux, {"level"})}};
   return out;
 }
@@ -86,11 +95,13 @@ json::Object container_security(const PodContext& context, const json::Value& co
   const bool privileged = json::get_bool(container, {"securityContext", "privileged"});
   out["privileged"] = privileged;
   out["readonly_rootfs"] = json::get_bool(container, {"securityContext", "readOnlyRootFilesystem"});
-  if (const json::Value* escalation = json::find(container, {"securityContext", "allowPrivilegeEscalation"}); escalation && escalation->is_bool() && !privileged)
+  if (const json::Value* escalation = json::find(container, {"securityContext", "allowPrivilegeEscalation"});
+      escalation && escalation->is_bool() && !privileged)
     out["no_new_privs"] = !escalation->get_bool();
   json::Object capabilities;
   for (const auto& [ours, theirs] : {std::pair("add", "add_capabilities"), std::pair("drop", "drop_capabilities")})
-    if (const json::Array& list = json::get_array(container, {"securityContext", "capabilities", ours}); !list.empty()) capabilities[theirs] = list;
+    if (const json::Array& list = json::get_array(container, {"securityContext", "capabilities", ours}); !list.empty())
+      capabilities[theirs] = list;
   if (!capabilities.empty()) out["capabilities"] = std::move(capabilities);
   return out;
 }
@@ -114,8 +125,10 @@ json::Array port_mappings(const PodContext& context) {
   for (const json::Value& container : json::get_array(context.pod, {"spec", "containers"}))
     for (const json::Value& port : json::get_array(container, {"ports"}))
       if (json::get_int(port, {"hostPort"}) > 0)
-        ports.push_back(json::Object{{"container_port", json::get_int(port, {"containerPort"})}, {"host_port", json::get_int(port, {"hostPort"})},
-                                     {"protocol", json::get_string(port, {"protocol"}, "TCP")}, {"host_ip", json::get_string(port, {"hostIP"})}});
+        ports.push_back(json::Object{{"container_port", json::get_int(port, {"containerPort"})},
+                                     {"host_port", json::get_int(port, {"hostPort"})},
+                                     {"protocol", json::get_string(port, {"protocol"}, "TCP")},
+                                     {"host_ip", json::get_string(port, {"hostIP"})}});
   return ports;
 }
 
@@ -134,7 +147,9 @@ const json::Value& container_spec(const json::Value& pod, std::size_t index) {
 
 std::string container_field_path(const PodSpec& spec, std::size_t index) {
   const ContainerSpec& container = spec.containers[index];
-  const char* list = container.role == ContainerRole::kMain ? "containers" : container.role == ContainerRole::kEphemeral ? "ephemeralContainers" : "initContainers";
+  const char* list = container.role == ContainerRole::kMain        ? "containers"
+                     : container.role == ContainerRole::kEphemeral ? "ephemeralContainers"
+                                                                   : "initContainers";
   return fmt::format("spec.{}{{{}}}", list, container.name);
 }
 
@@ -159,7 +174,8 @@ json::Object container_resources(const PodContext& context, const json::Value& c
   out["cpu_quota"] = std::to_string(limit_milli > 0 ? cpu_quota_us(limit_milli) : -1);
   const std::int64_t memory = value_of(facts.limits, "memory");
   if (memory > 0) out["memory_limit_in_bytes"] = std::to_string(memory);
-  out["oom_score_adj"] = std::to_string(eviction::oom_score_adjust(context.facts, facts, std::max<std::int64_t>(context.node_memory_bytes, 1)));
+  out["oom_score_adj"] =
+      std::to_string(eviction::oom_score_adjust(context.facts, facts, std::max<std::int64_t>(context.node_memory_bytes, 1)));
   if (context.cgroup_v2) {
     // A container dies as a whole, and does not swap its limit away.
     out["unified"] = json::Object{{"memory.oom.group", "1"}};
@@ -170,11 +186,14 @@ json::Object container_resources(const PodContext& context, const json::Value& c
 
 json::Value sandbox_config(const PodContext& context, int attempt) {
   json::Object out;
-  out["metadata"] = json::Object{{"name", context.spec.name}, {"uid", context.spec.uid}, {"namespace", context.spec.ns}, {"attempt", attempt}};
+  out["metadata"] =
+      json::Object{{"name", context.spec.name}, {"uid", context.spec.uid}, {"namespace", context.spec.ns}, {"attempt", attempt}};
   // A sandbox in the machine's network keeps the machine's name.
   if (!context.spec.host_network) out["hostname"] = context.names.hostname;
   out["log_directory"] = context.log_directory;
-  out["dns_config"] = json::Object{{"servers", string_array(context.dns.servers)}, {"searches", string_array(context.dns.searches)}, {"options", string_array(context.dns.options)}};
+  out["dns_config"] = json::Object{{"servers", string_array(context.dns.servers)},
+                                   {"searches", string_array(context.dns.searches)},
+                                   {"options", string_array(context.dns.options)}};
   out["labels"] = pod_labels(context);
   json::Object annotations;
   for (const auto& [key, value] : json::get_object(context.pod, {"metadata", "annotations"}))
@@ -185,7 +204,8 @@ json::Value sandbox_config(const PodContext& context, int attempt) {
   json::Object security = common_security(context, nullptr);
   bool privileged = false;
   for (const std::string_view list : {"initContainers", "containers"})
-    for (const json::Value& container : json::get_array(context.pod, {"spec", list})) privileged = privileged || json::get_bool(container, {"securityContext", "privileged"});
+    for (const json::Value& container : json::get_array(context.pod, {"spec", list}))
+      privileged = privileged || json::get_bool(container, {"securityContext", "privileged"});
   security["privileged"] = privileged;
   // The pause process runs unprivileged under the runtime's own profile whatever its pod may do.
   security["seccomp"] = json::Object{{"profile_type", "RuntimeDefault"}};
@@ -216,18 +236,22 @@ Result<ContainerPlan> container_config(const PodContext& context, std::size_t in
   json::Array envs;
   for (const auto& [key, value] : *variables) envs.push_back(json::Object{{"key", key}, {"value", value}});
   out["envs"] = std::move(envs);
-  out["labels"] = json::Object{{"io.kubernetes.pod.name", context.spec.name}, {"io.kubernetes.pod.namespace", context.spec.ns}, {"io.kubernetes.pod.uid", context.spec.uid},
+  out["labels"] = json::Object{{"io.kubernetes.pod.name", context.spec.name},
+                               {"io.kubernetes.pod.namespace", context.spec.ns},
+                               {"io.kubernetes.pod.uid", context.spec.uid},
                                {"io.kubernetes.container.name", name}};
-  out["annotations"] = json::Object{{"io.kubernetes.container.restartCount", std::to_string(attempt)},
-                                    {"io.kubernetes.container.hash", container_hash(container)},
-                                    {"io.kubernetes.container.terminationMessagePath", json::get_string(container, {"terminationMessagePath"})},
-                                    {"io.kubernetes.container.terminationMessagePolicy", json::get_string(container, {"terminationMessagePolicy"}, "File")},
-                                    {"io.kubernetes.pod.terminationGracePeriod", std::to_string(context.facts.grace_period_seconds.value_or(30))}};
+  out["annotations"] =
+      json::Object{{"io.kubernetes.container.restartCount", std::to_string(attempt)},
+                   {"io.kubernetes.container.hash", container_hash(container)},
+                   {"io.kubernetes.container.terminationMessagePath", json::get_string(container, {"terminationMessagePath"})},
+                   {"io.kubernetes.container.terminationMessagePolicy", json::get_string(container, {"terminationMessagePolicy"}, "File")},
+                   {"io.kubernetes.pod.terminationGracePeriod", std::to_string(context.facts.grace_period_seconds.value_or(30))}};
   out["log_path"] = fmt::format("{}/{}.log", name, attempt);
   out["stdin"] = json::get_bool(container, {"stdin"});
   out["stdin_once"] = json::get_bool(container, {"stdinOnce"});
   out["tty"] = json::get_bool(container, {"tty"});
-  out["linux"] = json::Object{{"resources", container_resources(context, container)}, {"security_context", container_security(context, container)}};
+  out["linux"] =
+      json::Object{{"resources", container_resources(context, container)}, {"security_context", container_security(context, container)}};
   plan.config = std::move(out);
   return plan;
 }
@@ -235,13 +259,15 @@ Result<ContainerPlan> container_config(const PodContext& context, std::size_t in
 std::optional<std::string> check_run_as_non_root(const PodContext& context, const json::Value& container, const json::Value& image_status) {
   const json::Value* wanted = security_setting(context, &container, "runAsNonRoot");
   if (!wanted || !wanted->is_bool() || !wanted->get_bool()) return std::nullopt;
-  const std::string who = fmt::format("(pod: \"{}_{}({})\", container: {})", context.spec.name, context.spec.ns, context.spec.uid, json::get_string(container, {"name"}));
+  const std::string who = fmt::format("(pod: \"{}_{}({})\", container: {})", context.spec.name, context.spec.ns, context.spec.uid,
+                                      json::get_string(container, {"name"}));
   if (const auto user = security_number(context, &container, "runAsUser")) {
     if (*user != 0) return std::nullopt;
     return "container's runAsUser breaks non-root policy " + who;
   }
   const std::string_view name = json::get_string(image_status, {"image", "username"});
-  if (!name.empty()) return fmt::format("container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root {}", name, who);
+  if (!name.empty())
+    return fmt::format("container has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root {}", name, who);
   const std::string_view uid = json::get_string(image_status, {"image", "uid", "value"});
   if (uid.empty() || uid == "0") return "container has runAsNonRoot and image will run as root " + who;
   return std::nullopt;

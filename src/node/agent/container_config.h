@@ -25,9 +25,9 @@ struct PodContext {
   const eviction::PodFacts& facts;
   std::vector<std::string> pod_ips;
   std::string host_ip, node_name;
-  std::string pod_directory;   ///< ROOT/pods/UID
-  std::string log_directory;   ///< ROOT/logs/NS_NAME_UID
-  std::string cgroup_parent;   ///< The pod's group.
+  std::string pod_directory;  ///< ROOT/pods/UID
+  std::string log_directory;  ///< ROOT/logs/NS_NAME_UID
+  std::string cgroup_parent;  ///< The pod's group.
   std::int64_t node_memory_bytes = 1;
   eviction::ResourceList allocatable;  ///< What the node has for pods.
   PodNames names;
@@ -38,16 +38,19 @@ struct PodContext {
 
 [[nodiscard]] json::Value sandbox_config(const PodContext& context, int attempt);
 
-/// The container at `index` of the spec's order (init containers first), but for its mounts of volumes (mounts.h) and its image's reference.
-/// Errors are for the container's waiting message (CreateContainerConfigError): a missing ConfigMap key, for one.
+/// The container at `index` of the spec's order (init containers first), but for its mounts of volumes (mounts.h) and its image's
+/// reference. Errors are for the container's waiting message (CreateContainerConfigError): a missing ConfigMap key, for one.
 struct ContainerPlan {
   json::Value config;
   std::map<std::string, std::string> variables;
 };
-[[nodiscard]] Result<ContainerPlan> container_config(const PodContext& context, std::size_t index, int attempt, const ObjectSource& objects);
+[[nodiscard]] Result<ContainerPlan> container_config(const PodContext& context, std::size_t index, int attempt,
+                                                     const ObjectSource& objects);
 
-/// Whether the image may run as its own user under runAsNonRoot; the text is the container's waiting message. `image_status`: the runtime's answer.
-[[nodiscard]] std::optional<std::string> check_run_as_non_root(const PodContext& context, const json::Value& container, const json::Value& image_status);
+/// Whether the image may run as its own user under runAsNonRoot; the text is the container's waiting message. `image_status`: the runtime's
+/// answer.
+[[nodiscard]] std::optional<std::string> check_run_as_non_root(const PodContext& context, const json::Value& container,
+                                                               const json::Value& image_status);
 
 /// The spec of a container by its index in PodSpec::containers.
 [[nodiscard]] const json::Value& container_spec(const json::Value& pod, std::size_t index);

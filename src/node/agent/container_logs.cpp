@@ -47,14 +47,22 @@ std::optional<std::string> read_log_options(const std::string& query, TimePoint 
   for (const auto& [key, value] : net::parse_query(query)) {
     const bool yes = value == "true" || value == "1";
     const auto wrong = [&, key = key, value = value] { return fmt::format("invalid value \"{}\" of {}", value, key); };
-    if (key == "timestamps") options.timestamps = yes;
-    else if (key == "previous") options.previous = yes;
-    else if (key == "follow") options.follow = yes;
-    else if (key == "tailLines" && !(options.tail_lines = number(value))) return wrong();
-    else if (key == "limitBytes" && !(options.limit_bytes = number(value))) return wrong();
-    else if (key == "sinceTime" && !(options.since = parse_rfc3339(value))) return wrong();
-    else if (key == "stream" && value == "Stdout") options.stream = "stdout";
-    else if (key == "stream" && value == "Stderr") options.stream = "stderr";
+    if (key == "timestamps")
+      options.timestamps = yes;
+    else if (key == "previous")
+      options.previous = yes;
+    else if (key == "follow")
+      options.follow = yes;
+    else if (key == "tailLines" && !(options.tail_lines = number(value)))
+      return wrong();
+    else if (key == "limitBytes" && !(options.limit_bytes = number(value)))
+      return wrong();
+    else if (key == "sinceTime" && !(options.since = parse_rfc3339(value)))
+      return wrong();
+    else if (key == "stream" && value == "Stdout")
+      options.stream = "stdout";
+    else if (key == "stream" && value == "Stderr")
+      options.stream = "stderr";
     else if (key == "sinceSeconds") {
       const auto seconds = number(value);
       if (!seconds) return wrong();
@@ -83,16 +91,20 @@ std::string render_log(std::string_view raw, const LogOptions& options) {
       const auto at = parse_rfc3339(time);
       if (at && *at < *options.since) continue;
     }
-    if (open) lines.back() += line.substr(text + 1);
-    else lines.push_back((options.timestamps ? std::string(time) + " " : std::string()) + std::string(line.substr(text + 1)));
+    if (open)
+      lines.back() += line.substr(text + 1);
+    else
+      lines.push_back((options.timestamps ? std::string(time) + " " : std::string()) + std::string(line.substr(text + 1)));
     open = is_partial;
     if (!is_partial) lines.back() += '\n';
   }
   std::size_t first = 0;
-  if (options.tail_lines && *options.tail_lines >= 0 && static_cast<std::size_t>(*options.tail_lines) < lines.size()) first = lines.size() - static_cast<std::size_t>(*options.tail_lines);
+  if (options.tail_lines && *options.tail_lines >= 0 && static_cast<std::size_t>(*options.tail_lines) < lines.size())
+    first = lines.size() - static_cast<std::size_t>(*options.tail_lines);
   std::string out;
   for (std::size_t i = first; i < lines.size(); ++i) out += lines[i];
-  if (options.limit_bytes && *options.limit_bytes >= 0 && out.size() > static_cast<std::size_t>(*options.limit_bytes)) out.resize(static_cast<std::size_t>(*options.limit_bytes));
+  if (options.limit_bytes && *options.limit_bytes >= 0 && out.size() > static_cast<std::size_t>(*options.limit_bytes))
+    out.resize(static_cast<std::size_t>(*options.limit_bytes));
   return out;
 }
 
@@ -113,12 +125,14 @@ std::string LogFollower::read(bool is_over) {
     ssize_t n = 0;
     std::size_t taken = 0;
     // The first read takes the whole file, for its tail.
-    while ((options_.tail_lines || taken < kMaxRead) && (n = ::read(fd_, buffer, sizeof buffer)) > 0) rest_.append(buffer, static_cast<std::size_t>(n)), taken += static_cast<std::size_t>(n);
+    while ((options_.tail_lines || taken < kMaxRead) && (n = ::read(fd_, buffer, sizeof buffer)) > 0)
+      rest_.append(buffer, static_cast<std::size_t>(n)), taken += static_cast<std::size_t>(n);
     return n == 0;
   };
   if (drain()) {
     // At the end: another file may stand under the name by now.
-    struct stat own {}, named {};
+    struct stat own {
+    }, named{};
     if (::fstat(fd_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 && own.st_ino != named.st_ino && open()) drain();
   }
   // Of a line that was split, all parts together.
@@ -138,8 +152,10 @@ bool rotate_log(const std::string& path, int max_files, TimePoint now, const std
   for (const auto& entry : fs::directory_iterator(file.parent_path(), error)) {
     const std::string name = entry.path().filename();
     if (!name.starts_with(prefix)) continue;
-    if (name.ends_with(".tmp")) fs::remove(entry.path(), error);
-    else rotated.push_back(entry.path());
+    if (name.ends_with(".tmp"))
+      fs::remove(entry.path(), error);
+    else
+      rotated.push_back(entry.path());
   }
   // Stamps sort by age. Room is made for the one to come and the one in use.
   std::ranges::sort(rotated);

@@ -29,8 +29,8 @@ class LogFollower {
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  /// What was added since the last call, rendered; at the first call what the file holds, cut by tail_lines. Whole lines only, until `is_over` says
-  /// that nobody writes any more. Empty: nothing new.
+  /// What was added since the last call, rendered; at the first call what the file holds, cut by tail_lines. Whole lines only, until
+  /// `is_over` says that nobody writes any more. Empty: nothing new.
   std::string read(bool is_over);
   /// limit_bytes was reached.
   [[nodiscard]] bool is_full() const { return options_.limit_bytes && *options_.limit_bytes <= 0; }
@@ -43,8 +43,8 @@ class LogFollower {
   std::string rest_;  ///< Read, without an end of line yet.
 };
 
-/// Rotates a log: FILE becomes FILE.STAMP, older ones are compressed, and at most `max_files` are kept, the one in use included. `reopen` makes the
-/// runtime write to a new FILE; when it fails, the old name is restored.
+/// Rotates a log: FILE becomes FILE.STAMP, older ones are compressed, and at most `max_files` are kept, the one in use included. `reopen`
+/// makes the runtime write to a new FILE; when it fails, the old name is restored.
 [[nodiscard]] bool rotate_log(const std::string& path, int max_files, TimePoint now, const std::function<bool()>& reopen);
 
 }  // namespace berth::node::agent

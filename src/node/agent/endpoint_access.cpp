@@ -3,10 +3,13 @@
 namespace berth::node::agent {
 namespace {
 
-constexpr Duration kTokenMemory = std::chrono::minutes(2), kAllowedMemory = std::chrono::minutes(5), kRefusedMemory = std::chrono::seconds(30);
+constexpr Duration kTokenMemory = std::chrono::minutes(2), kAllowedMemory = std::chrono::minutes(5),
+                   kRefusedMemory = std::chrono::seconds(30);
 constexpr std::size_t kMaxMemory = 4096;
 
-json::Value review(const char* kind, const char* group, json::Object spec) { return json::Object{{"apiVersion", std::string(group) + "/v1"}, {"kind", kind}, {"spec", std::move(spec)}}; }
+json::Value review(const char* kind, const char* group, json::Object spec) {
+  return json::Object{{"apiVersion", std::string(group) + "/v1"}, {"kind", kind}, {"spec", std::move(spec)}};
+}
 
 }  // namespace
 
@@ -14,11 +17,16 @@ EndpointAttributes endpoint_attributes(const std::string& method, const std::str
   EndpointAttributes out;
   out.verb = method == "POST" ? "create" : method == "PUT" ? "update" : method == "PATCH" ? "patch" : method == "DELETE" ? "delete" : "get";
   const auto below = [&](std::string_view root) { return path == root || path.starts_with(std::string(root) + "/"); };
-  if (below("/stats")) out.subresource = "stats";
-  else if (below("/metrics")) out.subresource = "metrics";
-  else if (below("/logs")) out.subresource = "log";
-  else if (below("/spec")) out.subresource = "spec";
-  else out.subresource = "proxy";
+  if (below("/stats"))
+    out.subresource = "stats";
+  else if (below("/metrics"))
+    out.subresource = "metrics";
+  else if (below("/logs"))
+    out.subresource = "log";
+  else if (below("/spec"))
+    out.subresource = "spec";
+  else
+    out.subresource = "proxy";
   return out;
 }
 
@@ -46,7 +54,9 @@ std::optional<EndpointUser> EndpointAccess::authenticate(const net::HttpRequest&
   if (!answer) return std::nullopt;
   Memory memory{clock_.now() + kTokenMemory, {}, false, {}};
   if (json::get_bool(*answer, {"status", "authenticated"})) {
-    memory.user = EndpointUser{std::string(json::get_string(*answer, {"status", "user", "username"})), std::string(json::get_string(*answer, {"status", "user", "uid"})), {}};
+    memory.user = EndpointUser{std::string(json::get_string(*answer, {"status", "user", "username"})),
+                               std::string(json::get_string(*answer, {"status", "user", "uid"})),
+                               {}};
     for (const json::Value& group : json::get_array(*answer, {"status", "user", "groups"}))
       if (group.is_string()) memory.user->groups.emplace_back(json::as_view(group));
   }
@@ -58,25 +68,34 @@ std::optional<EndpointAccess::Refusal> EndpointAccess::check(const net::HttpRequ
   const auto user = authenticate(request);
   if (!user) return Refusal{401, "Unauthorized"};
   const EndpointAttributes attributes = endpoint_attributes(request.method, request.path);
-  const std::string key = fmt::format("access/{}/{}/{}/{}", user->name, fmt::join(user->groups, ","), attributes.verb, attributes.subresource);
+  const std::string key =
+      fmt::format("access/{}/{}/{}/{}", user->name, fmt::join(user->groups, ","), attributes.verb, attributes.subresource);
   Memory memory = remembered(key);
   if (memory.until == TimePoint{}) {
     json::Array groups;
     for (const std::string& group : user->groups) groups.push_back(json::Value(group));
-    json::Object spec{{"user", user->name}, {"groups", std::move(groups)},
-                      {"resourceAttributes", json::Object{{"verb", attributes.verb}, {"version", "v1"}, {"resource", "nodes"}, {"subresource", attributes.subresource}, {"name", node_name_}}}};
+    json::Object spec{{"user", user->name},
+                      {"groups", std::move(groups)},
+                      {"resourceAttributes", json::Object{{"verb", attributes.verb},
+                                                          {"version", "v1"},
+                                                          {"resource", "nodes"},
+                                                          {"subresource", attributes.subresource},
+                                                          {"name", node_name_}}}};
     if (!user->uid.empty()) spec["uid"] = user->uid;
     client::Call call{.verb = "create", .gvr = {"authorization.k8s.io", "v1", "subjectaccessreviews"}};
     call.body = json::serialize(review("SubjectAccessReview", "authorization.k8s.io", std::move(spec)));
     const auto answer = client_.call_and_wait(std::move(call));
-    if (!answer) return Refusal{500, fmt::format("Authorization error (user={}, verb={}, resource=nodes, subresource={})", user->name, attributes.verb, attributes.subresource)};
+    if (!answer)
+      return Refusal{500, fmt::format("Authorization error (user={}, verb={}, resource=nodes, subresource={})", user->name, attributes.verb,
+                                      attributes.subresource)};
     memory.is_allowed = json::get_bool(*answer, {"status", "allowed"});
     memory.reason = json::get_string(*answer, {"status", "reason"});
     memory.until = clock_.now() + (memory.is_allowed ? kAllowedMemory : kRefusedMemory);
     remember(key, memory);
   }
   if (memory.is_allowed) return std::nullopt;
-  return Refusal{403, fmt::format("Forbidden (user={}, verb={}, resource=nodes, subresource(s)=[{}])", user->name, attributes.verb, attributes.subresource)};
+  return Refusal{403, fmt::format("Forbidden (user={}, verb={}, resource=nodes, subresource(s)=[{}])", user->name, attributes.verb,
+                                  attributes.subresource)};
 }
 
 }  // namespace berth::node::agent

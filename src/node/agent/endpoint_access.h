@@ -26,7 +26,8 @@ struct EndpointAttributes {
 /// Asks TokenReview and SubjectAccessReview, and remembers the answers as long as a kubelet does. Thread-safe; may block for one call.
 class EndpointAccess {
  public:
-  EndpointAccess(client::Client& blocking, const Clock& clock, std::string node_name) : client_(blocking), clock_(clock), node_name_(std::move(node_name)) {}
+  EndpointAccess(client::Client& blocking, const Clock& clock, std::string node_name)
+      : client_(blocking), clock_(clock), node_name_(std::move(node_name)) {}
 
   struct Refusal {
     int status = 403;

@@ -8,7 +8,8 @@ namespace berth::node::agent {
 namespace {
 
 /// The value of one key of a ConfigMap or Secret; nullopt when it is optional and not there.
-Result<std::optional<std::string>> referenced_key(const PodContext& context, const json::Value& reference, ObjectKind kind, const ObjectSource& objects) {
+Result<std::optional<std::string>> referenced_key(const PodContext& context, const json::Value& reference, ObjectKind kind,
+                                                  const ObjectSource& objects) {
   const std::string name(json::get_string(reference, {"name"})), key(json::get_string(reference, {"key"}));
   const bool optional = json::get_bool(reference, {"optional"});
   auto data = object_data(context.spec.ns, name, kind, objects);
@@ -19,7 +20,8 @@ Result<std::optional<std::string>> referenced_key(const PodContext& context, con
   const auto found = data->find(key);
   if (found != data->end()) return std::move(found->second);
   if (optional) return std::nullopt;
-  return fail(ErrorCode::kInvalid, fmt::format("couldn't find key {} in {} {}/{}", key, kind == ObjectKind::kSecret ? "Secret" : "ConfigMap", context.spec.ns, name));
+  return fail(ErrorCode::kInvalid, fmt::format("couldn't find key {} in {} {}/{}", key,
+                                               kind == ObjectKind::kSecret ? "Secret" : "ConfigMap", context.spec.ns, name));
 }
 
 /// Variables in order; a later definition of a name replaces the earlier one.
@@ -54,7 +56,8 @@ Result<void> add_env_from(const PodContext& context, const json::Value& source, 
   const bool secret = json::find(source, "secretRef") != nullptr;
   const json::Value* reference = json::find(source, secret ? "secretRef" : "configMapRef");
   if (!reference) return {};
-  const auto data = object_data(context.spec.ns, std::string(json::get_string(*reference, {"name"})), secret ? ObjectKind::kSecret : ObjectKind::kConfigMap, objects);
+  const auto data = object_data(context.spec.ns, std::string(json::get_string(*reference, {"name"})),
+                                secret ? ObjectKind::kSecret : ObjectKind::kConfigMap, objects);
   if (!data) {
     if (json::get_bool(*reference, {"optional"}) && data.error().code == ErrorCode::kNotFound) return {};
     return std::unexpected(data.error());
@@ -63,7 +66,8 @@ Result<void> add_env_from(const PodContext& context, const json::Value& source, 
   return {};
 }
 
-Result<void> add_variable(const PodContext& context, const json::Value& container, const json::Value& variable, const ObjectSource& objects, Builder& builder) {
+Result<void> add_variable(const PodContext& context, const json::Value& container, const json::Value& variable, const ObjectSource& objects,
+                          Builder& builder) {
   const std::string name(json::get_string(variable, {"name"}));
   const json::Value* from = json::find(variable, "valueFrom");
   if (!from) {
@@ -95,7 +99,8 @@ Result<void> add_variable(const PodContext& context, const json::Value& containe
 Result<Variables> container_environment(const PodContext& context, const json::Value& container, const ObjectSource& objects) {
   Builder builder;
   // The API server's own service is always there; the namespace's others unless enableServiceLinks is false.
-  if (objects.services) builder.offer(service_variables(objects.services(context.spec.ns, json::get_bool(context.pod, {"spec", "enableServiceLinks"}, true))));
+  if (objects.services)
+    builder.offer(service_variables(objects.services(context.spec.ns, json::get_bool(context.pod, {"spec", "enableServiceLinks"}, true))));
   for (const json::Value& source : json::get_array(container, {"envFrom"}))
     if (const auto added = add_env_from(context, source, objects, builder); !added) return std::unexpected(added.error());
   for (const json::Value& variable : json::get_array(container, {"env"}))
@@ -118,7 +123,8 @@ Variables service_variables(const std::vector<json::Value>& services) {
     out.emplace_back(prefix + "_SERVICE_HOST", ip);
     out.emplace_back(prefix + "_SERVICE_PORT", std::to_string(json::get_int(ports[0], {"port"})));
     for (const json::Value& port : ports)
-      if (const std::string name(json::get_string(port, {"name"})); !name.empty()) out.emplace_back(prefix + "_SERVICE_PORT_" + as_variable(name), std::to_string(json::get_int(port, {"port"})));
+      if (const std::string name(json::get_string(port, {"name"})); !name.empty())
+        out.emplace_back(prefix + "_SERVICE_PORT_" + as_variable(name), std::to_string(json::get_int(port, {"port"})));
     const std::string host = ip.find(':') == std::string::npos ? ip : "[" + ip + "]";
     for (std::size_t i = 0; i < ports.size(); ++i) {
       std::string protocol(json::get_string(ports[i], {"protocol"}, "TCP"));
@@ -194,8 +200,10 @@ std::optional<std::string> resource_field(const PodContext& context, std::string
   const double by = divisor && divisor->sign() > 0 ? divisor->as_double() : 1;
   double amount = 0;
   const eviction::ResourceList& list = list_name == "limits" ? container->limits : container->requests;
-  if (const auto found = list.find(name); found != list.end()) amount = found->second.as_double();
-  else if (const auto whole = context.allocatable.find(name); list_name == "limits" && whole != context.allocatable.end()) amount = whole->second.as_double();
+  if (const auto found = list.find(name); found != list.end())
+    amount = found->second.as_double();
+  else if (const auto whole = context.allocatable.find(name); list_name == "limits" && whole != context.allocatable.end())
+    amount = whole->second.as_double();
   return std::to_string(static_cast<std::int64_t>(std::ceil(amount / by - 1e-9)));
 }
 

@@ -24,8 +24,8 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// A downward API field: metadata.name, metadata.labels['x'], spec.nodeName, status.podIP, …; nullopt when not supported.
 [[nodiscard]] std::optional<std::string> downward_field(const PodContext& context, std::string_view path);
 
-/// A resourceFieldRef of the pod: the amount divided by the divisor, rounded up; limits that are not set are what the node has for pods. `own`
-/// names the container when the reference does not. nullopt: no such container or resource.
+/// A resourceFieldRef of the pod: the amount divided by the divisor, rounded up; limits that are not set are what the node has for pods.
+/// `own` names the container when the reference does not. nullopt: no such container or resource.
 [[nodiscard]] std::optional<std::string> resource_field(const PodContext& context, std::string_view own, const json::Value& reference);
 
 }  // namespace berth::node::agent

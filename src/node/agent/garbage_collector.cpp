@@ -15,7 +15,9 @@ std::uint64_t number(const json::Value& object, json::Path path) {
   return value;
 }
 
-TimePoint created_at(const json::Value& object) { return TimePoint(Duration(static_cast<std::int64_t>(number(object, {"created_at"}) / 1000))); }
+TimePoint created_at(const json::Value& object) {
+  return TimePoint(Duration(static_cast<std::int64_t>(number(object, {"created_at"}) / 1000)));
+}
 
 }  // namespace
 
@@ -63,7 +65,8 @@ void GarbageCollector::collect_images() {
   if (const auto seen = observe_images(now); !seen) {
     error = seen.error().message;
   } else if (!images_.policy().is_disabled()) {
-    const eviction::ImageGcResult result = images_.collect(observe_filesystem(environment_.image_fs, now), now, [this](const std::string& id) { return remove_image(id); });
+    const eviction::ImageGcResult result =
+        images_.collect(observe_filesystem(environment_.image_fs, now), now, [this](const std::string& id) { return remove_image(id); });
     if (result.event) environment_.node_event("Warning", result.event->reason, result.event->message);
     error = result.error;
   }
@@ -94,7 +97,8 @@ Result<void> GarbageCollector::observe_images(TimePoint now) {
       for (const json::Value& name : json::get_array(image, {list})) {
         is_used = is_used || names.contains(std::string(json::as_view(name)));
         // Runtimes older than the pinned flag: without its sandbox image nothing starts any more.
-        is_pause = is_pause || json::as_view(name).find("/pause:") != std::string_view::npos || json::as_view(name).find("/pause@") != std::string_view::npos;
+        is_pause = is_pause || json::as_view(name).find("/pause:") != std::string_view::npos ||
+                   json::as_view(name).find("/pause@") != std::string_view::npos;
       }
     if (is_used) used.insert(id);
     images.push_back({id, number(image, {"size"}), is_pause || json::get_bool(image, {"pinned"})});
@@ -129,8 +133,8 @@ Result<std::size_t> GarbageCollector::collect_containers(bool of_terminated) {
   if (!sandboxes) return std::unexpected(sandboxes.error());
   const auto listed = environment_.runtime.call("RuntimeService/ListContainers", json::Object{});
   if (!listed) return std::unexpected(listed.error());
-  // Until the API's pods are known, every pod may still be wanted. Those that nobody knows here at all are the monitor's (it can tell this node's
-  // leftovers from another agent's).
+  // Until the API's pods are known, every pod may still be wanted. Those that nobody knows here at all are the monitor's (it can tell this
+  // node's leftovers from another agent's).
   const bool synced = environment_.is_synced();
   const auto pod = [&](const std::string& uid) {
     const eviction::PodExistence existence = environment_.pod(uid);
@@ -163,15 +167,19 @@ Result<std::size_t> GarbageCollector::collect_containers(bool of_terminated) {
     old.push_back(std::move(dead));
   }
   std::size_t count = 0;
-  for (const std::string& id : eviction::containers_to_remove(containers, container_policy_, pod, of_terminated, environment_.clock.now())) {
+  for (const std::string& id :
+       eviction::containers_to_remove(containers, container_policy_, pod, of_terminated, environment_.clock.now())) {
     const auto removed = environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}}, 60'000);
-    if (!removed) log::warning("node", "removing container {}: {}", id, removed.error().message);
-    else ++count;
+    if (!removed)
+      log::warning("node", "removing container {}: {}", id, removed.error().message);
+    else
+      ++count;
     std::erase_if(containers, [&](const eviction::DeadContainer& c) { return removed && c.id == id; });
   }
   for (const std::string& id : eviction::sandboxes_to_remove(std::move(old), containers, pod, of_terminated)) {
     const json::Value request = json::Object{{"pod_sandbox_id", id}};
-    if (environment_.runtime.call("RuntimeService/StopPodSandbox", request, 60'000)) (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", request, 60'000);
+    if (environment_.runtime.call("RuntimeService/StopPodSandbox", request, 60'000))
+      (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", request, 60'000);
   }
   return count;
 }

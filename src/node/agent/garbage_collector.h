@@ -1,5 +1,5 @@
-// Takes dead containers, old sandboxes and unused images away: by itself (every minute, every five minutes) and when the eviction manager asks
-// (SPEC F6; kubelet StartGarbageCollection).
+// Takes dead containers, old sandboxes and unused images away: by itself (every minute, every five minutes) and when the eviction manager
+// asks (SPEC F6; kubelet StartGarbageCollection).
 #pragma once
 #include <condition_variable>
 #include <functional>

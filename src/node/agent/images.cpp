@@ -51,7 +51,8 @@ bool is_for(std::string_view registry, std::string_view repository) {
 
 json::Object auth_config(const json::Value& entry) {
   json::Object out;
-  for (const auto& [ours, theirs] : {std::pair("username", "username"), std::pair("password", "password"), std::pair("identitytoken", "identity_token"), std::pair("registrytoken", "registry_token")})
+  for (const auto& [ours, theirs] : {std::pair("username", "username"), std::pair("password", "password"),
+                                     std::pair("identitytoken", "identity_token"), std::pair("registrytoken", "registry_token")})
     if (const std::string_view text = json::get_string(entry, {ours}); !text.empty()) out[theirs] = text;
   if (const std::string_view packed = json::get_string(entry, {"auth"}); !packed.empty() && !out.contains("username")) {
     const std::string plain = decode_base64(packed);
@@ -89,9 +90,11 @@ std::vector<json::Object> image_credentials(std::string_view image, const std::v
       if (packed.empty()) continue;
       const auto document = json::parse(decode_base64(packed));
       if (!document) continue;
-      const json::Object& entries = key == ".dockercfg" ? (document->is_object() ? document->get_object() : json::get_object(*document, {})) : json::get_object(*document, {"auths"});
+      const json::Object& entries = key == ".dockercfg" ? (document->is_object() ? document->get_object() : json::get_object(*document, {}))
+                                                        : json::get_object(*document, {"auths"});
       for (const auto& [name, entry] : entries)
-        if (const std::string registry = normalize_registry(name); entry.is_object() && is_for(registry, repository)) found.emplace_back(registry, auth_config(entry));
+        if (const std::string registry = normalize_registry(name); entry.is_object() && is_for(registry, repository))
+          found.emplace_back(registry, auth_config(entry));
     }
   }
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });

@@ -21,14 +21,18 @@ void respond(net::ResponseWriter& writer, int status, std::string type, std::str
   response.body = std::move(body);
   writer.respond(std::move(response));
 }
-void respond_text(net::ResponseWriter& writer, int status, std::string body) { respond(writer, status, "text/plain; charset=utf-8", std::move(body)); }
+void respond_text(net::ResponseWriter& writer, int status, std::string body) {
+  respond(writer, status, "text/plain; charset=utf-8", std::move(body));
+}
 
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> parts;
   std::string part;
   for (const char c : path + "/") {
-    if (c != '/') part += c;
-    else if (!part.empty()) parts.push_back(std::move(part)), part.clear();
+    if (c != '/')
+      part += c;
+    else if (!part.empty())
+      parts.push_back(std::move(part)), part.clear();
   }
   return parts;
 }
@@ -36,7 +40,8 @@ std::vector<std::string> split_path(const std::string& path) {
 /// Two upgraded connections, each one's bytes written to the other until either ends.
 class Splice : public std::enable_shared_from_this<Splice> {
  public:
-  Splice(std::unique_ptr<net::RawStream> a, std::unique_ptr<net::RawStream> b, std::shared_ptr<net::HttpClient> owner) : a_(std::move(a)), b_(std::move(b)), owner_(std::move(owner)) {}
+  Splice(std::unique_ptr<net::RawStream> a, std::unique_ptr<net::RawStream> b, std::shared_ptr<net::HttpClient> owner)
+      : a_(std::move(a)), b_(std::move(b)), owner_(std::move(owner)) {}
   void start() {
     pump(*a_, *b_);
     pump(*b_, *a_);
@@ -85,12 +90,16 @@ class HandlerImpl final : public KubeletHandler {
     if (first == "exec" && (parts == 4 || parts == 5)) return stream("RuntimeService/Exec", path, request, writer);
     if (first == "attach" && (parts == 4 || parts == 5)) return stream("RuntimeService/Attach", path, request, writer);
     if (first == "portForward" && (parts == 3 || parts == 4)) return stream("RuntimeService/PortForward", path, request, writer);
-    if (first == "healthz" && parts == 2 && (path[1] == "ping" || path[1] == "log" || path[1] == "syncloop")) return respond_text(*writer, 200, "ok");
+    if (first == "healthz" && parts == 2 && (path[1] == "ping" || path[1] == "log" || path[1] == "syncloop"))
+      return respond_text(*writer, 200, "ok");
     if (request.method != "GET") return respond_text(*writer, 405, "405: Method Not Allowed");
-    if ((first == "pods" || first == "runningpods") && parts == 1) return respond(*writer, 200, "application/json", json::serialize(backend_.pods()));
-    if (first == "stats" && parts == 2 && path[1] == "summary") return respond(*writer, 200, "application/json", json::serialize(backend_.summary()));
+    if ((first == "pods" || first == "runningpods") && parts == 1)
+      return respond(*writer, 200, "application/json", json::serialize(backend_.pods()));
+    if (first == "stats" && parts == 2 && path[1] == "summary")
+      return respond(*writer, 200, "application/json", json::serialize(backend_.summary()));
     if (first == "metrics" && parts == 1) return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.metrics());
-    if (first == "metrics" && parts == 2 && path[1] == "resource") return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.resource_metrics());
+    if (first == "metrics" && parts == 2 && path[1] == "resource")
+      return respond(*writer, 200, "text/plain; version=0.0.4; charset=utf-8", backend_.resource_metrics());
     respond_text(*writer, 404, "404 page not found\n");
   }
 
@@ -98,23 +107,30 @@ class HandlerImpl final : public KubeletHandler {
     const auto pod = backend_.find_pod(path[1], path[2]);
     if (!pod) return respond_text(*writer, 404, fmt::format("pod \"{}\" does not exist\n", path[2]));
     const auto container = std::ranges::find(pod->spec.containers, path[3], &ContainerSpec::name);
-    if (container == pod->spec.containers.end()) return respond_text(*writer, 404, fmt::format("container \"{}\" not found in pod \"{}\"\n", path[3], path[2]));
+    if (container == pod->spec.containers.end())
+      return respond_text(*writer, 404, fmt::format("container \"{}\" not found in pod \"{}\"\n", path[3], path[2]));
     const auto index = static_cast<std::size_t>(container - pod->spec.containers.begin());
-    if (index >= pod->state.containers.size()) return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is not available\n", path[3], path[2]));
+    if (index >= pod->state.containers.size())
+      return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is not available\n", path[3], path[2]));
     const ContainerRecord& record = pod->state.containers[index];
     LogOptions options;
     if (const auto wrong = read_log_options(request.query, SystemClock().now(), options)) return respond_text(*writer, 422, *wrong + "\n");
     int attempt = record.restart_count;
     const bool waiting_again = record.state.kind == ContainerState::Kind::kWaiting && record.last;
     if (options.previous) {
-      if (!record.last || (attempt == 0 && !waiting_again)) return respond_text(*writer, 400, fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", path[3], path[2]));
+      if (!record.last || (attempt == 0 && !waiting_again))
+        return respond_text(*writer, 400, fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", path[3], path[2]));
       if (!waiting_again) --attempt;
     } else if (record.state.kind == ContainerState::Kind::kWaiting && !record.last) {
       const std::string_view reason = record.state.reason;
-      const bool pulling = reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "ErrImageNeverPull" || reason == "InvalidImageName";
+      const bool pulling =
+          reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "ErrImageNeverPull" || reason == "InvalidImageName";
       if (pulling || !record.state.message.empty())
-        return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], pulling ? "trying and failing to pull image" : record.state.reason));
-      return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], record.state.reason));
+        return respond_text(*writer, 400,
+                            fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2],
+                                        pulling ? "trying and failing to pull image" : record.state.reason));
+      return respond_text(*writer, 400,
+                          fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], record.state.reason));
     }
     const std::string file = fmt::format("{}/{}/{}.log", pod->log_directory, path[3], attempt);
     if (!options.follow) return respond_text(*writer, 200, render_log(read_small_file(file).value_or(""), options));
@@ -134,7 +150,9 @@ class HandlerImpl final : public KubeletHandler {
       bool over = true;
       if (pod)
         for (std::size_t i = 0; i < pod->spec.containers.size() && i < pod->state.containers.size(); ++i)
-          if (pod->spec.containers[i].name == path[3]) over = pod->state.containers[i].state.kind != ContainerState::Kind::kRunning || pod->state.containers[i].restart_count != attempt;
+          if (pod->spec.containers[i].name == path[3])
+            over =
+                pod->state.containers[i].state.kind != ContainerState::Kind::kRunning || pod->state.containers[i].restart_count != attempt;
       std::string text = follower.read(over);
       if (text.empty() && over) break;
       if (!text.empty() && !writer->write(make_bytes(std::move(text)))) break;
@@ -154,7 +172,8 @@ class HandlerImpl final : public KubeletHandler {
     if (method != "RuntimeService/PortForward") {
       const auto container = std::ranges::find(pod->spec.containers, path.back(), &ContainerSpec::name);
       const auto index = static_cast<std::size_t>(container - pod->spec.containers.begin());
-      if (container == pod->spec.containers.end() || index >= pod->state.containers.size() || pod->state.containers[index].state.kind != ContainerState::Kind::kRunning)
+      if (container == pod->spec.containers.end() || index >= pod->state.containers.size() ||
+          pod->state.containers[index].state.kind != ContainerState::Kind::kRunning)
         return respond_text(*writer, 404, fmt::format("container not found (\"{}\")", path.back()));
       std::string id = pod->state.containers[index].container_id;
       id.erase(0, id.find("://") == std::string::npos ? 0 : id.find("://") + 3);
@@ -163,11 +182,16 @@ class HandlerImpl final : public KubeletHandler {
       bool tty = false, in = false, out = false, err = false;
       for (const auto& [key, value] : net::parse_query(request.query)) {
         const bool yes = value == "1" || value == "true";
-        if (key == "command") command.push_back(json::Value(value));
-        else if (key == "tty") tty = yes;
-        else if (key == "input" || key == "stdin") in = yes;
-        else if (key == "output" || key == "stdout") out = yes;
-        else if (key == "error" || key == "stderr") err = yes;
+        if (key == "command")
+          command.push_back(json::Value(value));
+        else if (key == "tty")
+          tty = yes;
+        else if (key == "input" || key == "stdin")
+          in = yes;
+        else if (key == "output" || key == "stdout")
+          out = yes;
+        else if (key == "error" || key == "stderr")
+          err = yes;
       }
       if (method == "RuntimeService/Exec") call["cmd"] = std::move(command);
       call["tty"] = tty;

@@ -19,7 +19,8 @@ std::optional<std::uint64_t> meminfo_kib(const MachinePaths& paths, std::string_
   return value;
 }
 
-eviction::MemoryUsage observe_memory(const Cgroups& cgroups, const std::string& group, std::optional<std::uint64_t> capacity, TimePoint now) {
+eviction::MemoryUsage observe_memory(const Cgroups& cgroups, const std::string& group, std::optional<std::uint64_t> capacity,
+                                     TimePoint now) {
   eviction::MemoryUsage out;
   const auto memory = cgroups.memory(group);
   if (!memory) return out;
@@ -34,7 +35,8 @@ eviction::MemoryUsage observe_memory(const Cgroups& cgroups, const std::string& 
 /// The machine's own figures where no cgroup stands for it (version 2's root has no memory.current).
 eviction::MemoryUsage observe_whole_memory(const MachinePaths& paths, TimePoint now) {
   eviction::MemoryUsage out;
-  const std::uint64_t total = meminfo_kib(paths, "MemTotal").value_or(0) * 1024, available = meminfo_kib(paths, "MemAvailable").value_or(0) * 1024;
+  const std::uint64_t total = meminfo_kib(paths, "MemTotal").value_or(0) * 1024,
+                      available = meminfo_kib(paths, "MemAvailable").value_or(0) * 1024;
   out.available_bytes = available;
   out.working_set_bytes = total - std::min(total, available);
   out.usage_bytes = out.working_set_bytes;
@@ -47,7 +49,8 @@ std::int64_t max_processes(const MachinePaths& paths) {
   std::int64_t least = 0;
   for (const char* name : {"pid_max", "threads-max"}) {
     std::int64_t value = 0;
-    if (const auto text = read_small_file(paths.proc + "/sys/kernel/" + name)) std::from_chars(text->data(), text->data() + text->size(), value);
+    if (const auto text = read_small_file(paths.proc + "/sys/kernel/" + name))
+      std::from_chars(text->data(), text->data() + text->size(), value);
     if (value > 0 && (least == 0 || value < least)) least = value;
   }
   return least;
@@ -95,7 +98,8 @@ eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& 
   if (const auto text = read_small_file(paths.proc + "/loadavg")) {
     const std::size_t slash = text->find('/');
     std::int64_t running = 0;
-    if (slash != std::string::npos && std::from_chars(text->data() + slash + 1, text->data() + text->size(), running).ec == std::errc()) out.running_processes = running;
+    if (slash != std::string::npos && std::from_chars(text->data() + slash + 1, text->data() + text->size(), running).ec == std::errc())
+      out.running_processes = running;
   }
   if (const std::int64_t max_pid = max_processes(paths); max_pid > 0) out.max_pid = max_pid;
   out.process_time = now;
@@ -108,7 +112,8 @@ eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const Machine
 }
 
 bool is_separate_filesystem(const std::string& a, const std::string& b) {
-  struct stat first {}, second {};
+  struct stat first {
+  }, second{};
   return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev != second.st_dev;
 }
 

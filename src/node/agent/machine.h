@@ -23,9 +23,10 @@ struct MachinePaths {
 [[nodiscard]] eviction::NodeUsage observe_machine(const Cgroups& cgroups, const MachinePaths& paths, TimePoint now);
 /// One filesystem, by any path on it; all absent when it cannot be asked.
 [[nodiscard]] eviction::FsUsage observe_filesystem(const std::string& path, TimePoint now);
-/// The memory of the cgroup that stands for the machine, or of one below it, by the same rule as observe_machine: cheap enough to be asked several
-/// times a second.
-[[nodiscard]] eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const MachinePaths& paths, const std::string& group, TimePoint now);
+/// The memory of the cgroup that stands for the machine, or of one below it, by the same rule as observe_machine: cheap enough to be asked
+/// several times a second.
+[[nodiscard]] eviction::MemoryUsage observe_group_memory(const Cgroups& cgroups, const MachinePaths& paths, const std::string& group,
+                                                         TimePoint now);
 /// Whether the two paths are on different filesystems.
 [[nodiscard]] bool is_separate_filesystem(const std::string& a, const std::string& b);
 /// True when any swap is in use by the system's configuration.

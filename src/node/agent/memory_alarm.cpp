@@ -16,14 +16,16 @@ std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b 
 
 void drain(int fd) {
   std::uint64_t count = 0;
-  while (::read(fd, &count, sizeof count) > 0) {}
+  while (::read(fd, &count, sizeof count) > 0) {
+  }
 }
 
 /// Reads a control file to its end, which makes it ready to report the next change. False: its group is gone.
 bool reread(int fd) {
   char buffer[4096];
   ssize_t n;
-  while ((n = ::pread(fd, buffer, sizeof buffer, 0)) < 0 && errno == EINTR) {}
+  while ((n = ::pread(fd, buffer, sizeof buffer, 0)) < 0 && errno == EINTR) {
+  }
   return n >= 0;
 }
 
@@ -65,7 +67,9 @@ int MemoryAlarm::open_threshold(const Level& level) const {
   const int usage = ::open((directory + "/memory.usage_in_bytes").c_str(), O_RDONLY | O_CLOEXEC);
   if (usage < 0) return -1;
   const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  const bool registered = event >= 0 && write_control_file(directory + "/cgroup.event_control", fmt::format("{} {} {}", event, usage, level.usage_bytes)).has_value();
+  const bool registered =
+      event >= 0 &&
+      write_control_file(directory + "/cgroup.event_control", fmt::format("{} {} {}", event, usage, level.usage_bytes)).has_value();
   ::close(usage);
   if (registered) return event;
   if (event >= 0) ::close(event);
@@ -77,7 +81,9 @@ void MemoryAlarm::arm(const std::vector<Level>& levels) {
   std::vector<Threshold> next;
   for (const Level& level : levels) {
     if (level.usage_bytes == 0) continue;
-    const auto same = std::ranges::find_if(thresholds_, [&](const Threshold& t) { return t.event_fd >= 0 && t.level.group == level.group && distance(t.level.usage_bytes, level.usage_bytes) < kSlackBytes; });
+    const auto same = std::ranges::find_if(thresholds_, [&](const Threshold& t) {
+      return t.event_fd >= 0 && t.level.group == level.group && distance(t.level.usage_bytes, level.usage_bytes) < kSlackBytes;
+    });
     if (same != thresholds_.end()) {
       next.push_back(std::exchange(*same, Threshold{}));
     } else if (const int fd = open_threshold(level); fd >= 0) {
@@ -110,8 +116,10 @@ MemoryAlarm::Wake MemoryAlarm::wait(Duration longest) {
     // A file of a group that is gone reports for ever. (memory.events sets the error bit with every change as well.)
     const short events = files[i].revents;
     const bool is_gone = trigger.is_events_file ? (events & POLLPRI) != 0 && !reread(trigger.fd) : (events & POLLERR) != 0;
-    if (is_gone) ::close(trigger.fd);
-    else alive.push_back(trigger);
+    if (is_gone)
+      ::close(trigger.fd);
+    else
+      alive.push_back(trigger);
   }
   triggers_ = std::move(alive);
   return threshold_hit ? Wake::kThreshold : Wake::kPressure;

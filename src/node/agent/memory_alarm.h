@@ -24,15 +24,15 @@ class MemoryAlarm {
   };
   enum class Wake { kTimeout, kThreshold, kPressure, kStopped };
 
-  /// `cgroups` outlives the alarm. `groups` are those whose pressure is listened to (version 2); "" is the machine. `proc`: where the machine's
-  /// pressure files are.
+  /// `cgroups` outlives the alarm. `groups` are those whose pressure is listened to (version 2); "" is the machine. `proc`: where the
+  /// machine's pressure files are.
   MemoryAlarm(const Cgroups& cgroups, const std::vector<std::string>& groups, const std::string& proc = "/proc");
   ~MemoryAlarm();
   MemoryAlarm(const MemoryAlarm&) = delete;
   MemoryAlarm& operator=(const MemoryAlarm&) = delete;
 
-  /// Version 1: wakes at these levels from now on instead of those before. A level that moved by less than a mebibyte is left as it is. Groups
-  /// that cannot be watched are skipped. Version 2: does nothing.
+  /// Version 1: wakes at these levels from now on instead of those before. A level that moved by less than a mebibyte is left as it is.
+  /// Groups that cannot be watched are skipped. Version 2: does nothing.
   void arm(const std::vector<Level>& levels);
   /// Returns at the first event, or after `longest`.
   Wake wait(Duration longest);
@@ -60,8 +60,8 @@ class MemoryAlarm {
   std::vector<Trigger> triggers_;
 };
 
-/// The usage at which less than `threshold` is available, with these figures of now: what is available beyond the threshold may still be used.
-/// 0 when there is less already. (The kubelet's limit − threshold + inactive page cache, for groups with a limit.)
+/// The usage at which less than `threshold` is available, with these figures of now: what is available beyond the threshold may still be
+/// used. 0 when there is less already. (The kubelet's limit − threshold + inactive page cache, for groups with a limit.)
 [[nodiscard]] std::uint64_t alarm_usage_bytes(std::uint64_t usage_bytes, std::uint64_t available_bytes, std::uint64_t threshold_bytes);
 
 }  // namespace berth::node::agent

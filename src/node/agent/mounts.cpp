@@ -45,7 +45,10 @@ int open_beneath(int base, const char* path, std::uint64_t flags) {
 
 /// Opens volume/sub, making directories that are missing.
 Result<Fd> open_sub_path(const std::string& volume, const std::string& sub) {
-  const auto failed = [&] { return fail(ErrorCode::kInternal, fmt::format("failed to prepare subPath for volumeMount: {}/{}: {}", volume, sub, std::strerror(errno))); };
+  const auto failed = [&] {
+    return fail(ErrorCode::kInternal,
+                fmt::format("failed to prepare subPath for volumeMount: {}/{}: {}", volume, sub, std::strerror(errno)));
+  };
   Fd base(::open(volume.c_str(), O_PATH | O_CLOEXEC));
   if (base.get() < 0) return failed();
   if (Fd whole(open_beneath(base.get(), sub.c_str(), O_PATH)); whole.get() >= 0) return whole;
@@ -73,7 +76,8 @@ Result<Fd> open_sub_path(const std::string& volume, const std::string& sub) {
 }
 
 /// Binds volume/sub to a place of its own, so that what the container gets cannot be exchanged afterwards.
-Result<std::string> bind_sub_path(const PodContext& context, const std::string& volume_name, const std::string& volume, const std::string& sub, const std::string& container, std::size_t index) {
+Result<std::string> bind_sub_path(const PodContext& context, const std::string& volume_name, const std::string& volume,
+                                  const std::string& sub, const std::string& container, std::size_t index) {
   auto target = open_sub_path(volume, sub);
   if (!target) return std::unexpected(target.error());
   const std::string place = fmt::format("{}/volume-subpaths/{}/{}/{}", context.pod_directory, volume_name, container, index);
@@ -83,11 +87,14 @@ Result<std::string> bind_sub_path(const PodContext& context, const std::string& 
   ::fstat(target->get(), &kind);
   ::umount2(place.c_str(), MNT_DETACH);
   fs::remove(place, error);
-  if (S_ISDIR(kind.st_mode)) fs::create_directory(place, error);
-  else std::ofstream(place).flush();
+  if (S_ISDIR(kind.st_mode))
+    fs::create_directory(place, error);
+  else
+    std::ofstream(place).flush();
   const std::string source = fmt::format("/proc/self/fd/{}", target->get());
   if (::mount(source.c_str(), place.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0)
-    return fail(ErrorCode::kInternal, fmt::format("failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {}", volume_name, container, std::strerror(errno)));
+    return fail(ErrorCode::kInternal, fmt::format("failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {}", volume_name,
+                                                  container, std::strerror(errno)));
   return place;
 }
 
@@ -102,7 +109,8 @@ Result<void> add_hosts_file(const PodContext& context, json::Array& mounts) {
   const std::string file = context.pod_directory + "/etc-hosts";
   std::error_code error;
   fs::create_directories(context.pod_directory, error);
-  std::ofstream(file, std::ios::trunc) << hosts_file(context.pod, context.names, context.pod_ips, read_small_file("/etc/hosts").value_or(""));
+  std::ofstream(file, std::ios::trunc) << hosts_file(context.pod, context.names, context.pod_ips,
+                                                     read_small_file("/etc/hosts").value_or(""));
   ::chmod(file.c_str(), 0644);
   mounts.push_back(json::Object{{"container_path", "/etc/hosts"}, {"host_path", file}, {"readonly", false}});
   return {};
@@ -110,7 +118,8 @@ Result<void> add_hosts_file(const PodContext& context, json::Array& mounts) {
 
 }  // namespace
 
-Result<json::Array> container_mounts(const PodContext& context, std::size_t index, int attempt, const std::map<std::string, std::string>& variables, std::string& termination_file) {
+Result<json::Array> container_mounts(const PodContext& context, std::size_t index, int attempt,
+                                     const std::map<std::string, std::string>& variables, std::string& termination_file) {
   const json::Value& container = container_spec(context.pod, index);
   const std::string container_name(json::get_string(container, {"name"}));
   json::Array out;
@@ -119,12 +128,15 @@ Result<json::Array> container_mounts(const PodContext& context, std::size_t inde
   for (const json::Value& mount : json::get_array(container, {"volumeMounts"})) {
     const std::string name(json::get_string(mount, {"name"}));
     const auto volume = context.volumes.find(name);
-    if (volume == context.volumes.end()) return invalid(fmt::format("cannot find volume \"{}\" to mount into container \"{}\"", name, container_name));
+    if (volume == context.volumes.end())
+      return invalid(fmt::format("cannot find volume \"{}\" to mount into container \"{}\"", name, container_name));
     std::string host = volume->second.host_path;
     std::string sub(json::get_string(mount, {"subPath"}));
-    if (const std::string_view expression = json::get_string(mount, {"subPathExpr"}); !expression.empty()) sub = expand_variables(expression, variables);
+    if (const std::string_view expression = json::get_string(mount, {"subPathExpr"}); !expression.empty())
+      sub = expand_variables(expression, variables);
     if (!sub.empty()) {
-      if (sub.starts_with('/') || ("/" + sub + "/").find("/../") != std::string::npos) return invalid(fmt::format("subPath \"{}\" must stay within its volume", sub));
+      if (sub.starts_with('/') || ("/" + sub + "/").find("/../") != std::string::npos)
+        return invalid(fmt::format("subPath \"{}\" must stay within its volume", sub));
       auto bound = bind_sub_path(context, name, host, sub, container_name, number);
       if (!bound) return std::unexpected(bound.error());
       host = std::move(*bound);
@@ -133,7 +145,10 @@ Result<json::Array> container_mounts(const PodContext& context, std::size_t inde
     std::string path(json::get_string(mount, {"mountPath"}));
     if (!path.starts_with('/')) path = "/" + path;
     own_hosts = own_hosts || path == "/etc/hosts";
-    out.push_back(json::Object{{"container_path", path}, {"host_path", host}, {"readonly", json::get_bool(mount, {"readOnly"}) || volume->second.read_only}, {"propagation", propagation(mount)}});
+    out.push_back(json::Object{{"container_path", path},
+                               {"host_path", host},
+                               {"readonly", json::get_bool(mount, {"readOnly"}) || volume->second.read_only},
+                               {"propagation", propagation(mount)}});
   }
   if (!own_hosts && !context.pod_ips.empty())
     if (const auto added = add_hosts_file(context, out); !added) return std::unexpected(added.error());
@@ -148,7 +163,9 @@ Result<json::Array> container_mounts(const PodContext& context, std::size_t inde
   return out;
 }
 
-std::string termination_message_file(const std::string& pod_directory, std::string_view container, int attempt) { return fmt::format("{}/containers/{}/{}", pod_directory, container, attempt); }
+std::string termination_message_file(const std::string& pod_directory, std::string_view container, int attempt) {
+  return fmt::format("{}/containers/{}/{}", pod_directory, container, attempt);
+}
 
 std::vector<std::string> mount_points_below(std::string_view mountinfo, const std::string& directory) {
   std::vector<std::string> out;
@@ -179,7 +196,8 @@ std::vector<std::string> mount_points_below(std::string_view mountinfo, const st
 }
 
 void unmount_below(const std::string& directory) {
-  for (const std::string& point : mount_points_below(read_small_file("/proc/self/mountinfo").value_or(""), directory)) ::umount2(point.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+  for (const std::string& point : mount_points_below(read_small_file("/proc/self/mountinfo").value_or(""), directory))
+    ::umount2(point.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 
 }  // namespace berth::node::agent

@@ -4,9 +4,10 @@
 
 namespace berth::node::agent {
 
-/// The mounts for the container's CRI configuration. Makes files and bind mounts below the pod's directory: a subPath is opened inside its volume,
-/// whatever links a pod made there. `termination_file` becomes the host's path of the termination message, or stays empty.
-[[nodiscard]] Result<json::Array> container_mounts(const PodContext& context, std::size_t index, int attempt, const std::map<std::string, std::string>& variables, std::string& termination_file);
+/// The mounts for the container's CRI configuration. Makes files and bind mounts below the pod's directory: a subPath is opened inside its
+/// volume, whatever links a pod made there. `termination_file` becomes the host's path of the termination message, or stays empty.
+[[nodiscard]] Result<json::Array> container_mounts(const PodContext& context, std::size_t index, int attempt,
+                                                   const std::map<std::string, std::string>& variables, std::string& termination_file);
 
 /// Detaches every mount below a directory, deepest first.
 void unmount_below(const std::string& directory);

@@ -10,11 +10,14 @@ namespace {
 
 const model::Gvr kPods{"", "v1", "pods"};
 
-std::string key_of(const json::Value& pod) { return fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"})); }
+std::string key_of(const json::Value& pod) {
+  return fmt::format("{}/{}", json::get_string(pod, {"metadata", "namespace"}), json::get_string(pod, {"metadata", "name"}));
+}
 
 }  // namespace
 
-NodePods::NodePods(client::Client& client, PodEnvironment& environment, Refuse refuse) : client_(client), loop_(*client.loop()), environment_(environment), refuse_(std::move(refuse)) {}
+NodePods::NodePods(client::Client& client, PodEnvironment& environment, Refuse refuse)
+    : client_(client), loop_(*client.loop()), environment_(environment), refuse_(std::move(refuse)) {}
 
 NodePods::~NodePods() {
   std::map<std::string, std::shared_ptr<Pod>> pods;
@@ -30,12 +33,14 @@ NodePods::~NodePods() {
 
 void NodePods::start() {
   if (informer_) return;
-  informer_ = std::make_unique<client::Informer>(client_, kPods, client::InformerOptions{.field_selector = "spec.nodeName=" + environment_.node_name});
+  informer_ = std::make_unique<client::Informer>(client_, kPods,
+                                                 client::InformerOptions{.field_selector = "spec.nodeName=" + environment_.node_name});
   informer_->add_handler({.on_add = [this](const client::ObjectRef& object) { pod_seen(*object); },
-                          .on_update = [this](const client::ObjectRef& before, const client::ObjectRef& after) {
-                            if (before->uid() != after->uid()) pod_gone(*before);
-                            pod_seen(*after);
-                          },
+                          .on_update =
+                              [this](const client::ObjectRef& before, const client::ObjectRef& after) {
+                                if (before->uid() != after->uid()) pod_gone(*before);
+                                pod_seen(*after);
+                              },
                           .on_delete = [this](const client::ObjectRef& object) { pod_gone(*object); }});
   informer_->on_synced([this] {
     is_synced_ = true;
@@ -80,7 +85,8 @@ void NodePods::pod_seen(const client::Object& object) {
   }
   if (object.is_deleting()) {
     pod->is_deleting = true;
-    pod->worker->terminate(std::chrono::seconds(std::clamp<std::int64_t>(json::get_int(document, {"metadata", "deletionGracePeriodSeconds"}, 30), 0, 1'000'000'000)));
+    pod->worker->terminate(std::chrono::seconds(
+        std::clamp<std::int64_t>(json::get_int(document, {"metadata", "deletionGracePeriodSeconds"}, 30), 0, 1'000'000'000)));
     push_status(object.uid());
   }
 }
@@ -89,7 +95,8 @@ void NodePods::admit(const std::shared_ptr<Pod>& pod, const json::Value& documen
   // What ran before this agent started was admitted then.
   const std::string_view phase = json::get_string(document, {"status", "phase"});
   if (!phase.empty() && phase != "Pending") return;
-  if (!json::get_array(document, {"status", "containerStatuses"}).empty() || json::find(document, {"metadata", "deletionTimestamp"})) return;
+  if (!json::get_array(document, {"status", "containerStatuses"}).empty() || json::find(document, {"metadata", "deletionTimestamp"}))
+    return;
   std::vector<json::Value> active;
   for (const auto& worker : workers())
     if (worker != pod->worker && !worker->is_over()) active.push_back(worker->pod());
@@ -145,15 +152,19 @@ void NodePods::push_status(const std::string& uid) {
   if (pod->is_static) {
     if (!is_synced_) return;
     const auto mirror = mirrors_.find(key_of(document));
-    if (mirror == mirrors_.end() || mirror->second.uid.empty() || mirror->second.hash != json::get_string(document, {"metadata", "annotations", kConfigHashAnnotation})) return ensure_mirror(pod);
+    if (mirror == mirrors_.end() || mirror->second.uid.empty() ||
+        mirror->second.hash != json::get_string(document, {"metadata", "annotations", kConfigHashAnnotation}))
+      return ensure_mirror(pod);
     api_uid = mirror->second.uid;
   }
   json::Value status = pod->worker->status();
-  if (!status.is_null() && (pod->reported_uid != api_uid || !json::equal(status, pod->reported))) return write_status(uid, pod, api_uid, std::move(status));
+  if (!status.is_null() && (pod->reported_uid != api_uid || !json::equal(status, pod->reported)))
+    return write_status(uid, pod, api_uid, std::move(status));
   if (!pod->is_deleting || !pod->worker->is_finished()) return;
   pod->is_writing = true;
-  client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})), std::string(json::get_string(document, {"metadata", "name"})),
-                 {.grace_period_seconds = 0, .precondition_uid = uid}, guarded([this, pod, uid](model::ApiResult<json::Value> result) {
+  client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})),
+                 std::string(json::get_string(document, {"metadata", "name"})), {.grace_period_seconds = 0, .precondition_uid = uid},
+                 guarded([this, pod, uid](model::ApiResult<json::Value> result) {
                    if (result || result.error().code == 404 || result.error().code == 409) return;  // The watch says the rest.
                    pod->is_writing = false;
                    push_later(uid);
@@ -165,7 +176,8 @@ void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& 
   const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"}));
   pod->is_writing = true;
   json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", status}};
-  client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body, guarded([this, pod, uid, api_uid, status = std::move(status)](model::ApiResult<json::Value> result) {
+  client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body,
+                guarded([this, pod, uid, api_uid, status = std::move(status)](model::ApiResult<json::Value> result) {
                   pod->is_writing = false;
                   if (result || result.error().code == 404 || result.error().code == 409) {
                     pod->reported = status;
@@ -194,7 +206,8 @@ void NodePods::set_static_pods(std::vector<json::Value> pods) {
     pod->is_stale = true;
     pod->worker->terminate(std::chrono::seconds(json::get_int(document, {"spec", "terminationGracePeriodSeconds"}, 30)));
     if (const auto mirror = mirrors_.find(key_of(document)); mirror != mirrors_.end() && !mirror->second.uid.empty())
-      client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})), std::string(json::get_string(document, {"metadata", "name"})),
+      client_.remove(kPods, std::string(json::get_string(document, {"metadata", "namespace"})),
+                     std::string(json::get_string(document, {"metadata", "name"})),
                      {.grace_period_seconds = 0, .precondition_uid = mirror->second.uid}, [](const model::ApiResult<json::Value>&) {});
   }
   for (auto& [uid, document] : wanted) {
@@ -220,7 +233,8 @@ void NodePods::set_static_pods(std::vector<json::Value> pods) {
   for (auto& [key, mirror] : mirrors_) {
     if (names.contains(key) || mirror.uid.empty()) continue;
     const std::size_t slash = key.find('/');
-    client_.remove(kPods, key.substr(0, slash), key.substr(slash + 1), {.grace_period_seconds = 0, .precondition_uid = mirror.uid}, [](const model::ApiResult<json::Value>&) {});
+    client_.remove(kPods, key.substr(0, slash), key.substr(slash + 1), {.grace_period_seconds = 0, .precondition_uid = mirror.uid},
+                   [](const model::ApiResult<json::Value>&) {});
   }
 }
 
@@ -230,7 +244,8 @@ void NodePods::mirror_seen(const client::Object& object, const json::Value& docu
   mirror.hash = json::get_string(document, {"metadata", "annotations", kConfigMirrorAnnotation});
   if (object.is_deleting()) {
     // A deleted mirror stops nothing; it goes, and another is made.
-    client_.remove(kPods, object.ns(), object.name(), {.grace_period_seconds = 0, .precondition_uid = object.uid()}, [](const model::ApiResult<json::Value>&) {});
+    client_.remove(kPods, object.ns(), object.name(), {.grace_period_seconds = 0, .precondition_uid = object.uid()},
+                   [](const model::ApiResult<json::Value>&) {});
     return;
   }
   for (const auto& worker : workers())
@@ -239,16 +254,19 @@ void NodePods::mirror_seen(const client::Object& object, const json::Value& docu
 
 void NodePods::ensure_mirror(const std::shared_ptr<Pod>& pod) {
   const json::Value document = pod->worker->pod();
-  const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"})), uid = pod->worker->uid();
+  const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"})),
+      uid = pod->worker->uid();
   Mirror& mirror = mirrors_[key_of(document)];
   if (mirror.is_writing) return;
   if (!mirror.uid.empty()) {
     // The mirror of an older manifest.
-    client_.remove(kPods, ns, name, {.grace_period_seconds = 0, .precondition_uid = mirror.uid}, [](const model::ApiResult<json::Value>&) {});
+    client_.remove(kPods, ns, name, {.grace_period_seconds = 0, .precondition_uid = mirror.uid},
+                   [](const model::ApiResult<json::Value>&) {});
     return;
   }
   mirror.is_writing = true;
-  client_.create(kPods, ns, mirror_pod(document, environment_.node_name, environment_.node_uid()), guarded([this, key = key_of(document), uid](model::ApiResult<json::Value> result) {
+  client_.create(kPods, ns, mirror_pod(document, environment_.node_name, environment_.node_uid()),
+                 guarded([this, key = key_of(document), uid](model::ApiResult<json::Value> result) {
                    const auto found = mirrors_.find(key);
                    if (found != mirrors_.end()) {
                      found->second.is_writing = false;

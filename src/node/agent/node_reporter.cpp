@@ -10,9 +10,16 @@ const model::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 }  // namespace
 
-NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts, std::function<void()> registered,
+NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts,
+                           std::function<void()> registered,
                            std::function<void(const std::string& reason, const std::string& message)> event)
-    : client_(client), loop_(*client.loop()), clock_(clock), options_(std::move(options)), facts_(std::move(facts)), registered_(std::move(registered)), event_(std::move(event)) {}
+    : client_(client),
+      loop_(*client.loop()),
+      clock_(clock),
+      options_(std::move(options)),
+      facts_(std::move(facts)),
+      registered_(std::move(registered)),
+      event_(std::move(event)) {}
 
 NodeReporter::~NodeReporter() {
   for (const TimerId timer : {register_timer_, lease_timer_, status_timer_}) loop_.cancel(timer);
@@ -36,10 +43,13 @@ void NodeReporter::later(Duration after, TimerId& timer, std::function<void()> t
 void NodeReporter::register_node() {
   json::Object spec;
   if (!options_.taints.empty()) spec["taints"] = options_.taints;
-  json::Object node{{"apiVersion", "v1"}, {"kind", "Node"},
-                    {"metadata", json::Object{{"name", options_.node_name}, {"labels", node_labels(options_.node_name, options_.labels)},
-                                              {"annotations", json::Object{{"volumes.kubernetes.io/controller-managed-attach-detach", "true"}}}}},
-                    {"spec", std::move(spec)}};
+  json::Object node{
+      {"apiVersion", "v1"},
+      {"kind", "Node"},
+      {"metadata", json::Object{{"name", options_.node_name},
+                                {"labels", node_labels(options_.node_name, options_.labels)},
+                                {"annotations", json::Object{{"volumes.kubernetes.io/controller-managed-attach-detach", "true"}}}}},
+      {"spec", std::move(spec)}};
   const auto known = [this](model::ApiResult<json::Value> result) {
     if (!result) {
       log::warning("node", "registering: {}", result.error().message);
@@ -55,7 +65,8 @@ void NodeReporter::register_node() {
                    if (result || result.error().code != 409) return known(std::move(result));
                    // Taken over: labels that this configuration gives are brought up to date, others stay.
                    client_.patch(kNodes, "", options_.node_name, client::PatchType::kMerge,
-                                 json::Object{{"metadata", json::Object{{"labels", node_labels(options_.node_name, options_.labels)}}}}, guarded(known));
+                                 json::Object{{"metadata", json::Object{{"labels", node_labels(options_.node_name, options_.labels)}}}},
+                                 guarded(known));
                  }));
 }
 
@@ -64,14 +75,17 @@ void NodeReporter::report_status(bool now) {
   if (!is_registered_) return;
   const ConditionTimes before = condition_times_;
   json::Value status = make_node_status(facts_(), condition_times_, clock_.now());
-  for (const std::string& reason : condition_events(before, condition_times_)) event_(reason, fmt::format("Node {} status is now: {}", options_.node_name, reason));
+  for (const std::string& reason : condition_events(before, condition_times_))
+    event_(reason, fmt::format("Node {} status is now: {}", options_.node_name, reason));
   json::Value plain = status;
   for (json::Value& condition : plain.as_object()["conditions"].as_array()) condition.as_object().erase("lastHeartbeatTime");
   if (now || !json::equal(plain, reported_status_) || clock_.now() - status_reported_ >= options_.full_report_period) {
     client_.patch(kNodes, "", options_.node_name, client::PatchType::kStrategicMerge, json::Object{{"status", std::move(status)}},
                   guarded([this, plain](model::ApiResult<json::Value> result) {
-                    if (result) reported_status_ = plain;
-                    else log::warning("node", "reporting status: {}", result.error().message);
+                    if (result)
+                      reported_status_ = plain;
+                    else
+                      log::warning("node", "reporting status: {}", result.error().message);
                   }),
                   "status");
     status_reported_ = clock_.now();
@@ -80,15 +94,23 @@ void NodeReporter::report_status(bool now) {
 }
 
 void NodeReporter::renew_lease() {
-  const json::Object spec{{"holderIdentity", options_.node_name}, {"leaseDurationSeconds", options_.lease_duration_seconds}, {"renewTime", format_rfc3339_micro(clock_.now())}};
-  client_.patch(kLeases, "kube-node-lease", options_.node_name, client::PatchType::kMerge, json::Object{{"spec", spec}}, guarded([this, spec](model::ApiResult<json::Value> result) {
-                  if (result || result.error().code != 404) return;
-                  json::Object metadata{{"name", options_.node_name}, {"namespace", "kube-node-lease"}};
-                  // The lease goes with its node.
-                  if (!uid_.empty()) metadata["ownerReferences"] = json::Array{json::Object{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", options_.node_name}, {"uid", uid_}}};
-                  client_.create(kLeases, "kube-node-lease", json::Object{{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}, {"metadata", std::move(metadata)}, {"spec", spec}},
-                                 [](model::ApiResult<json::Value>) {});
-                }));
+  const json::Object spec{{"holderIdentity", options_.node_name},
+                          {"leaseDurationSeconds", options_.lease_duration_seconds},
+                          {"renewTime", format_rfc3339_micro(clock_.now())}};
+  client_.patch(
+      kLeases, "kube-node-lease", options_.node_name, client::PatchType::kMerge, json::Object{{"spec", spec}},
+      guarded([this, spec](model::ApiResult<json::Value> result) {
+        if (result || result.error().code != 404) return;
+        json::Object metadata{{"name", options_.node_name}, {"namespace", "kube-node-lease"}};
+        // The lease goes with its node.
+        if (!uid_.empty())
+          metadata["ownerReferences"] =
+              json::Array{json::Object{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", options_.node_name}, {"uid", uid_}}};
+        client_.create(
+            kLeases, "kube-node-lease",
+            json::Object{{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}, {"metadata", std::move(metadata)}, {"spec", spec}},
+            [](model::ApiResult<json::Value>) {});
+      }));
   later(std::chrono::seconds(options_.lease_duration_seconds) / 4, lease_timer_, [this] { renew_lease(); });
 }
 

@@ -21,9 +21,10 @@ struct NodeReporterOptions {
 /// Lives on its client's loop: every call, and the destructor.
 class NodeReporter {
  public:
-  /// `facts` is asked on the loop whenever a status is made; `registered` is called when the node's object is there; `event` when a condition changed.
-  NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts, std::function<void()> registered,
-               std::function<void(const std::string& reason, const std::string& message)> event);
+  /// `facts` is asked on the loop whenever a status is made; `registered` is called when the node's object is there; `event` when a
+  /// condition changed.
+  NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts,
+               std::function<void()> registered, std::function<void(const std::string& reason, const std::string& message)> event);
   ~NodeReporter();
   NodeReporter(const NodeReporter&) = delete;
   NodeReporter& operator=(const NodeReporter&) = delete;

@@ -26,18 +26,21 @@ json::Value memory_json(const std::optional<eviction::MemoryUsage>& memory, Time
 
 json::Value fs_json(const eviction::FsUsage& fs, TimePoint now) {
   json::Object out{{"time", format_rfc3339(now)}};
-  for (const auto& [key, value] : {std::pair("availableBytes", fs.available_bytes), std::pair("capacityBytes", fs.capacity_bytes), std::pair("usedBytes", fs.used_bytes),
-                                   std::pair("inodesFree", fs.inodes_free), std::pair("inodes", fs.inodes), std::pair("inodesUsed", fs.inodes_used)})
+  for (const auto& [key, value] : {std::pair("availableBytes", fs.available_bytes), std::pair("capacityBytes", fs.capacity_bytes),
+                                   std::pair("usedBytes", fs.used_bytes), std::pair("inodesFree", fs.inodes_free),
+                                   std::pair("inodes", fs.inodes), std::pair("inodesUsed", fs.inodes_used)})
     if (value) out[key] = *value;
   return out;
 }
 
 }  // namespace
 
-std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgroups, const std::vector<std::shared_ptr<PodWorker>>& pods, bool with_disk, TimePoint now) {
+std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgroups, const std::vector<std::shared_ptr<PodWorker>>& pods,
+                                     bool with_disk, TimePoint now) {
   std::map<std::string, json::Value> containers;  // By id.
   if (const auto stats = runtime.call("RuntimeService/ListContainerStats", json::Object{}))
-    for (const json::Value& entry : json::get_array(*stats, {"stats"})) containers.emplace(std::string(json::get_string(entry, {"attributes", "id"})), entry);
+    for (const json::Value& entry : json::get_array(*stats, {"stats"}))
+      containers.emplace(std::string(json::get_string(entry, {"attributes", "id"})), entry);
   std::vector<PodFigures> out;
   for (const auto& worker : pods) {
     const PodSpec spec = read_pod_spec(worker->pod());
@@ -46,7 +49,9 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
     figures.usage.uid = worker->uid();
     if (const auto memory = cgroups.memory(figures.cgroup)) {
       figures.usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
-      if (memory->limit_bytes) figures.usage.memory->available_bytes = *memory->limit_bytes > memory->working_set_bytes ? *memory->limit_bytes - memory->working_set_bytes : 0;
+      if (memory->limit_bytes)
+        figures.usage.memory->available_bytes =
+            *memory->limit_bytes > memory->working_set_bytes ? *memory->limit_bytes - memory->working_set_bytes : 0;
     }
     figures.cpu_ns = cgroups.cpu_usage_ns(figures.cgroup).value_or(0);
     figures.usage.process_count = cgroups.process_count(figures.cgroup);
@@ -58,7 +63,8 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
       eviction::ContainerUsage usage;
       usage.name = spec.containers[i].name;
       figures.container_ids[usage.name] = id;
-      if (const auto memory = cgroups.memory(figures.cgroup + "/" + id)) usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
+      if (const auto memory = cgroups.memory(figures.cgroup + "/" + id))
+        usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
       eviction::FsUsage rootfs, logs;
       if (const auto stats = containers.find(id); stats != containers.end()) {
         rootfs.used_bytes = number(stats->second, {"writable_layer", "used_bytes", "value"});
@@ -111,8 +117,8 @@ std::uint64_t CpuRates::rate(const std::string& group, std::uint64_t total_ns, T
   return sample.nano_cores;
 }
 
-json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths,
-                         CpuRates& rates, TimePoint now) {
+json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods,
+                         const Cgroups& cgroups, const MachinePaths& paths, CpuRates& rates, TimePoint now) {
   const auto cpu_json = [&](const std::string& group) {
     const std::uint64_t total = cgroups.cpu_usage_ns(group).value_or(0);
     return json::Object{{"time", format_rfc3339(now)}, {"usageCoreNanoSeconds", total}, {"usageNanoCores", rates.rate(group, total, now)}};
@@ -126,7 +132,8 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
   if (node.image_fs) runtime["imageFs"] = fs_json(*node.image_fs, now);
   if (node.container_fs) runtime["containerFs"] = fs_json(*node.container_fs, now);
   n["runtime"] = std::move(runtime);
-  if (node.max_pid && node.running_processes) n["rlimit"] = json::Object{{"time", format_rfc3339(now)}, {"maxpid", *node.max_pid}, {"curproc", *node.running_processes}};
+  if (node.max_pid && node.running_processes)
+    n["rlimit"] = json::Object{{"time", format_rfc3339(now)}, {"maxpid", *node.max_pid}, {"curproc", *node.running_processes}};
   out["node"] = std::move(n);
   json::Array list;
   for (const PodFigures& pod : pods) {
@@ -134,7 +141,10 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
     entry["podRef"] = json::Object{{"name", pod.name}, {"namespace", pod.ns}, {"uid", pod.uid}};
     json::Array containers;
     for (const eviction::ContainerUsage& usage : pod.usage.containers)
-      containers.push_back(json::Object{{"name", usage.name}, {"cpu", cpu_json(pod.cgroup + "/" + pod.container_ids.at(usage.name))}, {"memory", memory_json(usage.memory, now)}, {"rootfs", fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now)},
+      containers.push_back(json::Object{{"name", usage.name},
+                                        {"cpu", cpu_json(pod.cgroup + "/" + pod.container_ids.at(usage.name))},
+                                        {"memory", memory_json(usage.memory, now)},
+                                        {"rootfs", fs_json(usage.rootfs.value_or(eviction::FsUsage{}), now)},
                                         {"logs", fs_json(usage.logs.value_or(eviction::FsUsage{}), now)}});
     entry["containers"] = std::move(containers);
     entry["cpu"] = cpu_json(pod.cgroup);
@@ -154,17 +164,27 @@ json::Value summary_json(const std::string& node_name, const eviction::NodeUsage
   return out;
 }
 
-std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths) {
-  std::string out = "# HELP node_cpu_usage_seconds_total Cumulative cpu time consumed by the node in core-seconds\n# TYPE node_cpu_usage_seconds_total counter\n";
+std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups,
+                             const MachinePaths& paths) {
+  std::string out =
+      "# HELP node_cpu_usage_seconds_total Cumulative cpu time consumed by the node in core-seconds\n# TYPE node_cpu_usage_seconds_total "
+      "counter\n";
   out += fmt::format("node_cpu_usage_seconds_total {}\n", static_cast<double>(cgroups.cpu_usage_ns(paths.node_cgroup).value_or(0)) / 1e9);
   out += "# HELP node_memory_working_set_bytes Current working set of the node in bytes\n# TYPE node_memory_working_set_bytes gauge\n";
   out += fmt::format("node_memory_working_set_bytes {}\n", node.memory ? node.memory->working_set_bytes.value_or(0) : 0);
-  out += "# HELP pod_cpu_usage_seconds_total Cumulative cpu time consumed by the pod in core-seconds\n# TYPE pod_cpu_usage_seconds_total counter\n";
-  for (const PodFigures& pod : pods) out += fmt::format("pod_cpu_usage_seconds_total{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name, static_cast<double>(pod.cpu_ns) / 1e9);
+  out +=
+      "# HELP pod_cpu_usage_seconds_total Cumulative cpu time consumed by the pod in core-seconds\n# TYPE pod_cpu_usage_seconds_total "
+      "counter\n";
+  for (const PodFigures& pod : pods)
+    out += fmt::format("pod_cpu_usage_seconds_total{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name,
+                       static_cast<double>(pod.cpu_ns) / 1e9);
   out += "# HELP pod_memory_working_set_bytes Current working set of the pod in bytes\n# TYPE pod_memory_working_set_bytes gauge\n";
   for (const PodFigures& pod : pods)
-    out += fmt::format("pod_memory_working_set_bytes{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name, pod.usage.memory ? pod.usage.memory->working_set_bytes.value_or(0) : 0);
-  out += "# HELP scrape_error 1 if there was an error while getting container metrics, 0 otherwise\n# TYPE scrape_error gauge\nscrape_error 0\n";
+    out += fmt::format("pod_memory_working_set_bytes{{namespace=\"{}\",pod=\"{}\"}} {}\n", pod.ns, pod.name,
+                       pod.usage.memory ? pod.usage.memory->working_set_bytes.value_or(0) : 0);
+  out +=
+      "# HELP scrape_error 1 if there was an error while getting container metrics, 0 otherwise\n# TYPE scrape_error gauge\nscrape_error "
+      "0\n";
   return out;
 }
 
@@ -179,20 +199,31 @@ std::string kubelet_metrics(const std::string& node_name, const std::vector<std:
       if (record.state.kind == ContainerState::Kind::kTerminated) ++containers["exited"];
     }
   }
-  std::string out = fmt::format("# HELP kubelet_node_name The node's name. The count is always 1.\n# TYPE kubelet_node_name gauge\nkubelet_node_name{{node=\"{}\"}} 1\n", node_name);
-  out += fmt::format("# HELP kubelet_running_pods Number of pods that have a running pod sandbox\n# TYPE kubelet_running_pods gauge\nkubelet_running_pods {}\n", sandboxes);
+  std::string out = fmt::format(
+      "# HELP kubelet_node_name The node's name. The count is always 1.\n# TYPE kubelet_node_name gauge\nkubelet_node_name{{node=\"{}\"}} "
+      "1\n",
+      node_name);
+  out += fmt::format(
+      "# HELP kubelet_running_pods Number of pods that have a running pod sandbox\n# TYPE kubelet_running_pods gauge\nkubelet_running_pods "
+      "{}\n",
+      sandboxes);
   out += "# HELP kubelet_running_containers Number of containers currently running\n# TYPE kubelet_running_containers gauge\n";
-  for (const auto& [state, count] : containers) out += fmt::format("kubelet_running_containers{{container_state=\"{}\"}} {}\n", state, count);
+  for (const auto& [state, count] : containers)
+    out += fmt::format("kubelet_running_containers{{container_state=\"{}\"}} {}\n", state, count);
   // utime and stime are fields 14 and 15, resident pages field 24; the name before may hold anything but its closing bracket.
   const std::string stat = read_small_file("/proc/self/stat").value_or("");
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') == std::string::npos ? 0 : stat.rfind(')') + 2)));
   std::vector<std::string> words{std::istream_iterator<std::string>(fields), {}};
   if (words.size() > 21) {
     const double ticks = static_cast<double>(std::max(1L, sysconf(_SC_CLK_TCK)));
-    out += fmt::format("# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n# TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total {}\n",
-                       (std::atof(words[11].c_str()) + std::atof(words[12].c_str())) / ticks);
-    out += fmt::format("# HELP process_resident_memory_bytes Resident memory size in bytes.\n# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes {}\n",
-                       std::atoll(words[21].c_str()) * sysconf(_SC_PAGESIZE));
+    out += fmt::format(
+        "# HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n# TYPE process_cpu_seconds_total "
+        "counter\nprocess_cpu_seconds_total {}\n",
+        (std::atof(words[11].c_str()) + std::atof(words[12].c_str())) / ticks);
+    out += fmt::format(
+        "# HELP process_resident_memory_bytes Resident memory size in bytes.\n# TYPE process_resident_memory_bytes "
+        "gauge\nprocess_resident_memory_bytes {}\n",
+        std::atoll(words[21].c_str()) * sysconf(_SC_PAGESIZE));
   }
   return out;
 }

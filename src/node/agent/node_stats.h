@@ -35,12 +35,14 @@ class CpuRates {
 };
 
 /// Measures the pods: memory and processes from their cgroups, writable layers from the runtime's sampler, logs and volumes from the disk.
-[[nodiscard]] std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgroups, const std::vector<std::shared_ptr<PodWorker>>& pods, bool with_disk, TimePoint now);
+[[nodiscard]] std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgroups,
+                                                   const std::vector<std::shared_ptr<PodWorker>>& pods, bool with_disk, TimePoint now);
 /// stats/v1alpha1's Summary.
-[[nodiscard]] json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths,
-                                       CpuRates& rates, TimePoint now);
+[[nodiscard]] json::Value summary_json(const std::string& node_name, const eviction::NodeUsage& node, const std::vector<PodFigures>& pods,
+                                       const Cgroups& cgroups, const MachinePaths& paths, CpuRates& rates, TimePoint now);
 /// /metrics/resource in the text format.
-[[nodiscard]] std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups, const MachinePaths& paths);
+[[nodiscard]] std::string resource_metrics(const eviction::NodeUsage& node, const std::vector<PodFigures>& pods, const Cgroups& cgroups,
+                                           const MachinePaths& paths);
 
 /// /metrics: what the agent runs, and itself.
 [[nodiscard]] std::string kubelet_metrics(const std::string& node_name, const std::vector<std::shared_ptr<PodWorker>>& pods);

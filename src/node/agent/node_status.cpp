@@ -3,8 +3,8 @@
 namespace berth::node::agent {
 namespace {
 
-constexpr std::size_t kMaxImages = 50;         // nodeStatusMaxImages
-constexpr std::size_t kMaxNamesPerImage = 5;   // MaxNamesPerImageInNodeStatus
+constexpr std::size_t kMaxImages = 50;        // nodeStatusMaxImages
+constexpr std::size_t kMaxNamesPerImage = 5;  // MaxNamesPerImageInNodeStatus
 
 #if defined(__aarch64__)
 constexpr const char* kArchitecture = "arm64";
@@ -26,14 +26,24 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
     auto& [status, transition] = times[std::string(type)];
     const std::string text = is ? "True" : "False";
     if (status != text) status = text, transition = now;
-    conditions.push_back(json::Object{{"type", type}, {"status", text}, {"reason", reason}, {"message", message}, {"lastHeartbeatTime", format_rfc3339(now)},
+    conditions.push_back(json::Object{{"type", type},
+                                      {"status", text},
+                                      {"reason", reason},
+                                      {"message", message},
+                                      {"lastHeartbeatTime", format_rfc3339(now)},
                                       {"lastTransitionTime", format_rfc3339(transition)}});
   };
-  const auto under = [&](eviction::NodeCondition condition) { return std::ranges::find(facts.pressure, condition) != facts.pressure.end(); };
-  const bool memory = under(eviction::NodeCondition::kMemoryPressure), disk = under(eviction::NodeCondition::kDiskPressure), pid = under(eviction::NodeCondition::kPidPressure);
-  add("MemoryPressure", memory, memory ? "KubeletHasInsufficientMemory" : "KubeletHasSufficientMemory", memory ? "kubelet has insufficient memory available" : "kubelet has sufficient memory available");
-  add("DiskPressure", disk, disk ? "KubeletHasDiskPressure" : "KubeletHasNoDiskPressure", disk ? "kubelet has disk pressure" : "kubelet has no disk pressure");
-  add("PIDPressure", pid, pid ? "KubeletHasInsufficientPID" : "KubeletHasSufficientPID", pid ? "kubelet has insufficient PID available" : "kubelet has sufficient PID available");
+  const auto under = [&](eviction::NodeCondition condition) {
+    return std::ranges::find(facts.pressure, condition) != facts.pressure.end();
+  };
+  const bool memory = under(eviction::NodeCondition::kMemoryPressure), disk = under(eviction::NodeCondition::kDiskPressure),
+             pid = under(eviction::NodeCondition::kPidPressure);
+  add("MemoryPressure", memory, memory ? "KubeletHasInsufficientMemory" : "KubeletHasSufficientMemory",
+      memory ? "kubelet has insufficient memory available" : "kubelet has sufficient memory available");
+  add("DiskPressure", disk, disk ? "KubeletHasDiskPressure" : "KubeletHasNoDiskPressure",
+      disk ? "kubelet has disk pressure" : "kubelet has no disk pressure");
+  add("PIDPressure", pid, pid ? "KubeletHasInsufficientPID" : "KubeletHasSufficientPID",
+      pid ? "kubelet has insufficient PID available" : "kubelet has sufficient PID available");
   const bool ready = facts.not_ready.empty();
   std::string why = fmt::format("{}", fmt::join(facts.not_ready, ", "));
   // Several errors are shown as Go's aggregate of them.
@@ -43,11 +53,19 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
   status["capacity"] = resource_object(facts.capacity);
   status["allocatable"] = resource_object(facts.allocatable);
   status["conditions"] = std::move(conditions);
-  status["addresses"] = json::Array{json::Object{{"type", "InternalIP"}, {"address", facts.address}}, json::Object{{"type", "Hostname"}, {"address", facts.hostname}}};
+  status["addresses"] = json::Array{json::Object{{"type", "InternalIP"}, {"address", facts.address}},
+                                    json::Object{{"type", "Hostname"}, {"address", facts.hostname}}};
   status["daemonEndpoints"] = json::Object{{"kubeletEndpoint", json::Object{{"Port", facts.port}}}};
-  status["nodeInfo"] = json::Object{{"machineID", facts.machine_id}, {"systemUUID", facts.system_uuid}, {"bootID", facts.boot_id}, {"kernelVersion", facts.kernel_version},
-                                    {"osImage", facts.os_image}, {"containerRuntimeVersion", facts.runtime_version}, {"kubeletVersion", facts.kubelet_version}, {"kubeProxyVersion", ""},
-                                    {"operatingSystem", "linux"}, {"architecture", kArchitecture}};
+  status["nodeInfo"] = json::Object{{"machineID", facts.machine_id},
+                                    {"systemUUID", facts.system_uuid},
+                                    {"bootID", facts.boot_id},
+                                    {"kernelVersion", facts.kernel_version},
+                                    {"osImage", facts.os_image},
+                                    {"containerRuntimeVersion", facts.runtime_version},
+                                    {"kubeletVersion", facts.kubelet_version},
+                                    {"kubeProxyVersion", ""},
+                                    {"operatingSystem", "linux"},
+                                    {"architecture", kArchitecture}};
   status["images"] = facts.images;
   return status;
 }
@@ -70,7 +88,11 @@ std::vector<std::string> condition_events(const ConditionTimes& before, const Co
 }
 
 json::Object node_labels(const std::string& name, const std::map<std::string, std::string>& own) {
-  json::Object labels{{"kubernetes.io/hostname", name}, {"kubernetes.io/os", "linux"}, {"kubernetes.io/arch", kArchitecture}, {"beta.kubernetes.io/os", "linux"}, {"beta.kubernetes.io/arch", kArchitecture}};
+  json::Object labels{{"kubernetes.io/hostname", name},
+                      {"kubernetes.io/os", "linux"},
+                      {"kubernetes.io/arch", kArchitecture},
+                      {"beta.kubernetes.io/os", "linux"},
+                      {"beta.kubernetes.io/arch", kArchitecture}};
   for (const auto& [key, value] : own) labels[key] = value;
   return labels;
 }

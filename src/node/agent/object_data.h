@@ -12,7 +12,8 @@ namespace berth::node::agent {
 
 enum class ObjectKind { kConfigMap, kSecret };
 
-/// Looks up what environment variables and volumes refer to. kNotFound: the object is not there. May be called from any thread, and may block.
+/// Looks up what environment variables and volumes refer to. kNotFound: the object is not there. May be called from any thread, and may
+/// block.
 struct ObjectSource {
   using Lookup = std::function<Result<json::Value>(const std::string& ns, const std::string& name)>;
   Lookup config_map, secret, claim;
@@ -22,7 +23,8 @@ struct ObjectSource {
 };
 
 /// The decoded data of a ConfigMap (data and binaryData) or Secret. kNotFound says `configmap "NAME" not found`.
-[[nodiscard]] Result<std::map<std::string, std::string>> object_data(const std::string& ns, const std::string& name, ObjectKind kind, const ObjectSource& objects);
+[[nodiscard]] Result<std::map<std::string, std::string>> object_data(const std::string& ns, const std::string& name, ObjectKind kind,
+                                                                     const ObjectSource& objects);
 
 [[nodiscard]] std::string decode_base64(std::string_view text);
 [[nodiscard]] std::string encode_base64(std::string_view bytes);

@@ -27,7 +27,9 @@ std::int64_t number(std::string_view text) {
   return value;
 }
 
-std::string as_path(std::string_view group) { return group.empty() || group.front() != '/' ? "/" + std::string(group) : std::string(group); }
+std::string as_path(std::string_view group) {
+  return group.empty() || group.front() != '/' ? "/" + std::string(group) : std::string(group);
+}
 
 std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
   const std::size_t from = text.find(before);
@@ -74,7 +76,9 @@ std::string system_oom_message(const OomKill& kill) {
   return fmt::format("System OOM encountered, victim process: {}, pid: {}", kill.process, kill.pid);
 }
 
-bool is_system_oom(const OomKill& kill, const std::string& node_cgroup) { return kill.limit_group == "/" || (!node_cgroup.empty() && kill.limit_group == node_cgroup); }
+bool is_system_oom(const OomKill& kill, const std::string& node_cgroup) {
+  return kill.limit_group == "/" || (!node_cgroup.empty() && kill.limit_group == node_cgroup);
+}
 
 OomWatch::OomWatch(const Cgroups& cgroups, Options options) : cgroups_(cgroups), options_(std::move(options)) {
   stop_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -113,8 +117,8 @@ void OomWatch::follow_log() {
 }
 
 void OomWatch::follow_counter() {
-  // Without the log only a node that is a cgroup can be told apart: its count holds its containers' own limits as well, so that what they add
-  // is left out.
+  // Without the log only a node that is a cgroup can be told apart: its count holds its containers' own limits as well, so that what they
+  // add is left out.
   const auto count = [&]() -> std::optional<std::uint64_t> {
     const auto all = cgroups_.oom_kills(options_.node_cgroup);
     if (!all) return std::nullopt;

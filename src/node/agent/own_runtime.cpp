@@ -92,7 +92,8 @@ bool answers(const std::string& ctr, const std::string& socket) {
 
 class ContainerdProcess final : public OwnRuntime {
  public:
-  explicit ContainerdProcess(const OwnRuntimeOptions& options) : options_(options), socket_(options.directory + "/containerd.sock"), log_(options.directory + "/containerd.log") {
+  explicit ContainerdProcess(const OwnRuntimeOptions& options)
+      : options_(options), socket_(options.directory + "/containerd.sock"), log_(options.directory + "/containerd.log") {
     std::uint32_t hash = 2166136261U;  // FNV-1a
     for (const char c : options_.directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
     if (options_.pod_subnet.empty()) options_.pod_subnet = fmt::format("10.88.{}.0/24", hash % 251);
@@ -111,7 +112,8 @@ class ContainerdProcess final : public OwnRuntime {
   }
 
   Result<void> start() {
-    if (const auto missing = missing_for_own_runtime(); !missing.empty()) return fail(ErrorCode::kUnavailable, fmt::format("{} missing", fmt::join(missing, ", ")));
+    if (const auto missing = missing_for_own_runtime(); !missing.empty())
+      return fail(ErrorCode::kUnavailable, fmt::format("{} missing", fmt::join(missing, ", ")));
     binary_ = find_program("containerd");
     const std::string ctr = find_program("ctr");
     std::error_code error;
@@ -119,7 +121,8 @@ class ContainerdProcess final : public OwnRuntime {
     if (error) return fail(ErrorCode::kInternal, fmt::format("{}: {}", options_.directory, error.message()));
     if (socket_.size() > 100) return invalid(fmt::format("{} is too long for a socket's name: use a shorter --data-dir", socket_));
     const RuntimeAbilities abilities = find_abilities(options_.directory);
-    if (!abilities.has_iptables) log::info("node", "iptables is missing: pods reach each other and this machine, but not the world, and host ports are not mapped");
+    if (!abilities.has_iptables)
+      log::info("node", "iptables is missing: pods reach each other and this machine, but not the world, and host ports are not mapped");
     std::ofstream(options_.directory + "/containerd.toml", std::ios::trunc) << containerd_config(options_, abilities);
     std::ofstream(options_.directory + "/cni/10-berth.conflist", std::ios::trunc) << cni_config(options_, abilities);
     if (answers(ctr, socket_)) return {};  // Left by an agent that was killed.
@@ -175,27 +178,32 @@ class ContainerdProcess final : public OwnRuntime {
 #if defined(__x86_64__)
 /// A static program: SIGCHLD is set to be ignored, so that the kernel collects orphans (shareProcessNamespace), then pause(2) for ever.
 std::string pause_program() {
-  static constexpr unsigned char kCode[] = {
-      0xb8, 13, 0, 0, 0,                    // mov eax, rt_sigaction
-      0xbf, 17, 0, 0, 0,                    // mov edi, SIGCHLD
-      0x48, 0x8d, 0x35, 0x13, 0, 0, 0,      // lea rsi, [rip + action]
-      0x31, 0xd2,                           // xor edx, edx
-      0x41, 0xba, 8, 0, 0, 0,               // mov r10d, 8
-      0x0f, 0x05,                           // syscall
-      0xb8, 34, 0, 0, 0,                    // again: mov eax, pause
-      0x0f, 0x05,                           // syscall
-      0xeb, 0xf7,                           // jmp again
-      1, 0, 0, 0, 0, 0, 0, 0,               // action: SIG_IGN, no flags, no mask
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  static constexpr unsigned char kCode[] = {0xb8, 13,   0,    0,    0,           // mov eax, rt_sigaction
+                                            0xbf, 17,   0,    0,    0,           // mov edi, SIGCHLD
+                                            0x48, 0x8d, 0x35, 0x13, 0, 0, 0,     // lea rsi, [rip + action]
+                                            0x31, 0xd2,                          // xor edx, edx
+                                            0x41, 0xba, 8,    0,    0, 0,        // mov r10d, 8
+                                            0x0f, 0x05,                          // syscall
+                                            0xb8, 34,   0,    0,    0,           // again: mov eax, pause
+                                            0x0f, 0x05,                          // syscall
+                                            0xeb, 0xf7,                          // jmp again
+                                            1,    0,    0,    0,    0, 0, 0, 0,  // action: SIG_IGN, no flags, no mask
+                                            0,    0,    0,    0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
   std::string out;
   const auto put = [&](std::uint64_t value, int bytes) {
     for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
   };
   constexpr std::uint64_t kBase = 0x400000, kHeaders = 64 + 56;
-  out += std::string("\x7f" "ELF\x02\x01\x01", 7) + std::string(9, '\0');
-  put(2, 2), put(62, 2), put(1, 4), put(kBase + kHeaders, 8), put(64, 8), put(0, 8), put(0, 4), put(64, 2), put(56, 2), put(1, 2), put(64, 2), put(0, 2), put(0, 2);
+  out += std::string(
+             "\x7f"
+             "ELF\x02\x01\x01",
+             7) +
+         std::string(9, '\0');
+  put(2, 2), put(62, 2), put(1, 4), put(kBase + kHeaders, 8), put(64, 8), put(0, 8), put(0, 4), put(64, 2), put(56, 2), put(1, 2),
+      put(64, 2), put(0, 2), put(0, 2);
   // One segment, readable and executable: the whole file.
-  put(1, 4), put(5, 4), put(0, 8), put(kBase, 8), put(kBase, 8), put(kHeaders + sizeof kCode, 8), put(kHeaders + sizeof kCode, 8), put(0x1000, 8);
+  put(1, 4), put(5, 4), put(0, 8), put(kBase, 8), put(kBase, 8), put(kHeaders + sizeof kCode, 8), put(kHeaders + sizeof kCode, 8),
+      put(0x1000, 8);
   out.append(reinterpret_cast<const char*>(kCode), sizeof kCode);
   return out;
 }
@@ -226,7 +234,9 @@ std::string tar_member(const std::string& name, const std::string& content, int 
   put(136, "00000000000");
   put(148, "        ");
   put(156, "0");
-  put(257, std::string("ustar\0" "00", 8));
+  put(257, std::string("ustar\0"
+                       "00",
+                       8));
   unsigned sum = 0;
   for (const char c : header) sum += static_cast<unsigned char>(c);
   put(148, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
@@ -242,7 +252,8 @@ std::string tar_end() { return std::string(1024, '\0'); }
 std::vector<std::string> missing_for_own_runtime() {
   std::vector<std::string> missing;
   for (const char* program : {"containerd", "ctr", "runc"})
-    if (find_program(program).empty()) missing.push_back(fmt::format("{} (package {})", program, program == std::string_view("runc") ? "runc" : "containerd"));
+    if (find_program(program).empty())
+      missing.push_back(fmt::format("{} (package {})", program, program == std::string_view("runc") ? "runc" : "containerd"));
   if (find_cni_directory().empty()) missing.emplace_back("the CNI plugin \"bridge\" (package containernetworking-plugins)");
   return missing;
 }
@@ -272,12 +283,19 @@ oom_score = 0
     bin_dir = "{4}"
     conf_dir = "{0}/cni"
 )",
-                     options.directory, pause, !abilities.has_apparmor, !abilities.can_lower_oom_scores, abilities.cni_directory, abilities.snapshotter);
+                     options.directory, pause, !abilities.has_apparmor, !abilities.can_lower_oom_scores, abilities.cni_directory,
+                     abilities.snapshotter);
 }
 
 std::string cni_config(const OwnRuntimeOptions& options, const RuntimeAbilities& abilities) {
-  json::Object bridge{{"type", "bridge"}, {"bridge", options.bridge}, {"isGateway", true}, {"ipMasq", abilities.has_iptables}, {"hairpinMode", true},
-                      {"ipam", json::Object{{"type", "host-local"}, {"dataDir", options.directory + "/ipam"}, {"ranges", json::Array{json::Array{json::Object{{"subnet", options.pod_subnet}}}}},
+  json::Object bridge{{"type", "bridge"},
+                      {"bridge", options.bridge},
+                      {"isGateway", true},
+                      {"ipMasq", abilities.has_iptables},
+                      {"hairpinMode", true},
+                      {"ipam", json::Object{{"type", "host-local"},
+                                            {"dataDir", options.directory + "/ipam"},
+                                            {"ranges", json::Array{json::Array{json::Object{{"subnet", options.pod_subnet}}}}},
                                             {"routes", json::Array{json::Object{{"dst", "0.0.0.0/0"}}}}}}};
   json::Array plugins{std::move(bridge)};
   if (abilities.has_iptables) plugins.push_back(json::Object{{"type", "portmap"}, {"capabilities", json::Object{{"portMappings", true}}}});
@@ -288,11 +306,18 @@ std::string pause_image_tar() {
   const std::string program = pause_program();
   if (program.empty()) return {};
   const std::string layer = tar_member("pause", program, 0755) + tar_end();
-  const auto blob = [](const std::string& bytes, const char* type) { return json::Object{{"mediaType", type}, {"digest", "sha256:" + sha256(bytes)}, {"size", bytes.size()}}; };
-  const std::string config = json::serialize(json::Object{{"architecture", kImageArchitecture}, {"os", "linux"}, {"config", json::Object{{"Entrypoint", json::Array{"/pause"}}}},
-                                                          {"rootfs", json::Object{{"type", "layers"}, {"diff_ids", json::Array{json::Value("sha256:" + sha256(layer))}}}}});
+  const auto blob = [](const std::string& bytes, const char* type) {
+    return json::Object{{"mediaType", type}, {"digest", "sha256:" + sha256(bytes)}, {"size", bytes.size()}};
+  };
+  const std::string config = json::serialize(
+      json::Object{{"architecture", kImageArchitecture},
+                   {"os", "linux"},
+                   {"config", json::Object{{"Entrypoint", json::Array{"/pause"}}}},
+                   {"rootfs", json::Object{{"type", "layers"}, {"diff_ids", json::Array{json::Value("sha256:" + sha256(layer))}}}}});
   const std::string manifest =
-      json::serialize(json::Object{{"schemaVersion", 2}, {"mediaType", "application/vnd.oci.image.manifest.v1+json"}, {"config", blob(config, "application/vnd.oci.image.config.v1+json")},
+      json::serialize(json::Object{{"schemaVersion", 2},
+                                   {"mediaType", "application/vnd.oci.image.manifest.v1+json"},
+                                   {"config", blob(config, "application/vnd.oci.image.config.v1+json")},
                                    {"layers", json::Array{json::Value(blob(layer, "application/vnd.oci.image.layer.v1.tar"))}}});
   json::Object entry = blob(manifest, "application/vnd.oci.image.manifest.v1+json");
   entry["annotations"] = json::Object{{"org.opencontainers.image.ref.name", "1"}};

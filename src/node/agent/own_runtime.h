@@ -1,4 +1,5 @@
-// A containerd of berth's own, for machines where none runs (or whose own one must be left alone): configuration, network and pause image made here.
+// A containerd of berth's own, for machines where none runs (or whose own one must be left alone): configuration, network and pause image
+// made here.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,8 +10,8 @@
 namespace berth::node::agent {
 
 struct OwnRuntimeOptions {
-  std::string directory;                  ///< Everything is kept below it; a real filesystem (overlayfs).
-  std::string pod_subnet, bridge;         ///< Empty: by the directory, so that several on one machine do not meet.
+  std::string directory;           ///< Everything is kept below it; a real filesystem (overlayfs).
+  std::string pod_subnet, bridge;  ///< Empty: by the directory, so that several on one machine do not meet.
 };
 
 /// The container runtime's process. The destructor stops it; its containers run on, and the next one takes them over.
@@ -37,8 +38,8 @@ struct RuntimeAbilities {
 [[nodiscard]] std::string containerd_config(const OwnRuntimeOptions& options, const RuntimeAbilities& abilities);
 [[nodiscard]] std::string cni_config(const OwnRuntimeOptions& options, const RuntimeAbilities& abilities);
 
-/// An OCI image as a tar file for `ctr images import`: one program that sleeps and lets the kernel collect its children. Empty where the program is
-/// not known for this processor.
+/// An OCI image as a tar file for `ctr images import`: one program that sleeps and lets the kernel collect its children. Empty where the
+/// program is not known for this processor.
 [[nodiscard]] std::string pause_image_tar();
 inline constexpr const char* kPauseImage = "berth.local/pause:1";
 

@@ -11,8 +11,8 @@ namespace {
 using Kind = ContainerState::Kind;
 constexpr Duration kConfigRetry = std::chrono::seconds(10);
 constexpr Duration kFirstImageBackoff = std::chrono::seconds(10), kMaxImageBackoff = std::chrono::seconds(300);
-constexpr Duration kShowPullError = std::chrono::seconds(3);    // ErrImagePull is to be seen before ImagePullBackOff.
-constexpr Duration kBackoffReset = std::chrono::minutes(10);    // A container that ran so long starts its back-off anew.
+constexpr Duration kShowPullError = std::chrono::seconds(3);  // ErrImagePull is to be seen before ImagePullBackOff.
+constexpr Duration kBackoffReset = std::chrono::minutes(10);  // A container that ran so long starts its back-off anew.
 constexpr std::int64_t kMinimumGraceSeconds = 2;
 
 TimePoint from_nanoseconds(std::string_view text) {
@@ -23,15 +23,19 @@ TimePoint from_nanoseconds(std::string_view text) {
 
 std::string pod_words(const PodSpec& spec) { return fmt::format("{}_{}({})", spec.name, spec.ns, spec.uid); }
 
-std::int64_t to_seconds(Duration duration) { return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(duration).count()); }
+std::int64_t to_seconds(Duration duration) {
+  return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(duration).count());
+}
 
 /// A repository's name must be in lower case: the mistake that people make.
 std::optional<std::string> wrong_image_name(const std::string& image) {
   const std::string repository = image_repository(image);
   const std::size_t slash = repository.find('/');
-  const bool bad = image.empty() || image.find_first_of(" \t\n") != std::string::npos || std::ranges::any_of(repository.substr(slash + 1), [](unsigned char c) { return std::isupper(c) != 0; });
+  const bool bad = image.empty() || image.find_first_of(" \t\n") != std::string::npos ||
+                   std::ranges::any_of(repository.substr(slash + 1), [](unsigned char c) { return std::isupper(c) != 0; });
   if (!bad) return std::nullopt;
-  return fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image name \"{0}\": invalid reference format{1}", image, image.empty() ? "" : ": repository name (" + repository.substr(slash + 1) + ") must be lowercase");
+  return fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image name \"{0}\": invalid reference format{1}", image,
+                     image.empty() ? "" : ": repository name (" + repository.substr(slash + 1) + ") must be lowercase");
 }
 
 }  // namespace
@@ -58,7 +62,8 @@ Result<void> PodWorker::take_in(const json::Value& listed) {
     own = Container{.id = id, .attempt = attempt};
     own.crashes = crashes;
     own.hash = json::get_string(listed, {"annotations", "io.kubernetes.container.hash"});
-    if (record.state.kind == Kind::kTerminated && record.state.container_id != environment_.runtime_name + "://" + id) record.last = record.state;
+    if (record.state.kind == Kind::kTerminated && record.state.container_id != environment_.runtime_name + "://" + id)
+      record.last = record.state;
     record.restart_count = attempt;
     record.container_id = fmt::format("{}://{}", environment_.runtime_name, id);
   }
@@ -74,7 +79,8 @@ Result<void> PodWorker::take_in(const json::Value& listed) {
   record.state.kind = Kind::kRunning;
   const json::Value& container = container_spec(pod_, i);
   record.is_started = !json::find(container, "startupProbe");
-  record.is_ready = record.is_started && !json::find(container, "readinessProbe") && spec->role != ContainerRole::kInit && spec->role != ContainerRole::kEphemeral;
+  record.is_ready = record.is_started && !json::find(container, "readinessProbe") && spec->role != ContainerRole::kInit &&
+                    spec->role != ContainerRole::kEphemeral;
   return {};
 }
 
@@ -89,8 +95,11 @@ void PodWorker::take_end(std::size_t i, const json::Value& status) {
   state.reason = json::get_string(status, {"reason"});
   if (state.reason.empty()) state.reason = state.exit_code == 0 ? "Completed" : "Error";
   const json::Value& container = container_spec(pod_, i);
-  const std::string file = json::get_string(container, {"terminationMessagePath"}).empty() ? "" : termination_message_file(directory(), spec_.containers[i].name, own.attempt);
-  state.message = termination_message(file, json::get_string(container, {"terminationMessagePolicy"}), state.exit_code, fmt::format("{}/{}/{}.log", log_directory_, spec_.containers[i].name, own.attempt),
+  const std::string file = json::get_string(container, {"terminationMessagePath"}).empty()
+                               ? ""
+                               : termination_message_file(directory(), spec_.containers[i].name, own.attempt);
+  state.message = termination_message(file, json::get_string(container, {"terminationMessagePolicy"}), state.exit_code,
+                                      fmt::format("{}/{}/{}.log", log_directory_, spec_.containers[i].name, own.attempt),
                                       std::string(json::get_string(status, {"message"})));
   record.is_started = false;
   record.is_ready = spec_.containers[i].role == ContainerRole::kInit && state.exit_code == 0;
@@ -112,7 +121,8 @@ bool PodWorker::may_start(std::size_t i) const {
   if (role == ContainerRole::kInit && is_initialized(spec_, state_)) return false;
   for (std::size_t before = 0; before < i; ++before) {
     const ContainerRecord& earlier = state_.containers[before];
-    if (spec_.containers[before].role == ContainerRole::kInit ? !earlier.is_ready : !earlier.is_started) return is_initialized(spec_, state_);
+    if (spec_.containers[before].role == ContainerRole::kInit ? !earlier.is_ready : !earlier.is_started)
+      return is_initialized(spec_, state_);
   }
   return role == ContainerRole::kInit || !mains_done();
 }
@@ -120,7 +130,9 @@ bool PodWorker::may_start(std::size_t i) const {
 /// A running container whose image was changed in the spec is made anew.
 void PodWorker::restart_changed_containers() {
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
-    if (state_.containers[i].state.kind != Kind::kRunning || containers_[i].hash.empty() || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
+    if (state_.containers[i].state.kind != Kind::kRunning || containers_[i].hash.empty() ||
+        spec_.containers[i].role == ContainerRole::kEphemeral)
+      continue;
     if (containers_[i].hash == container_hash(container_spec(pod_, i))) continue;
     emit("Normal", "Killing", fmt::format("Container {} definition changed, will be restarted", spec_.containers[i].name), i);
     kill_container(i, grace_period());
@@ -156,8 +168,11 @@ bool PodWorker::wait_for_backoff(std::size_t i, TimePoint now, TimePoint& next) 
     if (now < due) {
       next = std::min(next, due);
       if (record.state.kind == Kind::kTerminated) {
-        set_waiting(i, "CrashLoopBackOff", fmt::format("back-off {} restarting failed container={} pod={}", format_go_duration(backoff), spec_.containers[i].name, pod_words(spec_)));
-        emit("Warning", "BackOff", fmt::format("Back-off restarting failed container {} in pod {}", spec_.containers[i].name, pod_words(spec_)), i);
+        set_waiting(i, "CrashLoopBackOff",
+                    fmt::format("back-off {} restarting failed container={} pod={}", format_go_duration(backoff), spec_.containers[i].name,
+                                pod_words(spec_)));
+        emit("Warning", "BackOff",
+             fmt::format("Back-off restarting failed container {} in pod {}", spec_.containers[i].name, pod_words(spec_)), i);
       }
       return true;
     }
@@ -218,8 +233,12 @@ Result<PodWorker::PulledImage> PodWorker::ensure_image(const json::Value& contai
   if (const auto pulled = pull_image(container, image, i); !pulled) return std::unexpected(pulled.error());
   auto there = look();
   if (!there) return there;
-  const std::string took = format_milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count());
-  emit("Normal", "Pulled", fmt::format("Successfully pulled image \"{}\" in {} ({} including waiting). Image size: {} bytes.", given, took, took, json::get_string(there->status, {"image", "size"}, "0")), i);
+  const std::string took =
+      format_milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count());
+  emit("Normal", "Pulled",
+       fmt::format("Successfully pulled image \"{}\" in {} ({} including waiting). Image size: {} bytes.", given, took, took,
+                   json::get_string(there->status, {"image", "size"}, "0")),
+       i);
   return there;
 }
 
@@ -229,11 +248,16 @@ Result<void> PodWorker::pull_image(const json::Value&, const std::string& image,
   std::vector<std::string> missing;
   for (const json::Value& reference : json::get_array(pod_, {"spec", "imagePullSecrets"})) {
     const std::string name(json::get_string(reference, {"name"}));
-    if (auto secret = environment_.objects.secret(spec_.ns, name)) secrets.push_back(std::move(*secret));
-    else missing.push_back(name);
+    if (auto secret = environment_.objects.secret(spec_.ns, name))
+      secrets.push_back(std::move(*secret));
+    else
+      missing.push_back(name);
   }
   if (!missing.empty())
-    emit("Warning", "FailedToRetrieveImagePullSecret", fmt::format("Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.", fmt::join(missing, ", ")), i);
+    emit("Warning", "FailedToRetrieveImagePullSecret",
+         fmt::format("Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
+                     fmt::join(missing, ", ")),
+         i);
   std::vector<json::Object> credentials = image_credentials(image, secrets);
   if (credentials.empty()) credentials.emplace_back();
   Error error{ErrorCode::kInternal, {}};
@@ -295,9 +319,13 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   config["image"] = json::Object{{"image", image->reference}};
   if (const std::string target(json::get_string(container, {"targetContainerName"})); !target.empty())
     for (std::size_t other = 0; other < containers_.size(); ++other)
-      if (spec_.containers[other].name == target) json::set(plan->config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
-  const auto made = environment_.runtime.call("RuntimeService/CreateContainer",
-                                              json::Object{{"pod_sandbox_id", sandbox_id_}, {"config", plan->config}, {"sandbox_config", sandbox_config(context, sandbox_attempt_)}}, 120'000);
+      if (spec_.containers[other].name == target)
+        json::set(plan->config, {"linux", "security_context", "namespace_options", "target_id"}, json::Value(containers_[other].id));
+  const auto made = environment_.runtime.call(
+      "RuntimeService/CreateContainer",
+      json::Object{
+          {"pod_sandbox_id", sandbox_id_}, {"config", plan->config}, {"sandbox_config", sandbox_config(context, sandbox_attempt_)}},
+      120'000);
   if (!made) return failed("CreateContainerError", made.error().message);
   const std::string id(json::get_string(*made, {"container_id"}));
   emit("Normal", "Created", "Container created", i);
@@ -335,25 +363,32 @@ void PodWorker::started(std::size_t i, const std::string& id, int attempt) {
   }
   record.is_started = !json::find(container, "startupProbe");
   const ContainerRole role = spec_.containers[i].role;
-  record.is_ready = record.is_started && !json::find(container, "readinessProbe") && (role == ContainerRole::kMain || role == ContainerRole::kSidecar);
+  record.is_ready =
+      record.is_started && !json::find(container, "readinessProbe") && (role == ContainerRole::kMain || role == ContainerRole::kSidecar);
 }
 
 /// What an older attempt left goes, but for the last one, whose logs `kubectl logs --previous` shows.
 void PodWorker::remove_old_containers(std::size_t i, const std::string& previous) {
-  const json::Value filter = json::Object{{"filter", json::Object{{"label_selector", json::Object{{"io.kubernetes.pod.uid", uid_}, {"io.kubernetes.container.name", spec_.containers[i].name}}}}}};
+  const json::Value filter =
+      json::Object{{"filter", json::Object{{"label_selector", json::Object{{"io.kubernetes.pod.uid", uid_},
+                                                                           {"io.kubernetes.container.name", spec_.containers[i].name}}}}}};
   const auto listed = environment_.runtime.call("RuntimeService/ListContainers", filter);
   if (!listed) return;
   for (const json::Value& old : json::get_array(*listed, {"containers"})) {
     const std::string_view id = json::get_string(old, {"id"});
     if (id == containers_[i].id || id == previous || json::get_string(old, {"state"}) != "CONTAINER_EXITED") continue;
     (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}});
-    const std::string log = fmt::format("{}/{}/{}.log", log_directory_, spec_.containers[i].name, json::get_int(old, {"metadata", "attempt"}));
+    const std::string log =
+        fmt::format("{}/{}/{}.log", log_directory_, spec_.containers[i].name, json::get_int(old, {"metadata", "attempt"}));
     ::unlink(log.c_str());
-    ::unlink(termination_message_file(directory(), spec_.containers[i].name, static_cast<int>(json::get_int(old, {"metadata", "attempt"}))).c_str());
+    ::unlink(termination_message_file(directory(), spec_.containers[i].name, static_cast<int>(json::get_int(old, {"metadata", "attempt"})))
+                 .c_str());
   }
 }
 
-ProbeTarget PodWorker::probe_target(std::size_t i) const { return {environment_.runtime, containers_[i].id, state_.pod_ip, container_spec(pod_, i)}; }
+ProbeTarget PodWorker::probe_target(std::size_t i) const {
+  return {environment_.runtime, containers_[i].id, state_.pod_ip, container_spec(pod_, i)};
+}
 
 void PodWorker::run_post_start(std::size_t i) {
   const json::Value* hook = json::find(container_spec(pod_, i), {"lifecycle", "postStart"});
@@ -371,13 +406,19 @@ void PodWorker::run_post_start(std::size_t i) {
 void PodWorker::kill_container(std::size_t i, Duration grace) {
   const auto began = std::chrono::steady_clock::now();
   // Rounded up: a pod gets the whole of its grace period.
-  const auto left = [&](Duration whole) { return to_seconds(whole - std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began) + std::chrono::milliseconds(999)); };
+  const auto left = [&](Duration whole) {
+    return to_seconds(whole - std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began) +
+                      std::chrono::milliseconds(999));
+  };
   if (const json::Value* hook = json::find(container_spec(pod_, i), {"lifecycle", "preStop"}); hook && grace > Duration::zero())
-    if (const auto wrong = run_hook(*hook, probe_target(i), std::max<std::int64_t>(1, to_seconds(grace)), &interrupt_); wrong && !interrupt_) emit("Warning", "FailedPreStopHook", "PreStopHook failed", i);
+    if (const auto wrong = run_hook(*hook, probe_target(i), std::max<std::int64_t>(1, to_seconds(grace)), &interrupt_);
+        wrong && !interrupt_)
+      emit("Warning", "FailedPreStopHook", "PreStopHook failed", i);
   std::int64_t seconds = grace > Duration::zero() ? std::max(left(grace), std::min(kMinimumGraceSeconds, to_seconds(grace))) : 0;
   const std::atomic<bool>* cancel = &interrupt_;
   while (true) {
-    const auto stopped = environment_.runtime.call("RuntimeService/StopContainer", json::Object{{"container_id", containers_[i].id}, {"timeout", std::to_string(seconds)}},
+    const auto stopped = environment_.runtime.call("RuntimeService/StopContainer",
+                                                   json::Object{{"container_id", containers_[i].id}, {"timeout", std::to_string(seconds)}},
                                                    static_cast<int>(std::min<std::int64_t>(seconds, 1'000'000) * 1000 + 30'000), cancel);
     if (stopped || stopped.error().code == ErrorCode::kNotFound) return;
     {

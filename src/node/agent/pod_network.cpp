@@ -33,7 +33,10 @@ Result<PodNames> pod_names(const json::Value& pod, const std::string& cluster_do
   if (json::get_bool(pod, {"spec", "setHostnameAsFQDN"}) && !names.domain.empty()) {
     const std::string full = names.full();
     if (full.size() > kMaxFullName)
-      return invalid(fmt::format("failed to construct FQDN from pod hostname and cluster domain, FQDN {} is too long ({} characters is the max, {} characters requested)", full, kMaxFullName, full.size()));
+      return invalid(
+          fmt::format("failed to construct FQDN from pod hostname and cluster domain, FQDN {} is too long ({} characters is the max, {} "
+                      "characters requested)",
+                      full, kMaxFullName, full.size()));
     names.hostname = full;
     // The full name stands first in /etc/hosts either way.
     names.domain.clear();
@@ -48,13 +51,18 @@ std::string hosts_file(const json::Value& pod, const PodNames& names, const std:
     out += host_file;
     if (!out.ends_with('\n')) out += '\n';
   } else {
-    out = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::\tip6-localnet\nfe00::\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n";
-    for (const std::string& ip : pod_ips) out += names.domain.empty() ? fmt::format("{}\t{}\n", ip, names.hostname) : fmt::format("{}\t{}\t{}\n", ip, names.full(), names.hostname);
+    out =
+        "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost "
+        "ip6-loopback\nfe00::\tip6-localnet\nfe00::\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n";
+    for (const std::string& ip : pod_ips)
+      out += names.domain.empty() ? fmt::format("{}\t{}\n", ip, names.hostname)
+                                  : fmt::format("{}\t{}\t{}\n", ip, names.full(), names.hostname);
   }
   const json::Array& aliases = json::get_array(pod, {"spec", "hostAliases"});
   if (aliases.empty()) return out;
   out += "\n# Entries added by HostAliases.\n";
-  for (const json::Value& alias : aliases) out += fmt::format("{}\t{}\n", json::get_string(alias, {"ip"}), fmt::join(strings(alias, {"hostnames"}), "\t"));
+  for (const json::Value& alias : aliases)
+    out += fmt::format("{}\t{}\n", json::get_string(alias, {"ip"}), fmt::join(strings(alias, {"hostnames"}), "\t"));
   return out;
 }
 
@@ -80,7 +88,8 @@ DnsConfig parse_resolv_conf(std::string_view text) {
   return out;
 }
 
-DnsConfig pod_dns(const json::Value& pod, const DnsConfig& host, const std::vector<std::string>& cluster_servers, const std::string& cluster_domain, bool& fell_back) {
+DnsConfig pod_dns(const json::Value& pod, const DnsConfig& host, const std::vector<std::string>& cluster_servers,
+                  const std::string& cluster_domain, bool& fell_back) {
   std::string_view policy = json::get_string(pod, {"spec", "dnsPolicy"}, "ClusterFirst");
   const bool host_network = json::get_bool(pod, {"spec", "hostNetwork"});
   if (policy == "ClusterFirst" && host_network) policy = "Default";

@@ -19,7 +19,8 @@ struct PodNames {
 [[nodiscard]] Result<PodNames> pod_names(const json::Value& pod, const std::string& cluster_domain);
 
 /// The content of the pod's /etc/hosts. `host_file`: the machine's own, for pods in its network.
-[[nodiscard]] std::string hosts_file(const json::Value& pod, const PodNames& names, const std::vector<std::string>& pod_ips, std::string_view host_file);
+[[nodiscard]] std::string hosts_file(const json::Value& pod, const PodNames& names, const std::vector<std::string>& pod_ips,
+                                     std::string_view host_file);
 
 struct DnsConfig {
   std::vector<std::string> servers, searches, options;
@@ -28,7 +29,9 @@ struct DnsConfig {
 /// What a resolv.conf says.
 [[nodiscard]] DnsConfig parse_resolv_conf(std::string_view text);
 
-/// By spec.dnsPolicy and dnsConfig. `cluster_servers` empty: ClusterFirst falls back to the machine's configuration, and `fell_back` is set.
-[[nodiscard]] DnsConfig pod_dns(const json::Value& pod, const DnsConfig& host, const std::vector<std::string>& cluster_servers, const std::string& cluster_domain, bool& fell_back);
+/// By spec.dnsPolicy and dnsConfig. `cluster_servers` empty: ClusterFirst falls back to the machine's configuration, and `fell_back` is
+/// set.
+[[nodiscard]] DnsConfig pod_dns(const json::Value& pod, const DnsConfig& host, const std::vector<std::string>& cluster_servers,
+                                const std::string& cluster_domain, bool& fell_back);
 
 }  // namespace berth::node::agent

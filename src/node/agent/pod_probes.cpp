@@ -12,21 +12,28 @@ using Kind = ContainerState::Kind;
 void PodWorker::run_probes(TimePoint now, TimePoint& next) {
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
     const ContainerRecord& record = state_.containers[i];
-    if (record.state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kInit || spec_.containers[i].role == ContainerRole::kEphemeral) continue;
+    if (record.state.kind != Kind::kRunning || spec_.containers[i].role == ContainerRole::kInit ||
+        spec_.containers[i].role == ContainerRole::kEphemeral)
+      continue;
     Container& own = containers_[i];
     const json::Value& container = container_spec(pod_, i);
     if (!record.is_started) {  // The others wait for it.
-      if (const json::Value* probe = json::find(container, "startupProbe")) start_probe(i, ProbeKind::kStartup, *probe, own.startup, now, next);
+      if (const json::Value* probe = json::find(container, "startupProbe"))
+        start_probe(i, ProbeKind::kStartup, *probe, own.startup, now, next);
       continue;
     }
-    if (const json::Value* probe = json::find(container, "readinessProbe")) start_probe(i, ProbeKind::kReadiness, *probe, own.readiness, now, next);
-    if (const json::Value* probe = json::find(container, "livenessProbe")) start_probe(i, ProbeKind::kLiveness, *probe, own.liveness, now, next);
+    if (const json::Value* probe = json::find(container, "readinessProbe"))
+      start_probe(i, ProbeKind::kReadiness, *probe, own.readiness, now, next);
+    if (const json::Value* probe = json::find(container, "livenessProbe"))
+      start_probe(i, ProbeKind::kLiveness, *probe, own.liveness, now, next);
   }
 }
 
-void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& probe, ProbeCounter& counter, TimePoint now, TimePoint& next) {
+void PodWorker::start_probe(std::size_t i, ProbeKind kind, const json::Value& probe, ProbeCounter& counter, TimePoint now,
+                            TimePoint& next) {
   if (counter.is_running) return;
-  counter.next = std::max(counter.next, state_.containers[i].state.started_at + std::chrono::seconds(json::get_int(probe, {"initialDelaySeconds"})));
+  counter.next =
+      std::max(counter.next, state_.containers[i].state.started_at + std::chrono::seconds(json::get_int(probe, {"initialDelaySeconds"})));
   if (counter.next > now) {
     next = std::min(next, counter.next);
     return;
@@ -54,7 +61,10 @@ void PodWorker::take_probe_results() {
     // The container may have been replaced meanwhile.
     if (result.container >= containers_.size() || containers_[result.container].id != result.container_id) continue;
     Container& own = containers_[result.container];
-    (result.kind == ProbeKind::kStartup ? own.startup : result.kind == ProbeKind::kReadiness ? own.readiness : own.liveness).is_running = false;
+    (result.kind == ProbeKind::kStartup     ? own.startup
+     : result.kind == ProbeKind::kReadiness ? own.readiness
+                                            : own.liveness)
+        .is_running = false;
     if (state_.containers[result.container].state.kind == Kind::kRunning) take_probe_result(result.container, result.kind, result.wrong);
   }
 }
@@ -81,7 +91,10 @@ void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::opti
     record.is_ready = !json::find(container, "readinessProbe");
     return;
   }
-  emit("Normal", "Killing", fmt::format("Container {} failed {} probe, will be restarted", spec_.containers[i].name, kind == ProbeKind::kStartup ? "startup" : "liveness"), i);
+  emit("Normal", "Killing",
+       fmt::format("Container {} failed {} probe, will be restarted", spec_.containers[i].name,
+                   kind == ProbeKind::kStartup ? "startup" : "liveness"),
+       i);
   const std::int64_t own_grace = json::get_int(*probe, {"terminationGracePeriodSeconds"}, -1);
   kill_container(i, own_grace >= 0 ? std::chrono::seconds(own_grace) : grace_period());
   look_ = true;

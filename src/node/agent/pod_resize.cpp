@@ -42,7 +42,9 @@ void PodWorker::resize_containers(PodContext& context) {
       is_dirty_ = true;
       continue;
     }
-    const auto resized = environment_.runtime.call("RuntimeService/UpdateContainerResources", json::Object{{"container_id", own.id}, {"linux", container_resources(context, container)}});
+    const auto resized =
+        environment_.runtime.call("RuntimeService/UpdateContainerResources",
+                                  json::Object{{"container_id", own.id}, {"linux", container_resources(context, container)}});
     if (!resized) {
       emit("Warning", "ResizeError", fmt::format("Error resizing container {}: {}", spec_.containers[i].name, resized.error().message), i);
       continue;

@@ -27,16 +27,21 @@ CgroupLimits pod_cgroup_limits(const eviction::PodFacts& facts) {
       return (container.is_init && !container.is_sidecar) || container.limits.contains(resource);
     });
   };
-  limits.cpu_shares = facts.qos == eviction::QosClass::kBestEffort ? 2 : static_cast<std::uint64_t>(cpu_shares(eviction::pod_request(facts, "cpu").milli_value()));
+  limits.cpu_shares = facts.qos == eviction::QosClass::kBestEffort
+                          ? 2
+                          : static_cast<std::uint64_t>(cpu_shares(eviction::pod_request(facts, "cpu").milli_value()));
   limits.cpu_quota_us = -1;
   limits.memory_bytes = -1;
   if (facts.qos == eviction::QosClass::kBestEffort) return limits;
-  if (const auto cpu = all_have("cpu") ? eviction::pod_limit(facts, "cpu") : std::nullopt) limits.cpu_quota_us = cpu_quota_us(cpu->milli_value());
+  if (const auto cpu = all_have("cpu") ? eviction::pod_limit(facts, "cpu") : std::nullopt)
+    limits.cpu_quota_us = cpu_quota_us(cpu->milli_value());
   if (const auto memory = all_have("memory") ? eviction::pod_limit(facts, "memory") : std::nullopt) limits.memory_bytes = memory->value();
   return limits;
 }
 
-bool same(const CgroupLimits& a, const CgroupLimits& b) { return a.cpu_shares == b.cpu_shares && a.cpu_quota_us == b.cpu_quota_us && a.memory_bytes == b.memory_bytes; }
+bool same(const CgroupLimits& a, const CgroupLimits& b) {
+  return a.cpu_shares == b.cpu_shares && a.cpu_quota_us == b.cpu_quota_us && a.memory_bytes == b.memory_bytes;
+}
 
 }  // namespace
 
@@ -46,7 +51,11 @@ std::string rpc_error(const Error& error) {
 }
 
 PodWorker::PodWorker(PodEnvironment& environment, json::Value pod)
-    : environment_(environment), uid_(json::get_string(pod, {"metadata", "uid"})), pod_(std::move(pod)), spec_(read_pod_spec(pod_)), facts_(eviction::read_pod_facts(pod_)) {
+    : environment_(environment),
+      uid_(json::get_string(pod, {"metadata", "uid"})),
+      pod_(std::move(pod)),
+      spec_(read_pod_spec(pod_)),
+      facts_(eviction::read_pod_facts(pod_)) {
   log_directory_ = fmt::format("{}/logs/{}_{}_{}", environment_.root, spec_.ns, spec_.name, uid_);
   state_.containers.resize(spec_.containers.size());
   containers_.resize(spec_.containers.size());
@@ -146,9 +155,12 @@ bool PodWorker::is_finished() const {
 
 std::string PodWorker::cgroup() const {
   switch (facts_.qos) {
-    case eviction::QosClass::kGuaranteed: return environment_.pods_cgroup + "/pod" + uid_;
-    case eviction::QosClass::kBurstable: return environment_.pods_cgroup + "/burstable/pod" + uid_;
-    case eviction::QosClass::kBestEffort: return environment_.pods_cgroup + "/besteffort/pod" + uid_;
+    case eviction::QosClass::kGuaranteed:
+      return environment_.pods_cgroup + "/pod" + uid_;
+    case eviction::QosClass::kBurstable:
+      return environment_.pods_cgroup + "/burstable/pod" + uid_;
+    case eviction::QosClass::kBestEffort:
+      return environment_.pods_cgroup + "/besteffort/pod" + uid_;
   }
   return {};
 }
@@ -180,7 +192,8 @@ void PodWorker::run() {
 /// A newer version of the pod: what may change in a running one is ephemeral containers, images, resources, labels and annotations.
 void PodWorker::adopt(json::Value pod) {
   for (const std::string_view shown : {"labels", "annotations"})
-    if (json::get_object(pod_, {"metadata", shown}) != json::get_object(pod, {"metadata", shown})) volumes_due_ = {};  // Downward API files show them.
+    if (json::get_object(pod_, {"metadata", shown}) != json::get_object(pod, {"metadata", shown}))
+      volumes_due_ = {};  // Downward API files show them.
   pod_ = std::move(pod);
   spec_ = read_pod_spec(pod_);
   if (is_deleting_)
@@ -227,7 +240,8 @@ std::optional<PodWorker::Stop> PodWorker::why_stop(TimePoint now) {
     if (failure_ && state_.failure_reason.empty() && !is_over) {
       state_.failure_reason = failure_->reason;
       state_.failure_message = failure_->message;
-      if (failure_->is_disruption) state_.extra_conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", failure_->message, now});
+      if (failure_->is_disruption)
+        state_.extra_conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", failure_->message, now});
       for (ContainerRecord& record : state_.containers) record.is_ready = false;
       if (failure_->reason == "DeadlineExceeded") emit("Normal", "DeadlineExceeded", failure_->message, containers_.size());
     }
@@ -268,7 +282,8 @@ TimePoint PodWorker::sync_running(TimePoint now) {
   if (!mounted && !volumes_ready_) {
     emit("Warning", "FailedMount", mounted.error().message, containers_.size());
     for (ContainerRecord& record : state_.containers)
-      if (record.state.kind == Kind::kWaiting && record.state.reason.empty()) record.state.reason = spec_.containers[0].role == ContainerRole::kMain ? "ContainerCreating" : "PodInitializing";
+      if (record.state.kind == Kind::kWaiting && record.state.reason.empty())
+        record.state.reason = spec_.containers[0].role == ContainerRole::kMain ? "ContainerCreating" : "PodInitializing";
     publish();
     mount_backoff_ = mount_backoff_ == Duration::zero() ? kRetry / 2 : std::min(mount_backoff_ * 2, kMaxMountBackoff);
     return now + mount_backoff_;
@@ -289,8 +304,21 @@ TimePoint PodWorker::sync_running(TimePoint now) {
 }
 
 PodContext PodWorker::make_context() {
-  PodContext context{pod_, spec_, facts_, state_.pod_ips, environment_.host_ip, environment_.node_name, directory(), log_directory_, cgroup(), environment_.node_memory_bytes,
-                     environment_.allocatable, {}, {}, environment_.cgroups.is_v2(), {}};
+  PodContext context{pod_,
+                     spec_,
+                     facts_,
+                     state_.pod_ips,
+                     environment_.host_ip,
+                     environment_.node_name,
+                     directory(),
+                     log_directory_,
+                     cgroup(),
+                     environment_.node_memory_bytes,
+                     environment_.allocatable,
+                     {},
+                     {},
+                     environment_.cgroups.is_v2(),
+                     {}};
   if (context.pod_ips.empty() && !state_.pod_ip.empty()) context.pod_ips.push_back(state_.pod_ip);
   bool fell_back = false;
   context.dns = pod_dns(pod_, environment_.host_dns, environment_.cluster_dns, environment_.cluster_domain, fell_back);
@@ -352,7 +380,8 @@ Result<void> PodWorker::ensure_sandbox(PodContext& context) {
     std::error_code error;
     std::filesystem::create_directories(log_directory_, error);
     if (const auto again = ensure_cgroup(); !again) return again;
-    const auto made = environment_.runtime.call("RuntimeService/RunPodSandbox", json::Object{{"config", sandbox_config(context, sandbox_attempt_ + 1)}}, 120'000, &interrupt_);
+    const auto made = environment_.runtime.call(
+        "RuntimeService/RunPodSandbox", json::Object{{"config", sandbox_config(context, sandbox_attempt_ + 1)}}, 120'000, &interrupt_);
     if (!made) return std::unexpected(made.error());
     sandbox_id_ = json::get_string(*made, {"pod_sandbox_id"});
     ++sandbox_attempt_;
@@ -369,7 +398,8 @@ Result<void> PodWorker::ensure_sandbox(PodContext& context) {
       if (!status) return std::unexpected(status.error());
       state_.pod_ip = json::get_string(*status, {"status", "network", "ip"});
       state_.pod_ips = {state_.pod_ip};
-      for (const json::Value& extra : json::get_array(*status, {"status", "network", "additional_ips"})) state_.pod_ips.emplace_back(json::get_string(extra, {"ip"}));
+      for (const json::Value& extra : json::get_array(*status, {"status", "network", "additional_ips"}))
+        state_.pod_ips.emplace_back(json::get_string(extra, {"ip"}));
     }
     publish();
   }
@@ -405,7 +435,8 @@ void PodWorker::stop_everything(const Stop& stop) {
     std::lock_guard lock(mutex_);
     if (quit_) return;
   }
-  if (!sandbox_id_.empty() && sandbox_ready_) (void)environment_.runtime.call("RuntimeService/StopPodSandbox", json::Object{{"pod_sandbox_id", sandbox_id_}}, 60'000);
+  if (!sandbox_id_.empty() && sandbox_ready_)
+    (void)environment_.runtime.call("RuntimeService/StopPodSandbox", json::Object{{"pod_sandbox_id", sandbox_id_}}, 60'000);
   if (const auto loaded = load_runtime_state(); !loaded || std::ranges::any_of(state_.containers, is_running)) {
     // Not stopped, or the runtime is away: once more, until it is.
     look_ = true;
@@ -415,7 +446,8 @@ void PodWorker::stop_everything(const Stop& stop) {
     return;
   }
   // What a pod kept on the node goes with its containers: memory-backed volumes would otherwise hold the memory that it was evicted for.
-  if (const auto removed = tear_down_volumes(directory()); !removed) log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
+  if (const auto removed = tear_down_volumes(directory()); !removed)
+    log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
   volumes_ready_ = false;
   {
     std::lock_guard lock(mutex_);
@@ -435,13 +467,17 @@ void PodWorker::remove_everything() {
   const json::Value filter = json::Object{{"filter", json::Object{{"label_selector", json::Object{{"io.kubernetes.pod.uid", uid_}}}}}};
   if (const auto containers = environment_.runtime.call("RuntimeService/ListContainers", filter))
     for (const json::Value& container : json::get_array(*containers, {"containers"}))
-      (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", json::get_string(container, {"id"})}});
+      (void)environment_.runtime.call("RuntimeService/RemoveContainer",
+                                      json::Object{{"container_id", json::get_string(container, {"id"})}});
   if (const auto sandboxes = environment_.runtime.call("RuntimeService/ListPodSandbox", filter))
     for (const json::Value& sandbox : json::get_array(*sandboxes, {"items"})) {
-      (void)environment_.runtime.call("RuntimeService/StopPodSandbox", json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}}, 60'000);
-      (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}}, 60'000);
+      (void)environment_.runtime.call("RuntimeService/StopPodSandbox", json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}},
+                                      60'000);
+      (void)environment_.runtime.call("RuntimeService/RemovePodSandbox",
+                                      json::Object{{"pod_sandbox_id", json::get_string(sandbox, {"id"})}}, 60'000);
     }
-  for (int tries = 0; tries < 20 && !environment_.cgroups.remove(cgroup()); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int tries = 0; tries < 20 && !environment_.cgroups.remove(cgroup()); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   std::error_code error;
   std::filesystem::remove_all(log_directory_, error);
 }
@@ -451,7 +487,8 @@ void PodWorker::publish() {
   json::Value status = make_pod_status(spec_, state_, observed, environment_.clock.now());
   // A pod that is over by itself says so when its last container (a sidecar) is, not before.
   const std::string_view phase = json::get_string(status, {"phase"});
-  if ((phase == "Succeeded" || phase == "Failed") && state_.failure_reason.empty() && std::ranges::any_of(state_.containers, is_running)) status.as_object()["phase"] = "Running";
+  if ((phase == "Succeeded" || phase == "Failed") && state_.failure_reason.empty() && std::ranges::any_of(state_.containers, is_running))
+    status.as_object()["phase"] = "Running";
   {
     std::lock_guard lock(mutex_);
     shown_state_ = state_;

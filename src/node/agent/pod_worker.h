@@ -35,15 +35,17 @@ struct PodEnvironment {
   std::string runtime_name = "containerd";  ///< Before "://" in container ids.
   std::int64_t node_memory_bytes = 1;
   eviction::ResourceList allocatable;
-  DnsConfig host_dns;                     ///< The machine's resolv.conf.
-  std::vector<std::string> cluster_dns;   ///< Name servers of the cluster; empty: it has none.
+  DnsConfig host_dns;                    ///< The machine's resolv.conf.
+  std::vector<std::string> cluster_dns;  ///< Name servers of the cluster; empty: it has none.
   std::string cluster_domain = "cluster.local";
   ObjectSource objects;
   TokenSource tokens;
   /// Something of the pod changed: its status, or it is finished. Any thread; must not block.
   std::function<void(const std::string& uid)> changed;
   /// type, reason, message, and what of the pod it is about ("spec.containers{c}"; may be empty).
-  std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message, const std::string& field_path)> event;
+  std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message,
+                     const std::string& field_path)>
+      event;
   /// The Node object's uid; empty until it is registered. On the loop only.
   std::function<std::string()> node_uid;
   TaskGroup tasks;  ///< Probes under way. Last: destroyed first.
@@ -100,13 +102,13 @@ class PodWorker {
   struct Container {
     std::string id;
     int attempt = 0;
-    bool is_known = false;   ///< The record describes this id's end.
-    std::string hash;        ///< container_hash of the spec that it was made from; empty: not known.
-    json::Value applied;     ///< Its spec's resources as they are in force; null: not known.
+    bool is_known = false;  ///< The record describes this id's end.
+    std::string hash;       ///< container_hash of the spec that it was made from; empty: not known.
+    json::Value applied;    ///< Its spec's resources as they are in force; null: not known.
     ProbeCounter startup, readiness, liveness;
-    int crashes = 0;         ///< Restarts that count for the next back-off.
+    int crashes = 0;  ///< Restarts that count for the next back-off.
     std::optional<Duration> image_backoff;
-    std::string image_error; ///< Why the last pull failed, until the next try.
+    std::string image_error;  ///< Why the last pull failed, until the next try.
     TimePoint not_before{};
   };
   enum class ProbeKind { kStartup, kReadiness, kLiveness };

@@ -29,7 +29,9 @@ std::optional<eviction::MemoryUsage> memory_of(const PressureEnvironment& enviro
 }  // namespace
 
 PressureManager::PressureManager(PressureEnvironment environment, eviction::EvictionManager manager)
-    : environment_(std::move(environment)), alarm_(environment_.cgroups, {environment_.paths.node_cgroup, environment_.paths.pods_cgroup}, environment_.paths.proc), manager_(std::move(manager)) {}
+    : environment_(std::move(environment)),
+      alarm_(environment_.cgroups, {environment_.paths.node_cgroup, environment_.paths.pods_cgroup}, environment_.paths.proc),
+      manager_(std::move(manager)) {}
 
 PressureManager::~PressureManager() {
   stopping_ = true;
@@ -54,16 +56,21 @@ std::vector<eviction::NodeCondition> PressureManager::conditions() {
 void PressureManager::watch() {
   if (!manager_.has_work()) return;
   for (const eviction::Threshold& threshold : manager_.thresholds()) {
-    const bool is_node = threshold.signal == eviction::Signal::kMemoryAvailable, is_pods = threshold.signal == eviction::Signal::kAllocatableMemoryAvailable;
+    const bool is_node = threshold.signal == eviction::Signal::kMemoryAvailable,
+               is_pods = threshold.signal == eviction::Signal::kAllocatableMemoryAvailable;
     if (!threshold.has_operator || (!is_node && !is_pods)) continue;
     std::uint64_t capacity = static_cast<std::uint64_t>(environment_.machine.memory_bytes);
     if (is_pods)
-      if (const auto pods = environment_.cgroups.memory(environment_.paths.pods_cgroup); pods && pods->limit_bytes) capacity = std::min(capacity, *pods->limit_bytes);
+      if (const auto pods = environment_.cgroups.memory(environment_.paths.pods_cgroup); pods && pods->limit_bytes)
+        capacity = std::min(capacity, *pods->limit_bytes);
     const std::int64_t bytes = threshold.value.of(model::Quantity::from_value(static_cast<std::int64_t>(capacity))).value();
-    if (bytes > 0) memory_thresholds_.push_back({is_node ? environment_.paths.node_cgroup : environment_.paths.pods_cgroup, static_cast<std::uint64_t>(bytes)});
+    if (bytes > 0)
+      memory_thresholds_.push_back(
+          {is_node ? environment_.paths.node_cgroup : environment_.paths.pods_cgroup, static_cast<std::uint64_t>(bytes)});
   }
   arm();
-  if (!memory_thresholds_.empty()) log::info("node", "memory is watched by {}", alarm_.is_armed() ? alarm_.describe() + " and polling" : alarm_.describe());
+  if (!memory_thresholds_.empty())
+    log::info("node", "memory is watched by {}", alarm_.is_armed() ? alarm_.describe() + " and polling" : alarm_.describe());
   due_ = environment_.clock.now();
   while (!stopping_) {
     const bool is_due = environment_.clock.now() >= due_, is_short = is_newly_short();
@@ -93,7 +100,8 @@ void PressureManager::arm() {
   for (const MemoryThreshold& threshold : memory_thresholds_) {
     const auto memory = memory_of(environment_, threshold.group);
     const auto group = environment_.cgroups.memory(threshold.group);
-    if (memory && group) levels.push_back({threshold.group, alarm_usage_bytes(group->usage_bytes, *memory->available_bytes, threshold.bytes)});
+    if (memory && group)
+      levels.push_back({threshold.group, alarm_usage_bytes(group->usage_bytes, *memory->available_bytes, threshold.bytes)});
   }
   alarm_.arm(levels);
 }
@@ -118,7 +126,9 @@ bool PressureManager::pass(bool is_urgent) {
   }
   due_ = next_pass(*outcome, now);
   set_conditions();
-  if (outcome->attempt) environment_.node_event("Warning", "EvictionThresholdMet", fmt::format("Attempting to reclaim {}", eviction::to_string(*outcome->attempt)));
+  if (outcome->attempt)
+    environment_.node_event("Warning", "EvictionThresholdMet",
+                            fmt::format("Attempting to reclaim {}", eviction::to_string(*outcome->attempt)));
   if (!outcome->reclaim.empty()) {
     const eviction::NodeUsage after = reclaim(*outcome);
     std::lock_guard lock(mutex_);
@@ -127,15 +137,18 @@ bool PressureManager::pass(bool is_urgent) {
   for (const eviction::Eviction& eviction : outcome->evictions) {
     const auto& worker = active[eviction.pod];
     log::info("node", "evicting {}: {}", facts[eviction.pod].key(), eviction.message);
-    worker->fail_pod(std::string(eviction::kEvictedReason), eviction.message, std::chrono::seconds(eviction.grace_period_seconds), eviction.is_disruption);
+    worker->fail_pod(std::string(eviction::kEvictedReason), eviction.message, std::chrono::seconds(eviction.grace_period_seconds),
+                     eviction.is_disruption);
     environment_.pod_event(worker->pod(), "Warning", std::string(eviction::kEvictedReason), eviction.message);
   }
   if (outcome->evictions.empty()) return false;
   const TimePoint end = environment_.clock.now() + kLongestCleanup;
   for (const eviction::Eviction& eviction : outcome->evictions)
-    while (!stopping_ && !active[eviction.pod]->is_stopped() && environment_.clock.now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (!stopping_ && !active[eviction.pod]->is_stopped() && environment_.clock.now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
   // What the pod held is free a moment after it has stopped: the next one must not be taken for that.
-  const bool was_memory = outcome->acting_on && eviction::condition_of(outcome->acting_on->signal) == eviction::NodeCondition::kMemoryPressure;
+  const bool was_memory =
+      outcome->acting_on && eviction::condition_of(outcome->acting_on->signal) == eviction::NodeCondition::kMemoryPressure;
   (void)wait_for_relief(was_memory ? kMemorySettles : kDiskSettles);
   due_ = environment_.clock.now();
   return true;
@@ -159,7 +172,9 @@ eviction::Summary PressureManager::measure(const std::vector<std::shared_ptr<Pod
 
 /// Whether the disk's figures of the pods will decide: then they have to be of now.
 bool PressureManager::is_short_of_disk(const eviction::NodeUsage& node) const {
-  return std::ranges::any_of(manager_.met_by(node), [](const eviction::Threshold& t) { return eviction::condition_of(t.signal) == eviction::NodeCondition::kDiskPressure; });
+  return std::ranges::any_of(manager_.met_by(node), [](const eviction::Threshold& t) {
+    return eviction::condition_of(t.signal) == eviction::NodeCondition::kDiskPressure;
+  });
 }
 
 /// In ten seconds, or when the first grace period that runs ends.
@@ -177,10 +192,13 @@ eviction::NodeUsage PressureManager::reclaim(const eviction::Outcome& outcome) {
   std::size_t removed = 0;
   for (const eviction::Reclaim reclaim : outcome.reclaim) {
     const bool containers = reclaim == eviction::Reclaim::kContainers;
-    log::info("node", "trying to reclaim {} by deleting {}", eviction::to_string(*outcome.attempt), containers ? "dead containers" : "unused images");
+    log::info("node", "trying to reclaim {} by deleting {}", eviction::to_string(*outcome.attempt),
+              containers ? "dead containers" : "unused images");
     const auto done = containers ? environment_.collector.remove_dead_containers() : environment_.collector.remove_unused_images();
-    if (done) removed += *done;
-    else log::warning("node", "reclaiming {}: {}", eviction::to_string(*outcome.attempt), done.error().message);
+    if (done)
+      removed += *done;
+    else
+      log::warning("node", "reclaiming {}: {}", eviction::to_string(*outcome.attempt), done.error().message);
   }
   // Runtimes delete files after they have answered.
   return wait_for_relief(removed > 0 ? kDiskSettles : Duration::zero());

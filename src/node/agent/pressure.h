@@ -1,7 +1,7 @@
 // The eviction manager of a real node at work: a thread that watches what is left, reports conditions, reclaims and evicts (SPEC F2–F8).
 //
-// A pass is due every ten seconds, when a soft threshold's grace period ends, after an eviction, and at once when memory falls below a threshold:
-// the kernel says so (memory_alarm.h), and between its words memory is looked at by itself several times a second.
+// A pass is due every ten seconds, when a soft threshold's grace period ends, after an eviction, and at once when memory falls below a
+// threshold: the kernel says so (memory_alarm.h), and between its words memory is looked at by itself several times a second.
 #pragma once
 #include <atomic>
 #include <functional>

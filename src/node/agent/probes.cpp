@@ -46,7 +46,9 @@ std::string host_of(const json::Value& action, const ProbeTarget& target) {
   return given.empty() ? target.pod_ip : std::string(given);
 }
 
-std::string host_and_port(const std::string& host, int port) { return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port); }
+std::string host_and_port(const std::string& host, int port) {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
 
 std::optional<std::string> probe_tcp(const std::string& host, int port, int timeout_ms) {
   const std::string where = host_and_port(host, port);
@@ -85,7 +87,8 @@ HttpAnswer http_get(const json::Value& get, const ProbeTarget& target, int timeo
   const bool tls = json::get_string(get, {"scheme"}, "HTTP") == "HTTPS";
   std::string path(json::get_string(get, {"path"}, "/"));
   if (!path.starts_with('/')) path = "/" + path;
-  const std::string origin = fmt::format("{}://{}", tls ? "https" : "http", host_and_port(host, port)), prefix = fmt::format("Get \"{}{}\": ", origin, path);
+  const std::string origin = fmt::format("{}://{}", tls ? "https" : "http", host_and_port(host, port)),
+                    prefix = fmt::format("Get \"{}{}\": ", origin, path);
   net::ClientConfig config{.url = origin, .insecure_skip_verify = true, .timeout_ms = timeout_ms};
   auto client = net::HttpClient::create(config);
   if (!client) return {0, prefix + client.error().message};
@@ -96,7 +99,8 @@ HttpAnswer http_get(const json::Value& get, const ProbeTarget& target, int timeo
   if (question != std::string::npos) request.query = path.substr(question + 1);
   request.headers.add("User-Agent", std::string(agent));
   request.headers.add("Accept", "*/*");
-  for (const json::Value& header : json::get_array(get, {"httpHeaders"})) request.headers.set(json::get_string(header, {"name"}), std::string(json::get_string(header, {"value"})));
+  for (const json::Value& header : json::get_array(get, {"httpHeaders"}))
+    request.headers.set(json::get_string(header, {"name"}), std::string(json::get_string(header, {"value"})));
   std::promise<net::HttpResponse> promise;
   (*client)->send(std::move(request), [&](net::HttpResponse response) { promise.set_value(std::move(response)); });
   const net::HttpResponse response = promise.get_future().get();
@@ -122,11 +126,17 @@ struct ExecResult {
 
 ExecResult exec(const json::Value& action, const ProbeTarget& target, std::int64_t seconds, const std::atomic<bool>* cancel) {
   const json::Array& command = json::get_array(action, {"command"});
-  const auto answer = target.runtime.call("RuntimeService/ExecSync", json::Object{{"container_id", target.container_id}, {"cmd", command}, {"timeout", std::to_string(seconds)}},
-                                          static_cast<int>(seconds * 1000 + 2000), cancel);
+  const auto answer =
+      target.runtime.call("RuntimeService/ExecSync",
+                          json::Object{{"container_id", target.container_id}, {"cmd", command}, {"timeout", std::to_string(seconds)}},
+                          static_cast<int>(seconds * 1000 + 2000), cancel);
   if (!answer) {
-    const bool late = answer.error().message.find("imed out") != std::string::npos || answer.error().message.find("imeout") != std::string::npos || answer.error().message.find("Deadline") != std::string::npos;
-    return {-1, {}, late ? fmt::format("command timed out: \"{}\" timed out after {}s", command_line(command), seconds) : answer.error().message};
+    const bool late = answer.error().message.find("imed out") != std::string::npos ||
+                      answer.error().message.find("imeout") != std::string::npos ||
+                      answer.error().message.find("Deadline") != std::string::npos;
+    return {-1,
+            {},
+            late ? fmt::format("command timed out: \"{}\" timed out after {}s", command_line(command), seconds) : answer.error().message};
   }
   ExecResult result{json::get_int(*answer, {"exit_code"}), {}, {}};
   for (const std::string_view stream : {"stdout", "stderr"}) result.output += decode_base64(json::get_string(*answer, {stream}));
@@ -147,19 +157,26 @@ std::optional<std::string> run_probe(const json::Value& probe, const ProbeTarget
   if (const json::Value* get = json::find(probe, "httpGet")) {
     const HttpAnswer answer = http_get(*get, target, timeout_ms, "kube-probe/1.36");
     if (answer.status == 0) return answer.error;
-    return answer.status >= 200 && answer.status < 400 ? std::nullopt : std::optional(fmt::format("HTTP probe failed with statuscode: {}", answer.status));
+    return answer.status >= 200 && answer.status < 400 ? std::nullopt
+                                                       : std::optional(fmt::format("HTTP probe failed with statuscode: {}", answer.status));
   }
-  if (const json::Value* tcp = json::find(probe, "tcpSocket")) return probe_tcp(host_of(*tcp, target), port_of(json::find(*tcp, "port"), target.container), timeout_ms);
+  if (const json::Value* tcp = json::find(probe, "tcpSocket"))
+    return probe_tcp(host_of(*tcp, target), port_of(json::find(*tcp, "port"), target.container), timeout_ms);
   if (const json::Value* action = json::find(probe, "grpc"))
-    return cri::check_grpc_health(host_and_port(target.pod_ip, static_cast<int>(json::get_int(*action, {"port"}))), std::string(json::get_string(*action, {"service"})), timeout_ms);
+    return cri::check_grpc_health(host_and_port(target.pod_ip, static_cast<int>(json::get_int(*action, {"port"}))),
+                                  std::string(json::get_string(*action, {"service"})), timeout_ms);
   return "this kind of probe is not supported by this node";
 }
 
-std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds, const std::atomic<bool>* cancel) {
+std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds,
+                                    const std::atomic<bool>* cancel) {
   if (const json::Value* action = json::find(handler, "exec")) {
     const ExecResult result = exec(*action, target, seconds, cancel);
     if (result.error) return result.error;
-    return result.exit_code == 0 ? std::nullopt : std::optional(fmt::format("command '{}' exited with {}: {}", command_line(json::get_array(*action, {"command"})), result.exit_code, result.output));
+    return result.exit_code == 0
+               ? std::nullopt
+               : std::optional(fmt::format("command '{}' exited with {}: {}", command_line(json::get_array(*action, {"command"})),
+                                           result.exit_code, result.output));
   }
   if (const json::Value* get = json::find(handler, "httpGet")) {
     // Any answer will do, as in the kubelet.
@@ -168,7 +185,8 @@ std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarge
   }
   if (const json::Value* sleep = json::find(handler, "sleep")) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(std::min(json::get_int(*sleep, {"seconds"}), seconds));
-    while (std::chrono::steady_clock::now() < until && !(cancel && cancel->load())) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    while (std::chrono::steady_clock::now() < until && !(cancel && cancel->load()))
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return std::nullopt;
   }
   return "invalid handler: no action is set";

@@ -16,11 +16,13 @@ struct ProbeTarget {
   json::Value container;  ///< Its spec, for named ports.
 };
 
-/// One try: nullopt means success, otherwise what went wrong, as it appears behind "Readiness probe failed: ". Blocks up to the probe's timeout.
+/// One try: nullopt means success, otherwise what went wrong, as it appears behind "Readiness probe failed: ". Blocks up to the probe's
+/// timeout.
 [[nodiscard]] std::optional<std::string> run_probe(const json::Value& probe, const ProbeTarget& target);
 
 /// A postStart or preStop handler: nullopt when it ran well. Blocks up to `seconds`, or until `cancel`.
-[[nodiscard]] std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds, const std::atomic<bool>* cancel);
+[[nodiscard]] std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds,
+                                                  const std::atomic<bool>* cancel);
 
 /// Counts tries against successThreshold and failureThreshold.
 class ProbeCounter {

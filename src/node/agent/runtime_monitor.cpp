@@ -16,7 +16,8 @@ constexpr int kStatusPasses = 10, kWeighPasses = 30;
 constexpr const char* kRuntimeDown = "container runtime is down";
 
 std::string log_directory_of(const std::string& root, const json::Value& sandbox, const std::string& uid) {
-  return fmt::format("{}/logs/{}_{}_{}", root, json::get_string(sandbox, {"metadata", "namespace"}), json::get_string(sandbox, {"metadata", "name"}), uid);
+  return fmt::format("{}/logs/{}_{}_{}", root, json::get_string(sandbox, {"metadata", "namespace"}),
+                     json::get_string(sandbox, {"metadata", "name"}), uid);
 }
 
 }  // namespace
@@ -46,13 +47,15 @@ void RuntimeMonitor::relist() {
   const auto sandboxes = environment_.runtime.call("RuntimeService/ListPodSandbox", json::Object{}, 5000);
   const auto containers = sandboxes ? environment_.runtime.call("RuntimeService/ListContainers", json::Object{}, 5000) : sandboxes;
   if (!sandboxes || !containers) {
-    if (troubles_ != std::vector<std::string>{kRuntimeDown}) log::warning("node", "the container runtime does not answer: {}", (sandboxes ? containers : sandboxes).error().message);
+    if (troubles_ != std::vector<std::string>{kRuntimeDown})
+      log::warning("node", "the container runtime does not answer: {}", (sandboxes ? containers : sandboxes).error().message);
     return report_health({kRuntimeDown});
   }
   if (passes_ % kStatusPasses == 0 || !troubles_.empty()) report_health(find_troubles());
   std::map<std::string, std::vector<std::string>> found;
   const auto note = [&](const json::Value& entry) {
-    found[std::string(json::get_string(entry, {"labels", "io.kubernetes.pod.uid"}))].push_back(fmt::format("{}{}", json::get_string(entry, {"id"}), json::get_string(entry, {"state"})));
+    found[std::string(json::get_string(entry, {"labels", "io.kubernetes.pod.uid"}))].push_back(
+        fmt::format("{}{}", json::get_string(entry, {"id"}), json::get_string(entry, {"state"})));
   };
   for (const json::Value& entry : json::get_array(*sandboxes, {"items"})) note(entry);
   for (const json::Value& entry : json::get_array(*containers, {"containers"})) note(entry);
@@ -81,7 +84,8 @@ void RuntimeMonitor::remove_orphans(const json::Value& sandboxes) {
     (void)environment_.runtime.call("RuntimeService/StopPodSandbox", id, 60'000);
     (void)environment_.runtime.call("RuntimeService/RemovePodSandbox", id, 60'000);
     (void)tear_down_volumes(directory);
-    for (const char* qos : {"", "/burstable", "/besteffort"}) (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/pod" + uid);
+    for (const char* qos : {"", "/burstable", "/besteffort"})
+      (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/pod" + uid);
     fs::remove_all(logs, error);
   }
 }
@@ -101,7 +105,8 @@ std::vector<std::string> RuntimeMonitor::find_troubles() {
     if (json::get_bool(condition, {"status"})) continue;
     const std::string_view type = json::get_string(condition, {"type"});
     const char* what = type == "NetworkReady" ? "container runtime network not ready" : "container runtime not ready";
-    out.push_back(fmt::format("{}: {}=false reason:{} message:{}", what, type, json::get_string(condition, {"reason"}), json::get_string(condition, {"message"})));
+    out.push_back(fmt::format("{}: {}=false reason:{} message:{}", what, type, json::get_string(condition, {"reason"}),
+                              json::get_string(condition, {"message"})));
   }
   return out;
 }
@@ -115,7 +120,8 @@ void RuntimeMonitor::weigh_burstable_pods() {
     if (facts.qos == eviction::QosClass::kBurstable) milli += eviction::pod_request(facts, "cpu").milli_value();
   }
   const CgroupLimits limits{.cpu_shares = static_cast<std::uint64_t>(cpu_shares(milli))};
-  if (const auto set = environment_.cgroups.set_limits(environment_.pods_cgroup + "/burstable", limits); !set) log::warning("node", "{}", set.error().message);
+  if (const auto set = environment_.cgroups.set_limits(environment_.pods_cgroup + "/burstable", limits); !set)
+    log::warning("node", "{}", set.error().message);
 }
 
 void RuntimeMonitor::rotate_logs() {
@@ -152,7 +158,8 @@ void RuntimeMonitor::remove_orphaned_directories() {
   }
   for (const char* qos : {"", "/burstable", "/besteffort"})
     for (const std::string& child : environment_.cgroups.children(environment_.pods_cgroup + qos))
-      if (child.starts_with("pod") && !environment_.pods.contains(child.substr(3)) && !seen_.contains(child.substr(3))) (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/" + child);
+      if (child.starts_with("pod") && !environment_.pods.contains(child.substr(3)) && !seen_.contains(child.substr(3)))
+        (void)environment_.cgroups.remove(environment_.pods_cgroup + qos + "/" + child);
 }
 
 }  // namespace berth::node::agent

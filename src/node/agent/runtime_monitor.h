@@ -1,5 +1,5 @@
-// Looks at the container runtime once a second, wakes the workers of pods that changed, and takes away what no pod owns any more (kubelet's PLEG and
-// pod housekeeping); rotates the containers' logs (container log manager).
+// Looks at the container runtime once a second, wakes the workers of pods that changed, and takes away what no pod owns any more (kubelet's
+// PLEG and pod housekeeping); rotates the containers' logs (container log manager).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -22,8 +22,8 @@ struct MonitorEnvironment {
   std::int64_t log_max_bytes = 10 << 20;
   int log_max_files = 5;
   const Clock& clock;
-  /// What is wrong with the runtime, in a node's words ("container runtime is down"); empty: nothing. Called when that changes, from the monitor's
-  /// thread.
+  /// What is wrong with the runtime, in a node's words ("container runtime is down"); empty: nothing. Called when that changes, from the
+  /// monitor's thread.
   std::function<void(std::vector<std::string> troubles)> health_changed;
 };
 

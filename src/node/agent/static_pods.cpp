@@ -39,10 +39,12 @@ Result<json::Value> static_pod(std::string_view manifest, const std::string& pat
   auto parsed = json::parse_yaml(manifest);
   if (!parsed) return invalid(fmt::format("{}: {}", path, parsed.error().message));
   json::Value pod = std::move(*parsed);
-  if (!pod.is_object() || json::get_string(pod, {"kind"}) != "Pod" || json::get_string(pod, {"apiVersion"}) != "v1") return invalid(path + ": a manifest must hold one v1 Pod");
+  if (!pod.is_object() || json::get_string(pod, {"kind"}) != "Pod" || json::get_string(pod, {"apiVersion"}) != "v1")
+    return invalid(path + ": a manifest must hold one v1 Pod");
   const model::KindInfo* kind = model::find_kind("", "v1", "Pod");
   model::DecodeReport report;
-  if (const auto decoded = model::decode(*kind, pod, report); !decoded) return invalid(fmt::format("{}: {}", path, decoded.error().message));
+  if (const auto decoded = model::decode(*kind, pod, report); !decoded)
+    return invalid(fmt::format("{}: {}", path, decoded.error().message));
   json::erase(pod, {"status"});
   json::Object& metadata = json::ensure_object(pod, {"metadata"});
   const std::string name(json::get_string(pod, {"metadata", "name"}));
@@ -64,7 +66,8 @@ Result<json::Value> static_pod(std::string_view manifest, const std::string& pat
   if (!tolerations.is_array()) tolerations = json::Array{};
   tolerations.as_array().push_back(json::Object{{"operator", "Exists"}, {"effect", "NoExecute"}});
   model::apply_defaults(*kind, pod);
-  if (const auto errors = model::validate_create(*kind, pod); !errors.empty()) return invalid(fmt::format("{}: {}", path, errors.front().render()));
+  if (const auto errors = model::validate_create(*kind, pod); !errors.empty())
+    return invalid(fmt::format("{}: {}", path, errors.front().render()));
   for (const std::string_view list : {"configMap", "secret", "persistentVolumeClaim"})
     for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"}))
       if (json::find(volume, list)) return invalid(fmt::format("{}: static pods may not reference {}s", path, list));
@@ -89,20 +92,24 @@ std::string manifest_signature(const std::string& path) {
   std::string out = "looked\n";
   for (const std::string& file : manifest_files(path)) {
     struct stat info {};
-    if (::stat(file.c_str(), &info) == 0) out += fmt::format("{} {} {}.{}\n", file, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    if (::stat(file.c_str(), &info) == 0)
+      out += fmt::format("{} {} {}.{}\n", file, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
   }
   return out;
 }
 
-std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now, std::vector<std::string>& problems) {
+std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now,
+                                          std::vector<std::string>& problems) {
   std::vector<json::Value> pods;
   for (const std::string& file : manifest_files(path)) {
     std::ifstream in(file, std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();
     auto pod = static_pod(text.str(), file, node_name, now);
-    if (pod) pods.push_back(std::move(*pod));
-    else problems.push_back(pod.error().message);
+    if (pod)
+      pods.push_back(std::move(*pod));
+    else
+      problems.push_back(pod.error().message);
   }
   return pods;
 }
@@ -111,7 +118,8 @@ json::Value mirror_pod(const json::Value& pod, const std::string& node_name, con
   json::Value mirror = pod;
   json::erase(mirror, {"status"});
   json::erase(mirror, {"metadata", "uid"});
-  json::ensure_object(mirror, {"metadata", "annotations"})[kConfigMirrorAnnotation] = json::get_string(pod, {"metadata", "annotations", kConfigHashAnnotation});
+  json::ensure_object(mirror, {"metadata", "annotations"})[kConfigMirrorAnnotation] =
+      json::get_string(pod, {"metadata", "annotations", kConfigHashAnnotation});
   if (!node_uid.empty())
     json::ensure_object(mirror, {"metadata"})["ownerReferences"] =
         json::Array{json::Object{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node_name}, {"uid", node_uid}, {"controller", true}}};

@@ -15,13 +15,15 @@ inline constexpr std::string_view kConfigHashAnnotation = "kubernetes.io/config.
 inline constexpr std::string_view kConfigSeenAnnotation = "kubernetes.io/config.seen";
 inline constexpr std::string_view kConfigMirrorAnnotation = "kubernetes.io/config.mirror";
 
-/// One manifest's pod as it runs here: named NAME-NODE, its uid a hash of its content, bound to the node, defaulted, tolerating NoExecute taints.
-/// An error when the text is no pod.
-[[nodiscard]] Result<json::Value> static_pod(std::string_view manifest, const std::string& path, const std::string& node_name, TimePoint now);
+/// One manifest's pod as it runs here: named NAME-NODE, its uid a hash of its content, bound to the node, defaulted, tolerating NoExecute
+/// taints. An error when the text is no pod.
+[[nodiscard]] Result<json::Value> static_pod(std::string_view manifest, const std::string& path, const std::string& node_name,
+                                             TimePoint now);
 
-/// Every manifest of a directory (or the one file), in order of its file names; hidden files and those that are no pods are left out, the latter with
-/// a text in `problems`. A directory that is not there holds nothing.
-[[nodiscard]] std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now, std::vector<std::string>& problems);
+/// Every manifest of a directory (or the one file), in order of its file names; hidden files and those that are no pods are left out, the
+/// latter with a text in `problems`. A directory that is not there holds nothing.
+[[nodiscard]] std::vector<json::Value> read_static_pods(const std::string& path, const std::string& node_name, TimePoint now,
+                                                        std::vector<std::string>& problems);
 
 /// Names, times and sizes of the manifests: a text that differs when they do.
 [[nodiscard]] std::string manifest_signature(const std::string& path);

@@ -33,7 +33,8 @@ std::string tail_of_log(std::string_view raw) {
   return text;
 }
 
-std::string termination_message(const std::string& file, std::string_view policy, int exit_code, const std::string& log_file, std::string runtime_message) {
+std::string termination_message(const std::string& file, std::string_view policy, int exit_code, const std::string& log_file,
+                                std::string runtime_message) {
   std::string message = file.empty() ? std::string() : read_end(file, kMaxMessage);
   if (message.empty() && policy == "FallbackToLogsOnError" && exit_code != 0) {
     std::string window = read_end(log_file, kTailWindow);

@@ -50,9 +50,11 @@ Result<void> add_object_files(const Setup& setup, const json::Value& source, Obj
     const auto found = data->find(std::string(json::get_string(item, {"key"})));
     if (found == data->end()) {
       if (optional) continue;
-      return fail(ErrorCode::kNotFound, fmt::format("references non-existent {} key: {}", kind == ObjectKind::kSecret ? "secret" : "config", json::get_string(item, {"key"})));
+      return fail(ErrorCode::kNotFound, fmt::format("references non-existent {} key: {}", kind == ObjectKind::kSecret ? "secret" : "config",
+                                                    json::get_string(item, {"key"})));
     }
-    files[std::string(json::get_string(item, {"path"}))] = {found->second, static_cast<int>(json::get_int(item, {"mode"}, default_mode)), {}};
+    files[std::string(json::get_string(item, {"path"}))] = {
+        found->second, static_cast<int>(json::get_int(item, {"mode"}, default_mode)), {}};
   }
   return {};
 }
@@ -60,7 +62,8 @@ Result<void> add_object_files(const Setup& setup, const json::Value& source, Obj
 Result<void> add_downward_files(const Setup& setup, const json::Value& source, int default_mode, VolumeFiles& files) {
   for (const json::Value& item : json::get_array(source, {"items"})) {
     const json::Value* resource = json::find(item, "resourceFieldRef");
-    const auto value = resource ? resource_field(setup.context, "", *resource) : downward_field(setup.context, json::get_string(item, {"fieldRef", "fieldPath"}));
+    const auto value = resource ? resource_field(setup.context, "", *resource)
+                                : downward_field(setup.context, json::get_string(item, {"fieldRef", "fieldPath"}));
     if (!value) return invalid(fmt::format("unsupported item of a downward API volume: {}", json::get_string(item, {"path"})));
     files[std::string(json::get_string(item, {"path"}))] = {*value, static_cast<int>(json::get_int(item, {"mode"}, default_mode)), {}};
   }
@@ -69,8 +72,12 @@ Result<void> add_downward_files(const Setup& setup, const json::Value& source, i
 
 Result<void> add_token(const Setup& setup, const json::Value& source, int mode, VolumeFiles& files) {
   const PodContext& context = setup.context;
-  const TokenRequest request{context.spec.ns, std::string(json::get_string(context.pod, {"spec", "serviceAccountName"}, "default")), std::string(json::get_string(source, {"audience"})),
-                             context.spec.name, context.spec.uid, json::get_int(source, {"expirationSeconds"}, 3600)};
+  const TokenRequest request{context.spec.ns,
+                             std::string(json::get_string(context.pod, {"spec", "serviceAccountName"}, "default")),
+                             std::string(json::get_string(source, {"audience"})),
+                             context.spec.name,
+                             context.spec.uid,
+                             json::get_int(source, {"expirationSeconds"}, 3600)};
   const auto text = setup.cache.get(setup.tokens, request, setup.now);
   if (!text) return std::unexpected(text.error());
   VolumeFile file{*text, mode, {}};
@@ -85,11 +92,16 @@ Result<void> add_projected(const Setup& setup, const json::Value& projected, Vol
   const int mode = static_cast<int>(json::get_int(projected, {"defaultMode"}, 0644));
   for (const json::Value& source : json::get_array(projected, {"sources"})) {
     Result<void> added;
-    if (const json::Value* map = json::find(source, "configMap")) added = add_object_files(setup, *map, ObjectKind::kConfigMap, mode, files);
-    else if (const json::Value* secret = json::find(source, "secret")) added = add_object_files(setup, *secret, ObjectKind::kSecret, mode, files);
-    else if (const json::Value* downward = json::find(source, "downwardAPI")) added = add_downward_files(setup, *downward, mode, files);
-    else if (const json::Value* token = json::find(source, "serviceAccountToken")) added = add_token(setup, *token, mode, files);
-    else added = invalid("this kind of projected source is not supported by this node");
+    if (const json::Value* map = json::find(source, "configMap"))
+      added = add_object_files(setup, *map, ObjectKind::kConfigMap, mode, files);
+    else if (const json::Value* secret = json::find(source, "secret"))
+      added = add_object_files(setup, *secret, ObjectKind::kSecret, mode, files);
+    else if (const json::Value* downward = json::find(source, "downwardAPI"))
+      added = add_downward_files(setup, *downward, mode, files);
+    else if (const json::Value* token = json::find(source, "serviceAccountToken"))
+      added = add_token(setup, *token, mode, files);
+    else
+      added = invalid("this kind of projected source is not supported by this node");
     if (!added) return added;
   }
   return {};
@@ -97,10 +109,12 @@ Result<void> add_projected(const Setup& setup, const json::Value& projected, Vol
 
 /// Mounts a tmpfs unless one is there; `bytes` 0: without a limit of its own.
 Result<void> mount_memory(const std::string& directory, std::int64_t bytes) {
-  struct stat own {}, above {};
+  struct stat own {
+  }, above{};
   if (stat(directory.c_str(), &own) != 0 || stat((directory + "/..").c_str(), &above) != 0 || own.st_dev != above.st_dev) return {};
   const std::string options = bytes > 0 ? fmt::format("size={}", bytes) : std::string();
-  if (::mount("tmpfs", directory.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) return fail(ErrorCode::kInternal, fmt::format("{}: mounting tmpfs: {}", directory, std::strerror(errno)));
+  if (::mount("tmpfs", directory.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    return fail(ErrorCode::kInternal, fmt::format("{}: mounting tmpfs: {}", directory, std::strerror(errno)));
   return {};
 }
 
@@ -116,7 +130,8 @@ Result<void> make_empty_dir(const PodContext& context, const std::string& direct
   }
   if (!is_new && medium != "Memory") return {};
   ::chmod(directory.c_str(), 0777);
-  if (const auto group = fs_group(context); group && ::chown(directory.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(*group)) == 0) ::chmod(directory.c_str(), 02777);
+  if (const auto group = fs_group(context); group && ::chown(directory.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(*group)) == 0)
+    ::chmod(directory.c_str(), 02777);
   return {};
 }
 
@@ -159,11 +174,15 @@ void own_recursively(const std::string& directory, std::int64_t group) {
 Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bool read_only) {
   const auto claim = setup.objects.claim(setup.context.spec.ns, name);
   if (!claim) {
-    if (claim.error().code == ErrorCode::kNotFound) return fail(ErrorCode::kNotFound, fmt::format("error processing PVC {}/{}: failed to fetch PVC from API server: persistentvolumeclaims \"{}\" not found", setup.context.spec.ns, name, name));
+    if (claim.error().code == ErrorCode::kNotFound)
+      return fail(ErrorCode::kNotFound,
+                  fmt::format("error processing PVC {}/{}: failed to fetch PVC from API server: persistentvolumeclaims \"{}\" not found",
+                              setup.context.spec.ns, name, name));
     return std::unexpected(claim.error());
   }
   const std::string bound(json::get_string(*claim, {"spec", "volumeName"}));
-  if (bound.empty() || json::get_string(*claim, {"status", "phase"}) != "Bound") return invalid(fmt::format("error processing PVC {}/{}: PVC is not bound", setup.context.spec.ns, name));
+  if (bound.empty() || json::get_string(*claim, {"status", "phase"}) != "Bound")
+    return invalid(fmt::format("error processing PVC {}/{}: PVC is not bound", setup.context.spec.ns, name));
   const auto volume = setup.objects.persistent_volume(bound);
   if (!volume) return std::unexpected(volume.error());
   if (json::get_string(*volume, {"spec", "claimRef", "uid"}) != json::get_string(*claim, {"metadata", "uid"}))
@@ -232,7 +251,8 @@ Result<PlacedVolume> place_volume(const Setup& setup, const json::Value& volume,
     if (const auto made = make_empty_dir(setup.context, directory, *empty); !made) return std::unexpected(made.error());
     return PlacedVolume{directory, false};
   }
-  if (const std::string claim = claim_name(setup.context.pod, volume); !claim.empty()) return place_claim(setup, claim, json::get_bool(volume, {"persistentVolumeClaim", "readOnly"}));
+  if (const std::string claim = claim_name(setup.context.pod, volume); !claim.empty())
+    return place_claim(setup, claim, json::get_bool(volume, {"persistentVolumeClaim", "readOnly"}));
   return place_files(setup, volume, name);
 }
 
@@ -253,8 +273,10 @@ Result<std::string> TokenCache::get(const TokenSource& source, const TokenReques
 }
 
 std::string claim_name(const json::Value& pod, const json::Value& volume) {
-  if (const std::string_view name = json::get_string(volume, {"persistentVolumeClaim", "claimName"}); !name.empty()) return std::string(name);
-  if (json::find(volume, "ephemeral")) return fmt::format("{}-{}", json::get_string(pod, {"metadata", "name"}), json::get_string(volume, {"name"}));
+  if (const std::string_view name = json::get_string(volume, {"persistentVolumeClaim", "claimName"}); !name.empty())
+    return std::string(name);
+  if (json::find(volume, "ephemeral"))
+    return fmt::format("{}-{}", json::get_string(pod, {"metadata", "name"}), json::get_string(volume, {"name"}));
   return {};
 }
 
@@ -263,7 +285,8 @@ Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, co
   for (const json::Value& volume : json::get_array(context.pod, {"spec", "volumes"})) {
     const std::string name(json::get_string(volume, {"name"}));
     auto placed = place_volume(setup, volume, name);
-    if (!placed) return fail(placed.error().code, fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", name, placed.error().message));
+    if (!placed)
+      return fail(placed.error().code, fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", name, placed.error().message));
     context.volumes[name] = std::move(*placed);
   }
   return {};
@@ -285,7 +308,8 @@ DiskUse disk_use(const std::string& path) {
   struct stat root {};
   if (lstat(path.c_str(), &root) != 0) return use;
   std::error_code error;
-  for (fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, error), end; it != end; it.increment(error)) {
+  for (fs::recursive_directory_iterator it(path, fs::directory_options::skip_permission_denied, error), end; it != end;
+       it.increment(error)) {
     if (error) break;
     struct stat info {};
     if (lstat(it->path().c_str(), &info) != 0) continue;

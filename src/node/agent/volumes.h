@@ -1,5 +1,5 @@
-// A pod's volumes on this machine: emptyDir (disk or memory), hostPath, configMap, secret, downwardAPI, projected, and claims bound to volumes that
-// lie on this machine.
+// A pod's volumes on this machine: emptyDir (disk or memory), hostPath, configMap, secret, downwardAPI, projected, and claims bound to
+// volumes that lie on this machine.
 #pragma once
 #include <functional>
 #include <map>
@@ -36,8 +36,8 @@ class TokenCache {
   std::map<std::string, Entry> entries_;
 };
 
-/// Makes what is missing, brings files up to date and fills `context.volumes`. Safe to repeat. Errors are for the event FailedMount; what was made
-/// stays for the next try.
+/// Makes what is missing, brings files up to date and fills `context.volumes`. Safe to repeat. Errors are for the event FailedMount; what
+/// was made stays for the next try.
 Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, const TokenSource& tokens, TokenCache& cache, TimePoint now);
 /// Unmounts and removes everything below the pod's directory. Nothing is removed when something is still mounted there.
 Result<void> tear_down_volumes(const std::string& pod_directory);

@@ -8,7 +8,8 @@ std::string unescape(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     int value = 0;
-    if (text[i] == '\\' && i + 3 < text.size() && std::from_chars(text.data() + i + 1, text.data() + i + 4, value, 8).ptr == text.data() + i + 4) {
+    if (text[i] == '\\' && i + 3 < text.size() &&
+        std::from_chars(text.data() + i + 1, text.data() + i + 4, value, 8).ptr == text.data() + i + 4) {
       out += static_cast<char>(value);
       i += 3;
     } else {

@@ -1,5 +1,5 @@
-// What containers have written to their own filesystems, measured on the disk itself. The runtime's figures are up to ten seconds old (containerd's
-// sampler): when a disk runs full, that is long enough to take the wrong pod for the culprit.
+// What containers have written to their own filesystems, measured on the disk itself. The runtime's figures are up to ten seconds old
+// (containerd's sampler): when a disk runs full, that is long enough to take the wrong pod for the culprit.
 #pragma once
 #include <map>
 #include <string>

@@ -35,7 +35,8 @@ class GrpcChannel final : public Channel {
   }
   [[nodiscard]] bool is_valid() const { return file_ != nullptr; }
 
-  Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms, const std::atomic<bool>* cancel) override {
+  Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms,
+                           const std::atomic<bool>* cancel) override {
     const std::size_t slash = method.find('/');
     const pb::ServiceDescriptor* service = file_->FindServiceByName(method.substr(0, slash));
     const pb::MethodDescriptor* descriptor = service ? service->FindMethodByName(method.substr(slash + 1)) : nullptr;
@@ -57,7 +58,8 @@ class GrpcChannel final : public Channel {
     reader->Finish(&answer, &status, this);
     void* tag = nullptr;
     bool ok = false;
-    while (cancel && queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::milliseconds(100)) == grpc::CompletionQueue::TIMEOUT) {
+    while (cancel && queue.AsyncNext(&tag, &ok, std::chrono::system_clock::now() + std::chrono::milliseconds(100)) ==
+                         grpc::CompletionQueue::TIMEOUT) {
       if (!cancel->load()) continue;
       context.TryCancel();
       cancel = nullptr;
@@ -65,9 +67,10 @@ class GrpcChannel final : public Channel {
     if (!tag) queue.Next(&tag, &ok);
     if (!status.ok()) {
       const auto code = status.error_code();
-      const ErrorCode kind = code == grpc::NOT_FOUND                                                ? ErrorCode::kNotFound
-                             : code == grpc::UNAVAILABLE || code == grpc::DEADLINE_EXCEEDED || code == grpc::CANCELLED ? ErrorCode::kUnavailable
-                                                                                                    : ErrorCode::kInternal;
+      const ErrorCode kind = code == grpc::NOT_FOUND ? ErrorCode::kNotFound
+                             : code == grpc::UNAVAILABLE || code == grpc::DEADLINE_EXCEEDED || code == grpc::CANCELLED
+                                 ? ErrorCode::kUnavailable
+                                 : ErrorCode::kInternal;
       return fail(kind, status.error_message());
     }
     if (!from_buffer(answer, *output)) return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be read");
@@ -75,7 +78,8 @@ class GrpcChannel final : public Channel {
     print.preserve_proto_field_names = true;
     print.always_print_primitive_fields = true;  // The first value of an enum is the default, and means something here.
     std::string text;
-    if (!pb::util::MessageToJsonString(*output, &text, print).ok()) return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be shown");
+    if (!pb::util::MessageToJsonString(*output, &text, print).ok())
+      return fail(ErrorCode::kInternal, method + ": the runtime's answer cannot be shown");
     return json::parse(text);
   }
 

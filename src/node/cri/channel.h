@@ -1,7 +1,7 @@
 // Calls to a container runtime by the CRI (runtime.v1) over gRPC, with requests and answers as JSON documents in the CRI's own field names.
 //
-// No package ships the CRI's api.proto; the runtime's binary carries its descriptor, so messages are built from that at run time and no code is
-// generated. int64 fields are strings in JSON (proto3's mapping), enums their names.
+// No package ships the CRI's api.proto; the runtime's binary carries its descriptor, so messages are built from that at run time and no
+// code is generated. int64 fields are strings in JSON (proto3's mapping), enums their names.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -26,7 +26,8 @@ class Channel {
   virtual ~Channel() = default;
   /// `method`: "RuntimeService/RunPodSandbox". kNotFound, kUnavailable (runtime not reachable, or too slow) or kInternal with its message.
   /// When `cancel` becomes true the call ends within a fraction of a second, with kUnavailable.
-  virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000, const std::atomic<bool>* cancel = nullptr) = 0;
+  virtual Result<json::Value> call(const std::string& method, const json::Value& request, int timeout_ms = 30'000,
+                                   const std::atomic<bool>* cancel = nullptr) = 0;
 };
 
 }  // namespace berth::node::cri

@@ -42,7 +42,8 @@ bool is_cri(const std::string& bytes) {
 
 Result<std::string> find_cri_descriptor(const std::string& binary) {
   const int fd = ::open(binary.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail(ErrorCode::kNotFound, fmt::format("{}: {}; the container runtime is not installed there", binary, std::strerror(errno)));
+  if (fd < 0)
+    return fail(ErrorCode::kNotFound, fmt::format("{}: {}; the container runtime is not installed there", binary, std::strerror(errno)));
   struct stat info {};
   fstat(fd, &info);
   const auto size = static_cast<std::size_t>(info.st_size);
@@ -57,7 +58,8 @@ Result<std::string> find_cri_descriptor(const std::string& binary) {
     if (!bytes.empty() && is_cri(bytes)) found = std::move(bytes);
   }
   munmap(memory, size);
-  if (found.empty()) return fail(ErrorCode::kNotFound, binary + " carries no CRI (runtime.v1) descriptor: is it a container runtime with CRI v1?");
+  if (found.empty())
+    return fail(ErrorCode::kNotFound, binary + " carries no CRI (runtime.v1) descriptor: is it a container runtime with CRI v1?");
   return found;
 }
 

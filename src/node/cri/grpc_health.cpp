@@ -32,7 +32,8 @@ std::optional<std::string> check_grpc_health(const std::string& address, const s
   const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   const auto deadline = std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms);
   const std::string seconds = fmt::format("{}s", timeout_ms / 1000);
-  if (!channel->WaitForConnected(deadline)) return fmt::format("timeout: failed to connect service \"{}\" within {}: context deadline exceeded", address, seconds);
+  if (!channel->WaitForConnected(deadline))
+    return fmt::format("timeout: failed to connect service \"{}\" within {}: context deadline exceeded", address, seconds);
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   context.set_deadline(deadline);
@@ -47,7 +48,9 @@ std::optional<std::string> check_grpc_health(const std::string& address, const s
   bool ok = false;
   queue.Next(&tag, &ok);
   if (!status.ok()) {
-    if (status.error_code() == grpc::UNIMPLEMENTED) return fmt::format("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {}", status.error_message());
+    if (status.error_code() == grpc::UNIMPLEMENTED)
+      return fmt::format("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {}",
+                         status.error_message());
     if (status.error_code() == grpc::DEADLINE_EXCEEDED) return fmt::format("timeout: health rpc did not complete within {}", seconds);
     return fmt::format("error: health rpc probe failed: {}", status.error_message());
   }
@@ -61,7 +64,9 @@ std::optional<std::string> check_grpc_health(const std::string& address, const s
   return fmt::format("service unhealthy (responded with \"{}\")", health >= 0 && health < 4 ? kNames[health] : "UNKNOWN");
 }
 #else
-std::optional<std::string> check_grpc_health(const std::string&, const std::string&, int) { return "gRPC probes are not supported: this berth was built without gRPC"; }
+std::optional<std::string> check_grpc_health(const std::string&, const std::string&, int) {
+  return "gRPC probes are not supported: this berth was built without gRPC";
+}
 #endif
 
 }  // namespace berth::node::cri

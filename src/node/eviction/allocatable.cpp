@@ -6,17 +6,22 @@ namespace {
 using Format = Quantity::Format;
 
 TextResult<Quantity> parse_reserved(const std::string& name, const std::string& text) {
-  if (name != "cpu" && name != "memory" && name != "ephemeral-storage" && name != "pid") return std::unexpected(fmt::format("cannot reserve \"{}\" resource", name));
+  if (name != "cpu" && name != "memory" && name != "ephemeral-storage" && name != "pid")
+    return std::unexpected(fmt::format("cannot reserve \"{}\" resource", name));
   const auto quantity = parse_quantity(text);
-  if (!quantity) return std::unexpected(fmt::format("failed to parse quantity {} for {} resource: {}", go_quote(text), go_quote(name), quantity.error()));
-  if (quantity->value.sign() < 0) return std::unexpected(fmt::format("resource quantity for {} cannot be negative: {}", go_quote(name), text));
+  if (!quantity)
+    return std::unexpected(
+        fmt::format("failed to parse quantity {} for {} resource: {}", go_quote(text), go_quote(name), quantity.error()));
+  if (quantity->value.sign() < 0)
+    return std::unexpected(fmt::format("resource quantity for {} cannot be negative: {}", go_quote(name), text));
   return quantity->value;
 }
 
 std::vector<std::string> reserved_errors(std::string_view flag, const std::map<std::string, std::string>& settings) {
   std::vector<std::string> errors;
   for (const auto& [name, text] : settings)
-    if (const auto parsed = parse_reserved(name, text); !parsed) errors.push_back(fmt::format("--{} value failed to parse: {}", flag, parsed.error()));
+    if (const auto parsed = parse_reserved(name, text); !parsed)
+      errors.push_back(fmt::format("--{} value failed to parse: {}", flag, parsed.error()));
   return errors;
 }
 
@@ -58,7 +63,8 @@ ResourceList machine_capacity(const Machine& machine, bool local_storage) {
   capacity["memory"] = Quantity::from_value(machine.memory_bytes, Format::kBinarySI);
   for (const Machine::HugePages& huge : machine.huge_pages) {
     const std::int64_t page_bytes = huge.page_kib * 1024;
-    capacity["hugepages-" + Quantity::from_value(page_bytes, Format::kBinarySI).to_string()] = Quantity::from_value(page_bytes * huge.pages, Format::kBinarySI);
+    capacity["hugepages-" + Quantity::from_value(page_bytes, Format::kBinarySI).to_string()] =
+        Quantity::from_value(page_bytes * huge.pages, Format::kBinarySI);
   }
   if (local_storage) capacity["ephemeral-storage"] = Quantity::from_value(machine.root_fs_bytes, Format::kBinarySI);
   return capacity;
@@ -81,7 +87,9 @@ TextResult<NodeResources> compute_node_resources(const Machine& machine, const R
   NodeResources out;
   const ResourceList machine_list = machine_capacity(machine, settings.local_storage_capacity_isolation);
   for (const Threshold& threshold : thresholds) {
-    const std::string_view name = threshold.signal == Signal::kMemoryAvailable ? "memory" : threshold.signal == Signal::kNodeFsAvailable ? "ephemeral-storage" : "";
+    const std::string_view name = threshold.signal == Signal::kMemoryAvailable   ? "memory"
+                                  : threshold.signal == Signal::kNodeFsAvailable ? "ephemeral-storage"
+                                                                                 : "";
     if (!name.empty()) out.eviction_reservation[std::string(name)] = threshold.value.of(get(machine_list, name));
   }
   for (const auto& [name, capacity] : machine_list) {

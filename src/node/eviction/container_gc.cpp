@@ -9,7 +9,9 @@ namespace {
 
 template <typename Instance>
 void newest_first(std::vector<Instance>& instances) {
-  std::ranges::stable_sort(instances, [](const Instance& a, const Instance& b) { return a.attempt != b.attempt ? a.attempt > b.attempt : a.created > b.created; });
+  std::ranges::stable_sort(instances, [](const Instance& a, const Instance& b) {
+    return a.attempt != b.attempt ? a.attempt > b.attempt : a.created > b.created;
+  });
 }
 
 /// Keeps the newest `keep`; what is cut off goes to `removed`, oldest first.
@@ -21,15 +23,19 @@ void cut(std::vector<DeadContainer>& instances, std::size_t keep, std::vector<st
   }
 }
 
-bool is_over(PodExistence pod, bool of_terminated) { return pod == PodExistence::kGone || (pod == PodExistence::kTerminated && of_terminated); }
+bool is_over(PodExistence pod, bool of_terminated) {
+  return pod == PodExistence::kGone || (pod == PodExistence::kTerminated && of_terminated);
+}
 
 }  // namespace
 
-std::vector<std::string> containers_to_remove(std::vector<DeadContainer> containers, const ContainerGcPolicy& policy, const std::function<PodExistence(const std::string& uid)>& pod,
-                                              bool of_terminated, TimePoint now) {
+std::vector<std::string> containers_to_remove(std::vector<DeadContainer> containers, const ContainerGcPolicy& policy,
+                                              const std::function<PodExistence(const std::string& uid)>& pod, bool of_terminated,
+                                              TimePoint now) {
   std::map<std::pair<std::string, std::string>, std::vector<DeadContainer>> units;
   for (DeadContainer& container : containers)
-    if (!container.is_running && container.created <= now - policy.minimum_age) units[{container.pod_uid, container.name}].push_back(std::move(container));
+    if (!container.is_running && container.created <= now - policy.minimum_age)
+      units[{container.pod_uid, container.name}].push_back(std::move(container));
   std::vector<std::string> removed;
   for (auto& [key, instances] : units)
     if (is_over(pod(key.first), of_terminated)) cut(instances, 0, removed);

@@ -31,12 +31,14 @@ struct DeadSandbox {
 /// What is known of a pod. Terminated: Failed or Succeeded, and nothing of it runs. Gone: the API has it no more.
 enum class PodExistence { kLive, kTerminated, kGone };
 
-/// Ids of containers to be removed: oldest first within a container's instances; all of pods that are gone and, where `of_terminated` is set (the
-/// node is short of disk), of those that are over. Then down to the policy's numbers.
-[[nodiscard]] std::vector<std::string> containers_to_remove(std::vector<DeadContainer> containers, const ContainerGcPolicy& policy, const std::function<PodExistence(const std::string& uid)>& pod,
+/// Ids of containers to be removed: oldest first within a container's instances; all of pods that are gone and, where `of_terminated` is
+/// set (the node is short of disk), of those that are over. Then down to the policy's numbers.
+[[nodiscard]] std::vector<std::string> containers_to_remove(std::vector<DeadContainer> containers, const ContainerGcPolicy& policy,
+                                                            const std::function<PodExistence(const std::string& uid)>& pod,
                                                             bool of_terminated, TimePoint now);
 /// Ids of sandboxes to be removed: not ready, without containers, and not the latest of a pod that still needs it.
 [[nodiscard]] std::vector<std::string> sandboxes_to_remove(std::vector<DeadSandbox> sandboxes, const std::vector<DeadContainer>& containers,
-                                                           const std::function<PodExistence(const std::string& uid)>& pod, bool of_terminated);
+                                                           const std::function<PodExistence(const std::string& uid)>& pod,
+                                                           bool of_terminated);
 
 }  // namespace berth::node::eviction

@@ -26,9 +26,12 @@ bool is_float_syntax(std::string_view s) {
   if (hex) at = 2;
   bool digits = false, dot = false;
   for (; at < body.size(); ++at) {
-    if (body[at] == '.' && !dot) dot = true;
-    else if (hex ? is_hex(body[at]) : is_digit(body[at])) digits = true;
-    else break;
+    if (body[at] == '.' && !dot)
+      dot = true;
+    else if (hex ? is_hex(body[at]) : is_digit(body[at]))
+      digits = true;
+    else
+      break;
   }
   if (!digits) return false;
   if (at == body.size()) return !hex;
@@ -113,7 +116,8 @@ std::optional<SuffixInfo> read_suffix(std::string_view suffix) {
   if (suffix.size() == 1 && suffix != " ")
     if (const std::size_t at = kDecimal.find(suffix); at != std::string_view::npos) return SuffixInfo{false, static_cast<int>(at) * 3 - 9};
   if (suffix.size() == 2 && suffix[1] == 'i')
-    if (const std::size_t at = std::string_view("KMGTPE").find(suffix[0]); at != std::string_view::npos) return SuffixInfo{true, 10 * (static_cast<int>(at) + 1)};
+    if (const std::size_t at = std::string_view("KMGTPE").find(suffix[0]); at != std::string_view::npos)
+      return SuffixInfo{true, 10 * (static_cast<int>(at) + 1)};
   if (suffix.size() > 1 && (suffix[0] == 'e' || suffix[0] == 'E')) {
     std::string_view digits = suffix.substr(1);
     if (digits[0] == '+') digits.remove_prefix(1);
@@ -124,8 +128,8 @@ std::optional<SuffixInfo> read_suffix(std::string_view suffix) {
   return std::nullopt;
 }
 
-/// Whether Go prints the amount as it was written: it was held in one integer and the text looks canonical to Go's quick check (which lets a
-/// sign, leading zeros and a bare dot through).
+/// Whether Go prints the amount as it was written: it was held in one integer and the text looks canonical to Go's quick check (which lets
+/// a sign, leading zeros and a bare dot through).
 bool is_kept_as_written(const QuantityParts& parts, const SuffixInfo& suffix) {
   const std::string digits = std::string(parts.whole) + std::string(parts.fraction);
   if (suffix.is_binary) {
@@ -157,8 +161,10 @@ std::string quote_in_time(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x80) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else out += c;
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x80)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      out += c;
   }
   return out + "\"";
 }
@@ -169,14 +175,26 @@ std::string go_quote(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\t': out += "\\t"; break;
-      case '\r': out += "\\r"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-        else out += c;
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+          out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        else
+          out += c;
     }
   }
   return out + "\"";
@@ -189,7 +207,8 @@ TextResult<float> parse_float32(std::string_view text) {
     // The error, if it comes to one, names the text as it was given.
     const auto value = parse_float32(plain);
     if (value) return value;
-    if (value.error().ends_with("out of range")) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go_quote(text)));
+    if (value.error().ends_with("out of range"))
+      return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go_quote(text)));
   }
   const std::string_view unsigned_text = !text.empty() && (text[0] == '+' || text[0] == '-') ? text.substr(1) : text;
   const float sign = !text.empty() && text[0] == '-' ? -1.0F : 1.0F;
@@ -263,7 +282,8 @@ TextResult<std::int64_t> parse_duration_ns(std::string_view text) {
     if (unit_end == 0) return std::unexpected(fmt::format("time: missing unit in duration {}", quote_in_time(text)));
     const std::string_view name = s.substr(0, unit_end);
     const auto unit = std::ranges::find(kUnits, name, &Unit::name);
-    if (unit == kUnits.end()) return std::unexpected(fmt::format("time: unknown unit {} in duration {}", quote_in_time(name), quote_in_time(text)));
+    if (unit == kUnits.end())
+      return std::unexpected(fmt::format("time: unknown unit {} in duration {}", quote_in_time(name), quote_in_time(text)));
     s.remove_prefix(unit_end);
     if (whole > kLimit / unit->ns) return invalid();
     whole *= unit->ns;
@@ -289,9 +309,12 @@ std::string format_duration_ns(std::int64_t ns) {
     return text.empty() ? text : "." + text;
   };
   std::string out;
-  if (u < 1'000) out = fmt::format("{}ns", u);
-  else if (u < 1'000'000) out = fmt::format("{}{}\xc2\xb5s", u / 1'000, fraction(u % 1'000, 3));
-  else if (u < 1'000'000'000) out = fmt::format("{}{}ms", u / 1'000'000, fraction(u % 1'000'000, 6));
+  if (u < 1'000)
+    out = fmt::format("{}ns", u);
+  else if (u < 1'000'000)
+    out = fmt::format("{}{}\xc2\xb5s", u / 1'000, fraction(u % 1'000, 3));
+  else if (u < 1'000'000'000)
+    out = fmt::format("{}{}ms", u / 1'000'000, fraction(u % 1'000'000, 6));
   else {
     const std::uint64_t seconds = u / 1'000'000'000;
     if (seconds >= 3600) out += fmt::format("{}h", seconds / 3600);
@@ -318,8 +341,9 @@ TextResult<WrittenQuantity> parse_quantity(std::string_view text) {
   if (!value) return std::unexpected(kFormatWrong);
   out.value = *value;
   out.text = is_kept_as_written(*parts, *suffix) ? std::string(text)
-             : suffix->is_binary                 ? value->to_string()
-                                                 : canonical_decimal(*value, digits, suffix->exponent - static_cast<int>(parts->fraction.size()), text[0] == '-');
+             : suffix->is_binary
+                 ? value->to_string()
+                 : canonical_decimal(*value, digits, suffix->exponent - static_cast<int>(parts->fraction.size()), text[0] == '-');
   return out;
 }
 

@@ -23,13 +23,14 @@ std::string format_float32(float value);
 TextResult<std::int64_t> parse_duration_ns(std::string_view text);
 /// time.Duration.String.
 std::string format_duration_ns(std::int64_t ns);
-/// A parsed quantity and how Go prints it: as it was written where it could be kept in one 64-bit integer, else in canonical form. (A decimal
-/// amount of 1e21 and more loses its suffix in print, as in Go.)
+/// A parsed quantity and how Go prints it: as it was written where it could be kept in one 64-bit integer, else in canonical form. (A
+/// decimal amount of 1e21 and more loses its suffix in print, as in Go.)
 struct WrittenQuantity {
   model::Quantity value;
   std::string text;
 };
-/// resource.ParseQuantity, with its errors. A text without digits but of the right shape ("", "+", ".") is what Go makes of it: an error or 0.
+/// resource.ParseQuantity, with its errors. A text without digits but of the right shape ("", "+", ".") is what Go makes of it: an error or
+/// 0.
 TextResult<WrittenQuantity> parse_quantity(std::string_view text);
 /// strconv.Quote for the texts that occur in errors.
 std::string go_quote(std::string_view text);

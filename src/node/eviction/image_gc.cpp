@@ -19,8 +19,10 @@ void ImageCollector::observe(const std::vector<Image>& images, const std::set<st
   std::map<std::string, Record> next;
   for (const Image& image : images) {
     Record record;
-    if (const auto known = records_.find(image.id); known != records_.end()) record = known->second;
-    else if (has_observed_) record.first_seen = now;
+    if (const auto known = records_.find(image.id); known != records_.end())
+      record = known->second;
+    else if (has_observed_)
+      record.first_seen = now;
     record.size_bytes = image.size_bytes;
     record.is_pinned = image.is_pinned;
     record.is_used = used.contains(image.id);
@@ -37,7 +39,8 @@ std::vector<std::string> ImageCollector::in_order() const {
   for (const auto& [id, record] : records_)
     if (!record.is_used && !record.is_pinned) images.emplace_back(id, &record);
   std::ranges::stable_sort(images, [](const auto& a, const auto& b) {
-    return a.second->last_used != b.second->last_used ? a.second->last_used < b.second->last_used : a.second->first_seen < b.second->first_seen;
+    return a.second->last_used != b.second->last_used ? a.second->last_used < b.second->last_used
+                                                      : a.second->first_seen < b.second->first_seen;
   });
   std::vector<std::string> ids;
   for (auto& [id, record] : images) ids.push_back(std::move(id));
@@ -58,13 +61,16 @@ ImageGcResult ImageCollector::collect(const FsUsage& fs, TimePoint now, const Re
   using Wide = unsigned __int128;
   const int used_percent = 100 - static_cast<int>(static_cast<Wide>(available) * 100 / capacity);
   if (used_percent < policy_.high_threshold_percent) return result;
-  const auto target = static_cast<std::uint64_t>(static_cast<Wide>(capacity) * static_cast<unsigned>(100 - policy_.low_threshold_percent) / 100);
+  const auto target =
+      static_cast<std::uint64_t>(static_cast<Wide>(capacity) * static_cast<unsigned>(100 - policy_.low_threshold_percent) / 100);
   const std::uint64_t wanted = target > available ? target - available : 0;
   const std::uint64_t before = result.freed_bytes;
   free_space(left, wanted, now, remove, result);
   const std::uint64_t freed = result.freed_bytes - before;
   if (result.error.empty() && freed < wanted) {
-    result.error = fmt::format("Failed to garbage collect required amount of images. Attempted to free {} bytes, but only found {} bytes eligible to free.", wanted, freed);
+    result.error = fmt::format(
+        "Failed to garbage collect required amount of images. Attempted to free {} bytes, but only found {} bytes eligible to free.",
+        wanted, freed);
     result.event = {"FreeDiskSpaceFailed", result.error};
   }
   return result;
@@ -77,7 +83,8 @@ ImageGcResult ImageCollector::delete_unused(TimePoint now, const Remove& remove)
 }
 
 /// Returns what is left.
-std::vector<std::string> ImageCollector::remove_old(std::vector<std::string> ids, TimePoint now, const Remove& remove, ImageGcResult& result) {
+std::vector<std::string> ImageCollector::remove_old(std::vector<std::string> ids, TimePoint now, const Remove& remove,
+                                                    ImageGcResult& result) {
   // Nobody knows when images were used before the agent began: its own age has to pass the limit first.
   if (policy_.maximum_age == Duration::zero() || now - started_ <= policy_.maximum_age) return ids;
   std::vector<std::string> left, errors;
@@ -97,11 +104,13 @@ std::vector<std::string> ImageCollector::remove_old(std::vector<std::string> ids
     result.removed.push_back(std::move(id));
   }
   if (!errors.empty())
-    result.error = fmt::format("wanted to free images older than {}, encountered errors in image deletion: {}", format_duration_ns(policy_.maximum_age.count() * 1000), aggregate(errors));
+    result.error = fmt::format("wanted to free images older than {}, encountered errors in image deletion: {}",
+                               format_duration_ns(policy_.maximum_age.count() * 1000), aggregate(errors));
   return left;
 }
 
-void ImageCollector::free_space(const std::vector<std::string>& ids, std::uint64_t wanted, TimePoint now, const Remove& remove, ImageGcResult& result) {
+void ImageCollector::free_space(const std::vector<std::string>& ids, std::uint64_t wanted, TimePoint now, const Remove& remove,
+                                ImageGcResult& result) {
   std::vector<std::string> errors;
   std::uint64_t freed = 0;
   for (const std::string& id : ids) {
@@ -118,7 +127,9 @@ void ImageCollector::free_space(const std::vector<std::string>& ids, std::uint64
     if (freed >= wanted) break;
   }
   result.freed_bytes += freed;
-  if (!errors.empty()) result.error = fmt::format("wanted to free {} bytes, but freed {} bytes space with errors in image deletion: {}", wanted, freed, aggregate(errors));
+  if (!errors.empty())
+    result.error = fmt::format("wanted to free {} bytes, but freed {} bytes space with errors in image deletion: {}", wanted, freed,
+                               aggregate(errors));
 }
 
 }  // namespace berth::node::eviction

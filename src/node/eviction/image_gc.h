@@ -2,9 +2,9 @@
 //
 //   used by a container, or pinned by the runtime, or the pause image:  never
 //   unused for longer than the maximum age:                            at every collection
-//   disk over the high threshold:                                      unused ones, least recently used first, until it is down to the low one
-//   the eviction manager asks:                                         all unused ones
-//   seen for less than the minimum age:                                not by the last two
+//   disk over the high threshold:                                      unused ones, least recently used first, until it is down to the low
+//   one the eviction manager asks:                                         all unused ones seen for less than the minimum age: not by the
+//   last two
 #pragma once
 #include <functional>
 #include <map>
@@ -53,8 +53,8 @@ class ImageCollector {
   /// `started`: when the node's agent began; before a maximum age has passed since then, no image counts as too old.
   ImageCollector(ImageGcPolicy policy, TimePoint started) : policy_(policy), started_(started) {}
 
-  /// Takes in what the runtime lists and which images containers use, dead ones included. Images of the first call may be of any age: they are
-  /// old enough for everything.
+  /// Takes in what the runtime lists and which images containers use, dead ones included. Images of the first call may be of any age: they
+  /// are old enough for everything.
   void observe(const std::vector<Image>& images, const std::set<std::string>& used, TimePoint now);
   /// Every five minutes, after observe at the same `now`. `fs`: the filesystem of the images.
   ImageGcResult collect(const FsUsage& fs, TimePoint now, const Remove& remove);

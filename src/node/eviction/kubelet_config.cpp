@@ -3,29 +3,37 @@
 namespace berth::node::eviction {
 namespace {
 
-/// Reads fields in document order with the error behaviour of Go's JSON decoder: a wrong type is remembered and reading goes on; a field with
-/// a reader of its own (durations) that fails ends it at once.
+/// Reads fields in document order with the error behaviour of Go's JSON decoder: a wrong type is remembered and reading goes on; a field
+/// with a reader of its own (durations) that fails ends it at once.
 class Decoder {
  public:
   std::string type_error, fatal_error;
 
   void wrong(const json::Value& value, std::string_view field, std::string_view type, bool with_text = false) {
     std::string_view kind = "object";
-    if (value.is_string()) kind = "string";
-    else if (value.is_bool()) kind = "bool";
-    else if (value.is_number()) kind = "number";
-    else if (value.is_array()) kind = "array";
+    if (value.is_string())
+      kind = "string";
+    else if (value.is_bool())
+      kind = "bool";
+    else if (value.is_number())
+      kind = "number";
+    else if (value.is_array())
+      kind = "array";
     const std::string text = with_text ? fmt::format("{} {}", kind, json::serialize(value)) : std::string(kind);
-    if (type_error.empty()) type_error = fmt::format("json: cannot unmarshal {} into Go struct field KubeletConfiguration.{} of type {}", text, field, type);
+    if (type_error.empty())
+      type_error = fmt::format("json: cannot unmarshal {} into Go struct field KubeletConfiguration.{} of type {}", text, field, type);
   }
   void read(const json::Value& value, std::string_view field, std::optional<StatementMap>& out) {
     if (value.is_null()) return;
     if (!value.is_object()) return wrong(value, field, "map[string]string");
     out.emplace();
     for (const auto& [key, entry] : value.get_object()) {
-      if (entry.is_string()) (*out)[std::string(key)] = json::as_view(entry);
-      else if (entry.is_null()) (*out)[std::string(key)] = "";
-      else wrong(entry, field, "string");
+      if (entry.is_string())
+        (*out)[std::string(key)] = json::as_view(entry);
+      else if (entry.is_null())
+        (*out)[std::string(key)] = "";
+      else
+        wrong(entry, field, "string");
     }
   }
   void read(const json::Value& value, std::string_view field, StatementMap& out) {
@@ -38,9 +46,12 @@ class Decoder {
     if (!value.is_array()) return wrong(value, field, "[]string");
     out.clear();
     for (const json::Value& entry : value.get_array()) {
-      if (entry.is_string()) out.emplace_back(json::as_view(entry));
-      else if (entry.is_null()) out.emplace_back();
-      else wrong(entry, field, "string");
+      if (entry.is_string())
+        out.emplace_back(json::as_view(entry));
+      else if (entry.is_null())
+        out.emplace_back();
+      else
+        wrong(entry, field, "string");
     }
   }
   void read(const json::Value& value, std::string_view field, bool& out) {
@@ -61,7 +72,8 @@ class Decoder {
   template <typename Number>
   void read_int32(const json::Value& value, std::string_view field, Number& out) {
     if (value.is_null()) return;
-    const bool fits = value.is_int64() && value.get_int64() >= std::numeric_limits<std::int32_t>::min() && value.get_int64() <= std::numeric_limits<std::int32_t>::max();
+    const bool fits = value.is_int64() && value.get_int64() >= std::numeric_limits<std::int32_t>::min() &&
+                      value.get_int64() <= std::numeric_limits<std::int32_t>::max();
     if (!fits) return wrong(value, field, "int32", value.is_number());
     out = static_cast<Number>(value.get_int64());
   }
@@ -73,38 +85,66 @@ class Decoder {
       return;
     }
     const auto ns = parse_duration_ns(json::as_view(value));
-    if (ns) out = *ns;
-    else fatal_error = ns.error();
+    if (ns)
+      out = *ns;
+    else
+      fatal_error = ns.error();
   }
 };
 
 void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, const json::Value& value) {
-  if (key == "evictionHard") decoder.read(value, key, s.eviction_hard);
-  else if (key == "evictionSoft") decoder.read(value, key, s.eviction_soft);
-  else if (key == "evictionSoftGracePeriod") decoder.read(value, key, s.eviction_soft_grace_period);
-  else if (key == "evictionMinimumReclaim") decoder.read(value, key, s.eviction_minimum_reclaim);
-  else if (key == "enforceNodeAllocatable") decoder.read(value, key, s.enforce_node_allocatable);
-  else if (key == "mergeDefaultEvictionSettings") decoder.read(value, key, s.merge_default_eviction_settings);
-  else if (key == "evictionMaxPodGracePeriod") decoder.read_int32(value, key, s.eviction_max_pod_grace_period_seconds);
-  else if (key == "evictionPressureTransitionPeriod") decoder.read_duration(value, key, s.eviction_pressure_transition_period_ns);
-  else if (key == "kubeReserved") decoder.read(value, key, s.kube_reserved);
-  else if (key == "systemReserved") decoder.read(value, key, s.system_reserved);
-  else if (key == "maxPods") decoder.read_int32(value, key, s.max_pods);
-  else if (key == "podsPerCore") decoder.read_int32(value, key, s.pods_per_core);
-  else if (key == "failSwapOn") decoder.read(value, key, s.fail_swap_on);
-  else if (key == "imageGCHighThresholdPercent") decoder.read_int32(value, key, s.image_gc_high_threshold_percent);
-  else if (key == "imageGCLowThresholdPercent") decoder.read_int32(value, key, s.image_gc_low_threshold_percent);
-  else if (key == "imageMinimumGCAge") decoder.read_duration(value, key, s.image_minimum_gc_age_ns);
-  else if (key == "imageMaximumGCAge") decoder.read_duration(value, key, s.image_maximum_gc_age_ns);
-  else if (key == "memorySwap") decoder.read_swap(value, s.swap_behavior);
-  else if (key == "localStorageCapacityIsolation") decoder.read(value, key, s.local_storage_capacity_isolation);
-  else if (key == "staticPodPath") decoder.read(value, key, s.static_pod_path);
-  else if (key == "nodeStatusUpdateFrequency") decoder.read_duration(value, key, s.node_status_update_frequency_ns);
-  else if (key == "nodeLeaseDurationSeconds") decoder.read_int32(value, key, s.node_lease_duration_seconds);
-  else if (key == "containerLogMaxFiles") decoder.read_int32(value, key, s.container_log_max_files);
-  else if (key == "containerLogMaxSize") decoder.read(value, key, s.container_log_max_size);
-  else if (key == "clusterDNS") decoder.read(value, key, s.cluster_dns);
-  else if (key == "clusterDomain") decoder.read(value, key, s.cluster_domain);
+  if (key == "evictionHard")
+    decoder.read(value, key, s.eviction_hard);
+  else if (key == "evictionSoft")
+    decoder.read(value, key, s.eviction_soft);
+  else if (key == "evictionSoftGracePeriod")
+    decoder.read(value, key, s.eviction_soft_grace_period);
+  else if (key == "evictionMinimumReclaim")
+    decoder.read(value, key, s.eviction_minimum_reclaim);
+  else if (key == "enforceNodeAllocatable")
+    decoder.read(value, key, s.enforce_node_allocatable);
+  else if (key == "mergeDefaultEvictionSettings")
+    decoder.read(value, key, s.merge_default_eviction_settings);
+  else if (key == "evictionMaxPodGracePeriod")
+    decoder.read_int32(value, key, s.eviction_max_pod_grace_period_seconds);
+  else if (key == "evictionPressureTransitionPeriod")
+    decoder.read_duration(value, key, s.eviction_pressure_transition_period_ns);
+  else if (key == "kubeReserved")
+    decoder.read(value, key, s.kube_reserved);
+  else if (key == "systemReserved")
+    decoder.read(value, key, s.system_reserved);
+  else if (key == "maxPods")
+    decoder.read_int32(value, key, s.max_pods);
+  else if (key == "podsPerCore")
+    decoder.read_int32(value, key, s.pods_per_core);
+  else if (key == "failSwapOn")
+    decoder.read(value, key, s.fail_swap_on);
+  else if (key == "imageGCHighThresholdPercent")
+    decoder.read_int32(value, key, s.image_gc_high_threshold_percent);
+  else if (key == "imageGCLowThresholdPercent")
+    decoder.read_int32(value, key, s.image_gc_low_threshold_percent);
+  else if (key == "imageMinimumGCAge")
+    decoder.read_duration(value, key, s.image_minimum_gc_age_ns);
+  else if (key == "imageMaximumGCAge")
+    decoder.read_duration(value, key, s.image_maximum_gc_age_ns);
+  else if (key == "memorySwap")
+    decoder.read_swap(value, s.swap_behavior);
+  else if (key == "localStorageCapacityIsolation")
+    decoder.read(value, key, s.local_storage_capacity_isolation);
+  else if (key == "staticPodPath")
+    decoder.read(value, key, s.static_pod_path);
+  else if (key == "nodeStatusUpdateFrequency")
+    decoder.read_duration(value, key, s.node_status_update_frequency_ns);
+  else if (key == "nodeLeaseDurationSeconds")
+    decoder.read_int32(value, key, s.node_lease_duration_seconds);
+  else if (key == "containerLogMaxFiles")
+    decoder.read_int32(value, key, s.container_log_max_files);
+  else if (key == "containerLogMaxSize")
+    decoder.read(value, key, s.container_log_max_size);
+  else if (key == "clusterDNS")
+    decoder.read(value, key, s.cluster_dns);
+  else if (key == "clusterDomain")
+    decoder.read(value, key, s.cluster_domain);
 }
 
 void apply_defaults(KubeletSettings& s) {
@@ -129,10 +169,12 @@ TextResult<KubeletSettings> read_node_config(const json::Value& document) {
     std::vector<std::string> texts;
     if (!values.is_array()) return std::unexpected(fmt::format("kubeletArguments.{}: must be a list of strings", std::string_view(name)));
     for (const json::Value& value : values.get_array()) {
-      if (!value.is_string()) return std::unexpected(fmt::format("kubeletArguments.{}: {} is not a string", std::string_view(name), json::serialize(value)));
+      if (!value.is_string())
+        return std::unexpected(fmt::format("kubeletArguments.{}: {} is not a string", std::string_view(name), json::serialize(value)));
       texts.emplace_back(json::as_view(value));
     }
-    if (auto error = apply_kubelet_argument(settings, std::string(name), texts)) return std::unexpected(fmt::format("kubeletArguments.{}: {}", std::string_view(name), *error));
+    if (auto error = apply_kubelet_argument(settings, std::string(name), texts))
+      return std::unexpected(fmt::format("kubeletArguments.{}: {}", std::string_view(name), *error));
   }
   return settings;
 }
@@ -150,8 +192,11 @@ EvictionSettings KubeletSettings::eviction() const {
 }
 
 const StatementMap& default_eviction_hard() {
-  static const StatementMap map = {
-      {"memory.available", "100Mi"}, {"nodefs.available", "10%"}, {"nodefs.inodesFree", "5%"}, {"imagefs.available", "15%"}, {"imagefs.inodesFree", "5%"}};
+  static const StatementMap map = {{"memory.available", "100Mi"},
+                                   {"nodefs.available", "10%"},
+                                   {"nodefs.inodesFree", "5%"},
+                                   {"imagefs.available", "15%"},
+                                   {"imagefs.inodesFree", "5%"}};
   return map;
 }
 
@@ -170,7 +215,9 @@ TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& docume
 }
 
 TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_view name) {
-  const auto failed = [&](std::string_view why) { return std::unexpected(fmt::format("failed to load Kubelet config file {}, error failed to decode: {}", name, why)); };
+  const auto failed = [&](std::string_view why) {
+    return std::unexpected(fmt::format("failed to load Kubelet config file {}, error failed to decode: {}", name, why));
+  };
   // A JSON text may repeat a key, as may YAML to Kubernetes' lenient second reading: the last one counts.
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string_view::npos && text[text.find_first_not_of(" \t\r\n")] == '{';
   const Result<json::Value> document = is_json ? json::parse(text) : json::parse_yaml(text);

@@ -1,5 +1,5 @@
-// A node's configuration: KubeletConfiguration (kubelet.config.k8s.io/v1beta1), OpenShift's node-config.yaml with its kubeletArguments, and the
-// kubelet's flags (SPEC F3; document 000 §21.2).
+// A node's configuration: KubeletConfiguration (kubelet.config.k8s.io/v1beta1), OpenShift's node-config.yaml with its kubeletArguments, and
+// the kubelet's flags (SPEC F3; document 000 §21.2).
 #pragma once
 #include <map>
 #include <optional>
@@ -45,21 +45,22 @@ struct KubeletSettings {
 /// imagefs.inodesFree<5%.
 [[nodiscard]] const StatementMap& default_eviction_hard();
 
-/// Reads a KubeletConfiguration document. The error has the words of Kubernetes' decoder: `json: cannot unmarshal number into Go struct field
-/// KubeletConfiguration.evictionHard of type string`, `time: invalid duration "abc"`. Unknown fields are ignored (with a warning by whoever
-/// loads the file). Defaults are applied.
+/// Reads a KubeletConfiguration document. The error has the words of Kubernetes' decoder: `json: cannot unmarshal number into Go struct
+/// field KubeletConfiguration.evictionHard of type string`, `time: invalid duration "abc"`. Unknown fields are ignored (with a warning by
+/// whoever loads the file). Defaults are applied.
 [[nodiscard]] TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& document);
-/// The file's text, YAML or JSON; a KubeletConfiguration or an OpenShift NodeConfig. Errors: `failed to load Kubelet config file NAME, error
-/// failed to decode: …`.
+/// The file's text, YAML or JSON; a KubeletConfiguration or an OpenShift NodeConfig. Errors: `failed to load Kubelet config file NAME,
+/// error failed to decode: …`.
 [[nodiscard]] TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_view name);
 
 /// One kubelet flag or kubeletArguments entry over `settings`. Several values are joined, as are commas within one; document 000 writes
-/// "memory=1.5Gi" for system-reserved and "memory.available<500Mi" for thresholds. Flags of the kubelet that mean nothing here are taken with a
-/// warning; names that no kubelet knows are an error.
-[[nodiscard]] std::optional<std::string> apply_kubelet_argument(KubeletSettings& settings, const std::string& name, const std::vector<std::string>& values);
+/// "memory=1.5Gi" for system-reserved and "memory.available<500Mi" for thresholds. Flags of the kubelet that mean nothing here are taken
+/// with a warning; names that no kubelet knows are an error.
+[[nodiscard]] std::optional<std::string> apply_kubelet_argument(KubeletSettings& settings, const std::string& name,
+                                                                const std::vector<std::string>& values);
 
-/// All that refuses to start, beyond what reading found: thresholds that cannot be parsed, soft ones without a grace period, numbers out of range
-/// (kubelet apis/config/validation, in its words; several errors are joined). Nullopt: fine.
+/// All that refuses to start, beyond what reading found: thresholds that cannot be parsed, soft ones without a grace period, numbers out of
+/// range (kubelet apis/config/validation, in its words; several errors are joined). Nullopt: fine.
 [[nodiscard]] std::optional<std::string> validate(const KubeletSettings& settings);
 
 }  // namespace berth::node::eviction

@@ -7,13 +7,53 @@ namespace berth::node::eviction {
 namespace {
 
 /// Flags that kubelets take and that say nothing to this agent: their subject does not exist here, or is set another way.
-constexpr std::array<std::string_view, 47> kWithoutEffect = {
-    "address", "allowed-unsafe-sysctls", "anonymous-auth", "authentication-token-webhook", "authentication-token-webhook-cache-ttl", "authorization-mode", "bootstrap-kubeconfig",
-    "cadvisor-port", "cert-dir", "cgroup-driver", "cgroup-root", "cgroups-per-qos", "client-ca-file", "cloud-config", "cloud-provider", "cluster-cidr", "config",
-    "container-runtime", "container-runtime-endpoint", "cpu-cfs-quota", "cpu-manager-policy", "enable-controller-attach-detach", "event-burst", "event-qps", "feature-gates",
-    "file-check-frequency", "healthz-bind-address", "healthz-port", "host-network-sources", "hostname-override", "image-pull-progress-deadline", "image-service-endpoint",
-    "kernel-memcg-notification", "experimental-kernel-memcg-notification", "kube-api-burst", "kube-api-qps", "kubeconfig", "network-plugin", "node-ip", "node-labels",
-    "pod-infra-container-image", "read-only-port", "register-node", "root-dir", "runtime-request-timeout", "serialize-image-pulls", "v"};
+constexpr std::array<std::string_view, 47> kWithoutEffect = {"address",
+                                                             "allowed-unsafe-sysctls",
+                                                             "anonymous-auth",
+                                                             "authentication-token-webhook",
+                                                             "authentication-token-webhook-cache-ttl",
+                                                             "authorization-mode",
+                                                             "bootstrap-kubeconfig",
+                                                             "cadvisor-port",
+                                                             "cert-dir",
+                                                             "cgroup-driver",
+                                                             "cgroup-root",
+                                                             "cgroups-per-qos",
+                                                             "client-ca-file",
+                                                             "cloud-config",
+                                                             "cloud-provider",
+                                                             "cluster-cidr",
+                                                             "config",
+                                                             "container-runtime",
+                                                             "container-runtime-endpoint",
+                                                             "cpu-cfs-quota",
+                                                             "cpu-manager-policy",
+                                                             "enable-controller-attach-detach",
+                                                             "event-burst",
+                                                             "event-qps",
+                                                             "feature-gates",
+                                                             "file-check-frequency",
+                                                             "healthz-bind-address",
+                                                             "healthz-port",
+                                                             "host-network-sources",
+                                                             "hostname-override",
+                                                             "image-pull-progress-deadline",
+                                                             "image-service-endpoint",
+                                                             "kernel-memcg-notification",
+                                                             "experimental-kernel-memcg-notification",
+                                                             "kube-api-burst",
+                                                             "kube-api-qps",
+                                                             "kubeconfig",
+                                                             "network-plugin",
+                                                             "node-ip",
+                                                             "node-labels",
+                                                             "pod-infra-container-image",
+                                                             "read-only-port",
+                                                             "register-node",
+                                                             "root-dir",
+                                                             "runtime-request-timeout",
+                                                             "serialize-image-pulls",
+                                                             "v"};
 
 std::vector<std::string> split_commas(const std::vector<std::string>& values) {
   std::vector<std::string> parts;
@@ -39,7 +79,8 @@ std::optional<std::string> read_statements(std::string_view name, const std::vec
   return std::nullopt;
 }
 
-std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign, std::optional<StatementMap>& out) {
+std::optional<std::string> read_statements(std::string_view name, const std::vector<std::string>& values, char sign,
+                                           std::optional<StatementMap>& out) {
   StatementMap map;
   if (auto error = read_statements(name, values, sign, map)) return error;
   out = std::move(map);
@@ -51,7 +92,8 @@ std::optional<std::string> read_number(std::string_view name, const std::vector<
   const std::string text = values.empty() ? "" : values.back();
   std::int32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return fmt::format("invalid argument \"{}\" for \"--{}\" flag: not a whole number", text, name);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size())
+    return fmt::format("invalid argument \"{}\" for \"--{}\" flag: not a whole number", text, name);
   out = static_cast<Number>(number);
   return std::nullopt;
 }

@@ -43,11 +43,14 @@ std::optional<std::string> over_container_limit(const RankedPod& pod, DiskLayout
   return std::nullopt;
 }
 
-const std::optional<Observation>& at(const Observations& observations, Signal signal) { return observations[static_cast<std::size_t>(signal)]; }
+const std::optional<Observation>& at(const Observations& observations, Signal signal) {
+  return observations[static_cast<std::size_t>(signal)];
+}
 
 /// What a container used of the starved resource; nullopt where it is not measured, or not told per container (inodes, processes).
 std::optional<Quantity> container_use(StarvedResource resource, const ContainerUsage& usage) {
-  if (resource == StarvedResource::kMemory && usage.memory && usage.memory->working_set_bytes) return bytes(*usage.memory->working_set_bytes);
+  if (resource == StarvedResource::kMemory && usage.memory && usage.memory->working_set_bytes)
+    return bytes(*usage.memory->working_set_bytes);
   if (resource == StarvedResource::kEphemeralStorage && usage.rootfs && usage.rootfs->used_bytes && usage.logs && usage.logs->used_bytes)
     return bytes(*usage.rootfs->used_bytes + *usage.logs->used_bytes);
   return std::nullopt;
@@ -74,12 +77,14 @@ EvictionText describe_eviction(const Threshold& threshold, const Observations& o
   EvictionText text;
   text.message = fmt::format("The node was low on resource: {}. ", name);
   if (const auto& observed = at(observations, threshold.signal))
-    text.message += fmt::format("Threshold quantity: {}, available: {}. ", threshold.value.text_of(observed->capacity), observed->available.to_string());
+    text.message += fmt::format("Threshold quantity: {}, available: {}. ", threshold.value.text_of(observed->capacity),
+                                observed->available.to_string());
   if (!pod.usage) return text;
   if (resource == StarvedResource::kMemory && pod.facts->has_pod_level_resources && pod.usage->memory) {
     if (const auto request = pod.facts->pod_requests.find(name); request != pod.facts->pod_requests.end()) {
       const std::string used = bytes(pod.usage->memory->working_set_bytes.value_or(0)).to_string();
-      text.message += fmt::format("Pod {} was using {}, request is {}, has larger consumption of {}. ", pod.facts->name, used, request->second.to_string(), name);
+      text.message += fmt::format("Pod {} was using {}, request is {}, has larger consumption of {}. ", pod.facts->name, used,
+                                  request->second.to_string(), name);
       text.annotations["offending_pod"] = pod.facts->name;
       text.annotations["offending_pod_usage"] = used;
     }
@@ -91,7 +96,8 @@ EvictionText describe_eviction(const Threshold& threshold, const Observations& o
     const Quantity request = find_resource(container->requests, name);
     const std::optional<Quantity> used = container_use(resource, usage);
     if (!used || *used <= request) continue;
-    text.message += fmt::format("Container {} was using {}, request is {}, has larger consumption of {}. ", usage.name, used->to_string(), request.to_string(), name);
+    text.message += fmt::format("Container {} was using {}, request is {}, has larger consumption of {}. ", usage.name, used->to_string(),
+                                request.to_string(), name);
     names.push_back(usage.name);
     amounts.push_back(used->to_string());
   }
@@ -108,7 +114,8 @@ std::string EvictionManager::set_layout(DiskLayout layout) {
   return update.warning;
 }
 
-std::vector<Threshold> EvictionManager::thresholds_met(const std::vector<Threshold>& thresholds, const Observations& observations, bool with_reclaim) const {
+std::vector<Threshold> EvictionManager::thresholds_met(const std::vector<Threshold>& thresholds, const Observations& observations,
+                                                       bool with_reclaim) const {
   std::vector<Threshold> met;
   for (const Threshold& threshold : thresholds) {
     const auto& observed = at(observations, threshold.signal);
@@ -124,7 +131,8 @@ const Outcome& EvictionManager::begin(const std::vector<PodFacts>& active, const
   outcome_ = Outcome{};
   active_ = &active;
   summary_ = &summary;
-  const std::vector<Threshold> configured = first_pass_thresholds_ ? *std::exchange(first_pass_thresholds_, std::nullopt) : config_.thresholds;
+  const std::vector<Threshold> configured =
+      first_pass_thresholds_ ? *std::exchange(first_pass_thresholds_, std::nullopt) : config_.thresholds;
   const Observations observations = observe_signals(summary.node);
   std::vector<Threshold> met = thresholds_met(configured, observations, false);
   for (Threshold& unresolved : thresholds_met(met_, observations, true))
@@ -140,7 +148,8 @@ const Outcome& EvictionManager::begin(const std::vector<PodFacts>& active, const
   }
   conditions_.clear();
   for (std::size_t i = 0; i < kConditionCount; ++i)
-    if (condition_observed_[i] && (now - *condition_observed_[i]).count() * 1000 < config_.pressure_transition_period_ns) conditions_.push_back(static_cast<NodeCondition>(i));
+    if (condition_observed_[i] && (now - *condition_observed_[i]).count() * 1000 < config_.pressure_transition_period_ns)
+      conditions_.push_back(static_cast<NodeCondition>(i));
 
   met_.clear();
   for (const MetThreshold& entry : first_observed)
@@ -208,7 +217,8 @@ void EvictionManager::rank_and_evict() {
     eviction.pod = static_cast<std::size_t>(pod.facts - active_->data());
     if (!threshold.is_hard()) {
       eviction.grace_period_seconds = config_.max_pod_grace_period_seconds;
-      if (pod.facts->grace_period_seconds) eviction.grace_period_seconds = std::min(eviction.grace_period_seconds, *pod.facts->grace_period_seconds);
+      if (pod.facts->grace_period_seconds)
+        eviction.grace_period_seconds = std::min(eviction.grace_period_seconds, *pod.facts->grace_period_seconds);
     }
     EvictionText text = describe_eviction(threshold, last_observations_, pod);
     eviction.message = std::move(text.message);

@@ -6,8 +6,8 @@
 //                    ├─> grace period over and observation new? ─> choose one threshold ─> reclaim on the node ─> observe again
 //                    └────────────────────────────────────────────────────────────────────> still met: rank, evict one pod
 //
-// Pure: it sees summaries and times and says what to do. One pass is `begin`, the clean-ups it asks for, and, when it asked for any, `finish`
-// with the figures after them.
+// Pure: it sees summaries and times and says what to do. One pass is `begin`, the clean-ups it asks for, and, when it asked for any,
+// `finish` with the figures after them.
 #pragma once
 #include <map>
 #include <optional>
@@ -56,9 +56,9 @@ struct Outcome {
   std::vector<MetThreshold> observed;  ///< Met whatever their grace period, and met before and not yet cleared by their minimum reclaim.
   std::vector<Threshold> met;          ///< Those whose grace period is over.
   std::optional<Threshold> acting_on;
-  std::vector<Reclaim> reclaim;        ///< To be run in order; then call finish.
+  std::vector<Reclaim> reclaim;  ///< To be run in order; then call finish.
   bool was_ranked = false;
-  std::vector<RankedPod> ranking;      ///< In eviction order.
+  std::vector<RankedPod> ranking;  ///< In eviction order.
   std::vector<Eviction> evictions;
   /// The node event "Attempting to reclaim memory" is due.
   std::optional<StarvedResource> attempt;
@@ -68,8 +68,8 @@ class EvictionManager {
  public:
   explicit EvictionManager(ManagerConfig config) : config_(std::move(config)) {}
 
-  /// The disk layout, once it is known: containerfs.* thresholds derive from it and count from the next pass on (those configured, from this).
-  /// Returns the warning about ignored settings, or empty.
+  /// The disk layout, once it is known: containerfs.* thresholds derive from it and count from the next pass on (those configured, from
+  /// this). Returns the warning about ignored settings, or empty.
   std::string set_layout(DiskLayout layout);
   [[nodiscard]] bool has_layout() const { return layout_.has_value(); }
   [[nodiscard]] DiskLayout layout() const { return layout_.value_or(DiskLayout{}); }
@@ -83,9 +83,13 @@ class EvictionManager {
   const Outcome& finish(const NodeUsage* node_after);
 
   /// The thresholds that these figures meet, whatever their grace period.
-  [[nodiscard]] std::vector<Threshold> met_by(const NodeUsage& node) const { return thresholds_met(config_.thresholds, observe_signals(node), false); }
+  [[nodiscard]] std::vector<Threshold> met_by(const NodeUsage& node) const {
+    return thresholds_met(config_.thresholds, observe_signals(node), false);
+  }
   /// With these figures finish would evict nobody: every threshold is cleared by its minimum reclaim.
-  [[nodiscard]] bool is_relieved(const NodeUsage& node) const { return thresholds_met(config_.thresholds, observe_signals(node), true).empty(); }
+  [[nodiscard]] bool is_relieved(const NodeUsage& node) const {
+    return thresholds_met(config_.thresholds, observe_signals(node), true).empty();
+  }
 
   /// A pass whose figures could not be read: nothing is decided, conditions stay. The pass after set_layout counts as over.
   void skip_pass() { first_pass_thresholds_.reset(); }
@@ -101,7 +105,8 @@ class EvictionManager {
  private:
   void evict_over_local_limits();
   void rank_and_evict();
-  [[nodiscard]] std::vector<Threshold> thresholds_met(const std::vector<Threshold>& thresholds, const Observations& observations, bool with_reclaim) const;
+  [[nodiscard]] std::vector<Threshold> thresholds_met(const std::vector<Threshold>& thresholds, const Observations& observations,
+                                                      bool with_reclaim) const;
 
   ManagerConfig config_;
   std::optional<DiskLayout> layout_;

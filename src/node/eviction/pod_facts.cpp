@@ -54,7 +54,8 @@ QosClass compute_qos(const PodFacts& pod) {
 bool tolerates_memory_pressure(const json::Value& pod) {
   static constexpr std::string_view kTaint = "node.kubernetes.io/memory-pressure";
   for (const json::Value& toleration : json::get_array(pod, {"spec", "tolerations"})) {
-    const std::string_view key = json::get_string(toleration, {"key"}), effect = json::get_string(toleration, {"effect"}), op = json::get_string(toleration, {"operator"});
+    const std::string_view key = json::get_string(toleration, {"key"}), effect = json::get_string(toleration, {"effect"}),
+                           op = json::get_string(toleration, {"operator"});
     if (!effect.empty() && effect != "NoSchedule") continue;
     if (!key.empty() && key != kTaint) continue;
     if (op == "Exists") return true;
@@ -77,7 +78,7 @@ VolumeFacts read_volume(const json::Value& volume) {
 }
 
 /// Sum of the main containers and sidecars, and what init containers need at most while they run, sidecars started before them included.
-ResourceList aggregate(const PodFacts& pod, ResourceList ContainerFacts::* list) {
+ResourceList aggregate(const PodFacts& pod, ResourceList ContainerFacts::*list) {
   ResourceList total, sidecars, init_peak;
   for (const ContainerFacts& container : pod.containers)
     if (!container.is_init)
@@ -111,7 +112,8 @@ std::int64_t value_or_zero(const ResourceList& list, std::string_view name) {
 std::int64_t unallocated_request_share(const PodFacts& pod) {
   const std::int64_t requested = value_or_zero(pod.pod_requests, "memory");
   if (requested == 0 || pod.containers.empty()) return 0;
-  return (requested - value_or_zero(aggregate(pod, &ContainerFacts::requests), "memory")) / static_cast<std::int64_t>(pod.containers.size());
+  return (requested - value_or_zero(aggregate(pod, &ContainerFacts::requests), "memory")) /
+         static_cast<std::int64_t>(pod.containers.size());
 }
 
 }  // namespace
@@ -120,9 +122,12 @@ ResourceList read_resources(const json::Object& list) {
   ResourceList out;
   for (const auto& [name, value] : list) {
     std::optional<Quantity> quantity;
-    if (value.is_string()) quantity = Quantity::parse(json::as_view(value));
-    else if (value.is_int64()) quantity = Quantity::from_value(value.get_int64());
-    else if (value.is_double()) quantity = Quantity::parse(json::serialize(value));
+    if (value.is_string())
+      quantity = Quantity::parse(json::as_view(value));
+    else if (value.is_int64())
+      quantity = Quantity::from_value(value.get_int64());
+    else if (value.is_double())
+      quantity = Quantity::parse(json::serialize(value));
     if (quantity) out.emplace(std::string(name), *quantity);
   }
   return out;
@@ -130,9 +135,12 @@ ResourceList read_resources(const json::Object& list) {
 
 std::string_view to_string(QosClass qos) {
   switch (qos) {
-    case QosClass::kGuaranteed: return "Guaranteed";
-    case QosClass::kBurstable: return "Burstable";
-    case QosClass::kBestEffort: return "BestEffort";
+    case QosClass::kGuaranteed:
+      return "Guaranteed";
+    case QosClass::kBurstable:
+      return "Burstable";
+    case QosClass::kBestEffort:
+      return "BestEffort";
   }
   return {};
 }
@@ -147,7 +155,8 @@ PodFacts read_pod_facts(const json::Value& pod) {
   facts.priority = static_cast<std::int32_t>(json::get_int(pod, {"spec", "priority"}));
   facts.is_critical = is_static_or_mirror(pod) || (priority && facts.priority >= kSystemCriticalPriority);
   facts.is_node_critical = facts.is_critical && json::get_string(pod, {"spec", "priorityClassName"}) == "system-node-critical";
-  if (json::find(pod, {"spec", "terminationGracePeriodSeconds"})) facts.grace_period_seconds = json::get_int(pod, {"spec", "terminationGracePeriodSeconds"});
+  if (json::find(pod, {"spec", "terminationGracePeriodSeconds"}))
+    facts.grace_period_seconds = json::get_int(pod, {"spec", "terminationGracePeriodSeconds"});
   for (const bool init : {false, true}) {
     for (const json::Value& container : json::get_array(pod, {"spec", init ? "initContainers" : "containers"})) {
       ContainerFacts c;
@@ -163,7 +172,8 @@ PodFacts read_pod_facts(const json::Value& pod) {
   facts.pod_requests = read_resources(json::get_object(pod, {"spec", "resources", "requests"}));
   facts.pod_limits = read_resources(json::get_object(pod, {"spec", "resources", "limits"}));
   const auto is_pod_level = [](const auto& entry) { return is_compute(entry.first) || entry.first.starts_with("hugepages-"); };
-  facts.has_pod_level_resources = std::ranges::any_of(facts.pod_requests, is_pod_level) || std::ranges::any_of(facts.pod_limits, is_pod_level);
+  facts.has_pod_level_resources =
+      std::ranges::any_of(facts.pod_requests, is_pod_level) || std::ranges::any_of(facts.pod_limits, is_pod_level);
   facts.overhead = read_resources(json::get_object(pod, {"spec", "overhead"}));
   facts.qos = compute_qos(facts);
   const std::string_view reported = json::get_string(pod, {"status", "qosClass"});
@@ -192,7 +202,8 @@ std::optional<Quantity> pod_limit(const PodFacts& pod, std::string_view resource
     if (const auto own = pod.pod_limits.find(resource); own != pod.pod_limits.end()) limits.insert_or_assign(own->first, own->second);
   const auto found = limits.find(resource);
   if (found == limits.end()) return std::nullopt;
-  if (const auto overhead = pod.overhead.find(resource); overhead != pod.overhead.end() && !found->second.is_zero()) found->second += overhead->second;
+  if (const auto overhead = pod.overhead.find(resource); overhead != pod.overhead.end() && !found->second.is_zero())
+    found->second += overhead->second;
   return found->second;
 }
 
@@ -212,7 +223,8 @@ int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::
   if (container.is_sidecar) {
     std::optional<std::int64_t> least;
     for (const ContainerFacts& other : pod.containers)
-      if (!other.is_init) least = std::min(least.value_or(std::numeric_limits<std::int64_t>::max()), value_or_zero(other.requests, "memory"));
+      if (!other.is_init)
+        least = std::min(least.value_or(std::numeric_limits<std::int64_t>::max()), value_or_zero(other.requests, "memory"));
     adjust = std::min(adjust, score(least.value_or(0) + share));
   }
   if (adjust < 1000 + guaranteed) return 1000 + guaranteed;

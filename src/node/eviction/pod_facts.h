@@ -52,8 +52,8 @@ struct PodFacts {
 [[nodiscard]] model::Quantity pod_request(const PodFacts& pod, std::string_view resource);
 /// The limit of the whole pod (sum of containers, init containers as they overlap, overhead), or nullopt when nothing sets one.
 [[nodiscard]] std::optional<model::Quantity> pod_limit(const PodFacts& pod, std::string_view resource);
-/// Which scores Guaranteed and Burstable pods get. The document (SPEC F10, 000 §21.3) gives Guaranteed -998 and Burstable at least 2; Kubernetes
-/// 1.36 gives -997 and at least 3.
+/// Which scores Guaranteed and Burstable pods get. The document (SPEC F10, 000 §21.3) gives Guaranteed -998 and Burstable at least 2;
+/// Kubernetes 1.36 gives -997 and at least 3.
 enum class OomScores { kDocument, kKubernetes136 };
 /// oom_score_adj of one container on a machine with this much memory. Needs memory_capacity_bytes > 0.
 [[nodiscard]] int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes,

@@ -16,7 +16,8 @@ TextResult<ManagerConfig> manager_config(const KubeletSettings& settings) {
   ManagerConfig config;
   config.thresholds = std::move(*thresholds);
   config.spare_places = thresholds_spare_places(eviction);
-  config.max_pod_grace_period_seconds = settings.eviction_max_pod_grace_period_seconds < 0 ? kAnyGraceSeconds : settings.eviction_max_pod_grace_period_seconds;
+  config.max_pod_grace_period_seconds =
+      settings.eviction_max_pod_grace_period_seconds < 0 ? kAnyGraceSeconds : settings.eviction_max_pod_grace_period_seconds;
   config.pressure_transition_period_ns = settings.eviction_pressure_transition_period_ns;
   config.local_storage_capacity_isolation = settings.local_storage_capacity_isolation;
   return config;
@@ -35,7 +36,9 @@ ReservationSettings reservation_settings(const KubeletSettings& settings) {
 }
 
 ContainerGcPolicy container_gc_policy(const KubeletSettings& settings) {
-  return {.minimum_age = from_ns(settings.minimum_container_ttl_ns), .most_per_container = settings.maximum_dead_containers_per_container, .most = settings.maximum_dead_containers};
+  return {.minimum_age = from_ns(settings.minimum_container_ttl_ns),
+          .most_per_container = settings.maximum_dead_containers_per_container,
+          .most = settings.maximum_dead_containers};
 }
 
 ImageGcPolicy image_gc_policy(const KubeletSettings& settings) {

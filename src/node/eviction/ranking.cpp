@@ -11,7 +11,8 @@ int compare_flags(bool a, bool b) { return a == b ? 0 : a ? -1 : 1; }
 int compare_quantities(const Quantity& a, const Quantity& b) { return a < b ? -1 : b < a ? 1 : 0; }
 
 Quantity memory_use(const PodUsage& usage) {
-  return Quantity::from_value(usage.memory ? static_cast<std::int64_t>(usage.memory->working_set_bytes.value_or(0)) : 0, Quantity::Format::kBinarySI);
+  return Quantity::from_value(usage.memory ? static_cast<std::int64_t>(usage.memory->working_set_bytes.value_or(0)) : 0,
+                              Quantity::Format::kBinarySI);
 }
 
 Quantity disk_use(const RankedPod& pod, DiskParts parts, bool inodes) {
@@ -78,16 +79,21 @@ DiskParts disk_parts(Signal signal, DiskLayout layout) {
   const bool images = signal == Signal::kImageFsAvailable || signal == Signal::kImageFsInodesFree;
   const bool containers = signal == Signal::kContainerFsAvailable || signal == Signal::kContainerFsInodesFree;
   if (!layout.dedicated_image_fs) return {.rootfs = true, .logs = true, .local_volumes = true};
-  if (!layout.dedicated_container_fs) return images || containers ? DiskParts{.rootfs = true} : DiskParts{.logs = true, .local_volumes = true};
+  if (!layout.dedicated_container_fs)
+    return images || containers ? DiskParts{.rootfs = true} : DiskParts{.logs = true, .local_volumes = true};
   return images ? DiskParts{} : DiskParts{.rootfs = true, .logs = true, .local_volumes = true};
 }
 
 int compare_for_eviction(Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b) {
   switch (resource_of(signal)) {
-    case StarvedResource::kMemory: return compare_memory(a, b);
-    case StarvedResource::kPids: return compare_processes(a, b);
-    case StarvedResource::kEphemeralStorage: return compare_disk(a, b, disk_parts(signal, layout), false);
-    case StarvedResource::kInodes: return compare_disk(a, b, disk_parts(signal, layout), true);
+    case StarvedResource::kMemory:
+      return compare_memory(a, b);
+    case StarvedResource::kPids:
+      return compare_processes(a, b);
+    case StarvedResource::kEphemeralStorage:
+      return compare_disk(a, b, disk_parts(signal, layout), false);
+    case StarvedResource::kInodes:
+      return compare_disk(a, b, disk_parts(signal, layout), true);
   }
   return 0;
 }

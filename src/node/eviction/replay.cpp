@@ -49,8 +49,12 @@ json::Value reservation_answer(const json::Value& input) {
 json::Value oom_answer(const json::Value& input) {
   const PodFacts facts = read_pod_facts(*json::find(input, "pod"));
   json::Object scores;
-  for (const ContainerFacts& container : facts.containers) scores[container.name] = oom_score_adjust(facts, container, json::get_int(input, {"memoryCapacity"}, 1), OomScores::kKubernetes136);
-  return json::Object{{"qosClass", to_string(facts.qos)}, {"critical", facts.is_critical}, {"nodeCritical", facts.is_node_critical}, {"oomScoreAdj", std::move(scores)}};
+  for (const ContainerFacts& container : facts.containers)
+    scores[container.name] = oom_score_adjust(facts, container, json::get_int(input, {"memoryCapacity"}, 1), OomScores::kKubernetes136);
+  return json::Object{{"qosClass", to_string(facts.qos)},
+                      {"critical", facts.is_critical},
+                      {"nodeCritical", facts.is_node_critical},
+                      {"oomScoreAdj", std::move(scores)}};
 }
 
 /// One answer per case against one expectation, or against a list of alternatives.
@@ -60,7 +64,8 @@ std::vector<std::string> replay_cases(const json::Value& file, Answer answer) {
   const json::Array &cases = json::get_array(file, {"cases"}), &expect = json::get_array(file, {"expect"});
   if (cases.size() != expect.size()) return {"malformed file: cases and expect differ in length"};
   for (std::size_t i = 0; i < cases.size(); ++i)
-    if (std::string difference = compare_alternatives(answer(cases[i]), expect[i]); !difference.empty()) differences.push_back(fmt::format("case {}: {}", i, difference));
+    if (std::string difference = compare_alternatives(answer(cases[i]), expect[i]); !difference.empty())
+      differences.push_back(fmt::format("case {}: {}", i, difference));
   return differences;
 }
 
@@ -94,11 +99,14 @@ std::string describe_difference(const json::Value& got, const json::Value& expec
     std::string out;
     for (const auto& [key, value] : expected.get_object()) {
       const json::Value* mine = got.get_object().if_contains(key);
-      if (!mine) out += fmt::format("{}: missing; ", std::string_view(key));
-      else if (!json::equal(*mine, value)) out += fmt::format("{}: expected {}, got {}; ", std::string_view(key), json::serialize(value), json::serialize(*mine));
+      if (!mine)
+        out += fmt::format("{}: missing; ", std::string_view(key));
+      else if (!json::equal(*mine, value))
+        out += fmt::format("{}: expected {}, got {}; ", std::string_view(key), json::serialize(value), json::serialize(*mine));
     }
     for (const auto& [key, value] : got.get_object())
-      if (!expected.get_object().contains(key)) out += fmt::format("{}: not expected, got {}; ", std::string_view(key), json::serialize(value));
+      if (!expected.get_object().contains(key))
+        out += fmt::format("{}: not expected, got {}; ", std::string_view(key), json::serialize(value));
     return out;
   }
   return fmt::format("expected {}, got {}", json::serialize(expected), json::serialize(got));

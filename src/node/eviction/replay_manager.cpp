@@ -16,7 +16,8 @@ class ManagerReplay {
     settings.soft_grace_period = read_statement_map(config_, "evictionSoftGracePeriod");
     settings.minimum_reclaim = read_statement_map(config_, "evictionMinimumReclaim");
     settings.enforce_node_allocatable.clear();
-    for (const json::Value& key : json::get_array(config_, {"enforceNodeAllocatable"})) settings.enforce_node_allocatable.emplace_back(json::as_view(key));
+    for (const json::Value& key : json::get_array(config_, {"enforceNodeAllocatable"}))
+      settings.enforce_node_allocatable.emplace_back(json::as_view(key));
     const auto thresholds = parse_thresholds(settings);
     if (!thresholds) return {"configuration refused: " + thresholds.error()};
     ManagerConfig config;
@@ -30,7 +31,8 @@ class ManagerReplay {
     EvictionManager manager(std::move(config));
     manager_ = &manager;
     layout_.dedicated_image_fs = json::get_bool(config_, {"dedicatedImageFs"});
-    layout_.dedicated_container_fs = json::get_bool(config_, {"dedicatedContainerFs"}) && json::get_string(config_, {"containerFsError"}).empty() &&
+    layout_.dedicated_container_fs = json::get_bool(config_, {"dedicatedContainerFs"}) &&
+                                     json::get_string(config_, {"containerFsError"}).empty() &&
                                      !json::get_bool(config_, {"containerFsError"});
     disk_info_errors_ = json::get_int(config_, {"diskInfoErrors"});
     for (const json::Value& pod : json::get_array(file_, {"pods"})) {
@@ -51,7 +53,8 @@ class ManagerReplay {
       const json::Value* advance = json::find(steps[i], "advanceSeconds");
       if (advance) now_ += Duration(static_cast<std::int64_t>(advance->to_number<double>() * 1e6 + 0.5));
       const json::Value got = step(steps[i]);
-      if (std::string difference = compare_alternatives(got, resorted(expect[i])); !difference.empty()) differences.push_back(fmt::format("step {}: {}", i, difference));
+      if (std::string difference = compare_alternatives(got, resorted(expect[i])); !difference.empty())
+        differences.push_back(fmt::format("step {}: {}", i, difference));
     }
     return differences;
   }
@@ -74,8 +77,8 @@ class ManagerReplay {
   }
 
   json::Value step(const json::Value& step) {
-    json::Object answer{{"error", nullptr},        {"events", json::Array{}}, {"calls", json::Array{}}, {"summaryReads", 0}, {"reclaimSignal", nullptr}, {"ranking", nullptr},
-                        {"kills", json::Array{}}, {"evicted", json::Array{}}};
+    json::Object answer{{"error", nullptr},         {"events", json::Array{}}, {"calls", json::Array{}}, {"summaryReads", 0},
+                        {"reclaimSignal", nullptr}, {"ranking", nullptr},      {"kills", json::Array{}}, {"evicted", json::Array{}}};
     active_.clear();
     for (const json::Value& key : json::get_array(step, {"activePods"})) active_.push_back(pods_.at(std::string(json::as_view(key))));
     run_pass(step, answer);
@@ -113,10 +116,12 @@ class ManagerReplay {
       for (const Reclaim reclaim : outcome->reclaim) {
         const bool containers = reclaim == Reclaim::kContainers;
         calls.push_back(containers ? "containerGC" : "imageGC");
-        if (const json::Value* after = json::find(step, containers ? "nodeAfterContainerGC" : "nodeAfterImageGC")) node = read_node_usage(*after);
+        if (const json::Value* after = json::find(step, containers ? "nodeAfterContainerGC" : "nodeAfterImageGC"))
+          node = read_node_usage(*after);
       }
       answer["summaryReads"] = 2;
-      const bool unreadable = json::find(step, "summaryErrorAfterGC") && (json::get_bool(step, {"summaryErrorAfterGC"}) || !json::get_string(step, {"summaryErrorAfterGC"}).empty());
+      const bool unreadable = json::find(step, "summaryErrorAfterGC") &&
+                              (json::get_bool(step, {"summaryErrorAfterGC"}) || !json::get_string(step, {"summaryErrorAfterGC"}).empty());
       outcome = &manager_->finish(unreadable ? nullptr : &node);
     }
     record(*outcome, answer);
@@ -129,8 +134,12 @@ class ManagerReplay {
   void record(const Outcome& outcome, json::Object& answer) {
     json::Array& events = answer["events"].as_array();
     if (outcome.attempt)
-      events.push_back(json::Object{{"object", "node"}, {"type", "Warning"}, {"reason", "EvictionThresholdMet"}, {"message", fmt::format("Attempting to reclaim {}", to_string(*outcome.attempt))}});
-    if (outcome.acting_on && (!outcome.reclaim.empty() || outcome.was_ranked)) answer["reclaimSignal"] = to_string(outcome.acting_on->signal);
+      events.push_back(json::Object{{"object", "node"},
+                                    {"type", "Warning"},
+                                    {"reason", "EvictionThresholdMet"},
+                                    {"message", fmt::format("Attempting to reclaim {}", to_string(*outcome.attempt))}});
+    if (outcome.acting_on && (!outcome.reclaim.empty() || outcome.was_ranked))
+      answer["reclaimSignal"] = to_string(outcome.acting_on->signal);
     if (outcome.was_ranked) answer["ranking"] = groups(outcome.ranking, outcome.acting_on->signal);
     for (const Eviction& eviction : outcome.evictions) {
       const PodFacts& pod = active_[eviction.pod];
@@ -141,8 +150,10 @@ class ManagerReplay {
         event["annotations"] = std::move(annotations);
       }
       events.push_back(std::move(event));
-      answer["kills"].as_array().push_back(json::Object{
-          {"pod", pod.key()}, {"evict", true}, {"gracePeriodOverride", eviction.grace_period_seconds}, {"status", killed_status(*documents_.at(pod.key()), eviction)}});
+      answer["kills"].as_array().push_back(json::Object{{"pod", pod.key()},
+                                                        {"evict", true},
+                                                        {"gracePeriodOverride", eviction.grace_period_seconds},
+                                                        {"status", killed_status(*documents_.at(pod.key()), eviction)}});
       answer["evicted"].as_array().push_back(json::Value(pod.key()));
     }
   }
@@ -150,8 +161,10 @@ class ManagerReplay {
   static json::Value killed_status(const json::Value& pod, const Eviction& eviction) {
     json::Array conditions;
     bool replaced = false;
-    json::Object disruption{{"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "TerminationByKubelet"}, {"message", eviction.message}};
-    if (const std::int64_t generation = json::get_int(pod, {"metadata", "generation"}); generation > 0) disruption["observedGeneration"] = generation;
+    json::Object disruption{
+        {"type", "DisruptionTarget"}, {"status", "True"}, {"reason", "TerminationByKubelet"}, {"message", eviction.message}};
+    if (const std::int64_t generation = json::get_int(pod, {"metadata", "generation"}); generation > 0)
+      disruption["observedGeneration"] = generation;
     for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
       if (eviction.is_disruption && json::get_string(condition, {"type"}) == "DisruptionTarget") {
         conditions.push_back(disruption);
@@ -163,7 +176,8 @@ class ManagerReplay {
       conditions.push_back(std::move(copy));
     }
     if (eviction.is_disruption && !replaced) conditions.push_back(disruption);
-    return json::Object{{"phase", "Failed"}, {"reason", kEvictedReason}, {"message", eviction.message}, {"conditions", std::move(conditions)}};
+    return json::Object{
+        {"phase", "Failed"}, {"reason", kEvictedReason}, {"message", eviction.message}, {"conditions", std::move(conditions)}};
   }
 
   [[nodiscard]] json::Value groups(const std::vector<RankedPod>& ranking, Signal signal) const {
@@ -194,7 +208,8 @@ class ManagerReplay {
     json::Array out;
     for (const json::Value& key : asked) {
       const std::optional<std::string> refusal = manager_->refuse(pods_.at(std::string(json::as_view(key))));
-      out.push_back(json::Object{{"pod", json::as_view(key)}, {"admit", !refusal}, {"reason", refusal ? kEvictedReason : ""}, {"message", refusal.value_or("")}});
+      out.push_back(json::Object{
+          {"pod", json::as_view(key)}, {"admit", !refusal}, {"reason", refusal ? kEvictedReason : ""}, {"message", refusal.value_or("")}});
     }
     return out;
   }

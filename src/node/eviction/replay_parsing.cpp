@@ -18,8 +18,8 @@ json::Array sorted_thresholds(const std::vector<Threshold>& thresholds) {
     json::Value value = threshold_json(threshold);
     // The recorded lists are sorted by their text with sorted keys.
     const json::Object& o = value.get_object();
-    const auto text = fmt::format("{}{}{}{}{}", json::serialize(o.at("gracePeriod")), json::serialize(o.at("minReclaim")), json::serialize(o.at("operator")),
-                                  json::serialize(o.at("signal")), json::serialize(o.at("value")));
+    const auto text = fmt::format("{}{}{}{}{}", json::serialize(o.at("gracePeriod")), json::serialize(o.at("minReclaim")),
+                                  json::serialize(o.at("operator")), json::serialize(o.at("signal")), json::serialize(o.at("value")));
     by_text[text].push_back(std::move(value));
   }
   json::Array out;
@@ -33,8 +33,8 @@ json::Value resorted(const json::Value& list) {
   std::vector<std::pair<std::string, json::Value>> entries;
   for (const json::Value& value : list.as_array()) {
     const json::Object& o = value.as_object();
-    entries.emplace_back(fmt::format("{}{}{}{}{}", json::serialize(o.at("gracePeriod")), json::serialize(o.at("minReclaim")), json::serialize(o.at("operator")),
-                                     json::serialize(o.at("signal")), json::serialize(o.at("value"))),
+    entries.emplace_back(fmt::format("{}{}{}{}{}", json::serialize(o.at("gracePeriod")), json::serialize(o.at("minReclaim")),
+                                     json::serialize(o.at("operator")), json::serialize(o.at("signal")), json::serialize(o.at("value"))),
                          value);
   }
   std::ranges::sort(entries, {}, [](const auto& e) { return e.first; });
@@ -61,8 +61,10 @@ json::Value parsed_answer(const EvictionSettings& settings) {
     std::vector<Threshold> updated = *thresholds, containerfs;
     const std::string warning = add_container_fs_thresholds(updated, layout, 0).warning;
     for (const Threshold& threshold : updated)
-      if (threshold.signal == Signal::kContainerFsAvailable || threshold.signal == Signal::kContainerFsInodesFree) containerfs.push_back(threshold);
-    layouts[name] = json::Object{{"containerfs", sorted_thresholds(containerfs)}, {"warning", warning.empty() ? json::Value(nullptr) : json::Value(warning)}};
+      if (threshold.signal == Signal::kContainerFsAvailable || threshold.signal == Signal::kContainerFsInodesFree)
+        containerfs.push_back(threshold);
+    layouts[name] = json::Object{{"containerfs", sorted_thresholds(containerfs)},
+                                 {"warning", warning.empty() ? json::Value(nullptr) : json::Value(warning)}};
   }
   return json::Object{{"thresholds", sorted_thresholds(*thresholds)}, {"layouts", std::move(layouts)}};
 }
@@ -125,7 +127,8 @@ std::vector<std::string> replay_parsing(const json::Value& file) {
       settings.soft_grace_period = read_statement_map(*flags, "evictionSoftGracePeriod");
       settings.minimum_reclaim = read_statement_map(*flags, "evictionMinimumReclaim");
       settings.enforce_node_allocatable.clear();
-      for (const json::Value& key : json::get_array(*flags, {"enforceNodeAllocatable"})) settings.enforce_node_allocatable.emplace_back(json::as_view(key));
+      for (const json::Value& key : json::get_array(*flags, {"enforceNodeAllocatable"}))
+        settings.enforce_node_allocatable.emplace_back(json::as_view(key));
       difference = compare_parsed(settings, expect[i]);
     } else if (const json::Value* configuration = json::find(cases[i], "kubeletConfiguration")) {
       difference = compare_configuration(*configuration, expect[i]);

@@ -16,22 +16,29 @@ std::optional<TimePoint> read_time(const json::Value& object) { return parse_rfc
 
 std::optional<FsUsage> read_fs(const json::Value* fs) {
   if (!fs) return std::nullopt;
-  return FsUsage{read_number(*fs, "availableBytes"), read_number(*fs, "capacityBytes"), read_number(*fs, "usedBytes"), read_number(*fs, "inodesFree"),
-                 read_number(*fs, "inodes"),         read_number(*fs, "inodesUsed"),    read_time(*fs)};
+  return FsUsage{read_number(*fs, "availableBytes"),
+                 read_number(*fs, "capacityBytes"),
+                 read_number(*fs, "usedBytes"),
+                 read_number(*fs, "inodesFree"),
+                 read_number(*fs, "inodes"),
+                 read_number(*fs, "inodesUsed"),
+                 read_time(*fs)};
 }
 
 std::optional<MemoryUsage> read_memory(const json::Value* memory) {
   if (!memory) return std::nullopt;
-  return MemoryUsage{read_number(*memory, "availableBytes"), read_number(*memory, "workingSetBytes"), read_number(*memory, "usageBytes"), read_time(*memory)};
+  return MemoryUsage{read_number(*memory, "availableBytes"), read_number(*memory, "workingSetBytes"), read_number(*memory, "usageBytes"),
+                     read_time(*memory)};
 }
 
 PodUsage read_pod_usage(const json::Value& pod) {
   PodUsage usage;
   usage.uid = json::get_string(pod, {"podRef", "uid"});
   for (const json::Value& container : json::get_array(pod, {"containers"}))
-    usage.containers.push_back({std::string(json::get_string(container, {"name"})), read_memory(json::find(container, "memory")), read_fs(json::find(container, "rootfs")),
-                                read_fs(json::find(container, "logs"))});
-  for (const json::Value& volume : json::get_array(pod, {"volume"})) usage.volumes.push_back({std::string(json::get_string(volume, {"name"})), *read_fs(&volume)});
+    usage.containers.push_back({std::string(json::get_string(container, {"name"})), read_memory(json::find(container, "memory")),
+                                read_fs(json::find(container, "rootfs")), read_fs(json::find(container, "logs"))});
+  for (const json::Value& volume : json::get_array(pod, {"volume"}))
+    usage.volumes.push_back({std::string(json::get_string(volume, {"name"})), *read_fs(&volume)});
   usage.memory = read_memory(json::find(pod, "memory"));
   usage.ephemeral_storage = read_fs(json::find(pod, "ephemeral-storage"));
   if (const json::Value* processes = json::find(pod, "process_stats")) usage.process_count = read_number(*processes, "process_count");
@@ -43,13 +50,16 @@ Quantity count(std::uint64_t value) { return Quantity::from_value(static_cast<st
 
 void observe_memory(Observations& out, Signal signal, const std::optional<MemoryUsage>& memory) {
   if (!memory || !memory->available_bytes || !memory->working_set_bytes) return;
-  out[static_cast<std::size_t>(signal)] = Observation{bytes(*memory->available_bytes), bytes(*memory->available_bytes + *memory->working_set_bytes), memory->time};
+  out[static_cast<std::size_t>(signal)] =
+      Observation{bytes(*memory->available_bytes), bytes(*memory->available_bytes + *memory->working_set_bytes), memory->time};
 }
 
 void observe_fs(Observations& out, Signal space, Signal inodes, const std::optional<FsUsage>& fs) {
   if (!fs) return;
-  if (fs->available_bytes && fs->capacity_bytes) out[static_cast<std::size_t>(space)] = Observation{bytes(*fs->available_bytes), bytes(*fs->capacity_bytes), fs->time};
-  if (fs->inodes_free && fs->inodes) out[static_cast<std::size_t>(inodes)] = Observation{count(*fs->inodes_free), count(*fs->inodes), fs->time};
+  if (fs->available_bytes && fs->capacity_bytes)
+    out[static_cast<std::size_t>(space)] = Observation{bytes(*fs->available_bytes), bytes(*fs->capacity_bytes), fs->time};
+  if (fs->inodes_free && fs->inodes)
+    out[static_cast<std::size_t>(inodes)] = Observation{count(*fs->inodes_free), count(*fs->inodes), fs->time};
 }
 
 }  // namespace
@@ -92,7 +102,8 @@ Observations observe_signals(const NodeUsage& node) {
   observe_fs(out, Signal::kContainerFsAvailable, Signal::kContainerFsInodesFree, node.container_fs);
   if (node.max_pid && node.running_processes)
     out[static_cast<std::size_t>(Signal::kPidAvailable)] =
-        Observation{count(static_cast<std::uint64_t>(*node.max_pid - *node.running_processes)), count(static_cast<std::uint64_t>(*node.max_pid)), node.process_time};
+        Observation{count(static_cast<std::uint64_t>(*node.max_pid - *node.running_processes)),
+                    count(static_cast<std::uint64_t>(*node.max_pid)), node.process_time};
   return out;
 }
 

@@ -24,7 +24,9 @@ constexpr std::array<SignalInfo, kSignalCount> kSignals = {{
 
 const SignalInfo& info(Signal signal) { return kSignals[static_cast<std::size_t>(signal)]; }
 
-std::unexpected<std::string> unsupported(std::string_view signal) { return std::unexpected(fmt::format("unsupported eviction signal {}", signal)); }
+std::unexpected<std::string> unsupported(std::string_view signal) {
+  return std::unexpected(fmt::format("unsupported eviction signal {}", signal));
+}
 
 TextResult<float> parse_percentage(std::string_view text) {
   while (text.ends_with('%')) text.remove_suffix(1);
@@ -120,19 +122,26 @@ std::optional<Signal> parse_signal(std::string_view text) {
 
 std::string_view to_string(StarvedResource resource) {
   switch (resource) {
-    case StarvedResource::kMemory: return "memory";
-    case StarvedResource::kEphemeralStorage: return "ephemeral-storage";
-    case StarvedResource::kInodes: return "inodes";
-    case StarvedResource::kPids: return "pids";
+    case StarvedResource::kMemory:
+      return "memory";
+    case StarvedResource::kEphemeralStorage:
+      return "ephemeral-storage";
+    case StarvedResource::kInodes:
+      return "inodes";
+    case StarvedResource::kPids:
+      return "pids";
   }
   return {};
 }
 
 std::string_view to_string(NodeCondition condition) {
   switch (condition) {
-    case NodeCondition::kDiskPressure: return "DiskPressure";
-    case NodeCondition::kMemoryPressure: return "MemoryPressure";
-    case NodeCondition::kPidPressure: return "PIDPressure";
+    case NodeCondition::kDiskPressure:
+      return "DiskPressure";
+    case NodeCondition::kMemoryPressure:
+      return "MemoryPressure";
+    case NodeCondition::kPidPressure:
+      return "PIDPressure";
   }
   return {};
 }
@@ -141,7 +150,8 @@ Quantity ThresholdValue::of(const Quantity& capacity) const {
   if (quantity) return *quantity;
   const double amount = static_cast<double>(capacity.value()) * static_cast<double>(percentage);
   // What amd64 gives for a number that does not fit (NaN included).
-  if (!(amount >= -0x1p63 && amount < 0x1p63)) return Quantity::from_value(std::numeric_limits<std::int64_t>::min(), Quantity::Format::kBinarySI);
+  if (!(amount >= -0x1p63 && amount < 0x1p63))
+    return Quantity::from_value(std::numeric_limits<std::int64_t>::min(), Quantity::Format::kBinarySI);
   return Quantity::from_value(static_cast<std::int64_t>(amount), Quantity::Format::kBinarySI);
 }
 
@@ -214,7 +224,8 @@ ContainerFsUpdate add_container_fs_thresholds(std::vector<Threshold>& thresholds
   // The last configured entry decides what is said, as the kubelet keeps only the latest error.
   for (const Threshold& threshold : configured)
     for (const Slot& slot : slots)
-      if (threshold.signal == slot.target && threshold.is_hard() == slot.hard) update.warning = fmt::format("found {} eviction. ignoring", slot.name);
+      if (threshold.signal == slot.target && threshold.is_hard() == slot.hard)
+        update.warning = fmt::format("found {} eviction. ignoring", slot.name);
   if (!shares_node_fs && !shares_image_fs) return update;
   bool moved = false;
   for (const Slot& slot : slots) {
@@ -241,9 +252,10 @@ ContainerFsUpdate add_container_fs_thresholds(std::vector<Threshold>& thresholds
 namespace {
 
 /// Go's memory sizes for small objects, as far as a list of thresholds can need them.
-constexpr std::array<std::size_t, 48> kGoSizeClasses = {8,   16,  24,  32,  48,  64,  80,  96,  112,  128,  144,  160,  176,  192,  208,  224,
-                                                        240, 256, 288, 320, 352, 384, 416, 448, 480,  512,  576,  640,  704,  768,  896,  1024,
-                                                        1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5120, 5376, 6144};
+constexpr std::array<std::size_t, 48> kGoSizeClasses = {8,    16,   24,   32,   48,   64,   80,   96,   112,  128,  144,  160,
+                                                        176,  192,  208,  224,  240,  256,  288,  320,  352,  384,  416,  448,
+                                                        480,  512,  576,  640,  704,  768,  896,  1024, 1152, 1280, 1408, 1536,
+                                                        1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5120, 5376, 6144};
 constexpr std::size_t kThresholdBytes = 64, kHeaderBytes = 8, kLargestWithoutHeader = 512;
 
 struct GoSlice {

@@ -47,8 +47,8 @@ struct ThresholdValue {
   std::optional<Quantity> quantity;
   std::string text;  ///< The quantity as it is printed.
   float percentage = 0;
-  /// The amount it stands for at this capacity. Shares are computed as the kubelet does, in double precision from the single-precision share
-  /// and cut to whole units; a NaN share becomes the smallest number, which nothing is below.
+  /// The amount it stands for at this capacity. Shares are computed as the kubelet does, in double precision from the single-precision
+  /// share and cut to whole units; a NaN share becomes the smallest number, which nothing is below.
   [[nodiscard]] Quantity of(const Quantity& capacity) const;
   /// The same as text.
   [[nodiscard]] std::string text_of(const Quantity& capacity) const { return quantity ? text : of(capacity).to_string(); }
@@ -95,17 +95,18 @@ struct DiskLayout {
 
 /// What add_container_fs_thresholds did.
 struct ContainerFsUpdate {
-  std::string warning;                      ///< About ignored settings, or empty.
-  std::vector<Threshold> first_pass;        ///< What the kubelet's first pass works on: see there.
+  std::string warning;                ///< About ignored settings, or empty.
+  std::vector<Threshold> first_pass;  ///< What the kubelet's first pass works on: see there.
 };
-/// Gives containerfs.* the thresholds of the filesystem it shares: nodefs or imagefs. Configured ones are replaced in place (their positions
-/// are kept), others are appended. The kubelet's first pass still holds the list of before: it sees the replacements made until the first
-/// addition that no longer fitted into the list's memory (`spare_places`, see thresholds_spare_places), and no addition.
+/// Gives containerfs.* the thresholds of the filesystem it shares: nodefs or imagefs. Configured ones are replaced in place (their
+/// positions are kept), others are appended. The kubelet's first pass still holds the list of before: it sees the replacements made until
+/// the first addition that no longer fitted into the list's memory (`spare_places`, see thresholds_spare_places), and no addition.
 ContainerFsUpdate add_container_fs_thresholds(std::vector<Threshold>& thresholds, DiskLayout layout, std::size_t spare_places);
 /// How many thresholds can be appended to the list that a kubelet reads from these settings before Go moves it to larger memory.
 [[nodiscard]] std::size_t thresholds_spare_places(const EvictionSettings& settings);
 
-/// "memory.available<1Gi" (flags, node-config.yaml) split at the operator; "memory.available=1m30s" with '='. The error says what is missing.
+/// "memory.available<1Gi" (flags, node-config.yaml) split at the operator; "memory.available=1m30s" with '='. The error says what is
+/// missing.
 [[nodiscard]] TextResult<std::pair<std::string, std::string>> split_statement(std::string_view statement, char operator_sign);
 
 }  // namespace berth::node::eviction

@@ -30,7 +30,8 @@ std::optional<Duration> parse_seconds(std::string_view text) {
 }
 
 std::string unquote(std::string_view text) {
-  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) text = text.substr(1, text.size() - 2);
+  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
+    text = text.substr(1, text.size() - 2);
   return std::string(text);
 }
 
@@ -96,7 +97,8 @@ class Annotations {
 
   [[nodiscard]] std::optional<std::string_view> text(std::string_view key, std::string_view container = {}) const {
     if (!container.empty())
-      if (const json::Value* own = all_.if_contains(fmt::format("{}{}.{}", kAnnotationPrefix, key, container)); own && own->is_string()) return json::as_view(*own);
+      if (const json::Value* own = all_.if_contains(fmt::format("{}{}.{}", kAnnotationPrefix, key, container)); own && own->is_string())
+        return json::as_view(*own);
     const json::Value* shared = all_.if_contains(fmt::format("{}{}", kAnnotationPrefix, key));
     if (shared && shared->is_string()) return json::as_view(*shared);
     return std::nullopt;
@@ -155,8 +157,10 @@ void read_usage(const Annotations& annotations, std::string_view name, bool is_f
     if (!text && is_first) text = annotations.text(key);
     if (!text) continue;
     auto curve = UsageCurve::parse(*text);
-    if (curve) b.usage.emplace_back(std::string(key), std::move(*curve));
-    else behaviour.problems.push_back(fmt::format("annotation {}{}: {}", kAnnotationPrefix, key, curve.error().message));
+    if (curve)
+      b.usage.emplace_back(std::string(key), std::move(*curve));
+    else
+      behaviour.problems.push_back(fmt::format("annotation {}{}: {}", kAnnotationPrefix, key, curve.error().message));
   }
   behaviour.has_usage = behaviour.has_usage || !b.usage.empty();
 }
@@ -195,7 +199,8 @@ PodBehaviour read_behaviour(const json::Value& pod) {
   behaviour.start_delay = annotations.duration("start-delay");
   behaviour.stop_after = annotations.duration("stop-after");
   behaviour.pull_fails = annotations.text("image-pull") == "fail";
-  const bool may_complete = json::get_string(pod, {"spec", "restartPolicy"}) == "Never" || json::get_string(pod, {"spec", "restartPolicy"}) == "OnFailure";
+  const bool may_complete =
+      json::get_string(pod, {"spec", "restartPolicy"}) == "Never" || json::get_string(pod, {"spec", "restartPolicy"}) == "OnFailure";
   const std::optional<ScriptResult> suite = read_suite_annotation(all, behaviour.problems);
 
   const auto read_container = [&](const json::Value& container, bool is_init) {
@@ -207,7 +212,8 @@ PodBehaviour read_behaviour(const json::Value& pod) {
     if (is_init && !is_sidecar) {
       b.run_for = Duration::zero();
     }
-    if (const auto script = read_command(read_argv(container)); script && !(is_init && script->run_for <= kShortestRun && script->exit_code == 0)) {
+    if (const auto script = read_command(read_argv(container));
+        script && !(is_init && script->run_for <= kShortestRun && script->exit_code == 0)) {
       b.run_for = script->run_for;
       b.exit_code = script->exit_code;
       b.output = script->output;

@@ -13,9 +13,11 @@
 //   sim.berth.dev/image-pull       "fail": the images cannot be pulled (ErrImagePull, ImagePullBackOff)
 //   sim.berth.dev/{cpu,memory,disk,inodes,pids}   usage curves (usage_curve.h) of the first main container, or with .CONTAINER of that one.
 //                                  Without: cpu and memory as requested, nothing else
-//   kubesuite/complete             "succeeded" or "failed", optionally ":SECONDS" (default 0.5): how a pod that is not restartPolicy Always ends
-// Without these, a container ends by itself when its command and args say so: true, false, ["sleep","N"], ["sh","-c",SCRIPT] where the script
-// is made of `exit N`, `sleep N`, `true`, `false`, `:` and `echo …`, joined by `;`, `&&` or newlines. Everything else runs until it is stopped.
+//   kubesuite/complete             "succeeded" or "failed", optionally ":SECONDS" (default 0.5): how a pod that is not restartPolicy Always
+//   ends
+// Without these, a container ends by itself when its command and args say so: true, false, ["sleep","N"], ["sh","-c",SCRIPT] where the
+// script is made of `exit N`, `sleep N`, `true`, `false`, `:` and `echo …`, joined by `;`, `&&` or newlines. Everything else runs until it
+// is stopped.
 #pragma once
 #include <optional>
 #include <string>
@@ -37,7 +39,7 @@ struct ContainerBehaviour {
   Duration ready_after{};
   bool is_ever_ready = true;
   std::optional<Duration> liveness_after;
-  std::vector<std::string> output;  ///< What its `echo`s print, line by line.
+  std::vector<std::string> output;                        ///< What its `echo`s print, line by line.
   std::vector<std::pair<std::string, UsageCurve>> usage;  ///< By resource, where an annotation gives one.
   /// What it uses without an annotation: its requests.
   std::int64_t cpu_request_milli = 0, memory_request_bytes = 0;

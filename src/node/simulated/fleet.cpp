@@ -12,7 +12,9 @@ constexpr std::size_t kMaxQueuedEvents = 10'000;
 
 bool should_retry(int code) { return code == 0 || code == 409 || code == 429 || code >= 500; }
 
-bool is_annotated(const json::Value& object, std::string_view key) { return json::get_string(object, {"metadata", "annotations", key}) == "true"; }
+bool is_annotated(const json::Value& object, std::string_view key) {
+  return json::get_string(object, {"metadata", "annotations", key}) == "true";
+}
 
 json::Object to_object(const std::map<std::string, std::string>& map) {
   json::Object out;
@@ -30,7 +32,9 @@ bool is_wanted(FleetOptions::Events events, std::string_view type) {
 Fleet::Fleet(FleetOptions options) : options_(std::move(options)) {}
 Fleet::~Fleet() = default;
 
-bool Fleet::owns(const json::Value& node) const { return json::get_string(node, {"metadata", "annotations", kFleetAnnotation}) == options_.name; }
+bool Fleet::owns(const json::Value& node) const {
+  return json::get_string(node, {"metadata", "annotations", kFleetAnnotation}) == options_.name;
+}
 
 int Fleet::free_index(int wanted) const {
   if (wanted >= 0 && !indexes_.contains(wanted)) return wanted;
@@ -156,8 +160,10 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
   if (known != pods_.end()) {
     const PodRef pod = known->second;
     pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
-    if (json::find(document, {"metadata", "deletionTimestamp"})) stop_pod(pod, document, now);
-    else if (pod->sim.update(document, now)) pod->is_dirty = true;
+    if (json::find(document, {"metadata", "deletionTimestamp"}))
+      stop_pod(pod, document, now);
+    else if (pod->sim.update(document, now))
+      pod->is_dirty = true;
     touch(pod, now);
     return;
   }
@@ -167,7 +173,8 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
     const int claimed = node->second->claim_ip(json::get_string(document, {"status", "podIP"}));
     return claimed ? claimed : node->second->take_ip();
   }();
-  const PodSimulationOptions options{options_.start_delay, options_.stop_delay, node->second->host_ip(), ip ? node->second->pod_ip(ip) : std::string()};
+  const PodSimulationOptions options{options_.start_delay, options_.stop_delay, node->second->host_ip(),
+                                     ip ? node->second->pod_ip(ip) : std::string()};
   const auto pod = std::make_shared<Pod>(document, options, now);
   pod->node = node->second;
   pod->ip = ip;
@@ -184,7 +191,8 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
 
 void Fleet::stop_pod(const PodRef& pod, const json::Value& document, TimePoint now) {
   pod->is_deleting = true;
-  const std::int64_t grace = std::clamp<std::int64_t>(json::get_int(document, {"metadata", "deletionGracePeriodSeconds"}, 30), 0, 1'000'000'000);
+  const std::int64_t grace =
+      std::clamp<std::int64_t>(json::get_int(document, {"metadata", "deletionGracePeriodSeconds"}, 30), 0, 1'000'000'000);
   pod->sim.stop(std::chrono::seconds(grace), now);
 }
 
@@ -357,7 +365,8 @@ void Fleet::finish_write(const Write& write, const WriteOutcome& outcome, TimePo
     case Write::Kind::kDeletePod:
       if (const auto found = pods_.find(write.uid); found != pods_.end()) finish_pod_write(PodRef(found->second), write, outcome, now);
       return;
-    case Write::Kind::kEvent: return;
+    case Write::Kind::kEvent:
+      return;
   }
 }
 
@@ -391,11 +400,14 @@ void Fleet::finish_node_write(Node& node, const Write& write, const WriteOutcome
         return;
       }
       // A lost lease is made anew; a renewal that failed is repeated soon, as the kubelet does, or the node would be taken for dead.
-      if (outcome.code == 404) node.needs_lease = true;
-      else node.next_lease = now + kRetry;
+      if (outcome.code == 404)
+        node.needs_lease = true;
+      else
+        node.next_lease = now + kRetry;
       node.not_before = now + kRetry;
       return;
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -432,11 +444,13 @@ void Fleet::collect_events(Pod& pod, TimePoint now) {
 void Fleet::add_event(const PodSpec& spec, const PodEvent& event, TimePoint now) {
   if (!is_wanted(options_.events, event.type) || events_.size() >= kMaxQueuedEvents) return;
   json::Object involved{{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", spec.ns}, {"name", spec.name}, {"uid", spec.uid}};
-  if (!event.container.empty()) involved["fieldPath"] = fmt::format("spec.{}{{{}}}", event.is_init ? "initContainers" : "containers", event.container);
+  if (!event.container.empty())
+    involved["fieldPath"] = fmt::format("spec.{}{{{}}}", event.is_init ? "initContainers" : "containers", event.container);
   json::Object body;
   body["apiVersion"] = "v1";
   body["kind"] = "Event";
-  body["metadata"] = json::Object{{"namespace", spec.ns}, {"name", fmt::format("{}.{:x}{:04x}", spec.name, now.time_since_epoch().count(), event_number_++ & 0xffff)}};
+  body["metadata"] = json::Object{
+      {"namespace", spec.ns}, {"name", fmt::format("{}.{:x}{:04x}", spec.name, now.time_since_epoch().count(), event_number_++ & 0xffff)}};
   body["involvedObject"] = std::move(involved);
   body["reason"] = event.reason;
   body["message"] = event.message;
@@ -451,22 +465,29 @@ void Fleet::add_event(const PodSpec& spec, const PodEvent& event, TimePoint now)
 
 std::string Fleet::node_body(const Node& node) const {
   const NodeTemplate& t = node.spec.node_template;
-  json::Object labels{{"kubernetes.io/hostname", node.spec.name},       {"kubernetes.io/os", "linux"},
-                      {"kubernetes.io/arch", "amd64"},                  {"beta.kubernetes.io/os", "linux"},
-                      {"beta.kubernetes.io/arch", "amd64"},             {"node.kubernetes.io/instance-type", t.instance_type},
-                      {"topology.kubernetes.io/zone", node.spec.zone}, {"topology.kubernetes.io/region", node.spec.region}};
+  json::Object labels{{"kubernetes.io/hostname", node.spec.name},
+                      {"kubernetes.io/os", "linux"},
+                      {"kubernetes.io/arch", "amd64"},
+                      {"beta.kubernetes.io/os", "linux"},
+                      {"beta.kubernetes.io/arch", "amd64"},
+                      {"node.kubernetes.io/instance-type", t.instance_type},
+                      {"topology.kubernetes.io/zone", node.spec.zone},
+                      {"topology.kubernetes.io/region", node.spec.region}};
   for (const auto& [key, value] : t.labels) labels[key] = value;
   json::Object annotations = to_object(t.annotations);
   annotations[kFleetAnnotation] = options_.name;
   annotations[kIndexAnnotation] = std::to_string(node.spec.index);
-  json::Object spec{{"podCIDR", node.pod_cidr()}, {"podCIDRs", json::Array{json::Value(node.pod_cidr())}}, {"providerID", "simulated://" + node.spec.name}};
+  json::Object spec{{"podCIDR", node.pod_cidr()},
+                    {"podCIDRs", json::Array{json::Value(node.pod_cidr())}},
+                    {"providerID", "simulated://" + node.spec.name}};
   if (!t.taints.empty()) spec["taints"] = t.taints;
   json::Object body;
   body["apiVersion"] = "v1";
   body["kind"] = "Node";
   body["metadata"] = json::Object{{"name", node.spec.name}, {"labels", std::move(labels)}, {"annotations", std::move(annotations)}};
   body["spec"] = std::move(spec);
-  body["status"] = json::Object{{"capacity", to_object(t.capacity)}, {"allocatable", to_object(t.allocatable.empty() ? t.capacity : t.allocatable)}};
+  body["status"] =
+      json::Object{{"capacity", to_object(t.capacity)}, {"allocatable", to_object(t.allocatable.empty() ? t.capacity : t.allocatable)}};
   return json::serialize(body);
 }
 
@@ -474,37 +495,51 @@ std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
   const NodeTemplate& t = node.spec.node_template;
   json::Array conditions;
   const auto add = [&](std::string_view type, bool is, std::string_view reason, std::string_view message, TimePoint since) {
-    conditions.push_back(json::Object{{"type", type}, {"status", is ? "True" : "False"}, {"reason", reason}, {"message", message},
-                                      {"lastHeartbeatTime", format_rfc3339(now)}, {"lastTransitionTime", format_rfc3339(since)}});
+    conditions.push_back(json::Object{{"type", type},
+                                      {"status", is ? "True" : "False"},
+                                      {"reason", reason},
+                                      {"message", message},
+                                      {"lastHeartbeatTime", format_rfc3339(now)},
+                                      {"lastTransitionTime", format_rfc3339(since)}});
   };
-  const auto add_pressure = [&](eviction::NodeCondition condition, std::string_view type, std::string_view bad_reason, std::string_view bad, std::string_view good_reason, std::string_view good) {
+  const auto add_pressure = [&](eviction::NodeCondition condition, std::string_view type, std::string_view bad_reason, std::string_view bad,
+                                std::string_view good_reason, std::string_view good) {
     const bool is = std::ranges::find(node.pressure, condition) != node.pressure.end();
     const TimePoint since = node.pressure_since[static_cast<std::size_t>(condition)];
     add(type, is, is ? bad_reason : good_reason, is ? bad : good, since == TimePoint{} ? node.ready_since : since);
   };
-  add_pressure(eviction::NodeCondition::kMemoryPressure, "MemoryPressure", "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory",
-               "kubelet has sufficient memory available");
-  add_pressure(eviction::NodeCondition::kDiskPressure, "DiskPressure", "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure");
-  add_pressure(eviction::NodeCondition::kPidPressure, "PIDPressure", "KubeletHasInsufficientPID", "kubelet has insufficient PID available", "KubeletHasSufficientPID",
-               "kubelet has sufficient PID available");
+  add_pressure(eviction::NodeCondition::kMemoryPressure, "MemoryPressure", "KubeletHasInsufficientMemory",
+               "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available");
+  add_pressure(eviction::NodeCondition::kDiskPressure, "DiskPressure", "KubeletHasDiskPressure", "kubelet has disk pressure",
+               "KubeletHasNoDiskPressure", "kubelet has no disk pressure");
+  add_pressure(eviction::NodeCondition::kPidPressure, "PIDPressure", "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
+               "KubeletHasSufficientPID", "kubelet has sufficient PID available");
   add("Ready", true, "KubeletReady", "kubelet is posting ready status", node.ready_since);
   json::Object status;
   status["capacity"] = to_object(t.capacity);
   status["allocatable"] = to_object(t.allocatable.empty() ? t.capacity : t.allocatable);
   status["conditions"] = std::move(conditions);
-  status["addresses"] = json::Array{json::Object{{"type", "InternalIP"}, {"address", options_.kubelet_address.empty() ? node.host_ip() : options_.kubelet_address}},
-                                    json::Object{{"type", "Hostname"}, {"address", node.spec.name}}};
+  status["addresses"] = json::Array{
+      json::Object{{"type", "InternalIP"}, {"address", options_.kubelet_address.empty() ? node.host_ip() : options_.kubelet_address}},
+      json::Object{{"type", "Hostname"}, {"address", node.spec.name}}};
   if (options_.kubelet_port) status["daemonEndpoints"] = json::Object{{"kubeletEndpoint", json::Object{{"Port", options_.kubelet_port}}}};
   const std::string id = fmt::format("{:032x}", std::hash<std::string>{}(node.spec.name));
-  status["nodeInfo"] = json::Object{{"machineID", id}, {"systemUUID", id}, {"bootID", id}, {"kernelVersion", "6.1.0-simulated"}, {"osImage", "Simulated node"},
-                                    {"containerRuntimeVersion", "simulated://1.0"}, {"kubeletVersion", options_.kubelet_version},
-                                    {"kubeProxyVersion", options_.kubelet_version}, {"operatingSystem", "linux"}, {"architecture", "amd64"}};
+  status["nodeInfo"] = json::Object{{"machineID", id},
+                                    {"systemUUID", id},
+                                    {"bootID", id},
+                                    {"kernelVersion", "6.1.0-simulated"},
+                                    {"osImage", "Simulated node"},
+                                    {"containerRuntimeVersion", "simulated://1.0"},
+                                    {"kubeletVersion", options_.kubelet_version},
+                                    {"kubeProxyVersion", options_.kubelet_version},
+                                    {"operatingSystem", "linux"},
+                                    {"architecture", "amd64"}};
   return json::serialize(json::Object{{"status", std::move(status)}});
 }
 
 std::string Fleet::lease_body(const Node& node, TimePoint now) const {
-  const std::string spec = fmt::format(R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":{},"renewTime":"{}"}})", node.spec.name, options_.lease_duration_seconds,
-                                       format_rfc3339_micro(now));
+  const std::string spec = fmt::format(R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":{},"renewTime":"{}"}})", node.spec.name,
+                                       options_.lease_duration_seconds, format_rfc3339_micro(now));
   return fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{0}","namespace":"kube-node-lease",)"
                      R"("ownerReferences":[{{"apiVersion":"v1","kind":"Node","name":"{0}","uid":"{1}"}}]}},{2}}})",
                      node.spec.name, node.uid, spec);

@@ -1,7 +1,7 @@
 // Thousands of simulated nodes as one pure core: it is told of objects and of time, and says what to write to the API server.
 //
-// What it writes is one Write at a time per object: while a write is under way, later changes of that object gather and become the next one.
-// A pod whose containers start at once therefore costs one status patch, a pod that is deleted one delete.
+// What it writes is one Write at a time per object: while a write is under way, later changes of that object gather and become the next
+// one. A pod whose containers start at once therefore costs one status patch, a pod that is deleted one delete.
 #pragma once
 #include <deque>
 #include <map>
@@ -71,7 +71,7 @@ struct Write {
 };
 
 struct WriteOutcome {
-  int code = 200;  ///< HTTP status; 0: the server was not reached.
+  int code = 200;                     ///< HTTP status; 0: the server was not reached.
   std::string uid, resource_version;  ///< Of the object in the answer.
 };
 
@@ -144,7 +144,8 @@ class Fleet {
   void start_node(NodeRef node, TimePoint now);
   /// One pass of a node's eviction manager, and of its kernel's: containers over their memory limit are OOM-killed.
   void check_pressure(const NodeRef& node, TimePoint now);
-  [[nodiscard]] eviction::NodeUsage node_usage(const Node& node, TimePoint now, std::unordered_map<std::string, eviction::PodUsage>* pods) const;
+  [[nodiscard]] eviction::NodeUsage node_usage(const Node& node, TimePoint now,
+                                               std::unordered_map<std::string, eviction::PodUsage>* pods) const;
   void add_event(const PodSpec& spec, const PodEvent& event, TimePoint now);
   [[nodiscard]] int free_index(int wanted) const;
   [[nodiscard]] std::string node_body(const Node& node) const;

@@ -17,7 +17,9 @@ std::uint64_t capacity_of(const NodeTemplate& node_template, const char* name) {
 std::uint64_t rest(std::uint64_t capacity, std::uint64_t used) { return capacity > used ? capacity - used : 0; }
 
 /// Amounts are made-up doubles: negative never, absurd ones cut.
-std::uint64_t whole(double amount) { return amount <= 0 ? 0 : amount >= 9e18 ? 9'000'000'000'000'000'000ULL : static_cast<std::uint64_t>(amount); }
+std::uint64_t whole(double amount) {
+  return amount <= 0 ? 0 : amount >= 9e18 ? 9'000'000'000'000'000'000ULL : static_cast<std::uint64_t>(amount);
+}
 
 eviction::PodUsage pod_usage(const PodSimulation& pod, TimePoint now) {
   eviction::PodUsage usage;
@@ -81,7 +83,8 @@ eviction::NodeUsage Fleet::node_usage(const Node& node, TimePoint now, std::unor
     processes += *usage.process_count;
     if (pods) pods->emplace(uid, std::move(usage));
   }
-  const std::uint64_t memory_capacity = capacity_of(node.spec.node_template, "memory"), disk_capacity = capacity_of(node.spec.node_template, "ephemeral-storage");
+  const std::uint64_t memory_capacity = capacity_of(node.spec.node_template, "memory"),
+                      disk_capacity = capacity_of(node.spec.node_template, "ephemeral-storage");
   eviction::NodeUsage out;
   out.memory = eviction::MemoryUsage{rest(memory_capacity, memory), std::min(memory, memory_capacity), memory, now};
   out.pods_memory = out.memory;
@@ -132,7 +135,8 @@ void Fleet::check_pressure(const NodeRef& node, TimePoint now) {
     const auto found = pods_.find(active[eviction.pod].uid);
     if (found == pods_.end()) continue;
     add_event(found->second->sim.spec(), {"Warning", std::string(eviction::kEvictedReason), eviction.message, "", false}, now);
-    found->second->sim.fail(std::string(eviction::kEvictedReason), eviction.message, std::chrono::seconds(eviction.grace_period_seconds), now, eviction.is_disruption);
+    found->second->sim.fail(std::string(eviction::kEvictedReason), eviction.message, std::chrono::seconds(eviction.grace_period_seconds),
+                            now, eviction.is_disruption);
     touch(found->second, now);
   }
   if (node->pressure == node->eviction->conditions()) return;
@@ -174,9 +178,15 @@ json::Value Fleet::summary(std::string_view name, TimePoint now) const {
   }
   json::Object n{{"nodeName", name},
                  {"cpu", json::Object{{"time", time}, {"usageNanoCores", whole(cores * 1e9)}}},
-                 {"memory", json::Object{{"time", time}, {"availableBytes", *node.memory->available_bytes}, {"workingSetBytes", *node.memory->working_set_bytes}}},
-                 {"fs", json::Object{{"time", time}, {"availableBytes", *node.fs->available_bytes}, {"capacityBytes", *node.fs->capacity_bytes}, {"usedBytes", *node.fs->used_bytes},
-                                     {"inodes", *node.fs->inodes}, {"inodesFree", *node.fs->inodes_free}}}};
+                 {"memory", json::Object{{"time", time},
+                                         {"availableBytes", *node.memory->available_bytes},
+                                         {"workingSetBytes", *node.memory->working_set_bytes}}},
+                 {"fs", json::Object{{"time", time},
+                                     {"availableBytes", *node.fs->available_bytes},
+                                     {"capacityBytes", *node.fs->capacity_bytes},
+                                     {"usedBytes", *node.fs->used_bytes},
+                                     {"inodes", *node.fs->inodes},
+                                     {"inodesFree", *node.fs->inodes_free}}}};
   return json::Object{{"node", std::move(n)}, {"pods", std::move(pods)}};
 }
 

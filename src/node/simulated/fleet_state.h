@@ -19,7 +19,9 @@ struct Fleet::Node {
   std::vector<eviction::NodeCondition> pressure;
   std::array<TimePoint, eviction::kConditionCount> pressure_since{};
 
-  [[nodiscard]] std::string host_ip() const { return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1); }
+  [[nodiscard]] std::string host_ip() const {
+    return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1);
+  }
   [[nodiscard]] std::string pod_ip(int host) const { return fmt::format("10.{}.{}.{}", 10 + spec.index / 250, spec.index % 250, host); }
   [[nodiscard]] std::string pod_cidr() const { return pod_ip(0) + "/24"; }
   int take_ip() {

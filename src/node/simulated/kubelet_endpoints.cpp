@@ -18,7 +18,8 @@ void respond_simulated(net::ResponseWriter& writer, const std::string& node) {
   model::ApiStatus status;
   status.code = 501;
   status.reason = "NotImplemented";
-  status.message = fmt::format("node {} is simulated: no process runs there to talk to. Pods of a real node (berth up --real-node on, or berth node) can be", node);
+  status.message = fmt::format(
+      "node {} is simulated: no process runs there to talk to. Pods of a real node (berth up --real-node on, or berth node) can be", node);
   net::HttpResponse response;
   response.status = status.code;
   response.headers.add("Content-Type", "application/json");
@@ -48,7 +49,8 @@ std::string_view tail(std::string_view text, std::int64_t lines) {
   return text.substr(at);
 }
 
-void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, const net::HttpRequest& request, net::ResponseWriter& writer) {
+void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, const net::HttpRequest& request,
+                 net::ResponseWriter& writer) {
   const PodSimulation* pod = fleet.find_pod(path[1], path[2]);
   if (!pod) return respond_text(writer, 404, fmt::format("pod {}/{} does not exist on this node\n", path[1], path[2]));
   bool timestamps = false;
@@ -64,7 +66,8 @@ void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, 
     if (containers[i].name != path[3]) continue;
     const ContainerRecord& record = pod->state().containers[i];
     if (record.state.kind == ContainerState::Kind::kWaiting && !record.last)
-      return respond_text(writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}\n", path[3], path[2], record.state.reason));
+      return respond_text(writer, 400,
+                          fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}\n", path[3], path[2], record.state.reason));
     const std::string text = pod->log(i, timestamps);
     return respond_text(writer, 200, std::string(tail_lines ? tail(text, *tail_lines) : std::string_view(text)));
   }
@@ -73,7 +76,8 @@ void answer_logs(const Fleet& fleet, const std::vector<std::string_view>& path, 
 
 }  // namespace
 
-void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer, TimePoint now) {
+void answer_kubelet_request(const Fleet& fleet, const std::string& node, const net::HttpRequest& request, net::ResponseWriter& writer,
+                            TimePoint now) {
   const std::vector<std::string_view> path = split_path(request.path);
   if (path.size() == 4 && path[0] == "containerLogs") return answer_logs(fleet, path, request, writer);
   if (path.size() == 2 && path[0] == "stats" && path[1] == "summary") {

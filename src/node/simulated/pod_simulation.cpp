@@ -35,7 +35,8 @@ PodSimulation::PodSimulation(const json::Value& pod, const PodSimulationOptions&
   if (spec_.containers.empty() || is_terminal()) stopped_ = true;
   observed_ = gate_conditions(spec_, pod);
   // One known condition stands for "the scheduler reported it": only pods that came without a scheduler get it from the node.
-  if (observed_.is_null() && has_scheduled_condition(pod)) observed_ = json::Object{{"conditions", json::Array{json::Object{{"type", "PodScheduled"}}}}};
+  if (observed_.is_null() && has_scheduled_condition(pod))
+    observed_ = json::Object{{"conditions", json::Array{json::Object{{"type", "PodScheduled"}}}}};
   if (!state_.start_time) state_.start_time = now;
   start_at_ = *state_.start_time + behaviour_.start_delay.value_or(options.start_delay);
   if (const std::int64_t seconds = json::get_int(pod, {"spec", "activeDeadlineSeconds"}); seconds > 0 && seconds < 1'000'000'000)
@@ -44,7 +45,8 @@ PodSimulation::PodSimulation(const json::Value& pod, const PodSimulationOptions&
     changed_ = true;
     for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
       const bool behind_init = spec_.containers[i].role == ContainerRole::kMain && spec_.containers[0].role != ContainerRole::kMain;
-      state_.containers[i].state.reason = behind_init || (i > 0 && spec_.containers[0].role != ContainerRole::kMain) ? "PodInitializing" : "ContainerCreating";
+      state_.containers[i].state.reason =
+          behind_init || (i > 0 && spec_.containers[0].role != ContainerRole::kMain) ? "PodInitializing" : "ContainerCreating";
       state_.containers[i].image_id = "";
     }
   }
@@ -60,7 +62,8 @@ std::optional<TimePoint> PodSimulation::next_of(std::size_t i) const {
     if (b.run_for) at(record.state.started_at + *b.run_for);
     if (b.liveness_after) at(record.state.started_at + *b.liveness_after);
     if (!record.is_started) at(record.state.started_at + b.started_after);
-    if (!record.is_ready && b.is_ever_ready && spec_.containers[i].role != ContainerRole::kInit) at(record.state.started_at + b.ready_after);
+    if (!record.is_ready && b.is_ever_ready && spec_.containers[i].role != ContainerRole::kInit)
+      at(record.state.started_at + b.ready_after);
     return next;
   }
   if (!may_run(i)) return std::nullopt;
@@ -131,8 +134,10 @@ void PodSimulation::step(TimePoint t) {
       const bool again = first.state.reason == "ErrImagePull";
       const std::string& image = spec_.containers[0].image;
       first.state.reason = again ? "ImagePullBackOff" : "ErrImagePull";
-      first.state.message = again ? fmt::format("Back-off pulling image \"{}\"", image) : fmt::format("the simulated image \"{}\" cannot be pulled", image);
-      emit("Warning", again ? "BackOff" : "Failed", again ? first.state.message : fmt::format("Failed to pull image \"{}\": {}", image, first.state.message), 0);
+      first.state.message =
+          again ? fmt::format("Back-off pulling image \"{}\"", image) : fmt::format("the simulated image \"{}\" cannot be pulled", image);
+      emit("Warning", again ? "BackOff" : "Failed",
+           again ? first.state.message : fmt::format("Failed to pull image \"{}\": {}", image, first.state.message), 0);
       state_.has_sandbox = true;
       return;
     }
@@ -147,7 +152,8 @@ void PodSimulation::step(TimePoint t) {
   }
   if (mains_done()) {  // Sidecars end with what they served.
     for (std::size_t i = 0; i < spec_.containers.size(); ++i)
-      if (spec_.containers[i].role == ContainerRole::kSidecar && state_.containers[i].state.kind == Kind::kRunning) end_container(i, 0, "Completed", t);
+      if (spec_.containers[i].role == ContainerRole::kSidecar && state_.containers[i].state.kind == Kind::kRunning)
+        end_container(i, 0, "Completed", t);
     stopped_ = true;
   }
   if (is_terminal()) stopped_ = true;
@@ -157,7 +163,8 @@ void PodSimulation::run_container(std::size_t i, TimePoint t) {
   ContainerRecord& record = state_.containers[i];
   const ContainerBehaviour& b = behaviour_.containers[i];
   if (record.state.kind != Kind::kRunning) return start_container(i, t);
-  if (b.run_for && record.state.started_at + *b.run_for <= t) return end_container(i, b.exit_code, b.exit_code == 0 ? "Completed" : "Error", t);
+  if (b.run_for && record.state.started_at + *b.run_for <= t)
+    return end_container(i, b.exit_code, b.exit_code == 0 ? "Completed" : "Error", t);
   if (b.liveness_after && record.state.started_at + *b.liveness_after <= t) {
     emit("Warning", "Unhealthy", "Liveness probe failed: the simulated probe fails", i);
     emit("Normal", "Killing", fmt::format("Container {} failed liveness probe, will be restarted", spec_.containers[i].name), i);
@@ -266,7 +273,8 @@ bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   for (std::size_t i = 0; i < std::min(fresh.containers.size(), behaviour_.containers.size()); ++i) {
     if (fresh.containers[i].is_ever_ready == behaviour_.containers[i].is_ever_ready) continue;
     behaviour_.containers[i].is_ever_ready = fresh.containers[i].is_ever_ready;
-    if (!fresh.containers[i].is_ever_ready && state_.containers[i].is_ready && spec_.containers[i].role != ContainerRole::kInit) state_.containers[i].is_ready = false;
+    if (!fresh.containers[i].is_ever_ready && state_.containers[i].is_ready && spec_.containers[i].role != ContainerRole::kInit)
+      state_.containers[i].is_ready = false;
     changed = true;
   }
   if (json::Value gates = gate_conditions(spec_, pod); !gates.is_null()) {
@@ -290,7 +298,8 @@ double PodSimulation::usage(std::size_t container, std::string_view resource, Ti
 }
 
 void PodSimulation::emit(std::string_view type, std::string_view reason, std::string message, std::size_t container) {
-  events_.push_back({std::string(type), std::string(reason), std::move(message), spec_.containers[container].name, spec_.containers[container].role != ContainerRole::kMain});
+  events_.push_back({std::string(type), std::string(reason), std::move(message), spec_.containers[container].name,
+                     spec_.containers[container].role != ContainerRole::kMain});
 }
 
 std::string PodSimulation::log(std::size_t container, bool with_timestamps) const {
@@ -305,9 +314,11 @@ std::string PodSimulation::log(std::size_t container, bool with_timestamps) cons
   };
   const ContainerBehaviour& b = behaviour_.containers[container];
   if (b.output.empty())
-    line(run.started_at, fmt::format("simulated container {} of pod {}/{} started; image {} was not run", spec_.containers[container].name, spec_.ns, spec_.name, spec_.containers[container].image));
+    line(run.started_at, fmt::format("simulated container {} of pod {}/{} started; image {} was not run", spec_.containers[container].name,
+                                     spec_.ns, spec_.name, spec_.containers[container].image));
   for (const std::string& text : b.output) line(run.started_at, text);
-  if (run.kind == Kind::kTerminated && b.output.empty()) line(run.finished_at, fmt::format("simulated container ended with exit code {}", run.exit_code));
+  if (run.kind == Kind::kTerminated && b.output.empty())
+    line(run.finished_at, fmt::format("simulated container ended with exit code {}", run.exit_code));
   return out;
 }
 

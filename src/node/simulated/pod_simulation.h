@@ -46,7 +46,9 @@ class PodSimulation {
   /// Takes in a newer revision: readiness annotation, readiness gates. True when the status changed.
   bool update(const json::Value& pod, TimePoint now);
 
-  [[nodiscard]] json::Value status(TimePoint now) { return make_pod_status(spec_, state_, observed_.is_null() ? nullptr : &observed_, now); }
+  [[nodiscard]] json::Value status(TimePoint now) {
+    return make_pod_status(spec_, state_, observed_.is_null() ? nullptr : &observed_, now);
+  }
   /// True once no container runs any more after stop or fail.
   [[nodiscard]] bool is_stopped() const { return stopped_; }
   [[nodiscard]] bool is_stopping() const { return stop_at_.has_value(); }
@@ -76,7 +78,7 @@ class PodSimulation {
   PodSpec spec_;
   PodBehaviour behaviour_;
   PodState state_;
-  json::Value observed_;  ///< The API's conditions, kept only for pods with readiness gates.
+  json::Value observed_;     ///< The API's conditions, kept only for pods with readiness gates.
   std::string assigned_ip_;  ///< The pod's once its sandbox is there.
   TimePoint start_at_{};
   Duration stop_delay_{};

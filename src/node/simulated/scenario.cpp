@@ -5,8 +5,9 @@
 namespace berth::node::simulated {
 namespace {
 
-constexpr std::array<std::string_view, 15> kKeys = {"start-delay", "run-for",    "exit-code", "ready-after", "ready",  "liveness-after", "init-for", "init-exit-code", "stop-after",
-                                                    "image-pull",  "cpu",        "memory",    "disk",        "inodes", "pids"};
+constexpr std::array<std::string_view, 15> kKeys = {"start-delay", "run-for",        "exit-code",  "ready-after", "ready", "liveness-after",
+                                                    "init-for",    "init-exit-code", "stop-after", "image-pull",  "cpu",   "memory",
+                                                    "disk",        "inodes",         "pids"};
 
 bool is_known(std::string_view key) { return !key.empty() && std::ranges::find(kKeys, key.substr(0, key.find('.'))) != kKeys.end(); }
 
@@ -66,16 +67,21 @@ Result<Scenario::Rule> Scenario::read_rule(const json::Value& value) {
       for (const auto& [name, setting] : field.get_object()) {
         if (!is_known(name)) return invalid(fmt::format("set: there is no sim.berth.dev/{}", std::string_view(name)));
         // Numbers and booleans as they would stand in an annotation.
-        if (setting.is_object() || setting.is_array() || setting.is_null()) return invalid(fmt::format("set.{}: must be a text", std::string_view(name)));
-        rule.set.emplace_back(fmt::format("{}{}", kAnnotationPrefix, std::string_view(name)), setting.is_string() ? std::string(json::as_view(setting)) : json::serialize(setting));
+        if (setting.is_object() || setting.is_array() || setting.is_null())
+          return invalid(fmt::format("set.{}: must be a text", std::string_view(name)));
+        rule.set.emplace_back(fmt::format("{}{}", kAnnotationPrefix, std::string_view(name)),
+                              setting.is_string() ? std::string(json::as_view(setting)) : json::serialize(setting));
       }
       continue;
     }
     if (!field.is_string()) return invalid(fmt::format("{}: must be a text", std::string_view(key)));
     const std::string text(json::as_view(field));
-    if (key == "namespace") rule.ns = text;
-    else if (key == "name") rule.name = text;
-    else if (key == "node") rule.node = text;
+    if (key == "namespace")
+      rule.ns = text;
+    else if (key == "name")
+      rule.name = text;
+    else if (key == "node")
+      rule.node = text;
     else if (key == "selector") {
       auto selector = model::Selector::parse(text);
       if (!selector) return std::unexpected(selector.error());
@@ -88,15 +94,18 @@ Result<Scenario::Rule> Scenario::read_rule(const json::Value& value) {
   for (const auto& [key, text] : rule.set) {
     const std::string plain = key.substr(0, key.find('.', kAnnotationPrefix.size()));
     const json::Value probe = json::Object{{"metadata", json::Object{{"annotations", json::Object{{plain, text}}}}},
-                                           {"spec", json::Object{{"initContainers", json::Array{json::Object{{"name", "init"}}}}, {"containers", json::Array{json::Object{{"name", "main"}}}}}}};
-    if (const PodBehaviour behaviour = read_behaviour(probe); !behaviour.problems.empty()) return invalid("set: " + behaviour.problems.front());
+                                           {"spec", json::Object{{"initContainers", json::Array{json::Object{{"name", "init"}}}},
+                                                                 {"containers", json::Array{json::Object{{"name", "main"}}}}}}};
+    if (const PodBehaviour behaviour = read_behaviour(probe); !behaviour.problems.empty())
+      return invalid("set: " + behaviour.problems.front());
   }
   return rule;
 }
 
 json::Value Scenario::apply(json::Value pod) const {
   for (const Rule& rule : rules_) {
-    if (!matches(rule.ns, json::get_string(pod, {"metadata", "namespace"})) || !matches(rule.name, json::get_string(pod, {"metadata", "name"})) ||
+    if (!matches(rule.ns, json::get_string(pod, {"metadata", "namespace"})) ||
+        !matches(rule.name, json::get_string(pod, {"metadata", "name"})) ||
         !matches(rule.node, json::get_string(pod, {"spec", "nodeName"})))
       continue;
     if (rule.selector && !rule.selector->matches(model::Labels::from_json(json::find(pod, {"metadata", "labels"})))) continue;

@@ -25,7 +25,8 @@ namespace berth::node::simulated {
 class Scenario {
  public:
   Scenario() = default;
-  /// YAML or JSON. The error names the rule and the key: unknown keys, values that no annotation could have, wrong curves, selectors, kubelet settings.
+  /// YAML or JSON. The error names the rule and the key: unknown keys, values that no annotation could have, wrong curves, selectors,
+  /// kubelet settings.
   static Result<Scenario> parse(std::string_view text);
 
   /// The pod with the annotations that the rules give it.

@@ -20,16 +20,36 @@ client::Call to_call(const Write& write) {
   using Kind = Write::Kind;
   static constexpr const char* kStrategic = "application/strategic-merge-patch+json";
   switch (write.kind) {
-    case Kind::kCreateNode: return {.verb = "create", .gvr = kNodes, .body = write.body};
-    case Kind::kNodeStatus: return {.verb = "patch", .gvr = kNodes, .name = write.name, .subresource = "status", .body = write.body, .content_type = kStrategic};
-    case Kind::kCreateLease: return {.verb = "create", .gvr = kLeases, .ns = write.ns, .body = write.body};
-    case Kind::kRenewLease: return {.verb = "patch", .gvr = kLeases, .ns = write.ns, .name = write.name, .body = write.body, .content_type = "application/merge-patch+json"};
+    case Kind::kCreateNode:
+      return {.verb = "create", .gvr = kNodes, .body = write.body};
+    case Kind::kNodeStatus:
+      return {.verb = "patch", .gvr = kNodes, .name = write.name, .subresource = "status", .body = write.body, .content_type = kStrategic};
+    case Kind::kCreateLease:
+      return {.verb = "create", .gvr = kLeases, .ns = write.ns, .body = write.body};
+    case Kind::kRenewLease:
+      return {.verb = "patch",
+              .gvr = kLeases,
+              .ns = write.ns,
+              .name = write.name,
+              .body = write.body,
+              .content_type = "application/merge-patch+json"};
     case Kind::kPodStatus:
-      return {.verb = "patch", .gvr = kPods, .ns = write.ns, .name = write.name, .subresource = "status", .body = write.body, .content_type = kStrategic};
+      return {.verb = "patch",
+              .gvr = kPods,
+              .ns = write.ns,
+              .name = write.name,
+              .subresource = "status",
+              .body = write.body,
+              .content_type = kStrategic};
     case Kind::kDeletePod:
-      return {.verb = "delete", .gvr = kPods, .ns = write.ns, .name = write.name,
-              .body = fmt::format(R"({{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{{"uid":"{}"}}}})", write.uid)};
-    case Kind::kEvent: return {.verb = "create", .gvr = kEvents, .ns = write.ns, .body = write.body};
+      return {.verb = "delete",
+              .gvr = kPods,
+              .ns = write.ns,
+              .name = write.name,
+              .body = fmt::format(R"({{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":0,"preconditions":{{"uid":"{}"}}}})",
+                                  write.uid)};
+    case Kind::kEvent:
+      return {.verb = "create", .gvr = kEvents, .ns = write.ns, .body = write.body};
   }
   return {};
 }
@@ -42,14 +62,20 @@ std::string pod_node_name(const client::Object& pod) {
 
 /// Later revisions of a pod matter only when they can change what its simulation does.
 bool is_worth_reading(const client::Object& pod) {
-  return pod.is_deleting() || pod.bytes().find("sim.berth.dev/ready") != std::string::npos || pod.bytes().find("\"readinessGates\"") != std::string::npos;
+  return pod.is_deleting() || pod.bytes().find("sim.berth.dev/ready") != std::string::npos ||
+         pod.bytes().find("\"readinessGates\"") != std::string::npos;
 }
 
 }  // namespace
 
 struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   Impl(client::Client& c, SimulatedNodesOptions o)
-      : client(c), loop(*c.loop()), options(std::move(o)), fleet(options.fleet), nodes(c, kNodes), pods(c, kPods, {.field_selector = "spec.nodeName!="}) {}
+      : client(c),
+        loop(*c.loop()),
+        options(std::move(o)),
+        fleet(options.fleet),
+        nodes(c, kNodes),
+        pods(c, kPods, {.field_selector = "spec.nodeName!="}) {}
 
   client::Client& client;
   EventLoop& loop;
@@ -185,7 +211,8 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   }
 };
 
-SimulatedNodes::SimulatedNodes(client::Client& client, SimulatedNodesOptions options) : impl_(std::make_shared<Impl>(client, std::move(options))) {}
+SimulatedNodes::SimulatedNodes(client::Client& client, SimulatedNodesOptions options)
+    : impl_(std::make_shared<Impl>(client, std::move(options))) {}
 
 SimulatedNodes::~SimulatedNodes() {
   impl_->stopped = true;
@@ -197,16 +224,19 @@ std::size_t SimulatedNodes::ready_nodes() const { return impl_->ready; }
 std::size_t SimulatedNodes::node_count() const { return impl_->count; }
 
 SimulatedNodes::Backend SimulatedNodes::backend() {
-  return [weak = std::weak_ptr<Impl>(impl_)](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+  return [weak = std::weak_ptr<Impl>(impl_)](const std::string& node, net::HttpRequest& request,
+                                             std::shared_ptr<net::ResponseWriter>& writer) {
     const auto impl = weak.lock();
     if (!impl || impl->stopped) return false;
     {
       std::lock_guard lock(impl->names_mutex);
       if (!impl->names.contains(node)) return false;
     }
-    impl->loop.post([weak = std::weak_ptr<Impl>(impl), node, request = std::make_shared<net::HttpRequest>(std::move(request)), writer = std::move(writer)] {
+    impl->loop.post([weak = std::weak_ptr<Impl>(impl), node, request = std::make_shared<net::HttpRequest>(std::move(request)),
+                     writer = std::move(writer)] {
       const auto impl = weak.lock();
-      if (!impl || impl->stopped || !impl->fleet.has_node(node)) return writer->respond({404, {}, fmt::format("node {} is not simulated here\n", node)});
+      if (!impl || impl->stopped || !impl->fleet.has_node(node))
+        return writer->respond({404, {}, fmt::format("node {} is not simulated here\n", node)});
       answer_kubelet_request(impl->fleet, node, *request, *writer, impl->loop.now());
     });
     return true;

@@ -37,8 +37,8 @@ class SimulatedNodes {
   [[nodiscard]] std::size_t node_count() const;
 
   /// The kubelet's endpoints of the fleet's nodes, for a server in the same process: /containerLogs/NS/POD/CONTAINER, /healthz
-  /// (kubelet_endpoints.h). False, with both arguments untouched, for nodes that are not of this fleet. Thread-safe; answers from the loop. Stays
-  /// callable after this object is gone (then false).
+  /// (kubelet_endpoints.h). False, with both arguments untouched, for nodes that are not of this fleet. Thread-safe; answers from the loop.
+  /// Stays callable after this object is gone (then false).
   using Backend = std::function<bool(const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer)>;
   [[nodiscard]] Backend backend();
 

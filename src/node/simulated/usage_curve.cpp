@@ -19,7 +19,8 @@ Result<UsageCurve> UsageCurve::parse(std::string_view text) {
     Point point{Duration::zero(), 0};
     if (equals != std::string_view::npos) {
       const std::optional<Duration> at = parse_go_duration(part.substr(0, equals));
-      if (!at || *at < Duration::zero()) return invalid(fmt::format("usage curve \"{}\": \"{}\" is not a duration", whole, part.substr(0, equals)));
+      if (!at || *at < Duration::zero())
+        return invalid(fmt::format("usage curve \"{}\": \"{}\" is not a duration", whole, part.substr(0, equals)));
       point.at = *at;
     } else if (!curve.points_.empty() || !text.empty()) {
       return invalid(fmt::format("usage curve \"{}\": \"{}\" is not of the form DURATION=QUANTITY", whole, part));
@@ -28,7 +29,8 @@ Result<UsageCurve> UsageCurve::parse(std::string_view text) {
     const std::optional<model::Quantity> value = model::Quantity::parse(quantity);
     if (!value || value->sign() < 0) return invalid(fmt::format("usage curve \"{}\": \"{}\" is not a quantity", whole, quantity));
     point.value = value->as_double();
-    if (!curve.points_.empty() && point.at <= curve.points_.back().at) return invalid(fmt::format("usage curve \"{}\": times must rise", whole));
+    if (!curve.points_.empty() && point.at <= curve.points_.back().at)
+      return invalid(fmt::format("usage curve \"{}\": times must rise", whole));
     curve.points_.push_back(point);
   }
   if (curve.points_.empty()) return invalid("usage curve: empty");
@@ -40,7 +42,8 @@ double UsageCurve::at(Duration age) const {
   if (age <= points_.front().at) return points_.front().value;
   for (std::size_t i = 1; i < points_.size(); ++i) {
     if (age > points_[i].at) continue;
-    const double share = static_cast<double>((age - points_[i - 1].at).count()) / static_cast<double>((points_[i].at - points_[i - 1].at).count());
+    const double share =
+        static_cast<double>((age - points_[i - 1].at).count()) / static_cast<double>((points_[i].at - points_[i - 1].at).count());
     return points_[i - 1].value + share * (points_[i].value - points_[i - 1].value);
   }
   return points_.back().value;

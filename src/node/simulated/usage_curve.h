@@ -1,5 +1,5 @@
-// A resource's use over a container's life, as text: "100Mi" (always), or points "0s=100Mi,5m=2Gi" joined by straight lines; before the first
-// point its value holds, after the last one its value, or with ",loop" at the end the curve starts again.
+// A resource's use over a container's life, as text: "100Mi" (always), or points "0s=100Mi,5m=2Gi" joined by straight lines; before the
+// first point its value holds, after the last one its value, or with ",loop" at the end the curve starts again.
 #pragma once
 #include <optional>
 #include <string_view>

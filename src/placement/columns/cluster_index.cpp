@@ -9,7 +9,9 @@ constexpr std::size_t kMinTouched = 1 << 16;
 /// More different kinds of pods than this are forgotten and learned again.
 constexpr std::size_t kMaxTraits = 1 << 18;
 
-void mix(std::size_t& hash, std::size_t value) { hash = (hash ^ (value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2))) * 0xff51afd7ed558ccdULL; }
+void mix(std::size_t& hash, std::size_t value) {
+  hash = (hash ^ (value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2))) * 0xff51afd7ed558ccdULL;
+}
 
 void mix(std::size_t& hash, const model::Selector& selector) {
   mix(hash, selector.is_nothing() ? 1 : 0);
@@ -114,7 +116,8 @@ void ClusterIndex::apply(const Change& change) {
       apply_nomination(change.pod);
       touch(change.node.value, false);
       break;
-    case Change::Kind::kOther: break;
+    case Change::Kind::kOther:
+      break;
   }
 }
 
@@ -127,7 +130,9 @@ void ClusterIndex::apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_
 
 /// Counts the pod as what it is now: nominated or not.
 void ClusterIndex::apply_nomination(const PodInfoPtr& pod) {
-  const auto kind_of = [&](const PodInfo& one) { return std::ranges::find_if(nominated_kinds_, [&](const auto& kind) { return same_traits(*kind.example, one); }); };
+  const auto kind_of = [&](const PodInfo& one) {
+    return std::ranges::find_if(nominated_kinds_, [&](const auto& kind) { return same_traits(*kind.example, one); });
+  };
   if (const auto counted = nominated_.find(pod->key); counted != nominated_.end()) {
     const auto kind = kind_of(*counted->second);
     if (--kind->count == 0) nominated_kinds_.erase(kind);

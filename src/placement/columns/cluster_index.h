@@ -17,7 +17,7 @@ namespace berth::placement {
 /// One topology key as a column: each node's value as a small number.
 struct TopologyColumn {
   std::string key;
-  std::vector<std::int32_t> value_of;  ///< By node slot; -1 where the label is missing.
+  std::vector<std::int32_t> value_of;     ///< By node slot; -1 where the label is missing.
   std::vector<std::uint32_t> population;  ///< Nodes per value.
   std::unordered_map<std::string, std::int32_t> ids;
   std::uint32_t shared_values = 0;  ///< Values that more than one node has.

@@ -78,7 +78,9 @@ class DomainSum {
       if (members_[i] != 0) out = std::min(out, sums_[i]);
     return out;
   }
-  [[nodiscard]] std::size_t memory_bytes() const { return seen_.capacity() * sizeof(Seen) + sums_.capacity() * 12 + histogram_.capacity() * 4; }
+  [[nodiscard]] std::size_t memory_bytes() const {
+    return seen_.capacity() * sizeof(Seen) + sums_.capacity() * 12 + histogram_.capacity() * 4;
+  }
 
  private:
   struct Seen {

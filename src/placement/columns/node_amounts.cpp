@@ -22,11 +22,13 @@ NodeAmounts NodeAmounts::of(const NodeInfo& node) {
   out.nonzero_memory = node.nonzero_memory_bytes;
   out.pods = static_cast<std::int32_t>(node.pods.size());
   out.allowed_pods = static_cast<std::int32_t>(std::clamp<std::int64_t>(node.allocatable.allowed_pods, 0, INT32_MAX));
-  out.is_plain = out.allocatable_cpu > 0 && out.allocatable_memory > 0 && is_small(out.allocatable_cpu) && is_small(out.allocatable_memory) &&
-                 is_small(out.requested_cpu) && is_small(out.requested_memory) && is_small(out.nonzero_cpu) && is_small(out.nonzero_memory);
+  out.is_plain = out.allocatable_cpu > 0 && out.allocatable_memory > 0 && is_small(out.allocatable_cpu) &&
+                 is_small(out.allocatable_memory) && is_small(out.requested_cpu) && is_small(out.requested_memory) &&
+                 is_small(out.nonzero_cpu) && is_small(out.nonzero_memory);
   if (out.is_plain) {
-    out.balance = static_cast<std::int8_t>(balance_of_two(static_cast<double>(out.requested_cpu) / static_cast<double>(out.allocatable_cpu),
-                                                          static_cast<double>(out.requested_memory) / static_cast<double>(out.allocatable_memory)));
+    out.balance =
+        static_cast<std::int8_t>(balance_of_two(static_cast<double>(out.requested_cpu) / static_cast<double>(out.allocatable_cpu),
+                                                static_cast<double>(out.requested_memory) / static_cast<double>(out.allocatable_memory)));
   }
   return out;
 }

@@ -58,8 +58,9 @@ struct ResourceColumns {
       out += sum / (cpu_share + memory_share) * least_weight;
     }
     if (balanced_weight != 0) {
-      const std::int64_t with = balance_of_two(static_cast<double>(node.requested_cpu + cpu) / static_cast<double>(node.allocatable_cpu),
-                                               static_cast<double>(node.requested_memory + memory) / static_cast<double>(node.allocatable_memory));
+      const std::int64_t with =
+          balance_of_two(static_cast<double>(node.requested_cpu + cpu) / static_cast<double>(node.allocatable_cpu),
+                         static_cast<double>(node.requested_memory + memory) / static_cast<double>(node.allocatable_memory));
       out += (kMaxNodeScore / 2 + (kMaxNodeScore / 2 + with - node.balance) / 2) * balanced_weight;
     }
     return out;

@@ -1,8 +1,8 @@
 #include "placement/columns/pod_class.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/inter_pod_affinity.h"
@@ -11,7 +11,9 @@
 namespace berth::placement {
 namespace {
 
-std::int32_t narrow_score(std::int64_t value) { return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN / 2, INT32_MAX / 2)); }
+std::int32_t narrow_score(std::int64_t value) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN / 2, INT32_MAX / 2));
+}
 
 bool contains(std::span<const Plugin* const> list, const Plugin* plugin) { return std::ranges::find(list, plugin) != list.end(); }
 
@@ -106,9 +108,14 @@ bool PodClass::prepare_filters() {
     order += 4;
     if (state_.filter_skipped(plugin->slot())) continue;
     switch (plugin->column_kind()) {
-      case ColumnKind::kPlainOnly: return false;
-      case ColumnKind::kStatic: plan_.filters.push_back({plugin, order}); break;
-      case ColumnKind::kNodeLocal: local_filters_.push_back({plugin, order}); break;
+      case ColumnKind::kPlainOnly:
+        return false;
+      case ColumnKind::kStatic:
+        plan_.filters.push_back({plugin, order});
+        break;
+      case ColumnKind::kNodeLocal:
+        local_filters_.push_back({plugin, order});
+        break;
       case ColumnKind::kPodTopologySpread:
         if (!contains(framework_->pre_filters(), plugin)) return false;
         spread_order_ = order;
@@ -124,7 +131,8 @@ bool PodClass::prepare_filters() {
         break;
       case ColumnKind::kSelectorSpread:
       case ColumnKind::kVolumes:
-      case ColumnKind::kNothing: break;
+      case ColumnKind::kNothing:
+        break;
     }
   }
   return true;
@@ -277,7 +285,8 @@ void PodClass::prepare_affinity() {
     const auto anti = resolve_namespaces(pod_->required_anti_affinity, cluster);
     self_affinity_ = matches_all_terms(view, cluster.namespace_labels(view.ns()), affinity);
     // Only pods that match all affinity terms count, for each of the keys.
-    for (const auto& term : affinity) add_affinity_source(affinity_, term.topology_key, {&index_.matcher(affinity, false)->count, 1}, ignored);
+    for (const auto& term : affinity)
+      add_affinity_source(affinity_, term.topology_key, {&index_.matcher(affinity, false)->count, 1}, ignored);
     for (const auto& term : anti) add_affinity_source(anti_, term.topology_key, {&index_.matcher({term}, false)->count, 1}, ignored);
   }
   if (!scores_affinity_) return;
@@ -292,7 +301,8 @@ void PodClass::prepare_affinity() {
     add_affinity_source(score_sums_, term.topology_key, {&index_.matcher({term}, false)->count, -term.weight}, ignored);
 }
 
-void PodClass::add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source, bool& layout_changed) {
+void PodClass::add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source,
+                                   bool& layout_changed) {
   const std::size_t topology = index_.topology(topology_key);
   for (auto& sum : sums)
     if (sum.topology() == topology) return sum.add_source(source);
@@ -311,7 +321,7 @@ bool PodClass::adopt_held_terms() {
   for (; held_seen_ < terms.size(); ++held_seen_) {
     const HeldTerm& held = terms[held_seen_];
     const bool rejects = held.kind == HeldTerm::Kind::kRequiredAntiAffinity && filters_affinity_;
-    const std::int64_t weight = held.kind == HeldTerm::Kind::kPreferred ? held.term.weight
+    const std::int64_t weight = held.kind == HeldTerm::Kind::kPreferred          ? held.term.weight
                                 : held.kind == HeldTerm::Kind::kRequiredAffinity ? std::max<std::int64_t>(hard_weight, 0)
                                                                                  : 0;
     const bool scores = weight != 0 && scores_affinity_ && counts_held_scores_;
@@ -480,7 +490,8 @@ void PodClass::refill() {
 }
 
 std::size_t PodClass::memory_bytes() const {
-  return records_.capacity() * sizeof(NodeRecord) + inclusion_.capacity() * sizeof(Inclusion) + ranking_.memory_bytes() + groups_.capacity() * sizeof(Group);
+  return records_.capacity() * sizeof(NodeRecord) + inclusion_.capacity() * sizeof(Inclusion) + ranking_.memory_bytes() +
+         groups_.capacity() * sizeof(Group);
 }
 
 }  // namespace berth::placement

@@ -62,7 +62,10 @@ class PodClass {
   [[nodiscard]] bool matches(const Framework& framework, const PodInfo& pod) const {
     return framework_.get() == &framework && same_class(*pod_, pod);
   }
-  [[nodiscard]] bool has_domains() const { return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_ != nullptr || !service_topologies_.empty() || has_affinity_domains(); }
+  [[nodiscard]] bool has_domains() const {
+    return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_ != nullptr || !service_topologies_.empty() ||
+           has_affinity_domains();
+  }
   [[nodiscard]] std::uint64_t last_use() const { return last_use_; }
   void set_last_use(std::uint64_t tick) { last_use_ = tick; }
   [[nodiscard]] std::size_t memory_bytes() const;
@@ -175,8 +178,8 @@ class PodClass {
   CycleState state_;
   Era era_;
 
-  Status pre_filter_;                         ///< A rejection of the whole class.
-  StaticColumn::Plan plan_;                   ///< Until the shared column is found or made.
+  Status pre_filter_;        ///< A rejection of the whole class.
+  StaticColumn::Plan plan_;  ///< Until the shared column is found or made.
   std::shared_ptr<StaticColumn> static_;
   std::uint64_t static_generation_ = 0;
   std::vector<std::uint16_t> static_verdicts_;  ///< The shared column's verdicts as this class's; 0: not seen yet.
@@ -195,11 +198,12 @@ class PodClass {
     std::int64_t weight;
     bool reversed;
   };
-  std::vector<RawScorer> raw_scorers_;        ///< At most two.
+  std::vector<RawScorer> raw_scorers_;  ///< At most two.
   std::int64_t constant_score_ = 0;
   std::uint32_t spread_order_ = 0, affinity_order_ = 0;
   std::int64_t spread_weight_ = 0, affinity_weight_ = 0, selector_weight_ = 0;
-  const NodeCounts* selected_count_ = nullptr;  ///< SelectorSpread: pods on the node that the pod's selectors pick; null when it has no say.
+  const NodeCounts* selected_count_ =
+      nullptr;  ///< SelectorSpread: pods on the node that the pod's selectors pick; null when it has no say.
   // ServiceAffinity: the labels that the pods of a service share, and what the pod must have of each now.
   std::uint32_t service_order_ = 0;
   std::vector<std::size_t> service_topologies_;
@@ -208,7 +212,7 @@ class PodClass {
   bool has_service_ = false;
   const NodeCounts* service_pods_ = nullptr;
   std::vector<std::uint32_t> service_node_order_;  ///< Empty: to be made.
-  std::vector<std::int32_t> zone_of_;           ///< By node; -1: in no zone.
+  std::vector<std::int32_t> zone_of_;              ///< By node; -1: in no zone.
   std::unordered_map<std::string, std::int32_t> zones_;
   std::vector<HardSpread> hard_spread_;
   std::vector<SoftSpread> soft_spread_;
@@ -216,7 +220,8 @@ class PodClass {
   bool filters_affinity_ = false, scores_affinity_ = false, self_affinity_ = false;
   bool counts_held_scores_ = true;
   std::vector<DomainSum> affinity_, anti_, existing_anti_, score_sums_;
-  std::uint16_t verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0, verdict_service_ = 0;
+  std::uint16_t verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0,
+                verdict_service_ = 0;
 
   std::uint64_t position_ = 0, epoch_ = 0;
   std::size_t held_seen_ = 0;

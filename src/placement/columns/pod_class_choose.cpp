@@ -218,13 +218,15 @@ void PodClass::normalize_selector_spread() {
   for (const auto& candidate : candidates_) {
     const Group& group = groups_[candidate.group];
     max_node = std::max(max_node, count_of(group));
-    if (zone_of(group) >= 0) by_zone[static_cast<std::size_t>(zone_of(group))] += count_of(group) * static_cast<std::int64_t>(ranking_.size(candidate.group));
+    if (zone_of(group) >= 0)
+      by_zone[static_cast<std::size_t>(zone_of(group))] += count_of(group) * static_cast<std::int64_t>(ranking_.size(candidate.group));
   }
   const std::int64_t max_zone = by_zone.empty() ? 0 : *std::ranges::max_element(by_zone);
   for (auto& candidate : candidates_) {
     const Group& group = groups_[candidate.group];
     const std::int64_t zone = zone_of(group);
-    candidate.bonus += selector_weight_ * selector_spread_score(count_of(group), max_node, zone >= 0, zone >= 0 ? by_zone[static_cast<std::size_t>(zone)] : 0, max_zone);
+    candidate.bonus += selector_weight_ * selector_spread_score(count_of(group), max_node, zone >= 0,
+                                                                zone >= 0 ? by_zone[static_cast<std::size_t>(zone)] : 0, max_zone);
   }
 }
 
@@ -270,7 +272,9 @@ PodClass::Choice PodClass::pick(const Options& options) {
 PodClass::Choice PodClass::pick_accepted(const Options& options) {
   const Cluster& cluster = index_.cluster();
   const auto accepted = [&](std::uint32_t node) { return options.accept(*cluster.node(NodeIndex{node})); };
-  const bool counts_nodes = selected_count_ != nullptr || std::ranges::any_of(soft_spread_, [](const auto& soft) { return soft.constraint.topology_key == kHostnameLabel; });
+  const bool counts_nodes = selected_count_ != nullptr || std::ranges::any_of(soft_spread_, [](const auto& soft) {
+                              return soft.constraint.topology_key == kHostnameLabel;
+                            });
   Choice out;
   out.give_up = counts_nodes;
   if (counts_nodes) return out;
@@ -325,14 +329,18 @@ bool PodClass::is_swayed_by_nominations() const {
   const auto& own_namespace = cluster.namespace_labels(view.ns());
   return std::ranges::any_of(index_.nominated_kinds(), [&](const auto& kind) {
     const model::PodView& other = kind.example->view();
-    const auto spreads_with = [&](const auto& one) { return other.ns() == view.ns() && one.constraint.selector.matches(other.meta.labels); };
+    const auto spreads_with = [&](const auto& one) {
+      return other.ns() == view.ns() && one.constraint.selector.matches(other.meta.labels);
+    };
     if (std::ranges::any_of(hard_spread_, spreads_with)) return true;
     if (!service_topologies_.empty() && other.ns() == view.ns() && has_labels_of(other, view)) return true;
     if (!filters_affinity_) return false;
     const auto& labels = cluster.namespace_labels(other.ns());
     const auto matches_other = [&](const AffinityTerm& term) { return term.matches(other, labels); };
-    return std::ranges::any_of(pod_->required_affinity, matches_other) || std::ranges::any_of(pod_->required_anti_affinity, matches_other) ||
-           std::ranges::any_of(kind.example->required_anti_affinity, [&](const AffinityTerm& term) { return term.matches(view, own_namespace); });
+    return std::ranges::any_of(pod_->required_affinity, matches_other) ||
+           std::ranges::any_of(pod_->required_anti_affinity, matches_other) ||
+           std::ranges::any_of(kind.example->required_anti_affinity,
+                               [&](const AffinityTerm& term) { return term.matches(view, own_namespace); });
   });
 }
 

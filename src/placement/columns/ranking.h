@@ -108,7 +108,8 @@ class Ranking {
   static auto find(Group& group, std::int32_t score) {
     auto at = group.order.end();
     if (group.order.size() > 32) {
-      return std::lower_bound(group.order.begin(), group.order.end(), score, [](const auto& pair, std::int32_t value) { return pair.first < value; });
+      return std::lower_bound(group.order.begin(), group.order.end(), score,
+                              [](const auto& pair, std::int32_t value) { return pair.first < value; });
     }
     while (at != group.order.begin() && std::prev(at)->first >= score) --at;
     return at;

@@ -10,7 +10,11 @@ std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(std::
 }  // namespace
 
 StaticColumn::StaticColumn(FrameworkPtr framework, PodInfoPtr pod, const ClusterIndex& index, Plan plan)
-    : framework_(std::move(framework)), pod_(std::move(pod)), index_(index), state_(framework_->new_cycle(index.cluster())), plan_(std::move(plan)) {
+    : framework_(std::move(framework)),
+      pod_(std::move(pod)),
+      index_(index),
+      state_(framework_->new_cycle(index.cluster())),
+      plan_(std::move(plan)) {
   verdicts_.push_back({});
   images_version_ = index_.cluster().images_version();
   image_digest_ = image_digest();
@@ -20,9 +24,9 @@ StaticColumn::StaticColumn(FrameworkPtr framework, PodInfoPtr pod, const Cluster
 bool StaticColumn::serves(const Framework& framework, const PodInfo& pod) const {
   const auto &a = pod_->view(), &b = pod.view();
   const auto *owner = a.meta.controller(), *other = b.meta.controller();
-  return framework_.get() == &framework && a.node_name == b.node_name && a.node_selector == b.node_selector && a.node_affinity == b.node_affinity &&
-         a.tolerations == b.tolerations && pod_->images == pod.images && (owner == nullptr) == (other == nullptr) &&
-         (owner == nullptr || *owner == *other);
+  return framework_.get() == &framework && a.node_name == b.node_name && a.node_selector == b.node_selector &&
+         a.node_affinity == b.node_affinity && a.tolerations == b.tolerations && pod_->images == pod.images &&
+         (owner == nullptr) == (other == nullptr) && (owner == nullptr || *owner == *other);
 }
 
 std::uint64_t StaticColumn::catch_up() {
@@ -69,7 +73,8 @@ void StaticColumn::evaluate(std::uint32_t node) {
   std::int64_t sum = 0;
   for (const auto& [plugin, weight] : plan_.scorers) sum += plugin->score(state_, *pod_, *info).value_or(0) * weight;
   entry.score = narrow(sum);
-  for (std::size_t i = 0; i < plan_.raw_scorers.size(); ++i) entry.raw[i] = narrow(plan_.raw_scorers[i]->score(state_, *pod_, *info).value_or(0));
+  for (std::size_t i = 0; i < plan_.raw_scorers.size(); ++i)
+    entry.raw[i] = narrow(plan_.raw_scorers[i]->score(state_, *pod_, *info).value_or(0));
 }
 
 std::uint16_t StaticColumn::intern(Status status, std::uint32_t order) {

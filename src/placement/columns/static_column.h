@@ -25,7 +25,7 @@ class StaticColumn {
   };
   struct Plan {
     std::vector<Filter> filters;
-    std::vector<Scorer> scorers;          ///< Without normalization.
+    std::vector<Scorer> scorers;             ///< Without normalization.
     std::vector<const Plugin*> raw_scorers;  ///< At most two.
     std::optional<std::set<std::string>> only_nodes;
     Status left_out;  ///< What nodes outside only_nodes are told.

@@ -16,7 +16,8 @@ class NodeUnschedulable final : public Plugin {
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     if (!node.node->unschedulable) return Status::success();
     const model::Taint taint{"node.kubernetes.io/unschedulable", "", "NoSchedule"};
-    if (std::ranges::any_of(pod.view().tolerations, [&](const auto& toleration) { return toleration.tolerates(taint); })) return Status::success();
+    if (std::ranges::any_of(pod.view().tolerations, [&](const auto& toleration) { return toleration.tolerates(taint); }))
+      return Status::success();
     return Status::unresolvable(std::string(kReasonUnschedulable));
   }
 };

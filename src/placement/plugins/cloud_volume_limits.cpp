@@ -1,9 +1,9 @@
 // EBSLimits, GCEPDLimits, AzureDiskLimits, CinderLimits: how many disks of a cloud a node attaches, from its allocatable or the cloud's
 // default (pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go; predicates MaxEBSVolumeCount and the like). Gone since 1.33, where
 // NodeVolumeLimits counts them through migration; kept for the documents' era.
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/plugins/factories.h"
 #include "placement/plugins/volumes.h"
@@ -21,11 +21,14 @@ struct Cloud {
   Kind kind;
   std::string volumes::Volume::*volume_id;
 };
-constexpr Cloud kEbs{"EBSLimits", "attachable-volumes-aws-ebs", "kubernetes.io/aws-ebs", Kind::kAwsElasticBlockStore, &volumes::Volume::aws_volume_id};
-constexpr Cloud kGcePd{"GCEPDLimits", "attachable-volumes-gce-pd", "kubernetes.io/gce-pd", Kind::kGcePersistentDisk, &volumes::Volume::gce_pd_name};
+constexpr Cloud kEbs{"EBSLimits", "attachable-volumes-aws-ebs", "kubernetes.io/aws-ebs", Kind::kAwsElasticBlockStore,
+                     &volumes::Volume::aws_volume_id};
+constexpr Cloud kGcePd{"GCEPDLimits", "attachable-volumes-gce-pd", "kubernetes.io/gce-pd", Kind::kGcePersistentDisk,
+                       &volumes::Volume::gce_pd_name};
 constexpr Cloud kAzureDisk{"AzureDiskLimits", "attachable-volumes-azure-disk", "kubernetes.io/azure-disk", Kind::kAzureDisk,
                            &volumes::Volume::azure_disk_name};
-constexpr Cloud kCinder{"CinderLimits", "attachable-volumes-cinder", "kubernetes.io/cinder", Kind::kCinder, &volumes::Volume::cinder_volume_id};
+constexpr Cloud kCinder{"CinderLimits", "attachable-volumes-cinder", "kubernetes.io/cinder", Kind::kCinder,
+                        &volumes::Volume::cinder_volume_id};
 
 /// Instances on Nitro share 28 slots among disks and network cards ("^[cmr]5.*|t3|z1d").
 std::int64_t ebs_default(const NodeInfo& node) {
@@ -65,10 +68,14 @@ class CloudVolumeLimits final : public Plugin {
     const auto at = std::ranges::find(scalars, cloud_.limit_key, [](const auto& one) { return std::string_view(one.first); });
     if (at != scalars.end()) return at->second;
     switch (cloud_.kind) {
-      case Kind::kAwsElasticBlockStore: return ebs_default(node);
-      case Kind::kGcePersistentDisk: return kDefaultGcePd;
-      case Kind::kAzureDisk: return kDefaultAzureDisk;
-      default: return kDefaultCinder;
+      case Kind::kAwsElasticBlockStore:
+        return ebs_default(node);
+      case Kind::kGcePersistentDisk:
+        return kDefaultGcePd;
+      case Kind::kAzureDisk:
+        return kDefaultAzureDisk;
+      default:
+        return kDefaultCinder;
     }
   }
 
@@ -85,7 +92,8 @@ class CloudVolumeLimits final : public Plugin {
       if (claim == nullptr) {
         // 1.20 left the complaint about a new pod's missing claim to other plugins.
         if (!is_new || era_ == Era::k120) continue;
-        return Status::error(fmt::format("looking up PVC {}/{}: {}", pod.ns(), use.name, volumes::not_found("persistentvolumeclaim", use.name)));
+        return Status::error(
+            fmt::format("looking up PVC {}/{}: {}", pod.ns(), use.name, volumes::not_found("persistentvolumeclaim", use.name)));
       }
       if (use.is_ephemeral)
         if (auto why = volumes::wrong_owner(pod, *claim, era_); !why.empty()) return Status::error(std::move(why));
@@ -93,7 +101,8 @@ class CloudVolumeLimits final : public Plugin {
       if (persistent == nullptr) {
         // The real disk is not known yet: the claim stands for it when its class makes disks of this cloud.
         const auto* storage_class = claim->storage_class ? volumes::find_class(cluster, *claim->storage_class) : nullptr;
-        if (storage_class != nullptr && storage_class->provisioner == cloud_.provisioner) out.insert(fmt::format("(claim) {}/{}", pod.ns(), use.name));
+        if (storage_class != nullptr && storage_class->provisioner == cloud_.provisioner)
+          out.insert(fmt::format("(claim) {}/{}", pod.ns(), use.name));
       } else if (const auto& id = persistent->*cloud_.volume_id; !id.empty()) {
         out.insert(id);
       }

@@ -51,7 +51,8 @@ struct FilterState : Cloneable<FilterState> {
 struct ScoreState : Cloneable<ScoreState> {
   std::map<std::string, std::map<std::string, std::int64_t>, std::less<>> scores;  ///< Topology key, value, sum of weights.
 
-  void add(const AffinityTerm& term, std::int64_t weight, const model::PodView& pod, const model::Labels& namespace_labels, const NodeInfo& node) {
+  void add(const AffinityTerm& term, std::int64_t weight, const model::PodView& pod, const model::Labels& namespace_labels,
+           const NodeInfo& node) {
     if (!term.matches(pod, namespace_labels)) return;
     if (const auto* value = node.label(term.topology_key)) scores[term.topology_key][*value] += weight;
   }
@@ -86,11 +87,13 @@ class InterPodAffinity final : public Plugin {
   }
 
   Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const override {
-    if (auto* data = state.get<FilterState>(slot()); data != nullptr && node.node != nullptr) data->update(state.cluster(), pod, added, node, 1);
+    if (auto* data = state.get<FilterState>(slot()); data != nullptr && node.node != nullptr)
+      data->update(state.cluster(), pod, added, node, 1);
     return Status::success();
   }
   Status remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const override {
-    if (auto* data = state.get<FilterState>(slot()); data != nullptr && node.node != nullptr) data->update(state.cluster(), pod, removed, node, -1);
+    if (auto* data = state.get<FilterState>(slot()); data != nullptr && node.node != nullptr)
+      data->update(state.cluster(), pod, removed, node, -1);
     return Status::success();
   }
 
@@ -150,7 +153,8 @@ class InterPodAffinity final : public Plugin {
     return out;
   }
 
-  Status normalize(const CycleState& state, const PodInfo&, std::span<const NodeInfo* const>, std::span<std::int64_t> scores) const override {
+  Status normalize(const CycleState& state, const PodInfo&, std::span<const NodeInfo* const>,
+                   std::span<std::int64_t> scores) const override {
     const auto* data = state.get<ScoreState>(slot());
     if (data == nullptr || data->scores.empty()) return Status::success();
     std::int64_t min = era_ == Era::k120 ? 0 : INT64_MAX;
@@ -182,7 +186,8 @@ class InterPodAffinity final : public Plugin {
   }
 
   /// What the pod that is there says about the incoming one.
-  void add_existing(ScoreState& data, const PodInfo& other, const model::PodView& pod, const model::Labels& own_namespace, const NodeInfo& node) const {
+  void add_existing(ScoreState& data, const PodInfo& other, const model::PodView& pod, const model::Labels& own_namespace,
+                    const NodeInfo& node) const {
     if (args_.hard_pod_affinity_weight > 0)
       for (const auto& term : other.required_affinity) data.add(term, args_.hard_pod_affinity_weight, pod, own_namespace, node);
     for (const auto& term : other.preferred_affinity) data.add(term, term.weight, pod, own_namespace, node);

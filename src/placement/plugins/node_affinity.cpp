@@ -1,8 +1,8 @@
 // NodeAffinity: nodeSelector, required and preferred node affinity, and the profile's addedAffinity
 // (pkg/scheduler/framework/plugins/nodeaffinity; predicate MatchNodeSelector, priority NodeAffinityPriority).
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/plugins/factories.h"
 #include "placement/plugins/normalize.h"
@@ -72,7 +72,8 @@ class NodeAffinity final : public Plugin {
   }
 
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
-    if (added_ && added_->required && !added_->required->matches(node.labels(), node.name)) return Status::unresolvable(std::string(kReasonEnforced));
+    if (added_ && added_->required && !added_->required->matches(node.labels(), node.name))
+      return Status::unresolvable(std::string(kReasonEnforced));
     if (pod.view().matches_node_selector(node.labels(), node.name)) return Status::success();
     return Status::unresolvable(std::string(era_ == Era::k120 ? kReasonPod120 : kReasonPod));
   }

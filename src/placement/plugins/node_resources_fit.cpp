@@ -1,8 +1,8 @@
 // NodeResourcesFit: the pod's requests must fit what is left; in 1.36 it scores by the configured strategy too
 // (pkg/scheduler/framework/plugins/noderesources/fit.go; predicate PodFitsResources).
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/columns/node_amounts.h"
 #include "placement/plugins/factories.h"
@@ -35,7 +35,8 @@ class NodeResourcesFit final : public Plugin {
   bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const override {
     if (era_ == Era::k120 || args_.strategy != ScoringStrategyType::kLeastAllocated) return false;
     const auto resources = scored_resources(pod, args_.resources, era_, false);
-    if (resources.size() != 2 || resources[0].kind != ScoredResource::Kind::kCpu || resources[1].kind != ScoredResource::Kind::kMemory) return false;
+    if (resources.size() != 2 || resources[0].kind != ScoredResource::Kind::kCpu || resources[1].kind != ScoredResource::Kind::kMemory)
+      return false;
     if (resources[0].weight <= 0 || resources[1].weight <= 0 || resources[0].weight > 1000 || resources[1].weight > 1000) return false;
     columns.least_weight = weight;
     columns.cpu_share = resources[0].weight;
@@ -67,9 +68,12 @@ class NodeResourcesFit final : public Plugin {
     // PreScore may be disabled on its own.
     const auto resources = data != nullptr ? data->resources : scored_resources(pod, args_.resources, era_, false);
     switch (args_.strategy) {
-      case ScoringStrategyType::kLeastAllocated: return least_allocated_score(resources, node, era_);
-      case ScoringStrategyType::kMostAllocated: return most_allocated_score(resources, node, era_);
-      case ScoringStrategyType::kRequestedToCapacityRatio: return capacity_ratio_score(resources, shape_, node, era_);
+      case ScoringStrategyType::kLeastAllocated:
+        return least_allocated_score(resources, node, era_);
+      case ScoringStrategyType::kMostAllocated:
+        return most_allocated_score(resources, node, era_);
+      case ScoringStrategyType::kRequestedToCapacityRatio:
+        return capacity_ratio_score(resources, shape_, node, era_);
     }
     return 0;
   }
@@ -92,7 +96,8 @@ class NodeResourcesFit final : public Plugin {
     if (wanted.cpu_milli == 0 && wanted.memory_bytes == 0 && wanted.ephemeral_storage_bytes == 0 && wanted.scalars.empty()) return;
     check("cpu", wanted.cpu_milli, node.requested.cpu_milli, node.allocatable.cpu_milli, out);
     check("memory", wanted.memory_bytes, node.requested.memory_bytes, node.allocatable.memory_bytes, out);
-    check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes, node.allocatable.ephemeral_storage_bytes, out);
+    check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes,
+          node.allocatable.ephemeral_storage_bytes, out);
     for (const auto& [resource, amount] : wanted.scalars) {
       if (is_ignored(resource)) continue;
       check(resource, amount, node.requested.scalar(resource), node.allocatable.scalar(resource), out);
@@ -113,6 +118,8 @@ class NodeResourcesFit final : public Plugin {
 
 }  // namespace
 
-Result<PluginPtr> make_node_resources_fit(const Profile& profile) { return std::make_unique<NodeResourcesFit>(profile.era, profile.args.fit); }
+Result<PluginPtr> make_node_resources_fit(const Profile& profile) {
+  return std::make_unique<NodeResourcesFit>(profile.era, profile.args.fit);
+}
 
 }  // namespace berth::placement

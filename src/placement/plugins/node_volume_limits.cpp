@@ -1,9 +1,9 @@
 // NodeVolumeLimits: how many volumes of each CSI driver a node attaches, from its CSINode (pkg/scheduler/framework/plugins/
 // nodevolumelimits/csi.go; predicate MaxCSIVolumeCountPred).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "placement/plugins/factories.h"
 #include "placement/plugins/volumes.h"
@@ -100,7 +100,8 @@ class NodeVolumeLimits final : public Plugin {
     if (volume == nullptr) return add_unbound(cluster, csi_node, claim, out);
     if (!volume->csi_driver.empty()) return add(volume->csi_driver, volume->csi_handle, out);
     const auto plugin = volumes::in_tree_plugin(*volume);
-    if (volumes::is_counted_as_csi(csi_node, plugin, era_)) add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(*volume), out);
+    if (volumes::is_counted_as_csi(csi_node, plugin, era_))
+      add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(*volume), out);
   }
 
   /// Without a volume yet the class tells the driver, and the claim stands for the volume.

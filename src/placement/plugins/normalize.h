@@ -15,10 +15,13 @@ inline std::int64_t normalized_by_max(std::int64_t raw, std::int64_t max, bool r
 
 /// 1.20's SelectorSpread: fewer selected pods are better, by node and, with two thirds of the weight where nodes have zones, by zone
 /// (pkg/scheduler/framework/plugins/selectorspread).
-inline std::int64_t selector_spread_score(std::int64_t on_node, std::int64_t max_node, bool has_zone, std::int64_t in_zone, std::int64_t max_zone) {
+inline std::int64_t selector_spread_score(std::int64_t on_node, std::int64_t max_node, bool has_zone, std::int64_t in_zone,
+                                          std::int64_t max_zone) {
   constexpr double kMax = 100;
   constexpr double kZoneWeight = 2.0 / 3.0;
-  const auto share = [](std::int64_t count, std::int64_t max) { return max > 0 ? kMax * (static_cast<double>(max - count) / static_cast<double>(max)) : kMax; };
+  const auto share = [](std::int64_t count, std::int64_t max) {
+    return max > 0 ? kMax * (static_cast<double>(max - count) / static_cast<double>(max)) : kMax;
+  };
   const double node_score = share(on_node, max_node);
   if (!has_zone) return static_cast<std::int64_t>(node_score);
   return static_cast<std::int64_t>(node_score * (1.0 - kZoneWeight) + kZoneWeight * share(in_zone, max_zone));

@@ -170,7 +170,8 @@ class PodTopologySpread final : public Plugin {
     return static_cast<std::int64_t>(era_ == Era::k120 ? sum : std::round(sum));
   }
 
-  Status normalize(const CycleState& state, const PodInfo&, std::span<const NodeInfo* const> feasible, std::span<std::int64_t> scores) const override {
+  Status normalize(const CycleState& state, const PodInfo&, std::span<const NodeInfo* const> feasible,
+                   std::span<std::int64_t> scores) const override {
     const auto* data = state.get<ScoreState>(slot());
     if (data == nullptr) return Status::success();
     std::int64_t min = INT64_MAX;
@@ -180,7 +181,8 @@ class PodTopologySpread final : public Plugin {
       min = std::min(min, scores[i]);
       max = std::max(max, scores[i]);
     }
-    for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = is_ignored(*data, *feasible[i]) ? 0 : spread_normalized(scores[i], min, max);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      scores[i] = is_ignored(*data, *feasible[i]) ? 0 : spread_normalized(scores[i], min, max);
     return Status::success();
   }
 
@@ -225,7 +227,9 @@ class PodTopologySpread final : public Plugin {
     }
   }
 
-  static bool is_ignored(const ScoreState& data, const NodeInfo& node) { return data.require_all_keys && !has_all_topology_keys(node, data.constraints); }
+  static bool is_ignored(const ScoreState& data, const NodeInfo& node) {
+    return data.require_all_keys && !has_all_topology_keys(node, data.constraints);
+  }
 
   /// The domains of the feasible nodes, and each constraint's weight by their number.
   static void find_domains(ScoreState& data, std::span<const NodeInfo* const> feasible) {
@@ -265,7 +269,8 @@ class PodTopologySpread final : public Plugin {
 
 }  // namespace
 
-SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& cluster, const PodTopologySpreadArgs& args, Era era, bool hard) {
+SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& cluster, const PodTopologySpreadArgs& args, Era era,
+                                     bool hard) {
   static const std::vector<model::TopologySpreadConstraint> kSystemDefaults = [] {
     model::TopologySpreadConstraint hostname, zone;
     hostname.topology_key = kHostnameLabel;

@@ -35,7 +35,8 @@ class ServiceAffinity final : public Plugin {
     data->has_service = !pod_services(pod.view(), state.cluster()).empty();
     for (const NodeInfo* node : zone_interleaved(state.cluster().nodes()))
       for (const auto& other : node->pods)
-        if (other->view().ns() == pod.view().ns() && has_labels_of(other->view(), pod.view())) data->matching.push_back({other->key, node->index});
+        if (other->view().ns() == pod.view().ns() && has_labels_of(other->view(), pod.view()))
+          data->matching.push_back({other->key, node->index});
     state.set(slot(), std::move(data));
     return {};
   }
@@ -77,7 +78,8 @@ class ServiceAffinity final : public Plugin {
     return count_matching_pods(node, services.front()->selector, pod.view().ns());
   }
 
-  Status normalize(const CycleState&, const PodInfo&, std::span<const NodeInfo* const> feasible, std::span<std::int64_t> scores) const override {
+  Status normalize(const CycleState&, const PodInfo&, std::span<const NodeInfo* const> feasible,
+                   std::span<std::int64_t> scores) const override {
     std::vector<double> sums(scores.size());
     const auto labels = static_cast<double>(args_.anti_affinity_labels_preference.size());
     std::int64_t service_pods = 0;
@@ -91,7 +93,8 @@ class ServiceAffinity final : public Plugin {
         if (value == nullptr) continue;
         double score = kMaxNodeScore;
         if (service_pods > 0)
-          score = static_cast<double>(kMaxNodeScore) * (static_cast<double>(service_pods - by_value[*value]) / static_cast<double>(service_pods));
+          score = static_cast<double>(kMaxNodeScore) *
+                  (static_cast<double>(service_pods - by_value[*value]) / static_cast<double>(service_pods));
         sums[i] += score / labels;
       }
     }

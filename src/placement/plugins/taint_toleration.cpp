@@ -1,9 +1,9 @@
 // TaintToleration: untolerated NoSchedule and NoExecute taints reject, PreferNoSchedule ones cost score
 // (pkg/scheduler/framework/plugins/tainttoleration; predicate PodToleratesNodeTaints, priority TaintTolerationPriority).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
 
 #include "placement/node_match.h"
 #include "placement/plugins/factories.h"
@@ -33,8 +33,9 @@ class TaintToleration final : public Plugin {
   }
 
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
-    return std::ranges::count_if(node.node->taints,
-                                 [&](const auto& taint) { return taint.effect == "PreferNoSchedule" && !tolerated(pod.view().tolerations, taint); });
+    return std::ranges::count_if(node.node->taints, [&](const auto& taint) {
+      return taint.effect == "PreferNoSchedule" && !tolerated(pod.view().tolerations, taint);
+    });
   }
 
   Status normalize(const CycleState&, const PodInfo&, std::span<const NodeInfo* const>, std::span<std::int64_t> scores) const override {

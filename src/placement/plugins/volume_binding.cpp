@@ -1,8 +1,8 @@
 // VolumeBinding: bound claims' volumes must reach the node; unbound ones of WaitForFirstConsumer classes find a free volume there or can be
 // provisioned there (pkg/scheduler/framework/plugins/volumebinding; predicate CheckVolumeBinding).
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/plugins/factories.h"
 #include "placement/plugins/volumes.h"
@@ -60,7 +60,8 @@ const Volume* find_matching(const Cluster& cluster, const Claim& claim, const No
     if (std::ranges::any_of(taken, [&](const auto& one) { return one.volume == volume.get(); })) continue;
     const bool is_ours = is_bound_to(*volume, claim);
     if (volume->has_claim_ref && !is_ours) continue;
-    if (volume->capacity < claim.request || mode_of(volume->volume_mode) != mode_of(claim.volume_mode) || volume->meta.is_deleting) continue;
+    if (volume->capacity < claim.request || mode_of(volume->volume_mode) != mode_of(claim.volume_mode) || volume->meta.is_deleting)
+      continue;
     const bool reaches = volumes::node_affinity_holds(*volume, node.labels(), "");
     if (is_ours) return reaches ? volume.get() : nullptr;
     if (volume->phase != "Available" || (claim.selector && !claim.selector->matches(volume->meta.labels)) || !reaches) continue;
@@ -107,11 +108,13 @@ std::string VolumeBinding::collect(const Cluster& cluster, const model::PodView&
     if (!use.uses_claim || (use.is_ephemeral && era_ == Era::k120)) continue;
     const Claim* claim = volumes::find_claim(cluster, pod.ns(), use.name);
     if (claim == nullptr) {
-      if (use.is_ephemeral) return fmt::format("waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"", use.name);
+      if (use.is_ephemeral)
+        return fmt::format("waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"", use.name);
       return volumes::not_found("persistentvolumeclaim", use.name);
     }
     if (claim->phase == "Lost" && era_ != Era::k120)
-      return fmt::format("persistentvolumeclaim \"{}\" bound to non-existent persistentvolume \"{}\"", claim->meta.name, claim->volume_name);
+      return fmt::format("persistentvolumeclaim \"{}\" bound to non-existent persistentvolume \"{}\"", claim->meta.name,
+                         claim->volume_name);
     if (claim->meta.is_deleting) return fmt::format("persistentvolumeclaim \"{}\" is being deleted", claim->meta.name);
     if (use.is_ephemeral)
       if (auto why = volumes::wrong_owner(pod, *claim, era_); !why.empty()) return why;
@@ -173,7 +176,8 @@ bool VolumeBinding::check_provisions(const Cluster& cluster, const NodeInfo& nod
     const std::string class_name = claim->class_name();
     const auto* storage_class = volumes::find_class(cluster, class_name);
     if (class_name.empty() || storage_class == nullptr) {
-      out.error = class_name.empty() ? fmt::format("no class for claim \"{}\"", claim->meta.key()) : fmt::format("failed to find storage class \"{}\"", class_name);
+      out.error = class_name.empty() ? fmt::format("no class for claim \"{}\"", claim->meta.key())
+                                     : fmt::format("failed to find storage class \"{}\"", class_name);
       return false;
     }
     if (storage_class->provisioner.empty() || storage_class->provisioner == volumes::kNoProvisioner) return false;
@@ -305,7 +309,10 @@ std::vector<PreBindWrite> VolumeBinding::pre_bind(const CycleState& state, const
   if (data == nullptr) return out;
   for (const auto& [claim, volume] : data->reserved) {
     if (volume != nullptr) {
-      json::Object reference = {{"apiVersion", "v1"}, {"kind", "PersistentVolumeClaim"}, {"namespace", claim->meta.ns}, {"name", claim->meta.name},
+      json::Object reference = {{"apiVersion", "v1"},
+                                {"kind", "PersistentVolumeClaim"},
+                                {"namespace", claim->meta.ns},
+                                {"name", claim->meta.name},
                                 {"uid", claim->meta.uid}};
       json::Value patch = {{"spec", json::Object{{"claimRef", std::move(reference)}}}};
       if (!volume->has_claim_ref) json::set(patch, {"metadata", "annotations", volumes::kBoundByController}, "yes");

@@ -15,21 +15,27 @@ constexpr std::string_view kInUse =
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
 
 bool is_restricted(const model::VolumeView& volume) {
-  return volume.kind == Kind::kGcePersistentDisk || volume.kind == Kind::kAwsElasticBlockStore || volume.kind == Kind::kRbd || volume.kind == Kind::kIscsi;
+  return volume.kind == Kind::kGcePersistentDisk || volume.kind == Kind::kAwsElasticBlockStore || volume.kind == Kind::kRbd ||
+         volume.kind == Kind::kIscsi;
 }
 
 bool conflicts(const model::VolumeView& a, const model::VolumeView& b) {
   if (a.kind != b.kind) return false;
   const bool both_read = a.read_only && b.read_only;
   switch (a.kind) {
-    case Kind::kGcePersistentDisk: return a.id == b.id && !both_read;
-    case Kind::kAwsElasticBlockStore: return a.id == b.id;
-    case Kind::kIscsi: return a.id == b.id && !both_read;
+    case Kind::kGcePersistentDisk:
+      return a.id == b.id && !both_read;
+    case Kind::kAwsElasticBlockStore:
+      return a.id == b.id;
+    case Kind::kIscsi:
+      return a.id == b.id && !both_read;
     case Kind::kRbd: {
-      const bool share_monitor = std::ranges::any_of(a.monitors, [&](const auto& one) { return std::ranges::find(b.monitors, one) != b.monitors.end(); });
+      const bool share_monitor =
+          std::ranges::any_of(a.monitors, [&](const auto& one) { return std::ranges::find(b.monitors, one) != b.monitors.end(); });
       return share_monitor && a.pool == b.pool && a.id == b.id && !both_read;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 

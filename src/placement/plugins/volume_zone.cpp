@@ -1,8 +1,8 @@
 // VolumeZone: a volume's zone and region labels must agree with the node's (pkg/scheduler/framework/plugins/volumezone; predicate
 // NoVolumeZoneConflict).
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/plugins/factories.h"
 #include "placement/plugins/volumes.h"
@@ -65,7 +65,9 @@ class VolumeZone final : public Plugin {
 
  private:
   /// What 1.20 reports as an error is a plain rejection since.
-  Status refuse(std::string message) const { return era_ == Era::k120 ? Status::error(std::move(message)) : Status::unresolvable(std::move(message)); }
+  Status refuse(std::string message) const {
+    return era_ == Era::k120 ? Status::error(std::move(message)) : Status::unresolvable(std::move(message));
+  }
 
   Status collect(const Cluster& cluster, const model::PodView& pod, std::vector<Topology>& out) const {
     for (const auto& volume : pod.volumes) {

@@ -1,8 +1,8 @@
 #include "placement/plugins/volumes.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace berth::placement::volumes {
 namespace {
@@ -69,8 +69,12 @@ const Claim* find_claim(const Cluster& cluster, std::string_view ns, std::string
   return find_in(cluster.claims(), fmt::format("{}/{}", ns, name));
 }
 const Volume* find_volume(const Cluster& cluster, std::string_view name) { return find_in(cluster.persistent_volumes(), name); }
-const model::StorageClassView* find_class(const Cluster& cluster, std::string_view name) { return find_in(cluster.storage_classes(), name); }
-const model::CsiNodeView* find_csi_node(const Cluster& cluster, std::string_view node_name) { return find_in(cluster.csi_nodes(), node_name); }
+const model::StorageClassView* find_class(const Cluster& cluster, std::string_view name) {
+  return find_in(cluster.storage_classes(), name);
+}
+const model::CsiNodeView* find_csi_node(const Cluster& cluster, std::string_view node_name) {
+  return find_in(cluster.csi_nodes(), node_name);
+}
 
 std::string not_found(std::string_view resource, std::string_view name) { return fmt::format("{} \"{}\" not found", resource, name); }
 
@@ -83,11 +87,16 @@ std::string wrong_owner(const model::PodView& pod, const Claim& claim, Era era) 
 
 std::string_view in_tree_plugin(const model::VolumeView& volume) {
   switch (volume.kind) {
-    case model::VolumeView::Kind::kAwsElasticBlockStore: return "kubernetes.io/aws-ebs";
-    case model::VolumeView::Kind::kGcePersistentDisk: return "kubernetes.io/gce-pd";
-    case model::VolumeView::Kind::kCinder: return "kubernetes.io/cinder";
-    case model::VolumeView::Kind::kAzureDisk: return "kubernetes.io/azure-disk";
-    default: return {};
+    case model::VolumeView::Kind::kAwsElasticBlockStore:
+      return "kubernetes.io/aws-ebs";
+    case model::VolumeView::Kind::kGcePersistentDisk:
+      return "kubernetes.io/gce-pd";
+    case model::VolumeView::Kind::kCinder:
+      return "kubernetes.io/cinder";
+    case model::VolumeView::Kind::kAzureDisk:
+      return "kubernetes.io/azure-disk";
+    default:
+      return {};
   }
 }
 
@@ -120,15 +129,20 @@ bool is_migrated(const model::CsiNodeView* node, std::string_view plugin, Era er
 bool is_counted_as_csi(const model::CsiNodeView* node, std::string_view plugin, Era era) {
   if (era == Era::k120 || node == nullptr) return false;
   if (plugin == "kubernetes.io/portworx-volume") return is_migrated(node, plugin, era);
-  return plugin == "kubernetes.io/aws-ebs" || plugin == "kubernetes.io/gce-pd" || plugin == "kubernetes.io/azure-disk" || plugin == "kubernetes.io/cinder";
+  return plugin == "kubernetes.io/aws-ebs" || plugin == "kubernetes.io/gce-pd" || plugin == "kubernetes.io/azure-disk" ||
+         plugin == "kubernetes.io/cinder";
 }
 
 std::string csi_handle(const model::VolumeView& volume) {
   switch (volume.kind) {
-    case model::VolumeView::Kind::kAwsElasticBlockStore: return ebs_handle(volume.id);
-    case model::VolumeView::Kind::kGcePersistentDisk: return fmt::format("projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{}", volume.id);
-    case model::VolumeView::Kind::kAzureDisk: return volume.disk_uri;
-    default: return volume.id;
+    case model::VolumeView::Kind::kAwsElasticBlockStore:
+      return ebs_handle(volume.id);
+    case model::VolumeView::Kind::kGcePersistentDisk:
+      return fmt::format("projects/UNSPECIFIED/zones/UNSPECIFIED/disks/{}", volume.id);
+    case model::VolumeView::Kind::kAzureDisk:
+      return volume.disk_uri;
+    default:
+      return volume.id;
   }
 }
 
@@ -143,14 +157,17 @@ std::string csi_handle(const Volume& volume) {
   if (several == std::string::npos) return fmt::format("projects/UNSPECIFIED/zones/{}/disks/{}", *zones, volume.gce_pd_name);
   // A zone is its region plus "-x".
   const std::string first = zones->substr(0, several);
-  return fmt::format("projects/UNSPECIFIED/regions/{}/disks/{}", first.substr(0, std::min(first.rfind('-'), first.size())), volume.gce_pd_name);
+  return fmt::format("projects/UNSPECIFIED/regions/{}/disks/{}", first.substr(0, std::min(first.rfind('-'), first.size())),
+                     volume.gce_pd_name);
 }
 
 bool node_affinity_holds(const Volume& volume, const model::Labels& node_labels, std::string_view migrated_plugin) {
   const auto at = std::ranges::find(kMigrations, migrated_plugin, &Migration::plugin);
   if (at == std::end(kMigrations) || at->zone_key.empty()) return !volume.node_affinity || volume.node_affinity->matches(node_labels, "");
   // The translated volume asks for the driver's own zone label, taken from its affinity or else from its labels.
-  const bool is_beta = !uses_key(volume, kZone) && (uses_key(volume, kBetaZone) || (volume.meta.labels.get(kZone) == nullptr && volume.meta.labels.get(kBetaZone) != nullptr));
+  const bool is_beta =
+      !uses_key(volume, kZone) &&
+      (uses_key(volume, kBetaZone) || (volume.meta.labels.get(kZone) == nullptr && volume.meta.labels.get(kBetaZone) != nullptr));
   const std::string_view zone_label = is_beta ? kBetaZone : kZone;
   model::NodeSelector selector = volume.node_affinity.value_or(model::NodeSelector{});
   if (uses_key(volume, zone_label)) {

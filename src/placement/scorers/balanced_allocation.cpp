@@ -23,7 +23,8 @@ class BalancedAllocation final : public Plugin {
   bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const override {
     if (era_ == Era::k120) return false;
     const auto resources = scored_resources(pod, resources_, era_, true);
-    if (resources.size() != 2 || resources[0].kind != ScoredResource::Kind::kCpu || resources[1].kind != ScoredResource::Kind::kMemory) return false;
+    if (resources.size() != 2 || resources[0].kind != ScoredResource::Kind::kCpu || resources[1].kind != ScoredResource::Kind::kMemory)
+      return false;
     columns.balanced_weight = weight;
     return true;
   }

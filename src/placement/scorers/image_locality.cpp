@@ -18,7 +18,8 @@ const ImageState* image_on_node(const Cluster& cluster, const NodeInfo& node, st
     const auto at = std::ranges::find_if(node.image_states, [&](const auto& pair) { return pair.first == name; });
     return at == node.image_states.end() ? nullptr : &at->second;
   }
-  const bool there = std::ranges::any_of(node.node->images, [&](const auto& image) { return std::ranges::find(image.names, name) != image.names.end(); });
+  const bool there =
+      std::ranges::any_of(node.node->images, [&](const auto& image) { return std::ranges::find(image.names, name) != image.names.end(); });
   return there ? cluster.image(name) : nullptr;
 }
 

@@ -15,8 +15,8 @@ class NodePreferAvoidPods final : public Plugin {
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     const auto* controller = pod.view().meta.controller();
     if (controller == nullptr || (controller->kind != "ReplicationController" && controller->kind != "ReplicaSet")) return kMaxNodeScore;
-    const bool avoided = std::ranges::any_of(node.node->avoided_controllers,
-                                             [&](const auto& avoid) { return avoid.kind == controller->kind && avoid.uid == controller->uid; });
+    const bool avoided = std::ranges::any_of(
+        node.node->avoided_controllers, [&](const auto& avoid) { return avoid.kind == controller->kind && avoid.uid == controller->uid; });
     return avoided ? 0 : kMaxNodeScore;
   }
 };

@@ -8,7 +8,8 @@ namespace {
 
 class RequestedToCapacityRatio final : public Plugin {
  public:
-  explicit RequestedToCapacityRatio(RequestedToCapacityRatioArgs args) : resources_(std::move(args.resources)), shape_(scaled_shape(std::move(args.shape))) {
+  explicit RequestedToCapacityRatio(RequestedToCapacityRatioArgs args)
+      : resources_(std::move(args.resources)), shape_(scaled_shape(std::move(args.shape))) {
     for (auto& resource : resources_)
       if (resource.weight == 0) resource.weight = 1;
   }

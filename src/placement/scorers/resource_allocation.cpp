@@ -14,11 +14,16 @@ ScoredResource::Kind kind_of(std::string_view name) {
 
 std::int64_t requested_amount(const Resource& request, std::string_view name, ScoredResource::Kind kind) {
   switch (kind) {
-    case ScoredResource::Kind::kCpu: return request.cpu_milli;
-    case ScoredResource::Kind::kMemory: return request.memory_bytes;
-    case ScoredResource::Kind::kEphemeralStorage: return request.ephemeral_storage_bytes;
-    case ScoredResource::Kind::kScalar: return request.scalar(name);
-    case ScoredResource::Kind::kUnknown: return 0;
+    case ScoredResource::Kind::kCpu:
+      return request.cpu_milli;
+    case ScoredResource::Kind::kMemory:
+      return request.memory_bytes;
+    case ScoredResource::Kind::kEphemeralStorage:
+      return request.ephemeral_storage_bytes;
+    case ScoredResource::Kind::kScalar:
+      return request.scalar(name);
+    case ScoredResource::Kind::kUnknown:
+      return 0;
   }
   return 0;
 }
@@ -47,7 +52,8 @@ double used_fraction(std::int64_t requested, std::int64_t allocatable) {
 
 }  // namespace
 
-std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vector<ResourceWeight>& resources, Era era, bool use_requested) {
+std::vector<ScoredResource> scored_resources(const PodInfo& pod, const std::vector<ResourceWeight>& resources, Era era,
+                                             bool use_requested) {
   std::vector<ScoredResource> out;
   const Resource& request = use_requested && era != Era::k120 ? pod.request.total : pod.scoring_request;
   for (const auto& [name, weight] : resources) {
@@ -80,7 +86,8 @@ ResourceAmounts resource_amounts(const NodeInfo& node, const ScoredResource& res
     case ScoredResource::Kind::kScalar:
       out = {node.allocatable.scalar(resource.name), node.requested.scalar(resource.name), 0};
       break;
-    case ScoredResource::Kind::kUnknown: return {};
+    case ScoredResource::Kind::kUnknown:
+      return {};
   }
   out.requested = saturating_add(out.allocated, resource.pod_request);
   return out;
@@ -128,8 +135,8 @@ std::int64_t broken_linear(const std::vector<UtilizationShapePoint>& shape, std:
   return shape.back().score;
 }
 
-std::int64_t capacity_ratio_score(const std::vector<ScoredResource>& resources, const std::vector<UtilizationShapePoint>& shape, const NodeInfo& node,
-                                  Era era) {
+std::int64_t capacity_ratio_score(const std::vector<ScoredResource>& resources, const std::vector<UtilizationShapePoint>& shape,
+                                  const NodeInfo& node, Era era) {
   std::int64_t sum = 0;
   std::int64_t weights = 0;
   for (const auto& resource : resources) {

@@ -50,8 +50,8 @@ std::vector<UtilizationShapePoint> scaled_shape(std::vector<UtilizationShapePoin
 // Weighted averages over the resources, in the release's arithmetic.
 std::int64_t least_allocated_score(const std::vector<ScoredResource>& resources, const NodeInfo& node, Era era);
 std::int64_t most_allocated_score(const std::vector<ScoredResource>& resources, const NodeInfo& node, Era era);
-std::int64_t capacity_ratio_score(const std::vector<ScoredResource>& resources, const std::vector<UtilizationShapePoint>& shape, const NodeInfo& node,
-                                  Era era);
+std::int64_t capacity_ratio_score(const std::vector<ScoredResource>& resources, const std::vector<UtilizationShapePoint>& shape,
+                                  const NodeInfo& node, Era era);
 /// 1.36: how much the pod improves the balance: 50 + (50 + with - without) / 2 over (1 - deviation) * 100.
 std::int64_t balanced_score_136(const std::vector<ScoredResource>& resources, const NodeInfo& node);
 /// 1.20: (1 - |cpu fraction - memory fraction|) * 100; 0 when either is full.

@@ -36,7 +36,8 @@ class SelectorSpread final : public Plugin {
     return count_matching_pods(node, data->selector, pod.view().ns());
   }
 
-  Status normalize(const CycleState&, const PodInfo& pod, std::span<const NodeInfo* const> feasible, std::span<std::int64_t> scores) const override {
+  Status normalize(const CycleState&, const PodInfo& pod, std::span<const NodeInfo* const> feasible,
+                   std::span<std::int64_t> scores) const override {
     if (!pod.view().spread_constraints.empty()) return Status::success();
     std::map<std::string, std::int64_t> by_zone;
     std::vector<std::string> zones(scores.size());

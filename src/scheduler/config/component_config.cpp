@@ -1,9 +1,9 @@
 // KubeSchedulerConfiguration to profiles: defaults, per-point and multiPoint merging (pkg/scheduler/apis/config/v1/default_plugins.go,
 // pkg/scheduler/framework/runtime/framework.go expandMultiPointPlugins), validation (apis/config/validation).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "placement/framework.h"
 #include "scheduler/config/plugin_args.h"
@@ -41,11 +41,25 @@ constexpr Point kPoints[] = {
 /// The default multiPoint set of v1 and v1beta3, in order.
 const Uses& default_multi_point() {
   static const Uses kPlugins = {
-      {"SchedulingGates", 0},   {"PrioritySort", 0},     {"NodeUnschedulable", 0}, {"NodeName", 0},
-      {"TaintToleration", 3},   {"NodeAffinity", 2},     {"NodePorts", 0},         {"NodeResourcesFit", 1},
-      {"VolumeRestrictions", 0}, {"NodeVolumeLimits", 0}, {"VolumeBinding", 0},     {"VolumeZone", 0},
-      {"PodTopologySpread", 2}, {"InterPodAffinity", 2}, {"DynamicResources", 2},  {"DefaultPreemption", 0},
-      {"NodeResourcesBalancedAllocation", 1},            {"ImageLocality", 1},     {"DefaultBinder", 0},
+      {"SchedulingGates", 0},
+      {"PrioritySort", 0},
+      {"NodeUnschedulable", 0},
+      {"NodeName", 0},
+      {"TaintToleration", 3},
+      {"NodeAffinity", 2},
+      {"NodePorts", 0},
+      {"NodeResourcesFit", 1},
+      {"VolumeRestrictions", 0},
+      {"NodeVolumeLimits", 0},
+      {"VolumeBinding", 0},
+      {"VolumeZone", 0},
+      {"PodTopologySpread", 2},
+      {"InterPodAffinity", 2},
+      {"DynamicResources", 2},
+      {"DefaultPreemption", 0},
+      {"NodeResourcesBalancedAllocation", 1},
+      {"ImageLocality", 1},
+      {"DefaultBinder", 0},
   };
   return kPlugins;
 }
@@ -88,7 +102,8 @@ PluginSet read_set(const Reader& at) {
       continue;
     }
     if (use.weight < 0) item.problem("weight", fmt::format("Invalid value: {}: a weight must be positive", use.weight));
-    if (use.weight > INT64_MAX / 100 / 64) item.problem("weight", fmt::format("Invalid value: {}: total score of Score plugins could overflow", use.weight));
+    if (use.weight > INT64_MAX / 100 / 64)
+      item.problem("weight", fmt::format("Invalid value: {}: total score of Score plugins could overflow", use.weight));
     if (contains(out.enabled, use.name)) item.problem("name", fmt::format("plugin \"{}\" already registered", use.name));
     out.enabled.push_back(std::move(use));
   }
@@ -153,10 +168,27 @@ class ComponentReader {
   ComponentReader(const Reader& document, std::optional<Era> era) : document_(document), forced_era_(era) {}
 
   SchedulerConfig read() {
-    document_.only({"kind", "apiVersion", "parallelism", "leaderElection", "clientConnection", "percentageOfNodesToScore",
-                    "podInitialBackoffSeconds", "podMaxBackoffSeconds", "profiles", "extenders", "enableProfiling", "enableContentionProfiling",
-                    "healthzBindAddress", "metricsBindAddress", "delayCacheUntilActive", "disablePreemption", "schedulerName",
-                    "hardPodAffinitySymmetricWeight", "algorithmSource", "bindTimeoutSeconds", "metadata"});
+    document_.only({"kind",
+                    "apiVersion",
+                    "parallelism",
+                    "leaderElection",
+                    "clientConnection",
+                    "percentageOfNodesToScore",
+                    "podInitialBackoffSeconds",
+                    "podMaxBackoffSeconds",
+                    "profiles",
+                    "extenders",
+                    "enableProfiling",
+                    "enableContentionProfiling",
+                    "healthzBindAddress",
+                    "metricsBindAddress",
+                    "delayCacheUntilActive",
+                    "disablePreemption",
+                    "schedulerName",
+                    "hardPodAffinitySymmetricWeight",
+                    "algorithmSource",
+                    "bindTimeoutSeconds",
+                    "metadata"});
     read_version();
     read_process_settings();
     out_.extenders = read_extenders(document_.field("extenders"), false);
@@ -177,7 +209,8 @@ class ComponentReader {
     if (at == std::end(kVersions)) {
       std::vector<std::string_view> names;
       for (const auto& one : kVersions) names.push_back(one.first);
-      document_.problem("apiVersion", fmt::format("no kind \"KubeSchedulerConfiguration\" is registered for version \"{}\"{}", text, suggestion(text, names)));
+      document_.problem("apiVersion", fmt::format("no kind \"KubeSchedulerConfiguration\" is registered for version \"{}\"{}", text,
+                                                  suggestion(text, names)));
     } else {
       version_ = at->second;
     }
@@ -188,7 +221,8 @@ class ComponentReader {
   void read_process_settings() {
     const auto& d = document_;
     out_.parallelism = d.integer("parallelism", 16);
-    if (out_.parallelism <= 0) d.problem("parallelism", fmt::format("Invalid value: {}: should be an integer value greater than zero", out_.parallelism));
+    if (out_.parallelism <= 0)
+      d.problem("parallelism", fmt::format("Invalid value: {}: should be an integer value greater than zero", out_.parallelism));
     out_.percentage_of_nodes_to_score = d.integer("percentageOfNodesToScore", 0);
     check_percentage(d, out_.percentage_of_nodes_to_score);
     out_.pod_initial_backoff_seconds = d.integer("podInitialBackoffSeconds", 1);
@@ -212,13 +246,14 @@ class ComponentReader {
     out_.client_connection.content_type = client.string("contentType", out_.client_connection.content_type);
     out_.client_connection.qps = client.number("qps", 50);
     out_.client_connection.burst = client.integer("burst", 100);
-    if (out_.client_connection.burst < 0) client.problem("burst", fmt::format("Invalid value: {}: must be non-negative", out_.client_connection.burst));
+    if (out_.client_connection.burst < 0)
+      client.problem("burst", fmt::format("Invalid value: {}: must be non-negative", out_.client_connection.burst));
   }
 
   void read_leader_election(const Reader& at) {
     if (!at.expect_object()) return;
-    at.only({"leaderElect", "leaseDuration", "renewDeadline", "retryPeriod", "resourceLock", "resourceName", "resourceNamespace", "lockObjectName",
-             "lockObjectNamespace"});
+    at.only({"leaderElect", "leaseDuration", "renewDeadline", "retryPeriod", "resourceLock", "resourceName", "resourceNamespace",
+             "lockObjectName", "lockObjectNamespace"});
     auto& out = out_.leader_election;
     out.leader_elect = at.boolean("leaderElect", true);
     out.lease_duration_ms = at.duration_ms("leaseDuration", 15000);
@@ -231,13 +266,15 @@ class ComponentReader {
     if (out.lease_duration_ms <= 0) at.problem("leaseDuration", "Invalid value: must be greater than zero");
     if (out.renew_deadline_ms <= 0) at.problem("renewDeadline", "Invalid value: must be greater than zero");
     if (out.retry_period_ms <= 0) at.problem("retryPeriod", "Invalid value: must be greater than zero");
-    if (out.lease_duration_ms <= out.renew_deadline_ms) at.problem("leaseDuration", "Invalid value: LeaseDuration must be greater than RenewDeadline");
+    if (out.lease_duration_ms <= out.renew_deadline_ms)
+      at.problem("leaseDuration", "Invalid value: LeaseDuration must be greater than RenewDeadline");
     if (out.resource_lock != "leases" && version_ == Version::kV1)
       at.problem("resourceLock", fmt::format("Invalid value: \"{}\": resourceLock value must be \"leases\"", out.resource_lock));
   }
 
   static void check_percentage(const Reader& at, std::int64_t value) {
-    if (value < 0 || value > 100) at.problem("percentageOfNodesToScore", fmt::format("Invalid value: {}: not in valid range [0-100]", value));
+    if (value < 0 || value > 100)
+      at.problem("percentageOfNodesToScore", fmt::format("Invalid value: {}: not in valid range [0-100]", value));
   }
 
   void read_profiles() {
@@ -247,7 +284,8 @@ class ComponentReader {
     for (const auto& item : items) {
       if (!item.expect_object()) continue;
       Profile profile = read_profile(item);
-      if (!names.insert(profile.scheduler_name).second) item.problem("schedulerName", fmt::format("Duplicate value: \"{}\"", profile.scheduler_name));
+      if (!names.insert(profile.scheduler_name).second)
+        item.problem("schedulerName", fmt::format("Duplicate value: \"{}\"", profile.scheduler_name));
       if (!out_.profiles.empty() && profile.queue_sort != out_.profiles[0].queue_sort)
         item.problem("plugins.queueSort", "Invalid value: queueSort must be the same for all profiles");
       out_.profiles.push_back(std::move(profile));
@@ -263,12 +301,15 @@ class ComponentReader {
 
   /// A document without profiles; with v1alpha1's own fields.
   Profile plain_profile() const {
-    const std::string provider = json::find(*document_.value(), "algorithmSource") == nullptr ? "" : document_.field("algorithmSource").string("provider");
-    Profile out = out_.era == Era::k120 && provider == "ClusterAutoscalerProvider" ? placement::cluster_autoscaler_profile() : placement::default_profile(out_.era);
+    const std::string provider =
+        json::find(*document_.value(), "algorithmSource") == nullptr ? "" : document_.field("algorithmSource").string("provider");
+    Profile out = out_.era == Era::k120 && provider == "ClusterAutoscalerProvider" ? placement::cluster_autoscaler_profile()
+                                                                                   : placement::default_profile(out_.era);
     if (!provider.empty() && provider != "DefaultProvider" && provider != "ClusterAutoscalerProvider")
-      document_.problem("algorithmSource.provider", fmt::format("algorithm provider \"{}\" is not registered; there are \"DefaultProvider\" and "
-                                                                "\"ClusterAutoscalerProvider\"",
-                                                                provider));
+      document_.problem("algorithmSource.provider",
+                        fmt::format("algorithm provider \"{}\" is not registered; there are \"DefaultProvider\" and "
+                                    "\"ClusterAutoscalerProvider\"",
+                                    provider));
     out.scheduler_name = document_.string("schedulerName", "default-scheduler");
     out.args.inter_pod_affinity.hard_pod_affinity_weight = document_.integer("hardPodAffinitySymmetricWeight", 1);
     out.percentage_of_nodes_to_score = out_.percentage_of_nodes_to_score;
@@ -303,10 +344,11 @@ class ComponentReader {
     if (!plugins.expect_object()) return;
     const bool has_multi_point = (version_ == Version::kV1 || version_ == Version::kV1Beta3) && out_.era != Era::k120;
     if (has_multi_point) {
-      plugins.only({"multiPoint", "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind",
-                    "postBind"});
+      plugins.only({"multiPoint", "preEnqueue", "queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit",
+                    "preBind", "bind", "postBind"});
     } else {
-      plugins.only({"queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind", "postBind"});
+      plugins.only(
+          {"queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind", "postBind"});
     }
     const PluginSet custom_multi = read_set(plugins.field("multiPoint"));
     const Uses multi = merge(default_multi_point(), custom_multi, true);
@@ -318,7 +360,8 @@ class ComponentReader {
           at.problem("enabled", fmt::format("plugin \"{}\" does not extend {} plugin", use.name, point.type_name));
       }
       Uses& list = profile.*point.list;
-      list = has_multi_point ? expand(multi, own, merge({}, own, true), point.takes_part, profile) : merge(list, own, out_.era != Era::k120);
+      list =
+          has_multi_point ? expand(multi, own, merge({}, own, true), point.takes_part, profile) : merge(list, own, out_.era != Era::k120);
       if (point.name == "score") {
         // A weight of zero is not permitted: a plugin that scores is switched off by disabling it.
         for (auto& use : list) use.weight = std::max<std::int64_t>(use.weight, 1);
@@ -327,10 +370,13 @@ class ComponentReader {
       }
       for (std::size_t i = 0; i < list.size(); ++i)
         for (std::size_t j = 0; j < i; ++j)
-          if (list[i].name == list[j].name) at.problem("enabled", fmt::format("plugin \"{}\" already registered as \"{}\"", list[i].name, list[i].name));
+          if (list[i].name == list[j].name)
+            at.problem("enabled", fmt::format("plugin \"{}\" already registered as \"{}\"", list[i].name, list[i].name));
     }
-    if (profile.queue_sort.size() != 1) plugins.problem("queueSort", fmt::format("only one queue sort plugin can be enabled, got {}", profile.queue_sort.size()));
-    if (profile.bind.empty()) plugins.problem("bind", "at least one bind plugin is needed for profile with scheduler name \"" + profile.scheduler_name + "\"");
+    if (profile.queue_sort.size() != 1)
+      plugins.problem("queueSort", fmt::format("only one queue sort plugin can be enabled, got {}", profile.queue_sort.size()));
+    if (profile.bind.empty())
+      plugins.problem("bind", "at least one bind plugin is needed for profile with scheduler name \"" + profile.scheduler_name + "\"");
   }
 
   const Reader& document_;

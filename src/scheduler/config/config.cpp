@@ -1,10 +1,10 @@
 #include "scheduler/config/config.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <fstream>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "placement/framework.h"
 #include "scheduler/config/sections.h"
@@ -12,7 +12,8 @@
 namespace berth::scheduler::config {
 namespace {
 
-Result<SchedulerConfig> read_document(const json::Value& document, const ParseOptions& options, std::function<int(const std::string&)> locate) {
+Result<SchedulerConfig> read_document(const json::Value& document, const ParseOptions& options,
+                                      std::function<int(const std::string&)> locate) {
   Problems problems(options.file, std::move(locate));
   const Reader root(&document, "", problems);
   if (!document.is_object()) return invalid(options.file + ": the document must be a map with kind KubeSchedulerConfiguration or Policy");
@@ -24,7 +25,8 @@ Result<SchedulerConfig> read_document(const json::Value& document, const ParseOp
     out = read_component_config(root, options.era);
   } else {
     constexpr std::string_view kKinds[] = {"KubeSchedulerConfiguration", "Policy"};
-    root.problem("kind", fmt::format("unknown kind \"{}\"{}; a scheduler reads KubeSchedulerConfiguration or Policy", kind, suggestion(kind, kKinds)));
+    root.problem("kind", fmt::format("unknown kind \"{}\"{}; a scheduler reads KubeSchedulerConfiguration or Policy", kind,
+                                     suggestion(kind, kKinds)));
   }
   // What an extender looks after alone is not counted by the engine.
   for (const auto& extender : out.extenders)

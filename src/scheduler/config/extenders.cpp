@@ -1,7 +1,7 @@
 // `extenders` of Policy and KubeSchedulerConfiguration, and their validation (pkg/scheduler/apis/config/validation ValidateExtenders).
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "placement/resource.h"
 #include "scheduler/config/sections.h"
@@ -16,12 +16,18 @@ std::string decode_base64(const Reader& at, std::string_view name) {
   int count = 0;
   for (const char c : text) {
     int value = -1;
-    if (c >= 'A' && c <= 'Z') value = c - 'A';
-    else if (c >= 'a' && c <= 'z') value = c - 'a' + 26;
-    else if (c >= '0' && c <= '9') value = c - '0' + 52;
-    else if (c == '+') value = 62;
-    else if (c == '/') value = 63;
-    else if (c == '=' || c == '\n' || c == '\r') continue;
+    if (c >= 'A' && c <= 'Z')
+      value = c - 'A';
+    else if (c >= 'a' && c <= 'z')
+      value = c - 'a' + 26;
+    else if (c >= '0' && c <= '9')
+      value = c - '0' + 52;
+    else if (c == '+')
+      value = 62;
+    else if (c == '/')
+      value = 63;
+    else if (c == '=' || c == '\n' || c == '\r')
+      continue;
     if (value < 0) {
       at.problem(name, "must be base64");
       return {};
@@ -70,8 +76,8 @@ std::vector<Extender> read_extenders(const Reader& list, bool is_policy) {
   std::vector<std::string> managed;
   for (const auto& item : list.items()) {
     if (!item.expect_object()) continue;
-    item.only({"urlPrefix", "filterVerb", "preemptVerb", "prioritizeVerb", "weight", "bindVerb", "enableHTTPS", "enableHttps", "tlsConfig", "httpTimeout",
-               "nodeCacheCapable", "managedResources", "ignorable"});
+    item.only({"urlPrefix", "filterVerb", "preemptVerb", "prioritizeVerb", "weight", "bindVerb", "enableHTTPS", "enableHttps", "tlsConfig",
+               "httpTimeout", "nodeCacheCapable", "managedResources", "ignorable"});
     Extender one;
     one.url_prefix = item.string("urlPrefix");
     one.filter_verb = item.string("filterVerb");

@@ -1,8 +1,8 @@
 #include "scheduler/config/plugin_args.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace berth::scheduler::config {
 namespace {
@@ -59,8 +59,10 @@ void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
     args.problem("defaultConstraints", "Invalid value: must be empty when .defaultingType is System; set defaultingType: List to use it");
   for (const auto& item : items) {
     if (!item.expect_object()) continue;
-    item.only({"maxSkew", "topologyKey", "whenUnsatisfiable", "labelSelector", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy", "matchLabelKeys"});
-    if (item.integer("maxSkew", 0) <= 0) item.problem("maxSkew", fmt::format("Invalid value: {}: not in valid range (0, inf)", item.integer("maxSkew", 0)));
+    item.only({"maxSkew", "topologyKey", "whenUnsatisfiable", "labelSelector", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy",
+               "matchLabelKeys"});
+    if (item.integer("maxSkew", 0) <= 0)
+      item.problem("maxSkew", fmt::format("Invalid value: {}: not in valid range (0, inf)", item.integer("maxSkew", 0)));
     const std::string key = item.string("topologyKey");
     if (key.empty()) item.problem("topologyKey", "Required value: can not be empty");
     const std::string when = item.string("whenUnsatisfiable");
@@ -68,8 +70,8 @@ void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
       item.problem("whenUnsatisfiable", "Required value: can not be empty");
     } else if (when != "DoNotSchedule" && when != "ScheduleAnyway") {
       constexpr std::string_view kWhen[] = {"DoNotSchedule", "ScheduleAnyway"};
-      item.problem("whenUnsatisfiable", fmt::format("Unsupported value: \"{}\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"{}", when,
-                                                    suggestion(when, kWhen)));
+      item.problem("whenUnsatisfiable", fmt::format("Unsupported value: \"{}\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"{}",
+                                                    when, suggestion(when, kWhen)));
     }
     if (item.has("labelSelector"))
       item.problem("labelSelector", "Forbidden: constraint must not define a selector, as they deduced for each pod");
@@ -86,14 +88,17 @@ void read_preemption(const Reader& args, placement::DefaultPreemptionArgs& out) 
   args.only({"kind", "apiVersion", "minCandidateNodesPercentage", "minCandidateNodesAbsolute", "disruptionBudgets"});
   // berth's own field: Kubernetes knows budgets as a last resort only.
   const std::string budgets = args.string("disruptionBudgets", "LastResort");
-  if (budgets != "LastResort" && budgets != "Hard") args.problem("disruptionBudgets", fmt::format("Unsupported value: \"{}\": supported values: \"LastResort\", \"Hard\"", budgets));
+  if (budgets != "LastResort" && budgets != "Hard")
+    args.problem("disruptionBudgets", fmt::format("Unsupported value: \"{}\": supported values: \"LastResort\", \"Hard\"", budgets));
   out.budgets_are_hard = budgets == "Hard";
   out.min_candidate_nodes_percentage = args.integer("minCandidateNodesPercentage", 10);
   out.min_candidate_nodes_absolute = args.integer("minCandidateNodesAbsolute", 100);
   if (out.min_candidate_nodes_percentage < 0 || out.min_candidate_nodes_percentage > 100)
-    args.problem("minCandidateNodesPercentage", fmt::format("Invalid value: {}: not in valid range [0, 100]", out.min_candidate_nodes_percentage));
+    args.problem("minCandidateNodesPercentage",
+                 fmt::format("Invalid value: {}: not in valid range [0, 100]", out.min_candidate_nodes_percentage));
   if (out.min_candidate_nodes_absolute < 0)
-    args.problem("minCandidateNodesAbsolute", fmt::format("Invalid value: {}: not in valid range [0, inf)", out.min_candidate_nodes_absolute));
+    args.problem("minCandidateNodesAbsolute",
+                 fmt::format("Invalid value: {}: not in valid range [0, inf)", out.min_candidate_nodes_absolute));
   if (out.min_candidate_nodes_percentage == 0 && out.min_candidate_nodes_absolute == 0)
     args.problem("minCandidateNodesPercentage", "Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute");
 }
@@ -111,7 +116,8 @@ void read_node_affinity(const Reader& args, PluginArgs& out) {
   if (out.added_affinity->required) {
     const auto& terms = out.added_affinity->required->terms;
     if (terms.empty())
-      args.problem("addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms", "Required value: must have at least one node selector term");
+      args.problem("addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
+                   "Required value: must have at least one node selector term");
     for (std::size_t i = 0; i < terms.size(); ++i)
       check(fmt::format("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{}]", i), terms[i]);
   }
@@ -119,7 +125,8 @@ void read_node_affinity(const Reader& args, PluginArgs& out) {
     const auto& term = out.added_affinity->preferred[i];
     const std::string path = fmt::format("preferredDuringSchedulingIgnoredDuringExecution[{}]", i);
     check(path, term.preference);
-    if (term.weight < 1 || term.weight > 100) args.problem("addedAffinity." + path + ".weight", fmt::format("Invalid value: {}: must be in the range 1-100", term.weight));
+    if (term.weight < 1 || term.weight > 100)
+      args.problem("addedAffinity." + path + ".weight", fmt::format("Invalid value: {}: must be in the range 1-100", term.weight));
   }
 }
 
@@ -136,14 +143,16 @@ void read_node_label(const Reader& args, placement::NodeLabelArgs& out) {
   out.present_labels_preference = args.strings("presentLabelsPreference");
   out.absent_labels_preference = args.strings("absentLabelsPreference");
   no_common(args, out.present_labels, out.absent_labels, "the present labels and the absent labels");
-  no_common(args, out.present_labels_preference, out.absent_labels_preference, "the present labels preference and the absent labels preference");
+  no_common(args, out.present_labels_preference, out.absent_labels_preference,
+            "the present labels preference and the absent labels preference");
 }
 
 void read_volume_binding(const Reader& args, placement::VolumeBindingArgs& out) {
   args.only({"kind", "apiVersion", "bindTimeoutSeconds", "shape"});
   out.bind_timeout_seconds = args.integer("bindTimeoutSeconds", 600);
   if (out.bind_timeout_seconds < 0)
-    args.problem("bindTimeoutSeconds", fmt::format("Invalid value: {}: invalid BindTimeoutSeconds, should not be a negative value", out.bind_timeout_seconds));
+    args.problem("bindTimeoutSeconds",
+                 fmt::format("Invalid value: {}: invalid BindTimeoutSeconds, should not be a negative value", out.bind_timeout_seconds));
   out.shape = read_shape(args.field("shape"), false);
 }
 
@@ -159,9 +168,11 @@ std::vector<placement::UtilizationShapePoint> read_shape(const Reader& list, boo
     const placement::UtilizationShapePoint point{item.integer("utilization", 0), item.integer("score", 0)};
     if (point.utilization < 0 || point.utilization > 100)
       item.problem("utilization", fmt::format("Invalid value: {}: not in valid range [0, 100]", point.utilization));
-    if (point.score < 0 || point.score > 10) item.problem("score", fmt::format("Invalid value: {}: not in valid range [0, 10]", point.score));
+    if (point.score < 0 || point.score > 10)
+      item.problem("score", fmt::format("Invalid value: {}: not in valid range [0, 10]", point.score));
     if (!out.empty() && point.utilization <= out.back().utilization)
-      item.problem("utilization", fmt::format("Invalid value: {}: utilization values must be sorted in increasing order", point.utilization));
+      item.problem("utilization",
+                   fmt::format("Invalid value: {}: utilization values must be sorted in increasing order", point.utilization));
     out.push_back(point);
   }
   return out;
@@ -196,16 +207,21 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
     out.inter_pod_affinity.hard_pod_affinity_weight = args.integer("hardPodAffinityWeight", 1);
     out.inter_pod_affinity.ignore_preferred_terms_of_existing_pods = args.boolean("ignorePreferredTermsOfExistingPods", false);
     const auto weight = out.inter_pod_affinity.hard_pod_affinity_weight;
-    if (weight < 0 || weight > 100) args.problem("hardPodAffinityWeight", fmt::format("Invalid value: {}: not in valid range [0, 100]", weight));
+    if (weight < 0 || weight > 100)
+      args.problem("hardPodAffinityWeight", fmt::format("Invalid value: {}: not in valid range [0, 100]", weight));
     return;
   }
   if (plugin == "NodeResourcesBalancedAllocation" || plugin == "NodeResourcesLeastAllocated" || plugin == "NodeResourcesMostAllocated") {
     args.only({"kind", "apiVersion", "resources"});
-    auto& target = plugin == "NodeResourcesBalancedAllocation" ? out.balanced : plugin == "NodeResourcesLeastAllocated" ? out.least_allocated : out.most_allocated;
+    auto& target = plugin == "NodeResourcesBalancedAllocation" ? out.balanced
+                   : plugin == "NodeResourcesLeastAllocated"   ? out.least_allocated
+                                                               : out.most_allocated;
     target.resources = read_resources(args.field("resources"), cpu_memory);
     if (plugin == "NodeResourcesBalancedAllocation") {
       for (const auto& resource : target.resources)
-        if (resource.weight != 1) args.problem("resources", fmt::format("Invalid value: {}: resource weight of {} not in valid range [1, 1]", resource.weight, resource.name));
+        if (resource.weight != 1)
+          args.problem("resources",
+                       fmt::format("Invalid value: {}: resource weight of {} not in valid range [1, 1]", resource.weight, resource.name));
     }
     return;
   }

@@ -1,9 +1,9 @@
 // `kind: Policy` to a profile, as 1.20's legacy registry does it (pkg/scheduler/framework/plugins/legacy_registry.go, factory.go).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "scheduler/config/plugin_args.h"
 #include "scheduler/config/sections.h"
@@ -57,9 +57,10 @@ constexpr std::pair<std::string_view, std::string_view> kPredicateAliases[] = {{
                                                                                {"checkServiceAffinity", "CheckServiceAffinity"},
                                                                                {"MaxCSIVolumeCount", "MaxCSIVolumeCountPred"},
                                                                                {"MatchNodeSelectorPred", "MatchNodeSelector"}};
-constexpr std::string_view kDefaultPredicates[] = {"NoVolumeZoneConflict", "MaxEBSVolumeCount",      "MaxGCEPDVolumeCount",  "MaxAzureDiskVolumeCount",
-                                                   "MaxCSIVolumeCountPred", "MatchInterPodAffinity",  "NoDiskConflict",       "GeneralPredicates",
-                                                   "PodToleratesNodeTaints", "CheckVolumeBinding",    "CheckNodeUnschedulable", "EvenPodsSpread"};
+constexpr std::string_view kDefaultPredicates[] = {"NoVolumeZoneConflict",    "MaxEBSVolumeCount",      "MaxGCEPDVolumeCount",
+                                                   "MaxAzureDiskVolumeCount", "MaxCSIVolumeCountPred",  "MatchInterPodAffinity",
+                                                   "NoDiskConflict",          "GeneralPredicates",      "PodToleratesNodeTaints",
+                                                   "CheckVolumeBinding",      "CheckNodeUnschedulable", "EvenPodsSpread"};
 
 struct Priority {
   std::string_view name, plugin;
@@ -195,11 +196,14 @@ class PolicyReader {
     if (argument.empty()) {
       if (is_known) return name;
       if (!entry.has("argument"))
-        entry.problem("name", fmt::format("predicate type not found for \"{}\"{}; a name of your own needs an argument (serviceAffinity or labelsPresence)",
-                                          name, known_names(entry, name, true)));
+        entry.problem(
+            "name",
+            fmt::format("predicate type not found for \"{}\"{}; a name of your own needs an argument (serviceAffinity or labelsPresence)",
+                        name, known_names(entry, name, true)));
       return {};
     }
-    if (!custom.insert(name).second) entry.problem("name", fmt::format("Duplicate value: \"{}\": the user-defined names of predicates must differ", name));
+    if (!custom.insert(name).second)
+      entry.problem("name", fmt::format("Duplicate value: \"{}\": the user-defined names of predicates must differ", name));
     const Reader at = entry.field("argument").field(argument);
     if (!at.expect_object()) return {};
     const auto labels = at.strings("labels");
@@ -221,9 +225,9 @@ class PolicyReader {
     // By name: the order of Go's sorted keys decides which of two names for one plugin sets the weight.
     std::map<std::string, std::int64_t, std::less<>> keys;
     if (!document_.has("priorities")) {
-      keys = {{"SelectorSpreadPriority", 1},         {"InterPodAffinityPriority", 1}, {"LeastRequestedPriority", 1},
-              {"BalancedResourceAllocation", 1},     {"NodePreferAvoidPodsPriority", 10000}, {"NodeAffinityPriority", 1},
-              {"TaintTolerationPriority", 1},        {"ImageLocalityPriority", 1},    {"EvenPodsSpreadPriority", 2}};
+      keys = {{"SelectorSpreadPriority", 1},     {"InterPodAffinityPriority", 1},        {"LeastRequestedPriority", 1},
+              {"BalancedResourceAllocation", 1}, {"NodePreferAvoidPodsPriority", 10000}, {"NodeAffinityPriority", 1},
+              {"TaintTolerationPriority", 1},    {"ImageLocalityPriority", 1},           {"EvenPodsSpreadPriority", 2}};
     } else {
       std::map<std::string, std::int64_t> custom_weights;
       for (const auto& entry : document_.field("priorities").items()) {
@@ -235,15 +239,18 @@ class PolicyReader {
         const std::int64_t weight = entry.integer("weight", 0);
         const std::string name = entry.string("name");
         if (weight <= 0 || weight >= kMaxWeight)
-          entry.problem("weight", fmt::format("Invalid value: {}: Priority {} should have a positive weight applied to it or it has overflown", weight, name));
+          entry.problem(
+              "weight",
+              fmt::format("Invalid value: {}: Priority {} should have a positive weight applied to it or it has overflown", weight, name));
         const std::string key = priority(entry, name);
         if (key.empty()) continue;
         if (key == "ServiceAffinity" || key == "NodeLabel") {
           // One plugin scores all labels of a kind, so they share a weight.
           const auto [at, is_new] = custom_weights.emplace(key, weight);
           if (!is_new && at->second != weight)
-            entry.problem("weight", fmt::format("{} priority \"{}\" has a different weight with \"{}\": all of one kind must have the same weight",
-                                                key == "NodeLabel" ? "LabelPreference" : "ServiceAntiAffinity", name, at->second));
+            entry.problem("weight",
+                          fmt::format("{} priority \"{}\" has a different weight with \"{}\": all of one kind must have the same weight",
+                                      key == "NodeLabel" ? "LabelPreference" : "ServiceAntiAffinity", name, at->second));
         }
         keys[key] = weight;
       }
@@ -286,9 +293,11 @@ class PolicyReader {
       if (name == "RequestedToCapacityRatioPriority") {
         entry.problem("argument", "Required value: RequestedToCapacityRatioPriority needs requestedToCapacityRatioArguments");
       } else if (!entry.has("argument")) {
-        entry.problem("name", fmt::format("priority type not found for \"{}\"{}; a name of your own needs an argument (serviceAntiAffinity, labelPreference "
-                                          "or requestedToCapacityRatioArguments)",
-                                          name, known_names(entry, name, false)));
+        entry.problem(
+            "name",
+            fmt::format("priority type not found for \"{}\"{}; a name of your own needs an argument (serviceAntiAffinity, labelPreference "
+                        "or requestedToCapacityRatioArguments)",
+                        name, known_names(entry, name, false)));
       }
       return {};
     }

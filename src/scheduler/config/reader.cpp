@@ -1,23 +1,29 @@
 #include "scheduler/config/reader.h"
 
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 namespace berth::scheduler::config {
 namespace {
 
 std::string_view type_name(const json::Value& value) {
   switch (value.kind()) {
-    case boost::json::kind::string: return "a string";
-    case boost::json::kind::bool_: return "a boolean";
-    case boost::json::kind::array: return "a list";
-    case boost::json::kind::object: return "a map";
-    case boost::json::kind::null: return "null";
-    default: return "a number";
+    case boost::json::kind::string:
+      return "a string";
+    case boost::json::kind::bool_:
+      return "a boolean";
+    case boost::json::kind::array:
+      return "a list";
+    case boost::json::kind::object:
+      return "a map";
+    case boost::json::kind::null:
+      return "null";
+    default:
+      return "a number";
   }
 }
 
@@ -58,7 +64,8 @@ std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
       total += amount * ms;
       return true;
     };
-    if (!take("ns", 1e-6) && !take("us", 1e-3) && !take("µs", 1e-3) && !take("ms", 1) && !take("s", 1e3) && !take("m", 6e4) && !take("h", 3.6e6))
+    if (!take("ns", 1e-6) && !take("us", 1e-3) && !take("µs", 1e-3) && !take("ms", 1) && !take("s", 1e3) && !take("m", 6e4) &&
+        !take("h", 3.6e6))
       return std::nullopt;
   }
   if (total > 9e15) return std::nullopt;
@@ -109,7 +116,8 @@ std::int64_t Reader::integer(std::string_view name, std::int64_t fallback) const
   if (at.value_->is_int64()) return at.value_->get_int64();
   if (at.value_->is_double() && std::floor(at.value_->get_double()) == at.value_->get_double() && std::abs(at.value_->get_double()) < 9e15)
     return static_cast<std::int64_t>(at.value_->get_double());
-  at.problem(fmt::format("must be an integer, not {}", at.value_->is_number() ? json::serialize(*at.value_) : std::string(type_name(*at.value_))));
+  at.problem(
+      fmt::format("must be an integer, not {}", at.value_->is_number() ? json::serialize(*at.value_) : std::string(type_name(*at.value_))));
   return fallback;
 }
 

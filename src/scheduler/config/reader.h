@@ -52,7 +52,9 @@ class Reader {
   /// Must be an object when present; false with a problem otherwise.
   bool expect_object() const;
   void problem(std::string_view message) const { problems_->add(path_, message); }
-  void problem(std::string_view name, std::string_view message) const { problems_->add(path_.empty() ? std::string(name) : path_ + "." + std::string(name), message); }
+  void problem(std::string_view name, std::string_view message) const {
+    problems_->add(path_.empty() ? std::string(name) : path_ + "." + std::string(name), message);
+  }
   [[nodiscard]] Problems& problems() const { return *problems_; }
 
  private:

@@ -22,8 +22,8 @@ std::string without_callout(std::string_view line, bool next_is_nested) {
   const std::string_view before = trim(head);
   if (before.empty()) return std::string(line);
   const char last = before.back();
-  const bool after_value = last == '"' || last == '\'' || last == ',' || last == '[' || last == '{' || std::isdigit(static_cast<unsigned char>(last)) ||
-                           before.ends_with("true") || before.ends_with("false");
+  const bool after_value = last == '"' || last == '\'' || last == ',' || last == '[' || last == '{' ||
+                           std::isdigit(static_cast<unsigned char>(last)) || before.ends_with("true") || before.ends_with("false");
   if (after_value || (last == ':' && next_is_nested)) {
     while (!head.empty() && std::isspace(static_cast<unsigned char>(head.back()))) head.remove_suffix(1);
     return std::string(head);
@@ -55,7 +55,8 @@ std::string repair_document_policy(std::string_view text) {
     std::string kept = without_callout(lines[i], nested);
     // The documents' JSON leaves the comma out where a callout stands.
     const auto value = trim(kept);
-    const bool ends_value = kept != lines[i] && value.starts_with('"') && value.find(':') != std::string_view::npos && !value.ends_with(',') && !value.ends_with('[') && !value.ends_with('{');
+    const bool ends_value = kept != lines[i] && value.starts_with('"') && value.find(':') != std::string_view::npos &&
+                            !value.ends_with(',') && !value.ends_with('[') && !value.ends_with('{');
     if (ends_value && next < lines.size() && trim(lines[next]).starts_with('"')) kept += ",";
     lines[i] = std::move(kept);
     const auto bare = trim(lines[i]);

@@ -1,10 +1,10 @@
 #include "scheduler/parity/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "placement/engine.h"
 #include "placement/preemption.h"
@@ -14,8 +14,8 @@ namespace berth::scheduler::parity {
 namespace {
 
 using placement::Cluster;
-using placement::Evaluation;
 using placement::Era;
+using placement::Evaluation;
 using placement::FrameworkPtr;
 using placement::PodInfoPtr;
 using Strings = std::set<std::string>;
@@ -32,7 +32,8 @@ std::string show(const Strings& set) { return fmt::format("[{}]", fmt::join(set,
 /// Compares one step; differences go to `out` with the step's name in front.
 class StepCheck {
  public:
-  StepCheck(const Cluster& cluster, std::string step, std::vector<std::string>& out) : cluster_(cluster), step_(std::move(step)), out_(out) {}
+  StepCheck(const Cluster& cluster, std::string step, std::vector<std::string>& out)
+      : cluster_(cluster), step_(std::move(step)), out_(out) {}
 
   template <typename T>
   void equal(std::string_view what, const T& wanted, const T& got) {
@@ -61,7 +62,8 @@ void StepCheck::pre_filter(const json::Value* wanted, const Evaluation& got) {
   equal("prefilter code", wanted_code, std::string(placement::code_name(got.pre_filter.code)));
   if (is_rejection) {
     equal("prefilter plugin", std::string(json::get_string(*wanted, {"plugin"})), std::string(got.pre_filter.plugin));
-    equal("prefilter reasons", strings_of(json::get_array(*wanted, {"reasons"})), Strings(got.pre_filter.reasons.begin(), got.pre_filter.reasons.end()));
+    equal("prefilter reasons", strings_of(json::get_array(*wanted, {"reasons"})),
+          Strings(got.pre_filter.reasons.begin(), got.pre_filter.reasons.end()));
   } else if (wanted != nullptr && json::find(*wanted, "nodes") != nullptr) {
     equal("prefilter nodes", strings_of(json::get_array(*wanted, {"nodes"})), got.pre_filter_nodes.value_or(Strings{"(all)"}));
   } else if (got.pre_filter_nodes) {
@@ -100,8 +102,8 @@ void StepCheck::rejected(const json::Object& wanted, const Evaluation& got) {
     seen.insert(node);
     const auto* entry = wanted.if_contains(node);
     if (entry == nullptr) {
-      out_.push_back(fmt::format("{}: node {}: wanted not rejected, got {} by \"{}\"", step_, node, show({one.status.reasons.begin(), one.status.reasons.end()}),
-                                 one.status.plugin));
+      out_.push_back(fmt::format("{}: node {}: wanted not rejected, got {} by \"{}\"", step_, node,
+                                 show({one.status.reasons.begin(), one.status.reasons.end()}), one.status.plugin));
       continue;
     }
     std::string plugin(one.status.plugin);
@@ -122,7 +124,8 @@ void StepCheck::rejected(const json::Object& wanted, const Evaluation& got) {
   for (const auto& member : wanted) {
     if (!seen.contains(std::string(member.key())))
       out_.push_back(fmt::format("{}: node {}: plugin {}: wanted rejected with {}, got not rejected", step_, std::string_view(member.key()),
-                                 json::get_string(member.value(), {"plugin"}), show(strings_of(json::get_array(member.value(), {"reasons"})))));
+                                 json::get_string(member.value(), {"plugin"}),
+                                 show(strings_of(json::get_array(member.value(), {"reasons"})))));
   }
 }
 
@@ -141,7 +144,8 @@ void StepCheck::preemption(const json::Value* wanted, const placement::PostFilte
     for (const auto& victim : candidate.victims) out.insert(victim->key);
     return out;
   };
-  equal("preemption node", std::string(json::get_string(*wanted, {"node"})), got.choice() == nullptr ? std::string() : name(got.choice()->node));
+  equal("preemption node", std::string(json::get_string(*wanted, {"node"})),
+        got.choice() == nullptr ? std::string() : name(got.choice()->node));
   equal("preemption victims", strings_of(json::get_array(*wanted, {"victims"})), got.choice() == nullptr ? Strings{} : keys(*got.choice()));
   Strings tied;
   for (const auto node : got.tied) tied.insert(name(node));
@@ -187,7 +191,8 @@ class Replay {
     if (pods.size() != expect.size() || pods.empty()) return {"malformed: pods and expect must be lists of one length"};
     for (std::size_t i = 0; i < pods.size(); ++i) {
       auto view = std::make_shared<const model::PodView>(model::PodView::parse(pods[i]));
-      step(cluster, engine, placement::PodInfo::make(std::move(view), era), expect[i], fmt::format("step {} {}", i, json::get_string(expect[i], {"pod"})));
+      step(cluster, engine, placement::PodInfo::make(std::move(view), era), expect[i],
+           fmt::format("step {} {}", i, json::get_string(expect[i], {"pod"})));
     }
     return std::move(out_);
   }
@@ -219,15 +224,16 @@ class Replay {
     check.equal("choice by columns", wanted_choice, std::string(decision.node_name));
     if (decision.diagnosis != nullptr && got.tied.empty()) {
       const Era era = framework->profile().era;
-      check.equal("reasons by columns", placement::fit_error_message(got.diagnosis, era, ""), placement::fit_error_message(*decision.diagnosis, era, ""));
+      check.equal("reasons by columns", placement::fit_error_message(got.diagnosis, era, ""),
+                  placement::fit_error_message(*decision.diagnosis, era, ""));
     }
     if (got.tied.empty()) return unplaced(cluster, framework, pod, got, expect, check);
     check.equal("message", std::string(json::get_string(expect, {"message"})), std::string());
     place(cluster, framework, pod, got.tied[0], step_name);
   }
 
-  void unplaced(const Cluster& cluster, const FrameworkPtr& framework, const PodInfoPtr& pod, const Evaluation& got, const json::Value& expect,
-                StepCheck& check) {
+  void unplaced(const Cluster& cluster, const FrameworkPtr& framework, const PodInfoPtr& pod, const Evaluation& got,
+                const json::Value& expect, StepCheck& check) {
     const bool has_post_filter = !framework->profile().post_filter.empty();
     placement::PostFilterResult result;
     if (has_post_filter) result = placement::run_post_filter(*framework, cluster, pod, got);
@@ -238,13 +244,15 @@ class Replay {
     if (wanted == nullptr) {
       check.equal("postfilter", std::string("none"), std::string(has_post_filter ? "ran" : "none"));
     } else {
-      check.equal("postfilter code", std::string(json::get_string(*wanted, {"code"})), std::string(placement::code_name(result.status.code)));
+      check.equal("postfilter code", std::string(json::get_string(*wanted, {"code"})),
+                  std::string(placement::code_name(result.status.code)));
       check.equal("postfilter message", std::string(json::get_string(*wanted, {"message"})), text);
     }
     check.preemption(json::find(expect, "preemption"), result);
   }
 
-  void place(Cluster& cluster, const FrameworkPtr& framework, const PodInfoPtr& pod, placement::NodeIndex node, const std::string& step_name) {
+  void place(Cluster& cluster, const FrameworkPtr& framework, const PodInfoPtr& pod, placement::NodeIndex node,
+             const std::string& step_name) {
     auto state = framework->new_cycle(cluster);
     (void)framework->run_pre_filter(state, *pod);
     const auto reserved = framework->run_reserve(state, *pod, *cluster.node(node), cluster);
@@ -261,7 +269,8 @@ class Replay {
 }  // namespace
 
 bool is_scheduling_vector(const json::Value& file) {
-  return file.is_object() && json::find(file, "kind") == nullptr && json::find(file, "pods") != nullptr && json::find(file, "expect") != nullptr;
+  return file.is_object() && json::find(file, "kind") == nullptr && json::find(file, "pods") != nullptr &&
+         json::find(file, "expect") != nullptr;
 }
 
 std::vector<std::string> replay_scheduling(const json::Value& file) { return Replay(file).run(); }

@@ -1,5 +1,6 @@
 #include "scheduler/parity/vector_files.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -7,8 +8,6 @@
 #include <fstream>
 #include <sstream>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace berth::scheduler::parity {
 namespace {
@@ -48,7 +47,8 @@ Result<std::size_t> for_each_vector(const std::string& path, const std::function
   std::error_code error;
   std::vector<std::string> files;
   if (fs::is_directory(path, error)) {
-    for (fs::recursive_directory_iterator at(path, fs::directory_options::follow_directory_symlink, error), end; !error && at != end; at.increment(error))
+    for (fs::recursive_directory_iterator at(path, fs::directory_options::follow_directory_symlink, error), end; !error && at != end;
+         at.increment(error))
       if (at->is_regular_file(error) && at->path().extension() == ".json") files.push_back(at->path().string());
   } else if (fs::is_regular_file(path, error)) {
     files.push_back(path);

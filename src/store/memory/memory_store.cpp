@@ -14,7 +14,8 @@ class MemoryStore final : public Store {
     Revision next = state().last_revision;
     for (const Record& record : records) {
       if (record.revision != ++next) {
-        return fail(ErrorCode::kConflict, fmt::format("revision {} does not follow the store's last revision {}", record.revision, next - 1));
+        return fail(ErrorCode::kConflict,
+                    fmt::format("revision {} does not follow the store's last revision {}", record.revision, next - 1));
       }
     }
     records_.insert(records_.end(), records.begin(), records.end());

@@ -57,7 +57,8 @@ Result<void> make_file(const std::string& path) {
   if (fd < 0) return fail(ErrorCode::kInvalid, fmt::format("{}: cannot open the store: {}", path, std::strerror(errno)));
   struct stat info {};
   bool private_file = ::fstat(fd, &info) == 0 && (info.st_mode & 0077) == 0;
-  if (!private_file && ::fchmod(fd, 0600) != 0) log::warning("store", "{}: cannot restrict the file to its owner: {}", path, std::strerror(errno));
+  if (!private_file && ::fchmod(fd, 0600) != 0)
+    log::warning("store", "{}: cannot restrict the file to its owner: {}", path, std::strerror(errno));
   ::close(fd);
   auto directory = std::filesystem::path(path).parent_path();
   int directory_fd = ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -75,9 +76,10 @@ Result<bool> is_new(const std::string& path) {
   if (none || bytes > 0) return false;
   auto log_bytes = std::filesystem::file_size(path + "-wal", none);
   if (!none && log_bytes > 0) {
-    return fail(ErrorCode::kCorrupt, fmt::format("{}: the store's file is missing or empty, but its log {}-wal is there. Nothing was changed. "
-                                                 "Put the file back, or move the log away to start with an empty store.",
-                                                 path, path));
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("{}: the store's file is missing or empty, but its log {}-wal is there. Nothing was changed. "
+                            "Put the file back, or move the log away to start with an empty store.",
+                            path, path));
   }
   return true;
 }
@@ -86,7 +88,8 @@ Result<void> initialize(sqlite3* db, const std::string& path) {
   std::string setup = fmt::format("PRAGMA page_size={};", kPageBytes);
   if (auto ok = execute(db, path, setup.c_str()); !ok) return ok;
   // One transaction: a crash leaves either an empty file or a complete one.
-  std::string create = fmt::format("BEGIN IMMEDIATE; {} PRAGMA application_id={}; PRAGMA user_version={}; COMMIT;", kSchema, kApplicationId, kFormatVersion);
+  std::string create =
+      fmt::format("BEGIN IMMEDIATE; {} PRAGMA application_id={}; PRAGMA user_version={}; COMMIT;", kSchema, kApplicationId, kFormatVersion);
   return execute(db, path, create.c_str());
 }
 
@@ -106,7 +109,8 @@ Result<void> check_format(sqlite3* db, const std::string& path) {
                                                  "Nothing was changed. Use the newer berth.",
                                                  path, *version, kFormatVersion));
   }
-  if (*version < 1 || *tables < 2) return fail(ErrorCode::kCorrupt, fmt::format("{}: the store's format marker is damaged. Nothing was changed.", path));
+  if (*version < 1 || *tables < 2)
+    return fail(ErrorCode::kCorrupt, fmt::format("{}: the store's format marker is damaged. Nothing was changed.", path));
   return {};
 }
 
@@ -117,9 +121,10 @@ Result<void> quick_check(sqlite3* db, const std::string& path) {
   auto verdict = query_text(db, path, "PRAGMA quick_check(1)");
   if (!verdict) return std::unexpected(verdict.error());
   if (*verdict == "ok") return {};
-  return fail(ErrorCode::kCorrupt, fmt::format("{}: the store's file is damaged ({}). Nothing was changed. Restore it from a backup, or salvage "
-                                               "what is readable with `sqlite3 {} .recover`.",
-                                               path, *verdict, path));
+  return fail(ErrorCode::kCorrupt,
+              fmt::format("{}: the store's file is damaged ({}). Nothing was changed. Restore it from a backup, or salvage "
+                          "what is readable with `sqlite3 {} .recover`.",
+                          path, *verdict, path));
 }
 
 }  // namespace
@@ -144,14 +149,16 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options) {
   if (auto ok = quick_check(db->get(), options.path); !ok) return std::unexpected(ok.error());
   auto mode = query_text(db->get(), options.path, "PRAGMA journal_mode=WAL");
   if (!mode) return std::unexpected(mode.error());
-  if (*mode != "wal") return fail(ErrorCode::kInvalid, fmt::format("{}: the file system does not support SQLite's write-ahead log", options.path));
+  if (*mode != "wal")
+    return fail(ErrorCode::kInvalid, fmt::format("{}: the file system does not support SQLite's write-ahead log", options.path));
   auto ok = execute(db->get(), options.path,
                     "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=134217728; PRAGMA cache_size=-16384; PRAGMA synchronous=NORMAL;"
                     "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON;");
   if (!ok) return std::unexpected(ok.error());
   auto checkpoint_db = sqlite::open(options.path);
   if (!checkpoint_db) return std::unexpected(checkpoint_db.error());
-  if (auto set = execute(checkpoint_db->get(), options.path, "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-1024;"); !set) return std::unexpected(set.error());
+  if (auto set = execute(checkpoint_db->get(), options.path, "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-1024;"); !set)
+    return std::unexpected(set.error());
 
   std::unique_ptr<SqliteStore> store(new SqliteStore(options, std::move(*lock), std::move(*db)));
   if (auto prepared = store->prepare_statements(); !prepared) return std::unexpected(prepared.error());
@@ -209,7 +216,8 @@ Result<void> SqliteStore::commit(std::span<const Record> records, bool sync) {
   Revision next = state_.last_revision;
   for (const Record& record : records) {
     if (record.revision != ++next) {
-      return fail(ErrorCode::kConflict, fmt::format("{}: revision {} does not follow the store's last revision {}", options_.path, record.revision, next - 1));
+      return fail(ErrorCode::kConflict,
+                  fmt::format("{}: revision {} does not follow the store's last revision {}", options_.path, record.revision, next - 1));
     }
   }
   if (records.empty()) return {};
@@ -257,7 +265,8 @@ Result<void> SqliteStore::step_once(sqlite3_stmt* statement, std::string_view wh
     return {};
   }
   Error error = (code & 0xff) == SQLITE_CONSTRAINT
-                    ? Error{ErrorCode::kConflict, fmt::format("{}: {}: another writer changed the store ({})", options_.path, what, sqlite3_errmsg(db_.get()))}
+                    ? Error{ErrorCode::kConflict,
+                            fmt::format("{}: {}: another writer changed the store ({})", options_.path, what, sqlite3_errmsg(db_.get()))}
                     : describe(db_.get(), code, options_.path, what);
   sqlite3_reset(statement);
   return std::unexpected(std::move(error));
@@ -272,8 +281,9 @@ Result<void> SqliteStore::set_sync(bool sync) {
 }
 
 Result<void> SqliteStore::read(Revision after, const std::function<Result<void>(Record)>& each) {
-  auto select = prepare(db_.get(), options_.path,
-                        "SELECT revision, create_revision, previous_revision, checksum, key, value FROM log WHERE revision > ? ORDER BY revision");
+  auto select =
+      prepare(db_.get(), options_.path,
+              "SELECT revision, create_revision, previous_revision, checksum, key, value FROM log WHERE revision > ? ORDER BY revision");
   if (!select) return std::unexpected(select.error());
   sqlite3_stmt* s = select->get();
   sqlite3_bind_int64(s, 1, after);
@@ -282,21 +292,26 @@ Result<void> SqliteStore::read(Revision after, const std::function<Result<void>(
     int code = sqlite3_step(s);
     if (code == SQLITE_DONE) break;
     if (code != SQLITE_ROW) return std::unexpected(describe(db_.get(), code, options_.path, "reading"));
-    Record record{.revision = sqlite3_column_int64(s, 0), .create_revision = sqlite3_column_int64(s, 1), .previous_revision = sqlite3_column_int64(s, 2)};
+    Record record{.revision = sqlite3_column_int64(s, 0),
+                  .create_revision = sqlite3_column_int64(s, 1),
+                  .previous_revision = sqlite3_column_int64(s, 2)};
     record.key = column_view(s, 4);
     if (sqlite3_column_type(s, 5) != SQLITE_NULL) record.value = make_bytes(std::string(column_view(s, 5)));
     if (record_checksum(record) != sqlite3_column_int64(s, 3)) {
-      return fail(ErrorCode::kCorrupt, fmt::format("{}: the record of revision {} is damaged (its checksum does not fit). Nothing was changed. "
-                                                   "Restore the file from a backup.",
-                                                   options_.path, record.revision));
+      return fail(ErrorCode::kCorrupt,
+                  fmt::format("{}: the record of revision {} is damaged (its checksum does not fit). Nothing was changed. "
+                              "Restore the file from a backup.",
+                              options_.path, record.revision));
     }
     if (record.revision > state_.compacted_revision && record.revision != ++last) {
-      return fail(ErrorCode::kCorrupt, fmt::format("{}: revision {} is missing. Nothing was changed. Restore the file from a backup.", options_.path, last));
+      return fail(ErrorCode::kCorrupt,
+                  fmt::format("{}: revision {} is missing. Nothing was changed. Restore the file from a backup.", options_.path, last));
     }
     if (auto ok = each(std::move(record)); !ok) return ok;
   }
   if (last != std::max(after, state_.last_revision)) {
-    return fail(ErrorCode::kCorrupt, fmt::format("{}: the records after revision {} are missing. Nothing was changed.", options_.path, last));
+    return fail(ErrorCode::kCorrupt,
+                fmt::format("{}: the records after revision {} are missing. Nothing was changed.", options_.path, last));
   }
   return {};
 }
@@ -367,7 +382,8 @@ void SqliteStore::run_checkpointer(Database own_connection) {
       if (frames - copied <= kNearlyDoneFrames) break;
     }
     // Errors show at the next commit or are gone at the next checkpoint: the log keeps everything meanwhile.
-    if (code != SQLITE_OK && code != SQLITE_BUSY) log::warning("store", "{}: checkpoint: {}", options_.path, sqlite3_errmsg(own_connection.get()));
+    if (code != SQLITE_OK && code != SQLITE_BUSY)
+      log::warning("store", "{}: checkpoint: {}", options_.path, sqlite3_errmsg(own_connection.get()));
     lock.lock();
     wal_frames_ = 0;  // Until the next commit says how long the log is.
     if (code == SQLITE_OK && frames - copied <= kNearlyDoneFrames) nearly_done_.store(true);

@@ -50,11 +50,11 @@ class SqliteStore final : public Store {
   Database db_;
   Statement begin_, commit_, rollback_, insert_, delete_, select_slice_, set_compacted_;
   StoreState state_;
-  bool syncing_ = false;     ///< What PRAGMA synchronous is set to.
+  bool syncing_ = false;  ///< What PRAGMA synchronous is set to.
 
   std::mutex checkpoint_mutex_;
   std::condition_variable checkpoint_wake_;
-  int wal_frames_ = 0;                   ///< In the log after the last commit.
+  int wal_frames_ = 0;                    ///< In the log after the last commit.
   std::atomic<bool> nearly_done_{false};  ///< The checkpointer has copied all but a little: the next commit copies that.
   bool stopping_ = false;
   std::thread checkpointer_;

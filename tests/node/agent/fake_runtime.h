@@ -3,8 +3,8 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,7 +31,8 @@ class FakeRuntime final : public cri::Channel {
     if (name == "ListContainers") return list_containers(request);
     if (name == "RunPodSandbox") return run_sandbox(request);
     if (name == "PodSandboxStatus") return json::Object{{"status", json::Object{{"network", json::Object{{"ip", "10.0.0.9"}}}}}};
-    if (name == "StopPodSandbox") return sandboxes[id_of(request, "pod_sandbox_id")].as_object()["state"] = "SANDBOX_NOTREADY", json::Object{};
+    if (name == "StopPodSandbox")
+      return sandboxes[id_of(request, "pod_sandbox_id")].as_object()["state"] = "SANDBOX_NOTREADY", json::Object{};
     if (name == "RemovePodSandbox") return sandboxes.erase(id_of(request, "pod_sandbox_id")), json::Object{};
     if (name == "CreateContainer") return create(request);
     if (name == "StartContainer") return containers[id_of(request, "container_id")].state = "CONTAINER_RUNNING", json::Object{};
@@ -49,7 +50,8 @@ class FakeRuntime final : public cri::Channel {
   void end(const std::string& name, int exit_code) {
     std::lock_guard lock(mutex_);
     for (auto& [id, container] : containers)
-      if (container.name == name && container.state == "CONTAINER_RUNNING") container.state = "CONTAINER_EXITED", container.exit_code = exit_code;
+      if (container.name == name && container.state == "CONTAINER_RUNNING")
+        container.state = "CONTAINER_EXITED", container.exit_code = exit_code;
   }
   [[nodiscard]] std::vector<Container> all() {
     std::lock_guard lock(mutex_);
@@ -101,14 +103,21 @@ class FakeRuntime final : public cri::Channel {
     json::Array items;
     for (const auto& [id, container] : containers)
       if (matches(request, *json::find(container.config, "labels")))
-        items.push_back(json::Object{{"id", id}, {"state", container.state}, {"metadata", json::Object{{"name", container.name}, {"attempt", container.attempt}}},
-                                     {"labels", *json::find(container.config, "labels")}, {"annotations", *json::find(container.config, "annotations")}});
+        items.push_back(json::Object{{"id", id},
+                                     {"state", container.state},
+                                     {"metadata", json::Object{{"name", container.name}, {"attempt", container.attempt}}},
+                                     {"labels", *json::find(container.config, "labels")},
+                                     {"annotations", *json::find(container.config, "annotations")}});
     return json::Object{{"containers", std::move(items)}};
   }
   json::Value run_sandbox(const json::Value& request) {
     const std::string id = fmt::format("sandbox-{}", ++made_);
     const json::Value& config = *json::find(request, "config");
-    sandboxes[id] = json::Object{{"id", id}, {"state", "SANDBOX_READY"}, {"metadata", *json::find(config, "metadata")}, {"labels", *json::find(config, "labels")}, {"config", config}};
+    sandboxes[id] = json::Object{{"id", id},
+                                 {"state", "SANDBOX_READY"},
+                                 {"metadata", *json::find(config, "metadata")},
+                                 {"labels", *json::find(config, "labels")},
+                                 {"config", config}};
     return json::Object{{"pod_sandbox_id", id}};
   }
   json::Value create(const json::Value& request) {
@@ -126,8 +135,12 @@ class FakeRuntime final : public cri::Channel {
     const auto found = containers.find(id_of(request, "container_id"));
     if (found == containers.end()) return fail(ErrorCode::kNotFound, "not found");
     const std::string at = std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count());
-    return json::Object{{"status", json::Object{{"started_at", at}, {"finished_at", at}, {"exit_code", found->second.exit_code}, {"reason", found->second.reason},
-                                                {"image_ref", "sha256:app"}, {"image", json::Object{{"image", "app:1"}}}}}};
+    return json::Object{{"status", json::Object{{"started_at", at},
+                                                {"finished_at", at},
+                                                {"exit_code", found->second.exit_code},
+                                                {"reason", found->second.reason},
+                                                {"image_ref", "sha256:app"},
+                                                {"image", json::Object{{"image", "app:1"}}}}}};
   }
   Result<json::Value> stop(const json::Value& request, const std::atomic<bool>* cancel, std::unique_lock<std::mutex>& lock) {
     const std::int64_t seconds = std::atoll(std::string(json::get_string(request, {"timeout"})).c_str());
@@ -140,7 +153,8 @@ class FakeRuntime final : public cri::Channel {
     }
     if (ignores_stop_signals && seconds > 0) return fail(ErrorCode::kUnavailable, "cancelled");
     const auto found = containers.find(id_of(request, "container_id"));
-    if (found != containers.end() && found->second.state == "CONTAINER_RUNNING") found->second.state = "CONTAINER_EXITED", found->second.exit_code = 137;
+    if (found != containers.end() && found->second.state == "CONTAINER_RUNNING")
+      found->second.state = "CONTAINER_EXITED", found->second.exit_code = 137;
     return json::Object{};
   }
   json::Value image_status(const json::Value& request) {

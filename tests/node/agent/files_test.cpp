@@ -48,7 +48,8 @@ TEST_F(FilesTest, AVolumesFilesChangeAtOnceAndGoWhenTheyAreNotWanted) {
 }
 
 TEST_F(FilesTest, AVolumesPathsStayInside) {
-  for (const char* path : {"../x", "a/../../x", "/x", "..data", ""}) EXPECT_FALSE(write_volume_files(root_ + "/v", {{path, {"1"}}}, {})) << path;
+  for (const char* path : {"../x", "a/../../x", "/x", "..data", ""})
+    EXPECT_FALSE(write_volume_files(root_ + "/v", {{path, {"1"}}}, {})) << path;
   EXPECT_FALSE(fs::exists(root_ + "/x"));
 }
 
@@ -72,11 +73,13 @@ TEST(ContainerLogs, LinesAreShownAsAsked) {
 
 TEST(ContainerLogs, QueriesAreChecked) {
   LogOptions options;
-  EXPECT_FALSE(read_log_options("tailLines=5&sinceSeconds=60&timestamps=true&stream=Stdout", *parse_rfc3339("2026-01-01T01:00:00Z"), options));
+  EXPECT_FALSE(
+      read_log_options("tailLines=5&sinceSeconds=60&timestamps=true&stream=Stdout", *parse_rfc3339("2026-01-01T01:00:00Z"), options));
   EXPECT_EQ(options.tail_lines, 5);
   EXPECT_EQ(options.since, parse_rfc3339("2026-01-01T00:59:00Z"));
   EXPECT_EQ(options.stream, "stdout");
-  for (const char* query : {"tailLines=x", "tailLines=-1", "sinceTime=yesterday", "limitBytes=1.5"}) EXPECT_TRUE(read_log_options(query, {}, options)) << query;
+  for (const char* query : {"tailLines=x", "tailLines=-1", "sinceTime=yesterday", "limitBytes=1.5"})
+    EXPECT_TRUE(read_log_options(query, {}, options)) << query;
 }
 
 TEST_F(FilesTest, AFollowedLogIsReadOverItsRotation) {

@@ -30,18 +30,19 @@ class PodWorkerTest : public ::testing::Test {
     root_ = ::mkdtemp(pattern);
     fs::create_directories(root_ + "/cgroup/kubepods/besteffort/poduid-1");
     std::ofstream(root_ + "/cgroup/cgroup.controllers") << "cpu memory";
-    for (const char* file : {"memory.max", "cpu.weight", "cpu.max"}) std::ofstream(root_ + "/cgroup/kubepods/besteffort/poduid-1/" + file) << "max";
+    for (const char* file : {"memory.max", "cpu.weight", "cpu.max"})
+      std::ofstream(root_ + "/cgroup/kubepods/besteffort/poduid-1/" + file) << "max";
     cgroups_ = *Cgroups::at(root_ + "/cgroup");
     environment_.emplace(runtime_, *cgroups_, clock_);
     environment_->root = root_;
     environment_->pods_cgroup = "/kubepods";
     environment_->node_name = "real";
     environment_->host_ip = "192.0.2.1";
-    environment_->objects.config_map = environment_->objects.secret = environment_->objects.claim = [](const std::string&, const std::string&) -> Result<json::Value> {
-      return fail(ErrorCode::kNotFound, "not found");
-    };
+    environment_->objects.config_map = environment_->objects.secret = environment_->objects.claim =
+        [](const std::string&, const std::string&) -> Result<json::Value> { return fail(ErrorCode::kNotFound, "not found"); };
     environment_->changed = [this](const std::string&) { signal(); };
-    environment_->event = [this](const json::Value&, const std::string& type, const std::string& reason, const std::string& message, const std::string& path) {
+    environment_->event = [this](const json::Value&, const std::string& type, const std::string& reason, const std::string& message,
+                                 const std::string& path) {
       std::lock_guard lock(mutex_);
       events_.push_back(fmt::format("{} {} {} [{}]", type, reason, message, path));
     };
@@ -55,8 +56,10 @@ class PodWorkerTest : public ::testing::Test {
 
   static json::Value pod(std::string_view spec, std::string_view name = "p") {
     // A text that starts with a brace would be read as JSON.
-    json::Value parsed = spec.starts_with('{') ? json::parse_yaml(fmt::format("spec: {}", spec)).value().at("spec") : json::parse_yaml(spec).value();
-    return json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "default"}, {"uid", "uid-1"}}}, {"spec", std::move(parsed)}};
+    json::Value parsed =
+        spec.starts_with('{') ? json::parse_yaml(fmt::format("spec: {}", spec)).value().at("spec") : json::parse_yaml(spec).value();
+    return json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "default"}, {"uid", "uid-1"}}},
+                        {"spec", std::move(parsed)}};
   }
   PodWorker& start(json::Value document) {
     worker_ = std::make_unique<PodWorker>(*environment_, std::move(document));
@@ -71,7 +74,8 @@ class PodWorkerTest : public ::testing::Test {
   ::testing::AssertionResult eventually(const std::function<bool()>& claim) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!claim()) {
-      if (std::chrono::steady_clock::now() > deadline) return ::testing::AssertionFailure() << json::serialize(worker_->status()) << "\n" << fmt::format("{}", fmt::join(events(), "\n"));
+      if (std::chrono::steady_clock::now() > deadline)
+        return ::testing::AssertionFailure() << json::serialize(worker_->status()) << "\n" << fmt::format("{}", fmt::join(events(), "\n"));
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, std::chrono::milliseconds(5));
     }
@@ -112,7 +116,8 @@ class PodWorkerTest : public ::testing::Test {
 TEST_F(PodWorkerTest, APodRunsAndSaysSoInTheKubeletsWords) {
   start(pod("containers: [{name: c, image: 'app:1'}]"));
   ASSERT_TRUE(eventually_phase("Running"));
-  EXPECT_TRUE(has_event("Normal Pulled Container image \"app:1\" already present on machine and can be accessed by the pod [spec.containers{c}]"));
+  EXPECT_TRUE(
+      has_event("Normal Pulled Container image \"app:1\" already present on machine and can be accessed by the pod [spec.containers{c}]"));
   EXPECT_TRUE(has_event("Normal Created Container created [spec.containers{c}]"));
   EXPECT_TRUE(has_event("Normal Started Container started [spec.containers{c}]"));
   EXPECT_EQ(json::get_string(worker_->status(), {"podIP"}), "10.0.0.9");
@@ -125,7 +130,8 @@ TEST_F(PodWorkerTest, ACrashLoopBacksOffFromTenSeconds) {
   ASSERT_TRUE(eventually_phase("Running"));
   runtime_.end("c", 1);
   worker_->wake();
-  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("c")->attempt == 1; })) << "the first restart comes at once";
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("c")->attempt == 1; }))
+      << "the first restart comes at once";
   runtime_.end("c", 1);
   worker_->wake();
   ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "CrashLoopBackOff"; }));
@@ -145,7 +151,8 @@ TEST_F(PodWorkerTest, AFailingPullShowsItsErrorThenItsBackOff) {
   EXPECT_TRUE(has_event("Warning Failed Error: ErrImagePull"));
   pass(std::chrono::seconds(4));
   ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "ImagePullBackOff"; }));
-  EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "Back-off pulling image \"none:1\": ErrImagePull: rpc error: code = NotFound desc = no such image");
+  EXPECT_EQ(container_field(0, {"state", "waiting", "message"}),
+            "Back-off pulling image \"none:1\": ErrImagePull: rpc error: code = NotFound desc = no such image");
   EXPECT_TRUE(has_event("Normal BackOff Back-off pulling image \"none:1\""));
   runtime_.pullable.insert("none:1");
   pass(std::chrono::seconds(7));
@@ -159,7 +166,8 @@ TEST_F(PodWorkerTest, AnImageNameInUpperCaseIsInvalid) {
 
 TEST_F(PodWorkerTest, CredentialsOfPullSecretsGoToTheRuntime) {
   environment_->objects.secret = [](const std::string&, const std::string&) -> Result<json::Value> {
-    return json::Object{{"data", json::Object{{".dockerconfigjson", encode_base64(R"({"auths":{"registry.example":{"username":"u","password":"w"}}})")}}}};
+    return json::Object{
+        {"data", json::Object{{".dockerconfigjson", encode_base64(R"({"auths":{"registry.example":{"username":"u","password":"w"}}})")}}}};
   };
   runtime_.pullable.insert("registry.example/app:2");
   start(pod("{imagePullSecrets: [{name: s}], containers: [{name: c, image: 'registry.example/app:2'}]}"));
@@ -169,7 +177,9 @@ TEST_F(PodWorkerTest, CredentialsOfPullSecretsGoToTheRuntime) {
 }
 
 TEST_F(PodWorkerTest, InitContainersAndSidecarsStartInOrder) {
-  start(pod("{initContainers: [{name: one, image: 'app:1'}, {name: side, image: 'app:1', restartPolicy: Always}, {name: two, image: 'app:1'}], containers: [{name: c, image: 'app:1'}]}"));
+  start(
+      pod("{initContainers: [{name: one, image: 'app:1'}, {name: side, image: 'app:1', restartPolicy: Always}, {name: two, image: "
+          "'app:1'}], containers: [{name: c, image: 'app:1'}]}"));
   ASSERT_TRUE(eventually([&] { return runtime_.running("one").has_value(); }));
   EXPECT_FALSE(runtime_.running("side"));
   runtime_.end("one", 0);
@@ -184,7 +194,9 @@ TEST_F(PodWorkerTest, InitContainersAndSidecarsStartInOrder) {
 }
 
 TEST_F(PodWorkerTest, ASidecarStopsBeforeThePodIsSaidToHaveSucceeded) {
-  start(pod("{restartPolicy: Never, initContainers: [{name: side, image: 'app:1', restartPolicy: Always}], containers: [{name: c, image: 'app:1'}]}"));
+  start(
+      pod("{restartPolicy: Never, initContainers: [{name: side, image: 'app:1', restartPolicy: Always}], containers: [{name: c, image: "
+          "'app:1'}]}"));
   ASSERT_TRUE(eventually([&] { return runtime_.running("c").has_value(); }));
   runtime_.end("c", 0);
   worker_->wake();
@@ -233,7 +245,8 @@ TEST_F(PodWorkerTest, ALostSandboxIsMadeAnew) {
   ASSERT_TRUE(eventually_phase("Running"));
   runtime_.lose_sandboxes();
   worker_->wake();
-  ASSERT_TRUE(eventually([&] { return runtime_.count("RunPodSandbox") == 2 && runtime_.running("c") && runtime_.running("c")->attempt == 1; }));
+  ASSERT_TRUE(
+      eventually([&] { return runtime_.count("RunPodSandbox") == 2 && runtime_.running("c") && runtime_.running("c")->attempt == 1; }));
   EXPECT_TRUE(has_event("Normal SandboxChanged Pod sandbox changed, it will be killed and re-created."));
 }
 
@@ -269,19 +282,25 @@ TEST_F(PodWorkerTest, AChangedImageRestartsTheContainer) {
   start(pod("containers: [{name: c, image: 'app:1'}]"));
   ASSERT_TRUE(eventually_phase("Running"));
   worker_->update(pod("containers: [{name: c, image: 'app:2'}]"));
-  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && json::get_string(runtime_.running("c")->config, {"image", "image"}) == "sha256:app:2"; }));
+  ASSERT_TRUE(eventually([&] {
+    return runtime_.running("c") && json::get_string(runtime_.running("c")->config, {"image", "image"}) == "sha256:app:2";
+  }));
   EXPECT_TRUE(has_event("Normal Killing Container c definition changed, will be restarted"));
 }
 
 TEST_F(PodWorkerTest, AnEphemeralContainerJoinsARunningPod) {
   start(pod("containers: [{name: c, image: 'app:1'}]"));
   ASSERT_TRUE(eventually_phase("Running"));
-  worker_->update(pod("{containers: [{name: c, image: 'app:1'}], ephemeralContainers: [{name: look, image: 'app:1', targetContainerName: c}]}"));
+  worker_->update(
+      pod("{containers: [{name: c, image: 'app:1'}], ephemeralContainers: [{name: look, image: 'app:1', targetContainerName: c}]}"));
   ASSERT_TRUE(eventually([&] { return runtime_.running("look").has_value(); }));
-  EXPECT_EQ(json::get_string(runtime_.running("look")->config, {"linux", "security_context", "namespace_options", "target_id"}), runtime_.running("c")->id);
+  EXPECT_EQ(json::get_string(runtime_.running("look")->config, {"linux", "security_context", "namespace_options", "target_id"}),
+            runtime_.running("c")->id);
   runtime_.end("look", 3);
   worker_->wake();
-  ASSERT_TRUE(eventually([&] { return json::get_int(json::get_array(worker_->status(), {"ephemeralContainerStatuses"})[0], {"state", "terminated", "exitCode"}) == 3; }));
+  ASSERT_TRUE(eventually([&] {
+    return json::get_int(json::get_array(worker_->status(), {"ephemeralContainerStatuses"})[0], {"state", "terminated", "exitCode"}) == 3;
+  }));
   EXPECT_EQ(json::get_string(worker_->status(), {"phase"}), "Running");
   EXPECT_EQ(std::ranges::count(runtime_.started_names, "look"), 1) << "it is never restarted";
 }
@@ -311,7 +330,8 @@ TEST_F(PodWorkerTest, AMissingConfigMapKeepsTheContainerWaiting) {
 
 TEST_F(PodWorkerTest, AMissingVolumeIsAFailedMount) {
   start(pod("{volumes: [{name: v, configMap: {name: settings}}], containers: [{name: c, image: 'app:1'}]}"));
-  ASSERT_TRUE(eventually([&] { return has_event("Warning FailedMount MountVolume.SetUp failed for volume \"v\" : configmap \"settings\" not found"); }));
+  ASSERT_TRUE(eventually(
+      [&] { return has_event("Warning FailedMount MountVolume.SetUp failed for volume \"v\" : configmap \"settings\" not found"); }));
   EXPECT_EQ(runtime_.count("RunPodSandbox"), 0);
 }
 
@@ -328,7 +348,8 @@ TEST_F(PodWorkerTest, ARuntimeThatIsAwayChangesNothing) {
 
 TEST_F(PodWorkerTest, ARefusedPodFailsWithoutEverRunning) {
   worker_ = std::make_unique<PodWorker>(*environment_, pod("containers: [{name: c, image: 'app:1'}]"));
-  worker_->fail_pod("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 2, used: 1, capacity: 2", Duration::zero(), false);
+  worker_->fail_pod("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 2, used: 1, capacity: 2",
+                    Duration::zero(), false);
   worker_->start();
   ASSERT_TRUE(eventually_phase("Failed"));
   EXPECT_EQ(json::get_string(worker_->status(), {"reason"}), "OutOfcpu");

@@ -1,4 +1,5 @@
-// From specs to decisions: admission, environment, images and their credentials, static pods, node status, container configuration, own runtime.
+// From specs to decisions: admission, environment, images and their credentials, static pods, node status, container configuration, own
+// runtime.
 #include <gtest/gtest.h>
 
 #include "node/agent/admission.h"
@@ -18,12 +19,15 @@ namespace {
 json::Value yaml(std::string_view text) { return json::parse_yaml(text).value(); }
 
 json::Value pod(std::string_view spec) {
-  return json::Object{{"metadata", json::Object{{"name", "p"}, {"namespace", "default"}, {"uid", "u"}, {"labels", json::Object{{"b", "2"}, {"a", "1"}}}}}, {"spec", yaml(spec)}};
+  return json::Object{
+      {"metadata", json::Object{{"name", "p"}, {"namespace", "default"}, {"uid", "u"}, {"labels", json::Object{{"b", "2"}, {"a", "1"}}}}},
+      {"spec", yaml(spec)}};
 }
 
 AdmissionNode node() {
   AdmissionNode out{"real", {}, {}};
-  for (const auto& [name, amount] : {std::pair("cpu", "2"), std::pair("memory", "1Gi"), std::pair("pods", "3")}) out.allocatable[name] = *model::Quantity::parse(amount);
+  for (const auto& [name, amount] : {std::pair("cpu", "2"), std::pair("memory", "1Gi"), std::pair("pods", "3")})
+    out.allocatable[name] = *model::Quantity::parse(amount);
   out.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"zone", "a"}});
   return out;
 }
@@ -42,7 +46,8 @@ TEST(Admission, WhatDoesNotFitIsRefusedInTheKubeletsWords) {
 
 TEST(Admission, SelectorsAndPorts) {
   EXPECT_FALSE(refuse_pod(node(), pod("nodeSelector: {zone: a}\ncontainers: [{name: c}]"), {}));
-  EXPECT_EQ(refuse_pod(node(), pod("nodeSelector: {zone: b}\ncontainers: [{name: c}]"), {})->message, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector");
+  EXPECT_EQ(refuse_pod(node(), pod("nodeSelector: {zone: b}\ncontainers: [{name: c}]"), {})->message,
+            "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector");
   const json::Value web = pod("containers: [{name: c, ports: [{containerPort: 1, hostPort: 80}]}]");
   EXPECT_EQ(refuse_pod(node(), web, {web})->reason, "NodePorts");
   EXPECT_FALSE(refuse_pod(node(), pod("containers: [{name: c, ports: [{containerPort: 1, hostPort: 80, protocol: UDP}]}]"), {web}));
@@ -50,12 +55,15 @@ TEST(Admission, SelectorsAndPorts) {
 
 class ContextTest : public ::testing::Test {
  protected:
-  explicit ContextTest(std::string_view spec = "containers: [{name: c}]") : document(pod(spec)), spec_(read_pod_spec(document)), facts(eviction::read_pod_facts(document)) {
+  explicit ContextTest(std::string_view spec = "containers: [{name: c}]")
+      : document(pod(spec)), spec_(read_pod_spec(document)), facts(eviction::read_pod_facts(document)) {
     objects.config_map = [](const std::string&, const std::string& name) -> Result<json::Value> {
       if (name != "settings") return fail(ErrorCode::kNotFound, "no");
       return json::Object{{"data", json::Object{{"color", "green"}}}};
     };
-    objects.secret = [](const std::string&, const std::string&) -> Result<json::Value> { return json::Object{{"data", json::Object{{"word", encode_base64("hidden")}}}}; };
+    objects.secret = [](const std::string&, const std::string&) -> Result<json::Value> {
+      return json::Object{{"data", json::Object{{"word", encode_base64("hidden")}}}};
+    };
   }
   void load(std::string_view spec) {
     document = pod(spec);
@@ -63,7 +71,21 @@ class ContextTest : public ::testing::Test {
     facts = eviction::read_pod_facts(document);
   }
   [[nodiscard]] PodContext context() const {
-    PodContext out{document, spec_, facts, {"10.0.0.5", "fd00::5"}, "192.0.2.1", "real", "/root/pods/u", "/root/logs/p", "/kubepods/podu", 1LL << 30, {}, {}, {}, false, {}};
+    PodContext out{document,
+                   spec_,
+                   facts,
+                   {"10.0.0.5", "fd00::5"},
+                   "192.0.2.1",
+                   "real",
+                   "/root/pods/u",
+                   "/root/logs/p",
+                   "/kubepods/podu",
+                   1LL << 30,
+                   {},
+                   {},
+                   {},
+                   false,
+                   {}};
     out.allocatable["memory"] = *model::Quantity::parse("512Mi");
     out.names.hostname = "p";
     return out;
@@ -86,7 +108,9 @@ TEST_F(ContextTest, VariablesOfEverySource) {
   - {name: MEMORY, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}
   - {name: GREETING, value: "$(WORD) $(S_color) $$(WORD) $(NOBODY) $(DB_SERVICE_HOST)"}
   - {name: DB_PORT, value: mine})x");
-  objects.services = [](const std::string&, bool) { return std::vector{yaml("metadata: {name: db}\nspec: {clusterIP: 10.96.0.7, ports: [{name: sql, port: 5432, protocol: TCP}]}")}; };
+  objects.services = [](const std::string&, bool) {
+    return std::vector{yaml("metadata: {name: db}\nspec: {clusterIP: 10.96.0.7, ports: [{name: sql, port: 5432, protocol: TCP}]}")};
+  };
   const auto variables = container_environment(context(), container_spec(document, 0), objects);
   ASSERT_TRUE(variables) << variables.error().message;
   const std::map<std::string, std::string> known(variables->begin(), variables->end());
@@ -126,17 +150,25 @@ containers:
   EXPECT_TRUE(json::get_bool(security, {"no_new_privs"}));
   EXPECT_TRUE(json::get_bool(security, {"readonly_rootfs"}));
   EXPECT_EQ(json::serialize(*json::find(security, "supplemental_groups")), R"(["9"])");
-  EXPECT_TRUE(json::get_bool(sandbox_config(context(), 0), {"linux", "security_context", "privileged"})) << "one privileged container makes its sandbox so";
+  EXPECT_TRUE(json::get_bool(sandbox_config(context(), 0), {"linux", "security_context", "privileged"}))
+      << "one privileged container makes its sandbox so";
 }
 
 TEST_F(ContextTest, RunAsNonRoot) {
-  load("securityContext: {runAsNonRoot: true}\ncontainers: [{name: c}, {name: d, securityContext: {runAsUser: 5}}, {name: e, securityContext: {runAsUser: 0}}]");
-  const auto check = [&](std::size_t i, std::string_view image) { return check_run_as_non_root(context(), container_spec(document, i), yaml(image)); };
+  load(
+      "securityContext: {runAsNonRoot: true}\ncontainers: [{name: c}, {name: d, securityContext: {runAsUser: 5}}, {name: e, "
+      "securityContext: {runAsUser: 0}}]");
+  const auto check = [&](std::size_t i, std::string_view image) {
+    return check_run_as_non_root(context(), container_spec(document, i), yaml(image));
+  };
   EXPECT_EQ(check(0, "image: {}"), "container has runAsNonRoot and image will run as root (pod: \"p_default(u)\", container: c)");
   EXPECT_FALSE(check(0, "image: {uid: {value: '1000'}}"));
-  EXPECT_EQ(check(0, "image: {username: www}"), "container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root (pod: \"p_default(u)\", container: c)");
+  EXPECT_EQ(check(0, "image: {username: www}"),
+            "container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root (pod: \"p_default(u)\", "
+            "container: c)");
   EXPECT_FALSE(check(1, "image: {}"));
-  EXPECT_EQ(check(2, "image: {uid: {value: '1000'}}"), "container's runAsUser breaks non-root policy (pod: \"p_default(u)\", container: e)");
+  EXPECT_EQ(check(2, "image: {uid: {value: '1000'}}"),
+            "container's runAsUser breaks non-root policy (pod: \"p_default(u)\", container: e)");
 }
 
 TEST(ImageNames, TagsPoliciesAndRepositories) {
@@ -153,8 +185,11 @@ TEST(ImageNames, TagsPoliciesAndRepositories) {
 }
 
 TEST(ImageNames, TheMostSpecificCredentialComesFirst) {
-  const auto secret = [](const std::string& text) { return json::Value(json::Object{{"data", json::Object{{".dockerconfigjson", encode_base64(text)}}}}); };
-  const std::vector<json::Value> secrets{secret(R"({"auths":{"https://index.docker.io/v1/":{"auth":")" + encode_base64("hub:pw") + R"("},"*.example.com":{"username":"star"},"r.example.com/team":{"username":"team"}}})")};
+  const auto secret = [](const std::string& text) {
+    return json::Value(json::Object{{"data", json::Object{{".dockerconfigjson", encode_base64(text)}}}});
+  };
+  const std::vector<json::Value> secrets{secret(R"({"auths":{"https://index.docker.io/v1/":{"auth":")" + encode_base64("hub:pw") +
+                                                R"("},"*.example.com":{"username":"star"},"r.example.com/team":{"username":"team"}}})")};
   const auto team = image_credentials("r.example.com/team/app", secrets);
   ASSERT_EQ(team.size(), 2u);
   EXPECT_EQ(json::get_string(json::Value(team[0]), {"username"}), "team");
@@ -176,7 +211,9 @@ TEST(StaticPods, AManifestBecomesAPodOfThisNode) {
   EXPECT_FALSE(is_mirror_pod(*pod));
   const std::string uid(json::get_string(*pod, {"metadata", "uid"}));
   EXPECT_EQ(uid.size(), 32u);
-  EXPECT_EQ(json::get_string(*static_pod(manifest, "/m/web.yaml", "real", *parse_rfc3339("2026-01-01T00:00:00Z")), {"metadata", "uid"}), uid) << "the same content is the same pod";
+  EXPECT_EQ(json::get_string(*static_pod(manifest, "/m/web.yaml", "real", *parse_rfc3339("2026-01-01T00:00:00Z")), {"metadata", "uid"}),
+            uid)
+      << "the same content is the same pod";
   const json::Value mirror = mirror_pod(*pod, "real", "node-uid");
   EXPECT_TRUE(is_mirror_pod(mirror));
   EXPECT_EQ(json::get_string(mirror, {"metadata", "annotations", kConfigMirrorAnnotation}), uid);
@@ -184,8 +221,10 @@ TEST(StaticPods, AManifestBecomesAPodOfThisNode) {
 }
 
 TEST(StaticPods, WhatIsNoPodIsToldApart) {
-  for (const char* text : {"", "a: [", "kind: Deployment\napiVersion: apps/v1", "apiVersion: v1\nkind: Pod\nmetadata: {}\nspec: {containers: [{name: c, image: a}]}",
-                           "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: 5}]}"})
+  for (const char* text : {"", "a: [", "kind: Deployment\napiVersion: apps/v1",
+                           "apiVersion: v1\nkind: Pod\nmetadata: {}\nspec: {containers: [{name: c, image: a}]}",
+                           "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}",
+                           "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: 5}]}"})
     EXPECT_FALSE(static_pod(text, "f", "real", {})) << text;
 }
 
@@ -204,11 +243,13 @@ TEST(NodeStatus, ReasonsForNotBeingReady) {
   EXPECT_EQ(json::get_string(conditions[3], {"lastTransitionTime"}), "2026-01-01T00:00:05Z");
   EXPECT_EQ(json::get_string(conditions[0], {"lastTransitionTime"}), "2026-01-01T00:00:00Z");
   EXPECT_EQ(condition_events(before, times), std::vector<std::string>{"NodeNotReady"});
-  EXPECT_EQ(condition_events({}, before), (std::vector<std::string>{"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"}));
+  EXPECT_EQ(condition_events({}, before),
+            (std::vector<std::string>{"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"}));
 }
 
 TEST(NodeStatus, ImagesAreListedLargestFirst) {
-  const json::Array images = node_images(yaml("images: [{size: '5', repo_tags: [a:1]}, {size: '50', repo_tags: [b:1], repo_digests: ['b@sha256:1']}, {size: '70'}]"));
+  const json::Array images = node_images(
+      yaml("images: [{size: '5', repo_tags: [a:1]}, {size: '50', repo_tags: [b:1], repo_digests: ['b@sha256:1']}, {size: '70'}]"));
   ASSERT_EQ(images.size(), 2u) << "one without a name is not shown";
   EXPECT_EQ(json::serialize(*json::find(images[0], "names")), R"(["b@sha256:1","b:1"])");
   EXPECT_EQ(os_image_name("NAME=x\nPRETTY_NAME=\"Debian 12\"\n"), "Debian 12");
@@ -223,7 +264,9 @@ TEST(EndpointAccess, PathsAreSubresourcesOfTheNode) {
 
 TEST(GrpcHealth, MessagesByHand) {
   EXPECT_EQ(cri::health_request(""), "");
-  EXPECT_EQ(cri::health_request("db"), "\x0a\x02" "db");
+  EXPECT_EQ(cri::health_request("db"),
+            "\x0a\x02"
+            "db");
   EXPECT_EQ(cri::health_request(std::string(200, 'x')).substr(0, 3), std::string("\x0a\xc8\x01", 3));
   EXPECT_EQ(cri::health_status(std::string("\x08\x01", 2)), 1);
   EXPECT_EQ(cri::health_status(""), 0);
@@ -247,7 +290,10 @@ TEST(OwnRuntime, ThePauseImageIsAWholeArchive) {
   if (tar.empty()) GTEST_SKIP() << "no pause program for this processor";
   EXPECT_EQ(tar.size() % 512, 0u);
   EXPECT_EQ(tar.substr(257, 5), "ustar");
-  for (const char* part : {"oci-layout", "index.json", "blobs/sha256/", "\x7f" "ELF"}) EXPECT_NE(tar.find(part), std::string::npos) << part;
+  for (const char* part : {"oci-layout", "index.json", "blobs/sha256/",
+                           "\x7f"
+                           "ELF"})
+    EXPECT_NE(tar.find(part), std::string::npos) << part;
 }
 
 TEST(OwnRuntime, TheConfigurationFollowsTheMachine) {

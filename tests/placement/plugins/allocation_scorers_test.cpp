@@ -11,7 +11,8 @@ std::string asks(const std::string& requests) { return "{containers: [{name: c, 
 TEST(NodeResourcesBalancedAllocation, PrefersEvenUse) {
   PluginWorld world(Era::k136);
   world.add("{kind: Node, metadata: {name: node}}");
-  EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '1', memory: 1Gi"))), (Scores{{"node", 75}})) << "as balanced as before";
+  EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '1', memory: 1Gi"))), (Scores{{"node", 75}}))
+      << "as balanced as before";
   EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '2'"))), (Scores{{"node", 62}})) << "worse than before";
   world.run("other", "node", asks("memory: 2Gi"));
   EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '2'"))), (Scores{{"node", 87}})) << "better than before";
@@ -23,7 +24,8 @@ TEST(NodeResourcesBalancedAllocation, Of120LooksAtTheDifferenceAlone) {
   world.add("{kind: Node, metadata: {name: node}}");
   EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '1', memory: 1Gi"))), (Scores{{"node", 100}}));
   EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '3', memory: 1Gi"))), (Scores{{"node", 50}}));
-  EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '4', memory: 1Gi"))), (Scores{{"node", 0}})) << "nothing would be left";
+  EXPECT_EQ(world.scores("NodeResourcesBalancedAllocation", world.pod(asks("cpu: '4', memory: 1Gi"))), (Scores{{"node", 0}}))
+      << "nothing would be left";
 }
 
 TEST(NodeResourcesLeastAllocated, CountsDefaultsForContainersThatAskForNothing) {
@@ -35,7 +37,9 @@ TEST(NodeResourcesLeastAllocated, CountsDefaultsForContainersThatAskForNothing) 
 
 TEST(NodeResourcesMostAllocated, PacksNodes) {
   PluginWorld world(Era::k120);
-  world.add("{kind: Node, metadata: {name: used}}").add("{kind: Node, metadata: {name: empty}}").run("other", "used", asks("cpu: '1', memory: 1Gi"));
+  world.add("{kind: Node, metadata: {name: used}}")
+      .add("{kind: Node, metadata: {name: empty}}")
+      .run("other", "used", asks("cpu: '1', memory: 1Gi"));
   world.score_by("NodeResourcesMostAllocated", 2);
   EXPECT_EQ(world.scores("NodeResourcesMostAllocated", world.pod(asks("cpu: '1', memory: 1Gi"))), (Scores{{"used", 100}, {"empty", 50}}));
 }
@@ -47,7 +51,8 @@ TEST(RequestedToCapacityRatio, FollowsItsShape) {
   EXPECT_EQ(world.scores("RequestedToCapacityRatio", world.pod(asks("cpu: '1', memory: 3Gi"))), (Scores{{"node", 50}}));
   world.profile.args.ratio.shape = {{0, 10}, {20, 10}, {40, 0}};
   world.profile.args.ratio.resources = {{"cpu", 1}};
-  EXPECT_EQ(world.scores("RequestedToCapacityRatio", world.pod(asks("cpu: 1200m"))), (Scores{{"node", 50}})) << "halfway between two points";
+  EXPECT_EQ(world.scores("RequestedToCapacityRatio", world.pod(asks("cpu: 1200m"))), (Scores{{"node", 50}}))
+      << "halfway between two points";
   EXPECT_EQ(world.scores("RequestedToCapacityRatio", world.pod(asks("cpu: '3'"))), (Scores{{"node", 0}})) << "beyond the last point";
 }
 

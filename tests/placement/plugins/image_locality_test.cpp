@@ -8,21 +8,26 @@ namespace {
 
 TEST(ImageLocality, WeighsSizeBySpread) {
   PluginWorld world(Era::k136);
-  const std::string image = "status: {allocatable: {cpu: '4', memory: 4Gi, pods: '9'}, images: [{names: ['app:v1'], sizeBytes: 524288000}]}";
+  const std::string image =
+      "status: {allocatable: {cpu: '4', memory: 4Gi, pods: '9'}, images: [{names: ['app:v1'], sizeBytes: 524288000}]}";
   world.add("{kind: Node, metadata: {name: has}, " + image + "}").add("{kind: Node, metadata: {name: lacks}}");
   const auto pod = world.pod("{containers: [{name: c, image: 'app:v1'}]}");
   // 500 MiB on half of the nodes count as 250; the scale runs from 23 to 1000 MiB.
   EXPECT_EQ(world.scores("ImageLocality", pod), (Scores{{"has", (250 - 23) * 100 / (1000 - 23)}, {"lacks", 0}}));
   world.add("{kind: Node, metadata: {name: lacks}, " + image + "}");
-  EXPECT_EQ(world.scores("ImageLocality", pod), (Scores{{"has", (500 - 23) * 100 / (1000 - 23)}, {"lacks", (500 - 23) * 100 / (1000 - 23)}}));
+  EXPECT_EQ(world.scores("ImageLocality", pod),
+            (Scores{{"has", (500 - 23) * 100 / (1000 - 23)}, {"lacks", (500 - 23) * 100 / (1000 - 23)}}));
   EXPECT_EQ(world.scores("ImageLocality", world.pod("{containers: [{name: c, image: app}]}"))["has"], 0) << "latest, not v1";
 }
 
 TEST(ImageLocality, InitContainersCountIn136) {
   for (const Era era : {Era::k120, Era::k136}) {
     PluginWorld world(era);
-    world.add("{kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 4Gi, pods: '9'}, images: [{names: ['tool:latest'], sizeBytes: 1048576000}]}}");
-    const auto scores = world.scores("ImageLocality", world.pod("{containers: [{name: c, image: app}], initContainers: [{name: i, image: tool}]}"));
+    world.add(
+        "{kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 4Gi, pods: '9'}, images: [{names: ['tool:latest'], "
+        "sizeBytes: 1048576000}]}}");
+    const auto scores =
+        world.scores("ImageLocality", world.pod("{containers: [{name: c, image: app}], initContainers: [{name: i, image: tool}]}"));
     EXPECT_EQ(scores.at("node") > 0, era == Era::k136);
   }
 }

@@ -8,7 +8,8 @@ namespace {
 
 PluginWorld zones(Era era) {
   PluginWorld world(era);
-  for (const char* node : {"a1", "a2", "b1"}) world.add(fmt::format("{{kind: Node, metadata: {{name: {}, labels: {{zone: {}}}}}}}", node, node[0]));
+  for (const char* node : {"a1", "a2", "b1"})
+    world.add(fmt::format("{{kind: Node, metadata: {{name: {}, labels: {{zone: {}}}}}}}", node, node[0]));
   return world;
 }
 
@@ -19,11 +20,13 @@ std::string required(const char* kind, const std::string& term) {
   return fmt::format("{{affinity: {{{}: {{requiredDuringSchedulingIgnoredDuringExecution: [{}]}}}}}}", kind, term);
 }
 std::string preferred(const char* kind, int weight, const std::string& term) {
-  return fmt::format("{{affinity: {{{}: {{preferredDuringSchedulingIgnoredDuringExecution: [{{weight: {}, podAffinityTerm: {}}}]}}}}}}", kind, weight, term);
+  return fmt::format("{{affinity: {{{}: {{preferredDuringSchedulingIgnoredDuringExecution: [{{weight: {}, podAffinityTerm: {}}}]}}}}}}",
+                     kind, weight, term);
 }
 /// 1.20 puts one more reason in front.
 std::string refused(Era era, const char* code, const std::string& reason) {
-  return fmt::format("InterPodAffinity {}: {}node(s) didn't {}", code, era == Era::k120 ? "node(s) didn't match pod affinity/anti-affinity, " : "", reason);
+  return fmt::format("InterPodAffinity {}: {}node(s) didn't {}", code,
+                     era == Era::k120 ? "node(s) didn't match pod affinity/anti-affinity, " : "", reason);
 }
 
 TEST(InterPodAffinity, RequiredAffinityNeedsAFriendInTheDomain) {
@@ -54,7 +57,8 @@ TEST(InterPodAffinity, AntiAffinityIsHeldBothWays) {
   for (const Era era : {Era::k120, Era::k136}) {
     auto world = zones(era);
     world.run("web", "a1", required("podAntiAffinity", term("zone", "db")), "{app: web}");
-    EXPECT_EQ(world.verdict("a2", world.pod("{}", "{app: db}")), refused(era, "Unschedulable", "satisfy existing pods anti-affinity rules"));
+    EXPECT_EQ(world.verdict("a2", world.pod("{}", "{app: db}")),
+              refused(era, "Unschedulable", "satisfy existing pods anti-affinity rules"));
     EXPECT_EQ(world.verdict("b1", world.pod("{}", "{app: db}")), "fits");
     EXPECT_EQ(world.verdict("a2", world.pod(required("podAntiAffinity", term("zone", "web")), "{app: x}")),
               refused(era, "Unschedulable", "match pod anti-affinity rules"));
@@ -67,7 +71,9 @@ TEST(InterPodAffinity, NamespacesAreNamedOrSelected) {
     auto world = zones(era);
     world.add("{kind: Namespace, metadata: {name: prod-db, labels: {env: prod}}}");
     world.add("{kind: Pod, metadata: {name: db, namespace: prod-db, labels: {app: db}}, spec: {nodeName: a1, containers: []}}");
-    const auto away_from = [&](const std::string& rest) { return world.verdict("a1", world.pod(required("podAntiAffinity", term("zone", "db", rest)))); };
+    const auto away_from = [&](const std::string& rest) {
+      return world.verdict("a1", world.pod(required("podAntiAffinity", term("zone", "db", rest))));
+    };
     const auto no = refused(era, "Unschedulable", "match pod anti-affinity rules");
     EXPECT_EQ(away_from(""), "fits") << "its own namespace";
     EXPECT_EQ(away_from(", namespaces: [prod-db]"), no);

@@ -11,7 +11,9 @@ TEST(NodeLabel, PresenceAndPreference) {
   world.profile.filter.push_back({"NodeLabel", 0});
   world.score_by("NodeLabel", 3);
   world.profile.args.node_label = {{"zone"}, {"retiring"}, {"zone", "rack"}, {}};
-  world.add("{kind: Node, metadata: {name: node, labels: {zone: z}}}").add("{kind: Node, metadata: {name: leaving, labels: {zone: z, retiring: ''}}}").add("{kind: Node, metadata: {name: bare}}");
+  world.add("{kind: Node, metadata: {name: node, labels: {zone: z}}}")
+      .add("{kind: Node, metadata: {name: leaving, labels: {zone: z, retiring: ''}}}")
+      .add("{kind: Node, metadata: {name: bare}}");
   const std::string refused = "NodeLabel UnschedulableAndUnresolvable: node(s) didn't have the requested labels";
   EXPECT_EQ(world.scores("NodeLabel", world.pod("{}")), (Scores{{"node", 150}}));
   EXPECT_EQ(world.verdict("leaving", world.pod("{}")), refused);

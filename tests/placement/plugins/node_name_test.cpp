@@ -11,8 +11,9 @@ TEST(NodeName, IsMetByThatNodeAlone) {
     PluginWorld world(era);
     world.add("{kind: Node, metadata: {name: a}}").add("{kind: Node, metadata: {name: b}}");
     const auto pod = world.pod("{nodeName: b}");
-    EXPECT_EQ(world.verdict("a", pod), era == Era::k120 ? "NodeName UnschedulableAndUnresolvable: node(s) didn't match the requested hostname"
-                                                        : "NodeName UnschedulableAndUnresolvable: node(s) didn't match the requested node name");
+    EXPECT_EQ(world.verdict("a", pod), era == Era::k120
+                                           ? "NodeName UnschedulableAndUnresolvable: node(s) didn't match the requested hostname"
+                                           : "NodeName UnschedulableAndUnresolvable: node(s) didn't match the requested node name");
     EXPECT_EQ(world.verdict("b", pod), "fits");
   }
 }

@@ -11,7 +11,8 @@ TEST(NodePreferAvoidPods, CountsForReplicaSetsAndReplicationControllers) {
   world.add("{kind: Node, metadata: {name: plain}}");
   world.add(
       "{kind: Node, metadata: {name: avoids, annotations: {scheduler.alpha.kubernetes.io/preferAvoidPods: "
-      "'{\"preferAvoidPods\": [{\"podSignature\": {\"podController\": {\"apiVersion\": \"v1\", \"kind\": \"ReplicaSet\", \"uid\": \"u1\", \"controller\": true}}}]}'}}}");
+      "'{\"preferAvoidPods\": [{\"podSignature\": {\"podController\": {\"apiVersion\": \"v1\", \"kind\": \"ReplicaSet\", \"uid\": \"u1\", "
+      "\"controller\": true}}}]}'}}}");
   const auto owned = [&](const char* kind, const char* uid) {
     auto view = std::make_shared<model::PodView>(world.pod("{}")->view());
     view->meta.owner_references = {{"apps/v1", kind, "web", uid, true}};

@@ -13,11 +13,14 @@ TEST(NodeResourcesFit, SaysWhatIsMissingAndWhetherEvictionCouldHelp) {
     PluginWorld world(era);
     world.add("{kind: Node, metadata: {name: node}}").run("other", "node", asks("cpu: '3', memory: 3Gi"));
     EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '2'"))), "NodeResourcesFit Unschedulable: Insufficient cpu");
-    EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '2', memory: 2Gi"))), "NodeResourcesFit Unschedulable: Insufficient cpu, Insufficient memory");
+    EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '2', memory: 2Gi"))),
+              "NodeResourcesFit Unschedulable: Insufficient cpu, Insufficient memory");
     EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '1', memory: 1Gi, ephemeral-storage: 10Gi"))), "fits");
     const std::string code = era == Era::k120 ? "Unschedulable" : "UnschedulableAndUnresolvable";
-    EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '5'"))), "NodeResourcesFit " + code + ": Insufficient cpu") << "more than the node has";
-    EXPECT_EQ(world.verdict("node", world.pod(asks("example.com/gpu: '1'"))), "NodeResourcesFit " + code + ": Insufficient example.com/gpu");
+    EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '5'"))), "NodeResourcesFit " + code + ": Insufficient cpu")
+        << "more than the node has";
+    EXPECT_EQ(world.verdict("node", world.pod(asks("example.com/gpu: '1'"))),
+              "NodeResourcesFit " + code + ": Insufficient example.com/gpu");
     EXPECT_EQ(world.verdict("node", world.pod(asks("hugepages-2Mi: 2Mi"))), "NodeResourcesFit " + code + ": Insufficient hugepages-2Mi");
   }
 }
@@ -32,7 +35,8 @@ TEST(NodeResourcesFit, AnOvercommittedResourceRejectsARequestOfZeroIn120) {
   for (const Era era : {Era::k120, Era::k136}) {
     PluginWorld world(era);
     world.add("{kind: Node, metadata: {name: node}}").run("other", "node", asks("memory: 9Gi"));
-    EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '1'"))), era == Era::k120 ? "NodeResourcesFit Unschedulable: Insufficient memory" : "fits");
+    EXPECT_EQ(world.verdict("node", world.pod(asks("cpu: '1'"))),
+              era == Era::k120 ? "NodeResourcesFit Unschedulable: Insufficient memory" : "fits");
     EXPECT_EQ(world.verdict("node", world.pod("{}")), "fits");
   }
 }
@@ -43,7 +47,8 @@ TEST(NodeResourcesFit, IgnoredResourcesAndGroups) {
   world.profile.args.fit.ignored_resources = {"example.com/foo"};
   world.profile.args.fit.ignored_resource_groups = {"vendor.io"};
   EXPECT_EQ(world.verdict("node", world.pod(asks("example.com/foo: '2', vendor.io/bar: '1'"))), "fits");
-  EXPECT_EQ(world.verdict("node", world.pod(asks("example.com/bar: '2'"))), "NodeResourcesFit UnschedulableAndUnresolvable: Insufficient example.com/bar");
+  EXPECT_EQ(world.verdict("node", world.pod(asks("example.com/bar: '2'"))),
+            "NodeResourcesFit UnschedulableAndUnresolvable: Insufficient example.com/bar");
 }
 
 TEST(NodeResourcesFit, CountsSidecarsInitStepsPodLevelAndOverhead) {
@@ -53,12 +58,14 @@ TEST(NodeResourcesFit, CountsSidecarsInitStepsPodLevelAndOverhead) {
   const auto cpu = [&](Era era, const std::string& of) { return PluginWorld(era).pod(of)->request.total.cpu_milli; };
   EXPECT_EQ(cpu(Era::k136, spec), 2050) << "the step runs beside the sidecar";
   EXPECT_EQ(cpu(Era::k120, spec), 1450) << "1.20 knows no sidecars";
-  EXPECT_EQ(cpu(Era::k136, spec.substr(0, spec.size() - 1) + ", resources: {requests: {cpu: 700m}}}"), 750) << "the pod's own request decides";
+  EXPECT_EQ(cpu(Era::k136, spec.substr(0, spec.size() - 1) + ", resources: {requests: {cpu: 700m}}}"), 750)
+      << "the pod's own request decides";
 }
 
 TEST(NodeResourcesFit, ScoresByStrategyIn136) {
   PluginWorld world(Era::k136);
-  world.add("{kind: Node, metadata: {name: big}}").add("{kind: Node, metadata: {name: small}, status: {allocatable: {cpu: '2', memory: 2Gi, pods: '10'}}}");
+  world.add("{kind: Node, metadata: {name: big}}")
+      .add("{kind: Node, metadata: {name: small}, status: {allocatable: {cpu: '2', memory: 2Gi, pods: '10'}}}");
   const auto pod = world.pod(asks("cpu: '1', memory: 1Gi"));
   EXPECT_EQ(world.scores("NodeResourcesFit", pod), (Scores{{"big", 75}, {"small", 50}}));
   world.profile.args.fit.strategy = ScoringStrategyType::kMostAllocated;
@@ -68,7 +75,8 @@ TEST(NodeResourcesFit, ScoresByStrategyIn136) {
   EXPECT_EQ(world.scores("NodeResourcesFit", pod), (Scores{{"big", 50}, {"small", 0}}));
   world.profile.args.fit.strategy = ScoringStrategyType::kLeastAllocated;
   world.profile.args.fit.resources = {{"cpu", 3}, {"memory", 1}};
-  EXPECT_EQ(world.scores("NodeResourcesFit", world.pod(asks("cpu: '1', memory: 2Gi"))), (Scores{{"big", (75 * 3 + 50) / 4}, {"small", (50 * 3 + 0) / 4}}));
+  EXPECT_EQ(world.scores("NodeResourcesFit", world.pod(asks("cpu: '1', memory: 2Gi"))),
+            (Scores{{"big", (75 * 3 + 50) / 4}, {"small", (50 * 3 + 0) / 4}}));
 }
 
 }  // namespace

@@ -11,10 +11,13 @@ TEST(NodeUnschedulable, KeepsPodsOffUnlessTolerated) {
     PluginWorld world(era);
     world.add("{kind: Node, metadata: {name: node}, spec: {unschedulable: true}}");
     EXPECT_EQ(world.verdict("node", world.pod("{}")), "NodeUnschedulable UnschedulableAndUnresolvable: node(s) were unschedulable");
-    EXPECT_EQ(world.verdict("node", world.pod("{tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists, effect: NoSchedule}]}")), "fits");
+    EXPECT_EQ(
+        world.verdict("node", world.pod("{tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists, effect: NoSchedule}]}")),
+        "fits");
     EXPECT_EQ(world.verdict("node", world.pod("{tolerations: [{operator: Exists}]}")), "fits");
-    EXPECT_EQ(world.verdict("node", world.pod("{tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists, effect: NoExecute}]}")),
-              "NodeUnschedulable UnschedulableAndUnresolvable: node(s) were unschedulable");
+    EXPECT_EQ(
+        world.verdict("node", world.pod("{tolerations: [{key: node.kubernetes.io/unschedulable, operator: Exists, effect: NoExecute}]}")),
+        "NodeUnschedulable UnschedulableAndUnresolvable: node(s) were unschedulable");
   }
 }
 

@@ -32,7 +32,8 @@ PluginWorld& PluginWorld::add(const std::string& yaml) {
     json::set(object, {"metadata", "labels", "kubernetes.io/hostname"}, json::Value(json::get_string(object, {"metadata", "name"})));
   } else if (json::find(object, {"metadata", "namespace"}) == nullptr) {
     const auto kind = json::get_string(object, {"kind"});
-    const bool is_cluster_wide = kind == "PersistentVolume" || kind == "StorageClass" || kind == "CSINode" || kind == "CSIDriver" || kind == "Namespace";
+    const bool is_cluster_wide =
+        kind == "PersistentVolume" || kind == "StorageClass" || kind == "CSINode" || kind == "CSIDriver" || kind == "Namespace";
     if (!is_cluster_wide) json::set(object, {"metadata", "namespace"}, json::Value("default"));
   }
   EXPECT_TRUE(cluster.upsert(object)) << yaml;
@@ -69,7 +70,8 @@ Scores PluginWorld::scores(const std::string& plugin, const PodInfoPtr& pod) con
   Scores out;
   const auto at = std::ranges::find(evaluation.scorers, plugin);
   if (at == evaluation.scorers.end()) return out;
-  for (const auto& one : evaluation.feasible) out[cluster.node(one.node)->name] = one.scores[static_cast<std::size_t>(at - evaluation.scorers.begin())];
+  for (const auto& one : evaluation.feasible)
+    out[cluster.node(one.node)->name] = one.scores[static_cast<std::size_t>(at - evaluation.scorers.begin())];
   return out;
 }
 

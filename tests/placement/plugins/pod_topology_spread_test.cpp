@@ -9,17 +9,20 @@ namespace {
 /// Nodes a1, a2 in zone a, b1 in zone b, and one without a zone.
 PluginWorld zones(Era era) {
   PluginWorld world(era);
-  for (const char* node : {"a1", "a2", "b1"}) world.add(fmt::format("{{kind: Node, metadata: {{name: {}, labels: {{zone: {}}}}}}}", node, node[0]));
+  for (const char* node : {"a1", "a2", "b1"})
+    world.add(fmt::format("{{kind: Node, metadata: {{name: {}, labels: {{zone: {}}}}}}}", node, node[0]));
   world.add("{kind: Node, metadata: {name: lone}}");
   return world;
 }
 
 std::string spread(const std::string& fields, const std::string& rest = "") {
-  return "{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}, " + fields + "}]" + rest + "}";
+  return "{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}, " +
+         fields + "}]" + rest + "}";
 }
 
 constexpr const char* kSkewed = "PodTopologySpread Unschedulable: node(s) didn't match pod topology spread constraints";
-constexpr const char* kNoLabel = "PodTopologySpread UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)";
+constexpr const char* kNoLabel =
+    "PodTopologySpread UnschedulableAndUnresolvable: node(s) didn't match pod topology spread constraints (missing required label)";
 
 TEST(PodTopologySpread, SkewAndMissingLabel) {
   for (const Era era : {Era::k120, Era::k136}) {
@@ -38,7 +41,9 @@ TEST(PodTopologySpread, SkewAndMissingLabel) {
 
 TEST(PodTopologySpread, TerminatingPodsAndOtherNamespacesDoNotCount) {
   auto world = zones(Era::k136);
-  world.add("{kind: Pod, metadata: {name: gone, labels: {app: web}, deletionTimestamp: '2026-01-01T00:00:00Z'}, spec: {nodeName: a1, containers: []}}");
+  world.add(
+      "{kind: Pod, metadata: {name: gone, labels: {app: web}, deletionTimestamp: '2026-01-01T00:00:00Z'}, spec: {nodeName: a1, containers: "
+      "[]}}");
   world.add("{kind: Pod, metadata: {name: far, namespace: other, labels: {app: web}}, spec: {nodeName: a1, containers: []}}");
   EXPECT_EQ(world.verdict("a1", world.pod(spread("maxSkew: 1"), "{app: web}")), "fits");
 }
@@ -77,7 +82,10 @@ TEST(PodTopologySpread, SoftConstraintsPreferTheEmptierZone) {
   for (const Era era : {Era::k120, Era::k136}) {
     auto world = zones(era);
     world.run("one", "a1", "{}", "{app: web}").run("two", "a2", "{}", "{app: web}");
-    const auto pod = world.pod("{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 1, labelSelector: {matchLabels: {app: web}}}]}", "{app: web}");
+    const auto pod = world.pod(
+        "{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 1, labelSelector: {matchLabels: "
+        "{app: web}}}]}",
+        "{app: web}");
     EXPECT_EQ(world.scores("PodTopologySpread", pod), (Scores{{"a1", 0}, {"a2", 0}, {"b1", 200}, {"lone", 0}}));
   }
 }

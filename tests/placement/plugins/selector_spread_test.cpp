@@ -19,7 +19,8 @@ TEST(SelectorSpread, CountsTheServicesPodsOnEachNode) {
   world.add("{kind: Service, metadata: {name: web}, spec: {selector: {app: web}}}");
   world.run("1", "a1", "{}", "{app: web}").run("2", "a1", "{}", "{app: web}").run("3", "a2", "{}", "{app: web}");
   EXPECT_EQ(world.scores("SelectorSpread", world.pod("{}", "{app: web}")), (Scores{{"a1", 0}, {"a2", 50}, {"b1", 100}}));
-  EXPECT_EQ(world.scores("SelectorSpread", world.pod("{}", "{app: x}")), (Scores{{"a1", 100}, {"a2", 100}, {"b1", 100}})) << "nothing selects it";
+  EXPECT_EQ(world.scores("SelectorSpread", world.pod("{}", "{app: x}")), (Scores{{"a1", 100}, {"a2", 100}, {"b1", 100}}))
+      << "nothing selects it";
 }
 
 TEST(SelectorSpread, ZonesWeighTwoThirds) {
@@ -32,7 +33,8 @@ TEST(SelectorSpread, WorkloadsSelectTooAndOwnConstraintsSwitchItOff) {
   auto world = spreading("no-zone");
   world.add("{kind: ReplicaSet, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}}}}").run("1", "a1", "{}", "{app: web}");
   EXPECT_EQ(world.scores("SelectorSpread", world.pod("{}", "{app: web}")), (Scores{{"a1", 0}, {"a2", 100}, {"b1", 100}}));
-  const auto own = world.pod("{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 1}]}", "{app: web}");
+  const auto own =
+      world.pod("{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, maxSkew: 1}]}", "{app: web}");
   EXPECT_EQ(world.scores("SelectorSpread", own), (Scores{{"a1", 0}, {"a2", 0}, {"b1", 0}}));
 }
 

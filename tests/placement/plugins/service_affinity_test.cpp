@@ -11,7 +11,8 @@ PluginWorld racks() {
   world.profile.pre_filter.push_back({"ServiceAffinity", 0});
   world.profile.filter.push_back({"ServiceAffinity", 0});
   world.score_by("ServiceAffinity");
-  for (const char* node : {"a1", "a2", "b1"}) world.add(fmt::format("{{kind: Node, metadata: {{name: {}, labels: {{rack: {}}}}}}}", node, node[0]));
+  for (const char* node : {"a1", "a2", "b1"})
+    world.add(fmt::format("{{kind: Node, metadata: {{name: {}, labels: {{rack: {}}}}}}}", node, node[0]));
   world.add("{kind: Node, metadata: {name: lone}}").add("{kind: Service, metadata: {name: web}, spec: {selector: {app: web}}}");
   return world;
 }
@@ -34,7 +35,10 @@ TEST(ServiceAffinity, FollowsTheFirstPodOfTheService) {
 TEST(ServiceAffinity, AntiAffinityPrefersValuesWithFewPods) {
   auto world = racks();
   world.profile.args.service_affinity.anti_affinity_labels_preference = {"rack"};
-  world.run("1", "a1", "{}", "{app: web}").run("2", "a2", "{}", "{app: web}").run("3", "a2", "{}", "{app: web}").run("4", "b1", "{}", "{app: web}");
+  world.run("1", "a1", "{}", "{app: web}")
+      .run("2", "a2", "{}", "{app: web}")
+      .run("3", "a2", "{}", "{app: web}")
+      .run("4", "b1", "{}", "{app: web}");
   EXPECT_EQ(world.scores("ServiceAffinity", world.pod("{}", "{app: web}")), (Scores{{"a1", 25}, {"a2", 25}, {"b1", 75}, {"lone", 0}}));
 }
 

@@ -15,7 +15,9 @@ const std::string kUsesData = "{containers: [{name: c}], volumes: [{name: v, per
 TEST(VolumeRestrictions, ADiskIsWrittenByOnePodAlone) {
   for (const Era era : {Era::k120, Era::k136}) {
     PluginWorld world(era);
-    const auto gce = [](bool read_only) { return fmt::format("{{volumes: [{{name: v, gcePersistentDisk: {{pdName: d, readOnly: {}}}}}]}}", read_only); };
+    const auto gce = [](bool read_only) {
+      return fmt::format("{{volumes: [{{name: v, gcePersistentDisk: {{pdName: d, readOnly: {}}}}}]}}", read_only);
+    };
     const std::string ebs = "{volumes: [{name: v, awsElasticBlockStore: {volumeID: e, readOnly: true}}]}";
     world.add("{kind: Node, metadata: {name: node}}").run("reader", "node", gce(true)).run("ebs", "node", ebs);
     const std::string refused = "VolumeRestrictions Unschedulable: node(s) had no available disk";
@@ -31,15 +33,18 @@ TEST(VolumeRestrictions, ReadWriteOncePodIsForOnePodInTheCluster) {
   world.add("{kind: PersistentVolume, metadata: {name: pv}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOncePod]}}");
   world.add(claim("data", "volumeName: pv, accessModes: [ReadWriteOncePod]")).run("user", "node", kUsesData);
   EXPECT_EQ(world.verdict("m", world.pod(kUsesData)),
-            "VolumeRestrictions Unschedulable: node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod");
+            "VolumeRestrictions Unschedulable: node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+            "in-use by another pod");
 }
 
 TEST(VolumeZone, LabelsOfTheVolumeMustAgreeWithTheNodes) {
   for (const Era era : {Era::k120, Era::k136}) {
     PluginWorld world(era);
-    for (const char* zone : {"a", "b", "c"}) world.add(fmt::format("{{kind: Node, metadata: {{name: {0}, labels: {{topology.kubernetes.io/zone: {0}}}}}}}", zone));
+    for (const char* zone : {"a", "b", "c"})
+      world.add(fmt::format("{{kind: Node, metadata: {{name: {0}, labels: {{topology.kubernetes.io/zone: {0}}}}}}}", zone));
     world.add("{kind: Node, metadata: {name: unlabelled}}");
-    world.add("{kind: PersistentVolume, metadata: {name: pv, labels: {topology.kubernetes.io/zone: a__b}}, spec: {capacity: {storage: 1Gi}}}");
+    world.add(
+        "{kind: PersistentVolume, metadata: {name: pv, labels: {topology.kubernetes.io/zone: a__b}}, spec: {capacity: {storage: 1Gi}}}");
     world.add(claim("data", "volumeName: pv"));
     const auto pod = world.pod(kUsesData);
     EXPECT_EQ(world.verdict("a", pod), "fits");
@@ -52,9 +57,13 @@ TEST(VolumeZone, LabelsOfTheVolumeMustAgreeWithTheNodes) {
 TEST(NodeVolumeLimits, CountsVolumesOfADriverOnce) {
   for (const Era era : {Era::k120, Era::k136}) {
     PluginWorld world(era);
-    world.add("{kind: Node, metadata: {name: node}}").add("{kind: CSINode, metadata: {name: node}, spec: {drivers: [{name: csi.x, nodeID: node, allocatable: {count: 1}}]}}");
+    world.add("{kind: Node, metadata: {name: node}}")
+        .add("{kind: CSINode, metadata: {name: node}, spec: {drivers: [{name: csi.x, nodeID: node, allocatable: {count: 1}}]}}");
     for (const char* name : {"data", "more"}) {
-      world.add(fmt::format("{{kind: PersistentVolume, metadata: {{name: pv-{0}}}, spec: {{capacity: {{storage: 1Gi}}, csi: {{driver: csi.x, volumeHandle: {0}}}}}}}", name));
+      world.add(
+          fmt::format("{{kind: PersistentVolume, metadata: {{name: pv-{0}}}, spec: {{capacity: {{storage: 1Gi}}, csi: {{driver: csi.x, "
+                      "volumeHandle: {0}}}}}}}",
+                      name));
       world.add(claim(name, fmt::format("volumeName: pv-{}", name)));
     }
     world.run("user", "node", kUsesData);
@@ -66,8 +75,12 @@ TEST(NodeVolumeLimits, CountsVolumesOfADriverOnce) {
 
 TEST(CloudLimits, CountDisksByTheNodesAllocatableIn120) {
   PluginWorld world(Era::k120);
-  world.add("{kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 4Gi, pods: '10', attachable-volumes-gce-pd: '1', attachable-volumes-aws-ebs: '1'}}}");
-  const auto gce = [](const char* disk) { return fmt::format("{{volumes: [{{name: v, gcePersistentDisk: {{pdName: {}, readOnly: true}}}}]}}", disk); };
+  world.add(
+      "{kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 4Gi, pods: '10', attachable-volumes-gce-pd: '1', "
+      "attachable-volumes-aws-ebs: '1'}}}");
+  const auto gce = [](const char* disk) {
+    return fmt::format("{{volumes: [{{name: v, gcePersistentDisk: {{pdName: {}, readOnly: true}}}}]}}", disk);
+  };
   const auto ebs = [](const char* disk) { return fmt::format("{{volumes: [{{name: v, awsElasticBlockStore: {{volumeID: {}}}}}]}}", disk); };
   world.run("1", "node", gce("d1")).run("2", "node", ebs("e1"));
   EXPECT_EQ(world.verdict("node", world.pod(gce("d1"))), "fits");

@@ -1,10 +1,11 @@
 // The scheduler's configuration files: what they mean, and what is said about wrong ones (SPEC B2–B5, C5).
-#include <filesystem>
+#include "scheduler/config/config.h"
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "placement/framework.h"
-#include "scheduler/config/config.h"
 
 namespace berth::scheduler::config {
 namespace {
@@ -106,9 +107,14 @@ TEST(Component, EveryPluginsArgumentsAreRead) {
 
 TEST(Component, BudgetsAreALastResortUnlessSaidOtherwise) {
   EXPECT_FALSE(default_config(placement::Era::k136).profiles[0].args.preemption.budgets_are_hard);
-  const auto wrong = parse("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- pluginConfig:\n  - name: DefaultPreemption\n    args: {disruptionBudgets: soft}\n", {});
+  const auto wrong = parse(
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- pluginConfig:\n  - name: "
+      "DefaultPreemption\n    args: {disruptionBudgets: soft}\n",
+      {});
   ASSERT_FALSE(wrong);
-  EXPECT_NE(wrong.error().message.find("config:6: profiles[0].pluginConfig[0].args.disruptionBudgets: Unsupported value: \"soft\""), std::string::npos) << wrong.error().message;
+  EXPECT_NE(wrong.error().message.find("config:6: profiles[0].pluginConfig[0].args.disruptionBudgets: Unsupported value: \"soft\""),
+            std::string::npos)
+      << wrong.error().message;
 }
 
 TEST(Policy, CombinedExample) {
@@ -123,23 +129,36 @@ TEST(Policy, CombinedExample) {
 
 TEST(Policy, AllDocumentedNamesAreKnown) {
   for (const char* predicate :
-       {"NoVolumeZoneConflict", "MaxEBSVolumeCount", "MaxGCEPDVolumeCount", "MaxAzureDiskVolumeCount", "MaxCSIVolumeCountPred", "MaxCinderVolumeCount",
-        "MatchInterPodAffinity", "NoDiskConflict", "GeneralPredicates", "PodFitsResources", "PodFitsHostPorts", "HostName", "MatchNodeSelector", "PodFitsPorts",
-        "PodToleratesNodeTaints", "PodToleratesNodeNoExecuteTaints", "CheckVolumeBinding", "CheckNodeCondition", "CheckNodeUnschedulable",
-        "CheckNodeMemoryPressure", "CheckNodeDiskPressure", "CheckNodePIDPressure", "CheckNodeLabelPresence", "checkServiceAffinity", "EvenPodsSpread"})
-    EXPECT_EQ(error_of(fmt::format(R"({{"kind": "Policy", "apiVersion": "v1", "predicates": [{{"name": "{}"}}]}})", predicate)), "(accepted)") << predicate;
+       {"NoVolumeZoneConflict",  "MaxEBSVolumeCount",    "MaxGCEPDVolumeCount",    "MaxAzureDiskVolumeCount",
+        "MaxCSIVolumeCountPred", "MaxCinderVolumeCount", "MatchInterPodAffinity",  "NoDiskConflict",
+        "GeneralPredicates",     "PodFitsResources",     "PodFitsHostPorts",       "HostName",
+        "MatchNodeSelector",     "PodFitsPorts",         "PodToleratesNodeTaints", "PodToleratesNodeNoExecuteTaints",
+        "CheckVolumeBinding",    "CheckNodeCondition",   "CheckNodeUnschedulable", "CheckNodeMemoryPressure",
+        "CheckNodeDiskPressure", "CheckNodePIDPressure", "CheckNodeLabelPresence", "checkServiceAffinity",
+        "EvenPodsSpread"})
+    EXPECT_EQ(error_of(fmt::format(R"({{"kind": "Policy", "apiVersion": "v1", "predicates": [{{"name": "{}"}}]}})", predicate)),
+              "(accepted)")
+        << predicate;
   for (const char* priority : {"SelectorSpreadPriority", "InterPodAffinityPriority", "LeastRequestedPriority", "BalancedResourceAllocation",
-                               "NodePreferAvoidPodsPriority", "NodeAffinityPriority", "TaintTolerationPriority", "EqualPriority", "MostRequestedPriority",
-                               "ImageLocalityPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority"})
-    EXPECT_EQ(error_of(fmt::format(R"({{"kind": "Policy", "apiVersion": "v1", "priorities": [{{"name": "{}", "weight": 1}}]}})", priority)), "(accepted)") << priority;
+                               "NodePreferAvoidPodsPriority", "NodeAffinityPriority", "TaintTolerationPriority", "EqualPriority",
+                               "MostRequestedPriority", "ImageLocalityPriority", "ServiceSpreadingPriority", "EvenPodsSpreadPriority"})
+    EXPECT_EQ(error_of(fmt::format(R"({{"kind": "Policy", "apiVersion": "v1", "priorities": [{{"name": "{}", "weight": 1}}]}})", priority)),
+              "(accepted)")
+        << priority;
 }
 
 TEST(Policy, ProblemsNameFileLineFieldAndTheNearestName) {
-  const std::string text = "kind: Policy\napiVersion: v1\npredicates:\n- name: PodFitsResorces\npriorities:\n- name: LeastRequestedPriority\n  weight: 0\n"
-                           "- name: Zone\n  weight: 2\n  argument:\n    serviceAntiAffinity: {}\n";
+  const std::string text =
+      "kind: Policy\napiVersion: v1\npredicates:\n- name: PodFitsResorces\npriorities:\n- name: LeastRequestedPriority\n  weight: 0\n"
+      "- name: Zone\n  weight: 2\n  argument:\n    serviceAntiAffinity: {}\n";
   const std::string error = error_of(text);
-  EXPECT_NE(error.find("f.yaml:4: predicates[0].name: predicate type not found for \"PodFitsResorces\"; did you mean \"PodFitsResources\"?"), std::string::npos) << error;
-  EXPECT_NE(error.find("f.yaml:7: priorities[0].weight: Invalid value: 0: Priority LeastRequestedPriority should have a positive weight"), std::string::npos) << error;
+  EXPECT_NE(
+      error.find("f.yaml:4: predicates[0].name: predicate type not found for \"PodFitsResorces\"; did you mean \"PodFitsResources\"?"),
+      std::string::npos)
+      << error;
+  EXPECT_NE(error.find("f.yaml:7: priorities[0].weight: Invalid value: 0: Priority LeastRequestedPriority should have a positive weight"),
+            std::string::npos)
+      << error;
   EXPECT_NE(error.find("priorities[1].argument.serviceAntiAffinity.label: Required value"), std::string::npos) << error;
   EXPECT_NE(error_of("kind: Policy\npriorities:\n- {name: X, weight: -1}\n").find("Invalid value: -1"), std::string::npos);
 }
@@ -192,31 +211,39 @@ TEST(Component, PreemptionCanBeDisabledForAllOrOneProfile) {
 
 TEST(Component, ProblemsAreAllReported) {
   const std::string error = error_of(
-      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 200\npodMaxBackoffSeconds: 0\n"
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 200\npodMaxBackoffSeconds: "
+      "0\n"
       "profiles:\n- schedulerName: a\n  plugins: {filter: {enabled: [{name: NodeResorcesFit}]}}\n  pluginConfig:\n"
-      "  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: [{maxSkew: 0, topologyKey: z, whenUnsatisfiable: Never}]}\n"
+      "  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: [{maxSkew: 0, topologyKey: z, whenUnsatisfiable: "
+      "Never}]}\n"
       "- schedulerName: a\n  plugins: {filter: {enabled: [{name: ImageLocality}]}}\n  pluginsConfig: []\n");
-  for (const char* part : {"f.yaml:3: percentageOfNodesToScore: Invalid value: 200: not in valid range [0-100]", "podMaxBackoffSeconds",
-                           "f.yaml:7: profiles[0].plugins.filter.enabled[0].name: plugin \"NodeResorcesFit\" does not exist; did you mean \"NodeResourcesFit\"?",
-                           "maxSkew: Invalid value: 0", "whenUnsatisfiable: Unsupported value: \"Never\"", "schedulerName: Duplicate value: \"a\"",
-                           "plugin \"ImageLocality\" does not extend FilterPlugin plugin", "unknown field \"pluginsConfig\"; did you mean \"pluginConfig\"?"})
+  for (const char* part :
+       {"f.yaml:3: percentageOfNodesToScore: Invalid value: 200: not in valid range [0-100]", "podMaxBackoffSeconds",
+        "f.yaml:7: profiles[0].plugins.filter.enabled[0].name: plugin \"NodeResorcesFit\" does not exist; did you mean "
+        "\"NodeResourcesFit\"?",
+        "maxSkew: Invalid value: 0", "whenUnsatisfiable: Unsupported value: \"Never\"", "schedulerName: Duplicate value: \"a\"",
+        "plugin \"ImageLocality\" does not extend FilterPlugin plugin", "unknown field \"pluginsConfig\"; did you mean \"pluginConfig\"?"})
     EXPECT_NE(error.find(part), std::string::npos) << part << "\nin\n" << error;
 }
 
 TEST(Component, ExtendersAreReadAndChecked) {
   const std::string head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n";
-  const auto config = config_of(head + "- {urlPrefix: 'http://127.0.0.1:1/x', filterVerb: filter, prioritizeVerb: rank, weight: 3, httpTimeout: 2s, "
-                                       "managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}\n");
+  const auto config =
+      config_of(head +
+                "- {urlPrefix: 'http://127.0.0.1:1/x', filterVerb: filter, prioritizeVerb: rank, weight: 3, httpTimeout: 2s, "
+                "managedResources: [{name: example.com/gpu, ignoredByScheduler: true}]}\n");
   ASSERT_EQ(config.extenders.size(), 1u);
   EXPECT_EQ(config.extenders[0].http_timeout_ms, 2000);
   EXPECT_TRUE(config.extenders[0].managed_resources[0].ignored_by_scheduler);
-  EXPECT_NE(error_of(head + "- {urlPrefix: 'http://x', prioritizeVerb: rank}\n").find("must have a positive weight applied to it"), std::string::npos);
-  EXPECT_NE(error_of(head + "- {urlPrefix: a, bindVerb: b}\n- {urlPrefix: a, bindVerb: b}\n").find("found 2 extenders implementing bind"), std::string::npos);
+  EXPECT_NE(error_of(head + "- {urlPrefix: 'http://x', prioritizeVerb: rank}\n").find("must have a positive weight applied to it"),
+            std::string::npos);
+  EXPECT_NE(error_of(head + "- {urlPrefix: a, bindVerb: b}\n- {urlPrefix: a, bindVerb: b}\n").find("found 2 extenders implementing bind"),
+            std::string::npos);
 }
 
 TEST(Component, GarbageIsRefusedNotCrashedOn) {
-  for (const char* text : {"", "[]", "kind: Policy\npredicates: 7\npriorities: {a: b}\n", "{", "kind: Polcy", "kind: Policy\npredicates: [null, 3, {}]\n",
-                           "kind: KubeSchedulerConfiguration\napiVersion: x\nprofiles: [1]\n"})
+  for (const char* text : {"", "[]", "kind: Policy\npredicates: 7\npriorities: {a: b}\n", "{", "kind: Polcy",
+                           "kind: Policy\npredicates: [null, 3, {}]\n", "kind: KubeSchedulerConfiguration\napiVersion: x\nprofiles: [1]\n"})
     EXPECT_NE(error_of(text), "(accepted)") << text;
 }
 
