@@ -28,7 +28,7 @@ test: setup
 parity: build
 	@$(BUILD)/bin/berth parity $(VECTORS)
 
-## make simulate SEEDS=N   preemption over virtual hours, whole clusters over virtual days, from N seeds (FIRST=, STEPS= too); a failure names the seed that repeats it
+## make simulate SEEDS=N   preemption over virtual hours from N seeds (FIRST=, STEPS= too); a failure names the seed that repeats it
 simulate: build
 	@BERTH_SIMULATION_SEEDS=$(or $(SEEDS),200) BERTH_SIMULATION_FIRST=$(or $(FIRST),1) BERTH_SIMULATION_STEPS=$(or $(STEPS),200) $(BUILD)/bin/test_simulation --gtest_brief=1
 
