@@ -264,7 +264,11 @@ TEST_F(PodWorkerTest, AFailingLivenessProbeRestarts) {
   start(pod("containers: [{name: c, image: 'app:1', livenessProbe: {exec: {command: [check]}, failureThreshold: 1, periodSeconds: 1}}]"));
   ASSERT_TRUE(eventually([&] { return has_event("Normal Killing Container c failed liveness probe, will be restarted"); }));
   EXPECT_TRUE(has_event("Warning Unhealthy Liveness probe failed: no"));
-  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("c")->attempt >= 1; }));
+  ASSERT_TRUE(eventually([&] {
+    const json::Value status = worker_->status();
+    const json::Array& containers = json::get_array(status, {"containerStatuses"});
+    return !containers.empty() && json::get_int(containers[0], {"restartCount"}) >= 1;
+  }));
 }
 
 TEST_F(PodWorkerTest, AStartupProbeHoldsReadinessBack) {
