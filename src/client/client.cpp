@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/json_scan.h"
 #include "client/response.h"
 
 namespace berth::client {
@@ -40,9 +41,25 @@ bool asks_for_retry(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && !response.headers.get("Retry-After").empty();
 }
 
-ApiResult<json::Value> read_response(const HttpResponse& response) {
+/// Who the object is, and its revision, without parsing the rest of it; null when the answer is no object.
+json::Value read_identity(std::string_view body) {
+  static constexpr std::array<std::string_view, 4> kNames = {"name", "namespace", "uid", "resourceVersion"};
+  static const json::PathScanner scanner({"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"});
+  std::array<std::string_view, kNames.size()> raw;
+  if (!scanner.scan(body, raw)) return nullptr;
+  json::Object metadata;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    if (raw[i].starts_with('"')) metadata.emplace(kNames[i], json::unquote(raw[i]));
+  }
+  return json::Object{{"metadata", std::move(metadata)}};
+}
+
+ApiResult<json::Value> read_response(const HttpResponse& response, Answer answer = Answer::kDocument) {
   if (response.status < 200 || response.status > 299) return std::unexpected(status_of(response));
-  if (response.body.empty()) return json::Value(nullptr);
+  if (response.body.empty() || answer == Answer::kNone) return json::Value(nullptr);
+  if (answer == Answer::kIdentity) {
+    if (auto identity = read_identity(response.body); !identity.is_null()) return identity;
+  }
   auto document = json::parse(response.body);
   if (!document) return std::unexpected(transport_error("the server's answer is not JSON: " + document.error().message));
   return std::move(*document);
@@ -129,7 +146,7 @@ struct Attempt : std::enable_shared_from_this<Attempt> {
   }
 
   void finish(HttpResponse response) {
-    if (loop == nullptr) return done(read_response(response));
+    if (loop == nullptr) return done(read_response(response, call.answer));
     if (asks_for_retry(response) && retries < kMaxRetries) {
       ++retries;
       loop->schedule_after(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))),
@@ -137,7 +154,7 @@ struct Attempt : std::enable_shared_from_this<Attempt> {
       return;
     }
     // Parsed here, on the transport's thread: the loop has the component's work to do.
-    auto result = std::make_shared<ApiResult<json::Value>>(read_response(response));
+    auto result = std::make_shared<ApiResult<json::Value>>(read_response(response, call.answer));
     loop->post([done = std::move(done), result] { done(std::move(*result)); });
   }
 };
@@ -183,19 +200,22 @@ void Client::get(const Gvr& gvr, const std::string& ns, const std::string& name,
   call({.verb = "get", .gvr = gvr, .ns = ns, .name = name}, std::move(done));
 }
 
-void Client::create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done) {
-  call({.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body)}, std::move(done));
+void Client::create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done, Answer answer) {
+  call({.verb = "create", .gvr = gvr, .ns = ns, .body = json::serialize(body), .answer = answer}, std::move(done));
 }
 
 void Client::update(const Gvr& gvr, const std::string& ns, const std::string& name, const json::Value& body, Done done,
-                    const std::string& subresource) {
-  call({.verb = "update", .gvr = gvr, .ns = ns, .name = name, .subresource = subresource, .body = json::serialize(body)}, std::move(done));
+                    const std::string& subresource, Answer answer) {
+  Call update{.verb = "update", .gvr = gvr, .ns = ns, .name = name, .subresource = subresource, .body = json::serialize(body)};
+  update.answer = answer;
+  call(std::move(update), std::move(done));
 }
 
 void Client::patch(const Gvr& gvr, const std::string& ns, const std::string& name, PatchType type, const json::Value& body, Done done,
-                   const std::string& subresource) {
+                   const std::string& subresource, Answer answer) {
   Call patch{.verb = "patch", .gvr = gvr, .ns = ns, .name = name, .subresource = subresource, .body = json::serialize(body)};
   patch.content_type = content_type_of(type);
+  patch.answer = answer;
   if (type == PatchType::kApply) {
     append_query(patch.query, "fieldManager", std::string_view(user_agent_).substr(0, user_agent_.find('/')));
     append_query(patch.query, "force", "true");
@@ -227,7 +247,7 @@ ApiResult<json::Value> Client::call_and_wait(Call call) {
     std::unique_lock lock(waiting->mutex);
     waiting->ready.wait(lock, [&] { return waiting->response.has_value(); });
     const auto& response = *waiting->response;
-    if (!asks_for_retry(response) || retries == kMaxRetries) return read_response(response);
+    if (!asks_for_retry(response) || retries == kMaxRetries) return read_response(response, call.answer);
     // The caller asked to be blocked, and the server for a pause.
     std::this_thread::sleep_for(std::chrono::seconds(std::max(1, retry_after_seconds(response.headers))));
   }

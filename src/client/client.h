@@ -40,6 +40,13 @@ struct ListPage {
   std::string resource_version, continue_token;
 };
 
+/// How much of a successful answer the caller reads: large answers that nobody looks at are not worth taking apart.
+enum class Answer {
+  kDocument,  ///< All of it.
+  kIdentity,  ///< Only metadata.name, namespace, uid and resourceVersion.
+  kNone       ///< That it succeeded; the value is null.
+};
+
 /// A call in full; the named verbs below are short forms of it.
 struct Call {
   std::string verb;  ///< create get list update patch delete deletecollection
@@ -48,6 +55,7 @@ struct Call {
   std::string query;  ///< Raw extra query, without '?'.
   std::string body;   ///< Serialised; empty for none.
   std::string content_type = "application/json";
+  Answer answer = Answer::kDocument;
 };
 
 /// Asynchronous; thread-safe. With a loop, results are posted to it (what components use); without, they come on the transport's thread.
@@ -59,11 +67,11 @@ class Client {
 
   void call(Call call, Done done);
   void get(const Gvr& gvr, const std::string& ns, const std::string& name, Done done);
-  void create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done);
+  void create(const Gvr& gvr, const std::string& ns, const json::Value& body, Done done, Answer answer = Answer::kDocument);
   void update(const Gvr& gvr, const std::string& ns, const std::string& name, const json::Value& body, Done done,
-              const std::string& subresource = "");
+              const std::string& subresource = "", Answer answer = Answer::kDocument);
   void patch(const Gvr& gvr, const std::string& ns, const std::string& name, PatchType type, const json::Value& body, Done done,
-             const std::string& subresource = "");
+             const std::string& subresource = "", Answer answer = Answer::kDocument);
   void remove(const Gvr& gvr, const std::string& ns, const std::string& name, const DeleteOptions& options, Done done);
   void list(const Gvr& gvr, const std::string& ns, const ListOptions& options, std::function<void(ApiResult<ListPage>)> done);
 

@@ -266,9 +266,9 @@ struct EventRecorder::Impl : std::enable_shared_from_this<EventRecorder::Impl> {
       if (const auto self = weak.lock(); self && !self->is_stopped) self->sent(write, std::move(result));
     };
     if (write->patch)
-      client.patch(gvr(), write->ns, write->name, PatchType::kStrategicMerge, *write->patch, std::move(done));
+      client.patch(gvr(), write->ns, write->name, PatchType::kStrategicMerge, *write->patch, std::move(done), "", Answer::kNone);
     else
-      client.create(gvr(), write->ns, write->event, std::move(done));
+      client.create(gvr(), write->ns, write->event, std::move(done), Answer::kNone);
   }
 
   void sent(const std::shared_ptr<Write>& write, ApiResult<json::Value> result) {

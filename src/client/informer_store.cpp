@@ -12,11 +12,19 @@ void InformerStore::add_index(std::string index, IndexKeys keys) {
   for (const auto& entry : entries_) enter(entry);
 }
 
-void InformerStore::enter(const Entry& entry) {
-  entry.index_keys.clear();
-  for (auto& index : indexes_) {
-    entry.index_keys.push_back(index.keys(*entry.object));
-    for (const auto& key : entry.index_keys.back()) index.objects[key].insert(entry.object);
+std::vector<std::vector<std::string>> InformerStore::keys_of(const Object& object) const {
+  std::vector<std::vector<std::string>> keys;
+  keys.reserve(indexes_.size());
+  for (const auto& index : indexes_) keys.push_back(index.keys(object));
+  return keys;
+}
+
+void InformerStore::enter(const Entry& entry) { enter(entry, keys_of(*entry.object)); }
+
+void InformerStore::enter(const Entry& entry, std::vector<std::vector<std::string>> keys) {
+  entry.index_keys = std::move(keys);
+  for (std::size_t i = 0; i < indexes_.size(); ++i) {
+    for (const auto& key : entry.index_keys[i]) indexes_[i].objects[key].insert(&entry);
   }
 }
 
@@ -26,36 +34,48 @@ void InformerStore::leave(const Entry& entry) {
     for (const auto& key : entry.index_keys[i]) {
       const auto found = objects.find(key);
       if (found == objects.end()) continue;
-      found->second.erase(entry.object);
+      found->second.erase(&entry);
       if (found->second.empty()) objects.erase(found);
     }
   }
+  entry.index_keys.clear();
+}
+
+const InformerStore::Entry* InformerStore::find(std::string_view ns, std::string_view name) const {
+  const auto found = by_name_.find(Key{ns, name});
+  return found == by_name_.end() ? nullptr : *found;
 }
 
 ObjectRef InformerStore::put(ObjectRef object) {
-  const auto found = entries_.find(object);
-  if (found == entries_.end()) {
-    enter(*entries_.insert(Entry{std::move(object), {}}).first);
+  const Entry* entry = find(object->ns(), object->name());
+  if (entry == nullptr) {
+    entry = &*entries_.insert(Entry{std::move(object), {}}).first;
+    by_name_.insert(entry);
+    enter(*entry);
     return nullptr;
   }
-  leave(*found);
-  auto before = std::exchange(found->object, std::move(object));
-  enter(*found);
+  // Most changes leave an object where it is in every index.
+  auto keys = keys_of(*object);
+  if (keys == entry->index_keys) return std::exchange(entry->object, std::move(object));
+  leave(*entry);
+  auto before = std::exchange(entry->object, std::move(object));
+  enter(*entry, std::move(keys));
   return before;
 }
 
 ObjectRef InformerStore::erase(std::string_view ns, std::string_view name) {
-  const auto found = entries_.find(Key{ns, name});
-  if (found == entries_.end()) return nullptr;
-  leave(*found);
-  auto before = found->object;
-  entries_.erase(found);
+  const Entry* entry = find(ns, name);
+  if (entry == nullptr) return nullptr;
+  leave(*entry);
+  by_name_.erase(entry);
+  auto before = entry->object;
+  entries_.erase(entries_.find(entry->key()));
   return before;
 }
 
 ObjectRef InformerStore::get(std::string_view ns, std::string_view name) const {
-  const auto found = entries_.find(Key{ns, name});
-  return found == entries_.end() ? nullptr : found->object;
+  const Entry* entry = find(ns, name);
+  return entry == nullptr ? nullptr : entry->object;
 }
 
 void InformerStore::for_each(const std::function<void(const ObjectRef&)>& each) const {
@@ -71,7 +91,10 @@ std::vector<ObjectRef> InformerStore::by_index(std::string_view index, std::stri
     if (candidate.name != index) continue;
     const auto found = candidate.objects.find(key);
     if (found == candidate.objects.end()) return {};
-    return {found->second.begin(), found->second.end()};
+    std::vector<ObjectRef> out;
+    out.reserve(found->second.size());
+    for (const Entry* entry : found->second) out.push_back(entry->object);
+    return out;
   }
   return {};
 }

@@ -10,7 +10,8 @@ namespace {
 
 using client::Client;
 
-/// Plans' writes as API calls, events through one recorder a controller.
+/// Plans' writes as API calls, events through one recorder a controller. Of an object that was written only its identity and revision are
+/// read from the answer; what reads (get, list, subresources such as token) comes whole.
 class ClientApi final : public Api {
  public:
   ClientApi(Client& client, std::uint64_t seed) : client_(client), seed_(seed) {}
@@ -19,15 +20,16 @@ class ClientApi final : public Api {
     const model::Gvr gvr = write.kind->gvr();
     switch (write.verb) {
       case Write::Verb::kUpdate:
-        return client_.update(gvr, write.ns, write.name, write.body, std::move(done), write.subresource);
+        return client_.update(gvr, write.ns, write.name, write.body, std::move(done), write.subresource, client::Answer::kIdentity);
       case Write::Verb::kPatch:
-        return client_.patch(gvr, write.ns, write.name, write.patch_type, write.body, std::move(done), write.subresource);
+        return client_.patch(gvr, write.ns, write.name, write.patch_type, write.body, std::move(done), write.subresource,
+                             client::Answer::kIdentity);
       case Write::Verb::kDelete:
         return client_.remove(gvr, write.ns, write.name, write.delete_options, std::move(done));
       case Write::Verb::kGet:
         return client_.get(gvr, write.ns, write.name, std::move(done));
       case Write::Verb::kCreate:
-        if (write.subresource.empty()) return client_.create(gvr, write.ns, write.body, std::move(done));
+        if (write.subresource.empty()) return client_.create(gvr, write.ns, write.body, std::move(done), client::Answer::kIdentity);
         break;
       default:
         break;

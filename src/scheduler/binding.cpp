@@ -54,6 +54,7 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
   call.name = write.name;
   call.content_type = "application/merge-patch+json";
   call.body = json::serialize(write.merge_patch);
+  call.answer = client::Answer::kIdentity;
   client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
     if (!self) return;
@@ -110,6 +111,7 @@ void Scheduler::Impl::bind(const BindingPtr& binding) {
   call.ns = pod.meta.ns;
   call.name = pod.meta.name;
   call.subresource = "binding";
+  call.answer = client::Answer::kNone;
   call.body = fmt::format(
       R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}","namespace":"{}","uid":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
       pod.meta.name, pod.meta.ns, pod.meta.uid, binding->node_name);

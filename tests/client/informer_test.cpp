@@ -268,6 +268,11 @@ TEST_F(InformerTest, IndexesFollowTheObjects) {
   loop.run_ready();
   EXPECT_EQ(names("n1"), "");
   EXPECT_EQ(names("n2"), "a");
+  api.put("default", "a", R"({"nodeName":"n2","priority":1})");
+  loop.run_ready();
+  ASSERT_EQ(names("n2"), "a");
+  EXPECT_EQ(informer.by_index("node", "n2").front()->revision(), api.revision())
+      << "an object that stays in its place is still the new one";
 }
 
 TEST_F(InformerTest, EachNamespaceInOrder) {

@@ -172,6 +172,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
       if (!write) break;
       ++in_flight;
       client::Call call = to_call(*write);
+      call.answer = client::Answer::kIdentity;
       client.call(std::move(call), [weak = weak_from_this(), write = std::move(*write)](client::ApiResult<json::Value> result) {
         if (const auto self = weak.lock(); self && !self->stopped) self->finished(write, result);
       });
