@@ -62,31 +62,13 @@ constexpr std::string_view kValueWords =
     "alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
+std::string list_words(const std::vector<std::string>& values) {
+  if (values.empty()) return "null";
+  return fmt::format("[\"{}\"]", fmt::join(values, "\",\""));
+}
+
 Result<Requirement> checked(Requirement requirement) {
-  const auto& [key, op, values] = requirement;
-  if (!is_qualified_name(key)) return invalid(fmt::format("key: Invalid value: \"{}\": {}", key, kNameWords));
-  switch (op) {
-    case Requirement::Op::kIn:
-    case Requirement::Op::kNotIn:
-      if (values.empty()) return invalid("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty");
-      break;
-    case Requirement::Op::kExists:
-    case Requirement::Op::kDoesNotExist:
-      if (!values.empty()) return invalid("values: Invalid value: values set must be empty for exists and does not exist");
-      break;
-    case Requirement::Op::kGt:
-    case Requirement::Op::kLt:
-      if (values.size() != 1) return invalid("values: Invalid value: for 'Gt', 'Lt' operators, exactly one value is required");
-      if (!to_int(values[0]))
-        return invalid(fmt::format("values[0]: Invalid value: \"{}\": for 'Gt', 'Lt' operators, the value must be an integer", values[0]));
-      break;
-  }
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].size() > 63)
-      return invalid(fmt::format("values[{}][{}]: Invalid value: \"{}\": must be no more than 63 bytes", i, key, values[i]));
-    if (!values[i].empty() && !is_name_part(values[i]))
-      return invalid(fmt::format("values[{}][{}]: Invalid value: \"{}\": {}", i, key, values[i], kValueWords));
-  }
+  if (const auto problems = requirement_problems(requirement, ""); !problems.empty()) return invalid(aggregate_words(problems));
   std::ranges::sort(requirement.values);
   return requirement;
 }
@@ -241,6 +223,47 @@ std::string string_of(const json::Value& value) { return value.is_string() ? std
 }  // namespace
 
 Result<Requirement> checked_requirement(Requirement requirement) { return checked(std::move(requirement)); }
+
+std::vector<std::string> requirement_problems(const Requirement& requirement, std::string_view path) {
+  const auto& [key, op, values] = requirement;
+  std::vector<std::string> out;
+  const auto say = [&](std::string_view field, std::string_view value, std::string_view words) {
+    out.push_back(fmt::format("{}{}: Invalid value: {}: {}", path, field, value, words));
+  };
+  const auto quoted = [](std::string_view text) { return fmt::format("\"{}\"", text); };
+  if (!is_qualified_name(key)) say("key", quoted(key), (key.empty() ? "name part must be non-empty; " : "") + std::string(kNameWords));
+  switch (op) {
+    case Requirement::Op::kIn:
+    case Requirement::Op::kNotIn:
+      if (values.empty()) say("values", list_words(values), "for 'in', 'notin' operators, values set can't be empty");
+      break;
+    case Requirement::Op::kExists:
+    case Requirement::Op::kDoesNotExist:
+      if (!values.empty()) say("values", list_words(values), "values set must be empty for exists and does not exist");
+      break;
+    case Requirement::Op::kGt:
+    case Requirement::Op::kLt:
+      if (values.size() != 1) say("values", list_words(values), "for 'Gt', 'Lt' operators, exactly one value is required");
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (!to_int(values[i]))
+          say(fmt::format("values[{}]", i), quoted(values[i]), "for 'Gt', 'Lt' operators, the value must be an integer");
+      break;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto field = fmt::format("values[{}][{}]", i, key);
+    if (values[i].size() > 63) say(field, quoted(values[i]), "must be no more than 63 bytes");
+    if (!values[i].empty() && !is_name_part(values[i])) say(field, quoted(values[i]), kValueWords);
+  }
+  return out;
+}
+
+std::string aggregate_words(const std::vector<std::string>& problems) {
+  std::vector<std::string> distinct;
+  for (const auto& one : problems)
+    if (std::ranges::find(distinct, one) == distinct.end()) distinct.push_back(one);
+  if (distinct.size() == 1) return distinct.front();
+  return fmt::format("[{}]", fmt::join(distinct, ", "));
+}
 
 Labels::Labels(std::vector<std::pair<std::string, std::string>> pairs) : pairs_(std::move(pairs)) {
   std::ranges::stable_sort(pairs_, {}, &std::pair<std::string, std::string>::first);

@@ -42,6 +42,10 @@ struct Requirement {
 /// What labels.NewRequirement checks (key, operator's number of values, value syntax); the values come back sorted. The error has
 /// Kubernetes' words.
 Result<Requirement> checked_requirement(Requirement requirement);
+/// All that is wrong with a requirement, each finding led by `path` and its field; empty when nothing is.
+std::vector<std::string> requirement_problems(const Requirement& requirement, std::string_view path);
+/// Several errors as one: "a", or "[a, b]" without repetitions (apimachinery util/errors Aggregate).
+std::string aggregate_words(const std::vector<std::string>& problems);
 
 /// All requirements hold. No requirements match everything; nothing() matches nothing.
 class Selector {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <unordered_set>
 
 namespace berth::placement {
 namespace {
@@ -163,8 +164,10 @@ std::vector<const NodeInfo*> Cluster::nodes() const {
 void Cluster::count_images(const model::NodeView& view, int sign) {
   if (view.images.empty()) return;
   ++images_version_;
+  std::unordered_set<std::string_view> seen;  // A node counts once, however often it lists an image.
   for (const auto& image : view.images) {
     for (const auto& name : image.names) {
+      if (!seen.insert(name).second) continue;
       if (sign > 0) {
         auto [at, is_new] = images_.try_emplace(name);
         // The first node to report an image decides its size for all.

@@ -45,9 +45,12 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   model::PodViewPtr pod;
   std::string key;  ///< "namespace/name"
   PodRequest request;
+  /// Set where the request by the spec alone is another than `request`, which counts what the status says of a resize.
+  std::shared_ptr<const Resource> spec_request;
   /// The request as the resource scorers count it when defaults apply (cpu and memory with them).
   Resource scoring_request;
-  std::vector<std::string> images;          ///< As ImageLocality counts them, tags completed.
+  std::vector<std::string> images;          ///< As ImageLocality counts them, tags completed; in 1.36 image volumes last.
+  std::size_t image_containers = 0;         ///< How many of `images` are containers'.
   std::vector<model::HostPort> host_ports;  ///< Of containers, and in 1.36 of sidecars; protocol and IP defaulted.
   std::vector<AffinityTerm> required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity;
   std::int64_t start_time_ns = 0;  ///< status.startTime; the far future when absent.
@@ -56,6 +59,8 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
 
   static std::shared_ptr<const PodInfo> make(model::PodViewPtr pod, Era era);
   [[nodiscard]] const model::PodView& view() const { return *pod; }
+  /// What the pod asks for while it is to be placed (noderesources/fit.go: a pod without a node has nothing to resize).
+  [[nodiscard]] const Resource& wanted() const { return spec_request != nullptr ? *spec_request : request.total; }
   [[nodiscard]] bool has_affinity() const {
     return !required_affinity.empty() || !required_anti_affinity.empty() || !preferred_affinity.empty() || !preferred_anti_affinity.empty();
   }

@@ -21,7 +21,7 @@ std::vector<Shortage> shortages(const PodInfo& pod, const NodeInfo& node) {
     const std::int64_t free = saturating_sub(allocatable, used);
     if (asked > 0 && asked > free) out.push_back({std::string(name), asked, free, allocatable});
   };
-  const Resource& wanted = pod.request.total;
+  const Resource& wanted = pod.wanted();
   check("cpu", wanted.cpu_milli, node.requested.cpu_milli, node.allocatable.cpu_milli);
   check("memory", wanted.memory_bytes, node.requested.memory_bytes, node.allocatable.memory_bytes);
   check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes,

@@ -222,10 +222,7 @@ std::expected<std::vector<Framework::ScoreRow>, Status> Framework::run_score(con
                                                                              std::span<const NodeInfo* const> feasible) const {
   std::vector<ScoreRow> out;
   const auto failed = [&](const Plugin& plugin, const Status& status) {
-    const bool old = profile_.era == Era::k120;
-    Status error =
-        Status::error(old ? fmt::format("error while running score plugin for pod \"{}\": {}", pod.view().name(), status.message())
-                          : fmt::format("running Score plugins: plugin \"{}\" failed with: {}", plugin.name(), status.message()));
+    Status error = Status::error(fmt::format("running Score plugins: plugin \"{}\" failed with: {}", plugin.name(), status.message()));
     error.plugin = plugin.name();
     return std::unexpected(std::move(error));
   };

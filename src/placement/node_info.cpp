@@ -71,16 +71,18 @@ void collect_ports(const std::vector<model::ContainerView>& containers, bool onl
 /// ":latest" where there is no tag; 1.36 counts init containers as well.
 std::vector<std::string> image_references(const model::PodView& pod, Era era) {
   std::vector<std::string> out;
-  const auto add = [&](const std::vector<model::ContainerView>& containers) {
-    for (const auto& container : containers) {
-      const auto colon = container.image.rfind(':');
-      const auto slash = container.image.rfind('/');
-      const bool untagged = colon == std::string::npos || (slash != std::string::npos && colon < slash);
-      out.push_back(untagged ? container.image + ":latest" : container.image);
-    }
+  const auto add = [&](const std::string& image) {
+    const auto colon = image.rfind(':');
+    const auto slash = image.rfind('/');
+    const bool untagged = colon == std::string::npos || (slash != std::string::npos && colon < slash);
+    out.push_back(untagged ? image + ":latest" : image);
   };
-  if (era != Era::k120) add(pod.init_containers);
-  add(pod.containers);
+  if (era != Era::k120)
+    for (const auto& container : pod.init_containers) add(container.image);
+  for (const auto& container : pod.containers) add(container.image);
+  if (era != Era::k120)
+    for (const auto& volume : pod.volumes)
+      if (volume.kind == model::VolumeView::Kind::kImage) add(volume.id);
   return out;
 }
 
@@ -169,8 +171,13 @@ std::shared_ptr<const PodInfo> PodInfo::make(model::PodViewPtr pod, Era era) {
   const model::PodView& view = *pod;
   out->key = view.key();
   out->request = pod_request(view, era, true);
+  if (era != Era::k120 && (!view.container_statuses.empty() || view.pod_level_status)) {
+    auto by_spec = pod_request(view, era, false).total;
+    if (by_spec != out->request.total) out->spec_request = std::make_shared<const Resource>(std::move(by_spec));
+  }
   out->scoring_request = placement::scoring_request(view, era);
   out->images = image_references(view, era);
+  out->image_containers = view.containers.size() + (era == Era::k120 ? 0 : view.init_containers.size());
   collect_ports(view.containers, false, out->host_ports);
   if (era != Era::k120) collect_ports(view.init_containers, true, out->host_ports);
   for (const auto& term : view.required_affinity) out->required_affinity.push_back(resolve(term, view, era));
@@ -199,10 +206,12 @@ bool same_traits(const PodInfo& a, const PodInfo& b) {
 bool same_class(const PodInfo& a, const PodInfo& b) {
   const auto &left = a.view(), &right = b.view();
   return same_traits(a, b) && left.priority == right.priority && left.node_name == right.node_name && a.request == b.request &&
-         a.scoring_request == b.scoring_request && a.images == b.images && a.host_ports == b.host_ports &&
-         left.node_selector == right.node_selector && left.node_affinity == right.node_affinity && left.tolerations == right.tolerations &&
+         a.wanted() == b.wanted() && a.scoring_request == b.scoring_request && a.images == b.images &&
+         a.image_containers == b.image_containers && a.host_ports == b.host_ports && left.node_selector == right.node_selector &&
+         left.node_affinity == right.node_affinity && left.tolerations == right.tolerations &&
          left.spread_constraints == right.spread_constraints && left.volumes.empty() == right.volumes.empty() &&
-         left.resource_claims == right.resource_claims && same_owner(left.meta.controller(), right.meta.controller());
+         left.resource_claims == right.resource_claims && left.required_features == right.required_features &&
+         same_owner(left.meta.controller(), right.meta.controller());
 }
 
 void NodeInfo::add_pod(PodInfoPtr pod) {

@@ -10,9 +10,9 @@ namespace berth::placement {
 namespace {
 
 constexpr std::string_view kStatic[] = {"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodeLabel"};
-constexpr std::string_view kIndifferent[] = {"VolumeRestrictions", "NodeVolumeLimits", "EBSLimits",     "GCEPDLimits",
-                                             "AzureDiskLimits",    "CinderLimits",     "VolumeBinding", "VolumeZone",
-                                             "PodTopologySpread",  "DynamicResources"};
+constexpr std::string_view kIndifferent[] = {"VolumeRestrictions", "NodeVolumeLimits", "EBSLimits",           "GCEPDLimits",
+                                             "AzureDiskLimits",    "CinderLimits",     "VolumeBinding",       "VolumeZone",
+                                             "PodTopologySpread",  "DynamicResources", "NodeDeclaredFeatures"};
 constexpr std::size_t kPortsBit = 8, kAntiBit = 9, kExistingBit = 10;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
@@ -64,8 +64,8 @@ std::unique_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framewo
                                                      PreemptionIndex& index, const PreemptionOptions& options) {
   const Profile& profile = framework->profile();
   const auto& view = pod->view();
-  if (!pod->required_affinity.empty() || !view.resource_claims.empty() || pod->request.total.scalars.size() > kMaxScalars ||
-      !is_well_formed(view) || profile.always_check_all_filters)
+  if (!pod->required_affinity.empty() || !view.resource_claims.empty() || pod->spec_request != nullptr || !view.required_features.empty() ||
+      pod->request.total.scalars.size() > kMaxScalars || !is_well_formed(view) || profile.always_check_all_filters)
     return nullptr;
   if (std::ranges::any_of(view.spread_constraints, &model::TopologySpreadConstraint::is_hard) ||
       std::ranges::any_of(profile.args.spread.default_constraints, &model::TopologySpreadConstraint::is_hard))

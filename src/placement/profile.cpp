@@ -18,10 +18,10 @@ Profile profile_136() {
   out.pre_enqueue = names({"SchedulingGates"});
   out.queue_sort = names({"PrioritySort"});
   out.pre_filter = names({"NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding",
-                          "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources"});
-  out.filter =
-      names({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions",
-             "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources"});
+                          "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"});
+  out.filter = names({"NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+                      "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
+                      "DynamicResources", "NodeDeclaredFeatures"});
   out.post_filter = names({"DynamicResources", "DefaultPreemption"});
   out.pre_score = names({"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
                          "NodeResourcesBalancedAllocation"});

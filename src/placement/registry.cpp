@@ -12,6 +12,7 @@ constexpr PluginRegistration kPlugins[] = {
     {"DefaultBinder", make_default_binder},
     {"DefaultPreemption", make_default_preemption},
     {"DynamicResources", make_dynamic_resources},
+    {"NodeDeclaredFeatures", make_node_declared_features},
     {"NodeUnschedulable", make_node_unschedulable},
     {"NodeName", make_node_name},
     {"NodePorts", make_node_ports},

@@ -49,7 +49,7 @@ std::vector<RelaxableConstraint> relaxable_constraints(const PodInfo& pod, const
   std::vector<RelaxableConstraint> out;
   const model::PodView& view = pod.view();
   for (const auto& [resource, free] : largest_free) {
-    const std::int64_t asked = amount_of(pod.request.total, resource);
+    const std::int64_t asked = amount_of(pod.wanted(), resource);
     if (asked <= free || free < 0) continue;
     out.push_back(
         {fmt::format("lower the {} request from {} to {}", resource, format_amount(resource, asked), format_amount(resource, free)),

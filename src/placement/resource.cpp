@@ -1,6 +1,7 @@
 #include "placement/resource.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace berth::placement {
 namespace {
@@ -100,33 +101,68 @@ void max_list(ResourceList& out, const ResourceList& list) {
   }
 }
 
-/// The container's request, or the larger of that and what the node runs and has allocated.
-ResourceList container_request(const model::PodView& pod, const model::ContainerView& container, bool use_status) {
-  if (!use_status) return container.requests;
-  const auto status = std::ranges::find(pod.container_statuses, container.name, &model::ContainerResourceStatus::name);
-  if (status == pod.container_statuses.end()) return container.requests;
-  ResourceList out = pod.resize_infeasible ? ResourceList{} : container.requests;
-  if (status->requests) max_list(out, *status->requests);
-  max_list(out, status->allocated);
+/// What is asked for, what runs and what is allocated, the largest of each; without the wish if the node cannot grant it.
+ResourceList effective_request(const model::PodView& pod, const ResourceList& asked, const ResourceList& runs,
+                               const ResourceList& allocated) {
+  ResourceList out = pod.resize_infeasible ? ResourceList{} : asked;
+  max_list(out, runs);
+  max_list(out, allocated);
   return out;
 }
 
-ResourceList with_defaults(ResourceList list, bool defaults) {
-  if (!defaults) return list;
-  if (model::find_resource(list, "cpu") == nullptr) set_amount(list, "cpu", Quantity::from_milli(kDefaultCpuMilli));
-  if (model::find_resource(list, "memory") == nullptr) set_amount(list, "memory", Quantity::from_value(kDefaultMemoryBytes));
+/// A status speaks for its container only when it says what runs there; of two with one name the last counts.
+ResourceList container_request(const model::PodView& pod, const model::ContainerView& container, bool use_status) {
+  if (!use_status) return container.requests;
+  for (const auto& status : std::views::reverse(pod.container_statuses)) {
+    if (status.name != container.name) continue;
+    return status.requests ? effective_request(pod, container.requests, *status.requests, status.allocated) : container.requests;
+  }
+  return container.requests;
+}
+
+/// The containers that ask for nothing of these get the default.
+struct Defaults {
+  bool cpu = false, memory = false;
+};
+
+ResourceList with_defaults(ResourceList list, Defaults defaults) {
+  if (defaults.cpu && model::find_resource(list, "cpu") == nullptr) set_amount(list, "cpu", Quantity::from_milli(kDefaultCpuMilli));
+  if (defaults.memory && model::find_resource(list, "memory") == nullptr)
+    set_amount(list, "memory", Quantity::from_value(kDefaultMemoryBytes));
   return list;
 }
 
 bool is_pod_level_resource(std::string_view name) { return name == "cpu" || name == "memory" || name.starts_with("hugepages-"); }
 
-ResourceList pod_requests_136(const model::PodView& pod, bool use_status, bool defaults, bool pod_level = true) {
+bool has_pod_level_requests(const model::PodView& pod) {
+  return std::ranges::any_of(pod.pod_requests, [](const auto& pair) { return is_pod_level_resource(pair.first); });
+}
+
+void set_pod_level(const model::PodView& pod, bool use_status, ResourceList& out) {
+  ResourceList effective;
+  const bool from_status = use_status && pod.pod_level_status.has_value();
+  if (from_status)
+    effective =
+        effective_request(pod, pod.pod_requests, pod.pod_level_status->requests.value_or(ResourceList{}), pod.pod_level_status->allocated);
+  for (const auto& [name, amount] : pod.pod_requests) {
+    if (!is_pod_level_resource(name)) continue;
+    if (!from_status) {
+      set_amount(out, name, amount);
+      continue;
+    }
+    const auto* actual = model::find_resource(effective, name);
+    set_amount(out, name, actual != nullptr ? *actual : Quantity::from_value(0));
+  }
+}
+
+ResourceList pod_requests_136(const model::PodView& pod, bool use_status, Defaults defaults, bool pod_level = true) {
   ResourceList out;
   for (const auto& container : pod.containers) add_list(out, with_defaults(container_request(pod, container, use_status), defaults));
   ResourceList sidecars;
   ResourceList init_peak;
   for (const auto& container : pod.init_containers) {
-    ResourceList step = with_defaults(container_request(pod, container, use_status), defaults);
+    // Only sidecars can be resized.
+    ResourceList step = with_defaults(container_request(pod, container, use_status && container.restarts_always), defaults);
     if (container.restarts_always) {
       add_list(out, step);
       add_list(sidecars, step);
@@ -137,17 +173,21 @@ ResourceList pod_requests_136(const model::PodView& pod, bool use_status, bool d
     max_list(init_peak, step);
   }
   max_list(out, init_peak);
-  for (const auto& [name, amount] : pod.pod_requests)
-    if (pod_level && is_pod_level_resource(name)) set_amount(out, name, amount);
+  if (pod_level) set_pod_level(pod, use_status, out);
   add_list(out, pod.overhead);
   return out;
 }
 
 PodRequest request_136(const model::PodView& pod, bool use_status) {
   PodRequest out;
-  out.total = Resource::from_list(pod_requests_136(pod, use_status, false));
+  const ResourceList plain = pod_requests_136(pod, use_status, {});
+  out.total = Resource::from_list(plain);
   out.total.allowed_pods = 0;
-  const ResourceList filled = pod_requests_136(pod, use_status, true);
+  // Where the pod as a whole asks, its containers need no defaults, unless nobody asks for that resource at all.
+  const bool by_pod = has_pod_level_requests(pod);
+  const ResourceList filled = pod_requests_136(pod, use_status,
+                                               {.cpu = !by_pod || model::find_resource(plain, "cpu") == nullptr,
+                                                .memory = !by_pod || model::find_resource(plain, "memory") == nullptr});
   if (const auto* cpu = model::find_resource(filled, "cpu")) out.nonzero_cpu_milli = cpu->milli_value();
   if (const auto* memory = model::find_resource(filled, "memory")) out.nonzero_memory_bytes = memory->value();
   return out;
@@ -244,7 +284,8 @@ PodRequest pod_request(const model::PodView& pod, Era era, bool use_status) {
 }
 
 Resource scoring_request(const model::PodView& pod, Era era) {
-  Resource out = era == Era::k120 ? scoring_request_120(pod) : Resource::from_list(pod_requests_136(pod, true, true, false));
+  Resource out =
+      era == Era::k120 ? scoring_request_120(pod) : Resource::from_list(pod_requests_136(pod, false, {.cpu = true, .memory = true}, false));
   drop_negative(out);
   return out;
 }

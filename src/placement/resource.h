@@ -51,8 +51,8 @@ struct PodRequest {
 /// (component-helpers resource.PodRequests; 1.20 framework/types.go calculateResource.)
 PodRequest pod_request(const model::PodView& pod, Era era, bool use_status);
 
-/// What the resource scorers count for a pod that is to be placed, with defaults for containers that ask for nothing. 1.36: without
-/// pod-level requests (that scorer is not told of them). 1.20: overhead in whole units, CPU too (250m of it count as 1).
+/// What the resource scorers count for a pod that is to be placed, with defaults for containers that ask for nothing. 1.36: by the
+/// spec, without pod-level requests (that scorer is not told of them). 1.20: overhead in whole units, CPU too (250m of it count as 1).
 Resource scoring_request(const model::PodView& pod, Era era);
 
 /// Native names and *.kubernetes.io/ names excluded; hugepages and attachable volumes are scalar but not extended (v1helper).

@@ -18,45 +18,50 @@ std::optional<Quantity> quantity_of(const json::Value& value) {
 
 std::string string_at(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
 
-Result<Requirement> parse_node_requirement(const json::Value& item) {
-  Requirement out;
-  out.key = string_at(item, {"key"});
-  out.values = parse_strings(json::get_array(item, {"values"}));
-  const auto op = json::get_string(item, {"operator"});
-  if (op == "In") {
-    out.op = Requirement::Op::kIn;
-  } else if (op == "NotIn") {
-    out.op = Requirement::Op::kNotIn;
-  } else if (op == "Exists") {
-    out.op = Requirement::Op::kExists;
-  } else if (op == "DoesNotExist") {
-    out.op = Requirement::Op::kDoesNotExist;
-  } else if (op == "Gt") {
-    out.op = Requirement::Op::kGt;
-  } else if (op == "Lt") {
-    out.op = Requirement::Op::kLt;
-  } else {
-    return invalid(fmt::format("operator: Unsupported value: \"{}\"", op));
-  }
-  return out;
+std::optional<Requirement::Op> node_op(std::string_view text) {
+  if (text == "In") return Requirement::Op::kIn;
+  if (text == "NotIn") return Requirement::Op::kNotIn;
+  if (text == "Exists") return Requirement::Op::kExists;
+  if (text == "DoesNotExist") return Requirement::Op::kDoesNotExist;
+  if (text == "Gt") return Requirement::Op::kGt;
+  if (text == "Lt") return Requirement::Op::kLt;
+  return std::nullopt;
 }
 
-void parse_field(const json::Value& item, NodeSelectorTerm& out) {
-  auto one = parse_node_requirement(item);
-  if (!one) {
-    out.error = one.error().message;
+std::string unsupported_op(std::string_view path, std::string_view op, std::string_view supported) {
+  return fmt::format("{}operator: Unsupported value: \"{}\": supported values: {}", path, op, supported);
+}
+
+void parse_expression(const json::Value& item, const std::string& path, NodeSelectorTerm& out) {
+  const auto text = json::get_string(item, {"operator"});
+  const auto op = node_op(text);
+  if (!op) {
+    out.errors.push_back(unsupported_op(path, text, R"("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")"));
     return;
   }
-  if (one->key != "metadata.name") {
-    out.error = fmt::format("key: Unsupported value: \"{}\": supported values: \"metadata.name\"", one->key);
+  Requirement one{string_at(item, {"key"}), *op, parse_strings(json::get_array(item, {"values"}))};
+  auto problems = requirement_problems(one, path);
+  std::ranges::move(problems, std::back_inserter(out.errors));
+  std::ranges::sort(one.values);
+  out.expressions.push_back(std::move(one));
+}
+
+void parse_field(const json::Value& item, const std::string& path, NodeSelectorTerm& out) {
+  Requirement one{string_at(item, {"key"}), Requirement::Op::kIn, parse_strings(json::get_array(item, {"values"}))};
+  if (one.key != "metadata.name") {
+    out.errors.push_back(fmt::format("{}key: Unsupported value: \"{}\": supported values: \"metadata.name\"", path, one.key));
     return;
   }
-  if (one->op != Requirement::Op::kIn && one->op != Requirement::Op::kNotIn) {
-    out.error = "operator: Unsupported value: supported values: \"In\", \"NotIn\"";
-  } else if (one->values.size() != 1) {
-    out.error = "values: Required value: must have one element";
+  const auto text = json::get_string(item, {"operator"});
+  const auto op = node_op(text);
+  if (op != Requirement::Op::kIn && op != Requirement::Op::kNotIn) {
+    out.errors.push_back(unsupported_op(path, text, R"("In", "NotIn")"));
+  } else if (one.values.size() != 1) {
+    const std::string given = one.values.empty() ? "null" : fmt::format("[\"{}\"]", fmt::join(one.values, "\",\""));
+    out.errors.push_back(fmt::format("{}values: Invalid value: {}: must have one element", path, given));
   }
-  out.fields.push_back(std::move(*one));
+  one.op = op.value_or(Requirement::Op::kExists);
+  out.fields.push_back(std::move(one));
 }
 
 }  // namespace
@@ -136,21 +141,16 @@ std::vector<Toleration> parse_tolerations(const json::Array& items) {
 
 NodeSelectorTerm NodeSelectorTerm::parse(const json::Value& term) {
   NodeSelectorTerm out;
-  for (const auto& item : json::get_array(term, {"matchExpressions"})) {
-    auto one = parse_node_requirement(item);
-    if (one) one = checked_requirement(std::move(*one));
-    if (one) {
-      out.expressions.push_back(std::move(*one));
-    } else {
-      out.error = one.error().message;
-    }
-  }
-  for (const auto& item : json::get_array(term, {"matchFields"})) parse_field(item, out);
+  std::size_t index = 0;
+  for (const auto& item : json::get_array(term, {"matchExpressions"}))
+    parse_expression(item, fmt::format("matchExpressions[{}].", index++), out);
+  index = 0;
+  for (const auto& item : json::get_array(term, {"matchFields"})) parse_field(item, fmt::format("matchFields[{}].", index++), out);
   return out;
 }
 
 bool NodeSelectorTerm::matches(const Labels& node_labels, std::string_view node_name) const {
-  if (!error.empty() || is_empty()) return false;
+  if (!errors.empty() || is_empty()) return false;
   for (const auto& one : expressions)
     if (!one.matches(node_labels)) return false;
   for (const auto& one : fields)

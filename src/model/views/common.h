@@ -60,15 +60,15 @@ std::vector<Toleration> parse_tolerations(const json::Array& items);
 Taint parse_taint(const json::Value& item);
 
 /// One term of a NodeSelector: all expressions and fields hold. A term without any matches nothing; one that cannot be parsed
-/// (bad operator, wrong number of values) carries its error and matches nothing (component-helpers nodeaffinity).
+/// (bad operator, wrong number of values) carries its errors and matches nothing (component-helpers nodeaffinity).
 struct NodeSelectorTerm {
   std::vector<Requirement> expressions;
-  /// On metadata.name: In or NotIn with one value each, unless `error` says otherwise.
+  /// On metadata.name: In or NotIn with one value each, unless `errors` says otherwise.
   std::vector<Requirement> fields;
-  std::string error;
+  std::vector<std::string> errors;  ///< "matchExpressions[0].operator: Unsupported value: ..."
 
   static NodeSelectorTerm parse(const json::Value& term);
-  [[nodiscard]] bool is_empty() const { return expressions.empty() && fields.empty() && error.empty(); }
+  [[nodiscard]] bool is_empty() const { return expressions.empty() && fields.empty() && errors.empty(); }
   [[nodiscard]] bool matches(const Labels& node_labels, std::string_view node_name) const;
   friend bool operator==(const NodeSelectorTerm&, const NodeSelectorTerm&) = default;
 };

@@ -32,6 +32,7 @@ NodeView NodeView::parse(const json::Value& node) {
     out.conditions.push_back({string_at(item, {"type"}), string_at(item, {"status"}), string_at(item, {"reason"})});
   for (const auto& item : json::get_array(node, {"status", "images"}))
     out.images.push_back({parse_strings(json::get_array(item, {"names"})), json::get_int(item, {"sizeBytes"})});
+  out.declared_features = parse_strings(json::get_array(node, {"status", "declaredFeatures"}));
   out.avoided_controllers = parse_avoided(out.meta);
   return out;
 }

@@ -27,6 +27,7 @@ struct NodeView {
   ResourceList allocatable, capacity;
   std::vector<NodeCondition> conditions;
   std::vector<NodeImage> images;
+  std::vector<std::string> declared_features;  ///< status.declaredFeatures
   std::vector<AvoidedController> avoided_controllers;
 
   static NodeView parse(const json::Value& node);

@@ -41,6 +41,23 @@ void parse_statuses(const json::Array& items, bool is_init, std::vector<Containe
   }
 }
 
+bool restarts_all_containers(const json::Array& containers) {
+  for (const auto& container : containers)
+    for (const auto& rule : json::get_array(container, {"restartPolicyRules"}))
+      if (json::get_string(rule, {"action"}) == "RestartAllContainers") return true;
+  return false;
+}
+
+std::vector<std::string> infer_features(const json::Value& spec) {
+  std::vector<std::string> out;
+  if (restarts_all_containers(json::get_array(spec, {"containers"})) || restarts_all_containers(json::get_array(spec, {"initContainers"})))
+    out.emplace_back("RestartAllContainersOnContainerExits");
+  const auto* host_users = json::find(spec, "hostUsers");
+  const bool has_own_users = host_users != nullptr && host_users->is_bool() && !host_users->as_bool();
+  if (json::get_bool(spec, {"hostNetwork"}) && has_own_users) out.emplace_back("UserNamespacesHostNetworkSupport");
+  return out;
+}
+
 PodAffinityTerm parse_affinity_term(const json::Value& item) {
   PodAffinityTerm out;
   if (auto selector = Selector::from_label_selector(json::find(item, "labelSelector"))) {
@@ -124,6 +141,9 @@ VolumeView parse_volume(const json::Value& item, std::string_view pod_name) {
     out.kind = Kind::kCsi;
     out.id = string_at(*csi, {"driver"});
     out.read_only = json::get_bool(*csi, {"readOnly"});
+  } else if (const auto* image = json::find(item, "image")) {
+    out.kind = Kind::kImage;
+    out.id = string_at(*image, {"reference"});
   }
   return out;
 }
@@ -152,6 +172,7 @@ void parse_spec(const json::Value& spec, PodView& out) {
   out.containers = parse_containers(json::get_array(spec, {"containers"}));
   out.init_containers = parse_containers(json::get_array(spec, {"initContainers"}));
   out.overhead = parse_resource_list(json::find(spec, "overhead"));
+  out.required_features = infer_features(spec);
   out.pod_requests = parse_resource_list(json::find(spec, {"resources", "requests"}));
   out.pod_limits = parse_resource_list(json::find(spec, {"resources", "limits"}));
   out.node_selector = Labels::from_json(json::find(spec, "nodeSelector")).pairs();
@@ -193,12 +214,17 @@ PodView PodView::parse(const json::Value& pod) {
     out.nominated_node_name = string_at(*status, {"nominatedNodeName"});
     parse_statuses(json::get_array(*status, {"containerStatuses"}), false, out.container_statuses);
     parse_statuses(json::get_array(*status, {"initContainerStatuses"}), true, out.container_statuses);
+    if (const auto* resources = json::find(*status, "resources"); resources != nullptr && resources->is_object()) {
+      out.pod_level_status.emplace();
+      out.pod_level_status->requests = parse_resource_list(json::find(*resources, "requests"));
+      out.pod_level_status->allocated = parse_resource_list(json::find(*status, "allocatedResources"));
+    }
+    bool resize_seen = false, disruption_seen = false;
     for (const auto& condition : json::get_array(*status, {"conditions"})) {
-      if (json::get_string(condition, {"type"}) == "PodResizePending" && json::get_string(condition, {"reason"}) == "Infeasible")
-        out.resize_infeasible = true;
-      if (json::get_string(condition, {"type"}) == "DisruptionTarget" && json::get_string(condition, {"status"}) == "True" &&
-          json::get_string(condition, {"reason"}) == "PreemptionByScheduler")
-        out.terminating_by_preemption = true;
+      const auto type = json::get_string(condition, {"type"}), reason = json::get_string(condition, {"reason"});
+      if (type == "PodResizePending" && !std::exchange(resize_seen, true)) out.resize_infeasible = reason == "Infeasible";
+      if (type == "DisruptionTarget" && !std::exchange(disruption_seen, true))
+        out.terminating_by_preemption = json::get_string(condition, {"status"}) == "True" && reason == "PreemptionByScheduler";
     }
   }
   return out;

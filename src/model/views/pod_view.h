@@ -69,11 +69,13 @@ struct VolumeView {
     kRbd,
     kPersistentVolumeClaim,
     kEphemeral,
-    kCsi
+    kCsi,
+    kImage
   };
   Kind kind = Kind::kOther;
   std::string name;
-  /// pdName, volumeID, diskName, volumeID, iqn, image, claimName, (the ephemeral claim's name is pod name "-" volume name), driver.
+  /// pdName, volumeID, diskName, volumeID, iqn, image, claimName, (the ephemeral claim's name is pod name "-" volume name), driver,
+  /// reference.
   std::string id;
   std::string disk_uri;               ///< azureDisk.diskURI
   std::string pool;                   ///< rbd
@@ -101,9 +103,11 @@ struct PodView {
   ResourceList overhead;
   /// spec.resources: pod-level requests, and what status says of them.
   ResourceList pod_requests, pod_limits;
+  std::optional<ContainerResourceStatus>
+      pod_level_status;  ///< status.resources and allocatedResources of the pod; nullopt without the first.
   std::vector<ContainerResourceStatus> container_statuses;
-  bool resize_infeasible = false;          ///< Condition PodResizePending with reason Infeasible.
-  bool terminating_by_preemption = false;  ///< Condition DisruptionTarget=True with reason PreemptionByScheduler.
+  bool resize_infeasible = false;          ///< The first PodResizePending condition has the reason Infeasible.
+  bool terminating_by_preemption = false;  ///< The first DisruptionTarget condition is True with reason PreemptionByScheduler.
 
   std::vector<std::pair<std::string, std::string>> node_selector;  ///< Sorted by key.
   NodeAffinity node_affinity;
@@ -113,6 +117,8 @@ struct PodView {
   std::vector<TopologySpreadConstraint> spread_constraints;
   std::vector<VolumeView> volumes;
   std::vector<std::string> resource_claims;  ///< spec.resourceClaims names
+  /// Features of the kubelet that the spec cannot do without (component-helpers nodedeclaredfeatures, InferForScheduling).
+  std::vector<std::string> required_features;
 
   static PodView parse(const json::Value& pod);
   [[nodiscard]] const std::string& ns() const { return meta.ns; }

@@ -23,8 +23,10 @@ bool is_well_formed(const model::PodView& pod) {
   const auto good_weighted = [&](const model::WeightedPodAffinityTerm& weighted) { return good_term(weighted.term); };
   return std::ranges::all_of(pod.required_affinity, good_term) && std::ranges::all_of(pod.required_anti_affinity, good_term) &&
          std::ranges::all_of(pod.preferred_affinity, good_weighted) && std::ranges::all_of(pod.preferred_anti_affinity, good_weighted) &&
-         std::ranges::all_of(pod.spread_constraints, [](const auto& constraint) { return constraint.selector_error.empty(); }) &&
-         std::ranges::all_of(pod.node_affinity.preferred, [](const auto& term) { return term.preference.error.empty(); });
+         std::ranges::all_of(
+             pod.spread_constraints,
+             [](const auto& constraint) { return constraint.selector_error.empty() && !constraint.selector.is_everything(); }) &&
+         std::ranges::all_of(pod.node_affinity.preferred, [](const auto& term) { return term.preference.errors.empty(); });
 }
 
 bool has_repeated_key(const std::vector<SpreadConstraint>& constraints) {
@@ -45,7 +47,8 @@ AffinityTerm spread_term(const model::PodView& pod, const model::Selector& selec
 
 std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
                                          std::size_t lazy_ranking_nodes) {
-  if (!is_well_formed(pod->view())) return nullptr;
+  // A pod that asks by its spec for another amount than its status says is none of the columns' cases.
+  if (!is_well_formed(pod->view()) || pod->spec_request != nullptr || !pod->view().required_features.empty()) return nullptr;
   // With all filters asked an error of a volume plugin counts even where another filter has rejected the node.
   if (framework->profile().always_check_all_filters && !pod->view().volumes.empty()) return nullptr;
   auto out = std::unique_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
@@ -335,9 +338,10 @@ bool PodClass::adopt_held_terms() {
 /// Whether everything of a node that is not static can be had from its amounts.
 void PodClass::prepare_amounts() {
   resources_ = {};
-  resources_.cpu = pod_->request.total.cpu_milli;
-  resources_.memory = pod_->request.total.memory_bytes;
-  resources_.storage = pod_->request.total.ephemeral_storage_bytes;
+  const Resource& wanted = pod_->wanted();
+  resources_.cpu = wanted.cpu_milli;
+  resources_.memory = wanted.memory_bytes;
+  resources_.storage = wanted.ephemeral_storage_bytes;
   bool joined = true;
   for (const auto& filter : local_filters_) joined &= filter.plugin->join_filter(resources_, *pod_);
   for (const auto& [plugin, weight] : local_scorers_) joined &= plugin->join_score(resources_, *pod_, weight);

@@ -26,7 +26,8 @@ bool StaticColumn::serves(const Framework& framework, const PodInfo& pod) const 
   const auto *owner = a.meta.controller(), *other = b.meta.controller();
   return framework_.get() == &framework && a.node_name == b.node_name && a.node_selector == b.node_selector &&
          a.node_affinity == b.node_affinity && a.tolerations == b.tolerations && pod_->images == pod.images &&
-         (owner == nullptr) == (other == nullptr) && (owner == nullptr || *owner == *other);
+         pod_->image_containers == pod.image_containers && (owner == nullptr) == (other == nullptr) &&
+         (owner == nullptr || *owner == *other);
 }
 
 std::uint64_t StaticColumn::catch_up() {

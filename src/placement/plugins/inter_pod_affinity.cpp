@@ -2,7 +2,10 @@
 // (pkg/scheduler/framework/plugins/interpodaffinity; predicate MatchInterPodAffinity, priority InterPodAffinityPriority).
 #include "placement/plugins/inter_pod_affinity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "placement/plugins/factories.h"
@@ -58,6 +61,22 @@ struct ScoreState : Cloneable<ScoreState> {
   }
 };
 
+/// The first error of each kind of term, all in one text; empty when every term could be parsed (framework.NewPodInfo).
+std::string parse_error(const model::PodView& pod) {
+  std::vector<std::string> out;
+  const auto look = [&](std::string_view kind, const auto& terms, const auto& projection) {
+    const auto bad = std::ranges::find_if(
+        terms, [](const std::string& error) { return !error.empty(); }, projection);
+    if (bad != terms.end()) out.push_back(fmt::format("{}: {}", kind, std::invoke(projection, *bad)));
+  };
+  const auto weighted = [](const model::WeightedPodAffinityTerm& term) -> const std::string& { return term.term.selector_error; };
+  look("requiredAffinityTerms", pod.required_affinity, &model::PodAffinityTerm::selector_error);
+  look("requiredAntiAffinityTerms", pod.required_anti_affinity, &model::PodAffinityTerm::selector_error);
+  look("preferredAffinityTerms", pod.preferred_affinity, weighted);
+  look("preferredAntiAffinityTerms", pod.preferred_anti_affinity, weighted);
+  return out.empty() ? std::string() : model::aggregate_words(out);
+}
+
 class InterPodAffinity final : public Plugin {
  public:
   InterPodAffinity(Era era, InterPodAffinityArgs args) : era_(era), args_(args) {}
@@ -66,9 +85,7 @@ class InterPodAffinity final : public Plugin {
   ColumnKind column_kind() const override { return ColumnKind::kInterPodAffinity; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
-    for (const auto* terms : {&pod.view().required_affinity, &pod.view().required_anti_affinity})
-      for (const auto& term : *terms)
-        if (!term.selector_error.empty()) return {Status::unresolvable("parsing pod: " + term.selector_error), {}};
+    if (const auto error = parse_error(pod.view()); !error.empty()) return {Status::unresolvable("parsing pod: " + error), {}};
     const Cluster& cluster = state.cluster();
     auto data = std::make_unique<FilterState>();
     data->affinity_terms = resolve_namespaces(pod.required_affinity, cluster);

@@ -24,11 +24,32 @@ std::int64_t preferred_sum(const std::vector<model::PreferredSchedulingTerm>& te
   return out;
 }
 
-/// The first term that cannot be parsed, of those that count.
-const std::string* parse_error(const std::vector<model::PreferredSchedulingTerm>& terms) {
-  for (const auto& term : terms)
-    if (term.weight != 0 && !term.preference.error.empty()) return &term.preference.error;
-  return nullptr;
+/// What keeps the terms that count from being parsed, as one text; empty when nothing does.
+std::string parse_error(const std::vector<model::PreferredSchedulingTerm>& terms) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    if (terms[i].weight != 0)
+      for (const auto& error : terms[i].preference.errors) out.push_back(fmt::format("[{}].{}", i, error));
+  return out.empty() ? std::string() : model::aggregate_words(out);
+}
+
+/// The first error as 1.20 words it: without the field, and of an operator its own sentence.
+std::string parse_error_120(const std::vector<model::PreferredSchedulingTerm>& terms) {
+  constexpr std::string_view kOperator = "operator: Unsupported value: ";
+  constexpr std::string_view kInvalid = ": Invalid value: ";
+  for (const auto& term : terms) {
+    if (term.weight == 0 || term.preference.errors.empty()) continue;
+    const std::string_view error = term.preference.errors.front();
+    if (const auto at = error.find(kOperator); at != std::string_view::npos) {
+      const auto rest = error.substr(at + kOperator.size());
+      return fmt::format("{} is not a valid node selector operator", rest.substr(0, rest.find(": supported values")));
+    }
+    for (const std::string_view words : {"for 'in', 'notin' operators", "values set must be empty", "for 'Gt', 'Lt' operators"})
+      if (const auto at = error.rfind(words); at != std::string_view::npos) return std::string(error.substr(at));
+    const auto at = error.find(kInvalid);
+    return std::string(at == std::string_view::npos ? error : error.substr(at + kInvalid.size()));
+  }
+  return {};
 }
 
 /// The node names that required terms allow, when every term names nodes by metadata.name.
@@ -81,14 +102,15 @@ class NodeAffinity final : public Plugin {
   Status pre_score(CycleState&, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
     const auto& preferred = pod.view().node_affinity.preferred;
     if (era_ == Era::k120) return Status::success();
-    if (const auto* error = parse_error(preferred)) return Status::error(*error);
+    if (auto error = parse_error(preferred); !error.empty()) return Status::error(std::move(error));
     const bool nothing_added = !added_ || added_->preferred.empty();
     return preferred.empty() && nothing_added ? Status::skip() : Status::success();
   }
 
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     const auto& preferred = pod.view().node_affinity.preferred;
-    if (const auto* error = parse_error(preferred)) return std::unexpected(Status::error(*error));
+    if (auto error = era_ == Era::k120 ? parse_error_120(preferred) : parse_error(preferred); !error.empty())
+      return std::unexpected(Status::error(std::move(error)));
     return preferred_sum(preferred, node) + (added_ ? preferred_sum(added_->preferred, node) : 0);
   }
 
@@ -107,12 +129,15 @@ class NodeAffinity final : public Plugin {
 Result<PluginPtr> make_node_affinity(const Profile& profile) {
   const auto& added = profile.args.added_affinity;
   if (added && added->required) {
-    for (const auto& term : added->required->terms)
-      if (!term.error.empty()) return invalid("parsing addedAffinity.requiredDuringSchedulingIgnoredDuringExecution: " + term.error);
+    std::vector<std::string> problems;
+    for (std::size_t i = 0; i < added->required->terms.size(); ++i)
+      for (const auto& error : added->required->terms[i].errors) problems.push_back(fmt::format("nodeSelectorTerms[{}].{}", i, error));
+    if (!problems.empty())
+      return invalid("parsing addedAffinity.requiredDuringSchedulingIgnoredDuringExecution: " + model::aggregate_words(problems));
   }
   if (added) {
-    if (const auto* error = parse_error(added->preferred))
-      return invalid("parsing addedAffinity.preferredDuringSchedulingIgnoredDuringExecution: " + *error);
+    if (const auto error = parse_error(added->preferred); !error.empty())
+      return invalid("parsing addedAffinity.preferredDuringSchedulingIgnoredDuringExecution: " + error);
   }
   return std::make_unique<NodeAffinity>(profile.era, added);
 }

@@ -25,7 +25,7 @@ class NodeResourcesFit final : public Plugin {
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
 
   bool join_filter(ResourceColumns& columns, const PodInfo& pod) const override {
-    const Resource& wanted = pod.request.total;
+    const Resource& wanted = pod.wanted();
     if (era_ == Era::k120 || !wanted.scalars.empty()) return false;
     columns.filters = true;
     columns.asks_nothing = wanted.cpu_milli == 0 && wanted.memory_bytes == 0 && wanted.ephemeral_storage_bytes == 0;
@@ -49,7 +49,7 @@ class NodeResourcesFit final : public Plugin {
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     Verdict verdict;
     if (static_cast<std::int64_t>(node.pods.size()) + 1 > node.allocatable.allowed_pods) verdict.reasons.emplace_back("Too many pods");
-    check_request(pod.request.total, node, verdict);
+    check_request(pod.wanted(), node, verdict);
     if (verdict.reasons.empty()) return Status::success();
     // 1.36 knows when even an empty node would be too small.
     const bool hopeless = verdict.exceeds_node && era_ != Era::k120;

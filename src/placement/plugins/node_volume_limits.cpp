@@ -76,7 +76,13 @@ class NodeVolumeLimits final : public Plugin {
       if (!use.uses_claim) {
         const auto plugin = volumes::in_tree_plugin(volume);
         if (!volumes::is_counted_as_csi(csi_node, plugin, era_)) continue;
-        add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(volume), out);
+        const auto handle = volumes::csi_handle(volume);
+        if (handle.empty() && volume.kind == model::VolumeView::Kind::kAwsElasticBlockStore)
+          return Status::error(
+              fmt::format("converting volume({}) from inline to csi: failed to translate Kubernetes ID to EBS Volume ID "
+                          "Invalid format for AWS volume ({})",
+                          volume.name, volume.id));
+        add(std::string(volumes::csi_driver_of(plugin)), handle, out);
         continue;
       }
       if (use.is_ephemeral && era_ == Era::k120) continue;

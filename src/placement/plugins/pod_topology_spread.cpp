@@ -161,7 +161,7 @@ class PodTopologySpread final : public Plugin {
       if (value == nullptr) continue;
       std::int64_t count = 0;
       if (constraint.topology_key == kHostnameLabel) {
-        count = count_matching_pods(node, constraint.selector, pod.view().ns());
+        count = count_pods(node, constraint.selector, pod.view().ns());
       } else if (const auto at = data->tables[data->table_of[i]].find(*value); at != data->tables[data->table_of[i]].end()) {
         count = at->second;
       }
@@ -187,6 +187,11 @@ class PodTopologySpread final : public Plugin {
   }
 
  private:
+  /// In 1.36 an empty selector counts no pod, though it matches every one.
+  [[nodiscard]] std::int64_t count_pods(const NodeInfo& node, const model::Selector& selector, std::string_view ns) const {
+    return era_ != Era::k120 && selector.is_everything() ? 0 : count_matching_pods(node, selector, ns);
+  }
+
   /// Hard constraints: domains are those of the nodes that count; in 1.20 pods on other nodes of such a domain count as well.
   void count_all(const Cluster& cluster, const model::PodView& pod, FilterState& data) const {
     const auto nodes = cluster.nodes();
@@ -196,7 +201,7 @@ class PodTopologySpread final : public Plugin {
         const auto& constraint = data.constraints[i];
         if (!spread_includes_node(constraint, pod, *node, era_)) continue;
         auto& count = data.tables[data.table_of[i]].counts[*node->label(constraint.topology_key)];
-        if (era_ != Era::k120) count += count_matching_pods(*node, constraint.selector, pod.ns());
+        if (era_ != Era::k120) count += count_pods(*node, constraint.selector, pod.ns());
       }
     }
     if (era_ != Era::k120) return;
@@ -204,7 +209,7 @@ class PodTopologySpread final : public Plugin {
       for (std::size_t i = 0; i < data.constraints.size(); ++i) {
         auto& counts = data.tables[data.table_of[i]].counts;
         const auto at = counts.find(value_or_empty(*node, data.constraints[i].topology_key));
-        if (at != counts.end()) at->second += count_matching_pods(*node, data.constraints[i].selector, pod.ns());
+        if (at != counts.end()) at->second += count_pods(*node, data.constraints[i].selector, pod.ns());
       }
     }
   }
@@ -258,7 +263,7 @@ class PodTopologySpread final : public Plugin {
         if (!spread_includes_node(constraint, pod, *node, era_)) continue;
         auto& table = data.tables[data.table_of[i]];
         const auto at = table.find(value_or_empty(*node, constraint.topology_key));
-        if (at != table.end()) at->second += count_matching_pods(*node, constraint.selector, pod.ns());
+        if (at != table.end()) at->second += count_pods(*node, constraint.selector, pod.ns());
       }
     }
   }

@@ -31,6 +31,7 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
 bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era);
 bool has_all_topology_keys(const NodeInfo& node, const std::vector<SpreadConstraint>& constraints);
 /// Pods of the namespace on the node that match and are not terminating.
+/// Pods of the namespace that the selector matches, those in termination left out.
 std::int64_t count_matching_pods(const NodeInfo& node, const model::Selector& selector, std::string_view ns);
 /// log(domains + 2): big topologies do not water down small ones.
 double spread_weight(std::size_t domains);

@@ -38,10 +38,15 @@ const T* find_in(const Cluster::Table<T>& table, std::string_view key) {
   return at == table.end() ? nullptr : at->second.get();
 }
 
-/// "aws://us-east-1a/vol-1" names the same volume as "vol-1".
+/// "aws://us-east-1a/vol-1" names the same volume as "vol-1"; empty when such an address has no volume in it.
 std::string ebs_handle(std::string_view id) {
-  if (!id.starts_with("aws://")) return std::string(id);
-  return std::string(id.substr(id.rfind('/') + 1));
+  constexpr std::string_view kScheme = "aws://";
+  if (!id.starts_with(kScheme)) return std::string(id);
+  id.remove_prefix(kScheme.size());
+  id.remove_prefix(std::min(id.find('/'), id.size()));
+  while (id.starts_with('/')) id.remove_prefix(1);
+  while (id.ends_with('/')) id.remove_suffix(1);
+  return id.starts_with("vol-") && id.find('/') == std::string_view::npos ? std::string(id) : std::string();
 }
 
 bool uses_key(const Volume& volume, std::string_view key) {
@@ -128,9 +133,8 @@ bool is_migrated(const model::CsiNodeView* node, std::string_view plugin, Era er
 
 bool is_counted_as_csi(const model::CsiNodeView* node, std::string_view plugin, Era era) {
   if (era == Era::k120 || node == nullptr) return false;
-  if (plugin == "kubernetes.io/portworx-volume") return is_migrated(node, plugin, era);
-  return plugin == "kubernetes.io/aws-ebs" || plugin == "kubernetes.io/gce-pd" || plugin == "kubernetes.io/azure-disk" ||
-         plugin == "kubernetes.io/cinder";
+  return plugin == "kubernetes.io/portworx-volume" || plugin == "kubernetes.io/aws-ebs" || plugin == "kubernetes.io/gce-pd" ||
+         plugin == "kubernetes.io/azure-disk" || plugin == "kubernetes.io/cinder";
 }
 
 std::string csi_handle(const model::VolumeView& volume) {

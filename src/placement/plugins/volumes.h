@@ -43,10 +43,10 @@ std::string_view in_tree_plugin(const Volume& volume);
 std::string_view csi_driver_of(std::string_view in_tree_plugin);
 /// True when the node's CSINode says that the plugin is migrated there. 1.20: never (the gates are off by default).
 bool is_migrated(const model::CsiNodeView* node, std::string_view in_tree_plugin, Era era);
-/// Whether attach limits count the in-tree plugin's volumes as its driver's: the clouds' always do since migration is complete, on nodes
-/// that have a CSINode; others where it says so (nodevolumelimits isCSIMigrationOn).
+/// Whether attach limits count the in-tree plugin's volumes as its driver's: those whose migration is complete, on nodes that have a
+/// CSINode (nodevolumelimits isCSIMigrationOn).
 bool is_counted_as_csi(const model::CsiNodeView* node, std::string_view in_tree_plugin, Era era);
-/// The handle that the migrated volume has.
+/// The handle that the migrated volume has; empty when the in-tree volume's name cannot be translated.
 std::string csi_handle(const model::VolumeView& volume);
 std::string csi_handle(const Volume& volume);
 

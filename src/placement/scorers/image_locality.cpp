@@ -29,22 +29,22 @@ class ImageLocality final : public Plugin {
   Points points() const override { return {.score = true}; }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
-    return image_locality_score(pod.images, state.cluster(), node);
+    return image_locality_score(pod, state.cluster(), node);
   }
 };
 
 }  // namespace
 
-std::int64_t image_locality_score(const std::vector<std::string>& images, const Cluster& cluster, const NodeInfo& node) {
-  if (images.empty()) return 0;
+std::int64_t image_locality_score(const PodInfo& pod, const Cluster& cluster, const NodeInfo& node) {
+  if (pod.image_containers == 0) return 0;
   std::int64_t sum = 0;
-  for (const auto& name : images) {
+  for (const auto& name : pod.images) {
     const ImageState* image = image_on_node(cluster, node, name);
     if (image == nullptr) continue;
     const double spread = static_cast<double>(image->node_count) / static_cast<double>(cluster.node_count());
     sum = saturating_add(sum, static_cast<std::int64_t>(static_cast<double>(image->size_bytes) * spread));
   }
-  const std::int64_t max_threshold = kMaxContainerThreshold * static_cast<std::int64_t>(images.size());
+  const std::int64_t max_threshold = kMaxContainerThreshold * static_cast<std::int64_t>(pod.image_containers);
   sum = std::clamp(sum, kMinThreshold, max_threshold);
   return kMaxNodeScore * (sum - kMinThreshold) / (max_threshold - kMinThreshold);
 }

@@ -1,13 +1,11 @@
 // What ImageLocality's plain and columnar forms share.
 #pragma once
-#include <string>
-#include <vector>
 
 #include "placement/framework.h"
 
 namespace berth::placement {
 
-/// `images`: PodInfo::images.
-std::int64_t image_locality_score(const std::vector<std::string>& images, const Cluster& cluster, const NodeInfo& node);
+/// Of the images of the pod's containers and image volumes.
+std::int64_t image_locality_score(const PodInfo& pod, const Cluster& cluster, const NodeInfo& node);
 
 }  // namespace berth::placement

@@ -17,9 +17,10 @@ struct SpreadState : Cloneable<SpreadState> {
 
 class SelectorSpread final : public Plugin {
  public:
+  explicit SelectorSpread(bool has_pre_score) : has_pre_score_(has_pre_score) {}
   std::string_view name() const override { return "SelectorSpread"; }
   Points points() const override { return {.pre_score = true, .score = true}; }
-  ColumnKind column_kind() const override { return ColumnKind::kSelectorSpread; }
+  ColumnKind column_kind() const override { return has_pre_score_ ? ColumnKind::kSelectorSpread : ColumnKind::kPlainOnly; }
 
   Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
     if (!pod.view().spread_constraints.empty()) return Status::success();
@@ -32,7 +33,9 @@ class SelectorSpread final : public Plugin {
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     if (!pod.view().spread_constraints.empty()) return 0;
     const auto* data = state.get<SpreadState>(slot());
-    if (data == nullptr || data->selector.is_everything()) return 0;
+    // A configuration that enables the plugin at Score alone has pods wait for its correction.
+    if (data == nullptr) return std::unexpected(Status::error("reading \"PreScoreSelectorSpread\" from cycleState: not found"));
+    if (data->selector.is_everything()) return 0;
     return count_matching_pods(node, data->selector, pod.view().ns());
   }
 
@@ -55,10 +58,15 @@ class SelectorSpread final : public Plugin {
     }
     return Status::success();
   }
+
+ private:
+  bool has_pre_score_;
 };
 
 }  // namespace
 
-Result<PluginPtr> make_selector_spread(const Profile&) { return std::make_unique<SelectorSpread>(); }
+Result<PluginPtr> make_selector_spread(const Profile& profile) {
+  return std::make_unique<SelectorSpread>(profile.has(profile.pre_score, "SelectorSpread"));
+}
 
 }  // namespace berth::placement

@@ -60,6 +60,7 @@ const Uses& default_multi_point() {
       {"NodeResourcesBalancedAllocation", 1},
       {"ImageLocality", 1},
       {"DefaultBinder", 0},
+      {"NodeDeclaredFeatures", 0},
   };
   return kPlugins;
 }
@@ -71,6 +72,23 @@ Points points_of(std::string_view name, const Profile& profile) {
   const auto plugin = registration->make(profile);
   return plugin ? (*plugin)->points() : Points{};
 }
+
+/// Plugins that left Kubernetes before the v1 configuration.
+constexpr std::string_view kOldPlugins[] = {"NodeResourcesLeastAllocated",
+                                            "NodeResourcesMostAllocated",
+                                            "RequestedToCapacityRatio",
+                                            "SelectorSpread",
+                                            "NodePreferAvoidPods",
+                                            "NodeLabel",
+                                            "ServiceAffinity",
+                                            "EBSLimits",
+                                            "GCEPDLimits",
+                                            "AzureDiskLimits",
+                                            "CinderLimits"};
+/// Those of them that v1 refuses by name wherever they stand.
+constexpr std::string_view kInvalidInV1[] = {"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"};
+
+bool is_one_of(std::span<const std::string_view> list, std::string_view name) { return std::ranges::find(list, name) != list.end(); }
 
 std::string plugin_suggestion(std::string_view name) {
   std::vector<std::string_view> names;
@@ -88,7 +106,7 @@ struct PluginSet {
   std::set<std::string, std::less<>> disabled;
 };
 
-PluginSet read_set(const Reader& at) {
+PluginSet read_set(const Reader& at, bool has_old_plugins) {
   PluginSet out;
   if (!at.expect_object()) return out;
   at.only({"enabled", "disabled"});
@@ -96,6 +114,10 @@ PluginSet read_set(const Reader& at) {
     if (!item.expect_object()) continue;
     item.only({"name", "weight"});
     PluginUse use{item.string("name"), item.integer("weight", 0)};
+    if (!has_old_plugins && is_one_of(kOldPlugins, use.name)) {
+      item.problem("name", fmt::format("plugin \"{}\" does not exist in kubescheduler.config.k8s.io/v1", use.name));
+      continue;
+    }
     if (placement::find_plugin(use.name) == nullptr) {
       item.problem("name", use.name.empty() ? std::string("Required value: a plugin has a name")
                                             : fmt::format("plugin \"{}\" does not exist{}", use.name, plugin_suggestion(use.name)));
@@ -110,9 +132,8 @@ PluginSet read_set(const Reader& at) {
   for (const auto& item : at.field("disabled").items()) {
     if (!item.expect_object()) continue;
     item.only({"name", "weight"});
+    // Any name: a file may switch off what another release had.
     const std::string name = item.string("name");
-    if (name != "*" && placement::find_plugin(name) == nullptr)
-      item.problem("name", fmt::format("plugin \"{}\" does not exist{}", name, plugin_suggestion(name)));
     out.disabled.insert(name);
   }
   return out;
@@ -256,12 +277,21 @@ class ComponentReader {
              "lockObjectName", "lockObjectNamespace"});
     auto& out = out_.leader_election;
     out.leader_elect = at.boolean("leaderElect", true);
-    out.lease_duration_ms = at.duration_ms("leaseDuration", 15000);
-    out.renew_deadline_ms = at.duration_ms("renewDeadline", 10000);
-    out.retry_period_ms = at.duration_ms("retryPeriod", 2000);
-    out.resource_lock = at.string("resourceLock", "leases");
-    out.resource_name = at.string("resourceName", at.string("lockObjectName", "kube-scheduler"));
-    out.resource_namespace = at.string("resourceNamespace", at.string("lockObjectNamespace", "kube-system"));
+    // Zero and empty mean the default, as in Kubernetes.
+    const auto duration = [&](std::string_view name, std::int64_t fallback) {
+      const std::int64_t given = at.duration_ms(name, fallback);
+      return given == 0 ? fallback : given;
+    };
+    const auto text = [&](std::string_view name, const std::string& fallback) {
+      const std::string given = at.string(name);
+      return given.empty() ? fallback : given;
+    };
+    out.lease_duration_ms = duration("leaseDuration", 15000);
+    out.renew_deadline_ms = duration("renewDeadline", 10000);
+    out.retry_period_ms = duration("retryPeriod", 2000);
+    out.resource_lock = text("resourceLock", "leases");
+    out.resource_name = text("resourceName", text("lockObjectName", "kube-scheduler"));
+    out.resource_namespace = text("resourceNamespace", text("lockObjectNamespace", "kube-system"));
     if (!out.leader_elect) return;
     if (out.lease_duration_ms <= 0) at.problem("leaseDuration", "Invalid value: must be greater than zero");
     if (out.renew_deadline_ms <= 0) at.problem("renewDeadline", "Invalid value: must be greater than zero");
@@ -279,11 +309,10 @@ class ComponentReader {
 
   void read_profiles() {
     const auto items = document_.field("profiles").items();
-    if (document_.has("profiles") && items.empty()) document_.problem("profiles", "Required value: at least one profile is needed");
     std::set<std::string> names;
     for (const auto& item : items) {
       if (!item.expect_object()) continue;
-      Profile profile = read_profile(item);
+      Profile profile = read_profile(item, items.size() == 1);
       if (!names.insert(profile.scheduler_name).second)
         item.problem("schedulerName", fmt::format("Duplicate value: \"{}\"", profile.scheduler_name));
       if (!out_.profiles.empty() && profile.queue_sort != out_.profiles[0].queue_sort)
@@ -316,10 +345,11 @@ class ComponentReader {
     return out;
   }
 
-  Profile read_profile(const Reader& item) {
+  Profile read_profile(const Reader& item, bool is_only_one) {
     item.only({"schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig", "disablePreemption"});
     Profile profile = placement::default_profile(out_.era);
-    profile.scheduler_name = item.string("schedulerName", "default-scheduler");
+    // Of several profiles each needs its own name.
+    profile.scheduler_name = item.string("schedulerName", is_only_one ? "default-scheduler" : "");
     if (profile.scheduler_name.empty()) item.problem("schedulerName", "Required value: a profile's scheduler name");
     profile.percentage_of_nodes_to_score = item.integer("percentageOfNodesToScore", out_.percentage_of_nodes_to_score);
     check_percentage(item, profile.percentage_of_nodes_to_score);
@@ -328,11 +358,12 @@ class ComponentReader {
       if (!config.expect_object()) continue;
       config.only({"name", "args"});
       const std::string name = config.string("name");
-      if (placement::find_plugin(name) == nullptr) {
-        config.problem("name", fmt::format("plugin \"{}\" does not exist{}", name, plugin_suggestion(name)));
-        continue;
-      }
       if (!configured.insert(name).second) config.problem(fmt::format("Duplicate value: repeated config for plugin {}", name));
+      const bool is_v1 = version_ == Version::kV1 && out_.era != Era::k120;
+      if (is_v1 && is_one_of(kInvalidInV1, name))
+        config.problem(fmt::format("Invalid value: \"{}\": was invalid in version \"kubescheduler.config.k8s.io/v1\"", name));
+      // What a plugin that is not here was told does no harm; Kubernetes accepts it as well.
+      if (placement::find_plugin(name) == nullptr || (is_v1 && is_one_of(kOldPlugins, name))) continue;
       read_plugin_args(name, config.field("args"), out_.era, profile.args);
     }
     read_plugins(item.field("plugins"), profile);
@@ -350,11 +381,12 @@ class ComponentReader {
       plugins.only(
           {"queueSort", "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", "bind", "postBind"});
     }
-    const PluginSet custom_multi = read_set(plugins.field("multiPoint"));
+    const bool has_old_plugins = version_ != Version::kV1 || out_.era == Era::k120;
+    const PluginSet custom_multi = read_set(plugins.field("multiPoint"), has_old_plugins);
     const Uses multi = merge(default_multi_point(), custom_multi, true);
     for (const auto& point : kPoints) {
       const Reader at = plugins.field(point.name);
-      const PluginSet own = read_set(at);
+      const PluginSet own = read_set(at, has_old_plugins);
       for (const auto& use : own.enabled) {
         if (!(points_of(use.name, profile).*point.takes_part))
           at.problem("enabled", fmt::format("plugin \"{}\" does not extend {} plugin", use.name, point.type_name));

@@ -91,7 +91,6 @@ std::vector<Extender> read_extenders(const Reader& list, bool is_policy) {
     one.ignorable = item.boolean("ignorable", false);
     read_tls(item.field("tlsConfig"), one);
     read_managed_resources(item.field("managedResources"), one);
-    if (one.url_prefix.empty()) item.problem("urlPrefix", "Required value: the extender's address is missing");
     if (!one.prioritize_verb.empty() && one.weight <= 0)
       item.problem("weight", fmt::format("Invalid value: {}: must have a positive weight applied to it", one.weight));
     if (!one.bind_verb.empty()) ++binders;

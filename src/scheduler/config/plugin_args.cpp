@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/validation/validation.h"
+
 namespace berth::scheduler::config {
 namespace {
 
@@ -20,6 +22,13 @@ void read_fit(const Reader& args, Era era, placement::NodeResourcesFitArgs& out)
   }
   out.ignored_resources = args.strings("ignoredResources");
   out.ignored_resource_groups = args.strings("ignoredResourceGroups");
+  const auto check_names = [&](std::string_view field, const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (const auto why = model::validation::check_qualified_name(names[i]); !why.empty())
+        args.problem(fmt::format("{}[{}]", field, i), fmt::format("Invalid value: \"{}\": {}", names[i], why));
+  };
+  check_names("ignoredResources", out.ignored_resources);
+  check_names("ignoredResourceGroups", out.ignored_resource_groups);
   for (std::size_t i = 0; i < out.ignored_resource_groups.size(); ++i) {
     if (out.ignored_resource_groups[i].find('/') != std::string::npos)
       args.problem(fmt::format("ignoredResourceGroups[{}]", i),
@@ -28,7 +37,7 @@ void read_fit(const Reader& args, Era era, placement::NodeResourcesFitArgs& out)
   const Reader strategy = args.field("scoringStrategy");
   if (!strategy.expect_object()) return;
   strategy.only({"type", "resources", "requestedToCapacityRatio"});
-  const std::string type = strategy.string("type", "LeastAllocated");
+  const std::string type = strategy.string("type");
   const auto at = std::ranges::find(kStrategies, type);
   if (at == std::end(kStrategies)) {
     strategy.problem("type", fmt::format("Unsupported value: \"{}\": supported values: \"LeastAllocated\", \"MostAllocated\", "
@@ -40,14 +49,18 @@ void read_fit(const Reader& args, Era era, placement::NodeResourcesFitArgs& out)
   out.resources = read_resources(strategy.field("resources"), {{"cpu", 1}, {"memory", 1}});
   if (out.strategy == placement::ScoringStrategyType::kRequestedToCapacityRatio) {
     const Reader ratio = strategy.field("requestedToCapacityRatio");
+    if (!ratio.is_present()) ratio.problem("Required value: must be specified when type is RequestedToCapacityRatio");
     ratio.only({"shape"});
-    out.shape = read_shape(ratio.field("shape"), true);
+    if (ratio.is_present()) out.shape = read_shape(ratio.field("shape"), true);
+  } else if (strategy.has("requestedToCapacityRatio")) {
+    strategy.problem("requestedToCapacityRatio", "Forbidden: must be nil when type is not RequestedToCapacityRatio");
   }
 }
 
 void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
   args.only({"kind", "apiVersion", "defaultConstraints", "defaultingType"});
-  const std::string type = args.string("defaultingType", "System");
+  std::string type = args.string("defaultingType");
+  if (type.empty()) type = "System";
   if (type != "System" && type != "List") {
     constexpr std::string_view kTypes[] = {"System", "List"};
     args.problem("defaultingType",
@@ -56,7 +69,8 @@ void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
   out.system_defaulting = type == "System";
   const auto items = args.field("defaultConstraints").items();
   if (out.system_defaulting && !items.empty())
-    args.problem("defaultConstraints", "Invalid value: must be empty when .defaultingType is System; set defaultingType: List to use it");
+    args.problem("defaultingType",
+                 "Invalid value: \"System\": when .defaultConstraints are not empty; set defaultingType: List to use them");
   for (const auto& item : items) {
     if (!item.expect_object()) continue;
     item.only({"maxSkew", "topologyKey", "whenUnsatisfiable", "labelSelector", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy",
@@ -64,7 +78,11 @@ void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
     if (item.integer("maxSkew", 0) <= 0)
       item.problem("maxSkew", fmt::format("Invalid value: {}: not in valid range (0, inf)", item.integer("maxSkew", 0)));
     const std::string key = item.string("topologyKey");
-    if (key.empty()) item.problem("topologyKey", "Required value: can not be empty");
+    if (key.empty()) {
+      item.problem("topologyKey", "Required value: can not be empty");
+    } else if (const auto why = model::validation::check_qualified_name(key); !why.empty()) {
+      item.problem("topologyKey", fmt::format("Invalid value: \"{}\": {}", key, why));
+    }
     const std::string when = item.string("whenUnsatisfiable");
     if (when.empty()) {
       item.problem("whenUnsatisfiable", "Required value: can not be empty");
@@ -99,8 +117,10 @@ void read_preemption(const Reader& args, placement::DefaultPreemptionArgs& out) 
   if (out.min_candidate_nodes_absolute < 0)
     args.problem("minCandidateNodesAbsolute",
                  fmt::format("Invalid value: {}: not in valid range [0, inf)", out.min_candidate_nodes_absolute));
-  if (out.min_candidate_nodes_percentage == 0 && out.min_candidate_nodes_absolute == 0)
+  if (out.min_candidate_nodes_percentage == 0 && out.min_candidate_nodes_absolute == 0) {
     args.problem("minCandidateNodesPercentage", "Invalid value: 0: cannot be zero at the same time as minCandidateNodesAbsolute");
+    args.problem("minCandidateNodesAbsolute", "Invalid value: 0: cannot be zero at the same time as minCandidateNodesPercentage");
+  }
 }
 
 void read_node_affinity(const Reader& args, PluginArgs& out) {
@@ -111,22 +131,19 @@ void read_node_affinity(const Reader& args, PluginArgs& out) {
   // As a pod's own, so that one parser serves both.
   out.added_affinity = model::NodeAffinity::parse(*added.value());
   const auto check = [&](const std::string& path, const model::NodeSelectorTerm& term) {
-    if (!term.error.empty()) args.problem("addedAffinity." + path, term.error);
+    for (const std::string_view error : term.errors) {
+      const auto end = error.find(": ");
+      args.problem(fmt::format("addedAffinity.{}.{}", path, error.substr(0, end)), error.substr(end + 2));
+    }
   };
   if (out.added_affinity->required) {
     const auto& terms = out.added_affinity->required->terms;
-    if (terms.empty())
-      args.problem("addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
-                   "Required value: must have at least one node selector term");
     for (std::size_t i = 0; i < terms.size(); ++i)
       check(fmt::format("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{}]", i), terms[i]);
   }
   for (std::size_t i = 0; i < out.added_affinity->preferred.size(); ++i) {
     const auto& term = out.added_affinity->preferred[i];
-    const std::string path = fmt::format("preferredDuringSchedulingIgnoredDuringExecution[{}]", i);
-    check(path, term.preference);
-    if (term.weight < 1 || term.weight > 100)
-      args.problem("addedAffinity." + path + ".weight", fmt::format("Invalid value: {}: must be in the range 1-100", term.weight));
+    if (term.weight != 0) check(fmt::format("preferredDuringSchedulingIgnoredDuringExecution[{}]", i), term.preference);
   }
 }
 
@@ -147,12 +164,15 @@ void read_node_label(const Reader& args, placement::NodeLabelArgs& out) {
             "the present labels preference and the absent labels preference");
 }
 
-void read_volume_binding(const Reader& args, placement::VolumeBindingArgs& out) {
+void read_volume_binding(const Reader& args, Era era, placement::VolumeBindingArgs& out) {
   args.only({"kind", "apiVersion", "bindTimeoutSeconds", "shape"});
   out.bind_timeout_seconds = args.integer("bindTimeoutSeconds", 600);
   if (out.bind_timeout_seconds < 0)
     args.problem("bindTimeoutSeconds",
                  fmt::format("Invalid value: {}: invalid BindTimeoutSeconds, should not be a negative value", out.bind_timeout_seconds));
+  // The gate of 1.33 and later, StorageCapacityScoring, is off.
+  if (era == Era::k136 && args.has("shape"))
+    args.problem("shape", "Invalid value: unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring");
   out.shape = read_shape(args.field("shape"), false);
 }
 
@@ -184,10 +204,9 @@ std::vector<placement::ResourceWeight> read_resources(const Reader& list, std::v
     if (!item.expect_object()) continue;
     item.only({"name", "weight"});
     placement::ResourceWeight one{item.string("name"), item.integer("weight", 1)};
-    if (one.name.empty()) item.problem("name", "Required value: can not be empty");
     if (one.weight == 0) one.weight = 1;
     if (one.weight < 1 || one.weight > 100)
-      item.problem("weight", fmt::format("Invalid value: {}: resource weight of {} not in valid range [1, 100]", one.weight, one.name));
+      item.problem("weight", fmt::format("Invalid value: {}: resource weight of {} not in valid range (0, 100]", one.weight, one.name));
     out.push_back(std::move(one));
   }
   return out.empty() ? fallback : out;
@@ -200,7 +219,7 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
   if (plugin == "NodeAffinity") return read_node_affinity(args, out);
   if (plugin == "PodTopologySpread") return read_spread(args, out.spread);
   if (plugin == "DefaultPreemption") return read_preemption(args, out.preemption);
-  if (plugin == "VolumeBinding") return read_volume_binding(args, out.volume_binding);
+  if (plugin == "VolumeBinding") return read_volume_binding(args, era, out.volume_binding);
   if (plugin == "NodeLabel") return read_node_label(args, out.node_label);
   if (plugin == "InterPodAffinity") {
     args.only({"kind", "apiVersion", "hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"});
@@ -218,10 +237,13 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
                                                                : out.most_allocated;
     target.resources = read_resources(args.field("resources"), cpu_memory);
     if (plugin == "NodeResourcesBalancedAllocation") {
-      for (const auto& resource : target.resources)
-        if (resource.weight != 1)
-          args.problem("resources",
-                       fmt::format("Invalid value: {}: resource weight of {} not in valid range [1, 1]", resource.weight, resource.name));
+      for (std::size_t i = 0; i < target.resources.size(); ++i) {
+        const auto& [name, weight] = target.resources[i];
+        const auto first = std::ranges::find(target.resources, name, &placement::ResourceWeight::name) - target.resources.begin();
+        if (first != static_cast<std::ptrdiff_t>(i))
+          args.problem(fmt::format("resources[{}].name", i), fmt::format("Duplicate value: \"{}\"", name));
+        if (weight != 1) args.problem(fmt::format("resources[{}].weight", i), fmt::format("Invalid value: {}: must be 1", weight));
+      }
     }
     return;
   }
@@ -237,7 +259,12 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
     out.service_affinity.anti_affinity_labels_preference = args.strings("antiAffinityLabelsPreference");
     return;
   }
-  args.only({"kind", "apiVersion"});
+  if (plugin == "DynamicResources") {
+    args.only({"kind", "apiVersion", "filterTimeout", "bindingTimeout"});
+    if (args.duration_ms("filterTimeout", 0) < 0) args.problem("filterTimeout", "Invalid value: must be zero or positive");
+    if (args.duration_ms("bindingTimeout", 1000) < 1000) args.problem("bindingTimeout", "Invalid value: must be at least 1 second");
+  }
+  // The others have no arguments: as in Kubernetes, what is given is not looked at.
 }
 
 }  // namespace berth::scheduler::config

@@ -193,8 +193,9 @@ class PolicyReader {
     for (const auto& [alias, canonical] : kPredicateAliases)
       if (name == alias) name = canonical;
     const bool is_known = std::ranges::any_of(predicates(), [&](const auto& one) { return one.name == name; });
+    // A predicate of Kubernetes' own name is that predicate, whatever argument comes with it.
+    if (is_known) return name;
     if (argument.empty()) {
-      if (is_known) return name;
       if (!entry.has("argument"))
         entry.problem(
             "name",

@@ -32,5 +32,25 @@ TEST(ImageLocality, InitContainersCountIn136) {
   }
 }
 
+TEST(ImageLocality, ANodeThatListsAnImageTwiceCountsOnce) {
+  PluginWorld world(Era::k136);
+  world.add(
+      "{kind: Node, metadata: {name: has}, status: {allocatable: {cpu: '4', memory: 4Gi, pods: '9'}, images: [{names: ['app:v1', "
+      "'app:v1'], "
+      "sizeBytes: 524288000}, {names: ['app:v1'], sizeBytes: 9}]}}");
+  world.add("{kind: Node, metadata: {name: lacks}}");
+  EXPECT_EQ(world.scores("ImageLocality", world.pod("{containers: [{name: c, image: 'app:v1'}]}")).at("has"),
+            (250 - 23) * 100 / (1000 - 23));
+}
+
+TEST(ImageLocality, ImageVolumesAddSizeButNoContainer) {
+  PluginWorld world(Era::k136);
+  world.add(
+      "{kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '4', memory: 4Gi, pods: '9'}, images: [{names: ['model:latest'], "
+      "sizeBytes: 524288000}]}}");
+  const auto pod = world.pod("{containers: [{name: c, image: app}], volumes: [{name: v, image: {reference: model}}]}");
+  EXPECT_EQ(world.scores("ImageLocality", pod).at("node"), (500 - 23) * 100 / (1000 - 23));
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

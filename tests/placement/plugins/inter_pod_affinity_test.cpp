@@ -111,5 +111,18 @@ TEST(InterPodAffinity, WishesOfOthersCanBeIgnored) {
   EXPECT_EQ(world.scores("InterPodAffinity", world.pod("{}", "{app: web}")), Scores());
 }
 
+TEST(InterPodAffinity, ATermThatCannotBeParsedRejectsThePodWhereverItStands) {
+  PluginWorld world(Era::k136);
+  world.add("{kind: Node, metadata: {name: node}}");
+  const std::string bad = "labelSelector: {matchExpressions: [{key: app, operator: Near}]}, topologyKey: zone";
+  const auto pod =
+      world.pod("{affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{" + bad +
+                "}]}, podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {" + bad + "}}]}}}");
+  EXPECT_EQ(
+      world.verdict("node", pod),
+      "prefilter InterPodAffinity UnschedulableAndUnresolvable: parsing pod: [requiredAntiAffinityTerms: \"Near\" is not a valid label "
+      "selector operator, preferredAffinityTerms: \"Near\" is not a valid label selector operator]");
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

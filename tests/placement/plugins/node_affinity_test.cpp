@@ -76,5 +76,24 @@ TEST(NodeAffinity, AddedAffinityIsEnforcedOnAllPods) {
   EXPECT_EQ(world.verdict("node", world.pod("{}")), "fits");
 }
 
+TEST(NodeAffinity, APreferenceThatCannotBeParsedIsAnErrorInTheReleasesWords) {
+  const std::string spec =
+      "{affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: "
+      "[{key: disk, operator: Exists}]}}, {weight: 2, preference: {matchExpressions: [{key: a, operator: Gt, values: [x]}, {key: b, "
+      "operator: Lt, values: ['1', '2']}]}}]}}}";
+  for (const Era era : {Era::k120, Era::k136}) {
+    PluginWorld world(era);
+    world.add("{kind: Node, metadata: {name: m}}").add("{kind: Node, metadata: {name: node}}");
+    const auto errors = world.evaluate(world.pod(spec)).errors;
+    ASSERT_EQ(errors.size(), 1u);
+    EXPECT_EQ(errors.front(),
+              era == Era::k120
+                  ? "running Score plugins: plugin \"NodeAffinity\" failed with: for 'Gt', 'Lt' operators, the value must be an integer"
+                  : "running PreScore plugin \"NodeAffinity\": [[1].matchExpressions[0].values[0]: Invalid value: \"x\": for 'Gt', 'Lt' "
+                    "operators, the value must be an integer, [1].matchExpressions[1].values: Invalid value: [\"1\",\"2\"]: for 'Gt', 'Lt' "
+                    "operators, exactly one value is required]");
+  }
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -79,5 +79,44 @@ TEST(NodeResourcesFit, ScoresByStrategyIn136) {
             (Scores{{"big", (75 * 3 + 50) / 4}, {"small", (50 * 3 + 0) / 4}}));
 }
 
+/// A pod with a status, as a node would report it.
+PodInfoPtr with_status(Era era, const std::string& spec, const std::string& status) {
+  const auto yaml = "{kind: Pod, metadata: {name: pod, namespace: default}, spec: " + spec + ", status: " + status + "}";
+  return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*json::parse_yaml("--- " + yaml))), era);
+}
+
+TEST(NodeResourcesFit, WhatRunsCountsOnTheNodeAndNotForAPodThatIsToBePlaced) {
+  const std::string status = "{containerStatuses: [{name: c, resources: {requests: {cpu: '3'}}, allocatedResources: {cpu: '2'}}]}";
+  const auto pod = with_status(Era::k136, asks("cpu: '1'"), status);
+  EXPECT_EQ(pod->request.total.cpu_milli, 3000) << "where it runs";
+  EXPECT_EQ(pod->wanted().cpu_milli, 1000);
+  EXPECT_EQ(pod->scoring_request.cpu_milli, 1000);
+  const auto silent = with_status(Era::k136, asks("cpu: '1'"), "{containerStatuses: [{name: c, allocatedResources: {cpu: '2'}}]}");
+  EXPECT_EQ(silent->request.total.cpu_milli, 1000) << "a status that does not say what runs does not count";
+}
+
+TEST(NodeResourcesFit, OnlySidecarsAmongInitContainersCanBeResized) {
+  const auto cpu = [&](const std::string& policy) {
+    return with_status(Era::k136, "{containers: [{name: c}], initContainers: [{name: i, " + policy + "resources: {requests: {cpu: '1'}}}]}",
+                       "{initContainerStatuses: [{name: i, resources: {requests: {cpu: '2'}}}]}")
+        ->request.total.cpu_milli;
+  };
+  EXPECT_EQ(cpu(""), 1000);
+  EXPECT_EQ(cpu("restartPolicy: Always, "), 2000);
+}
+
+TEST(NodeResourcesFit, APodLevelResizeCountsAndItsContainersNeedNoDefaults) {
+  const std::string spec = "{resources: {requests: {cpu: '1'}}, containers: [{name: c}, {name: d}]}";
+  const auto plain = with_status(Era::k136, spec, "{}");
+  EXPECT_EQ(plain->request.nonzero_cpu_milli, 1000);
+  EXPECT_EQ(plain->request.nonzero_memory_bytes, 2 * 200LL * 1024 * 1024) << "nobody asks for memory";
+  const auto resized = with_status(Era::k136, spec, "{resources: {requests: {cpu: '2'}}, allocatedResources: {cpu: 1500m}}");
+  EXPECT_EQ(resized->request.total.cpu_milli, 2000);
+  const auto infeasible = with_status(Era::k136, "{resources: {requests: {cpu: '9'}}, containers: [{name: c}]}",
+                                      "{resources: {requests: {cpu: '2'}}, conditions: [{type: PodResizePending, reason: Infeasible}]}");
+  EXPECT_EQ(infeasible->request.total.cpu_milli, 2000);
+  EXPECT_EQ(infeasible->wanted().cpu_milli, 9000);
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

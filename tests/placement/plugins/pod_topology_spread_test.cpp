@@ -100,5 +100,16 @@ TEST(PodTopologySpread, SystemDefaultsSpreadWhatAServiceSelects) {
   EXPECT_EQ(world.scores("PodTopologySpread", world.pod("{}", "{app: web}")), Scores());
 }
 
+TEST(PodTopologySpread, AnEmptySelectorCountsNoPodIn136) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    auto world = zones(era);
+    world.run("one", "a1", "{}", "{app: web}").run("two", "a2", "{}", "{app: web}");
+    const auto pod =
+        world.pod("{topologySpreadConstraints: [{topologyKey: zone, whenUnsatisfiable: DoNotSchedule, maxSkew: 1, labelSelector: {}}]}");
+    EXPECT_EQ(world.verdict("a1", pod), era == Era::k120 ? kSkewed : "fits");
+    EXPECT_EQ(world.verdict("b1", pod), "fits");
+  }
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -38,5 +38,14 @@ TEST(SelectorSpread, WorkloadsSelectTooAndOwnConstraintsSwitchItOff) {
   EXPECT_EQ(world.scores("SelectorSpread", own), (Scores{{"a1", 0}, {"a2", 0}, {"b1", 0}}));
 }
 
+TEST(SelectorSpread, EnabledAtScoreAloneItIsAnError) {
+  PluginWorld world(Era::k120);
+  world.score_by("SelectorSpread").add("{kind: Node, metadata: {name: a}}").add("{kind: Node, metadata: {name: b}}");
+  EXPECT_EQ(
+      world.evaluate(world.pod("{}")).errors,
+      std::vector<std::string>{
+          "running Score plugins: plugin \"SelectorSpread\" failed with: reading \"PreScoreSelectorSpread\" from cycleState: not found"});
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -88,5 +88,18 @@ TEST(CloudLimits, CountDisksByTheNodesAllocatableIn120) {
   EXPECT_EQ(world.verdict("node", world.pod(ebs("e2"))), "EBSLimits Unschedulable: node(s) exceed max volume count");
 }
 
+TEST(NodeVolumeLimits, AnEbsVolumeWhoseAddressNamesNoneIsAnError) {
+  PluginWorld world(Era::k136);
+  world.add("{kind: Node, metadata: {name: node}}").add("{kind: CSINode, metadata: {name: node}, spec: {drivers: []}}");
+  const auto pod = [&](const std::string& id) {
+    return world.pod("{volumes: [{name: v, awsElasticBlockStore: {volumeID: '" + id + "'}}]}");
+  };
+  EXPECT_EQ(world.verdict("node", pod("aws://zone/vol-1")), "fits");
+  EXPECT_EQ(
+      world.evaluate(pod("aws://zone/disk")).errors,
+      std::vector<std::string>{"running \"NodeVolumeLimits\" filter plugin: converting volume(v) from inline to csi: failed to translate "
+                               "Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://zone/disk)"});
+}
+
 }  // namespace
 }  // namespace berth::placement::testing
