@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <map>
 
 #include "base/clock.h"
 #include "model/quantity.h"
@@ -19,12 +20,27 @@ struct Step {
   std::string_view key;
   std::size_t index = 0;
   bool is_index = false;
+  bool is_key = false;             ///< Of a map; like an index it has no place in Go's own words.
+  std::string_view embedded = {};  ///< The Go struct inside its owner that the field belongs to.
 };
+
+/// The Go struct that carries a field inside its owner, unseen in JSON but not in the decoder's words; empty: the owner itself.
+std::string_view embedded_struct(const TypeDef& owner, const FieldDef& field) {
+  if (field.proto.size() != 2) return {};
+  static const std::map<std::string_view, std::string_view> kNames = {{"core.v1.Volume", "VolumeSource"},
+                                                                      {"core.v1.PersistentVolumeSpec", "PersistentVolumeSource"},
+                                                                      {"core.v1.Probe", "ProbeHandler"},
+                                                                      {"core.v1.EphemeralContainer", "EphemeralContainerCommon"}};
+  const auto found = kNames.find(owner.name);
+  return found == kNames.end() ? std::string_view() : found->second;
+}
 
 std::string render(const Step* step, bool with_indices) {
   if (step == nullptr) return {};
   std::string before = render(step->parent, with_indices);
   if (step->is_index) return with_indices ? before + fmt::format("[{}]", step->index) : before;
+  if (step->is_key && !with_indices) return before;
+  if (!step->embedded.empty() && !with_indices) return fmt::format("{}.{}.{}", before, step->embedded, step->key);
   return before.empty() ? std::string(step->key) : before + "." + std::string(step->key);
 }
 
@@ -78,7 +94,7 @@ class Decoder {
     for (auto it = object.begin(); it != object.end();) {
       const std::string_view key(it->key().data(), it->key().size());
       const FieldDef* field = type.field(key);
-      const Step step{parent, key};
+      const Step step{parent, key, 0, false, false, field == nullptr ? std::string_view() : embedded_struct(type, *field)};
       if (field == nullptr) {
         report_.unknown_fields.push_back(render(&step, true));
         ++it;
@@ -138,8 +154,9 @@ class Decoder {
       case Kind::kMap: {
         if (!value.is_object()) return mismatch(value, ref, owner, step);
         for (auto& member : value.get_object()) {
-          const Step item_step{step, {member.key().data(), member.key().size()}};
+          const Step item_step{step, {member.key().data(), member.key().size()}, 0, false, true};
           if (member.value().is_null() && ref.element->kind == Kind::kString) member.value() = "";
+          if (member.value().is_null() && ref.element->kind == Kind::kQuantity) member.value() = "0";
           walk(*ref.element, member.value(), owner, &item_step);
           if (!error_.empty()) return;
         }

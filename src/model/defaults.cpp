@@ -56,6 +56,16 @@ std::string_view string_at(Object& object, std::string_view key) {
 /// Always for ":latest" or no tag; a digest pins.
 std::string_view pull_policy_of(std::string_view image) {
   if (image.find('@') != std::string_view::npos) return "IfNotPresent";
+  // What is no image's name has no tag either: nothing that a domain may have is before it, or its letters are not all small.
+  const std::size_t first = image.find('/');
+  const std::string_view domain = image.substr(0, first == std::string_view::npos ? 0 : first);
+  const bool has_domain = domain == "localhost" || domain.find_first_of(".:") != std::string_view::npos;
+  const std::string_view repository = has_domain ? image.substr(first + 1) : image;
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("._-/").find(c) != std::string_view::npos;
+  };
+  const std::string_view name = repository.substr(0, repository.rfind(':'));
+  if (!std::ranges::all_of(name, in_name)) return "IfNotPresent";
   const std::size_t slash = image.rfind('/');
   const std::size_t colon = image.find(':', slash == std::string_view::npos ? 0 : slash);
   return colon == std::string_view::npos || image.substr(colon + 1) == "latest" ? "Always" : "IfNotPresent";
@@ -124,6 +134,7 @@ void projection(Object& source) {
   if (Object* downward = child(source, "downwardAPI"))
     each(*downward, "items", [](Object& item) {
       if (Object* field = child(item, "fieldRef")) put_string(*field, "apiVersion", "v1");
+      if (Object* resource = child(item, "resourceFieldRef")) put(*resource, "divisor", "0");
     });
 }
 
@@ -167,6 +178,7 @@ void volume(Object& object) {
   if (Object* source = child(object, "downwardAPI"))
     each(*source, "items", [](Object& item) {
       if (Object* field = child(item, "fieldRef")) put_string(*field, "apiVersion", "v1");
+      if (Object* resource = child(item, "resourceFieldRef")) put(*resource, "divisor", "0");
     });
   if (Object* source = child(object, "projected")) each(*source, "sources", projection);
   if (Object* source = child(object, "iscsi")) put_string(*source, "iscsiInterface", "default");
@@ -212,6 +224,8 @@ void pod_spec(Object& spec) {
 void pod(Object& doc) {
   Object& spec = make_child(doc, "spec");
   pod_spec(spec);
+  // Negative once meant "at once"; today that is as soon as possible.
+  if (Value& grace = spec["terminationGracePeriodSeconds"]; grace.is_int64() && grace.get_int64() < 0) grace = 1;
   put(spec, "enableServiceLinks", true);
   const auto host_network = spec.find("hostNetwork");
   const bool in_host_network = host_network != spec.end() && host_network->value().is_bool() && host_network->value().get_bool();
@@ -354,6 +368,8 @@ void service(Object& doc) {
   put_string(spec, "sessionAffinity", "None");
   if (string_at(spec, "sessionAffinity") == "ClientIP")
     put(make_child(make_child(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10800);
+  else if (string_at(spec, "sessionAffinity") == "None")
+    spec.erase("sessionAffinityConfig");
   put_string(spec, "type", "ClusterIP");
   const std::string type(string_at(spec, "type"));
   each(spec, "ports", [](Object& port) {
@@ -363,7 +379,10 @@ void service(Object& doc) {
                        (target->value().is_string() && target->value().get_string().empty());
     if (unset && port.contains("port")) port["targetPort"] = Value(port.at("port"));
   });
-  if (type == "NodePort" || type == "LoadBalancer") put_string(spec, "externalTrafficPolicy", "Cluster");
+  const Value* external = spec.if_contains("externalIPs");
+  const bool has_external = external != nullptr && external->is_array() && !external->get_array().empty();
+  if (type == "NodePort" || type == "LoadBalancer" || (type == "ClusterIP" && has_external))
+    put_string(spec, "externalTrafficPolicy", "Cluster");
   if (type != "ExternalName") put_string(spec, "internalTrafficPolicy", "Cluster");
   if (type == "LoadBalancer") put(spec, "allocateLoadBalancerNodePorts", true);
 }

@@ -180,7 +180,7 @@ std::string TypeRef::go_name() const {
     case Kind::kList:
       return "[]" + element->go_name();
     case Kind::kMap:
-      return "map[string]" + element->go_name();
+      return element->kind == Kind::kQuantity ? "v1.ResourceList" : "map[string]" + element->go_name();
     case Kind::kAny:
       break;
   }

@@ -177,6 +177,44 @@ std::string_view pod_qos_class(const Value& pod) {
   return containers && guaranteed ? "Guaranteed" : "Burstable";
 }
 
+namespace {
+
+/// The pod's own values of `keys` become part of the selector beside them, so that whoever selects need not know of the keys (podStrategy,
+/// mutatePodAffinity and mutateTopologySpreadConstraints).
+void merge_label_keys(const json::Object& labels, std::string_view keys, std::string_view op, Value& term) {
+  Value* selector = json::find(term, "labelSelector");
+  if (selector == nullptr || !selector->is_object()) return;
+  for (const Value& key : json::get_array(term, {keys})) {
+    const Value* value = key.is_string() ? labels.if_contains(json::as_view(key)) : nullptr;
+    if (value == nullptr) continue;
+    Value& expressions = selector->get_object()["matchExpressions"];
+    if (!expressions.is_array()) expressions.emplace_array();
+    expressions.get_array().emplace_back(Object{{"key", key}, {"operator", op}, {"values", json::Array{*value}}});
+  }
+}
+
+void merge_label_keys(Value& pod) {
+  const Object labels = json::get_object(pod, {"metadata", "labels"});
+  const auto each = [](Value* list, const auto& merge) {
+    if (list == nullptr || !list->is_array()) return;
+    for (Value& one : list->get_array()) merge(one);
+  };
+  const auto of_affinity = [&](Value& term) {
+    merge_label_keys(labels, "matchLabelKeys", "In", term);
+    merge_label_keys(labels, "mismatchLabelKeys", "NotIn", term);
+  };
+  for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
+    each(json::find(pod, {"spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"}), of_affinity);
+    each(json::find(pod, {"spec", "affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution"}), [&](Value& weighted) {
+      if (Value* term = json::find(weighted, "podAffinityTerm")) of_affinity(*term);
+    });
+  }
+  each(json::find(pod, {"spec", "topologySpreadConstraints"}),
+       [&](Value& constraint) { merge_label_keys(labels, "matchLabelKeys", "In", constraint); });
+}
+
+}  // namespace
+
 void prepare_for_create(const KindInfo& kind, Value& doc) {
   if (kind.generation)
     json::set(doc, {"metadata", "generation"}, 1);
@@ -187,6 +225,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
     if (kind.kind == "HorizontalPodAutoscaler") json::erase(doc, {"status", "currentMetrics"});
   }
   if (kind.kind == "Pod") {
+    merge_label_keys(doc);
     json::set(doc, {"status", "qosClass"}, Value(pod_qos_class(doc)));
     if (!json::get_array(doc, {"spec", "schedulingGates"}).empty())
       json::set(doc, {"status", "conditions"},

@@ -11,13 +11,17 @@ using json::Value;
 const KindInfo& pod() { return *find_kind("", "v1", "Pod"); }
 
 Value running() {
-  return json::parse(
-             R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"d","uid":"u"},"spec":{"nodeName":"n1","priority":0,
+  Value pod_of_text =
+      json::parse(
+          R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"d","uid":"u"},"spec":{"nodeName":"n1","priority":0,
       "containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"100m"}}}]},"status":{"phase":"Running","qosClass":"Burstable"}})")
-      .value();
+          .value();
+  apply_defaults(pod(), pod_of_text);
+  return pod_of_text;
 }
 
 FieldErrors update(const Value& old, Value& doc, std::string_view subresource) {
+  apply_defaults(pod(), doc);
   prepare_for_update(pod(), old, doc, subresource);
   return validate_update(pod(), old, doc, subresource);
 }
@@ -57,6 +61,24 @@ TEST(PodResize, KeepsTheClassAndOtherResources) {
   EXPECT_EQ(texts(update(old, doc, "resize")), "spec: Forbidden: only cpu and memory resources are mutable\n");
 }
 
+TEST(PodResize, IsRefusedWhereNobodyCanDoIt) {
+  Value old = running();
+  json::set(old, {"metadata", "annotations"}, json::Object{{"kubernetes.io/config.mirror", "x"}});
+  Value doc = old;
+  EXPECT_NE(texts(update(old, doc, "resize")).find("static pods cannot be resized"), std::string::npos);
+  old = running();
+  json::set(old, {"status", "containerStatuses"},
+            json::Array{json::Object{{"name", "c"}, {"state", json::Object{{"running", json::Object()}}}}});
+  doc = old;
+  EXPECT_EQ(texts(update(old, doc, "resize")), "spec: Forbidden: Pod running on node without support for resize\n");
+  old = running();
+  json::set(old, {"spec", "initContainers"}, json::Array{json::Object{{"name", "i"}, {"image", "i"}}});
+  doc = old;
+  json::set(doc.at("spec").at("initContainers").at(0), {"resources", "requests", "cpu"}, "1");
+  EXPECT_NE(texts(update(old, doc, "resize")).find("spec: Forbidden: resources for non-sidecar init containers are immutable\n"),
+            std::string::npos);
+}
+
 TEST(PodEphemeralContainers, AreOnlyAdded) {
   const Value old = running();
   Value doc = old;
@@ -83,9 +105,9 @@ TEST(PodEphemeralContainers, HaveNoPortsProbesOrResources) {
       json::Array{json::Object{{"name", "c"}, {"ports", json::Array{json::Object{{"containerPort", 1}}}}, {"targetContainerName", "x"}}});
   EXPECT_EQ(texts(update(old, doc, "ephemeralcontainers")),
             "spec.ephemeralContainers[0].image: Required value\n"
-            "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container\n"
+            "spec.ephemeralContainers[0].name: Duplicate value: \"c\"\n"
             "spec.ephemeralContainers[0].targetContainerName: Not found: \"x\"\n"
-            "spec.ephemeralContainers[0].name: Duplicate value: \"c\"\n");
+            "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container\n");
 }
 
 }  // namespace

@@ -39,6 +39,18 @@ TEST(Strategy, APodStartsPendingWithItsClass) {
   EXPECT_EQ(class_of(R"({"requests":{"example.com/gpu":"1"},"limits":{"example.com/gpu":"1"}})"), "BestEffort");
 }
 
+TEST(Strategy, APodsOwnLabelsNarrowTheSelectorsBesideTheirKeys) {
+  Value doc = parse(R"({"metadata":{"labels":{"a":"b","c":"d"}},"spec":{"affinity":{"podAntiAffinity":{
+    "requiredDuringSchedulingIgnoredDuringExecution":[{"matchLabelKeys":["a","absent"],"mismatchLabelKeys":["c"],"labelSelector":{}}],
+    "preferredDuringSchedulingIgnoredDuringExecution":[{"podAffinityTerm":{"matchLabelKeys":["a"]}}]}}}})");
+  prepare_for_create(kind("", "v1", "Pod"), doc);
+  const Value& anti = doc.at("spec").at("affinity").at("podAntiAffinity");
+  EXPECT_EQ(json::serialize(anti.at("requiredDuringSchedulingIgnoredDuringExecution").at(0).at("labelSelector")),
+            R"({"matchExpressions":[{"key":"a","operator":"In","values":["b"]},{"key":"c","operator":"NotIn","values":["d"]}]})");
+  EXPECT_EQ(json::find(anti.at("preferredDuringSchedulingIgnoredDuringExecution").at(0), {"podAffinityTerm", "labelSelector"}), nullptr)
+      << "no selector stays no selector";
+}
+
 TEST(Strategy, AJobSelectsItsPodsByItsUid) {
   Value doc = parse(R"({"metadata":{"name":"j","uid":"u-1"},"spec":{"template":{"spec":{}}}})");
   prepare_for_create(kind("batch", "v1", "Job"), doc);

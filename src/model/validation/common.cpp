@@ -74,7 +74,9 @@ void Errors::duplicate(const Path& at, const Value& value, std::string_view deta
   add(FieldError::Type::kDuplicate, at, json::serialize(value), detail);
 }
 void Errors::forbidden(const Path& at, std::string_view detail) { add(FieldError::Type::kForbidden, at, "", detail); }
-void Errors::not_found(const Path& at, const Value& value) { add(FieldError::Type::kNotFound, at, json::serialize(value), ""); }
+void Errors::not_found(const Path& at, const Value& value, std::string_view detail) {
+  add(FieldError::Type::kNotFound, at, json::serialize(value), detail);
+}
 void Errors::too_long(const Path& at, std::size_t limit) {
   add(FieldError::Type::kTooLong, at, "", fmt::format("may not be more than {} bytes", limit));
 }
@@ -82,9 +84,12 @@ void Errors::too_many(const Path& at, std::size_t actual, std::size_t limit) {
   add(FieldError::Type::kTooMany, at, fmt::format("{}", actual), fmt::format("must have at most {} item{}", limit, limit == 1 ? "" : "s"));
 }
 void Errors::not_supported(const Path& at, std::string_view value, const std::vector<std::string_view>& supported) {
+  not_supported_value(at, Value(value), supported);
+}
+void Errors::not_supported_value(const Path& at, const Value& value, const std::vector<std::string_view>& supported) {
   std::vector<std::string> quoted;
   for (const std::string_view one : supported) quoted.push_back(fmt::format("\"{}\"", one));
-  add(FieldError::Type::kNotSupported, at, json::serialize(Value(value)), fmt::format("supported values: {}", fmt::join(quoted, ", ")));
+  add(FieldError::Type::kNotSupported, at, json::serialize(value), fmt::format("supported values: {}", fmt::join(quoted, ", ")));
 }
 
 std::string check_dns1123_label(std::string_view text) {
@@ -98,6 +103,23 @@ std::string check_dns1123_subdomain(std::string_view text) {
   std::string out;
   if (text.size() > 253) say(out, too_long_text(253));
   if (!is_subdomain(text)) say(out, kSubdomainText);
+  return out;
+}
+
+std::string check_underscored_subdomain(std::string_view text) {
+  std::string out, plain(text);
+  if (text.size() > 253) say(out, too_long_text(253));
+  // An underscore may lead a label and stand within it.
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const bool leads = i == 0 || plain[i - 1] == '.';
+    if (plain[i] == '_' && i + 1 < plain.size() && plain[i + 1] != '.' && !(leads && !is_lower_alnum(plain[i + 1]))) plain[i] = 'a';
+  }
+  if (!is_subdomain(plain))
+    say(out,
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with "
+        "an "
+        "alphanumeric character (e.g. 'example.com', regex used for validation is "
+        "'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')");
   return out;
 }
 
@@ -163,9 +185,10 @@ std::string check_env_name(std::string_view text) {
 
 std::string check_path_segment(std::string_view text) {
   if (text == "." || text == "..") return fmt::format("may not be '{}'", text);
+  std::string out;
   for (const char c : {'/', '%'})
-    if (text.find(c) != std::string_view::npos) return fmt::format("may not contain '{}'", c);
-  return {};
+    if (text.find(c) != std::string_view::npos) say(out, fmt::format("may not contain '{}'", c));
+  return out;
 }
 
 std::string check_port_number(std::int64_t port) {
@@ -173,11 +196,15 @@ std::string check_port_number(std::int64_t port) {
 }
 
 std::string check_port_name(std::string_view text) {
-  if (text.size() > 15) return "must be no more than 15 characters";
-  if (!matches_label(text, is_lower_alnum, "-")) return "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
-  if (std::none_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; })) return "must contain at least one letter (a-z)";
-  if (text.find("--") != std::string_view::npos) return "must not contain consecutive hyphens";
-  return {};
+  std::string out;
+  if (text.size() > 15) say(out, "must be no more than 15 characters");
+  if (text.empty() || !std::ranges::all_of(text, [](char c) { return is_lower_alnum(c) || c == '-'; }))
+    say(out, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+  if (std::none_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
+    say(out, "must contain at least one letter (a-z)");
+  if (text.find("--") != std::string_view::npos) say(out, "must not contain consecutive hyphens");
+  if (text.starts_with('-') || text.ends_with('-')) say(out, "must not begin or end with a hyphen");
+  return out;
 }
 
 bool is_ip(std::string_view text) {
@@ -205,9 +232,9 @@ namespace {
 
 /// How objects of a kind may be named.
 std::string check_name(const KindInfo& kind, std::string_view name) {
-  if (kind.kind == "Namespace") return check_dns1123_label(name);
+  if (kind.kind == "Namespace" || kind.kind == "StatefulSet") return check_dns1123_label(name);
   if (kind.kind == "Service") return check_dns1035_label(name);
-  if (kind.group == "rbac.authorization.k8s.io") return check_path_segment(name);
+  if (kind.group == "rbac.authorization.k8s.io" || kind.kind == "Event") return check_path_segment(name);
   return check_dns1123_subdomain(name);
 }
 
@@ -224,6 +251,20 @@ void labels(const Value& map, const Path& at, Errors& errors) {
   }
 }
 
+void annotations(const Value& map, const Path& at, Errors& errors) {
+  const json::Object* object = map.if_object();
+  if (object == nullptr) return;
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : *object) {
+    std::string lower(key);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (const std::string why = check_qualified_name(lower); !why.empty())
+      errors.invalid(at, std::string_view(key.data(), key.size()), why);
+    bytes += key.size() + (value.is_string() ? value.get_string().size() : 0);
+  }
+  if (bytes > 256 * 1024) errors.too_long(at, 256 * 1024);
+}
+
 void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   const Path at("metadata");
   const std::string_view name = json::get_string(doc, {"metadata", "name"}), generate = json::get_string(doc, {"metadata", "generateName"});
@@ -234,10 +275,13 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
     const std::string probe = std::string(stem) + "x";
     if (const std::string why = check_name(kind, probe); !why.empty()) errors.invalid(at / "generateName", generate, why);
   }
-  if (name.empty())
+  if (name.empty()) {
     errors.required(at / "name", "name or generateName is required");
-  else if (const std::string why = check_name(kind, name); !why.empty())
+  } else if (const std::string why = check_name(kind, name); !why.empty()) {
     errors.invalid(at / "name", name, why);
+    if (const std::string segment = check_path_segment(name); !segment.empty() && segment != why)
+      errors.invalid(at / "name", name, segment);
+  }
   if (kind.namespaced) {
     if (ns.empty())
       errors.required(at / "namespace");
@@ -249,25 +293,15 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   if (json::get_int(doc, {"metadata", "generation"}) < 0)
     errors.invalid(at / "generation", *json::find(doc, {"metadata", "generation"}), kNegative);
   if (const Value* map = json::find(doc, {"metadata", "labels"})) labels(*map, at / "labels", errors);
-  std::size_t annotation_bytes = 0;
-  for (const auto& [key, value] : json::get_object(doc, {"metadata", "annotations"})) {
-    std::string lower(key);
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (const std::string why = check_qualified_name(lower); !why.empty())
-      errors.invalid(at / "annotations", std::string_view(key.data(), key.size()), why);
-    annotation_bytes += key.size() + (value.is_string() ? value.get_string().size() : 0);
-  }
-  if (annotation_bytes > 256 * 1024) errors.too_long(at / "annotations", 256 * 1024);
+  if (const Value* map = json::find(doc, {"metadata", "annotations"})) annotations(*map, at / "annotations", errors);
   const Path finalizers = at / "finalizers";
   const bool is_builtin = !kind.group.ends_with(".openshift.io");
   std::size_t index = 0;
   for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"})) {
     const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
     const Path one = finalizers[index++];
-    if (const std::string why = check_qualified_name(text); !why.empty())
-      errors.invalid(finalizers, text, why);
-    else if (is_builtin && text.find('/') == std::string_view::npos && text != "kubernetes" && text != "orphan" &&
-             text != "foregroundDeletion")
+    if (const std::string why = check_qualified_name(text); !why.empty()) errors.invalid(finalizers, text, why);
+    if (is_builtin && text.find('/') == std::string_view::npos && text != "kubernetes" && text != "orphan" && text != "foregroundDeletion")
       errors.invalid(one, text, "name is neither a standard finalizer name nor is it fully qualified");
   }
   std::string controller;
@@ -322,9 +356,13 @@ void label_selector(const Value& selector, const Path& at, Errors& errors) {
       errors.invalid(one / "operator", op, "not a valid selector operator");
     }
     if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one / "key", key, why);
-    for (const Value& value : json::get_array(expression, {"values"}))
+    const Path values_at = one / "values";
+    std::size_t k = 0;
+    for (const Value& value : json::get_array(expression, {"values"})) {
+      const Path value_at = values_at[k++];
       if (value.is_string())
-        if (const std::string why = check_label_value(json::as_view(value)); !why.empty()) errors.invalid(one / "values", value, why);
+        if (const std::string why = check_label_value(json::as_view(value)); !why.empty()) errors.invalid(value_at, value, why);
+    }
   }
 }
 
@@ -394,7 +432,7 @@ FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
     pod(doc, errors);
   else if (kind.group.empty() && kind.kind == "Node")
     node(doc, errors);
-  else if (!workload(kind, doc, errors))
+  else if (!workload(kind, nullptr, doc, errors))
     other(kind, doc, errors);
   return errors.take();
 }
@@ -411,7 +449,7 @@ FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const 
   } else if (kind.group.empty() && kind.kind == "Node") {
     node(doc, errors);
     node_update(old, doc, errors);
-  } else if (workload(kind, doc, errors)) {
+  } else if (workload(kind, &old, doc, errors)) {
     workload_update(kind, old, doc, errors);
   } else {
     other(kind, doc, errors);

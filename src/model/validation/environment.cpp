@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "model/quantity.h"
-#include "model/validation/validation.h"
+#include "model/validation/volume_sources.h"
 
 namespace berth::model::validation {
 namespace {
@@ -29,6 +29,23 @@ void key_reference(const Value& reference, const Path& at, Errors& errors) {
     errors.invalid(at / "key", key, why);
 }
 
+void file_reference(const Value& reference, const Path& at, Errors& errors) {
+  const std::string_view key = get_string(reference, {"key"}), volume = get_string(reference, {"volumeName"}),
+                         path = get_string(reference, {"path"});
+  if (key.empty())
+    errors.required(at / "key");
+  else if (const std::string why = check_env_name(key); !why.empty())
+    errors.invalid(at / "key", key, why);
+  if (volume.empty())
+    errors.required(at / "volumeName");
+  else if (const std::string why = check_dns1123_label(volume); !why.empty())
+    errors.invalid(at / "volumeName", volume, why);
+  if (path.empty())
+    errors.required(at / "path");
+  else if (path_goes_up(path))
+    errors.invalid(at / "path", path, "must not contain '..'");
+}
+
 void value_source(const Value& variable, const Path& at, Errors& errors) {
   static constexpr std::string_view kSources[] = {"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"};
   static const Strings kFields = {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
@@ -41,6 +58,7 @@ void value_source(const Value& variable, const Path& at, Errors& errors) {
   if (const Value* ref = json::find(*from, "resourceFieldRef")) resource_field_reference(*ref, at / "resourceFieldRef", errors);
   if (const Value* ref = json::find(*from, "configMapKeyRef")) key_reference(*ref, at / "configMapKeyRef", errors);
   if (const Value* ref = json::find(*from, "secretKeyRef")) key_reference(*ref, at / "secretKeyRef", errors);
+  if (const Value* ref = json::find(*from, "fileKeyRef")) file_reference(*ref, at / "fileKeyRef", errors);
   if (sources == 0)
     errors.invalid(at, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
   else if (!get_string(variable, {"value"}).empty())
@@ -83,8 +101,12 @@ void field_reference(const Value& reference, const Strings& allowed, const Path&
   if (const auto subscript = split_subscript(path)) {
     const auto& [map, key] = *subscript;
     if (map != "metadata.annotations" && map != "metadata.labels")
-      return errors.invalid(at / "fieldPath", path, fmt::format("error converting fieldPath: field label does not support subscript"));
-    if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(at, key, why);
+      return errors.invalid(at / "fieldPath", path,
+                            fmt::format("error converting fieldPath: field label does not support subscript: {}", path));
+    std::string name(key);
+    if (map == "metadata.annotations")
+      std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (const std::string why = check_qualified_name(name); !why.empty()) errors.invalid(at, name, why);
     return;
   }
   if (!contains(kKnown, path))
@@ -96,10 +118,14 @@ void resource_field_reference(const Value& reference, const Path& at, Errors& er
   static const Strings kResources = {"limits.cpu",   "limits.ephemeral-storage",   "limits.memory",
                                      "requests.cpu", "requests.ephemeral-storage", "requests.memory"};
   const std::string_view resource = get_string(reference, {"resource"});
-  if (in_volume && get_string(reference, {"containerName"}).empty()) return errors.required(at / "containerName");
-  if (resource.empty()) return errors.required(at / "resource");
-  if (!contains(kResources, resource) && !resource.starts_with("limits.hugepages-") && !resource.starts_with("requests.hugepages-"))
-    return errors.not_supported(at / "resource", resource, kResources);
+  const bool is_huge_page = resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
+  if (in_volume && get_string(reference, {"containerName"}).empty())
+    errors.required(at / "containerName");
+  else if (resource.empty())
+    errors.required(at / "resource");
+  else if (!contains(kResources, resource) && !is_huge_page)
+    errors.not_supported(at / "resource", resource, kResources);
+  if (!contains(kResources, resource) && !is_huge_page) return;
   const std::string_view text = get_string(reference, {"divisor"});
   const auto divisor = Quantity::parse(text);
   if (text.empty() || !divisor || divisor->is_zero()) return;

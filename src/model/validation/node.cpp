@@ -11,6 +11,19 @@ namespace berth::model::validation {
 using json::get_array;
 using json::get_string;
 
+namespace {
+
+/// A taint with its fields' Go names, as Kubernetes shows it.
+Value shown(const Value& taint) {
+  const Value* added = json::find(taint, "timeAdded");
+  return json::Object{{"Key", get_string(taint, {"key"})},
+                      {"Value", get_string(taint, {"value"})},
+                      {"Effect", get_string(taint, {"effect"})},
+                      {"TimeAdded", added == nullptr ? Value(nullptr) : *added}};
+}
+
+}  // namespace
+
 void node(const Value& doc, Errors& errors) {
   const Path spec("spec");
   const Path metadata("metadata");
@@ -28,7 +41,7 @@ void node(const Value& doc, Errors& errors) {
     else if (std::find(kEffects.begin(), kEffects.end(), effect) == kEffects.end())
       errors.not_supported(one / "effect", effect, kEffects);
     if (!seen.emplace(key, effect).second) {
-      errors.duplicate(one, taint, "taints must be unique by key and effect pair");
+      errors.duplicate(one, shown(taint), "taints must be unique by key and effect pair");
     }
   }
   const Path status("status");

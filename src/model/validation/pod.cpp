@@ -6,7 +6,7 @@
 
 #include "model/quantity.h"
 #include "model/schema.h"
-#include "model/validation/validation.h"
+#include "model/validation/pod_parts.h"
 
 namespace berth::model::validation {
 namespace {
@@ -16,220 +16,6 @@ using json::get_bool;
 using json::get_int;
 using json::get_object;
 using json::get_string;
-using Strings = std::vector<std::string_view>;
-
-bool contains(const Strings& list, std::string_view value) { return std::find(list.begin(), list.end(), value) != list.end(); }
-
-void one_of(const Value& object, std::string_view key, const Path& at, const Strings& supported, Errors& errors, bool required = false) {
-  const std::string_view value = get_string(object, {key});
-  if (value.empty()) {
-    if (required) errors.required(at / key);
-  } else if (!contains(supported, value)) {
-    errors.not_supported(at / key, value, supported);
-  }
-}
-
-// ---- probes, handlers, env, ports
-
-void port_reference(const Value& object, std::string_view key, const Path& at, Errors& errors) {
-  const Value* port = json::find(object, key);
-  if (port == nullptr) return errors.invalid(at / key, Value(0), check_port_number(0));
-  if (port->is_int64()) {
-    if (const std::string why = check_port_number(port->get_int64()); !why.empty()) errors.invalid(at / key, *port, why);
-  } else if (port->is_string()) {
-    if (const std::string why = check_port_name(json::as_view(*port)); !why.empty()) errors.invalid(at / key, *port, why);
-  }
-}
-
-void handler(const Value& action, const Path& at, Errors& errors) {
-  int count = 0;
-  if (const Value* exec = json::find(action, "exec")) {
-    ++count;
-    if (get_array(*exec, {"command"}).empty()) errors.required(at / "exec" / "command");
-  }
-  if (const Value* get = json::find(action, "httpGet")) {
-    const Path here = at / "httpGet";
-    if (++count > 1) errors.forbidden(here, "may not specify more than 1 handler type");
-    if (get_string(*get, {"path"}).empty()) errors.required(here / "path");
-    port_reference(*get, "port", here, errors);
-    one_of(*get, "scheme", here, {"HTTP", "HTTPS"}, errors);
-    for (const Value& header : get_array(*get, {"httpHeaders"}))
-      if (const std::string_view name = get_string(header, {"name"});
-          name.empty() || !std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-'; }))
-        errors.invalid(here / "httpHeaders", name,
-                       "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for "
-                       "validation is '[-A-Za-z0-9]+')");
-  }
-  if (const Value* tcp = json::find(action, "tcpSocket")) {
-    const Path here = at / "tcpSocket";
-    if (++count > 1) errors.forbidden(here, "may not specify more than 1 handler type");
-    port_reference(*tcp, "port", here, errors);
-  }
-  if (const Value* grpc = json::find(action, "grpc")) {
-    const Path here = at / "grpc";
-    if (++count > 1) errors.forbidden(here, "may not specify more than 1 handler type");
-    port_reference(*grpc, "port", here, errors);
-  }
-  if (json::find(action, "sleep") != nullptr) ++count;
-  if (count == 0) errors.required(at, "must specify a handler type");
-}
-
-void probe(const Value& container, std::string_view key, const Path& container_at, Errors& errors) {
-  const Value* object = json::find(container, key);
-  if (object == nullptr) return;
-  const Path at = container_at / key;
-  handler(*object, at, errors);
-  for (const char* name : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"})
-    non_negative(*object, name, at, errors);
-  if (const Value* grace = json::find(*object, "terminationGracePeriodSeconds")) {
-    if (key == "readinessProbe")
-      errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must not be set for readinessProbes");
-    else if (get_int(*object, {"terminationGracePeriodSeconds"}) <= 0)
-      errors.invalid(at / "terminationGracePeriodSeconds", *grace, "must be greater than 0");
-  }
-  if (key != "readinessProbe" && get_int(*object, {"successThreshold"}, 1) != 1)
-    errors.invalid(at / "successThreshold", *json::find(*object, "successThreshold"), "must be 1");
-}
-
-void ports(const Value& container, const Path& container_at, bool host_network, Errors& errors) {
-  const Path at = container_at / "ports";
-  std::set<std::string_view> names;
-  std::size_t i = 0;
-  for (const Value& port : get_array(container, {"ports"})) {
-    const Path one = at[i++];
-    const std::string_view name = get_string(port, {"name"});
-    if (!name.empty()) {
-      if (const std::string why = check_port_name(name); !why.empty())
-        errors.invalid(one / "name", name, why);
-      else if (!names.insert(name).second)
-        errors.duplicate(one / "name", Value(name));
-    }
-    const std::int64_t number = get_int(port, {"containerPort"}), host = get_int(port, {"hostPort"});
-    if (number == 0)
-      errors.required(one / "containerPort");
-    else if (const std::string why = check_port_number(number); !why.empty())
-      errors.invalid(one / "containerPort", Value(number), why);
-    if (host != 0)
-      if (const std::string why = check_port_number(host); !why.empty()) errors.invalid(one / "hostPort", Value(host), why);
-    if (host_network && host != 0 && host != number)
-      errors.invalid(one / "hostPort", Value(host), "must match `containerPort` when `hostNetwork` is true");
-    one_of(port, "protocol", one, {"SCTP", "TCP", "UDP"}, errors, true);
-    if (const std::string_view ip = get_string(port, {"hostIP"}); !ip.empty() && !is_ip(ip))
-      errors.invalid(one / "hostIP", ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-  }
-}
-
-struct ContainerRules {
-  const VolumeNames& volumes;
-  bool is_init = false, host_network = false;
-};
-
-void container(const Value& object, const Path& at, const ContainerRules& rules, Errors& errors) {
-  const std::string_view name = get_string(object, {"name"}), image = get_string(object, {"image"});
-  if (name.empty())
-    errors.required(at / "name");
-  else if (const std::string why = check_dns1123_label(name); !why.empty())
-    errors.invalid(at / "name", name, why);
-  if (image.empty()) {
-    errors.required(at / "image");
-  } else if (image.front() == ' ' || image.back() == ' ') {
-    errors.invalid(at / "image", image, "must not have leading or trailing whitespace");
-  }
-  const bool sidecar = rules.is_init && get_string(object, {"restartPolicy"}) == "Always";
-  if (const std::string_view policy = get_string(object, {"restartPolicy"}); rules.is_init && !policy.empty() && policy != "Always")
-    errors.not_supported(at / "restartPolicy", policy, {"Always"});
-  if (!rules.is_init && json::find(object, "restartPolicy") != nullptr)
-    errors.forbidden(at / "restartPolicy", "may not be set for non-init containers");
-  if (rules.is_init && !sidecar) {
-    for (const char* key : {"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"})
-      if (json::find(object, key) != nullptr) errors.forbidden(at / key, "may not be set for init containers without restartPolicy=Always");
-  } else {
-    for (const char* key : {"livenessProbe", "readinessProbe", "startupProbe"}) probe(object, key, at, errors);
-    if (const Value* lifecycle = json::find(object, "lifecycle"))
-      for (const char* hook : {"postStart", "preStop"})
-        if (const Value* action = json::find(*lifecycle, hook)) handler(*action, at / "lifecycle" / hook, errors);
-  }
-  one_of(object, "imagePullPolicy", at, {"Always", "IfNotPresent", "Never"}, errors);
-  one_of(object, "terminationMessagePolicy", at, {"FallbackToLogsOnError", "File"}, errors);
-  ports(object, at, rules.host_network, errors);
-  environment(object, at, errors);
-  mounts(rules.volumes, object, at, errors);
-  container_security_context(object, at, errors);
-  if (const Value* r = json::find(object, "resources")) resources(*r, at / "resources", errors);
-}
-
-void containers(const Value& spec, const VolumeNames& volume_names, const Path& spec_at, bool is_template, Errors& errors) {
-  std::set<std::string_view> names;
-  ContainerRules rules{volume_names, false, get_bool(spec, {"hostNetwork"})};
-  const Path at = spec_at / "containers", init_at = spec_at / "initContainers", ephemeral_at = spec_at / "ephemeralContainers";
-  if (get_array(spec, {"containers"}).empty()) errors.required(at);
-  std::size_t i = 0;
-  std::set<std::tuple<std::string_view, std::string_view, std::int64_t>> host_ports;
-  for (const Value& one : get_array(spec, {"containers"})) {
-    const Path here = at[i++];
-    container(one, here, rules, errors);
-    const std::string_view name = get_string(one, {"name"});
-    if (!name.empty() && !names.insert(name).second) errors.duplicate(here / "name", Value(name));
-    const Path ports_at = here / "ports";
-    std::size_t k = 0;
-    for (const Value& port : get_array(one, {"ports"})) {
-      const Path port_at = ports_at[k++];
-      const std::int64_t host = get_int(port, {"hostPort"});
-      if (host != 0 && !host_ports.emplace(get_string(port, {"protocol"}), get_string(port, {"hostIP"}), host).second)
-        errors.duplicate(port_at / "hostPort",
-                         Value(fmt::format("{}/{}/{}", get_string(port, {"protocol"}), get_string(port, {"hostIP"}), host)));
-    }
-  }
-  rules.is_init = true;
-  i = 0;
-  for (const Value& one : get_array(spec, {"initContainers"})) {
-    const Path here = init_at[i++];
-    container(one, here, rules, errors);
-    const std::string_view name = get_string(one, {"name"});
-    if (!name.empty() && !names.insert(name).second) errors.duplicate(here / "name", Value(name));
-  }
-  if (is_template || !get_array(spec, {"ephemeralContainers"}).empty()) {
-    i = 0;
-    for (const Value& one : get_array(spec, {"ephemeralContainers"})) {
-      const Path here = ephemeral_at[i++];
-      const std::string_view name = get_string(one, {"name"});
-      if (name.empty())
-        errors.required(here / "name");
-      else if (!names.insert(name).second)
-        errors.duplicate(here / "name", Value(name));
-    }
-  }
-}
-
-void spread_constraints(const Value& spec, const Path& spec_at, Errors& errors) {
-  const Path at = spec_at / "topologySpreadConstraints";
-  std::map<std::pair<std::string_view, std::string_view>, std::size_t> seen;
-  std::size_t i = 0;
-  for (const Value& constraint : get_array(spec, {"topologySpreadConstraints"})) {
-    const Path one = at[i++];
-    const std::int64_t skew = get_int(constraint, {"maxSkew"});
-    if (skew <= 0) errors.invalid(one / "maxSkew", Value(skew), "must be greater than zero");
-    const std::string_view key = get_string(constraint, {"topologyKey"}), action = get_string(constraint, {"whenUnsatisfiable"});
-    if (key.empty()) errors.required(one / "topologyKey", "can not be empty");
-    if (action != "DoNotSchedule" && action != "ScheduleAnyway")
-      errors.not_supported(one / "whenUnsatisfiable", action, {"DoNotSchedule", "ScheduleAnyway"});
-    // The earlier of two equal ones is named.
-    if (const auto [before, fresh] = seen.emplace(std::pair(key, action), i - 1); !fresh)
-      errors.duplicate(at[before->second] / "{topologyKey, whenUnsatisfiable}", Value(fmt::format("{{{}, {}}}", key, action)));
-    if (const Value* domains = json::find(constraint, "minDomains")) {
-      if (get_int(constraint, {"minDomains"}) <= 0) errors.invalid(one / "minDomains", *domains, "must be greater than zero");
-      if (action != "DoNotSchedule")
-        errors.invalid(one / "minDomains", *domains,
-                       fmt::format("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}", action));
-    }
-    one_of(constraint, "nodeAffinityPolicy", one, {"Honor", "Ignore"}, errors);
-    one_of(constraint, "nodeTaintsPolicy", one, {"Honor", "Ignore"}, errors);
-    if (const Value* selector = json::find(constraint, "labelSelector"))
-      label_selector(*selector, one / "labelSelector", errors);
-    else if (!get_array(constraint, {"matchLabelKeys"}).empty())
-      errors.forbidden(one / "matchLabelKeys", "must not be specified when labelSelector is not set");
-  }
-}
 
 void gates(const Value& spec, const Path& spec_at, Errors& errors) {
   const Path at = spec_at / "schedulingGates";
@@ -243,197 +29,113 @@ void gates(const Value& spec, const Path& spec_at, Errors& errors) {
   }
 }
 
-}  // namespace
-
-void resources(const Value& holder, const Path& at, Errors& errors) {
-  const Value* limits = json::find(holder, "limits");
-  const Value* requests = json::find(holder, "requests");
-  const Path limits_at = at / "limits", requests_at = at / "requests";
-  const auto container_names = [&](const Value* list, const Path& list_at) {
-    if (list == nullptr || !list->is_object()) return;
-    for (const auto& [key, value] : list->get_object()) {
-      const std::string_view name(key.data(), key.size());
-      const bool standard = name == "cpu" || name == "memory" || name == "ephemeral-storage" || name.starts_with("hugepages-");
-      if (!standard && name.find('/') == std::string_view::npos)
-        errors.invalid(Path::map_key(list_at, name), name, "must be a standard resource for containers");
-      else if (name.starts_with("requests."))
-        errors.invalid(Path::map_key(list_at, name), name, "doesn't follow extended resource name standard");
-    }
-  };
-  if (limits != nullptr) resource_list(*limits, limits_at, errors);
-  container_names(limits, limits_at);
-  container_names(requests, requests_at);
-  if (requests == nullptr || !requests->is_object()) return;
-  resource_list(*requests, requests_at, errors);
-  for (const auto& [key, value] : requests->get_object()) {
-    const std::string_view name(key.data(), key.size());
-    const auto request = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
-    const std::string_view limit_text = limits == nullptr ? std::string_view() : get_string(*limits, {name});
-    const auto limit = limit_text.empty() ? std::nullopt : Quantity::parse(limit_text);
-    if (!request) continue;
-    const bool extended = name.find('/') != std::string_view::npos || name.starts_with("hugepages-");
-    if (limit && extended && *request != *limit)
-      errors.invalid(requests_at, value, fmt::format("must be equal to {} limit of {}", name, limit_text));
-    else if (limit && *request > *limit)
-      errors.invalid(requests_at, value, fmt::format("must be less than or equal to {} limit of {}", name, limit_text));
-    else if (!limit && extended)
-      errors.required(limits_at, "Limit must be set for non overcommitable resources");
-  }
+/// The node's users and the pod's are apart: nothing may cross.
+void host_users(const PodContext& context, const Path& at, Errors& errors) {
+  if (context.host_users) return;
+  static constexpr std::string_view kText = "when `hostUsers` is false";
+  if (get_bool(context.spec, {"hostNetwork"})) errors.forbidden(at / "hostNetwork", kText);
+  if (get_bool(context.spec, {"hostPID"})) errors.forbidden(at / "HostPID", kText);
+  if (get_bool(context.spec, {"hostIPC"})) errors.forbidden(at / "HostIPC", kText);
+  each_container(context.spec, at, [&](const Value& container, const Path& one) {
+    if (!get_array(container, {"volumeDevices"}).empty()) errors.forbidden(one / "volumeDevices", kText);
+  });
 }
 
-void tolerations(const Value& spec, const Path& spec_at, Errors& errors) {
-  const Path at = spec_at / "tolerations";
-  std::size_t i = 0;
-  for (const Value& toleration : get_array(spec, {"tolerations"})) {
-    const Path one = at[i++];
-    const std::string_view key = get_string(toleration, {"key"}), op = get_string(toleration, {"operator"}),
-                           value = get_string(toleration, {"value"}), effect = get_string(toleration, {"effect"});
-    if (!key.empty())
-      if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one / "key", key, why);
-    if (key.empty() && op != "Exists")
-      errors.invalid(one / "operator", op, "operator must be Exists when `key` is empty, which means \"match all values and all keys\"");
-    if (json::find(toleration, "tolerationSeconds") != nullptr && effect != "NoExecute")
-      errors.invalid(one / "effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set");
-    if (op.empty() || op == "Equal") {
-      if (const std::string why = check_label_value(value); !why.empty()) errors.invalid(one / "operator", value, why);
-    } else if (op == "Exists") {
-      if (!value.empty()) errors.invalid(one / "operator", toleration, "value must be empty when `operator` is 'Exists'");
-    } else {
-      errors.not_supported(one / "operator", op, {"Equal", "Exists"});
-    }
-    if (!effect.empty()) one_of(toleration, "effect", one, {"NoSchedule", "PreferNoSchedule", "NoExecute"}, errors);
-  }
-}
-
-namespace {
-
-void node_requirements(const json::Array& list, const Path& at, bool fields, Errors& errors) {
-  std::size_t i = 0;
-  for (const Value& expression : list) {
-    const Path one = at[i++];
-    const std::string_view op = get_string(expression, {"operator"}), key = get_string(expression, {"key"});
-    const json::Array& values = get_array(expression, {"values"});
-    if (fields) {
-      if (op != "In" && op != "NotIn")
-        errors.invalid(one / "operator", op, "not a valid selector operator");
-      else if (values.size() != 1)
-        errors.required(one / "values", "must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
-      if (key != "metadata.name") errors.invalid(one / "key", key, "not a valid field selector key");
-      const Path values_at = one / "values";
-      for (std::size_t k = 0; key == "metadata.name" && k < values.size(); ++k)
-        if (const std::string why = check_dns1123_subdomain(values[k].is_string() ? json::as_view(values[k]) : ""); !why.empty())
-          errors.invalid(values_at[k], values[k], why);
-      continue;
-    }
-    if (op == "In" || op == "NotIn") {
-      if (values.empty()) errors.required(one / "values", "must be specified when `operator` is 'In' or 'NotIn'");
-    } else if (op == "Exists" || op == "DoesNotExist") {
-      if (!values.empty()) errors.forbidden(one / "values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-    } else if (op == "Gt" || op == "Lt") {
-      if (values.size() != 1) errors.required(one / "values", "must be specified single value when `operator` is 'Lt' or 'Gt'");
-    } else {
-      errors.invalid(one / "operator", op, "not a valid selector operator");
-    }
-    if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one / "key", key, why);
-    std::size_t k = 0;
-    const Path values_at = one / "values";
-    for (const Value& value : values) {
-      const Path value_at = values_at[k++];
-      if (value.is_string())
-        if (const std::string why = check_label_value(json::as_view(value)); !why.empty()) errors.invalid(value_at, value, why);
-    }
-  }
-}
-
-void node_selector_term(const Value& term, const Path& at, Errors& errors) {
-  node_requirements(get_array(term, {"matchExpressions"}), at / "matchExpressions", false, errors);
-  node_requirements(get_array(term, {"matchFields"}), at / "matchFields", true, errors);
-}
-
-void pod_affinity_term(const Value& term, const Path& at, Errors& errors) {
-  if (const Value* selector = json::find(term, "labelSelector")) label_selector(*selector, at / "labelSelector", errors);
-  if (const Value* selector = json::find(term, "namespaceSelector")) label_selector(*selector, at / "namespaceSelector", errors);
-  for (const Value& ns : get_array(term, {"namespaces"})) {
-    const std::string_view text = ns.is_string() ? json::as_view(ns) : "";
-    if (const std::string why = check_dns1123_label(text); !why.empty()) errors.invalid(at / "namespace", text, why);
-  }
-  const std::string_view key = get_string(term, {"topologyKey"});
-  if (key.empty()) errors.required(at / "topologyKey", "can not be empty");
-  if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(at / "topologyKey", key, why);
-}
-
-void pod_affinity(const Value& object, const Path& at, Errors& errors) {
-  std::size_t i = 0;
-  const Path required = at / "requiredDuringSchedulingIgnoredDuringExecution",
-             preferred = at / "preferredDuringSchedulingIgnoredDuringExecution";
-  for (const Value& term : get_array(object, {"requiredDuringSchedulingIgnoredDuringExecution"}))
-    pod_affinity_term(term, required[i++], errors);
-  i = 0;
-  for (const Value& weighted : get_array(object, {"preferredDuringSchedulingIgnoredDuringExecution"})) {
-    const Path one = preferred[i++];
-    const std::int64_t weight = get_int(weighted, {"weight"});
-    if (weight <= 0 || weight > 100) errors.invalid(one / "weight", Value(weight), "must be in the range 1-100");
-    static const Value kEmpty = json::Object();
-    const Value* term = json::find(weighted, "podAffinityTerm");
-    pod_affinity_term(term == nullptr ? kEmpty : *term, one / "podAffinityTerm", errors);
-  }
-}
-
-}  // namespace
-
-void node_selector(const Value& selector, const Path& at, Errors& errors) {
-  const Path terms = at / "nodeSelectorTerms";
-  const json::Array& list = get_array(selector, {"nodeSelectorTerms"});
-  if (list.empty()) errors.required(terms, "must have at least one node selector term");
-  std::size_t i = 0;
-  for (const Value& term : list) node_selector_term(term, terms[i++], errors);
-}
-
-void affinity(const Value& object, const Path& at, Errors& errors) {
-  if (const Value* node_affinity = json::find(object, "nodeAffinity")) {
-    const Path here = at / "nodeAffinity";
-    if (const Value* required = json::find(*node_affinity, "requiredDuringSchedulingIgnoredDuringExecution"))
-      node_selector(*required, here / "requiredDuringSchedulingIgnoredDuringExecution", errors);
-    const Path preferred = here / "preferredDuringSchedulingIgnoredDuringExecution";
+/// Files with variables lie in a volume that the pod makes for itself.
+void file_key_volumes(const Value& spec, const Path& at, Errors& errors) {
+  std::map<std::string_view, const Value*> volumes;
+  for (const Value& volume : get_array(spec, {"volumes"})) volumes[get_string(volume, {"name"})] = &volume;
+  each_container(spec, at, [&](const Value& container, const Path& one) {
+    const Path env = one / "env";
     std::size_t i = 0;
-    for (const Value& term : get_array(*node_affinity, {"preferredDuringSchedulingIgnoredDuringExecution"})) {
-      const Path one = preferred[i++];
-      const std::int64_t weight = get_int(term, {"weight"});
-      if (weight <= 0 || weight > 100) errors.invalid(one / "weight", Value(weight), "must be in the range 1-100");
-      if (const Value* preference = json::find(term, "preference")) node_selector_term(*preference, one / "preference", errors);
+    for (const Value& variable : get_array(container, {"env"})) {
+      const Path variable_at = env[i++];
+      if (json::find(variable, {"valueFrom", "fileKeyRef"}) == nullptr) continue;
+      const std::string_view name = get_string(variable, {"valueFrom", "fileKeyRef", "volumeName"});
+      const Path from = variable_at / "valueFrom";
+      const Path reference = from / "fileKeyRef";
+      const auto volume = volumes.find(name);
+      if (volume == volumes.end())
+        errors.not_found(reference / "volumeName", Value(name));
+      else if (json::find(*volume->second, "emptyDir") == nullptr)
+        errors.invalid(reference / "volumeName", name, "referenced volume must be of type emptyDir");
     }
-  }
-  if (const Value* one = json::find(object, "podAffinity")) pod_affinity(*one, at / "podAffinity", errors);
-  if (const Value* one = json::find(object, "podAntiAffinity")) pod_affinity(*one, at / "podAntiAffinity", errors);
+  });
 }
 
-void pod_spec(const Value& spec, const Path& at, Errors& errors, bool is_template) {
-  containers(spec, volumes(spec, at, errors), at, is_template, errors);
-  one_of(spec, "restartPolicy", at, {"Always", "OnFailure", "Never"}, errors, true);
-  one_of(spec, "dnsPolicy", at, {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, errors);
-  if (const Value* selector = json::find(spec, "nodeSelector")) labels(*selector, at / "nodeSelector", errors);
-  if (const Value* deadline = json::find(spec, "activeDeadlineSeconds"))
-    if (const std::int64_t seconds = get_int(spec, {"activeDeadlineSeconds"}); seconds < 1 || seconds > INT32_MAX)
-      errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be between 1 and 2147483647, inclusive");
-  for (const char* key : {"nodeName", "serviceAccountName", "priorityClassName", "runtimeClassName"})
+/// Names of other objects, and the pod's own on the network.
+void names_in_spec(const Value& spec, const Path& at, Errors& errors) {
+  for (const char* key : {"serviceAccountName", "nodeName", "priorityClassName"})
     if (const std::string_view name = get_string(spec, {key}); !name.empty())
       if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / key, name, why);
+  if (json::find(spec, "runtimeClassName") != nullptr)
+    if (const std::string why = check_dns1123_subdomain(get_string(spec, {"runtimeClassName"})); !why.empty())
+      errors.invalid(at / "runtimeClassName", get_string(spec, {"runtimeClassName"}), why);
   for (const char* key : {"hostname", "subdomain"})
     if (const std::string_view name = get_string(spec, {key}); !name.empty())
       if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(at / key, name, why);
-  if (const Value* object = json::find(spec, "affinity")) affinity(*object, at / "affinity", errors);
-  tolerations(spec, at, errors);
+  const Value* name = json::find(spec, "hostnameOverride");
+  if (name == nullptr || !name->is_string()) return;
+  const Path here = at / "hostnameOverride";
+  if (get_bool(spec, {"setHostnameAsFQDN"})) errors.forbidden(here, "may not be specified when setHostnameAsFQDN is true");
+  if (get_bool(spec, {"hostNetwork"})) errors.forbidden(here, "may not be specified when hostNetwork is true");
+  if (name->get_string().size() > 64) errors.too_long(here, 64);
+  if (const std::string why = check_dns1123_subdomain(json::as_view(*name)); !why.empty()) errors.invalid(here, *name, why);
+}
+
+/// Annotations that mean something to the pod.
+void pod_annotations(const Value& metadata, const Value& spec, const Path& at, Errors& errors) {
+  const json::Object& map = get_object(metadata, {"annotations"});
+  if (const auto* mirror = map.if_contains("kubernetes.io/config.mirror"); mirror != nullptr && get_string(spec, {"nodeName"}).empty())
+    errors.invalid(Path::map_key(at, "kubernetes.io/config.mirror"), *mirror, "must set spec.nodeName if mirror pod annotation is set");
+  constexpr std::string_view kCost = "controller.kubernetes.io/pod-deletion-cost";
+  if (const auto* cost = map.if_contains(kCost); cost != nullptr && cost->is_string()) {
+    const std::string_view text = json::as_view(*cost);
+    std::int32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_plain = text == "0" || (!text.starts_with('0') && !text.starts_with("-0"));
+    if (error != std::errc() || end != text.data() + text.size() || !is_plain)
+      errors.invalid(Path::map_key(at, kCost), *cost, "must be a 32bit integer");
+  }
+}
+
+}  // namespace
+
+void pod_spec(const Value& spec, const PodOwner& owner, const Path& at, Errors& errors) {
+  PodContext context{spec, owner, volumes(spec, owner.name, owner.is_pod, at, errors), {}, {}, {}, true};
+  for (const Value& claim : get_array(spec, {"resourceClaims"}))
+    if (const std::string_view name = get_string(claim, {"name"}); !name.empty()) context.claims.insert(name);
+  if (json::find(spec, "terminationGracePeriodSeconds") != nullptr) context.grace = get_int(spec, {"terminationGracePeriodSeconds"});
+  context.restart_policy = get_string(spec, {"restartPolicy"});
+  context.host_users = get_bool(spec, {"hostUsers"}, true);
+  resource_claims(spec, owner.is_mirror, at, errors);
+  pod_containers(context, at, errors);
+  pod_level_resources(context, at, errors);
+  for (const char* key : {"restartPolicy", "dnsPolicy"})
+    if (get_string(spec, {key}).empty()) errors.required(at / key);
+  supported_value(spec, "restartPolicy", at, {"Always", "OnFailure", "Never"}, errors);
+  supported_value(spec, "dnsPolicy", at, {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, errors);
+  if (const Value* selector = json::find(spec, "nodeSelector")) labels(*selector, at / "nodeSelector", errors);
   pod_security_context(spec, at, errors);
+  if (const Value* object = json::find(spec, "affinity")) affinity(*object, at / "affinity", errors);
   pod_network(spec, at, errors);
-  spread_constraints(spec, at, errors);
   gates(spec, at, errors);
-  one_of(spec, "preemptionPolicy", at, {"PreemptLowerPriority", "Never"}, errors);
-  if (const Value* overhead = json::find(spec, "overhead")) resource_list(*overhead, at / "overhead", errors);
-  if (const Value* r = json::find(spec, "resources")) resources(*r, at / "resources", errors);
-  if (const std::string_view os = get_string(spec, {"os", "name"}); !os.empty() && os != "linux" && os != "windows")
-    errors.not_supported(at / "os" / "name", os, {"linux", "windows"});
-  if (get_bool(spec, {"shareProcessNamespace"}) && get_bool(spec, {"hostPID"}))
-    errors.invalid(at / "shareProcessNamespace", Value(true), "ShareProcessNamespace and HostPID cannot both be enabled");
+  spread_constraints(spec, at, errors);
+  host_users(context, at, errors);
+  names_in_spec(spec, at, errors);
+  if (const Value* deadline = json::find(spec, "activeDeadlineSeconds"))
+    if (const std::int64_t seconds = get_int(spec, {"activeDeadlineSeconds"}); seconds < 1 || seconds > INT32_MAX)
+      errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be between 1 and 2147483647, inclusive");
+  tolerations(spec, at, errors);
+  supported_value(spec, "preemptionPolicy", at, {"PreemptLowerPriority", "Never"}, errors);
+  if (const Value* preemption = json::find(spec, "preemptionPolicy"); preemption != nullptr && *preemption == "")
+    errors.required(at / "preemptionPolicy");
+  if (const Value* overhead = json::find(spec, "overhead")) {
+    const Path here = at / "overhead";
+    resource_requirements(json::Object{{"limits", *overhead}}, {}, false, here, errors);
+  }
+  operating_system(spec, at, errors);
+  file_key_volumes(spec, at, errors);
 }
 
 void pod_template(const Value& owner_spec, const Path& at, Errors& errors) {
@@ -442,19 +144,45 @@ void pod_template(const Value& owner_spec, const Path& at, Errors& errors) {
   const Path spec_at = here / "spec";
   // A template without spec gets all defaults, and lacks containers alone.
   const Value* spec = pod_template == nullptr ? nullptr : json::find(*pod_template, "spec");
-  if (pod_template != nullptr)
+  if (pod_template != nullptr) {
     if (const Value* map = json::find(*pod_template, {"metadata", "labels"})) labels(*map, here / "labels", errors);
+    if (const Value* map = json::find(*pod_template, {"metadata", "annotations"})) annotations(*map, here / "annotations", errors);
+    if (const Value* metadata = json::find(*pod_template, "metadata"))
+      pod_annotations(*metadata, json::get_object(*pod_template, {"spec"}), here / "annotations", errors);
+  }
   if (spec == nullptr || get_array(*spec, {"containers"}).empty()) return errors.required(spec_at / "containers");
-  pod_spec(*spec, spec_at, errors, true);
+  pod_spec(*spec, {false}, spec_at, errors);
   if (const json::Array& ephemeral = get_array(*pod_template, {"spec", "ephemeralContainers"}); !ephemeral.empty())
     errors.forbidden(here / "spec" / "ephemeralContainers", "ephemeral containers not allowed in pod template");
 }
 
+void whole_pod(const Value& doc, Errors& errors) {
+  const Path at("spec"), metadata_at("metadata");
+  static const Value kEmpty = json::Object();
+  const Value *found = json::find(doc, "spec"), *metadata = json::find(doc, "metadata");
+  const Value& spec = found == nullptr ? kEmpty : *found;
+  if (metadata != nullptr) pod_annotations(*metadata, spec, metadata_at / "annotations", errors);
+  const bool is_mirror = get_object(doc, {"metadata", "annotations"}).contains("kubernetes.io/config.mirror");
+  pod_spec(spec, {true, get_string(doc, {"metadata", "name"}), is_mirror}, at, errors);
+  if (!get_string(spec, {"serviceAccountName"}).empty()) return;
+  const Path volumes_at = at / "volumes";
+  std::size_t i = 0;
+  for (const Value& volume : get_array(spec, {"volumes"})) {
+    const Path one = volumes_at[i++];
+    const Path projected = one / "projected";
+    const Path sources = projected / "sources";
+    std::size_t k = 0;
+    for (const Value& source : get_array(volume, {"projected", "sources"})) {
+      const Path here = sources[k++];
+      if (json::find(source, "serviceAccountToken") != nullptr)
+        errors.forbidden(here / "serviceAccountToken", "must not be specified when serviceAccountName is not set");
+    }
+  }
+}
+
 void pod(const Value& doc, Errors& errors) {
   const Path at("spec");
-  static const Value kEmpty = json::Object();
-  const Value* spec = json::find(doc, "spec");
-  pod_spec(spec == nullptr ? kEmpty : *spec, at, errors, false);
+  whole_pod(doc, errors);
   if (!get_array(doc, {"spec", "ephemeralContainers"}).empty()) errors.forbidden(at / "ephemeralContainers", "cannot be set on create");
   if (!get_array(doc, {"spec", "schedulingGates"}).empty() && !get_string(doc, {"spec", "nodeName"}).empty())
     errors.forbidden(at / "nodeName", "cannot be set until all schedulingGates have been cleared");
@@ -534,16 +262,13 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   if (subresource == "ephemeralcontainers") return ephemeral_containers_update(old, doc, errors);
   if (subresource == "resize") return pod_resize(old, doc, errors);
   if (subresource == "binding") return;
-  static const Value kEmpty = json::Object();
-  const Value* spec = json::find(doc, "spec");
-  pod_spec(spec == nullptr ? kEmpty : *spec, at, errors, false);
+  whole_pod(doc, errors);
   gates_update(old, doc, errors);
   Value before = old, after = doc;
   const bool gated = !get_array(old, {"spec", "schedulingGates"}).empty();
   for (const char* list : {"containers", "initContainers"})
     if (get_array(old, {"spec", list}).size() != get_array(doc, {"spec", list}).size()) {
-      errors.forbidden(at / list, std::string_view(list) == "containers" ? "pod updates may not add or remove containers"
-                                                                         : "pod updates may not add or remove init containers");
+      errors.forbidden(at / list, "pod updates may not add or remove containers");
       return;
     }
   // What may change is made equal; whatever still differs is refused in one sentence.

@@ -37,8 +37,9 @@ void dns(const Value& spec, const Path& spec_at, Errors& errors) {
   for (std::size_t i = 0; i < searches.size(); ++i) {
     std::string_view search = text_of(searches[i]);
     characters += search.size();
+    if (search == ".") continue;
     if (search.ends_with('.')) search.remove_suffix(1);
-    if (const std::string why = check_dns1123_subdomain(search); !why.empty()) errors.invalid(searches_at[i], searches[i], why);
+    if (const std::string why = check_underscored_subdomain(search); !why.empty()) errors.invalid(searches_at[i], search, why);
   }
   if (characters > kMaxSearchCharacters)
     errors.invalid(searches_at, Value(searches),

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "model/schema.h"
-#include "model/validation/validation.h"
+#include "model/validation/pod_parts.h"
 
 namespace berth::model::validation {
 namespace {
@@ -17,33 +17,6 @@ const Value* named(const json::Array& list, std::string_view name) {
   const auto found = std::find_if(list.begin(), list.end(), [&](const Value& one) { return get_string(one, {"name"}) == name; });
   return found == list.end() ? nullptr : &*found;
 }
-
-void ephemeral_container(const Value& container, const Value& doc, const Path& at, Errors& errors) {
-  const std::string_view name = get_string(container, {"name"}), target = get_string(container, {"targetContainerName"});
-  if (name.empty())
-    errors.required(at / "name");
-  else if (const std::string why = check_dns1123_label(name); !why.empty())
-    errors.invalid(at / "name", name, why);
-  if (get_string(container, {"image"}).empty()) errors.required(at / "image");
-  for (const char* key : {"ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources"}) {
-    const Value* value = json::find(container, key);
-    const bool is_set = value != nullptr && !(value->is_object() && std::string_view(key) == "resources" && value->get_object().empty()) &&
-                        !(value->is_array() && value->get_array().empty());
-    if (is_set) errors.forbidden(at / key, "cannot be set for an Ephemeral Container");
-  }
-  if (!target.empty() && named(get_array(doc, {"spec", "containers"}), target) == nullptr &&
-      named(get_array(doc, {"spec", "initContainers"}), target) == nullptr)
-    errors.not_found(at / "targetContainerName", Value(target));
-  const Value* spec = json::find(doc, "spec");
-  if (spec != nullptr) {
-    Errors of_the_pod;  // Its volumes were looked at when it was made.
-    mounts(volumes(*spec, at, of_the_pod), container, at, errors);
-  }
-  environment(container, at, errors);
-  container_security_context(container, at, errors);
-}
-
-bool is_resizable(std::string_view resource) { return resource == "cpu" || resource == "memory"; }
 
 /// Both lists without what a resize may change.
 bool same_but_cpu_and_memory(const Value& old, const Value& doc) {
@@ -65,15 +38,7 @@ void ephemeral_containers_update(const Value& old, const Value& doc, Errors& err
   const Path at = spec / "ephemeralContainers";
   const json::Array& before = get_array(old, {"spec", "ephemeralContainers"});
   const json::Array& after = get_array(doc, {"spec", "ephemeralContainers"});
-  std::set<std::string_view> names;
-  for (const char* list : {"containers", "initContainers"})
-    for (const Value& container : get_array(doc, {"spec", list})) names.insert(get_string(container, {"name"}));
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    const Path one = at[i];
-    ephemeral_container(after[i], doc, one, errors);
-    const std::string_view name = get_string(after[i], {"name"});
-    if (!name.empty() && !names.insert(name).second) errors.duplicate(one / "name", Value(name));
-  }
+  whole_pod(doc, errors);
   for (const Value& existing : before) {
     const std::string_view name = get_string(existing, {"name"});
     const Value* now = named(after, name);
@@ -84,25 +49,75 @@ void ephemeral_containers_update(const Value& old, const Value& doc, Errors& err
   }
 }
 
+namespace {
+
+/// The same containers in the same order.
+bool same_containers(const Value& old, const Value& doc, const Path& spec, Errors& errors) {
+  const std::size_t before = errors.size();
+  for (const char* list : {"containers", "initContainers"}) {
+    const Path at = spec / list;
+    const json::Array &was = get_array(old, {"spec", list}), &is = get_array(doc, {"spec", list});
+    if (was.size() != is.size()) {
+      errors.forbidden(at, fmt::format("{} may not be added or removed on resize", list));
+      continue;
+    }
+    for (std::size_t i = 0; i < is.size(); ++i) {
+      const Path one = at[i];
+      if (get_string(was[i], {"name"}) != get_string(is[i], {"name"}))
+        errors.forbidden(one / "name", fmt::format("{} may not be renamed or reordered on resize", list));
+    }
+  }
+  return errors.size() == before;
+}
+
+/// A node that cannot resize does not tell what its containers have.
+bool node_can_resize(const Value& pod) {
+  for (const Value& status : get_array(pod, {"status", "containerStatuses"}))
+    if (json::find(status, {"state", "running"}) != nullptr) return json::find(status, "resources") != nullptr;
+  return true;
+}
+
+bool has_pod_level_resources(const Value& pod) {
+  return !get_object(pod, {"spec", "resources", "requests"}).empty() || !get_object(pod, {"spec", "resources", "limits"}).empty();
+}
+
+}  // namespace
+
 void pod_resize(const Value& old, const Value& doc, Errors& errors) {
-  const Path at("spec");
+  const Path root(""), at("spec");
+  whole_pod(doc, errors);
+  if (get_object(old, {"metadata", "annotations"}).contains("kubernetes.io/config.mirror"))
+    return errors.forbidden(root, "static pods cannot be resized");
+  if (get_string(old, {"spec", "os", "name"}) == "windows") return errors.forbidden(root, "windows pods cannot be resized");
   if (pod_qos_class(old) != pod_qos_class(doc))
     errors.invalid(at, pod_qos_class(doc), "Pod QOS Class may not change as a result of resizing");
-  for (const char* list : {"containers", "initContainers"}) {
+  if (!node_can_resize(old)) errors.forbidden(at, "Pod running on node without support for resize");
+  if (has_pod_level_resources(old) || has_pod_level_resources(doc))
+    return errors.forbidden(root, "pods with pod-level resources cannot be resized");
+  if (!same_containers(old, doc, at, errors)) return;
+  for (const char* list : {"initContainers", "containers"}) {
     const Path list_at = at / list;
-    const json::Array& before = get_array(old, {"spec", list});
-    const json::Array& after = get_array(doc, {"spec", list});
-    for (std::size_t i = 0; i < after.size() && i < before.size(); ++i) {
+    const bool is_init = std::string_view(list) == "initContainers";
+    const json::Array &before = get_array(old, {"spec", list}), &after = get_array(doc, {"spec", list});
+    for (std::size_t i = 0; i < after.size(); ++i) {
       const Path one = list_at[i];
       const Path resources_at = one / "resources";
-      if (const Value* wanted = json::find(after[i], "resources")) resources(*wanted, resources_at, errors);
-      if (!same_but_cpu_and_memory(before[i], after[i])) errors.forbidden(at, "only cpu and memory resources are mutable");
-      for (const char* kind : {"requests", "limits"})
-        for (const auto& [key, value] : get_object(before[i], {"resources", kind})) {
-          const std::string_view name(key.data(), key.size());
-          if (is_resizable(name) && json::find(after[i], {"resources", kind, name}) == nullptr)
-            errors.forbidden(resources_at / kind, fmt::format("resource {} cannot be removed", kind));
-        }
+      const bool can_change = !is_init || get_string(before[i], {"restartPolicy"}) == "Always";
+      if (!can_change) {
+        if (!json::equal(before[i], after[i])) errors.forbidden(at, "resources for non-sidecar init containers are immutable");
+        continue;
+      }
+      for (const char* kind : {"requests", "limits"}) {
+        const json::Object& now = get_object(after[i], {"resources", kind});
+        const auto is_gone = [&](const auto& entry) { return !now.contains(entry.key()); };
+        if (std::ranges::any_of(get_object(before[i], {"resources", kind}), is_gone))
+          errors.forbidden(resources_at / kind, fmt::format("resource {} cannot be removed", kind));
+      }
+      if (same_but_cpu_and_memory(before[i], after[i])) continue;
+      if (is_init)
+        errors.forbidden(one, "only cpu and memory resources for sidecar containers are mutable");
+      else
+        errors.forbidden(at, "only cpu and memory resources are mutable");
     }
   }
 }

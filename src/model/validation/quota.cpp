@@ -1,8 +1,11 @@
 // Quotas and limit ranges (ValidateResourceQuota, ValidateLimitRange).
 #include <fmt/format.h>
 
+#include <optional>
+#include <set>
+
 #include "model/quantity.h"
-#include "model/validation/validation.h"
+#include "model/validation/pod_parts.h"
 
 namespace berth::model::validation {
 namespace {
@@ -57,7 +60,8 @@ void quota(const Value& doc, Errors& errors) {
                                   "Terminating", "VolumeAttributesClass"};
   for (const Value& scope : get_array(doc, {"spec", "scopes"})) {
     const std::string_view text = scope.is_string() ? json::as_view(scope) : "";
-    if (std::find(kScopes.begin(), kScopes.end(), text) == kScopes.end()) errors.invalid(at / "scopes", text, "unsupported scope");
+    if (std::find(kScopes.begin(), kScopes.end(), text) == kScopes.end())
+      errors.invalid(at / "scopes", Value(get_array(doc, {"spec", "scopes"})), "unsupported scope");
   }
   const Path selector = at / "scopeSelector";
   const Path expressions = selector / "matchExpressions";
@@ -79,6 +83,73 @@ void quota(const Value& doc, Errors& errors) {
   }
 }
 
+namespace {
+
+/// One amount of a limit; null when it is not there.
+std::optional<Quantity> amount(const Value& item, std::string_view list, std::string_view name) {
+  const std::string_view text = get_string(item, {list, name});
+  return text.empty() ? std::nullopt : Quantity::parse(text);
+}
+
+/// The amounts of one resource beside each other.
+void amounts(const Value& item, std::string_view name, bool has_defaults, const Path& at, Errors& errors) {
+  const auto low = amount(item, "min", name), high = amount(item, "max", name);
+  const auto given = has_defaults ? amount(item, "default", name) : std::nullopt,
+             requested = has_defaults ? amount(item, "defaultRequest", name) : std::nullopt;
+  const auto greater = [&](const auto& a, const auto& b, std::string_view list, const auto& shown, std::string_view a_word,
+                           std::string_view b_word) {
+    if (!a || !b || *a <= *b) return;
+    const Path list_at = at / list;
+    errors.invalid(Path::map_key(list_at, name), shown->to_string(),
+                   fmt::format("{} value {} is greater than {} value {}", a_word, a->to_string(), b_word, b->to_string()));
+  };
+  greater(low, high, "min", low, "min", "max");
+  greater(low, requested, "defaultRequest", requested, "min", "default request");
+  greater(requested, high, "defaultRequest", requested, "default request", "max");
+  greater(requested, given, "defaultRequest", requested, "default request", "default limit");
+  greater(low, given, "default", low, "min", "default");
+  greater(given, high, "default", high, "default", "max");
+  const auto ratio = amount(item, "maxLimitRequestRatio", name);
+  const Path ratio_at = at / "maxLimitRequestRatio";
+  if (ratio && *ratio < Quantity::from_value(1))
+    errors.invalid(Path::map_key(ratio_at, name), ratio->to_string(), fmt::format("ratio {} is less than 1", ratio->to_string()));
+  if (ratio && low && high) {
+    const double limit = high->as_double() / low->as_double();
+    if (ratio->as_double() > limit)
+      errors.invalid(Path::map_key(ratio_at, name), ratio->to_string(),
+                     fmt::format("ratio {} is greater than max/min = {:f}", ratio->to_string(), limit));
+  }
+  const bool is_exact =
+      (name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos) || name.starts_with("hugepages-");
+  const Path requests_at = at / "defaultRequest";
+  if (is_exact && given && requested && *given != *requested)
+    errors.invalid(
+        Path::map_key(requests_at, name), requested->to_string(),
+        fmt::format("default value {} must equal to defaultRequest value {} in {}", given->to_string(), requested->to_string(), name));
+}
+
+void limits(const Value& item, std::string_view type, const Path& at, Errors& errors) {
+  std::set<std::string_view> names;
+  for (const char* list : {"max", "min", "default", "defaultRequest", "maxLimitRequestRatio"}) {
+    const Path here = at / list;
+    const json::Object& entries = get_object(item, {list});
+    if (type == "Pod" && std::string_view(list).starts_with("default")) {
+      if (!entries.empty()) errors.forbidden(here, "may not be specified when `type` is 'Pod'");
+      continue;
+    }
+    for (const auto& [key, value] : entries) {
+      const std::string_view name(key.data(), key.size());
+      resource_name(name, type == "Pod" || type == "Container", Path::map_key(here, name), errors);
+      names.insert(name);
+    }
+  }
+  if (type == "PersistentVolumeClaim" && get_string(item, {"min", "storage"}).empty() && get_string(item, {"max", "storage"}).empty())
+    errors.required(at / "limits", "either minimum or maximum storage value is required, but neither was provided");
+  for (const std::string_view name : names) amounts(item, name, type != "Pod", at, errors);
+}
+
+}  // namespace
+
 void limit_range(const Value& doc, Errors& errors) {
   const Path at("spec");
   const Path limits_at = at / "limits";
@@ -88,32 +159,13 @@ void limit_range(const Value& doc, Errors& errors) {
     const Path one = limits_at[i++];
     const std::string_view type = get_string(item, {"type"});
     static const Strings kStandard = {"Container", "Pod", "PersistentVolumeClaim"};
-    if (const std::string why = check_qualified_name(type); !why.empty()) errors.invalid(one / "type", type, why);
-    if (type.find('/') == std::string_view::npos && std::find(kStandard.begin(), kStandard.end(), type) == kStandard.end())
+    if (const std::string why = check_qualified_name(type); !why.empty())
+      errors.invalid(one / "type", type, why);
+    else if (type.find('/') == std::string_view::npos && std::find(kStandard.begin(), kStandard.end(), type) == kStandard.end())
       errors.invalid(one / "type", type, "must be a standard limit type or fully qualified");
     if (std::find(types.begin(), types.end(), type) != types.end()) errors.duplicate(one / "type", Value(type));
     types.push_back(type);
-    if (type == "PersistentVolumeClaim" && get_string(item, {"min", "storage"}).empty() && get_string(item, {"max", "storage"}).empty())
-      errors.required(one / "limits", "either minimum or maximum storage value is required, but neither was provided");
-    if (type == "Pod")
-      for (const char* key : {"default", "defaultRequest"})
-        if (!get_object(item, {key}).empty()) errors.forbidden(one / key, "may not be specified when `type` is 'Pod'");
-    const auto compare = [&](const char* low, const char* high, const char* words) {
-      for (const auto& [key, value] : get_object(item, {low})) {
-        const std::string_view name(key.data(), key.size()), other = get_string(item, {high, name});
-        const auto a = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt,
-                   b = other.empty() ? std::nullopt : Quantity::parse(other);
-        const Path list_at = one / low;
-        if (a && b && *a > *b)
-          errors.invalid(Path::map_key(list_at, name), value,
-                         fmt::format("{} value {} is greater than {} value {}", low, json::as_view(value), words, other));
-      }
-    };
-    compare("min", "max", "max");
-    compare("min", "defaultRequest", "default request");
-    compare("defaultRequest", "max", "max");
-    compare("defaultRequest", "default", "default limit");
-    compare("default", "max", "max");
+    limits(item, type, one, errors);
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "model/validation/validation.h"
+#include "model/validation/volume_sources.h"
 
 namespace berth::model::validation {
 namespace {
@@ -20,22 +20,47 @@ void id(const Value& context, std::string_view key, const Path& at, Errors& erro
     errors.invalid(at / key, *value, kIdText);
 }
 
-/// seccompProfile and appArmorProfile have one shape.
-void profile(const Value& context, std::string_view key, std::string_view word, const Path& context_at, Errors& errors) {
-  const Value* object = json::find(context, key);
+void seccomp_profile(const Value& context, const Path& context_at, Errors& errors) {
+  const Value* object = json::find(context, "seccompProfile");
   if (object == nullptr) return;
-  const Path at = context_at / key;
+  const Path at = context_at / "seccompProfile";
   const std::string_view type = get_string(*object, {"type"});
   const Value* local = json::find(*object, "localhostProfile");
-  if (type == "Localhost") {
-    if (local == nullptr) errors.required(at / "localhostProfile", fmt::format("must be set when {} type is Localhost", word));
-  } else if (local != nullptr) {
-    errors.invalid(at / "localhostProfile", *local, fmt::format("can only be set when {} type is Localhost", word));
-  }
   if (type.empty())
-    errors.required(at / "type", fmt::format("type is required when {} is set", key));
-  else if (type != "Localhost" && type != "RuntimeDefault" && type != "Unconfined")
-    errors.not_supported(at / "type", type, {"Localhost", "RuntimeDefault", "Unconfined"});
+    errors.required(at / "type", "type is required when seccompProfile is set");
+  else
+    supported_value(*object, "type", at, {"Localhost", "RuntimeDefault", "Unconfined"}, errors);
+  if (type == "Localhost") {
+    if (local == nullptr)
+      errors.required(at / "localhostProfile", "must be set when seccomp type is Localhost");
+    else
+      descending_path(get_string(*object, {"localhostProfile"}), at / "localhostProfile", errors);
+  } else if (local != nullptr) {
+    // Kubernetes shows the whole profile, with its fields' Go names.
+    errors.invalid(at / "localhostProfile", Value(json::Object{{"Type", type}, {"LocalhostProfile", *local}}),
+                   "can only be set when seccomp type is Localhost");
+  }
+}
+
+void app_armor_profile(const Value& context, const Path& context_at, Errors& errors) {
+  static constexpr std::size_t kMaxLength = 4095;
+  static constexpr std::string_view kMissing = "must be set when AppArmor type is Localhost";
+  const Value* object = json::find(context, "appArmorProfile");
+  if (object == nullptr) return;
+  const Path at = context_at / "appArmorProfile";
+  const Path local_at = at / "localhostProfile";
+  const std::string_view type = get_string(*object, {"type"}), name = get_string(*object, {"localhostProfile"});
+  const Value* local = json::find(*object, "localhostProfile");
+  if (type.empty()) return errors.required(at / "type", "type is required when appArmorProfile is set");
+  supported_value(*object, "type", at, {"Localhost", "RuntimeDefault", "Unconfined"}, errors);
+  if (type == "RuntimeDefault" || type == "Unconfined") {
+    if (local != nullptr) errors.invalid(local_at, *local, "can only be set when AppArmor type is Localhost");
+  } else if (type == "Localhost") {
+    if (local == nullptr || name.empty()) return errors.required(local_at, kMissing);
+    const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+    if (is_space(name.front()) || is_space(name.back())) errors.invalid(local_at, name, "must not be padded with whitespace");
+    if (name.size() > kMaxLength) errors.too_long(local_at, kMaxLength);
+  }
 }
 
 bool is_sysctl(std::string_view name) {
@@ -51,7 +76,24 @@ bool is_sysctl(std::string_view name) {
   return true;
 }
 
-void sysctls(const Value& context, const Path& context_at, Errors& errors) {
+/// Settings of a namespace that the pod shares with the host.
+void host_sysctl(const Value& spec, std::string_view name, const Path& at, Errors& errors) {
+  std::string dotted(name);
+  // A slash as the first separator means that the two are swapped.
+  if (const std::size_t first = dotted.find_first_of("./"); first != std::string::npos && dotted[first] == '/')
+    for (char& c : dotted) c = c == '/' ? '.' : c == '.' ? '/' : c;
+  const auto below = [&](std::string_view prefix) { return std::string_view(dotted).starts_with(prefix); };
+  static const std::set<std::string_view> kIpc = {"kernel.sem",    "kernel.shmall",          "kernel.shmmax",
+                                                  "kernel.shmmni", "kernel.shm_rmid_forced", "kernel.msgmax",
+                                                  "kernel.msgmnb", "kernel.msgmni"};
+  const bool is_ipc = kIpc.contains(dotted) || below("kernel.shm.") || below("kernel.msg.") || below("fs.mqueue.");
+  if (get_bool(spec, {"hostNetwork"}) && below("net."))
+    errors.invalid(at, name, "may not be specified when 'hostNetwork' is true");
+  else if (get_bool(spec, {"hostIPC"}) && is_ipc)
+    errors.invalid(at, name, "may not be specified when 'hostIPC' is true");
+}
+
+void sysctls(const Value& spec, const Value& context, const Path& context_at, Errors& errors) {
   const Path at = context_at / "sysctls";
   std::set<std::string_view> names;
   std::size_t i = 0;
@@ -66,6 +108,7 @@ void sysctls(const Value& context, const Path& context_at, Errors& errors) {
           "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$");
     else if (!names.insert(name).second)
       errors.duplicate(one / "name", Value(name));
+    host_sysctl(spec, name, one / "name", errors);
   }
 }
 
@@ -82,23 +125,28 @@ void pod_security_context(const Value& spec, const Path& spec_at, Errors& errors
     if (group.is_int64() && (group.get_int64() < 0 || group.get_int64() > INT32_MAX)) errors.invalid(groups[i], group, kIdText);
     ++i;
   }
-  sysctls(*context, at, errors);
-  if (const std::string_view policy = get_string(*context, {"fsGroupChangePolicy"});
-      !policy.empty() && policy != "Always" && policy != "OnRootMismatch")
-    errors.not_supported(at / "fsGroupChangePolicy", policy, {"Always", "OnRootMismatch"});
-  profile(*context, "seccompProfile", "seccomp", at, errors);
-  profile(*context, "appArmorProfile", "AppArmor", at, errors);
+  if (get_bool(spec, {"shareProcessNamespace"}) && get_bool(spec, {"hostPID"}))
+    errors.invalid(at / "shareProcessNamespace", Value(true), "ShareProcessNamespace and HostPID cannot both be enabled");
+  sysctls(spec, *context, at, errors);
+  supported_value(*context, "fsGroupChangePolicy", at, {"Always", "OnRootMismatch"}, errors, true);
+  seccomp_profile(*context, at, errors);
+  windows_options(*context, at, errors);
+  app_armor_profile(*context, at, errors);
+  supported_value(*context, "supplementalGroupsPolicy", at, {"Merge", "Strict"}, errors, true);
+  supported_value(*context, "seLinuxChangePolicy", at, {"Recursive"}, errors, true);
 }
 
-void container_security_context(const Value& container, const Path& container_at, Errors& errors) {
+void container_security_context(const Value& container, bool host_users, const Path& container_at, Errors& errors) {
   const Value* context = json::find(container, "securityContext");
   if (context == nullptr) return;
   const Path at = container_at / "securityContext";
   for (const char* key : {"runAsUser", "runAsGroup"}) id(*context, key, at, errors);
-  if (const std::string_view mount = get_string(*context, {"procMount"}); !mount.empty() && mount != "Default" && mount != "Unmasked")
-    errors.not_supported(at / "procMount", mount, {"Default", "Unmasked"});
-  profile(*context, "seccompProfile", "seccomp", at, errors);
-  profile(*context, "appArmorProfile", "AppArmor", at, errors);
+  supported_value(*context, "procMount", at, {"Default", "Unmasked"}, errors, true);
+  if (host_users && get_string(*context, {"procMount"}) == "Unmasked")
+    errors.invalid(at / "procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`");
+  seccomp_profile(*context, at, errors);
+  windows_options(*context, at, errors);
+  app_armor_profile(*context, at, errors);
   const Value* escalation = json::find(*context, "allowPrivilegeEscalation");
   if (escalation == nullptr || get_bool(*context, {"allowPrivilegeEscalation"}, true)) return;
   if (get_bool(*context, {"privileged"}))

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "model/quantity.h"
-#include "model/validation/validation.h"
+#include "model/validation/volume_sources.h"
 
 namespace berth::model::validation {
 namespace {
@@ -18,18 +18,14 @@ void access_modes(const Value& spec, const Path& at, std::string_view why_requir
   static const Strings kModes = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"};
   const json::Array& modes = get_array(spec, {"accessModes"});
   if (modes.empty()) errors.required(at / "accessModes", why_required);
+  bool is_one_pod = false, is_other = false;
   for (const Value& mode : modes) {
     const std::string_view text = mode.is_string() ? json::as_view(mode) : "";
     if (std::find(kModes.begin(), kModes.end(), text) == kModes.end()) errors.not_supported(at / "accessModes", text, kModes);
+    is_one_pod = is_one_pod || text == "ReadWriteOncePod";
+    is_other = is_other || (text != "ReadWriteOncePod" && std::find(kModes.begin(), kModes.end(), text) != kModes.end());
   }
-}
-
-void csi_driver_name(std::string_view name, const Path& at, Errors& errors) {
-  if (name.empty()) errors.required(at);
-  if (name.size() > 63) errors.too_long(at, 63);
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (const std::string why = check_dns1123_subdomain(lower); !why.empty()) errors.invalid(at, name, why);
+  if (is_one_pod && is_other) errors.forbidden(at / "accessModes", "may not use ReadWriteOncePod with other access modes");
 }
 
 /// Topologies that a class is limited to: each term has distinct keys with distinct values, and no two terms are the same.
@@ -111,32 +107,35 @@ void volume(const Value& doc, Errors& errors) {
   access_modes(spec, at, {}, errors);
   const json::Object& capacity = get_object(spec, {"capacity"});
   if (capacity.empty()) errors.required(at / "capacity");
-  if (capacity.size() != 1 || !capacity.contains("storage")) errors.not_supported(at / "capacity", json::serialize(capacity), {"storage"});
-  resource_list(capacity, at / "capacity", errors);
-  supported_value(spec, "persistentVolumeReclaimPolicy", at, {"Delete", "Recycle", "Retain"}, errors);
-  int count = 0;
-  for (const std::string_view source : kSources) {
-    if (json::find(spec, source) == nullptr) continue;
-    if (++count > 1) errors.forbidden(at / source, "may not specify more than 1 volume type");
+  const Path capacity_at = at / "capacity";
+  if (capacity.size() != 1 || !capacity.contains("storage"))
+    errors.not_supported_value(capacity_at, json::find(spec, "capacity") == nullptr ? Value(nullptr) : Value(capacity), {"storage"});
+  for (const auto& [key, value] : capacity) {
+    const auto amount = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
+    const Path one = Path::map_key(capacity_at, {key.data(), key.size()});
+    if (!amount) continue;
+    if (amount->value() < 0) errors.invalid(one, Value(amount->value()), "must be a valid resource quantity");
+    if (amount->sign() <= 0) errors.invalid(one, value, "must be greater than zero");
   }
-  if (count == 0) errors.required(at, "must specify a volume type");
+  supported_value(spec, "persistentVolumeReclaimPolicy", at, {"Delete", "Recycle", "Retain"}, errors);
+  persistent_volume_source(spec, at, errors);
   supported_value(spec, "volumeMode", at, {"Block", "Filesystem"}, errors, true);
   if (const std::string_view name = get_string(spec, {"storageClassName"}); !name.empty())
     if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / "storageClassName", name, why);
-  const Path local_at = at / "local";
-  if (const Value* local = json::find(spec, "local"); local != nullptr && get_string(*local, {"path"}).empty())
-    errors.required(local_at / "path");
-  if (const Value* csi = json::find(spec, "csi")) {
-    const Path here = at / "csi";
-    csi_driver_name(get_string(*csi, {"driver"}), here / "driver", errors);
-    if (get_string(*csi, {"volumeHandle"}).empty()) errors.required(here / "volumeHandle");
-  }
-  if (json::find(spec, "local") != nullptr && json::find(spec, {"nodeAffinity", "required"}) == nullptr)
-    errors.required(at / "nodeAffinity", "Local volume requires node affinity");
-  if (const Value* required = json::find(spec, {"nodeAffinity", "required"})) {
+  if (const Value* affinity = json::find(spec, "nodeAffinity")) {
     const Path here = at / "nodeAffinity";
-    node_selector(*required, here / "required", errors);
+    if (const Value* required = json::find(*affinity, "required"))
+      node_selector(*required, here / "required", errors);
+    else
+      errors.required(here / "required", "must specify required node constraints");
   }
+  const Value* attributes = json::find(spec, "volumeAttributesClassName");
+  if (attributes == nullptr || !attributes->is_string()) return;
+  if (attributes->get_string().empty())
+    errors.required(at / "volumeAttributesClassName", "an empty string is disallowed");
+  else if (const std::string why = check_dns1123_subdomain(json::as_view(*attributes)); !why.empty())
+    errors.invalid(at / "volumeAttributesClassName", *attributes, why);
+  if (json::find(spec, "csi") == nullptr) errors.required(at / "csi", "has to be specified when using volumeAttributesClassName");
 }
 
 void volume_update(const Value& old, const Value& doc, Errors& errors) {
@@ -150,6 +149,36 @@ void volume_update(const Value& old, const Value& doc, Errors& errors) {
   if (json::find(old, {"spec", "nodeAffinity"}) != nullptr) immutable(old, doc, {"spec", "nodeAffinity"}, Path("nodeAffinity"), errors);
 }
 
+namespace {
+
+/// dataSource or dataSourceRef.
+void data_source(const Value& spec, std::string_view key, const Path& spec_at, Errors& errors) {
+  const Value* source = json::find(spec, key);
+  if (source == nullptr) return;
+  const Path at = spec_at / key;
+  const std::string_view kind = get_string(*source, {"kind"}), group = get_string(*source, {"apiGroup"});
+  for (const char* name : {"name", "kind"})
+    if (get_string(*source, {name}).empty()) errors.required(at / name);
+  if (group.empty() && kind != "PersistentVolumeClaim")
+    errors.invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+  if (const std::string why = group.empty() ? std::string() : check_dns1123_subdomain(group); !why.empty())
+    errors.invalid(at / "apiGroup", group, why);
+}
+
+void claim_sources(const Value& spec, const Path& at, Errors& errors) {
+  data_source(spec, "dataSource", at, errors);
+  data_source(spec, "dataSourceRef", at, errors);
+  const Value *source = json::find(spec, "dataSource"), *reference = json::find(spec, "dataSourceRef");
+  if (source == nullptr || reference == nullptr) return;
+  for (const char* key : {"apiGroup", "kind", "name"})
+    if (get_string(*source, {key}) != get_string(*reference, {key})) {
+      errors.invalid(at, Value(json::Object()), "must match dataSourceRef");
+      break;
+    }
+}
+
+}  // namespace
+
 void claim_spec(const Value& holder, const Path& at, Errors& errors) {
   static const Value kEmpty = json::Object();
   const Value* found = json::find(holder, "spec");
@@ -158,6 +187,9 @@ void claim_spec(const Value& holder, const Path& at, Errors& errors) {
   const Path storage_at = at / "resources";
   const Path storage = Path::map_key(storage_at, "storage");
   const std::string_view text = get_string(spec, {"resources", "requests", "storage"});
+  claim_sources(spec, at, errors);
+  if (const std::string_view name = get_string(spec, {"volumeAttributesClassName"}); !name.empty())
+    if (const std::string why = check_dns1123_subdomain(name); !why.empty()) errors.invalid(at / "volumeAttributesClassName", name, why);
   if (text.empty())
     errors.required(storage);
   else if (const auto quantity = Quantity::parse(text); quantity && quantity->sign() <= 0)

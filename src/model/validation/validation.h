@@ -48,11 +48,13 @@ class Errors {
   void invalid(const Path& at, const char* value, std::string_view sentences) { invalid(at, std::string_view(value), sentences); }
   void duplicate(const Path& at, const Value& value, std::string_view detail = {});
   void forbidden(const Path& at, std::string_view detail);
-  void not_found(const Path& at, const Value& value);
+  void not_found(const Path& at, const Value& value, std::string_view detail = {});
   void too_long(const Path& at, std::size_t limit);
   void too_many(const Path& at, std::size_t actual, std::size_t limit);
   /// `Unsupported value: "x": supported values: "a", "b"`
   void not_supported(const Path& at, std::string_view value, const std::vector<std::string_view>& supported);
+  /// As above for a value that is no string.
+  void not_supported_value(const Path& at, const Value& value, const std::vector<std::string_view>& supported);
   FieldErrors take() { return std::move(list_); }
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
@@ -65,6 +67,8 @@ class Errors {
 // ---- names and strings; empty: fine, otherwise Kubernetes' sentences, a line each
 std::string check_dns1123_label(std::string_view text);
 std::string check_dns1123_subdomain(std::string_view text);
+/// A subdomain whose labels may have underscores, as in service discovery.
+std::string check_underscored_subdomain(std::string_view text);
 std::string check_dns1035_label(std::string_view text);
 std::string check_qualified_name(std::string_view text);
 std::string check_label_value(std::string_view text);
@@ -81,6 +85,7 @@ inline constexpr std::string_view kImmutable = "field is immutable";
 void object_meta(const KindInfo& kind, const Value& doc, Errors& errors);
 void object_meta_update(const Value& old, const Value& doc, Errors& errors);
 void labels(const Value& map, const Path& at, Errors& errors);
+void annotations(const Value& map, const Path& at, Errors& errors);
 /// A metav1.LabelSelector.
 void label_selector(const Value& selector, const Path& at, Errors& errors);
 void non_negative(const Value& object, std::string_view key, const Path& at, Errors& errors);
@@ -91,7 +96,13 @@ void immutable(const Value& old, const Value& doc, json::Path where, const Path&
 void resource_list(const Value& holder, const Path& at, Errors& errors);
 
 // ---- kinds
-void pod_spec(const Value& spec, const Path& at, Errors& errors, bool is_template);
+/// Whose spec it is.
+struct PodOwner {
+  bool is_pod = true;  ///< Not a template.
+  std::string_view name = {};
+  bool is_mirror = false;  ///< Of a static pod.
+};
+void pod_spec(const Value& spec, const PodOwner& owner, const Path& at, Errors& errors);
 void pod_template(const Value& owner_spec, const Path& at, Errors& errors);
 void pod(const Value& doc, Errors& errors);
 void pod_update(const Value& old, const Value& doc, std::string_view subresource, Errors& errors);
@@ -102,14 +113,14 @@ void pod_resize(const Value& old, const Value& doc, Errors& errors);
 void status_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
 /// How two specs differ: a unified diff of their indented JSON, as Kubernetes shows it where an update is forbidden.
 std::string spec_difference(const Value& wanted, const Value& present);
-/// requests and limits of one container, or of a pod.
-void resources(const Value& holder, const Path& at, Errors& errors);
+/// What nodes, quotas and ranges may name without a domain.
+bool is_standard_resource(std::string_view name);
 void tolerations(const Value& spec, const Path& at, Errors& errors);
 void affinity(const Value& affinity, const Path& at, Errors& errors);
 void node_selector(const Value& selector, const Path& at, Errors& errors);
 /// The volumes that are in order, by name: what containers may mount.
 using VolumeNames = std::map<std::string_view, const Value*>;
-VolumeNames volumes(const Value& spec, const Path& at, Errors& errors);
+VolumeNames volumes(const Value& spec, std::string_view pod_name, bool is_pod, const Path& spec_at, Errors& errors);
 /// volumeMounts and volumeDevices of one container.
 void mounts(const VolumeNames& volumes, const Value& container, const Path& container_at, Errors& errors);
 /// env and envFrom of one container.
@@ -119,7 +130,9 @@ void field_reference(const Value& reference, const std::vector<std::string_view>
 /// `in_volume`: the container has to be named.
 void resource_field_reference(const Value& reference, const Path& at, Errors& errors, bool in_volume = false);
 void pod_security_context(const Value& spec, const Path& spec_at, Errors& errors);
-void container_security_context(const Value& container, const Path& container_at, Errors& errors);
+void container_security_context(const Value& container, bool host_users, const Path& container_at, Errors& errors);
+/// windowsOptions of either context.
+void windows_options(const Value& context, const Path& context_at, Errors& errors);
 /// dnsConfig, hostAliases, readinessGates.
 void pod_network(const Value& spec, const Path& at, Errors& errors);
 /// The spec of a claim, or of a claim template, in `holder`.
@@ -127,6 +140,7 @@ void claim_spec(const Value& holder, const Path& at, Errors& errors);
 void claim_update(const Value& old, const Value& doc, Errors& errors);
 void volume(const Value& doc, Errors& errors);
 void volume_update(const Value& old, const Value& doc, Errors& errors);
+void csi_driver_name(std::string_view name, const Path& at, Errors& errors);
 void storage_class(const Value& doc, Errors& errors);
 void csi_node(const Value& doc, Errors& errors);
 void csi_driver(const Value& doc, Errors& errors);
@@ -146,7 +160,7 @@ void horizontal_pod_autoscaler(const Value& doc, Errors& errors);
 void node(const Value& doc, Errors& errors);
 void node_update(const Value& old, const Value& doc, Errors& errors);
 /// Kinds of apps, batch and core's ReplicationController; false when `kind` is none of them.
-bool workload(const KindInfo& kind, const Value& doc, Errors& errors);
+bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
 bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
 /// Everything else.
 void other(const KindInfo& kind, const Value& doc, Errors& errors);

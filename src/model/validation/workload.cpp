@@ -1,6 +1,8 @@
 // Workloads: apps, batch, and ReplicationController.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "model/selector.h"
 #include "model/validation/validation.h"
 
@@ -38,7 +40,7 @@ void selector_of_template(const Value& spec, const Path& at, std::string_view wo
   const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
   const auto compiled = Selector::from_label_selector(selector);
   if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
-    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value,
+    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(nullptr) : *labels_value,
                    "`selector` does not match template `labels`");
 }
 
@@ -60,6 +62,26 @@ std::int64_t as_percent_or_zero(const Value* value) {
   return value->is_string() ? std::atoll(value->get_string().c_str()) : 0;
 }
 
+/// A rolling update cannot take more than there is.
+void not_over_all(const Value& value, const Path& at, Errors& errors) {
+  const std::string_view text = value.is_string() ? json::as_view(value) : "";
+  if (text.ends_with('%') && as_percent_or_zero(&value) > 100) errors.invalid(at, value, "must not be greater than 100%");
+}
+
+/// A strategy with its fields' Go names, as Kubernetes shows it.
+Value shown_strategy(const Value& spec, std::string_view key, std::initializer_list<std::pair<std::string_view, std::string_view>> fields) {
+  Value rolling = nullptr;
+  if (const Value* given = json::find(spec, {key, "rollingUpdate"})) {
+    json::Object out;
+    for (const auto& [name, go_name] : fields) {
+      const Value* value = json::find(*given, name);
+      out[go_name] = value != nullptr ? *value : name == "partition" ? Value(0) : Value(nullptr);
+    }
+    rolling = std::move(out);
+  }
+  return json::Object{{"Type", get_string(spec, {key, "type"})}, {"RollingUpdate", std::move(rolling)}};
+}
+
 void deployment(const Value& spec, const Path& at, Errors& errors) {
   non_negative(spec, "replicas", at, errors);
   selector_and_template(spec, at, "deployment", errors);
@@ -77,10 +99,11 @@ void deployment(const Value& spec, const Path& at, Errors& errors) {
     if (surge != nullptr) int_or_percent(*surge, rolling / "maxSurge", errors);
     if (as_percent_or_zero(unavailable) == 0 && as_percent_or_zero(surge) == 0 && unavailable != nullptr)
       errors.invalid(rolling / "maxUnavailable", *unavailable, "may not be 0 when `maxSurge` is 0");
-    if (unavailable != nullptr && unavailable->is_string() && as_percent_or_zero(unavailable) > 100)
-      errors.invalid(rolling / "maxUnavailable", *unavailable, "must not be greater than 100%");
-  } else if (!type.empty()) {
-    errors.not_supported(strategy_at, type, {"Recreate", "RollingUpdate"});
+    if (unavailable != nullptr) not_over_all(*unavailable, rolling / "maxUnavailable", errors);
+  } else {
+    errors.not_supported_value(strategy_at,
+                               shown_strategy(spec, "strategy", {{"maxUnavailable", "MaxUnavailable"}, {"maxSurge", "MaxSurge"}}),
+                               {"Recreate", "RollingUpdate"});
   }
   for (const char* key : {"minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"}) non_negative(spec, key, at, errors);
   if (json::find(spec, "progressDeadlineSeconds") != nullptr &&
@@ -88,7 +111,30 @@ void deployment(const Value& spec, const Path& at, Errors& errors) {
     errors.invalid(at / "progressDeadlineSeconds", *json::find(spec, "progressDeadlineSeconds"), "must be greater than minReadySeconds");
 }
 
-void stateful_set(const Value& spec, const Path& at, Errors& errors) {
+/// The template as its pods will be: each has a volume for every claim template, and a name of its own.
+void stateful_template(const Value& spec, const Path& at, Errors& errors) {
+  const Value* given = json::find(spec, "template");
+  if (given == nullptr) return pod_template(spec, at, errors);
+  Value owner = json::Object{{"template", *given}};
+  Value& pod = owner.get_object()["template"];
+  for (const char* key : {"hostname", "subdomain"}) json::erase(pod, {"spec", key});
+  const json::Array& claims = get_array(spec, {"volumeClaimTemplates"});
+  if (!claims.empty() && json::find(pod, "spec") != nullptr) {
+    json::Array volumes;
+    std::set<std::string_view> names;
+    for (const Value& claim : claims) {
+      const std::string_view name = get_string(claim, {"metadata", "name"});
+      if (!names.insert(name).second) continue;
+      volumes.emplace_back(json::Object{{"name", name}, {"persistentVolumeClaim", json::Object{{"claimName", name}}}});
+    }
+    for (const Value& volume : get_array(*given, {"spec", "volumes"}))
+      if (!names.contains(get_string(volume, {"name"}))) volumes.push_back(volume);
+    json::set(pod, {"spec", "volumes"}, std::move(volumes));
+  }
+  pod_template(owner, at, errors);
+}
+
+void stateful_set(const Value& spec, const Path& at, bool is_update, bool checks_template, Errors& errors) {
   non_negative(spec, "replicas", at, errors);
   const std::string_view policy = get_string(spec, {"podManagementPolicy"});
   if (policy.empty())
@@ -96,16 +142,42 @@ void stateful_set(const Value& spec, const Path& at, Errors& errors) {
   else if (policy != "OrderedReady" && policy != "Parallel")
     errors.invalid(at / "podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'");
   const std::string_view type = get_string(spec, {"updateStrategy", "type"});
-  if (type != "RollingUpdate" && type != "OnDelete") errors.invalid(at / "updateStrategy", type, "must be 'RollingUpdate' or 'OnDelete'");
-  if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"}))
-    non_negative(*rolling, "partition", at / "updateStrategy" / "rollingUpdate", errors);
+  const Path strategy = at / "updateStrategy";
+  const Path rolling_at = strategy / "rollingUpdate";
+  const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"});
+  if (type.empty())
+    errors.required(strategy);
+  else if (type != "RollingUpdate" && type != "OnDelete")
+    errors.invalid(strategy, shown_strategy(spec, "updateStrategy", {{"partition", "Partition"}, {"maxUnavailable", "MaxUnavailable"}}),
+                   "must be 'RollingUpdate' or 'OnDelete'");
+  else if (type == "OnDelete" && rolling != nullptr)
+    errors.invalid(rolling_at, *rolling, "only allowed for updateStrategy 'RollingUpdate'");
+  if (type == "RollingUpdate" && rolling != nullptr) {
+    non_negative(*rolling, "partition", rolling_at, errors);
+    if (const Value* most = json::find(*rolling, "maxUnavailable")) {
+      int_or_percent(*most, rolling_at / "maxUnavailable", errors);
+      if (as_percent_or_zero(most) == 0) errors.invalid(rolling_at / "maxUnavailable", *most, "cannot be 0");
+      not_over_all(*most, rolling_at / "maxUnavailable", errors);
+    }
+  }
+  const Path retention = at / "persistentVolumeClaimRetentionPolicy";
+  if (const Value* policies = json::find(spec, "persistentVolumeClaimRetentionPolicy"))
+    for (const char* key : {"whenDeleted", "whenScaled"}) supported_value(*policies, key, retention, {"Retain", "Delete"}, errors, true);
   non_negative(spec, "minReadySeconds", at, errors);
-  // The template's pod spec is looked at when a pod is made of it: its mounts may name claims that only exist then
-  // (ValidatePodTemplateSpecForStatefulSet in pkg/apis/apps/validation).
+  const Path ordinals = at / "ordinals";
+  if (const Value* first = json::find(spec, "ordinals")) non_negative(*first, "start", ordinals, errors);
+  if (!is_update) {  // Neither can change later.
+    const Path claims_at = at / "volumeClaimTemplates";
+    std::size_t i = 0;
+    for (const Value& claim : get_array(spec, {"volumeClaimTemplates"})) {
+      const Path one = claims_at[i++];
+      claim_spec(claim, one / "spec", errors);
+    }
+    if (const std::string_view name = get_string(spec, {"serviceName"}); !name.empty())
+      if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(at / "serviceName", name, why);
+  }
   selector_of_template(spec, at, "statefulset", errors);
-  const Path template_at = at / "template";
-  if (json::find(spec, "template") == nullptr) errors.required(template_at);
-  if (const Value* map = json::find(spec, {"template", "metadata", "labels"})) labels(*map, template_at / "labels", errors);
+  if (checks_template) stateful_template(spec, at, errors);
   restart_always(spec, at, "StatefulSet", errors);
 }
 
@@ -115,14 +187,24 @@ void daemon_set(const Value& spec, const Path& at, Errors& errors) {
   restart_always(spec, at, "DaemonSet", errors);
   non_negative(spec, "minReadySeconds", at, errors);
   const std::string_view type = get_string(spec, {"updateStrategy", "type"});
-  if (!type.empty() && type != "RollingUpdate" && type != "OnDelete")
-    errors.not_supported(at / "updateStrategy", type, {"RollingUpdate", "OnDelete"});
-  if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"})) {
+  if (type != "RollingUpdate" && type != "OnDelete")
+    errors.not_supported_value(at / "updateStrategy",
+                               shown_strategy(spec, "updateStrategy", {{"maxUnavailable", "MaxUnavailable"}, {"maxSurge", "MaxSurge"}}),
+                               {"RollingUpdate", "OnDelete"});
+  if (const Value* rolling = json::find(spec, {"updateStrategy", "rollingUpdate"}); rolling != nullptr && type == "RollingUpdate") {
     const Path strategy_at = at / "updateStrategy";
     const Path here = strategy_at / "rollingUpdate";
     for (const char* key : {"maxUnavailable", "maxSurge"})
-      if (const Value* value = json::find(*rolling, key)) int_or_percent(*value, here / key, errors);
-    if (as_percent_or_zero(json::find(*rolling, "maxUnavailable")) == 0 && as_percent_or_zero(json::find(*rolling, "maxSurge")) == 0)
+      if (const Value* value = json::find(*rolling, key)) {
+        int_or_percent(*value, here / key, errors);
+        not_over_all(*value, here / key, errors);
+      }
+    const Value* surge = json::find(*rolling, "maxSurge");
+    const bool has_unavailable = as_percent_or_zero(json::find(*rolling, "maxUnavailable")) != 0,
+               has_surge = as_percent_or_zero(surge) != 0;
+    if (has_unavailable && has_surge)
+      errors.invalid(here / "maxSurge", *surge, "may not be set when maxUnavailable is non-zero");
+    else if (!has_unavailable && !has_surge)
       errors.required(here / "maxUnavailable", "cannot be 0 when maxSurge is 0");
   }
 }
@@ -185,7 +267,7 @@ void replication_controller(const Value& spec, const Path& at, Errors& errors) {
            json::find(spec, "template") != nullptr &&
            !Selector::from_map(map).matches(Labels::from_json(json::find(spec, {"template", "metadata", "labels"})))) {
     const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
-    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(json::Object()) : *labels_value,
+    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(nullptr) : *labels_value,
                    "`selector` does not match template `labels`");
   }
   if (json::find(spec, "template") == nullptr)
@@ -197,16 +279,19 @@ void replication_controller(const Value& spec, const Path& at, Errors& errors) {
 
 }  // namespace
 
-bool workload(const KindInfo& kind, const Value& doc, Errors& errors) {
+bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors) {
   const Value& spec = spec_of(doc);
   const Path at("spec");
   if (kind.kind == "Deployment")
     deployment(spec, at, errors);
   else if (kind.kind == "ReplicaSet")
     replica_set(spec, at, errors);
-  else if (kind.kind == "StatefulSet")
-    stateful_set(spec, at, errors);
-  else if (kind.kind == "DaemonSet")
+  else if (kind.kind == "StatefulSet") {
+    // What was stored before templates were checked stays changeable.
+    Errors before;
+    if (old != nullptr) stateful_set(spec_of(*old), at, true, true, before);
+    stateful_set(spec, at, old != nullptr, before.empty(), errors);
+  } else if (kind.kind == "DaemonSet")
     daemon_set(spec, at, errors);
   else if (kind.kind == "ReplicationController")
     replication_controller(spec, at, errors);
