@@ -9,12 +9,14 @@
 #include "controllers/manager.h"
 #include "node/simulated/simulated_nodes.h"
 #include "scheduler/scheduler.h"
+#include "tests/integration/link.h"
 
 namespace berth::integration {
 
 struct WorldOptions {
   int nodes = 3;
   std::string node_cpu = "32";
+  int zones = 3;
   scheduler::SchedulerOptions scheduler;
 };
 
@@ -35,9 +37,12 @@ class World {
     api_ = std::move(*created);
     transport_ = client::make_in_process_transport(*api_, {"system:admin", {"system:masters", "system:authenticated"}});
     client_ = std::make_unique<client::Client>(transport_, nullptr, "test");
-    node_client_ = std::make_unique<client::Client>(transport_, &loop_, "nodes");
+    node_link_ = std::make_shared<Link>(transport_, loop_);
+    controller_link_ = std::make_shared<Link>(transport_, loop_);
+    node_client_ = std::make_unique<client::Client>(node_link_, &loop_, "nodes");
     node::simulated::SimulatedNodesOptions nodes;
     nodes.nodes = options.nodes;
+    nodes.zones = options.zones;
     nodes.node_template.capacity["cpu"] = options.node_cpu;
     nodes_ = std::make_unique<node::simulated::SimulatedNodes>(*node_client_, nodes);
     nodes_->start();
@@ -56,7 +61,7 @@ class World {
   void start_controllers() {
     controllers::ManagerOptions options;
     options.root_ca_pem = "ca";
-    manager_ = controllers::make_controller_manager(transport_, loop_, options, &metrics_);
+    manager_ = controllers::make_controller_manager(controller_link_, loop_, options, &metrics_);
     manager_->start();
   }
   void start_scheduler() {
@@ -69,7 +74,8 @@ class World {
     informers_->start();
     scheduler_->lead(true);
   }
-  /// Gone at once, as a killed process.
+  /// Gone at once, as killed processes.
+  void stop_controllers() { manager_.reset(); }
   void stop_scheduler() {
     scheduler_.reset();
     informers_.reset();
@@ -78,6 +84,9 @@ class World {
   void run(Duration d) { loop_.run_for(d); }
   client::Client& client() { return *client_; }
   VirtualLoop& loop() { return loop_; }
+  /// What the simulated nodes, and the controllers, speak to the server over.
+  Link& node_link() { return *node_link_; }
+  Link& controller_link() { return *controller_link_; }
 
   /// Creates an object from YAML; the test fails when the server refuses it.
   void create(std::string_view yaml) {
@@ -115,6 +124,7 @@ class World {
   VirtualLoop loop_;
   std::unique_ptr<apiserver::ApiServer> api_;
   std::shared_ptr<client::Transport> transport_;
+  std::shared_ptr<Link> node_link_, controller_link_;
   std::unique_ptr<client::Client> client_, node_client_, scheduler_client_;
   std::unique_ptr<node::simulated::SimulatedNodes> nodes_;
   metrics::Registry metrics_;
