@@ -1,15 +1,16 @@
 // DaemonSets: one pod on every node that fits (pkg/controller/daemon). Where a pod belongs is asked of placement/, by the rules that the
 // scheduler then binds it by, held to its node by an affinity on metadata.name.
 #include "controllers/common.h"
+#include "controllers/daemonset_model.h"
 #include "controllers/revisions.h"
 #include "controllers/taints.h"
 #include "controllers/workloads.h"
-#include "placement/node_match.h"
 
 namespace berth::controllers {
 namespace {
 
-constexpr std::int64_t kBurst = 1000;
+constexpr std::size_t kBurst = 1000;  ///< Creates, and deletes, of one step.
+constexpr const char* kTemplateGeneration = "deprecated.daemonset.template.generation";
 
 bool any_pod(const PodInfo&) { return true; }
 
@@ -29,10 +30,10 @@ class DaemonSetController final : public Controller {
     std::vector<model::Taint> taints;
     friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
   };
-  struct NodePods {
-    std::vector<PodRef> old, updated;
-  };
   static json::Value daemon_template(const json::Value& document, const std::string& hash);
+  [[nodiscard]] std::vector<daemon::NodePods> group_by_node(const std::vector<PodRef>& pods, const model::PodView& view) const;
+  static void carry_out(Plan& plan, const Object& object, const json::Value& pod_template, const daemon::Steps& steps);
+  static json::Object status_of(const json::Value& document, const daemon::Counts& counts);
 
   /// Failed pods of one node: the first is replaced at once, the next ones after 1 s, 2 s, … 15 min.
   struct Backoff {
@@ -99,7 +100,7 @@ void DaemonSetController::on_event(const Event& event, const Cache& cache, TimeP
 json::Value DaemonSetController::daemon_template(const json::Value& document, const std::string& hash) {
   json::Value pod_template = json::get_object(document, {"spec", "template"});
   json::set(pod_template, {"metadata", "labels", "controller-revision-hash"}, json::Value(hash));
-  const std::string_view generation = json::get_string(document, {"metadata", "annotations", "deprecated.daemonset.template.generation"});
+  const std::string_view generation = json::get_string(document, {"metadata", "annotations", kTemplateGeneration});
   if (!generation.empty()) json::set(pod_template, {"metadata", "labels", "pod-template-generation"}, json::Value(generation));
   json::Array tolerations = json::get_array(pod_template, {"spec", "tolerations"});
   for (const Toleration& own : daemon_tolerations(json::get_bool(pod_template, {"spec", "hostNetwork"}))) {
@@ -128,180 +129,111 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
                                      "This daemon set is selecting all pods. A non-empty selector is required."));
     return plan;
   }
+  // Its revisions may be gone before its pods: nothing can be told of a set on its way out.
+  if (object->is_deleting()) return plan;
   Claim claim = claim_pods(kinds().daemon_set, *object, selector, cache, any_pod);
   plan.writes = std::move(claim.writes);
   const Revisions revisions = sync_revisions(plan, kinds().daemon_set, *object, document, cache);
-  const std::string& hash = revisions.update_hash;
-  const json::Value pod_template = daemon_template(document, hash);
-  const model::PodView view = model::PodView::parse(pod_template);
-  const Duration min_ready = seconds_at(document, {"spec", "minReadySeconds"});
+  daemon::Wish wish{.hash = revisions.update_hash,
+                    .template_generation = std::string(json::get_string(document, {"metadata", "annotations", kTemplateGeneration})),
+                    .min_ready = seconds_at(document, {"spec", "minReadySeconds"}),
+                    .rolling = json::get_string(document, {"spec", "updateStrategy", "type"}) != "OnDelete"};
+  const json::Value pod_template = daemon_template(document, wish.hash);
+  const std::vector<daemon::NodePods> nodes = group_by_node(claim.pods, model::PodView::parse(pod_template));
+  const daemon::Counts counts = daemon::count(nodes, wish, now);
+  wish.max_surge = scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxSurge"}), counts.desired, true, 0);
+  wish.max_unavailable =
+      scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}), counts.desired, true, 1);
+  if (wish.max_surge == 0 && wish.max_unavailable == 0) wish.max_unavailable = 1;
+
+  std::optional<Duration> pause;  // Until a failed pod may be replaced.
+  daemon::Steps steps = daemon::keep_nodes(nodes, wish, now, [&](const std::string& node) {
+    // A node that refuses the pod would otherwise be asked as fast as it can answer.
+    const Duration left = backoffs_[key][node].wait(now);
+    if (left > Duration{0}) pause = pause ? std::min(*pause, left) : left;
+    return left == Duration{0};
+  });
+  if (steps.empty()) steps = daemon::roll(nodes, wish, now);
+  carry_out(plan, *object, pod_template, steps);
 
   std::set<std::string> live = {revisions.update_name};
-  std::map<std::string, NodePods> by_node;
-  for (const PodRef& pod : claim.pods) {
-    const std::string* label = pod->labels().get("controller-revision-hash");
-    if (label != nullptr) live.insert(name + "-" + *label);
-    NodePods& pods = by_node[target_node(*pod)];
-    (label != nullptr && *label == hash ? pods.updated : pods.old).push_back(pod);
-  }
-
-  std::int64_t desired = 0, current = 0, misscheduled = 0, ready = 0, updated = 0, available = 0, unavailable = 0, surging = 0;
-  std::vector<std::string> create_on;
-  std::optional<Duration> pause;  ///< Until a failed pod may be replaced.
-  std::vector<PodRef> remove, old_available;
-  std::vector<std::pair<std::string, PodRef>> old_on;
-  std::set<std::string> gone_nodes;
-  for (const auto& [node, facts] : nodes_) {
-    const placement::NodeMatch fit = placement::match_node(view, node, facts.labels, facts.taints);
-    const auto found = by_node.find(node);
-    std::vector<PodRef> alive, terminating;
-    if (found != by_node.end()) {
-      for (const std::vector<PodRef>* group : {&found->second.updated, &found->second.old})
-        for (const PodRef& pod : *group) (pod->deleting ? terminating : alive).push_back(pod);
-    }
-    if (fit.belongs || (fit.may_stay && !alive.empty())) {
-      for (const PodRef& pod : alive) {
-        if (!pod->is_finished()) continue;
-        const bool failed = pod->phase == PodPhase::kFailed;
-        if (failed) {
-          // A node that refuses the pod would otherwise be asked as fast as it can answer.
-          if (const Duration left = backoffs_[key][node].wait(now); left > Duration{0}) {
-            pause = pause ? std::min(*pause, left) : left;
-            continue;
-          }
-        }
-        plan.events.push_back(note_about(kinds().daemon_set, *object, failed ? "Warning" : "Normal",
-                                         failed ? "FailedDaemonPod" : "SucceededDaemonPod",
-                                         fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it",
-                                                     failed ? "failed" : "succeeded", ns, pod->name(), node, failed ? "kill" : "delete")));
-        remove.push_back(pod);
-      }
-      const bool was_finished = std::erase_if(alive, [](const PodRef& pod) { return pod->is_finished(); }) > 0;
-      if (alive.empty() && terminating.empty() && fit.belongs && !was_finished) create_on.push_back(node);
-      // Two of one revision: the younger one goes.
-      for (const bool newer : {true, false}) {
-        std::vector<PodRef> same;
-        for (const PodRef& pod : alive)
-          if ((pod->labels().get("controller-revision-hash") != nullptr && *pod->labels().get("controller-revision-hash") == hash) == newer)
-            same.push_back(pod);
-        std::sort(same.begin(), same.end(), [](const PodRef& a, const PodRef& b) {
-          return std::tuple(a->node.empty(), a->created, a->name()) < std::tuple(b->node.empty(), b->created, b->name());
-        });
-        for (std::size_t i = 1; i < same.size(); ++i) remove.push_back(same[i]);
-      }
-    } else {
-      for (const PodRef& pod : alive) remove.push_back(pod);
-    }
-    if (!fit.belongs) {
-      if (!alive.empty()) ++misscheduled;
-      continue;
-    }
-    ++desired;
-    const PodRef* shown = nullptr;
-    for (const PodRef& pod : alive)
-      if (shown == nullptr || pod->ready) shown = &pod;
-    if (shown == nullptr) {
-      ++unavailable;
-      continue;
-    }
-    ++current;
-    ready += (*shown)->ready;
-    const bool is_available = (*shown)->is_available(min_ready, now);
-    available += is_available;
-    unavailable += !is_available;
-    bool has_new = false, new_available = false;
-    PodRef old;
-    for (const PodRef& pod : alive) {
-      const std::string* label = pod->labels().get("controller-revision-hash");
-      if (label != nullptr && *label == hash) {
-        has_new = true;
-        new_available |= pod->is_available(min_ready, now);
-      } else {
-        old = pod;
-      }
-    }
-    updated += has_new;
-    if (has_new && old) {
-      ++surging;
-      if (new_available) remove.push_back(old);  // The surge did its work.
-    } else if (old) {
-      old_on.emplace_back(node, old);
-    }
-  }
-  for (const auto& [node, pods] : by_node)
-    if (!nodes_.contains(node) && !node.empty())
-      for (const std::vector<PodRef>* group : {&pods.updated, &pods.old})
-        for (const PodRef& pod : *group)
-          if (!pod->deleting && pod->node.empty()) remove.push_back(pod);
-
-  if (json::get_string(document, {"spec", "updateStrategy", "type"}) != "OnDelete") {
-    const std::int64_t surge =
-        scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxSurge"}), desired, true, 0);
-    std::int64_t budget =
-        scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}), desired, true, 1);
-    if (surge == 0 && budget == 0) budget = 1;
-    std::int64_t room = surge - surging;
-    for (const auto& [node, pod] : old_on) {
-      if (!pod->is_available(min_ready, now)) {
-        // It gives nothing: replacing it costs no availability.
-        remove.push_back(pod);
-      } else if (surge > 0) {
-        if (room-- > 0) create_on.push_back(node);
-      } else if (unavailable < budget) {
-        ++unavailable;
-        remove.push_back(pod);
-        --available;
-      }
-    }
-  }
-
-  if (!object->is_deleting()) {
-    const auto creates = std::min<std::size_t>(create_on.size(), kBurst);
-    for (std::size_t i = 0; i < creates; ++i) {
-      json::Value pod = pod_from_template(pod_template, kinds().daemon_set, *object, name + "-");
-      json::Object term{
-          {"matchFields",
-           json::Array{json::Object{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{json::Value(create_on[i])}}}}}};
-      json::set(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
-                json::Object{{"nodeSelectorTerms", json::Array{std::move(term)}}});
-      Write write = create_object(kinds().pod, ns, std::move(pod));
-      write.slow_start = true;
-      write.stage = 1;
-      write.on_success = note_about(kinds().daemon_set, *object, "Normal", "SuccessfulCreate", "Created pod: {}");
-      write.on_failure = note_about(kinds().daemon_set, *object, "Warning", "FailedCreate", "Error creating: {}");
-      plan.writes.push_back(std::move(write));
-    }
-    std::set<std::string> removed;
-    for (const PodRef& pod : remove) {
-      if (!removed.insert(pod->name()).second) continue;
-      Write write = delete_object(kinds().pod, *pod->object);
-      write.stage = 1;
-      write.on_success = note_about(kinds().daemon_set, *object, "Normal", "SuccessfulDelete", "Deleted pod: " + pod->name());
-      write.on_failure = note_about(kinds().daemon_set, *object, "Warning", "FailedDelete", "Error deleting: {}");
-      plan.writes.push_back(std::move(write));
-    }
-    truncate_history(plan, document, revisions, live);
-  }
-  json::Object status = json::get_object(document, {"status"});
-  const auto put = [&status](std::string_view field, std::int64_t value, bool always) {
-    if (value != 0 || always)
-      status[field] = value;
-    else
-      status.erase(field);
-  };
-  put("desiredNumberScheduled", desired, true);
-  put("currentNumberScheduled", current, true);
-  put("numberMisscheduled", misscheduled, true);
-  put("numberReady", ready, true);
-  put("updatedNumberScheduled", updated, false);
-  put("numberAvailable", available, false);
-  put("numberUnavailable", desired - available, false);
-  put("observedGeneration", json::get_int(document, {"metadata", "generation"}), false);
-  if (auto write = patch_status(kinds().daemon_set, *object, document, status)) plan.writes.push_back(std::move(*write));
-  plan.requeue_after = next_availability(claim.pods, min_ready, now);
+  for (const PodRef& pod : claim.pods)
+    if (const std::string* hash = pod->labels().get("controller-revision-hash")) live.insert(name + "-" + *hash);
+  truncate_history(plan, document, revisions, live);
+  if (auto write = patch_status(kinds().daemon_set, *object, document, status_of(document, counts)))
+    plan.writes.push_back(std::move(*write));
+  plan.requeue_after = next_availability(claim.pods, wish.min_ready, now);
   if (pause && (!plan.requeue_after || *pause < *plan.requeue_after)) plan.requeue_after = pause;
   plan.cooldown = std::min<Duration>(Duration(static_cast<std::int64_t>(nodes_.size()) * 10), std::chrono::milliseconds(100));
   return plan;
+}
+
+std::vector<daemon::NodePods> DaemonSetController::group_by_node(const std::vector<PodRef>& pods, const model::PodView& view) const {
+  std::map<std::string, std::vector<PodRef>> by_node;
+  for (const PodRef& pod : pods)
+    if (!pod->is_finished() || !pod->deleting) by_node[target_node(*pod)].push_back(pod);
+  std::vector<daemon::NodePods> nodes;
+  nodes.reserve(nodes_.size());
+  for (const auto& [name, facts] : nodes_) {
+    nodes.push_back({name, true, placement::match_node(view, name, facts.labels, facts.taints), {}});
+    const auto found = by_node.find(name);
+    if (found == by_node.end()) continue;
+    nodes.back().pods = std::move(found->second);
+    daemon::sort_oldest_first(nodes.back().pods);
+    by_node.erase(found);
+  }
+  for (auto& [name, left] : by_node) nodes.push_back({name, false, {}, std::move(left)});
+  return nodes;
+}
+
+void DaemonSetController::carry_out(Plan& plan, const Object& object, const json::Value& pod_template, const daemon::Steps& steps) {
+  const auto found = [&](const PodRef& pod, const char* type, const char* reason, const char* how, const char* what) {
+    plan.events.push_back(note_about(
+        kinds().daemon_set, object, type, reason,
+        fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it", how, pod->ns(), pod->name(), target_node(*pod), what)));
+  };
+  for (const PodRef& pod : steps.failed) found(pod, "Warning", "FailedDaemonPod", "failed", "kill");
+  for (const PodRef& pod : steps.succeeded) found(pod, "Normal", "SucceededDaemonPod", "succeeded", "delete");
+  for (std::size_t i = 0; i < std::min(steps.create_on.size(), kBurst); ++i) {
+    json::Value pod = pod_from_template(pod_template, kinds().daemon_set, object, object.name() + "-");
+    json::Object term{
+        {"matchFields", json::Array{json::Object{
+                            {"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{json::Value(steps.create_on[i])}}}}}};
+    json::set(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+              json::Object{{"nodeSelectorTerms", json::Array{std::move(term)}}});
+    Write write = create_object(kinds().pod, object.ns(), std::move(pod));
+    write.slow_start = true;
+    write.stage = 1;
+    write.on_success = note_about(kinds().daemon_set, object, "Normal", "SuccessfulCreate", "Created pod: {}");
+    write.on_failure = note_about(kinds().daemon_set, object, "Warning", "FailedCreate", "Error creating: {}");
+    plan.writes.push_back(std::move(write));
+  }
+  for (std::size_t i = 0; i < std::min(steps.remove.size(), kBurst); ++i) {
+    const PodInfo& pod = *steps.remove[i];
+    Write write = delete_object(kinds().pod, *pod.object);
+    write.stage = 1;
+    write.on_success = note_about(kinds().daemon_set, object, "Normal", "SuccessfulDelete", "Deleted pod: " + pod.name());
+    write.on_failure = note_about(kinds().daemon_set, object, "Warning", "FailedDelete", "Error deleting: {}");
+    plan.writes.push_back(std::move(write));
+  }
+}
+
+json::Object DaemonSetController::status_of(const json::Value& document, const daemon::Counts& counts) {
+  json::Object status = json::get_object(document, {"status"});
+  status["desiredNumberScheduled"] = counts.desired;
+  status["currentNumberScheduled"] = counts.current;
+  status["numberMisscheduled"] = counts.misscheduled;
+  status["numberReady"] = counts.ready;
+  for (const auto& [field, value] : {std::pair{"updatedNumberScheduled", counts.updated},
+                                     {"numberAvailable", counts.available},
+                                     {"numberUnavailable", counts.desired - counts.available},
+                                     {"observedGeneration", json::get_int(document, {"metadata", "generation"})}}) {
+    if (value != 0)
+      status[field] = value;
+    else
+      status.erase(field);
+  }
+  return status;
 }
 
 }  // namespace

@@ -1,6 +1,17 @@
 #include "controllers/revisions.h"
 
 namespace berth::controllers {
+namespace {
+
+/// The template that a ControllerRevision keeps, to compare.
+std::string template_text(const json::Value& revision) {
+  const json::Value* kept = json::find(revision, {"data", "spec", "template"});
+  json::Value stored = kept == nullptr ? json::Value(json::Object{}) : *kept;
+  json::erase(stored, {"$patch"});
+  return canonical(stored);
+}
+
+}  // namespace
 
 const Revision* Revisions::find(std::string_view name) const {
   for (const Revision& revision : all)
@@ -12,7 +23,10 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
   // DaemonSets and StatefulSets label their revisions differently (pkg/controller/daemon/update.go, pkg/controller/history).
   const char* hash_label = owner_kind == kinds().daemon_set ? "controller-revision-hash" : "controller.kubernetes.io/hash";
   Revisions revisions;
-  for (const ObjectRef& object : cache.controlled(kinds().controller_revision, owner.uid())) {
+  // A set made anew over pods that its predecessor left behind takes the history over as well: with the old hash the pods stay as they are.
+  ObjectClaim claim = claim_objects(owner_kind, owner, label_selector_of(document), kinds().controller_revision, cache);
+  std::ranges::move(claim.writes, std::back_inserter(plan.writes));
+  for (const ObjectRef& object : claim.objects) {
     Revision revision{object, object->document(), 0};
     revision.number = json::get_int(revision.document, {"revision"});
     revisions.all.push_back(std::move(revision));
@@ -23,9 +37,7 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
   const std::string text = canonical(pod_template);
   const std::int64_t newest = revisions.all.empty() ? 0 : revisions.all.back().number;
   for (const Revision& revision : revisions.all) {
-    json::Value stored = revision.pod_template() == nullptr ? json::Value(json::Object{}) : *revision.pod_template();
-    json::erase(stored, {"$patch"});
-    if (canonical(stored) != text) continue;
+    if (template_text(revision.document) != text) continue;
     revisions.update_name = revision.name();
     const std::string* hash = revision.object->labels().get(hash_label);
     revisions.update_hash = hash == nullptr ? revision.name().substr(std::min(revision.name().size(), owner.name().size() + 1)) : *hash;
@@ -36,7 +48,13 @@ Revisions sync_revisions(Plan& plan, Kind owner_kind, const Object& owner, const
   }
   std::int64_t collisions = json::get_int(document, {"status", "collisionCount"});
   std::string hash = short_hash(text, collisions);
-  while (cache.get(kinds().controller_revision, owner.ns(), owner.name() + "-" + hash)) hash = short_hash(text, ++collisions);
+  while (const ObjectRef taken = cache.get(kinds().controller_revision, owner.ns(), owner.name() + "-" + hash)) {
+    revisions.update_hash = hash;
+    revisions.update_name = taken->name();
+    // Another owner's that is being let go of: it can be adopted in a moment.
+    if (template_text(taken->document()) == text) return revisions;
+    hash = short_hash(text, ++collisions);
+  }
   revisions.update_hash = hash;
   revisions.update_name = owner.name() + "-" + hash;
   json::Object labels = json::get_object(document, {"spec", "template", "metadata", "labels"});

@@ -59,7 +59,9 @@ class Link final : public client::Transport {
     streams_.push_back(stream);
     return std::make_unique<Handle>(stream);
   }
-  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override { inner_->upgrade(std::move(request), std::move(done)); }
+  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
+    inner_->upgrade(std::move(request), std::move(done));
+  }
 
  private:
   struct Stream {

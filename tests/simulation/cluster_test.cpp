@@ -1,8 +1,8 @@
-// A cluster through virtual days, from a seed: workloads of every kind come, change and go while nodes are lost, zones fail, the nodes are cut off
-// from the control plane, taints storm, and controllers and scheduler die and start again (SPEC I4, D1-D6).
+// A cluster through virtual days, from a seed: workloads of every kind come, change and go while nodes are lost, zones fail, the nodes are
+// cut off from the control plane, taints storm, and controllers and scheduler die and start again (SPEC I4, D1-D6).
 //
-// While the story runs: no zone is evicted faster than its rate, and no eviction through the API breaks a PodDisruptionBudget. Then all is healed,
-// time passes, and every workload is at its wanted count, no pod is an orphan, waits, or is on a node that is not there.
+// While the story runs: no zone is evicted faster than its rate, and no eviction through the API breaks a PodDisruptionBudget. Then all is
+// healed, time passes, and every workload is at its wanted count, no pod is an orphan, waits, or is on a node that is not there.
 //
 //   BERTH_SIMULATION_SEEDS=500 BERTH_SIMULATION_FIRST=1000 BERTH_SIMULATION_STEPS=400 test_simulation
 #include <cstdlib>
@@ -25,7 +25,9 @@ int setting(const char* name, int fallback) {
   return text != nullptr && *text != 0 ? std::atoi(text) : fallback;
 }
 
-std::string text_of(const json::Value& object, std::initializer_list<std::string_view> path) { return std::string(json::get_string(object, path)); }
+std::string text_of(const json::Value& object, std::initializer_list<std::string_view> path) {
+  return std::string(json::get_string(object, path));
+}
 
 /// A kind of workload that the story makes.
 struct Kind {
@@ -72,33 +74,62 @@ class Story {
 
   void step() {
     switch (below(24)) {
-      case 0: case 1: case 2: return add_workload();
-      case 3: case 4: return scale();
-      case 5: return roll();
-      case 6: return remove_workload();
-      case 7: return kill_node(a_node(), true);
-      case 8: case 9: return kill_node(a_node(), false);
-      case 10: return fail_zone(below(3) == 0);
-      case 11: return cut_nodes();
-      case 12: return cut_controllers();
-      case 13: return storm();
-      case 14: case 15: return calm();
-      case 16: return cordon(below(2) == 0);
-      case 17: return delete_node();
-      case 18: return make_nodes();
-      case 19: return restart_controllers();
-      case 20: return restart_scheduler();
-      case 21: return add_budget();
-      case 22: return drain();
-      default: return delete_a_pod();
+      case 0:
+      case 1:
+      case 2:
+        return add_workload();
+      case 3:
+      case 4:
+        return scale();
+      case 5:
+        return roll();
+      case 6:
+        return remove_workload();
+      case 7:
+        return kill_node(a_node(), true);
+      case 8:
+      case 9:
+        return kill_node(a_node(), false);
+      case 10:
+        return fail_zone(below(3) == 0);
+      case 11:
+        return cut_nodes();
+      case 12:
+        return cut_controllers();
+      case 13:
+        return storm();
+      case 14:
+      case 15:
+        return calm();
+      case 16:
+        return cordon(below(2) == 0);
+      case 17:
+        return delete_node();
+      case 18:
+        return make_nodes();
+      case 19:
+        return restart_controllers();
+      case 20:
+        return restart_scheduler();
+      case 21:
+        return add_budget();
+      case 22:
+        return drain();
+      default:
+        return delete_a_pod();
     }
   }
 
   std::string pod_template(const std::string& app, const char* restart_policy) {
-    const std::string tolerations = below(3) == 0 ? "tolerations: [{key: storm, operator: Exists, effect: NoExecute, tolerationSeconds: 30}], " : "";
-    const std::string annotations = std::string_view(restart_policy) == "Never" ? ", annotations: {sim.berth.dev/complete: \"succeeded:20\", kubesuite/complete: \"succeeded:20\"}" : "";
-    return fmt::format("{{metadata: {{labels: {{app: {}}}{}}}, spec: {{restartPolicy: {}, terminationGracePeriodSeconds: {}, {}containers: [{{name: c, image: nginx, resources: {{requests: {{cpu: \"{}\"}}}}}}]}}}}",
-                       app, annotations, restart_policy, below(3) == 0 ? 30 : 1, tolerations, below(2) == 0 ? "100m" : "500m");
+    const std::string tolerations =
+        below(3) == 0 ? "tolerations: [{key: storm, operator: Exists, effect: NoExecute, tolerationSeconds: 30}], " : "";
+    const std::string annotations = std::string_view(restart_policy) == "Never"
+                                        ? ", annotations: {sim.berth.dev/complete: \"succeeded:20\", kubesuite/complete: \"succeeded:20\"}"
+                                        : "";
+    return fmt::format(
+        "{{metadata: {{labels: {{app: {}}}{}}}, spec: {{restartPolicy: {}, terminationGracePeriodSeconds: {}, {}containers: [{{name: c, "
+        "image: nginx, resources: {{requests: {{cpu: \"{}\"}}}}}}]}}}}",
+        app, annotations, restart_policy, below(3) == 0 ? 30 : 1, tolerations, below(2) == 0 ? "100m" : "500m");
   }
 
   void add_workload() {
@@ -109,15 +140,25 @@ class Story {
     const std::string selector = fmt::format("selector: {{matchLabels: {{app: {}}}}}", name);
     const std::string kind_name = kind.kind;
     std::string spec;
-    if (kind_name == "Job") spec = fmt::format("completions: {}, parallelism: 2, backoffLimit: 50, template: {}", 1 + below(5), pod_template(name, "Never"));
-    else if (kind_name == "CronJob") spec = fmt::format("schedule: \"*/{} * * * *\", concurrencyPolicy: {}, jobTemplate: {{spec: {{backoffLimit: 50, template: {}}}}}", 1 + below(20), below(2) == 0 ? "Forbid" : "Allow", pod_template(name, "Never"));
-    else if (kind_name == "DaemonSet") spec = fmt::format("{}, template: {}", selector, pod_template(name, "Always"));
-    else if (kind_name == "StatefulSet") spec = fmt::format("replicas: {}, serviceName: none, podManagementPolicy: {}, {}, template: {}", below(5), below(2) == 0 ? "Parallel" : "OrderedReady", selector, pod_template(name, "Always"));
-    else spec = fmt::format("replicas: {}, {}, template: {}", below(8), selector, pod_template(name, "Always"));
+    if (kind_name == "Job")
+      spec = fmt::format("completions: {}, parallelism: 2, backoffLimit: 50, template: {}", 1 + below(5), pod_template(name, "Never"));
+    else if (kind_name == "CronJob")
+      spec = fmt::format("schedule: \"*/{} * * * *\", concurrencyPolicy: {}, jobTemplate: {{spec: {{backoffLimit: 50, template: {}}}}}",
+                         1 + below(20), below(2) == 0 ? "Forbid" : "Allow", pod_template(name, "Never"));
+    else if (kind_name == "DaemonSet")
+      spec = fmt::format("{}, template: {}", selector, pod_template(name, "Always"));
+    else if (kind_name == "StatefulSet")
+      spec = fmt::format("replicas: {}, serviceName: none, podManagementPolicy: {}, {}, template: {}", below(5),
+                         below(2) == 0 ? "Parallel" : "OrderedReady", selector, pod_template(name, "Always"));
+    else
+      spec = fmt::format("replicas: {}, {}, template: {}", below(8), selector, pod_template(name, "Always"));
     world_.create(fmt::format("apiVersion: {}\nkind: {}\nmetadata: {{name: {}}}\nspec: {{{}}}\n", kind.api_version, kind.kind, name, spec));
     workloads_.emplace_back(&kind, name);
   }
-  static bool has_replicas(const Kind& kind) { return std::string_view(kind.resource) == "deployments" || std::string_view(kind.resource) == "replicasets" || std::string_view(kind.resource) == "statefulsets"; }
+  static bool has_replicas(const Kind& kind) {
+    return std::string_view(kind.resource) == "deployments" || std::string_view(kind.resource) == "replicasets" ||
+           std::string_view(kind.resource) == "statefulsets";
+  }
   void scale() {
     if (workloads_.empty()) return;
     const auto& [kind, name] = workloads_[below(workloads_.size())];
@@ -126,7 +167,9 @@ class Story {
   void roll() {
     if (workloads_.empty()) return;
     const auto& [kind, name] = workloads_[below(workloads_.size())];
-    if (std::string_view(kind->group) == "apps") patch(kind->group, kind->resource, name, fmt::format(R"({{"spec":{{"template":{{"metadata":{{"annotations":{{"roll":"{}"}}}}}}}}}})", ++counter_));
+    if (std::string_view(kind->group) == "apps")
+      patch(kind->group, kind->resource, name,
+            fmt::format(R"({{"spec":{{"template":{{"metadata":{{"annotations":{{"roll":"{}"}}}}}}}}}})", ++counter_));
   }
   void remove_workload() {
     if (workloads_.empty()) return;
@@ -135,7 +178,9 @@ class Story {
     workloads_.erase(workloads_.begin() + static_cast<std::ptrdiff_t>(i));
     remove(kind->group, kind->resource, name, fmt::format(R"({{"propagationPolicy":"{}"}})", below(2) == 0 ? "Background" : "Foreground"));
   }
-  void kill_node(const std::string& node, bool dead) { patch("", "nodes", node, fmt::format(R"({{"metadata":{{"annotations":{{"sim.berth.dev/dead":"{}"}}}}}})", dead)); }
+  void kill_node(const std::string& node, bool dead) {
+    patch("", "nodes", node, fmt::format(R"({{"metadata":{{"annotations":{{"sim.berth.dev/dead":"{}"}}}}}})", dead));
+  }
   void fail_zone(bool dead) {
     const std::size_t zone = below(kZones);
     for (std::size_t i = zone; i < kNodes; i += kZones) kill_node(fmt::format("node-{}", i + 1), dead);
@@ -153,7 +198,9 @@ class Story {
   }
   void storm() {
     for (std::uint64_t i = 0; i < 1 + below(3); ++i)
-      patch("", "nodes", a_node(), fmt::format(R"({{"spec":{{"taints":[{{"key":"storm","value":"{}","effect":"{}"}}]}}}})", below(3), below(3) == 0 ? "NoSchedule" : "NoExecute"));
+      patch("", "nodes", a_node(),
+            fmt::format(R"({{"spec":{{"taints":[{{"key":"storm","value":"{}","effect":"{}"}}]}}}})", below(3),
+                        below(3) == 0 ? "NoSchedule" : "NoExecute"));
     forget_turns();  // The storm blew the controller's own taints away: they come again without a turn of their own being due.
   }
   void calm() {
@@ -164,7 +211,8 @@ class Story {
     for (const json::Value& taint : json::get_array(node, {"spec", "taints"}))
       if (text_of(taint, {"key"}) != "storm") kept.push_back(taint);
     if (kept.size() != json::get_array(node, {"spec", "taints"}).size())
-      patch("", "nodes", text_of(node, {"metadata", "name"}), json::serialize(json::Object{{"spec", json::Object{{"taints", std::move(kept)}}}}));
+      patch("", "nodes", text_of(node, {"metadata", "name"}),
+            json::serialize(json::Object{{"spec", json::Object{{"taints", std::move(kept)}}}}));
   }
   void cordon(bool on) { patch("", "nodes", a_node(), fmt::format(R"({{"spec":{{"unschedulable":{}}}}})", on)); }
   void delete_node() {
@@ -175,8 +223,10 @@ class Story {
     for (int i = 1; i <= kNodes; ++i) {
       const std::string name = fmt::format("node-{}", i);
       if (world_.get("", "nodes", name).is_null())
-        world_.create(fmt::format("apiVersion: v1\nkind: Node\nmetadata: {{name: {0}, labels: {{kubernetes.io/hostname: {0}, topology.kubernetes.io/zone: zone-{1}, topology.kubernetes.io/region: region-1}}, annotations: {{sim.berth.dev/fleet: default}}}}\n",
-                                  name, static_cast<char>('a' + (i - 1) % kZones)));
+        world_.create(fmt::format(
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: {0}, labels: {{kubernetes.io/hostname: {0}, topology.kubernetes.io/zone: "
+            "zone-{1}, topology.kubernetes.io/region: region-1}}, annotations: {{sim.berth.dev/fleet: default}}}}\n",
+            name, static_cast<char>('a' + (i - 1) % kZones)));
     }
   }
   void restart_controllers() {
@@ -194,7 +244,10 @@ class Story {
     if (workloads_.empty() || budgets_.size() > 3) return;
     const std::string app = workloads_[below(workloads_.size())].second, name = fmt::format("budget{}", ++counter_);
     const std::uint64_t least = 1 + below(4);
-    world_.create(fmt::format("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {}}}\nspec: {{minAvailable: {}, selector: {{matchLabels: {{app: {}}}}}}}\n", name, least, app));
+    world_.create(
+        fmt::format("apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {}}}\nspec: {{minAvailable: {}, selector: "
+                    "{{matchLabels: {{app: {}}}}}}}\n",
+                    name, least, app));
     budgets_[app] = std::max<std::uint64_t>(budgets_[app], least);
   }
   static bool is_ready(const json::Value& pod) {
@@ -210,7 +263,8 @@ class Story {
       if (text_of(pod, {"spec", "nodeName"}) != node || json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr) continue;
       const std::string name = text_of(pod, {"metadata", "name"}), app = text_of(pod, {"metadata", "labels", "app"});
       std::uint64_t healthy = 0;
-      for (const json::Value& other : world_.pods("app=" + app)) healthy += is_ready(other) && json::find(other, {"metadata", "deletionTimestamp"}) == nullptr;
+      for (const json::Value& other : world_.pods("app=" + app))
+        healthy += is_ready(other) && json::find(other, {"metadata", "deletionTimestamp"}) == nullptr;
       client::Call call;
       call.verb = "create";
       call.gvr = {"", "v1", "pods"};
@@ -228,23 +282,27 @@ class Story {
   }
   void delete_a_pod() {
     const auto pods = world_.pods();
-    if (!pods.empty()) remove("", "pods", text_of(pods[below(pods.size())], {"metadata", "name"}), below(2) == 0 ? R"({"gracePeriodSeconds":0})" : "");
+    if (!pods.empty())
+      remove("", "pods", text_of(pods[below(pods.size())], {"metadata", "name"}), below(2) == 0 ? R"({"gracePeriodSeconds":0})" : "");
   }
 
   // ---- what is watched
 
   void forget_turns() { last_turn_.clear(); }
 
-  /// Every NoExecute taint of the node controller that is a node's turn (no change from not-ready to unreachable) keeps its zone's distance.
+  /// Every NoExecute taint of the node controller that is a node's turn (no change from not-ready to unreachable) keeps its zone's
+  /// distance.
   void see_request(const net::HttpRequest& request) {
-    if (request.method != "PATCH" || !request.path.starts_with("/api/v1/nodes/") || request.body.find("NoExecute") == std::string::npos) return;
+    if (request.method != "PATCH" || !request.path.starts_with("/api/v1/nodes/") || request.body.find("NoExecute") == std::string::npos)
+      return;
     const auto body = json::parse(request.body);
     const json::Value node = world_.get("", "nodes", request.path.substr(14));
     if (!body || node.is_null()) return;
     const auto evicts = [](const json::Value& document) {
       return std::ranges::any_of(json::get_array(document, {"spec", "taints"}), [](const json::Value& taint) {
         const std::string key = text_of(taint, {"key"});
-        return text_of(taint, {"effect"}) == "NoExecute" && (key == "node.kubernetes.io/not-ready" || key == "node.kubernetes.io/unreachable");
+        return text_of(taint, {"effect"}) == "NoExecute" &&
+               (key == "node.kubernetes.io/not-ready" || key == "node.kubernetes.io/unreachable");
       });
     };
     // A patch on an outdated revision is refused and the node's turn is repeated.
@@ -352,8 +410,12 @@ class Story {
     if (call.verb == "patch") call.content_type = "application/merge-patch+json";
     (void)world_.client().call_and_wait(call);  // What is there no longer needs nothing.
   }
-  void patch(const char* group, const char* resource, const std::string& name, const std::string& body) { call("patch", group, resource, name, body); }
-  void remove(const char* group, const char* resource, const std::string& name, const std::string& options = "") { call("delete", group, resource, name, options); }
+  void patch(const char* group, const char* resource, const std::string& name, const std::string& body) {
+    call("patch", group, resource, name, body);
+  }
+  void remove(const char* group, const char* resource, const std::string& name, const std::string& options = "") {
+    call("delete", group, resource, name, options);
+  }
 
   std::mt19937_64 random_;
   World world_;
@@ -364,7 +426,8 @@ class Story {
 };
 
 TEST(Simulation, AClusterHealsAfterDaysOfTrouble) {
-  const int first = setting("BERTH_SIMULATION_FIRST", 1), seeds = setting("BERTH_SIMULATION_SEEDS", 3), steps = setting("BERTH_SIMULATION_STEPS", 120);
+  const int first = setting("BERTH_SIMULATION_FIRST", 1), seeds = setting("BERTH_SIMULATION_SEEDS", 3),
+            steps = setting("BERTH_SIMULATION_STEPS", 120);
   int evictions = 0, refused = 0, taints = 0, workloads = 0;
   for (int seed = first; seed < first + seeds && !HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("BERTH_SIMULATION_FIRST={} BERTH_SIMULATION_SEEDS=1 BERTH_SIMULATION_STEPS={}", seed, steps));
