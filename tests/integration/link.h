@@ -10,33 +10,31 @@ namespace berth::integration {
 /// For one thread, the loop's. Cutting ends all streams; requests under way are still answered.
 class Link final : public client::Transport {
  public:
-  Link(std::shared_ptr<client::Transport> inner, EventLoop& loop) : inner_(std::move(inner)), loop_(loop) {}
+  explicit Link(EventLoop& loop) : loop_(loop) {}
+
+  /// Where it leads to from now on; null: the server is down, which cuts all streams.
+  void lead_to(std::shared_ptr<client::Transport> inner) {
+    if (!inner) end_streams();
+    inner_ = std::move(inner);
+  }
 
   std::function<void(const net::HttpRequest&)> on_request;
 
   void cut() {
     is_cut_ = true;
-    for (const auto& weak : std::exchange(streams_, {})) {
-      const std::shared_ptr<Stream> stream = weak.lock();
-      if (!stream || stream->ended) continue;
-      stream->ended = true;
-      stream->inner.reset();
-      loop_.post([stream] {
-        if (!stream->cancelled && stream->callbacks.on_end) stream->callbacks.on_end("the network is cut");
-      });
-    }
+    end_streams();
   }
   void heal() { is_cut_ = false; }
 
   void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
-    if (is_cut_) return loop_.post([done = std::move(done)] { done({.status = 0, .headers = {}, .body = "the network is cut"}); });
+    if (!is_open()) return loop_.post([done = std::move(done)] { done({.status = 0, .headers = {}, .body = "the network is cut"}); });
     if (on_request) on_request(request);
     inner_->send(std::move(request), std::move(done));
   }
   std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
     auto stream = std::make_shared<Stream>();
     stream->callbacks = std::move(callbacks);
-    if (is_cut_) {
+    if (!is_open()) {
       stream->ended = true;
       loop_.post([stream] {
         if (!stream->cancelled && stream->callbacks.on_end) stream->callbacks.on_end("the network is cut");
@@ -64,6 +62,18 @@ class Link final : public client::Transport {
   }
 
  private:
+  [[nodiscard]] bool is_open() const { return !is_cut_ && inner_ != nullptr; }
+  void end_streams() {
+    for (const auto& weak : std::exchange(streams_, {})) {
+      const std::shared_ptr<Stream> stream = weak.lock();
+      if (!stream || stream->ended) continue;
+      stream->ended = true;
+      stream->inner.reset();
+      loop_.post([stream] {
+        if (!stream->cancelled && stream->callbacks.on_end) stream->callbacks.on_end("the network is cut");
+      });
+    }
+  }
   struct Stream {
     net::StreamCallbacks callbacks;
     std::unique_ptr<net::StreamHandle> inner;

@@ -10,6 +10,7 @@
 #include "node/simulated/simulated_nodes.h"
 #include "scheduler/scheduler.h"
 #include "tests/integration/link.h"
+#include "tests/integration/skewed_loop.h"
 
 namespace berth::integration {
 
@@ -20,25 +21,27 @@ struct WorldOptions {
   scheduler::SchedulerOptions scheduler;
 };
 
+/// A store that outlives the server that uses it.
+class KeptStore final : public store::Store {
+ public:
+  explicit KeptStore(store::Store& kept) : kept_(kept) {}
+  [[nodiscard]] store::StoreState state() const override { return kept_.state(); }
+  Result<void> commit(std::span<const store::Record> records, bool sync) override { return kept_.commit(records, sync); }
+  Result<void> read(store::Revision after, const std::function<Result<void>(store::Record)>& each) override {
+    return kept_.read(after, each);
+  }
+  Result<void> compact(store::Revision revision) override { return kept_.compact(revision); }
+
+ private:
+  store::Store& kept_;
+};
+
 class World {
  public:
   explicit World(WorldOptions options = {}) : options_(options), loop_(TimePoint{} + std::chrono::hours(500'000)) {
-    auto cache = apiserver::open_object_cache(store::make_memory_store(), loop_, {}, true);
-    apiserver::ServerOptions server;
-    server.cache = std::move(*cache);
-    server.loop = &loop_;
-    auto trusting = std::make_shared<apiserver::TrustingAuth>();
-    server.authenticator = trusting;
-    server.authorizer = trusting;
-    server.seed = 7;
-    server.single_threaded = true;
-    auto created = apiserver::ApiServer::create(std::move(server));
-    EXPECT_TRUE(created) << created.error().message;
-    api_ = std::move(*created);
-    transport_ = client::make_in_process_transport(*api_, {"system:admin", {"system:masters", "system:authenticated"}});
-    client_ = std::make_unique<client::Client>(transport_, nullptr, "test");
-    node_link_ = std::make_shared<Link>(transport_, loop_);
-    controller_link_ = std::make_shared<Link>(transport_, loop_);
+    for (const auto& link : {client_link_, node_link_, controller_link_, scheduler_link_}) links_.push_back(link.get());
+    start_server();
+    client_ = std::make_unique<client::Client>(client_link_, nullptr, "test");
     node_client_ = std::make_unique<client::Client>(node_link_, &loop_, "nodes");
     node::simulated::SimulatedNodesOptions nodes;
     nodes.nodes = options.nodes;
@@ -58,14 +61,38 @@ class World {
     api_->begin_shutdown();
   }
 
-  void start_controllers() {
+  void start_server() {
+    auto cache = apiserver::open_object_cache(std::make_unique<KeptStore>(*store_), loop_, {}, true);
+    ASSERT_TRUE(cache) << cache.error().message;
+    apiserver::ServerOptions server;
+    server.cache = std::move(*cache);
+    server.loop = &loop_;
+    auto trusting = std::make_shared<apiserver::TrustingAuth>();
+    server.authenticator = trusting;
+    server.authorizer = trusting;
+    server.seed = 7 + starts_++;
+    server.single_threaded = true;
+    auto created = apiserver::ApiServer::create(std::move(server));
+    ASSERT_TRUE(created) << created.error().message;
+    api_ = std::move(*created);
+    const auto transport = client::make_in_process_transport(*api_, {"system:admin", {"system:masters", "system:authenticated"}});
+    for (Link* link : links_) link->lead_to(transport);
+  }
+  /// Gone at once, as a killed process: everybody's watches end, the store stays.
+  void stop_server() {
+    for (Link* link : links_) link->lead_to(nullptr);
+    api_.reset();
+  }
+  /// `ahead`: their clock is so much ahead of everybody else's.
+  void start_controllers(Duration ahead = Duration{0}) {
+    controller_loop_.set_ahead(ahead);
     controllers::ManagerOptions options;
     options.root_ca_pem = "ca";
-    manager_ = controllers::make_controller_manager(controller_link_, loop_, options, &metrics_);
+    manager_ = controllers::make_controller_manager(controller_link_, controller_loop_, options, &metrics_);
     manager_->start();
   }
   void start_scheduler() {
-    scheduler_client_ = std::make_unique<client::Client>(transport_, &loop_, "scheduler");
+    scheduler_client_ = std::make_unique<client::Client>(scheduler_link_, &loop_, "scheduler");
     informers_ = std::make_unique<client::InformerFactory>(*scheduler_client_);
     auto created = scheduler::Scheduler::create(*scheduler_client_, *informers_, options_.scheduler);
     ASSERT_TRUE(created) << created.error().message;
@@ -122,9 +149,13 @@ class World {
  private:
   WorldOptions options_;
   VirtualLoop loop_;
+  SkewedLoop controller_loop_{loop_};
+  std::unique_ptr<store::Store> store_ = store::make_memory_store();
   std::unique_ptr<apiserver::ApiServer> api_;
-  std::shared_ptr<client::Transport> transport_;
-  std::shared_ptr<Link> node_link_, controller_link_;
+  std::uint64_t starts_ = 0;
+  std::shared_ptr<Link> client_link_ = std::make_shared<Link>(loop_), node_link_ = std::make_shared<Link>(loop_),
+                        controller_link_ = std::make_shared<Link>(loop_), scheduler_link_ = std::make_shared<Link>(loop_);
+  std::vector<Link*> links_;
   std::unique_ptr<client::Client> client_, node_client_, scheduler_client_;
   std::unique_ptr<node::simulated::SimulatedNodes> nodes_;
   metrics::Registry metrics_;

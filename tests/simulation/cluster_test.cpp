@@ -7,9 +7,11 @@
 //   BERTH_SIMULATION_SEEDS=500 BERTH_SIMULATION_FIRST=1000 BERTH_SIMULATION_STEPS=400 test_simulation
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 
+#include "base/log.h"
 #include "tests/integration/world.h"
 
 namespace berth::integration {
@@ -72,53 +74,10 @@ class Story {
 
   // ---- what happens
 
-  void step() {
-    switch (below(24)) {
-      case 0:
-      case 1:
-      case 2:
-        return add_workload();
-      case 3:
-      case 4:
-        return scale();
-      case 5:
-        return roll();
-      case 6:
-        return remove_workload();
-      case 7:
-        return kill_node(a_node(), true);
-      case 8:
-      case 9:
-        return kill_node(a_node(), false);
-      case 10:
-        return fail_zone(below(3) == 0);
-      case 11:
-        return cut_nodes();
-      case 12:
-        return cut_controllers();
-      case 13:
-        return storm();
-      case 14:
-      case 15:
-        return calm();
-      case 16:
-        return cordon(below(2) == 0);
-      case 17:
-        return delete_node();
-      case 18:
-        return make_nodes();
-      case 19:
-        return restart_controllers();
-      case 20:
-        return restart_scheduler();
-      case 21:
-        return add_budget();
-      case 22:
-        return drain();
-      default:
-        return delete_a_pod();
-    }
-  }
+  struct Action;
+  static const std::array<Action, 23> kActions;
+
+  void step();
 
   std::string pod_template(const std::string& app, const char* restart_policy) {
     const std::string tolerations =
@@ -181,6 +140,10 @@ class Story {
   void kill_node(const std::string& node, bool dead) {
     patch("", "nodes", node, fmt::format(R"({{"metadata":{{"annotations":{{"sim.berth.dev/dead":"{}"}}}}}})", dead));
   }
+  void kill_a_node() { kill_node(a_node(), true); }
+  void revive_a_node() { kill_node(a_node(), false); }
+  void kill_a_zone() { fail_zone(true); }
+  void revive_a_zone() { fail_zone(false); }
   void fail_zone(bool dead) {
     const std::size_t zone = below(kZones);
     for (std::size_t i = zone; i < kNodes; i += kZones) kill_node(fmt::format("node-{}", i + 1), dead);
@@ -214,7 +177,8 @@ class Story {
       patch("", "nodes", text_of(node, {"metadata", "name"}),
             json::serialize(json::Object{{"spec", json::Object{{"taints", std::move(kept)}}}}));
   }
-  void cordon(bool on) { patch("", "nodes", a_node(), fmt::format(R"({{"spec":{{"unschedulable":{}}}}})", on)); }
+  void cordon() { patch("", "nodes", a_node(), R"({"spec":{"unschedulable":true}})"); }
+  void uncordon() { patch("", "nodes", a_node(), R"({"spec":{"unschedulable":false}})"); }
   void delete_node() {
     if (list("", "nodes").size() > kNodes - 2) remove("", "nodes", a_node());
   }
@@ -239,6 +203,18 @@ class Story {
     world_.stop_scheduler();
     world_.run(seconds(below(90)));
     world_.start_scheduler();
+  }
+  void restart_server() {
+    world_.stop_server();
+    world_.run(seconds(below(60)));
+    world_.start_server();
+  }
+  /// A machine whose clock is wrong takes the controllers over.
+  void set_clock() {
+    world_.stop_controllers();
+    world_.run(seconds(below(20)));
+    world_.start_controllers(seconds(below(600)) - seconds(300));
+    forget_turns();
   }
   void add_budget() {
     if (workloads_.empty() || budgets_.size() > 3) return;
@@ -423,9 +399,55 @@ class Story {
   std::map<std::string, std::uint64_t> budgets_;  ///< By app: the largest minAvailable.
   std::map<std::string, TimePoint> last_turn_;    ///< By zone.
   int counter_ = 0;
+  bool trace_ = setting("BERTH_SIMULATION_TRACE", 0) != 0;
 };
 
+struct Story::Action {
+  const char* name;
+  std::uint64_t weight;
+  void (Story::*act)();
+};
+const std::array<Story::Action, 23> Story::kActions = {{{"add a workload", 4, &Story::add_workload},
+                                                        {"scale", 2, &Story::scale},
+                                                        {"roll", 2, &Story::roll},
+                                                        {"remove a workload", 1, &Story::remove_workload},
+                                                        {"a node dies", 1, &Story::kill_a_node},
+                                                        {"a node comes back", 2, &Story::revive_a_node},
+                                                        {"a zone dies", 1, &Story::kill_a_zone},
+                                                        {"a zone comes back", 2, &Story::revive_a_zone},
+                                                        {"nodes cut off", 1, &Story::cut_nodes},
+                                                        {"controllers cut off", 1, &Story::cut_controllers},
+                                                        {"storm", 1, &Story::storm},
+                                                        {"calm", 2, &Story::calm},
+                                                        {"cordon", 1, &Story::cordon},
+                                                        {"uncordon", 2, &Story::uncordon},
+                                                        {"a node is deleted", 1, &Story::delete_node},
+                                                        {"nodes are made", 1, &Story::make_nodes},
+                                                        {"controllers restart", 1, &Story::restart_controllers},
+                                                        {"scheduler restarts", 1, &Story::restart_scheduler},
+                                                        {"server restarts", 1, &Story::restart_server},
+                                                        {"a wrong clock", 1, &Story::set_clock},
+                                                        {"a budget", 1, &Story::add_budget},
+                                                        {"drain", 1, &Story::drain},
+                                                        {"a pod is deleted", 1, &Story::delete_a_pod}}};
+
+void Story::step() {
+  static const std::uint64_t total = std::accumulate(kActions.begin(), kActions.end(), std::uint64_t{0},
+                                                     [](std::uint64_t sum, const Action& a) { return sum + a.weight; });
+  std::uint64_t at = below(total);
+  for (const Action& action : kActions) {
+    if (at < action.weight) {
+      if (trace_)
+        fmt::print("{} {} ({} pods, {} workloads)\n", format_rfc3339(world_.loop().now()), action.name, world_.pods().size(),
+                   workloads_.size());
+      return (this->*action.act)();
+    }
+    at -= action.weight;
+  }
+}
+
 TEST(Simulation, AClusterHealsAfterDaysOfTrouble) {
+  log::set_level(log::Level::kError);  // What is cut off says so, again and again.
   const int first = setting("BERTH_SIMULATION_FIRST", 1), seeds = setting("BERTH_SIMULATION_SEEDS", 3),
             steps = setting("BERTH_SIMULATION_STEPS", 120);
   int evictions = 0, refused = 0, taints = 0, workloads = 0;
