@@ -92,17 +92,46 @@ void release_tracking(Plan& plan, const PodInfo& pod, std::int64_t stage) {
   plan.writes.push_back(std::move(write));
 }
 
+/// Pods that gave least go first (Kubernetes' ActivePods).
+bool goes_before(const PodRef& a, const PodRef& b) {
+  const auto early = [](const PodInfo& pod) { return pod.phase == PodPhase::kPending ? 0 : pod.phase == PodPhase::kUnknown ? 1 : 2; };
+  if (a->node.empty() != b->node.empty()) return a->node.empty();
+  if (early(*a) != early(*b)) return early(*a) < early(*b);
+  if (a->ready != b->ready) return !a->ready;
+  if (a->ready && a->ready_since != b->ready_since) return a->ready_since > b->ready_since;
+  if (a->restarts != b->restarts) return a->restarts > b->restarts;
+  if (a->created != b->created) return a->created > b->created;
+  return a->name() < b->name();
+}
+
+/// The active pods to remove: at least so many, and all whose index is not wanted or has another pod.
+std::vector<PodRef> victims_of(const View& view, std::size_t at_least) {
+  std::vector<PodRef> sorted = view.active, victims, left;
+  std::sort(sorted.begin(), sorted.end(), goes_before);
+  std::set<std::int64_t> kept;
+  for (auto it = sorted.rbegin(); view.indexed && it != sorted.rend(); ++it) {
+    const auto index = index_of(**it);
+    const bool is_wanted = index && *index < view.completions.value_or(0) && kept.insert(*index).second;
+    (is_wanted ? left : victims).push_back(*it);
+  }
+  if (view.indexed)
+    std::ranges::reverse(left);
+  else
+    left = std::move(sorted);
+  for (const PodRef& pod : left) {
+    if (victims.size() >= at_least) break;
+    victims.push_back(pod);
+  }
+  return victims;
+}
+
 /// `counted`: they keep the finalizer and so count as failures, as the rest of a Job that has failed does; otherwise they are forgotten.
-void delete_active(Plan& plan, const View& view, std::size_t count, bool counted) {
-  std::vector<PodRef> victims = view.active;
-  std::sort(victims.begin(), victims.end(), [](const PodRef& a, const PodRef& b) {
-    return std::tuple(a->ready, a->created, a->name()) < std::tuple(b->ready, b->created, b->name());
-  });
-  for (std::size_t i = 0; i < std::min(count, victims.size()); ++i) {
-    if (!counted) release_tracking(plan, *victims[i], 2);
-    Write write = delete_object(kinds().pod, *victims[i]->object);
+void delete_active(Plan& plan, const View& view, const std::vector<PodRef>& victims, bool counted) {
+  for (const PodRef& victim : victims) {
+    if (!counted) release_tracking(plan, *victim, 2);
+    Write write = delete_object(kinds().pod, *victim->object);
     write.stage = 3;
-    write.on_success = note_about(kinds().job, *view.object, "Normal", "SuccessfulDelete", "Deleted pod: " + victims[i]->name());
+    write.on_success = note_about(kinds().job, *view.object, "Normal", "SuccessfulDelete", "Deleted pod: " + victim->name());
     plan.writes.push_back(std::move(write));
   }
 }
@@ -318,7 +347,7 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
   };
   if (ending) {
     stamp(ending->success ? "SuccessCriteriaMet" : "FailureTarget", *ending);
-    delete_active(plan, view, view.active.size(), !ending->success);
+    delete_active(plan, view, view.active, !ending->success);
     const bool counted = json::get_object(json::Value(status), {"uncountedTerminatedPods"}).empty();
     if (view.active.empty() && view.terminating == 0 && counted) {
       stamp(ending->success ? "Complete" : "Failed", *ending);
@@ -331,10 +360,9 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
       backoffs_.erase(key);
     }
   } else if (suspended) {
-    delete_active(plan, view, view.active.size(), false);
+    delete_active(plan, view, view.active, false);
     if (set_condition(conditions, {"Suspended", "True", "JobSuspended", "Job suspended"}, now))
       plan.events.push_back(note_about(kinds().job, *view.object, "Normal", "Suspended", "Job suspended"));
-    status.erase("startTime");
   } else {
     if (condition_status(view.document, "Suspended") == "True") {
       set_condition(conditions, {"Suspended", "False", "JobResumed", "Job resumed"}, now);
@@ -348,9 +376,10 @@ Plan JobController::sync(View& view, const std::string& key, TimePoint now) {
           wanted, std::max<std::int64_t>(0, *view.completions - view.succeeded - static_cast<std::int64_t>(view.failed_indexes.size())));
     else if (view.succeeded > 0)
       wanted = active;
-    if (active > wanted) delete_active(plan, view, static_cast<std::size_t>(active - wanted), false);
+    const std::vector<PodRef> victims = victims_of(view, static_cast<std::size_t>(std::max<std::int64_t>(0, active - wanted)));
+    delete_active(plan, view, victims, false);
     if (json::get_string(view.document, {"spec", "podReplacementPolicy"}) == "Failed") wanted -= view.terminating;
-    if (active < wanted) {
+    if (active < wanted && victims.empty()) {
       const Backoff& backoff = backoffs_[key];
       const Duration pause = backoff.failures == 0 ? Duration{0}
                                                    : std::min<Duration>(std::chrono::seconds(10) * (1 << std::min(backoff.failures - 1, 6)),

@@ -224,12 +224,7 @@ bool fill(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
     const PodInfo& pod = *it->second;
     if (pod.is_finished()) {
       // Succeeded as well: an evicted pod's phase follows its containers' exit codes.
-      if (!pod.deleting) {
-        plan.events.push_back(
-            note_about(kinds().stateful_set, *set.object, "Warning", "RecreatingFailedPod",
-                       fmt::format("StatefulSet {}/{} is recreating failed Pod {}", pod.ns(), set.object->name(), pod.name())));
-        delete_pod(plan, set, pod);
-      }
+      if (!pod.deleting) delete_pod(plan, set, pod);
       if (set.ordered) return false;
       continue;
     }
@@ -342,11 +337,19 @@ Plan StatefulSetController::reconcile(const std::string& key, TimePoint now, con
   plan.writes = std::move(claim.writes);
   for (const PodRef& pod : claim.pods)
     if (const std::int64_t ordinal = ordinal_of(name, pod->name()); ordinal >= 0) set.pods[ordinal] = pod;
+  if (set.object->is_deleting()) {
+    // Its revisions are being collected: one made anew would go as fast as it came, over and over.
+    set.update = json::get_string(set.document, {"status", "updateRevision"});
+    set.current = json::get_string(set.document, {"status", "currentRevision"}, set.update);
+    if (auto write = patch_status(kinds().stateful_set, *set.object, set.document, status_of(set, now)))
+      plan.writes.push_back(std::move(*write));
+    return plan;
+  }
   set.revisions = sync_revisions(plan, kinds().stateful_set, *set.object, set.document, cache);
   set.update = set.revisions.update_name;
   set.current = json::get_string(set.document, {"status", "currentRevision"}, set.update);
   if (set.current.empty()) set.current = set.update;
-  if (!set.object->is_deleting() && fill(plan, set, now, cache) && drain(plan, set, now, cache)) roll_pods(plan, set, now);
+  if (fill(plan, set, now, cache) && drain(plan, set, now, cache)) roll_pods(plan, set, now);
   std::set<std::string> live = {set.current, set.update};
   for (const PodRef& pod : claim.pods) live.insert(revision_of(*pod));
   truncate_history(plan, set.document, set.revisions, live);

@@ -1,7 +1,8 @@
 // Pods leave nodes with NoExecute taints (pkg/controller/tainteviction, SPEC D2): at once without a toleration, after the smallest
 // tolerationSeconds with one, never when the tolerations used have none. A key is a pod. The clock of a toleration starts when its taint
-// was added (timeAdded) or the pod came to the node, whichever is later, so that a restart of the controller does not start it anew. Where
-// somebody set a taint without timeAdded and a pod's clock runs for it, the controller writes down when it saw the taint: key "/NODE".
+// came or the pod came to the node, whichever is later: when the controller saw it, by its own clock; for what was there before the
+// controller, by the times written down (timeAdded, PodScheduled), so that a restart does not start it anew. Where somebody set a taint
+// without timeAdded and a pod's clock runs for it, the controller writes down when it saw the taint: key "/NODE".
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 #include "controllers/taints.h"
@@ -15,11 +16,14 @@ class TaintEvictionController final : public Controller {
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().node, kinds().pod}; }
   [[nodiscard]] int concurrency() const override { return 256; }
   void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;
+  void on_start(const Cache&, TimePoint, KeySink&) override { is_live_ = true; }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
 
  private:
-  std::unordered_map<std::string, std::vector<Taint>> tainted_;  ///< NoExecute taints of the nodes that have any; time_added filled in.
+  std::unordered_map<std::string, std::vector<Taint>> tainted_;  ///< NoExecute taints of the nodes that have any; time_added: their start.
   std::unordered_set<std::string> scheduled_;                    ///< Pods with a running timer.
+  std::unordered_map<std::string, TimePoint> arrived_;           ///< Pods that were seen to come to a tainted node.
+  bool is_live_ = false;                                         ///< What comes now, came now.
   std::unordered_set<std::string> undated_;                      ///< Nodes with a NoExecute taint whose object lacks timeAdded.
 
   Plan date_taints(const std::string& name, const Cache& cache) const;
@@ -29,8 +33,11 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
   if (event.kind == kinds().pod) {
     if (!event.after) {
       scheduled_.erase(event.before->key());
+      arrived_.erase(event.before->key());
       return;
     }
+    const bool came = !event.pod_after->node.empty() && (!event.pod_before || event.pod_before->node.empty());
+    if (came && is_live_ && tainted_.contains(event.pod_after->node)) arrived_[event.after->key()] = now;
     if (event.pod_after->node.empty() || (!tainted_.contains(event.pod_after->node) && !scheduled_.contains(event.after->key()))) return;
     sink.add(event.after->key());
     return;
@@ -47,8 +54,8 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
     undated_.erase(name);
   if (taints.empty() && known == tainted_.end()) return;
   for (Taint& taint : taints) {
-    if (taint.time_added != TimePoint{}) continue;
-    taint.time_added = now;
+    // Another clock may be ahead: nothing that is there can have come later than now.
+    if (is_live_ || taint.time_added == TimePoint{} || taint.time_added > now) taint.time_added = now;
     if (known == tainted_.end()) continue;
     for (const Taint& old : known->second)
       if (old.matches(taint)) taint.time_added = old.time_added;
@@ -62,9 +69,9 @@ void TaintEvictionController::on_event(const Event& event, const Cache& cache, T
 }
 
 /// When the pod must go: a time in the past for at once, nullopt for never.
-std::optional<TimePoint> eviction_time(const PodInfo& pod, const std::vector<Taint>& taints) {
+std::optional<TimePoint> eviction_time(const PodInfo& pod, const std::vector<Taint>& taints, std::optional<TimePoint> seen_to_arrive) {
   std::optional<TimePoint> earliest;
-  const TimePoint arrived = pod.scheduled_since != TimePoint{} ? pod.scheduled_since : pod.created;
+  const TimePoint arrived = seen_to_arrive ? *seen_to_arrive : pod.scheduled_since != TimePoint{} ? pod.scheduled_since : pod.created;
   for (const Taint& taint : taints) {
     const auto& tolerations = pod.no_execute_tolerations;
     const auto used =
@@ -88,7 +95,10 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
     return plan;
   }
   const auto tainted = tainted_.find(pod->node);
-  const std::optional<TimePoint> when = tainted == tainted_.end() ? std::nullopt : eviction_time(*pod, tainted->second);
+  const auto seen = arrived_.find(key);
+  const auto when = tainted == tainted_.end()
+                        ? std::nullopt
+                        : eviction_time(*pod, tainted->second, seen == arrived_.end() ? std::nullopt : std::optional(seen->second));
   if (!when) {
     if (scheduled_.erase(key) > 0)
       plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Cancelling deletion of Pod " + key));

@@ -155,6 +155,37 @@ TEST_F(Daemons, SurgeRunsBothForAMoment) {
   EXPECT_EQ(count("a:2"), 2);
 }
 
+TEST_F(Daemons, SurgeDropsAnOldPodThatIsNotReady) {
+  node("a");
+  const char* surge = "  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n";
+  put(surge);
+  run();
+  put(surge, "a:2");
+  world.loop.run_for(seconds(1));
+  ASSERT_EQ(count("a:2"), 1);
+  for (json::Value pod : world.api.all(kinds().pod)) {
+    if (json::get_string(pod.at("spec").at("containers").at(0), {"image"}) != "a:1") continue;
+    pod.at("status").at("conditions").at(0).at("status") = "False";
+    world.api.put(kinds().pod, pod);
+  }
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(count("a:1"), 0) << "it gives nothing any more";
+  EXPECT_EQ(count("a:2"), 1);
+}
+
+TEST_F(Daemons, APodThatIsEndingCountsUntilItIsGone) {
+  node("a");
+  put("  updateStrategy: {type: OnDelete}\n");
+  run();
+  json::Value pod = world.api.all(kinds().pod)[0];
+  json::set(pod, {"metadata", "deletionTimestamp"}, json::Value(format_rfc3339(world.loop.now())));
+  world.api.put(kinds().pod, pod);
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(count("a:1"), 1) << "the next comes when it is gone";
+  EXPECT_EQ(json::get_int(set(), {"status", "currentNumberScheduled"}), 1);
+  EXPECT_EQ(json::get_int(set(), {"status", "numberReady"}), 1);
+}
+
 TEST_F(Daemons, OnDeleteWaitsForTheUser) {
   node("a");
   put("  updateStrategy: {type: OnDelete}\n");

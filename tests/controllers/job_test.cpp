@@ -22,6 +22,11 @@ class JobTest : public ::testing::Test {
                                           "spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}}}}}\n",
                                           spec)));
   }
+  void change(const char* field, json::Value value) {
+    json::Value document = job();
+    json::set(document, {"spec", field}, std::move(value));
+    api.put(kinds().job, document);
+  }
   void settle(Duration time = seconds(2)) { loop.run_for(time); }
   std::vector<json::Value> pods() { return api.all(kinds().pod); }
   void end_pods(const char* phase) {
@@ -230,6 +235,33 @@ TEST_F(JobTest, ReplacementAfterFailureWaitsForTheEndOfAPod) {
   settle(minutes(2));
   ASSERT_EQ(pods().size(), 1u);
   EXPECT_NE(json::get_string(pods()[0], {"metadata", "uid"}), json::get_string(pod, {"metadata", "uid"}));
+}
+
+TEST_F(JobTest, APauseKeepsTheStartTimeAndAResumeSetsItAnew) {
+  put_job("completions: 1, parallelism: 1");
+  settle();
+  const std::string started(json::get_string(job(), {"status", "startTime"}));
+  ASSERT_FALSE(started.empty());
+  change("suspend", true);
+  settle(minutes(1));
+  EXPECT_TRUE(pods().empty());
+  EXPECT_EQ(json::get_string(job(), {"status", "startTime"}), started);
+  change("suspend", false);
+  settle();
+  EXPECT_NE(json::get_string(job(), {"status", "startTime"}), started);
+}
+
+TEST_F(JobTest, TheYoungestPodsGoWhenFewerAreWanted) {
+  put_job("completions: 4, parallelism: 1");
+  settle();
+  const std::string oldest(json::get_string(pods()[0], {"metadata", "name"}));
+  change("parallelism", 3);
+  settle(seconds(10));
+  ASSERT_EQ(pods().size(), 3u);
+  change("parallelism", 1);
+  settle();
+  ASSERT_EQ(pods().size(), 1u);
+  EXPECT_EQ(json::get_string(pods()[0], {"metadata", "name"}), oldest);
 }
 
 TEST_F(JobTest, AnotherManagersJobIsLeftAlone) {

@@ -81,6 +81,23 @@ TEST(TaintEviction, APodThatComesToATaintedNodeHasItsWholeTime) {
   EXPECT_FALSE(world.has_pod("p"));
 }
 
+TEST(TaintEviction, AnotherMachinesClockNeitherShortensNorLengthensAStay) {
+  for (const seconds off : {seconds(-600), seconds(600)}) {
+    NodeWorld world;
+    world.taint(fmt::format("[{{key: k, effect: NoExecute, timeAdded: '{}'}}]", format_rfc3339(world.loop.now() + off)));
+    world.run(minutes(2), 1);
+    world.api.put(kinds().pod,
+                  yaml(fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {{nodeName: n0, tolerations: [{{key: k, "
+                                   "operator: Exists, effect: NoExecute, tolerationSeconds: 60}}]}}, status: {{phase: Running, "
+                                   "conditions: [{{type: PodScheduled, status: 'True', lastTransitionTime: '{}'}}]}}}}",
+                                   format_rfc3339(world.loop.now() + off))));
+    world.run(seconds(58), 1);
+    EXPECT_TRUE(world.has_pod("p")) << off.count();
+    world.run(seconds(4), 1);
+    EXPECT_FALSE(world.has_pod("p")) << off.count();
+  }
+}
+
 TEST(TaintEviction, ATolerationAddedLaterKeepsThePod) {
   NodeWorld world;
   world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 30}]");
