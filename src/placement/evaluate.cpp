@@ -38,15 +38,14 @@ void fill_diagnosis(Evaluation& out, const Cluster& cluster, const std::vector<s
 
 void filter_node(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node, Evaluation& out,
                  std::vector<const NodeInfo*>& feasible) {
-  Status status = framework.run_filter_with_nominated(state, pod, node);
+  std::vector<Status> all;
+  Status status = framework.run_filter_with_nominated(state, pod, node, &all);
   if (status.is_success()) {
     feasible.push_back(&node);
   } else if (status.is_error()) {
     collect_errors(out.errors, status);
   } else {
-    Evaluation::Rejected rejected{node.index, std::move(status), {}};
-    if (framework.profile().always_check_all_filters) rejected.all = framework.run_every_filter(state, pod, node);
-    out.rejected.push_back(std::move(rejected));
+    out.rejected.push_back({node.index, std::move(status), std::move(all)});
   }
 }
 

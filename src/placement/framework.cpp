@@ -149,8 +149,12 @@ Status Framework::run_remove_pod(CycleState& state, const PodInfo& pod, const Po
   return Status::success();
 }
 
-Status Framework::run_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
-  if (profile_.always_check_all_filters) return merge(run_every_filter(state, pod, node));
+Status Framework::run_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node, std::vector<Status>* all) const {
+  if (profile_.always_check_all_filters) {
+    auto every = run_every_filter(state, pod, node);
+    if (all != nullptr) *all = every;
+    return merge(std::move(every));
+  }
   for (const Plugin* plugin : filters_) {
     if (state.filter_skipped(plugin->slot())) continue;
     Status status = plugin->filter(state, pod, node);
@@ -184,13 +188,14 @@ std::vector<Status> Framework::run_every_filter(const CycleState& state, const P
   return out;
 }
 
-Status Framework::run_filter_with_nominated(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
+Status Framework::run_filter_with_nominated(const CycleState& state, const PodInfo& pod, const NodeInfo& node,
+                                            std::vector<Status>* all) const {
   const auto& nominated = state.cluster().nominated(node.index);
   std::vector<PodInfoPtr> counted;
   for (const auto& other : nominated) {
     if (other->view().priority >= pod.view().priority && other->key != pod.key) counted.push_back(other);
   }
-  if (counted.empty()) return run_filter(state, pod, node);
+  if (counted.empty()) return run_filter(state, pod, node, all);
   CycleState with = state.clone();
   NodeInfo crowded = node;
   for (const auto& other : counted) {
@@ -198,9 +203,9 @@ Status Framework::run_filter_with_nominated(const CycleState& state, const PodIn
     Status status = run_add_pod(with, pod, *other, crowded);
     if (!status.is_success()) return status;
   }
-  Status status = run_filter(with, pod, crowded);
+  Status status = run_filter(with, pod, crowded, all);
   // The nominated pods may never come: what needs them (affinity) must not be met by them alone.
-  return status.is_success() ? run_filter(state, pod, node) : status;
+  return status.is_success() ? run_filter(state, pod, node, all) : status;
 }
 
 Status Framework::run_pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const {

@@ -196,12 +196,13 @@ class Framework {
   PreFilterOutcome run_pre_filter(CycleState& state, const PodInfo& pod, std::vector<std::string_view>* narrowed_by = nullptr) const;
   Status run_add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const;
   Status run_remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const;
-  /// The first rejection in filter order; with always_check_all_filters the union.
-  Status run_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  /// The first rejection in filter order; with always_check_all_filters the union, and in `all` each plugin's own.
+  Status run_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node, std::vector<Status>* all = nullptr) const;
   /// Each plugin's own rejection, in order (always_check_all_filters, explain).
   std::vector<Status> run_every_filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
   /// Filter with the nominated pods of equal or higher priority on the node, and again without (RunFilterPluginsWithNominatedPods).
-  Status run_filter_with_nominated(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  Status run_filter_with_nominated(const CycleState& state, const PodInfo& pod, const NodeInfo& node,
+                                   std::vector<Status>* all = nullptr) const;
   Status run_pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const;
   /// Weighted, normalized scores: one row a scorer that was not skipped, parallel to `feasible`.
   struct ScoreRow {

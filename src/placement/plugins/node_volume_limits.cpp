@@ -77,7 +77,7 @@ class NodeVolumeLimits final : public Plugin {
         const auto plugin = volumes::in_tree_plugin(volume);
         if (!volumes::is_counted_as_csi(csi_node, plugin, era_)) continue;
         const auto handle = volumes::csi_handle(volume);
-        if (handle.empty() && volume.kind == model::VolumeView::Kind::kAwsElasticBlockStore)
+        if (handle.empty() && volume.kind == model::VolumeView::Kind::kAwsElasticBlockStore && !volume.id.empty())
           return Status::error(
               fmt::format("converting volume({}) from inline to csi: failed to translate Kubernetes ID to EBS Volume ID "
                           "Invalid format for AWS volume ({})",

@@ -15,6 +15,7 @@ namespace {
 struct MatchingPod {
   std::string key;
   NodeIndex node;
+  bool is_nominated = false;  ///< Counted on the node, but on none yet.
 };
 
 struct FilterState : Cloneable<FilterState> {
@@ -44,7 +45,7 @@ class ServiceAffinity final : public Plugin {
   Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const override {
     auto* data = state.get<FilterState>(slot());
     if (data != nullptr && added.view().ns() == pod.view().ns() && has_labels_of(added.view(), pod.view()))
-      data->matching.push_back({added.key, node.index});
+      data->matching.push_back({added.key, node.index, is_nominated(state.cluster(), added, node)});
     return Status::success();
   }
   Status remove_pod(CycleState& state, const PodInfo&, const PodInfo& removed, const NodeInfo&) const override {
@@ -60,7 +61,10 @@ class ServiceAffinity final : public Plugin {
       for (const auto& [key, value] : pod.view().node_selector)
         if (key == label) wanted[label] = value;
     if (data != nullptr && data->has_service && wanted.size() < args_.affinity_labels.size()) {
-      if (const NodeInfo* example = first_matching_node(state.cluster(), *data, node)) {
+      if (const auto* first = first_matching_pod(*data, node)) {
+        // 1.20 looks for the node that a nominated pod does not have yet.
+        if (first->is_nominated) return Status::error("node not found");
+        const NodeInfo* example = first->node == node.index ? &node : state.cluster().node(first->node);
         for (const auto& label : args_.affinity_labels)
           if (const auto* value = example->label(label)) wanted.try_emplace(label, *value);
       }
@@ -103,12 +107,15 @@ class ServiceAffinity final : public Plugin {
   }
 
  private:
-  /// The node of the first matching pod, leaving out pods that the node under test was said to hold but no longer does (preemption).
-  static const NodeInfo* first_matching_node(const Cluster& cluster, const FilterState& data, const NodeInfo& tested) {
-    for (const auto& [key, index] : data.matching) {
-      const bool on_tested = index == tested.index;
-      if (on_tested && std::ranges::none_of(tested.pods, [&](const PodInfoPtr& pod) { return pod->key == key; })) continue;
-      return on_tested ? &tested : cluster.node(index);
+  static bool is_nominated(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node) {
+    return std::ranges::any_of(cluster.nominated(node.index), [&](const PodInfoPtr& other) { return other->key == pod.key; });
+  }
+
+  /// The first matching pod, leaving out those that the node under test was said to hold but no longer does (preemption).
+  static const MatchingPod* first_matching_pod(const FilterState& data, const NodeInfo& tested) {
+    for (const auto& one : data.matching) {
+      if (one.node != tested.index || one.is_nominated) return &one;
+      if (std::ranges::any_of(tested.pods, [&](const PodInfoPtr& pod) { return pod->key == one.key; })) return &one;
     }
     return nullptr;
   }

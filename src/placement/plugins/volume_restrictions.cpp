@@ -87,9 +87,12 @@ class VolumeRestrictions final : public Plugin {
   }
 
  private:
+  /// By a pod on a node that is there: what ran on a deleted one uses nothing.
   static bool is_used(const Cluster& cluster, const std::string& claim) {
-    for (std::uint32_t i = 0; i < cluster.slot_count(); ++i)
-      if (const auto* node = cluster.node(NodeIndex{i}); node != nullptr && node->claim_references.contains(claim)) return true;
+    for (std::uint32_t i = 0; i < cluster.slot_count(); ++i) {
+      const auto* node = cluster.node(NodeIndex{i});
+      if (node != nullptr && node->node != nullptr && node->claim_references.contains(claim)) return true;
+    }
     return false;
   }
 

@@ -79,7 +79,10 @@ class VolumeZone final : public Plugin {
         const std::string class_name = claim->class_name();
         if (class_name.empty()) return refuse("PersistentVolumeClaim had no pv name and storageClass name");
         const auto* storage_class = volumes::find_class(cluster, class_name);
-        if (storage_class == nullptr) return refuse(volumes::not_found("storageclass.storage.k8s.io", class_name));
+        if (storage_class == nullptr)
+          return refuse(era_ == Era::k120
+                            ? fmt::format("StorageClass \"{}\" claimed by PersistentVolumeClaim \"{}\" not found", class_name, volume.id)
+                            : volumes::not_found("storageclass.storage.k8s.io", class_name));
         if (!storage_class->has_binding_mode) return refuse(fmt::format("VolumeBindingMode not set for StorageClass \"{}\"", class_name));
         if (storage_class->wait_for_first_consumer) continue;
         return refuse("PersistentVolume had no name");

@@ -161,14 +161,13 @@ class PolicyReader {
     if (!document_.has("predicates")) {
       keys.insert(std::begin(kDefaultPredicates), std::end(kDefaultPredicates));
     } else {
-      std::set<std::string> custom;
       for (const auto& entry : document_.field("predicates").items()) {
         if (!entry.expect_object()) {
           entry.problem("must be a map with a name");
           continue;
         }
         entry.only({"name", "argument"});
-        if (const auto key = predicate(entry, custom); !key.empty()) keys.insert(key);
+        if (const auto key = predicate(entry); !key.empty()) keys.insert(key);
       }
     }
     for (const auto& one : predicates()) {
@@ -183,9 +182,9 @@ class PolicyReader {
     }
   }
 
-  std::string predicate(const Reader& entry, std::set<std::string>& custom) {
+  std::string predicate(const Reader& entry) {
     std::string name = entry.string("name");
-    if (name.empty()) {
+    if (name.empty() && !entry.has("argument")) {
       entry.problem("name", "Required value: every predicate has a name");
       return {};
     }
@@ -203,12 +202,9 @@ class PolicyReader {
                         name, known_names(entry, name, true)));
       return {};
     }
-    if (!custom.insert(name).second)
-      entry.problem("name", fmt::format("Duplicate value: \"{}\": the user-defined names of predicates must differ", name));
     const Reader at = entry.field("argument").field(argument);
     if (!at.expect_object()) return {};
     const auto labels = at.strings("labels");
-    if (labels.empty()) at.problem("labels", "Required value: at least one label key is needed");
     if (argument == "serviceAffinity") {
       at.only({"labels"});
       auto& all = profile_.args.service_affinity.affinity_labels;

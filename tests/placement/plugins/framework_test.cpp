@@ -26,5 +26,20 @@ TEST(Framework, TheFirstRejectionCountsUnlessAllAreAskedFor) {
   EXPECT_EQ(plugins, (std::vector<std::string_view>{"NodeUnschedulable", "TaintToleration", "NodeAffinity"}));
 }
 
+TEST(Framework, WithAllFiltersAskedANominatedPodCountsInEachOfThem) {
+  PluginWorld world(Era::k120);
+  world.profile.always_check_all_filters = true;
+  world.add("{kind: Node, metadata: {name: node}, status: {allocatable: {cpu: '1', memory: 1Gi, pods: '5'}}}");
+  const std::string spec =
+      "{priority: 5, containers: [{name: c, resources: {requests: {cpu: 600m}}, ports: [{hostPort: 80, containerPort: 80}]}]}";
+  world.cluster.nominate(world.pod(spec, "{}", "nominated"), "node");
+  const auto evaluation = world.evaluate(world.pod(spec));
+  ASSERT_EQ(evaluation.rejected.size(), 1u);
+  std::vector<std::string_view> plugins;
+  for (const auto& one : evaluation.rejected[0].all) plugins.push_back(one.plugin);
+  std::ranges::sort(plugins);
+  EXPECT_EQ(plugins, (std::vector<std::string_view>{"NodePorts", "NodeResourcesFit"}));
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -42,5 +42,13 @@ TEST(ServiceAffinity, AntiAffinityPrefersValuesWithFewPods) {
   EXPECT_EQ(world.scores("ServiceAffinity", world.pod("{}", "{app: web}")), (Scores{{"a1", 25}, {"a2", 25}, {"b1", 75}, {"lone", 0}}));
 }
 
+TEST(ServiceAffinity, ANominatedPodThatComesFirstHasNoNodeYet) {
+  auto world = racks();
+  world.profile.args.service_affinity.affinity_labels = {"rack"};
+  world.cluster.nominate(world.pod("{priority: 9}", "{app: web}", "nominated"), "a1");
+  EXPECT_EQ(world.evaluate(world.pod("{}", "{app: web}")).errors,
+            std::vector<std::string>{"running \"ServiceAffinity\" filter plugin for pod \"pod\": node not found"});
+}
+
 }  // namespace
 }  // namespace berth::placement::testing

@@ -37,6 +37,14 @@ TEST(VolumeRestrictions, ReadWriteOncePodIsForOnePodInTheCluster) {
             "in-use by another pod");
 }
 
+TEST(VolumeRestrictions, AClaimOfAPodOnADeletedNodeIsFree) {
+  PluginWorld world(Era::k136);
+  world.add("{kind: Node, metadata: {name: m}}");
+  world.add("{kind: PersistentVolume, metadata: {name: pv}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOncePod]}}");
+  world.add(claim("data", "volumeName: pv, accessModes: [ReadWriteOncePod]")).run("user", "gone", kUsesData);
+  EXPECT_EQ(world.verdict("m", world.pod(kUsesData)), "fits");
+}
+
 TEST(VolumeZone, LabelsOfTheVolumeMustAgreeWithTheNodes) {
   for (const Era era : {Era::k120, Era::k136}) {
     PluginWorld world(era);
@@ -99,6 +107,24 @@ TEST(NodeVolumeLimits, AnEbsVolumeWhoseAddressNamesNoneIsAnError) {
       world.evaluate(pod("aws://zone/disk")).errors,
       std::vector<std::string>{"running \"NodeVolumeLimits\" filter plugin: converting volume(v) from inline to csi: failed to translate "
                                "Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://zone/disk)"});
+}
+
+TEST(VolumeZone, AMissingClassIsToldInTheReleasesWords) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    PluginWorld world(era);
+    world.add("{kind: Node, metadata: {name: node, labels: {topology.kubernetes.io/zone: a}}}");
+    world.profile.pre_filter = world.profile.filter = {{"VolumeZone", 0}};
+    if (era == Era::k120) world.profile.pre_filter.clear();
+    world.add(claim("data", "storageClassName: gone", false));
+    const auto evaluation = world.evaluate(world.pod(kUsesData));
+    if (era == Era::k120) {
+      EXPECT_EQ(evaluation.errors,
+                std::vector<std::string>{"running \"VolumeZone\" filter plugin for pod \"pod\": StorageClass \"gone\" claimed by "
+                                         "PersistentVolumeClaim \"data\" not found"});
+    } else {
+      EXPECT_EQ(evaluation.pre_filter.message(), "storageclass.storage.k8s.io \"gone\" not found");
+    }
+  }
 }
 
 }  // namespace

@@ -226,6 +226,51 @@ TEST(Component, ProblemsAreAllReported) {
     EXPECT_NE(error.find(part), std::string::npos) << part << "\nin\n" << error;
 }
 
+TEST(Component, WhatKubernetesTakesIsTaken) {
+  const std::string head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+  for (const char* fine :
+       {"profiles: []\n", "profiles: [{plugins: {score: {disabled: [{name: SelectorSpread}, {name: ''}]}}}]\n",
+        "profiles: [{pluginConfig: [{name: OfAnotherBinary, args: {a: 1}}]}]\n", "leaderElection: {leaseDuration: 0s, resourceLock: ''}\n",
+        "profiles: [{pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: "
+        "0, "
+        "preference: {}}]}}}]}]\n"})
+    EXPECT_EQ(error_of(head + fine), "(accepted)") << fine;
+}
+
+TEST(Component, WhatKubernetesRefusesIsRefused) {
+  const std::string head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+  const auto args = [&](const std::string& plugin, const std::string& text) {
+    return head + "profiles: [{pluginConfig: [{name: " + plugin + ", args: {" + text + "}}]}]\n";
+  };
+  const std::pair<std::string, const char*> cases[] = {
+      {head + "profiles: [{schedulerName: a}, {}]\n", "profiles[1].schedulerName: Required value"},
+      {head + "profiles: [{plugins: {filter: {enabled: [{name: NodeLabel}]}}}]\n", "plugin \"NodeLabel\" does not exist"},
+      {args("EBSLimits", ""), "was invalid in version \"kubescheduler.config.k8s.io/v1\""},
+      {args("NodeResourcesFit", "scoringStrategy: {resources: [{name: cpu}]}"), "scoringStrategy.type: Unsupported value: \"\""},
+      {args("NodeResourcesFit", "scoringStrategy: {type: RequestedToCapacityRatio}"), "requestedToCapacityRatio: Required value"},
+      {args("NodeResourcesFit", "scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {}}"),
+       "requestedToCapacityRatio: Forbidden"},
+      {args("NodeResourcesFit", "ignoredResources: [a b]"), "ignoredResources[0]: Invalid value: \"a b\""},
+      {args("NodeResourcesBalancedAllocation", "resources: [{name: cpu}, {name: cpu}]"), "resources[1].name: Duplicate value: \"cpu\""},
+      {args("VolumeBinding", "shape: [{utilization: 0, score: 0}]"), "shape: Invalid value: unexpected field `shape`"},
+      {args("DynamicResources", "filterTimeout: -1s"), "filterTimeout: Invalid value"},
+      {args("PodTopologySpread",
+            "defaultingType: List, defaultConstraints: [{maxSkew: 1, topologyKey: a b, whenUnsatisfiable: DoNotSchedule}]"),
+       "topologyKey: Invalid value: \"a b\""},
+  };
+  for (const auto& [text, part] : cases) EXPECT_NE(error_of(text).find(part), std::string::npos) << text << error_of(text);
+}
+
+TEST(Policy, AKnownPredicateIsThatPredicateWhateverItsArgument) {
+  const auto config = config_of(
+      "--- {kind: Policy, apiVersion: v1, predicates: [{name: PodFitsPorts, argument: {serviceAffinity: {labels: [zone]}}}, {name: Mine, "
+      "argument: "
+      "{labelsPresence: {labels: [a], presence: true}}}, {name: Mine, argument: {labelsPresence: {labels: [b], presence: true}}}]}");
+  EXPECT_TRUE(config.profiles[0].has(config.profiles[0].filter, "NodePorts"));
+  EXPECT_FALSE(config.profiles[0].has(config.profiles[0].filter, "ServiceAffinity"));
+  EXPECT_EQ(config.profiles[0].args.node_label.present_labels, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST(Component, ExtendersAreReadAndChecked) {
   const std::string head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders:\n";
   const auto config =
