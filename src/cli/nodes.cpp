@@ -1,12 +1,11 @@
 #include <cstdio>
-#include <fstream>
 #include <future>
-#include <sstream>
 
 #include "base/event_loop.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
+#include "cli/scenario_flag.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "model/quantity.h"
@@ -48,15 +47,7 @@ std::optional<std::string> apply(const NodesFlags& flags, SimulatedNodesOptions&
     if (equals == std::string::npos || equals == 0) return fmt::format("--label: \"{}\" is not KEY=VALUE", label);
     options.node_template.labels[label.substr(0, equals)] = label.substr(equals + 1);
   }
-  if (!flags.scenario.empty()) {
-    std::ifstream in(flags.scenario, std::ios::binary);
-    std::stringstream text;
-    if (!(text << in.rdbuf())) return fmt::format("--scenario: {} cannot be read", flags.scenario);
-    auto scenario = node::simulated::Scenario::parse(text.str());
-    if (!scenario) return fmt::format("--scenario {}: {}", flags.scenario, scenario.error().message);
-    if (scenario->kubelet()) options.fleet.kubelet = *scenario->kubelet();
-    options.fleet.scenario = std::move(*scenario);
-  }
+  if (auto wrong = read_scenario(flags.scenario, options.fleet)) return wrong;
   if (flags.events == "none")
     options.fleet.events = FleetOptions::Events::kNone;
   else if (flags.events == "warnings")
@@ -93,8 +84,7 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--lease-period", flags.lease_period, "between heartbeats")->capture_default_str();
   app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
   app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")->capture_default_str();
-  app.add_option("--scenario", flags.scenario,
-                 "a file that says how pods behave and what the nodes' kubelets are set to (docs/simulated-nodes.md)");
+  app.add_option("--scenario", flags.scenario, kScenarioHelp);
   app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));

@@ -9,6 +9,7 @@
 #include "cli/process.h"
 #include "cli/real_node.h"
 #include "cli/roles.h"
+#include "cli/scenario_flag.h"
 #include "cli/scheduler_role.h"
 #include "cli/server_role.h"
 #include "cli/session.h"
@@ -103,6 +104,8 @@ int run_up(const std::vector<std::string>& args) {
   app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
+  std::string scenario;
+  app.add_option("--scenario", scenario, kScenarioHelp);
   std::string scheduler_port = "auto", controllers_port = "auto";
   app.add_option("--scheduler-secure-port", scheduler_port,
                  "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")
@@ -110,6 +113,10 @@ int run_up(const std::vector<std::string>& args) {
   app.add_option("--controllers-secure-port", controllers_port, "The same of the controllers; auto: 10257 or any free one; 0: none")
       ->capture_default_str();
   if (const auto code = parse_args(app, args)) return *code;
+  if (const auto wrong = read_scenario(scenario, nodes.fleet)) {
+    std::fprintf(stderr, "error: %s\n", wrong->c_str());
+    return 2;
+  }
   block_signals();
   raise_file_limit();
   const bool nodes_given = app.count("--nodes") > 0;

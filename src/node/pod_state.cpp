@@ -282,6 +282,10 @@ json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Va
     out["reason"] = state.failure_reason;
     out["message"] = state.failure_message;
   }
+  if (state.is_rejected) {
+    if (state.start_time) out["startTime"] = format_rfc3339(*state.start_time);
+    return out;
+  }
   const Verdict ready = containers_ready(spec, state, phase);
   json::Array& conditions = out["conditions"].emplace_array();
   if (!has_condition(observed, "PodScheduled")) add_condition(conditions, state, kScheduled, {}, state.start_time.value_or(now));
@@ -350,6 +354,7 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
   if (phase == "Failed" && !reason.empty()) {
     state.failure_reason = reason;
     state.failure_message = json::get_string(status, {"message"});
+    state.is_rejected = !json::find(status, {"containerStatuses"});
   }
 }
 

@@ -73,6 +73,7 @@ struct PodState {
   bool has_sandbox = false;
   /// Set for a pod failed as a whole (eviction, refused admission): overrides the phase that follows from the containers.
   std::string failure_reason, failure_message;
+  bool is_rejected = false;  ///< Refused admission: the status tells of no containers, none was ever looked at.
   /// The kubelet's own conditions as last reported: status (-1: never) and when it last changed. Order: kOwnConditions.
   struct OwnCondition {
     std::int8_t status = -1;

@@ -130,6 +130,55 @@ TEST(KubeletConfig, ANegativeMaximumLeavesPodsTheirGracePeriod) {
   EXPECT_GT(manager_config(s)->max_pod_grace_period_seconds, 86400);
 }
 
+TEST(KubeletConfig, TheDecodersWordsAndItsOrder) {
+  const auto error = [](std::string_view fields) {
+    const auto settings =
+        load_config_text(fmt::format("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n{}", fields), "FILE");
+    return settings ? std::string() : settings.error().substr(settings.error().find("decode: ") + 8);
+  };
+  EXPECT_EQ(error("evictionPressureTransitionPeriod: 5\n"),
+            "json: cannot unmarshal number into Go struct field KubeletConfiguration.evictionPressureTransitionPeriod of type string");
+  EXPECT_EQ(error("syncFrequency:\n"), "time: invalid duration \"\"") << "durations do not take null";
+  EXPECT_EQ(error("maxPods: x\nsyncFrequency: z\n"), "time: invalid duration \"z\"") << "a duration's error before an earlier wrong type";
+  EXPECT_EQ(error("podsPerCore: x\nmaxPods: z\n"),
+            "json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32")
+      << "keys of YAML in byte order";
+  EXPECT_EQ(error("rotateCertificates: 1\n"),
+            "json: cannot unmarshal number into Go struct field KubeletConfiguration.rotateCertificates of type bool");
+  EXPECT_EQ(error("evictionMaxPodGracePeriod: 1e3\n---\nkind: Pod\n"), "") << "a whole number; the first document alone counts";
+}
+
+TEST(KubeletConfig, WhatHasNoEffectIsSaid) {
+  const auto settings = load_config_text(
+      "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\nevictionHrad: {}\n", "FILE");
+  ASSERT_TRUE(settings) << settings.error();
+  EXPECT_EQ(settings->warnings, (std::vector<std::string>{"the configuration's field \"cpuManagerPolicy\" has no effect here",
+                                                          "the configuration's unknown field \"evictionHrad\" is ignored"}));
+}
+
+TEST(PodFacts, QuantitiesPrintAsGoKeepsThem) {
+  const PodFacts pod = read_pod_facts(*json::parse(
+      R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"ephemeral-storage":"9E6","memory":"1.500G","cpu":"0.5"}}}]}})"));
+  EXPECT_EQ(pod.containers[0].limits.at("memory").to_string(), "1.500G");
+  EXPECT_EQ(pod.containers[0].limits.at("cpu").to_string(), "500m");
+  EXPECT_EQ(pod_limit(pod, "ephemeral-storage")->to_string(), "9E6");
+  const PodFacts two = read_pod_facts(*json::parse(
+      R"({"spec":{"containers":[{"name":"c","resources":{"limits":{"memory":"9E6"}}},{"name":"d","resources":{"limits":{"memory":"1E6"}}}]}})"));
+  EXPECT_EQ(pod_limit(two, "memory")->to_string(), "10e6") << "a sum has no text of its own";
+}
+
+TEST(PodFacts, ResourcesOfThePodAloneMakeItsQosClass) {
+  const auto read = [](std::string_view pod_level) {
+    return read_pod_facts(*json::parse(fmt::format(
+        R"({{"spec":{{{}"containers":[{{"name":"c","resources":{{"requests":{{"memory":"1Gi","ephemeral-storage":"1Gi"}}}}}}]}}}})",
+        pod_level)));
+  };
+  EXPECT_EQ(read("").qos, QosClass::kBurstable);
+  EXPECT_EQ(read(R"("resources":{},)").qos, QosClass::kBestEffort);
+  const PodFacts disk = read(R"("resources":{"requests":{"memory":"1Gi","ephemeral-storage":"5Gi"}},)");
+  EXPECT_TRUE(pod_request(disk, "ephemeral-storage").is_zero()) << "a pod as a whole cannot ask for disk, and its containers do not count";
+}
+
 TEST(KubeletConfig, OtherKindsAndBrokenFilesAreRefused) {
   EXPECT_FALSE(load_config_text("kind: Pod\napiVersion: v1\n", "f"));
   EXPECT_FALSE(load_config_text("{", "f"));

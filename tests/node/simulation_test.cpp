@@ -432,6 +432,62 @@ TEST(Fleet, AContainerOverItsLimitIsOomKilledAndRestarted) {
   EXPECT_EQ(pod->state().containers[0].last->exit_code, 137);
 }
 
+std::vector<json::Value> pod_statuses(Fleet& fleet, TimePoint now) {
+  std::vector<json::Value> out;
+  while (const auto write = fleet.next_write(now)) {
+    if (write->kind == Write::Kind::kPodStatus) out.push_back(json::parse(write->body)->at("status"));
+    fleet.finish_write(*write, {200, write->kind == Write::Kind::kCreateNode ? "node-uid" : "", ""}, now);
+  }
+  return out;
+}
+
+TEST(Fleet, ANodeRefusesWhatItHasNoRoomForInTheKubeletsWords) {
+  Fleet fleet{FleetOptions{}};
+  Fleet::NodeSpec spec;
+  spec.name = "node-1";
+  spec.node_template.capacity = {{"cpu", "2"}, {"memory", "1Gi"}, {"pods", "2"}};
+  fleet.add_node(spec, kStart);
+  const auto admit = [&](std::string_view name, std::string_view container, std::string_view more = "") {
+    fleet.observe_pod(pod_document(name, fmt::format(R"({{"nodeName":"node-1",{}"containers":[{{"name":"c",{}}}]}})", more, container)),
+                      kStart);
+    return pod_statuses(fleet, kStart).back();
+  };
+  EXPECT_EQ(json::get_string(admit("first", R"("resources":{"requests":{"cpu":"1500m"}},"ports":[{"containerPort":1,"hostPort":80}])"),
+                             {"phase"}),
+            "Running");
+  const json::Value refused = admit("second", R"("resources":{"requests":{"cpu":"501m"}})");
+  EXPECT_EQ(json::get_string(refused, {"phase"}), "Failed");
+  EXPECT_EQ(json::get_string(refused, {"reason"}), "OutOfcpu");
+  EXPECT_EQ(json::get_string(refused, {"message"}),
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 501, used: 1500, capacity: 2000");
+  EXPECT_FALSE(json::find(refused, "containerStatuses")) << "nothing was ever started";
+  EXPECT_EQ(json::get_string(admit("memory", R"("resources":{"requests":{"memory":"2Gi"}})"), {"reason"}), "OutOfmemory");
+  EXPECT_EQ(json::get_string(admit("port", R"("ports":[{"containerPort":1,"hostPort":80}])"), {"reason"}), "NodePorts");
+  EXPECT_EQ(json::get_string(admit("elsewhere", R"("image":"x")", R"("nodeSelector":{"zone":"b"},)"), {"reason"}), "NodeAffinity");
+  EXPECT_EQ(json::get_string(admit("third", R"("resources":{"requests":{"cpu":"500m"}})"), {"phase"}), "Running");
+  const json::Value full = admit("fourth", R"("image":"x")");
+  EXPECT_EQ(json::get_string(full, {"message"}),
+            "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2");
+}
+
+TEST(Fleet, ALabelThatComesAfterItsPodStillCounts) {
+  Fleet fleet{FleetOptions{}};
+  const json::Value pod = pod_document("a", R"({"nodeName":"node-1","nodeSelector":{"zone":"b"},"containers":[{"name":"c","image":"x"}]})");
+  fleet.set_document_source([&](const std::string&, const std::string&) { return std::optional<json::Value>(pod); });
+  Fleet::NodeSpec spec;
+  spec.name = "node-1";
+  fleet.add_node(spec, kStart);
+  fleet.observe_pod(pod, kStart);
+  EXPECT_TRUE(pod_statuses(fleet, kStart).empty()) << "neither started nor refused yet";
+  fleet.observe_node(*json::parse(R"({"metadata":{"name":"node-1","uid":"node-uid","labels":{"zone":"b"},
+    "annotations":{"sim.berth.dev/fleet":"default"}}})"),
+                     kStart + 500ms);
+  fleet.advance(kStart + 1s);
+  const std::vector<json::Value> statuses = pod_statuses(fleet, kStart + 1s);
+  ASSERT_FALSE(statuses.empty());
+  EXPECT_EQ(json::get_string(statuses.back(), {"phase"}), "Running");
+}
+
 TEST(Fleet, GoneNodesAreNotWrittenAgain) {
   FakeServer server;
   server.fleet.add_node(node_spec(0), kStart);

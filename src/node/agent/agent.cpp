@@ -366,7 +366,7 @@ class AgentImpl final : public Agent {
   std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active) {
     if (const auto refusal = pressure_->refuse(eviction::read_pod_facts(pod)))
       return Refusal{std::string(eviction::kEvictedReason), *refusal};
-    AdmissionNode node{options_.node_name, resources_.allocatable, {}};
+    AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
     auto refusal = refuse_pod(node, pod, active);

@@ -92,18 +92,14 @@ void NodePods::pod_seen(const client::Object& object) {
 }
 
 void NodePods::admit(const std::shared_ptr<Pod>& pod, const json::Value& document) {
-  // What ran before this agent started was admitted then.
-  const std::string_view phase = json::get_string(document, {"status", "phase"});
-  if (!phase.empty() && phase != "Pending") return;
-  if (!json::get_array(document, {"status", "containerStatuses"}).empty() || json::find(document, {"metadata", "deletionTimestamp"}))
-    return;
+  if (!needs_admission(document)) return;
   std::vector<json::Value> active;
   for (const auto& worker : workers())
     if (worker != pod->worker && !worker->is_over()) active.push_back(worker->pod());
   const auto refusal = refuse_(document, active);
   if (!refusal) return;
   environment_.event(document, "Warning", refusal->reason, refusal->message, "");
-  pod->worker->fail_pod(refusal->reason, "Pod was rejected: " + refusal->message, Duration::zero(), false);
+  pod->worker->reject_pod(refusal->reason, "Pod was rejected: " + refusal->message);
 }
 
 /// The object is gone without us (forced deletion): its containers must go too.

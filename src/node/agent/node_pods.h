@@ -11,7 +11,7 @@
 
 #include "client/client.h"
 #include "client/informer.h"
-#include "node/agent/admission.h"
+#include "node/admission.h"
 #include "node/agent/kubelet_server.h"
 #include "node/agent/pod_worker.h"
 #include "node/agent/static_pods.h"

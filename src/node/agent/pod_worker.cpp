@@ -116,6 +116,14 @@ void PodWorker::fail_pod(std::string reason, std::string message, Duration grace
   wake_.notify_all();
 }
 
+void PodWorker::reject_pod(std::string reason, std::string message) {
+  std::lock_guard lock(mutex_);
+  if (failure_) return;
+  failure_ = Failure{std::move(reason), std::move(message), Duration::zero(), false, true};
+  is_dirty_ = interrupt_ = true;
+  wake_.notify_all();
+}
+
 void PodWorker::wake() {
   std::lock_guard lock(mutex_);
   is_dirty_ = runtime_changed_ = true;
@@ -240,6 +248,7 @@ std::optional<PodWorker::Stop> PodWorker::why_stop(TimePoint now) {
     if (failure_ && state_.failure_reason.empty() && !is_over) {
       state_.failure_reason = failure_->reason;
       state_.failure_message = failure_->message;
+      state_.is_rejected = failure_->is_rejection;
       if (failure_->is_disruption)
         state_.extra_conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", failure_->message, now});
       for (ContainerRecord& record : state_.containers) record.is_ready = false;

@@ -68,8 +68,10 @@ class PodWorker {
   void update(json::Value pod);
   /// The pod is being deleted: stop within `grace`, then take everything away. A shorter grace than before cuts the stopping short.
   void terminate(Duration grace);
-  /// Fails the pod (eviction, refused admission): phase Failed at once, containers stop within `grace`.
+  /// Fails the pod (eviction): phase Failed at once, containers stop within `grace`.
   void fail_pod(std::string reason, std::string message, Duration grace, bool is_disruption);
+  /// The node does not admit the pod: phase Failed, nothing is ever started.
+  void reject_pod(std::string reason, std::string message);
   /// The runtime has news of this pod.
   void wake();
 
@@ -98,6 +100,7 @@ class PodWorker {
     std::string reason, message;
     Duration grace{};
     bool is_disruption = false;
+    bool is_rejection = false;
   };
   struct Container {
     std::string id;

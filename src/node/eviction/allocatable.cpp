@@ -40,7 +40,7 @@ EvictionSettings hard_only(const ReservationSettings& settings) {
 
 Quantity get(const ResourceList& list, std::string_view name) {
   const auto found = list.find(name);
-  return found == list.end() ? Quantity{} : found->second;
+  return found == list.end() ? Quantity{} : Quantity(found->second);
 }
 
 /// Negative amounts make no sense to offer; the format stays.
@@ -51,7 +51,7 @@ void clamp_to_zero(Quantity& quantity) {
 void take_huge_pages_from_memory(ResourceList& list) {
   for (const auto& [name, quantity] : ResourceList(list)) {
     if (!name.starts_with("hugepages-")) continue;
-    Quantity& memory = list["memory"];
+    Amount& memory = list["memory"];
     memory -= quantity;
     clamp_to_zero(memory);
   }
@@ -90,7 +90,9 @@ TextResult<NodeResources> compute_node_resources(const Machine& machine, const R
     const std::string_view name = threshold.signal == Signal::kMemoryAvailable   ? "memory"
                                   : threshold.signal == Signal::kNodeFsAvailable ? "ephemeral-storage"
                                                                                  : "";
-    if (!name.empty()) out.eviction_reservation[std::string(name)] = threshold.value.of(get(machine_list, name));
+    if (name.empty()) continue;
+    const Quantity capacity = get(machine_list, name);
+    out.eviction_reservation[std::string(name)] = WrittenQuantity{threshold.value.of(capacity), threshold.value.text_of(capacity)};
   }
   for (const auto& [name, capacity] : machine_list) {
     Quantity reserved = Quantity::from_value(0);

@@ -1,5 +1,7 @@
 #include "node/eviction/kubelet_config.h"
 
+#include <cmath>
+
 namespace berth::node::eviction {
 namespace {
 
@@ -78,19 +80,165 @@ class Decoder {
     out = static_cast<Number>(value.get_int64());
   }
   void read_duration(const json::Value& value, std::string_view field, std::int64_t& out) {
-    if (value.is_null()) return;
-    if (!value.is_string()) {
+    if (!value.is_string() && !value.is_null()) {
       std::string_view kind = value.is_bool() ? "bool" : value.is_number() ? "number" : value.is_array() ? "array" : "object";
-      fatal_error = fmt::format("json: cannot unmarshal {} into Go value of type string", kind);
+      fatal_error = fmt::format("json: cannot unmarshal {} into Go struct field KubeletConfiguration.{} of type string", kind, field);
       return;
     }
-    const auto ns = parse_duration_ns(json::as_view(value));
+    // A duration reads null itself, as an empty text, and refuses it.
+    const auto ns = parse_duration_ns(value.is_null() ? std::string_view{} : json::as_view(value));
     if (ns)
       out = *ns;
     else
       fatal_error = ns.error();
   }
 };
+
+enum class FieldType { kDuration, kInt32, kInt64, kBool, kString, kStrings, kMap, kOther };
+/// Settings of a KubeletConfiguration that have no effect here: their types are checked, as the kubelet does, and whoever sets one is told.
+constexpr std::pair<std::string_view, FieldType> kWithoutEffect[] = {
+    {"enableServer", FieldType::kBool},
+    {"podLogsDir", FieldType::kString},
+    {"syncFrequency", FieldType::kDuration},
+    {"fileCheckFrequency", FieldType::kDuration},
+    {"httpCheckFrequency", FieldType::kDuration},
+    {"staticPodURL", FieldType::kString},
+    {"staticPodURLHeader", FieldType::kOther},
+    {"address", FieldType::kString},
+    {"port", FieldType::kInt32},
+    {"readOnlyPort", FieldType::kInt32},
+    {"tlsCertFile", FieldType::kString},
+    {"tlsPrivateKeyFile", FieldType::kString},
+    {"tlsCipherSuites", FieldType::kStrings},
+    {"tlsCurvePreferences", FieldType::kOther},
+    {"tlsMinVersion", FieldType::kString},
+    {"rotateCertificates", FieldType::kBool},
+    {"serverTLSBootstrap", FieldType::kBool},
+    {"authentication", FieldType::kOther},
+    {"authorization", FieldType::kOther},
+    {"registryPullQPS", FieldType::kInt32},
+    {"registryBurst", FieldType::kInt32},
+    {"imagePullCredentialsVerificationPolicy", FieldType::kOther},
+    {"preloadedImagesVerificationAllowlist", FieldType::kStrings},
+    {"eventRecordQPS", FieldType::kInt32},
+    {"eventBurst", FieldType::kInt32},
+    {"enableDebuggingHandlers", FieldType::kBool},
+    {"enableContentionProfiling", FieldType::kBool},
+    {"healthzPort", FieldType::kInt32},
+    {"healthzBindAddress", FieldType::kString},
+    {"oomScoreAdj", FieldType::kInt32},
+    {"streamingConnectionIdleTimeout", FieldType::kDuration},
+    {"nodeStatusReportFrequency", FieldType::kDuration},
+    {"volumeStatsAggPeriod", FieldType::kDuration},
+    {"kubeletCgroups", FieldType::kString},
+    {"systemCgroups", FieldType::kString},
+    {"cgroupRoot", FieldType::kString},
+    {"cgroupsPerQOS", FieldType::kBool},
+    {"cgroupDriver", FieldType::kString},
+    {"cpuManagerPolicy", FieldType::kString},
+    {"singleProcessOOMKill", FieldType::kBool},
+    {"cpuManagerPolicyOptions", FieldType::kMap},
+    {"cpuManagerReconcilePeriod", FieldType::kDuration},
+    {"memoryManagerPolicy", FieldType::kString},
+    {"topologyManagerPolicy", FieldType::kString},
+    {"topologyManagerScope", FieldType::kString},
+    {"topologyManagerPolicyOptions", FieldType::kMap},
+    {"qosReserved", FieldType::kMap},
+    {"runtimeRequestTimeout", FieldType::kDuration},
+    {"hairpinMode", FieldType::kString},
+    {"podCIDR", FieldType::kString},
+    {"podPidsLimit", FieldType::kInt64},
+    {"resolvConf", FieldType::kString},
+    {"runOnce", FieldType::kBool},
+    {"cpuCFSQuota", FieldType::kBool},
+    {"cpuCFSQuotaPeriod", FieldType::kDuration},
+    {"nodeStatusMaxImages", FieldType::kInt32},
+    {"maxOpenFiles", FieldType::kInt64},
+    {"contentType", FieldType::kString},
+    {"kubeAPIQPS", FieldType::kInt32},
+    {"kubeAPIBurst", FieldType::kInt32},
+    {"serializeImagePulls", FieldType::kBool},
+    {"maxParallelImagePulls", FieldType::kInt32},
+    {"enableControllerAttachDetach", FieldType::kBool},
+    {"protectKernelDefaults", FieldType::kBool},
+    {"makeIPTablesUtilChains", FieldType::kBool},
+    {"iptablesMasqueradeBit", FieldType::kInt32},
+    {"iptablesDropBit", FieldType::kInt32},
+    {"featureGates", FieldType::kOther},
+    {"containerLogMaxWorkers", FieldType::kInt32},
+    {"containerLogMonitorInterval", FieldType::kDuration},
+    {"configMapAndSecretChangeDetectionStrategy", FieldType::kOther},
+    {"reservedSystemCPUs", FieldType::kString},
+    {"showHiddenMetricsForVersion", FieldType::kString},
+    {"systemReservedCgroup", FieldType::kString},
+    {"kubeReservedCgroup", FieldType::kString},
+    {"allowedUnsafeSysctls", FieldType::kStrings},
+    {"volumePluginDir", FieldType::kString},
+    {"providerID", FieldType::kString},
+    {"kernelMemcgNotification", FieldType::kBool},
+    {"logging", FieldType::kOther},
+    {"enableSystemLogHandler", FieldType::kBool},
+    {"enableSystemLogQuery", FieldType::kBool},
+    {"shutdownGracePeriod", FieldType::kDuration},
+    {"shutdownGracePeriodCriticalPods", FieldType::kDuration},
+    {"shutdownGracePeriodByPodPriority", FieldType::kOther},
+    {"crashLoopBackOff", FieldType::kOther},
+    {"reservedMemory", FieldType::kOther},
+    {"enableProfilingHandler", FieldType::kBool},
+    {"enableDebugFlagsHandler", FieldType::kBool},
+    {"seccompDefault", FieldType::kBool},
+    {"memoryThrottlingFactor", FieldType::kOther},
+    {"memoryReservationPolicy", FieldType::kOther},
+    {"registerWithTaints", FieldType::kOther},
+    {"registerNode", FieldType::kBool},
+    {"tracing", FieldType::kOther},
+    {"containerRuntimeEndpoint", FieldType::kString},
+    {"imageServiceEndpoint", FieldType::kString},
+    {"failCgroupV1", FieldType::kBool},
+    {"userNamespaces", FieldType::kOther},
+};
+/// Pointers to durations stay unset where null is given; plain durations refuse it.
+constexpr std::string_view kDurationPointers[] = {"cpuCFSQuotaPeriod", "containerLogMonitorInterval"};
+
+void read_field_without_effect(Decoder& decoder, KubeletSettings& s, std::string_view key, const json::Value& value) {
+  const auto* field = std::ranges::find(kWithoutEffect, key, &std::pair<std::string_view, FieldType>::first);
+  if (field == std::end(kWithoutEffect)) {
+    if (key != "apiVersion" && key != "kind") s.warnings.push_back(fmt::format("the configuration's unknown field \"{}\" is ignored", key));
+    return;
+  }
+  std::int64_t number = 0;
+  bool flag = false;
+  std::string text;
+  std::vector<std::string> texts;
+  StatementMap map;
+  switch (field->second) {
+    case FieldType::kDuration:
+      if (!value.is_null() || std::ranges::find(kDurationPointers, key) == std::end(kDurationPointers))
+        decoder.read_duration(value, key, number);
+      break;
+    case FieldType::kInt32:
+      decoder.read_int32(value, key, number);
+      break;
+    case FieldType::kInt64:
+      if (!value.is_null() && !value.is_int64()) decoder.wrong(value, key, "int64", value.is_number());
+      break;
+    case FieldType::kBool:
+      decoder.read(value, key, flag);
+      break;
+    case FieldType::kString:
+      decoder.read(value, key, text);
+      break;
+    case FieldType::kStrings:
+      decoder.read(value, key, texts);
+      break;
+    case FieldType::kMap:
+      decoder.read(value, key, map);
+      break;
+    case FieldType::kOther:
+      break;
+  }
+  if (!value.is_null()) s.warnings.push_back(fmt::format("the configuration's field \"{}\" has no effect here", key));
+}
 
 void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, const json::Value& value) {
   if (key == "evictionHard")
@@ -145,6 +293,8 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
     decoder.read(value, key, s.cluster_dns);
   else if (key == "clusterDomain")
     decoder.read(value, key, s.cluster_domain);
+  else
+    read_field_without_effect(decoder, s, key, value);
 }
 
 void apply_defaults(KubeletSettings& s) {
@@ -160,6 +310,29 @@ void apply_defaults(KubeletSettings& s) {
   if (s.node_lease_duration_seconds == 0) s.node_lease_duration_seconds = 40;
   if (s.container_log_max_files == 0) s.container_log_max_files = 5;
   if (s.container_log_max_size.empty()) s.container_log_max_size = "10Mi";
+}
+
+/// How the kubelet names the set of kinds that it can read.
+constexpr std::string_view kScheme = "k8s.io/kubernetes/pkg/kubelet/apis/config/scheme/scheme.go:33";
+
+/// YAML reaches the kubelet's decoder as JSON with its keys in byte order: that decides which of several mistakes is named.
+/// A whole number written as a fraction ("1e3") becomes a whole one on that way.
+json::Value sorted_by_key(const json::Value& value) {
+  if (value.is_double() && std::abs(value.get_double()) < 0x1p53 && value.get_double() == std::trunc(value.get_double()))
+    return static_cast<std::int64_t>(value.get_double());
+  if (!value.is_object()) return value;
+  std::map<std::string_view, const json::Value*> sorted;
+  for (const auto& [key, entry] : value.get_object()) sorted.emplace(key, &entry);
+  json::Object out;
+  for (const auto& [key, entry] : sorted) out[key] = sorted_by_key(*entry);
+  return out;
+}
+
+/// What follows a first document is ignored, as by the kubelet.
+Result<json::Value> first_yaml_document(std::string_view text) {
+  auto documents = json::parse_yaml_stream(text);
+  if (!documents) return std::unexpected(documents.error());
+  return documents->empty() ? json::Value(nullptr) : std::move(documents->front());
 }
 
 TextResult<KubeletSettings> read_node_config(const json::Value& document) {
@@ -220,7 +393,7 @@ TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_
   };
   // A JSON text may repeat a key, as may YAML to Kubernetes' lenient second reading: the last one counts.
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string_view::npos && text[text.find_first_not_of(" \t\r\n")] == '{';
-  const Result<json::Value> document = is_json ? json::parse(text) : json::parse_yaml(text);
+  const Result<json::Value> document = is_json ? json::parse(text) : first_yaml_document(text);
   if (!document) return failed(document.error().message);
   const std::string_view kind = json::get_string(*document, {"kind"}), version = json::get_string(*document, {"apiVersion"});
   if (kind == "NodeConfig" || (kind.empty() && json::find(*document, "kubeletArguments"))) {
@@ -231,8 +404,8 @@ TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_
   if (kind.empty()) return failed("Object 'Kind' is missing");
   if (version.empty()) return failed("Object 'apiVersion' is missing");
   if (kind != "KubeletConfiguration" || version != "kubelet.config.k8s.io/v1beta1")
-    return failed(fmt::format("no kind \"{}\" is registered for version \"{}\"", kind, version));
-  auto settings = read_kubelet_configuration(*document);
+    return failed(fmt::format("no kind \"{}\" is registered for version \"{}\" in scheme \"{}\"", kind, version, kScheme));
+  auto settings = read_kubelet_configuration(is_json ? *document : sorted_by_key(*document));
   if (!settings) return failed(settings.error());
   return settings;
 }

@@ -5,9 +5,9 @@ namespace {
 
 Quantity bytes(std::uint64_t value) { return Quantity::from_value(static_cast<std::int64_t>(value), Quantity::Format::kBinarySI); }
 
-Quantity find_resource(const ResourceList& list, std::string_view name) {
+Amount find_resource(const ResourceList& list, std::string_view name) {
   const auto found = list.find(name);
-  return found == list.end() ? Quantity{} : found->second;
+  return found == list.end() ? Amount{} : found->second;
 }
 
 std::optional<std::string> over_empty_dir_limit(const RankedPod& pod) {
@@ -21,7 +21,7 @@ std::optional<std::string> over_empty_dir_limit(const RankedPod& pod) {
 }
 
 std::optional<std::string> over_pod_limit(const RankedPod& pod) {
-  const std::optional<Quantity> limit = pod_limit(*pod.facts, "ephemeral-storage");
+  const std::optional<Amount> limit = pod_limit(*pod.facts, "ephemeral-storage");
   if (!limit) return std::nullopt;
   const std::uint64_t used = pod.usage->ephemeral_storage ? pod.usage->ephemeral_storage->used_bytes.value_or(0) : 0;
   if (bytes(used) <= *limit) return std::nullopt;
@@ -33,7 +33,7 @@ std::optional<std::string> over_container_limit(const RankedPod& pod, DiskLayout
     const auto container =
         std::ranges::find_if(pod.facts->containers, [&](const ContainerFacts& c) { return !c.is_init && c.name == usage.name; });
     if (container == pod.facts->containers.end()) continue;
-    const Quantity limit = find_resource(container->limits, "ephemeral-storage");
+    const Amount limit = find_resource(container->limits, "ephemeral-storage");
     if (limit.value() == 0) continue;
     Quantity used = bytes(usage.logs ? usage.logs->used_bytes.value_or(0) : 0);
     // On a filesystem of their own, writable layers do not count against the node's.
@@ -93,7 +93,7 @@ EvictionText describe_eviction(const Threshold& threshold, const Observations& o
   for (const ContainerUsage& usage : pod.usage->containers) {
     const auto container = std::ranges::find(pod.facts->containers, usage.name, &ContainerFacts::name);
     if (container == pod.facts->containers.end()) continue;
-    const Quantity request = find_resource(container->requests, name);
+    const Amount request = find_resource(container->requests, name);
     const std::optional<Quantity> used = container_use(resource, usage);
     if (!used || *used <= request) continue;
     text.message += fmt::format("Container {} was using {}, request is {}, has larger consumption of {}. ", usage.name, used->to_string(),

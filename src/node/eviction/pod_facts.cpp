@@ -15,9 +15,26 @@ bool is_static_or_mirror(const json::Value& pod) {
 
 bool is_compute(std::string_view name) { return name == "cpu" || name == "memory"; }
 
+/// What a pod as a whole can ask for.
+bool is_pod_level_resource(std::string_view name) { return is_compute(name) || name.starts_with("hugepages-"); }
+
 void add_positive(ResourceList& total, const ResourceList& part) {
   for (const auto& [name, quantity] : part)
     if (is_compute(name) && quantity.sign() > 0) total[name] += quantity;
+}
+
+/// The first amount of a resource keeps its text.
+void add(ResourceList& list, const std::string& name, const Amount& amount) {
+  if (const auto [at, added] = list.emplace(name, amount); !added) at->second += amount;
+}
+
+/// Nothing where it cannot be read.
+std::optional<Amount> read_amount(std::string_view text) {
+  static constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t start = text.find_first_not_of(kSpace);
+  if (start == std::string_view::npos) return std::nullopt;
+  const auto parsed = parse_quantity(text.substr(start, text.find_last_not_of(kSpace) - start + 1));
+  return parsed ? std::optional<Amount>(*parsed) : std::nullopt;
 }
 
 bool has_both_limits(const ResourceList& limits) {
@@ -31,7 +48,7 @@ bool has_both_limits(const ResourceList& limits) {
 QosClass compute_qos(const PodFacts& pod) {
   ResourceList requests, limits;
   bool guaranteed = true;
-  if (pod.has_pod_level_resources) {
+  if (pod.has_resources_field) {
     add_positive(requests, pod.pod_requests);
     add_positive(limits, pod.pod_limits);
     if (!pod.pod_limits.empty() && !has_both_limits(pod.pod_limits)) guaranteed = false;
@@ -70,7 +87,7 @@ VolumeFacts read_volume(const json::Value& volume) {
   if (const json::Value* empty_dir = json::find(volume, "emptyDir")) {
     facts.is_empty_dir = true;
     facts.is_local = json::get_string(*empty_dir, {"medium"}).empty();
-    facts.size_limit = Quantity::parse(json::get_string(*empty_dir, {"sizeLimit"}));
+    facts.size_limit = read_amount(json::get_string(*empty_dir, {"sizeLimit"}));
   }
   for (const std::string_view kind : {"hostPath", "configMap", "gitRepo"})
     if (json::find(volume, kind)) facts.is_local = true;
@@ -82,21 +99,21 @@ ResourceList aggregate(const PodFacts& pod, ResourceList ContainerFacts::*list) 
   ResourceList total, sidecars, init_peak;
   for (const ContainerFacts& container : pod.containers)
     if (!container.is_init)
-      for (const auto& [name, quantity] : container.*list) total[name] += quantity;
+      for (const auto& [name, quantity] : container.*list) add(total, name, quantity);
   for (const ContainerFacts& container : pod.containers) {
     if (!container.is_init) continue;
     ResourceList needs = container.*list;
     if (container.is_sidecar) {
       for (const auto& [name, quantity] : container.*list) {
-        total[name] += quantity;
-        sidecars[name] += quantity;
+        add(total, name, quantity);
+        add(sidecars, name, quantity);
       }
       needs = sidecars;
     } else {
-      for (const auto& [name, quantity] : sidecars) needs[name] += quantity;
+      for (const auto& [name, quantity] : sidecars) add(needs, name, quantity);
     }
     for (const auto& [name, quantity] : needs)
-      if (const auto [at, added] = init_peak.emplace(name, quantity); !added) at->second = std::max(at->second, quantity);
+      if (const auto [at, added] = init_peak.emplace(name, quantity); !added && at->second < quantity) at->second = quantity;
   }
   for (const auto& [name, quantity] : init_peak)
     if (const auto [at, added] = total.emplace(name, quantity); !added && at->second < quantity) at->second = quantity;
@@ -121,13 +138,11 @@ std::int64_t unallocated_request_share(const PodFacts& pod) {
 ResourceList read_resources(const json::Object& list) {
   ResourceList out;
   for (const auto& [name, value] : list) {
-    std::optional<Quantity> quantity;
+    std::optional<Amount> quantity;
     if (value.is_string())
-      quantity = Quantity::parse(json::as_view(value));
-    else if (value.is_int64())
-      quantity = Quantity::from_value(value.get_int64());
-    else if (value.is_double())
-      quantity = Quantity::parse(json::serialize(value));
+      quantity = read_amount(json::as_view(value));
+    else if (value.is_number())
+      quantity = read_amount(json::serialize(value));
     if (quantity) out.emplace(std::string(name), *quantity);
   }
   return out;
@@ -169,9 +184,11 @@ PodFacts read_pod_facts(const json::Value& pod) {
     }
   }
   for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"})) facts.volumes.push_back(read_volume(volume));
+  const json::Value* resources = json::find(pod, {"spec", "resources"});
+  facts.has_resources_field = resources && resources->is_object();
   facts.pod_requests = read_resources(json::get_object(pod, {"spec", "resources", "requests"}));
   facts.pod_limits = read_resources(json::get_object(pod, {"spec", "resources", "limits"}));
-  const auto is_pod_level = [](const auto& entry) { return is_compute(entry.first) || entry.first.starts_with("hugepages-"); };
+  const auto is_pod_level = [](const auto& entry) { return is_pod_level_resource(entry.first); };
   facts.has_pod_level_resources =
       std::ranges::any_of(facts.pod_requests, is_pod_level) || std::ranges::any_of(facts.pod_limits, is_pod_level);
   facts.overhead = read_resources(json::get_object(pod, {"spec", "overhead"}));
@@ -187,7 +204,8 @@ Quantity pod_request(const PodFacts& pod, std::string_view resource) {
   Quantity total;
   if (pod.has_pod_level_resources) {
     // The kubelet then looks at the pod's own requests alone, also for resources that cannot be requested there (disk).
-    if (const auto own = pod.pod_requests.find(resource); own != pod.pod_requests.end()) total = own->second;
+    if (const auto own = pod.pod_requests.find(resource); own != pod.pod_requests.end() && is_pod_level_resource(resource))
+      total = own->second;
   } else {
     const ResourceList requests = aggregate(pod, &ContainerFacts::requests);
     if (const auto found = requests.find(resource); found != requests.end()) total = found->second;
@@ -196,9 +214,9 @@ Quantity pod_request(const PodFacts& pod, std::string_view resource) {
   return total;
 }
 
-std::optional<Quantity> pod_limit(const PodFacts& pod, std::string_view resource) {
+std::optional<Amount> pod_limit(const PodFacts& pod, std::string_view resource) {
   ResourceList limits = aggregate(pod, &ContainerFacts::limits);
-  if (pod.has_pod_level_resources && (is_compute(resource) || resource.starts_with("hugepages-")))
+  if (pod.has_pod_level_resources && is_pod_level_resource(resource))
     if (const auto own = pod.pod_limits.find(resource); own != pod.pod_limits.end()) limits.insert_or_assign(own->first, own->second);
   const auto found = limits.find(resource);
   if (found == limits.end()) return std::nullopt;

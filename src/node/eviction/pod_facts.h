@@ -7,10 +7,35 @@
 
 #include "base/json.h"
 #include "model/quantity.h"
+#include "node/eviction/go_text.h"
 
 namespace berth::node::eviction {
 
-using ResourceList = std::map<std::string, model::Quantity, std::less<>>;
+/// A quantity that prints as the kubelet prints it: as it was written where Go keeps the text ("+5Gi", "9E6", "1.500G"), until something is
+/// added to it or taken away.
+class Amount : public model::Quantity {
+ public:
+  Amount() = default;
+  Amount(const model::Quantity& quantity) : model::Quantity(quantity) {}
+  Amount(const WrittenQuantity& written) : model::Quantity(written.value), written_(written.text) {}
+
+  [[nodiscard]] std::string to_string() const { return written_.empty() ? model::Quantity::to_string() : written_; }
+  Amount& operator+=(const model::Quantity& other) {
+    written_.clear();
+    model::Quantity::operator+=(other);
+    return *this;
+  }
+  Amount& operator-=(const model::Quantity& other) {
+    written_.clear();
+    model::Quantity::operator-=(other);
+    return *this;
+  }
+
+ private:
+  std::string written_;
+};
+
+using ResourceList = std::map<std::string, Amount, std::less<>>;
 /// Quantities that cannot be read are left out.
 [[nodiscard]] ResourceList read_resources(const json::Object& list);
 
@@ -27,7 +52,7 @@ struct VolumeFacts {
   std::string name;
   bool is_empty_dir = false;
   bool is_local = false;  ///< Its bytes count as the pod's on the node's disk: emptyDir on disk, configMap, gitRepo, hostPath.
-  std::optional<model::Quantity> size_limit;
+  std::optional<Amount> size_limit;
 };
 
 struct PodFacts {
@@ -40,7 +65,8 @@ struct PodFacts {
   std::optional<std::int64_t> grace_period_seconds;
   std::vector<ContainerFacts> containers;  ///< Main containers first, then init containers.
   std::vector<VolumeFacts> volumes;
-  bool has_pod_level_resources = false;
+  bool has_pod_level_resources = false;  ///< A request or limit of the pod itself for cpu, memory or huge pages.
+  bool has_resources_field = false;      ///< spec.resources is there, were it empty: the QoS class then comes from it alone.
   ResourceList pod_requests, pod_limits, overhead;
   bool tolerates_memory_pressure = false;
 
@@ -51,7 +77,7 @@ struct PodFacts {
 /// The request of the whole pod for one resource, as the eviction manager counts it.
 [[nodiscard]] model::Quantity pod_request(const PodFacts& pod, std::string_view resource);
 /// The limit of the whole pod (sum of containers, init containers as they overlap, overhead), or nullopt when nothing sets one.
-[[nodiscard]] std::optional<model::Quantity> pod_limit(const PodFacts& pod, std::string_view resource);
+[[nodiscard]] std::optional<Amount> pod_limit(const PodFacts& pod, std::string_view resource);
 /// Which scores Guaranteed and Burstable pods get. The document (SPEC F10, 000 §21.3) gives Guaranteed -998 and Burstable at least 2;
 /// Kubernetes 1.36 gives -997 and at least 3.
 enum class OomScores { kDocument, kKubernetes136 };

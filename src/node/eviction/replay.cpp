@@ -7,7 +7,7 @@
 namespace berth::node::eviction {
 namespace {
 
-json::Value quantity_json(const Quantity& quantity) {
+json::Value quantity_json(const Amount& quantity) {
   return json::Object{{"string", quantity.to_string()}, {"value", quantity.value()}, {"milli", quantity.milli_value()}};
 }
 

@@ -173,6 +173,7 @@ class ManagerReplay {
       }
       json::Object copy;
       for (const char* key : {"type", "status", "reason", "message"}) copy[key] = json::get_string(condition, {key});
+      if (const std::int64_t seen = json::get_int(condition, {"observedGeneration"}); seen != 0) copy["observedGeneration"] = seen;
       conditions.push_back(std::move(copy));
     }
     if (eviction.is_disruption && !replaced) conditions.push_back(disruption);

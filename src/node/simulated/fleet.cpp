@@ -7,6 +7,7 @@ namespace berth::node::simulated {
 namespace {
 
 constexpr Duration kRetry = std::chrono::seconds(1);
+constexpr Duration kSecondLook = std::chrono::seconds(1);
 constexpr Duration kMonitoringInterval = std::chrono::seconds(10);
 constexpr std::size_t kMaxQueuedEvents = 10'000;
 
@@ -82,6 +83,7 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
   for (const json::Value& condition : json::get_array(document, {"status", "conditions"}))
     if (json::get_string(condition, {"type"}) == "Ready" && json::get_string(condition, {"status"}) == "True")
       node->ready_since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(now);
+  see_labels(*node, document);
   node->is_dead = is_annotated(document, kDeadAnnotation) || is_annotated(document, "kubesuite/dead");
   start_node(std::move(node), now);
   return true;
@@ -124,6 +126,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     node->needs_status = node->needs_lease = true;
     enqueue(node);
   }
+  see_labels(*node, document);
   set_dead(node, is_annotated(document, kDeadAnnotation) || is_annotated(document, "kubesuite/dead"));
   for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
@@ -132,6 +135,12 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     if (!is_ready && node->is_ready_seen && !node->is_dead) report_again(node);
     node->is_ready_seen = is_ready;
   }
+}
+
+void Fleet::see_labels(Node& node, const json::Value& document) {
+  node.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
+  node.taints.clear();
+  for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) node.taints.push_back(model::parse_taint(taint));
 }
 
 void Fleet::set_dead(const NodeRef& node, bool dead) {
@@ -185,8 +194,39 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
     enqueue(node->second);
   }
   pods_.emplace(uid, pod);
+  pod->demand = PodDemand::of(document);
+  if (needs_admission(document)) admit(pod, document, now);
   if (json::find(document, {"metadata", "deletionTimestamp"})) stop_pod(pod, document, now);
   touch(pod, now);
+}
+
+void Fleet::admit(const PodRef& pod, const json::Value& document, TimePoint now) {
+  const NodeTemplate& t = pod->node->spec.node_template;
+  AdmissionNode node{pod->node->spec.name, {}, pod->node->labels, pod->node->taints};
+  for (const auto& [name, text] : t.allocatable.empty() ? t.capacity : t.allocatable)
+    if (const auto quantity = model::Quantity::parse(text)) node.allocatable.emplace(name, *quantity);
+  std::vector<const PodDemand*> active;
+  for (const std::string& uid : pod->node->pods)
+    if (const auto other = pods_.find(uid); other != pods_.end() && other->second != pod && !other->second->sim.is_terminal())
+      active.push_back(&other->second->demand);
+  const auto refusal = refuse_pod(node, document, pod->demand, active);
+  if (!refusal) return;
+  // Labels and taints may be older than the pod here: pods and nodes come by different watches. The kubelet asks again, this node waits.
+  const bool may_be_stale = refusal->reason == "NodeAffinity" || refusal->reason == "TaintToleration";
+  if (may_be_stale && documents_ && !pod->is_held) {
+    pod->is_held = true;
+    schedule(pod, now + kSecondLook);
+    return;
+  }
+  pod->sim.reject(refusal->reason, "Pod was rejected: " + refusal->message);
+  pod->is_dirty = true;
+  add_event(pod->sim.spec(), {"Warning", refusal->reason, refusal->message, "", false}, now);
+}
+
+void Fleet::admit_held(const PodRef& pod, TimePoint now) {
+  const auto document = documents_(pod->sim.spec().ns, pod->sim.spec().name);
+  if (document && needs_admission(*document)) admit(pod, *document, now);
+  pod->is_held = false;
 }
 
 void Fleet::stop_pod(const PodRef& pod, const json::Value& document, TimePoint now) {
@@ -210,6 +250,10 @@ void Fleet::forget_pod(std::string_view uid) {
 
 void Fleet::touch(const PodRef& pod, TimePoint now) {
   if (pod->is_gone) return;
+  if (pod->is_held) {
+    if (pod->wake && *pod->wake > now) return;
+    admit_held(pod, now);
+  }
   if (pod->sim.advance(now)) pod->is_dirty = true;
   collect_events(*pod, now);
   schedule(pod, pod->sim.next_change());

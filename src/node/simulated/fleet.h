@@ -129,12 +129,16 @@ class Fleet {
   using PodRef = std::shared_ptr<Pod>;
 
   void touch(const PodRef& pod, TimePoint now);
+  /// The kubelet's own look at a pod that is new on a node: a refused one is failed.
+  void admit(const PodRef& pod, const json::Value& document, TimePoint now);
+  void admit_held(const PodRef& pod, TimePoint now);
   void schedule(const PodRef& pod, std::optional<TimePoint> when);
   void schedule(const NodeRef& node, TimePoint when);
   void enqueue(const PodRef& pod);
   void enqueue(const NodeRef& node);
   void collect_events(Pod& pod, TimePoint now);
   void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
+  static void see_labels(Node& node, const json::Value& document);
   void set_dead(const NodeRef& node, bool dead);
   void report_again(const NodeRef& node);
   std::optional<Write> node_write(Node& node, TimePoint now);

@@ -1,5 +1,6 @@
 // What a fleet keeps of each node and pod: shared by fleet.cpp and fleet_pressure.cpp alone.
 #pragma once
+#include "node/admission.h"
 #include "node/simulated/fleet.h"
 
 namespace berth::node::simulated {
@@ -18,6 +19,9 @@ struct Fleet::Node {
   std::unique_ptr<eviction::EvictionManager> eviction;
   std::vector<eviction::NodeCondition> pressure;
   std::array<TimePoint, eviction::kConditionCount> pressure_since{};
+
+  model::Labels labels;  ///< As last seen in the API.
+  std::vector<model::Taint> taints;
 
   [[nodiscard]] std::string host_ip() const {
     return fmt::format("172.{}.{}.{}", 16 + spec.index / 62500, spec.index / 250 % 250, spec.index % 250 + 1);
@@ -47,6 +51,8 @@ struct Fleet::Pod {
   NodeRef node;
   int ip = 0;
   bool is_dirty = false, is_writing = false, is_queued = false, is_deleting = false, has_finalizers = false, is_gone = false;
+  PodDemand demand;
+  bool is_held = false;      ///< Waits for a second look at its node's labels and taints before it is admitted or refused.
   bool wrote_final = false;  ///< The terminal status of a deleted pod has been written.
   std::optional<TimePoint> wake;
   TimePoint not_before{};

@@ -238,6 +238,14 @@ void PodSimulation::fail(std::string reason, std::string message, Duration grace
   changed_ = true;
 }
 
+void PodSimulation::reject(std::string reason, std::string message) {
+  if (is_terminal()) return;
+  state_.failure_reason = std::move(reason);
+  state_.failure_message = std::move(message);
+  state_.is_rejected = true;
+  stopped_ = changed_ = true;
+}
+
 void PodSimulation::oom_kill(std::string_view container, TimePoint now) {
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
     if (spec_.containers[i].name != container || state_.containers[i].state.kind != Kind::kRunning) continue;

@@ -41,6 +41,8 @@ class PodSimulation {
   void stop(Duration grace, TimePoint now);
   /// Fails the pod as a whole: containers end within `grace`, the phase becomes Failed with this reason at once (kubelet's evictions).
   void fail(std::string reason, std::string message, Duration grace, TimePoint now, bool is_disruption);
+  /// The node does not admit the pod: phase Failed, nothing is ever started.
+  void reject(std::string reason, std::string message);
   /// Kills one container as the kernel's OOM killer does: exit 137, OOMKilled; restarted by policy.
   void oom_kill(std::string_view container, TimePoint now);
   /// Takes in a newer revision: readiness annotation, readiness gates. True when the status changed.

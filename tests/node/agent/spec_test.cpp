@@ -2,7 +2,7 @@
 // runtime.
 #include <gtest/gtest.h>
 
-#include "node/agent/admission.h"
+#include "node/admission.h"
 #include "node/agent/container_config.h"
 #include "node/agent/endpoint_access.h"
 #include "node/agent/environment.h"
@@ -25,7 +25,7 @@ json::Value pod(std::string_view spec) {
 }
 
 AdmissionNode node() {
-  AdmissionNode out{"real", {}, {}};
+  AdmissionNode out{"real", {}, {}, {}};
   for (const auto& [name, amount] : {std::pair("cpu", "2"), std::pair("memory", "1Gi"), std::pair("pods", "3")})
     out.allocatable[name] = *model::Quantity::parse(amount);
   out.labels = model::Labels(std::vector<std::pair<std::string, std::string>>{{"zone", "a"}});
