@@ -1,5 +1,6 @@
 #include "cli/pod_rules.h"
 
+#include "base/base64.h"
 #include <algorithm>
 
 namespace berth::cli {
@@ -120,17 +121,6 @@ void require_labels(json::Value& spec, const std::map<std::string, std::string>&
 
 }  // namespace
 
-std::string base64(std::string_view bytes) {
-  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t triple = 0;
-    for (std::size_t k = 0; k < 3; ++k) triple = triple << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : kAlphabet[triple >> (18 - 6 * k) & 63];
-  }
-  return out;
-}
-
 Result<std::vector<PodRule>> parse_pod_rules(std::string_view text) {
   auto document = json::parse_yaml(text);
   if (!document) return std::unexpected(document.error());
@@ -170,7 +160,7 @@ Result<json::Value> review_pod(const std::vector<PodRule>& rules, const json::Va
     }
     if (!patch.empty()) {
       response["patchType"] = "JSONPatch";
-      response["patch"] = base64(json::serialize(json::Value(std::move(patch))));
+      response["patch"] = base64_encode(json::serialize(json::Value(std::move(patch))));
     }
   }
   return json::Value(json::Object{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(response)}});

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "apiserver/auth/pki.h"
+#include "base/base64.h"
 #include "base/log.h"
 #include "cli/parse.h"
 #include "cli/pod_rules.h"
@@ -117,7 +118,7 @@ int run_webhook(const std::vector<std::string>& args) {
   if (!session) return report(session.error());
   const std::string url =
       fmt::format("https://{}:{}/mutate", host.find(':') == std::string::npos ? host : "[" + host + "]", (*server)->port());
-  if (auto done = register_webhook((*session)->client(), registration(name, url, base64(pair->certificate_pem), failure_policy)); !done)
+  if (auto done = register_webhook((*session)->client(), registration(name, url, base64_encode(pair->certificate_pem), failure_policy)); !done)
     return report(done.error());
   std::printf("webhook %s: %zu rules, registered at %s\n", name.c_str(), rule_count, url.c_str());
   std::fflush(stdout);

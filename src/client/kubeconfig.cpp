@@ -10,6 +10,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "base/base64.h"
 #include "base/json.h"
 
 namespace berth::client {
@@ -25,46 +26,6 @@ Result<std::string> read_file(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
-}
-
-constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-std::string encode_base64(std::string_view data) {
-  std::string out;
-  for (std::size_t i = 0; i < data.size(); i += 3) {
-    const auto group = data.substr(i, 3);
-    unsigned bits = 0;
-    for (std::size_t k = 0; k < 3; ++k) bits = bits << 8 | (k < group.size() ? static_cast<unsigned char>(group[k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out.push_back(k <= group.size() ? kBase64[bits >> (18 - 6 * k) & 63] : '=');
-  }
-  return out;
-}
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  std::string out;
-  unsigned bits = 0;
-  int count = 0, padding = 0;
-  for (const char c : text) {
-    if (c == '\n' || c == '\r' || c == ' ') continue;
-    if (c == '=') {
-      ++padding;
-      continue;
-    }
-    const auto value = kBase64.find(c);
-    if (value == std::string_view::npos || padding > 0) return std::nullopt;
-    bits = bits << 6 | static_cast<unsigned>(value);
-    if (++count % 4 == 0) {
-      out.push_back(static_cast<char>(bits >> 16 & 255));
-      out.push_back(static_cast<char>(bits >> 8 & 255));
-      out.push_back(static_cast<char>(bits & 255));
-      bits = 0;
-    }
-  }
-  const int rest = count % 4;
-  if (rest == 1 || padding > 2 || (padding > 0 && (rest + padding) % 4 != 0) || (padding == 0 && rest != 0)) return std::nullopt;
-  if (rest >= 2) out.push_back(static_cast<char>(bits >> (rest == 2 ? 4 : 10) & 255));
-  if (rest == 3) out.push_back(static_cast<char>(bits >> 2 & 255));
-  return out;
 }
 
 std::string trimmed(std::string text) {
@@ -88,7 +49,7 @@ struct Entry {
   /// The PEM text of `FIELD-data` (base64) or of the file that FIELD names; empty when neither is there.
   [[nodiscard]] Result<std::string> content(const std::string& field) const {
     if (const auto data = text(field + "-data"); !data.empty()) {
-      auto decoded = decode_base64(data);
+      auto decoded = base64_decode(data);
       if (!decoded) return bad(field + "-data", "it is not valid base64");
       return std::move(*decoded);
     }
@@ -319,12 +280,12 @@ Result<std::shared_ptr<Transport>> transport_from_kubeconfig(const std::string& 
 
 std::string render_kubeconfig(const KubeconfigEntry& entry) {
   json::Object cluster{{"server", entry.server}};
-  if (!entry.ca_pem.empty()) cluster["certificate-authority-data"] = encode_base64(entry.ca_pem);
+  if (!entry.ca_pem.empty()) cluster["certificate-authority-data"] = base64_encode(entry.ca_pem);
   if (!entry.tls_server_name.empty()) cluster["tls-server-name"] = entry.tls_server_name;
   json::Object user;
   if (!entry.certificate_pem.empty()) {
-    user["client-certificate-data"] = encode_base64(entry.certificate_pem);
-    user["client-key-data"] = encode_base64(entry.private_key_pem);
+    user["client-certificate-data"] = base64_encode(entry.certificate_pem);
+    user["client-key-data"] = base64_encode(entry.private_key_pem);
   }
   if (!entry.token.empty()) user["token"] = entry.token;
   json::Object context{{"cluster", entry.name}, {"user", entry.user}};

@@ -1,4 +1,5 @@
 // Service accounts: the default account and the CA bundle of every namespace, and the tokens of legacy secrets.
+#include "base/base64.h"
 #include "controllers/cluster.h"
 #include "controllers/common.h"
 
@@ -67,17 +68,6 @@ class RootCaPublisher final : public Controller {
   std::string pem_;
 };
 
-std::string base64(std::string_view text) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < text.size() ? static_cast<unsigned char>(text[i + j]) : 0U);
-    for (std::size_t j = 0; j < 4; ++j) out += i + j > text.size() ? '=' : kAlphabet[bits >> (18 - 6 * j) & 63];
-  }
-  return out;
-}
-
 class TokenController final : public Controller {
  public:
   explicit TokenController(std::string pem) : pem_(std::move(pem)) {}
@@ -119,8 +109,8 @@ Plan TokenController::reconcile(const std::string& key, TimePoint, const Cache& 
     return plan;
   }
   json::Object data;
-  if (json::find(document, {"data", "ca.crt"}) == nullptr && !pem_.empty()) data["ca.crt"] = base64(pem_);
-  if (json::find(document, {"data", "namespace"}) == nullptr) data["namespace"] = base64(ns);
+  if (json::find(document, {"data", "ca.crt"}) == nullptr && !pem_.empty()) data["ca.crt"] = base64_encode(pem_);
+  if (json::find(document, {"data", "namespace"}) == nullptr) data["namespace"] = base64_encode(ns);
   if (json::find(document, {"data", "token"}) == nullptr) {
     const auto issued = tokens_.find(key);
     if (issued == tokens_.end()) {
@@ -137,7 +127,7 @@ Plan TokenController::reconcile(const std::string& key, TimePoint, const Cache& 
       plan.requeue_after = std::chrono::milliseconds(1);
       return plan;
     }
-    data["token"] = base64(issued->second);
+    data["token"] = base64_encode(issued->second);
     tokens_.erase(issued);
   }
   json::Object patch;

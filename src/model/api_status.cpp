@@ -96,6 +96,7 @@ std::string error_body(const FieldError& error) {
       words = "Internal error", with_value = false;
       break;
   }
+  if (error.value.empty()) with_value = false;
   std::string out(words);
   if (with_value) out += ": " + error.value;
   if (!error.detail.empty()) out += ": " + error.detail;

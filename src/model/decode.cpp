@@ -29,6 +29,13 @@ std::string_view embedded_struct(const TypeDef& owner, const FieldDef& field) {
   if (field.proto.size() != 2) return {};
   static const std::map<std::string_view, std::string_view> kNames = {{"core.v1.Volume", "VolumeSource"},
                                                                       {"core.v1.PersistentVolumeSpec", "PersistentVolumeSource"},
+                                                                      {"core.v1.ConfigMapEnvSource", "LocalObjectReference"},
+                                                                      {"core.v1.ConfigMapKeySelector", "LocalObjectReference"},
+                                                                      {"core.v1.ConfigMapProjection", "LocalObjectReference"},
+                                                                      {"core.v1.ConfigMapVolumeSource", "LocalObjectReference"},
+                                                                      {"core.v1.SecretEnvSource", "LocalObjectReference"},
+                                                                      {"core.v1.SecretKeySelector", "LocalObjectReference"},
+                                                                      {"core.v1.SecretProjection", "LocalObjectReference"},
                                                                       {"core.v1.Probe", "ProbeHandler"},
                                                                       {"core.v1.EphemeralContainer", "EphemeralContainerCommon"}};
   const auto found = kNames.find(owner.name);

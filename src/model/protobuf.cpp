@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "model/schema.h"
 
@@ -74,17 +75,6 @@ class Reader {
   std::string_view data_;
   std::size_t at_ = 0;
 };
-
-std::string base64(std::string_view text) {
-  static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t k = 0; k < 3; ++k) bits = bits << 8 | (i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) out += i + k <= text.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
 
 std::string_view first_bytes(std::string_view message, int number) {
   Reader reader(message);
@@ -216,7 +206,7 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
     case Kind::kMicroTime:
       return read_time(field.bytes, true);
     case Kind::kBytes:
-      return Value(base64(field.bytes));
+      return Value(base64_encode(field.bytes));
     case Kind::kIntOrString:
       return read_int_or_string(field.bytes);
     case Kind::kStruct: {

@@ -5,18 +5,13 @@
 
 #include <mutex>
 
+#include "base/base64.h"
+
 namespace berth::net {
 namespace {
 
 enum Opcode : std::uint8_t { kContinuation = 0, kText = 1, kBinary = 2, kClose = 8, kPing = 9, kPong = 10 };
 constexpr std::uint16_t kNormal = 1000, kProtocolError = 1002, kNoCode = 1005, kAbnormal = 1006, kBadData = 1007, kTooBig = 1009;
-
-std::string base64(const unsigned char* data, std::size_t size) {
-  std::string out(4 * ((size + 2) / 3) + 1, '\0');
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), data, static_cast<int>(size));
-  out.resize(static_cast<std::size_t>(length));
-  return out;
-}
 
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
@@ -51,7 +46,7 @@ std::string websocket_accept_key(std::string_view key) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr);
-  return base64(digest.data(), size);
+  return base64_encode({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 bool is_websocket_request(const HttpRequest& request) {
@@ -82,7 +77,7 @@ std::string choose_websocket_protocol(const HttpRequest& request, const std::vec
 std::string add_websocket_headers(HttpRequest& request, const std::vector<std::string>& protocols) {
   std::array<unsigned char, 16> nonce{};
   RAND_bytes(nonce.data(), static_cast<int>(nonce.size()));
-  auto key = base64(nonce.data(), nonce.size());
+  auto key = base64_encode({reinterpret_cast<const char*>(nonce.data()), nonce.size()});
   request.method = "GET";
   request.headers.set("Connection", "Upgrade");
   request.headers.set("Upgrade", "websocket");

@@ -152,6 +152,31 @@ TEST_F(Apply, ConflictsNameManagerAndField) {
   EXPECT_EQ(text(forced->document(), {"data", "x"}), "2");
 }
 
+TEST_F(Apply, ConflictsAreToldLevelByLevel) {
+  const auto body = [](const char* hard, const char* label) {
+    return fmt::format(
+        R"({{"apiVersion":"v1","kind":"Endpoints","metadata":{{"name":"e","labels":{{"a":"{}"}}}},"subsets":[{{"addresses":[{{"ip":"{}"}}]}}]}})",
+        label, hard);
+  };
+  const std::string path = "/api/v1/namespaces/default/endpoints/e?fieldManager=";
+  ASSERT_EQ(patch(path + "m1", body("10.1.1.1", "b"), "apply")->status, 201);
+  EXPECT_EQ(text(patch(path + "m2", body("10.1.1.2", "c"), "apply")->document(), {"message"}),
+            "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .subsets\n- .metadata.labels.a");
+}
+
+TEST_F(Apply, AtomicStructsHaveOneOwner) {
+  const auto body = [](const char* uid, bool controller) {
+    return fmt::format(
+        R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"o","ownerReferences":[{{"apiVersion":"v1","kind":"K","name":"n","uid":"{}","controller":{}}}]}}}})",
+        uid, controller);
+  };
+  const std::string path = "/api/v1/namespaces/default/configmaps/o?fieldManager=m1";
+  const auto made = patch(path, body("u", true), "apply");
+  ASSERT_EQ(made->status, 201) << made->body;
+  EXPECT_EQ(json::serialize(*json::find(managers(made->document())["m1/Apply"], "fieldsV1")),
+            R"({"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}}})");
+}
+
 TEST_F(Apply, FieldsGoWithTheirLastOwner) {
   apply("m1", R"({"x":"1","y":"1"})");
   apply("m2", R"({"z":"1","y":"1"})");

@@ -3,22 +3,12 @@
 
 #include "apiserver/admission/webhook_config.h"
 #include "apiserver/auth/pki.h"
+#include "base/base64.h"
 #include "net/server.h"
 #include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::testing {
 namespace {
-
-std::string encode_base64(std::string_view bytes) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t bits = 0;
-    for (std::size_t j = 0; j < 3; ++j) bits = bits << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0);
-    for (std::size_t j = 0; j < 4; ++j) out += i + j > bytes.size() ? '=' : kAlphabet[bits >> (18 - 6 * j) & 63];
-  }
-  return out;
-}
 
 /// An admission webhook as a user would write it: answers what `decide` makes of the review's request.
 class HookHandler final : public net::Handler {
@@ -72,7 +62,7 @@ class Webhooks : public ServerTest {
     const auto body = fmt::format(
         R"({{"metadata":{{"name":"w"}},"webhooks":[{{"name":"hook.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","failurePolicy":"{}","timeoutSeconds":5,
           "clientConfig":{{"url":"https://127.0.0.1:{}/check","caBundle":"{}"}},"rules":[{{"operations":["CREATE","UPDATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"]}}]{}}}]}})",
-        failure_policy, hook_ ? hook_->port() : 1, encode_base64(ca_), more);
+        failure_policy, hook_ ? hook_->port() : 1, base64_encode(ca_), more);
     auto response = post(fmt::format("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations", kind), body);
     ASSERT_EQ(response->status, 201) << response->body;
   }
@@ -123,7 +113,7 @@ TEST_F(Webhooks, MutatingPatchesTheObject) {
   serve([](const json::Value&) {
     return json::Object{{"allowed", true},
                         {"patchType", "JSONPatch"},
-                        {"patch", encode_base64(R"([{"op":"add","path":"/metadata/labels/team","value":"blue"}])")}};
+                        {"patch", base64_encode(R"([{"op":"add","path":"/metadata/labels/team","value":"blue"}])")}};
   });
   configure("mutating");
   auto made = send_and_wait("POST", kMaps, config_map("a"));
@@ -158,11 +148,6 @@ TEST_F(Webhooks, SelectorsAndMatchConditions) {
       R"({"metadata":{"name":"cel"},"webhooks":[{"name":"c.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","clientConfig":{"url":"https://127.0.0.1:1/"},"matchConditions":[{"name":"a","expression":"true"}]}]})");
   EXPECT_STATUS(unsupported, 422, "Invalid");
   EXPECT_NE(unsupported->body.find("webhooks[0].matchConditions"), std::string::npos);
-}
-
-TEST(WebhookParts, Base64) {
-  EXPECT_EQ(decode_base64(encode_base64("any \xff bytes")).value(), "any \xff bytes");
-  EXPECT_FALSE(decode_base64("!!"));
 }
 
 }  // namespace

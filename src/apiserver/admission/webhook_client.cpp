@@ -2,6 +2,7 @@
 
 #include "apiserver/auth/reviews.h"
 #include "apiserver/object_codec.h"
+#include "base/base64.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -86,7 +87,7 @@ WebhookAnswer read_admission_review(const Webhook& webhook, const std::string& u
   if (const auto type = json::get_string(*response, {"patchType"}); type != "JSONPatch")
     return failed(fmt::format(
         "received invalid webhook response: webhook returned response.patch but response.patchType \"{}\" is not JSONPatch", type));
-  const auto text = decode_base64(encoded);
+  const auto text = base64_decode(encoded);
   auto patch = text ? json::parse(*text) : Result<json::Value>(invalid("not base64"));
   if (!patch) return failed("received invalid webhook response: response.patch is not a JSON patch in base64");
   answer.patch = std::move(*patch);

@@ -1,5 +1,7 @@
 #include "apiserver/admission/webhook_config.h"
 
+#include "base/base64.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -59,43 +61,13 @@ std::shared_ptr<const Webhook> compile_one(const json::Value& document) {
   webhook->service_name = json::get_string(document, {"clientConfig", "service", "name"});
   webhook->service_path = json::get_string(document, {"clientConfig", "service", "path"}, "/");
   webhook->service_port = static_cast<int>(json::get_int(document, {"clientConfig", "service", "port"}, 443));
-  webhook->ca_pem = decode_base64(json::get_string(document, {"clientConfig", "caBundle"})).value_or("");
+  webhook->ca_pem = base64_decode(json::get_string(document, {"clientConfig", "caBundle"})).value_or("");
   const auto versions = strings(document, "admissionReviewVersions");
   webhook->is_v1 = versions.empty() || std::find(versions.begin(), versions.end(), "v1") != versions.end();
   return webhook;
 }
 
 }  // namespace
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    int value = 0;
-    if (c >= 'A' && c <= 'Z') {
-      value = c - 'A';
-    } else if (c >= 'a' && c <= 'z') {
-      value = c - 'a' + 26;
-    } else if (c >= '0' && c <= '9') {
-      value = c - '0' + 52;
-    } else if (c == '+') {
-      value = 62;
-    } else if (c == '/') {
-      value = 63;
-    } else if (c == '=' || c == '\n' || c == '\r') {
-      continue;
-    } else {
-      return std::nullopt;
-    }
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out += static_cast<char>(bits >> count & 255);
-  }
-  return out;
-}
 
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations) {
   std::vector<std::shared_ptr<const Webhook>> out;

@@ -35,6 +35,4 @@ std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<M
 /// mirror of Namespaces.
 const model::KindInfo* match_webhook(const Webhook& webhook, const AdmissionRequest& request, const Mirror& namespaces);
 
-std::optional<std::string> decode_base64(std::string_view text);
-
 }  // namespace berth::apiserver

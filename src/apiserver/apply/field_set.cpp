@@ -91,8 +91,10 @@ std::string render_element(const std::string& element) {
   return out + "]";
 }
 
+/// The members of one level before what is below them, as structured-merge-diff walks a set.
 void render(const FieldSet& set, const std::string& prefix, std::vector<std::string>& out) {
-  if (set.is_member()) out.push_back(prefix);
+  for (const auto& [element, below] : set.children())
+    if (below.is_member()) out.push_back(prefix + render_element(element));
   for (const auto& [element, below] : set.children()) render(below, prefix + render_element(element), out);
 }
 

@@ -200,7 +200,7 @@ void gates_update(const Value& old, const Value& doc, Errors& errors) {
   for (const Value& gate : get_array(doc, {"spec", "schedulingGates"})) {
     const Path one = gates_at[i++];
     if (!known.contains(get_string(gate, {"name"}))) {
-      errors.forbidden(one, "only deletion is allowed, but found new scheduling gate '" + std::string(get_string(gate, {"name"})) + "'");
+      errors.forbidden(one / "name", "only deletion is allowed, but found new scheduling gate '" + std::string(get_string(gate, {"name"})) + "'");
     }
   }
 }
@@ -297,7 +297,7 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
       errors.invalid(at / "activeDeadlineSeconds", *deadline, "must be less than or equal to previous value");
     same("activeDeadlineSeconds");
   } else if (json::find(old, {"spec", "activeDeadlineSeconds"}) != nullptr) {
-    errors.invalid(at / "activeDeadlineSeconds", "null", "must not update from a positive integer to nil value");
+    errors.invalid(at / "activeDeadlineSeconds", Value(nullptr), "must not update from a positive integer to nil value");
     same("activeDeadlineSeconds");
   }
   if (get_int(doc, {"spec", "terminationGracePeriodSeconds"}) == 1 && get_int(old, {"spec", "terminationGracePeriodSeconds"}) < 0)

@@ -84,7 +84,7 @@ bool has_pod_level_resources(const Value& pod) {
 }  // namespace
 
 void pod_resize(const Value& old, const Value& doc, Errors& errors) {
-  const Path root(""), at("spec");
+  const Path root("[]"), at("spec");  // So Kubernetes writes the place of the whole object.
   whole_pod(doc, errors);
   if (get_object(old, {"metadata", "annotations"}).contains("kubernetes.io/config.mirror"))
     return errors.forbidden(root, "static pods cannot be resized");

@@ -201,7 +201,7 @@ void resource_claims(const Value& spec, bool is_mirror, const Path& spec_at, Err
   for (const Value& claim : get_array(spec, {"resourceClaims"})) {
     const Path one = at[i++];
     if (is_mirror) {
-      errors.forbidden(Path(""), "static pods do not support resource claims");
+      errors.forbidden(Path("[]"), "static pods do not support resource claims");
       continue;
     }
     const std::string_view name = get_string(claim, {"name"});

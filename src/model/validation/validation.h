@@ -46,6 +46,8 @@ class Errors {
   void invalid(const Path& at, const Value& value, std::string_view sentences);
   void invalid(const Path& at, std::string_view value, std::string_view sentences);
   void invalid(const Path& at, const char* value, std::string_view sentences) { invalid(at, std::string_view(value), sentences); }
+  /// Of a place whose value is not shown.
+  void invalid_here(const Path& at, std::string_view sentence) { add(FieldError::Type::kInvalid, at, "", sentence); }
   void duplicate(const Path& at, const Value& value, std::string_view detail = {});
   void forbidden(const Path& at, std::string_view detail);
   void not_found(const Path& at, const Value& value, std::string_view detail = {});
@@ -162,6 +164,9 @@ void node_update(const Value& old, const Value& doc, Errors& errors);
 /// Kinds of apps, batch and core's ReplicationController; false when `kind` is none of them.
 bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
 bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
+/// A Job's spec, and a CronJob's.
+void job(const Value& spec, const Path& at, Errors& errors);
+void cron_job(const Value& spec, const Path& at, Errors& errors);
 /// Everything else.
 void other(const KindInfo& kind, const Value& doc, Errors& errors);
 void other_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);

@@ -209,47 +209,6 @@ void daemon_set(const Value& spec, const Path& at, Errors& errors) {
   }
 }
 
-void job_spec(const Value& spec, const Path& at, Errors& errors) {
-  for (const char* key : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
-                          "backoffLimitPerIndex", "maxFailedIndexes"})
-    non_negative(spec, key, at, errors);
-  const std::string_view mode = get_string(spec, {"completionMode"});
-  if (!mode.empty() && mode != "NonIndexed" && mode != "Indexed")
-    errors.not_supported(at / "completionMode", mode, {"Indexed", "NonIndexed"});
-  if (mode == "Indexed" && json::find(spec, "completions") == nullptr)
-    errors.required(at / "completions", "when completion mode is Indexed");
-  if (json::find(spec, "backoffLimitPerIndex") != nullptr && mode != "Indexed")
-    errors.invalid(at / "backoffLimitPerIndex", *json::find(spec, "backoffLimitPerIndex"), "requires indexed completion mode");
-  pod_template(spec, at, errors);
-  const std::string_view policy = get_string(spec, {"template", "spec", "restartPolicy"});
-  if (policy.empty() || policy == "Always")
-    errors.required(at / "template" / "spec" / "restartPolicy", "valid values: \"OnFailure\", \"Never\"");
-  else if (policy != "OnFailure" && policy != "Never")
-    errors.not_supported(at / "template" / "spec" / "restartPolicy", policy, {"OnFailure", "Never"});
-  if (json::find(spec, "podFailurePolicy") != nullptr && policy != "Never")
-    errors.invalid(at / "template" / "spec" / "restartPolicy", policy, "only \"Never\" is supported when podFailurePolicy is specified");
-}
-
-void cron_job(const Value& spec, const Path& at, Errors& errors) {
-  const std::string_view schedule = get_string(spec, {"schedule"});
-  if (schedule.empty())
-    errors.required(at / "schedule");
-  else if (const std::string why = check_cron_schedule(schedule); !why.empty())
-    errors.invalid(at / "schedule", schedule, why);
-  if (schedule.find("TZ") != std::string_view::npos)
-    errors.invalid(at / "schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");
-  non_negative(spec, "startingDeadlineSeconds", at, errors);
-  const std::string_view policy = get_string(spec, {"concurrencyPolicy"});
-  if (policy.empty())
-    errors.required(at / "concurrencyPolicy");
-  else if (policy != "Allow" && policy != "Forbid" && policy != "Replace")
-    errors.not_supported(at / "concurrencyPolicy", policy, {"Allow", "Forbid", "Replace"});
-  for (const char* key : {"successfulJobsHistoryLimit", "failedJobsHistoryLimit"}) non_negative(spec, key, at, errors);
-  static const Value kEmpty = json::Object();
-  const Value* inner = json::find(spec, {"jobTemplate", "spec"});
-  job_spec(inner == nullptr ? kEmpty : *inner, at / "jobTemplate" / "spec", errors);
-}
-
 void replica_set(const Value& spec, const Path& at, Errors& errors) {
   non_negative(spec, "replicas", at, errors);
   non_negative(spec, "minReadySeconds", at, errors);
@@ -296,7 +255,7 @@ bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& 
   else if (kind.kind == "ReplicationController")
     replication_controller(spec, at, errors);
   else if (kind.kind == "Job")
-    job_spec(spec, at, errors);
+    job(spec, at, errors);
   else if (kind.kind == "CronJob") {
     cron_job(spec, at, errors);
     // Eleven characters are added for each Job's name, and pods carry that as a label.

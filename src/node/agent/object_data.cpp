@@ -1,28 +1,11 @@
 #include "node/agent/object_data.h"
 
-#include <openssl/evp.h>
+#include "base/base64.h"
 
 namespace berth::node::agent {
 
-std::string decode_base64(std::string_view text) {
-  std::string out(text.size() + 3, '\0');
-  const int n = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(text.data()),
-                                static_cast<int>(text.size()));
-  if (n < 0) return {};
-  // The padding counts as zero bytes there.
-  out.resize(static_cast<std::size_t>(n) - std::min<std::size_t>(static_cast<std::size_t>(n), text.ends_with("==")  ? 2
-                                                                                              : text.ends_with('=') ? 1
-                                                                                                                    : 0));
-  return out;
-}
-
-std::string encode_base64(std::string_view bytes) {
-  std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int n = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), reinterpret_cast<const unsigned char*>(bytes.data()),
-                                static_cast<int>(bytes.size()));
-  out.resize(static_cast<std::size_t>(std::max(n, 0)));
-  return out;
-}
+std::string decode_base64(std::string_view text) { return base64_decode(text).value_or(""); }
+std::string encode_base64(std::string_view bytes) { return base64_encode(bytes); }
 
 Result<std::map<std::string, std::string>> object_data(const std::string& ns, const std::string& name, ObjectKind kind,
                                                        const ObjectSource& objects) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/base64.h"
 #include "placement/resource.h"
 #include "scheduler/config/sections.h"
 
@@ -10,36 +11,9 @@ namespace berth::scheduler::config {
 namespace {
 
 std::string decode_base64(const Reader& at, std::string_view name) {
-  const std::string text = at.string(name);
-  std::string out;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    int value = -1;
-    if (c >= 'A' && c <= 'Z')
-      value = c - 'A';
-    else if (c >= 'a' && c <= 'z')
-      value = c - 'a' + 26;
-    else if (c >= '0' && c <= '9')
-      value = c - '0' + 52;
-    else if (c == '+')
-      value = 62;
-    else if (c == '/')
-      value = 63;
-    else if (c == '=' || c == '\n' || c == '\r')
-      continue;
-    if (value < 0) {
-      at.problem(name, "must be base64");
-      return {};
-    }
-    bits = (bits << 6) | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      out += static_cast<char>((bits >> count) & 0xff);
-    }
-  }
-  return out;
+  auto decoded = base64_decode(at.string(name));
+  if (!decoded) at.problem(name, "must be base64");
+  return std::move(decoded).value_or("");
 }
 
 void read_tls(const Reader& tls, Extender& out) {
