@@ -55,7 +55,7 @@ std::string_view string_at(Object& object, std::string_view key) {
 
 /// Always for ":latest" or no tag; a digest pins.
 std::string_view pull_policy_of(std::string_view image) {
-  if (image.find('@') != std::string_view::npos) return "IfNotPresent";
+  if (image.empty() || image.find('@') != std::string_view::npos) return "IfNotPresent";
   // What is no image's name has no tag either: nothing that a domain may have is before it, or its letters are not all small.
   const std::size_t first = image.find('/');
   const std::string_view domain = image.substr(0, first == std::string_view::npos ? 0 : first);

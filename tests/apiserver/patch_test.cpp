@@ -164,6 +164,27 @@ TEST_F(Apply, ConflictsAreToldLevelByLevel) {
             "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .subsets\n- .metadata.labels.a");
 }
 
+TEST_F(Apply, NewElementsComeAfterThoseOfOthers) {
+  const auto body = [](const char* list) {
+    return fmt::format(R"({{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"f","finalizers":{}}}}})", list);
+  };
+  const std::string path = "/api/v1/namespaces/default/configmaps/f?fieldManager=";
+  ASSERT_EQ(patch(path + "m1", body(R"(["x.y/a","x.y/b"])"), "apply")->status, 201);
+  EXPECT_EQ(json::serialize(*json::find(patch(path + "m2", body(R"(["x.y/c"])"), "apply")->document(), {"metadata", "finalizers"})),
+            R"(["x.y/a","x.y/b","x.y/c"])");
+  EXPECT_EQ(json::serialize(*json::find(patch(path + "m3", body(R"(["x.y/c","x.y/a"])"), "apply")->document(), {"metadata", "finalizers"})),
+            R"(["x.y/b","x.y/c","x.y/a"])")
+      << "the applied order counts";
+}
+
+TEST_F(Apply, ANewElementIsOwnedWithAllThatIsAlwaysThere) {
+  auto made = post("/api/v1/namespaces/default/pods?fieldManager=m",
+                   R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}})");
+  ASSERT_EQ(made->status, 201) << made->body;
+  const auto owned = json::serialize(*json::find(managers(made->document())["m/Update"], "fieldsV1"));
+  EXPECT_NE(owned.find(R"("f:resources":{".":{},"f:requests":{".":{},"f:cpu":{}}})"), std::string::npos) << owned;
+}
+
 TEST_F(Apply, AtomicStructsHaveOneOwner) {
   const auto body = [](const char* uid, bool controller) {
     return fmt::format(

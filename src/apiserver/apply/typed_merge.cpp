@@ -52,16 +52,19 @@ void compare_member(const Shape& shape, std::string_view element, const json::Va
   if (!removed_below.empty()) removed.child(element) = std::move(removed_below);
 }
 
-void compare_objects(const Shape& shape, const json::Object* before, const json::Object* after, FieldSet& changed, FieldSet& removed) {
+/// `always_present`: of the object itself. What is always there in an object is so only where that object was there as well.
+void compare_objects(const Shape& shape, const json::Object* before, const json::Object* after, bool always_present, FieldSet& changed,
+                     FieldSet& removed) {
   static const json::Object kNone;
   const auto& old_members = before ? *before : kNone;
   const auto& new_members = after ? *after : kNone;
   for (const auto& [key, value] : new_members)
     compare_member(shape.member(key), field_element(key), present(old_members.if_contains(key)), present(&value),
-                   shape.is_always_present(key), changed, removed);
+                   shape.is_always_present(key) && (before != nullptr || always_present), changed, removed);
   for (const auto& [key, value] : old_members)
     if (!new_members.contains(key))
-      compare_member(shape.member(key), field_element(key), present(&value), nullptr, shape.is_always_present(key), changed, removed);
+      compare_member(shape.member(key), field_element(key), present(&value), nullptr,
+                     shape.is_always_present(key) && (after != nullptr || always_present), changed, removed);
 }
 
 bool compare_lists(const Shape& shape, const json::Array* before, const json::Array* after, FieldSet& changed, FieldSet& removed) {
@@ -91,7 +94,8 @@ void compare_at(const Shape& shape, const json::Value* before, const json::Value
   const bool granular = is_granular_object(shape, sample) || (sample.is_array() && shape.is_list() && shape.list() != List::kAtomic);
   if (!granular || (is_empty_container(before) && is_empty_container(after))) return compare_leaf(before, after, changed, removed);
   if (sample.is_object()) {
-    compare_objects(shape, before ? &before->get_object() : nullptr, after ? &after->get_object() : nullptr, changed, removed);
+    compare_objects(shape, before ? &before->get_object() : nullptr, after ? &after->get_object() : nullptr, always_present, changed,
+                    removed);
   } else if (!compare_lists(shape, before ? &before->get_array() : nullptr, after ? &after->get_array() : nullptr, changed, removed)) {
     return compare_leaf(before, after, changed, removed);
   }
@@ -131,26 +135,49 @@ void merge_lists(const Shape& shape, json::Array& live, const json::Array& confi
   std::map<std::string_view, std::size_t> live_index;
   for (std::size_t i = 0; i < live_names.size(); ++i) live_index.emplace(live_names[i], i);
   const std::set<std::string_view> in_config(config_names.begin(), config_names.end());
-  json::Array merged;
-  std::size_t at = 0;  // Live elements before it are placed.
-  const auto place_foreign_until = [&](std::size_t end) {
-    for (; at < end; ++at)
-      if (!in_config.contains(live_names[at])) merged.push_back(std::move(live[at]));
-  };
+  // What both name, in the applied order: that order counts. `next` is the first of it that is not placed.
+  std::vector<std::string_view> shared;
+  for (const auto& name : config_names)
+    if (live_index.contains(name)) shared.push_back(name);
+  std::size_t l = 0, c = 0, next = 0;
   const auto below = shape.element();
-  for (std::size_t i = 0; i < config.size(); ++i) {
-    const auto found = live_index.find(config_names[i]);
-    if (found == live_index.end()) {
-      merged.push_back(config[i]);
-      continue;
+  std::set<std::string_view> placed;
+  json::Array merged;
+  const auto place = [&] {
+    const std::string_view name = config_names[c];
+    if (const auto found = live_index.find(name); found == live_index.end()) {
+      merged.push_back(config[c]);
+    } else {
+      json::Value element = live[found->second];
+      merge(below, element, config[c]);
+      merged.push_back(std::move(element));
     }
-    // The applied order counts; what it does not name stays before the neighbour it stood before.
-    place_foreign_until(found->second);
-    json::Value element = std::move(live[found->second]);
-    merge(below, element, config[i]);
-    merged.push_back(std::move(element));
+    placed.insert(name);
+    if (next < shared.size() && shared[next] == name) ++next;
+    ++c;
+  };
+  while (l < live.size() || c < config.size()) {
+    if (l < live.size() && c < config.size()) {
+      if (live_names[l] == config_names[c]) {
+        place();
+        ++l;
+        continue;
+      }
+      // It comes later in the applied order.
+      if (in_config.contains(live_names[l]) && next < shared.size() && shared[next] != live_names[l]) {
+        ++l;
+        continue;
+      }
+    }
+    if (l < live.size()) {
+      if (!in_config.contains(live_names[l])) {
+        merged.push_back(live[l++]);
+        continue;
+      }
+      if (placed.contains(live_names[l])) ++l;
+    }
+    if (c < config.size()) place();
   }
-  place_foreign_until(live.size());
   live = std::move(merged);
 }
 
