@@ -143,6 +143,7 @@ json::Object api_watch(const Options& options) {
   const double begin = now_seconds();
   for (int pair = 0; pair < kPairs; ++pair) {
     for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
+      usleep(300'000);  // The end of the last round's thousand connections is not this one's cost.
       Watchers watchers(**target, kKinds[kind].first, kKinds[kind].second);
       if (!watchers.wait_started()) return failure("not every watch started");
       const double cpu_before = cpu(), start = now_seconds();
@@ -166,6 +167,45 @@ json::Object api_watch(const Options& options) {
   out["loss_percent"] = percent(1 - median(rates[2]) / median(rates[0]));
   out["loss_percent_by_cpu"] = percent(1 - median(cpu_us[0]) / median(cpu_us[2]));
   add_server(out, **target);
+  return out;
+}
+
+/// What the events of 20 watchers of everything cost, at each end: encryption, the kernel's copies, and the watchers' looking for every
+/// event's revision included.
+json::Object watch_fan_out(const Options& options) {
+  auto target = Target::open(options);
+  if (!target) return failure(target.error().message);
+  if (auto error = make_namespace(**target, "bench")) return failure(*error);
+  const auto count = static_cast<std::size_t>(10'000 * options.scale);
+  constexpr int kPairs = 5;
+  constexpr std::array<int, 2> kWatchers = {0, 20};
+  std::array<std::vector<double>, 2> rates, client_us, server_us;
+  std::size_t made = 0;
+  const auto server_cpu = [&] { return (*target)->server() != nullptr ? (*target)->server()->cpu_seconds() : 0; };
+  create_pods(**target, "bench", count / 2, 1'000'000);  // Connections, caches, allocators.
+  const double begin = now_seconds();
+  for (int pair = 0; pair < kPairs; ++pair) {
+    for (std::size_t kind = 0; kind < kWatchers.size(); ++kind) {
+      Watchers watchers(**target, 0, kWatchers[kind]);
+      if (!watchers.wait_started()) return failure("not every watch started");
+      const double client = own_cpu_seconds(), server = server_cpu(), start = now_seconds();
+      const LoadResult load = create_pods(**target, "bench", count, made);
+      made += count;
+      if (load.failed != 0) return failure(load.first_error);
+      if (!watchers.wait_for(count)) return failure("a watcher missed an event, or got one twice or out of order");
+      const double creates = static_cast<double>(count);
+      rates[kind].push_back(creates / (now_seconds() - start));
+      client_us[kind].push_back((own_cpu_seconds() - client) / creates * 1e6);
+      server_us[kind].push_back((server_cpu() - server) / creates * 1e6);
+    }
+  }
+  json::Object out{{"seconds", now_seconds() - begin}, {"pods", made}};
+  for (std::size_t kind = 0; kind < kWatchers.size(); ++kind) {
+    const std::string suffix = fmt::format("{}_watchers", kWatchers[kind]);
+    out["per_s_" + suffix] = std::round(median(rates[kind]));
+    out["client_cpu_us_" + suffix] = std::round(median(client_us[kind]) * 10) / 10;
+    out["server_cpu_us_" + suffix] = std::round(median(server_us[kind]) * 10) / 10;
+  }
   return out;
 }
 
@@ -208,6 +248,8 @@ const Register kList({"ApiList100k", "one list of 100,000 pods over HTTPS to its
 const Register kWatch({"ApiWatch",
                        "creations over HTTPS without watchers, with 1,000 per-node watchers, and with 20 on all pods besides, in turn",
                        api_watch});
+const Register kWatchFanOut({"WatchFanOut", "creations without and with 20 watchers of everything, in turn; processor time of both ends",
+                             watch_fan_out});
 const Register kSchedule5000({"ApiScheduling/5000Nodes",
                               "50,000 pods created, bound by a scheduler process and seen by a watcher, all over HTTPS in one run",
                               [](const Options& o) { return api_schedule(o, 5000, static_cast<std::size_t>(50'000 * o.scale)); }});
