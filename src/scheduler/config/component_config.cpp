@@ -367,6 +367,8 @@ class ComponentReader {
       read_plugin_args(name, config.field("args"), out_.era, profile.args);
     }
     read_plugins(item.field("plugins"), profile);
+    if (profile.has(profile.score, "RequestedToCapacityRatio") && profile.args.ratio.shape.empty())
+      item.problem("pluginConfig", "Required value: plugin RequestedToCapacityRatio needs a shape of at least one point");
     if (item.boolean("disablePreemption", false)) disable_preemption(profile);
     return profile;
   }

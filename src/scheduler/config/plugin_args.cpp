@@ -57,10 +57,11 @@ void read_fit(const Reader& args, Era era, placement::NodeResourcesFitArgs& out)
   }
 }
 
-void read_spread(const Reader& args, placement::PodTopologySpreadArgs& out) {
+void read_spread(const Reader& args, Era era, placement::PodTopologySpreadArgs& out) {
   args.only({"kind", "apiVersion", "defaultConstraints", "defaultingType"});
   std::string type = args.string("defaultingType");
-  if (type.empty()) type = "System";
+  // v1beta1 takes a list for what it is.
+  if (type.empty()) type = era == Era::k120 && !args.field("defaultConstraints").items().empty() ? "List" : "System";
   if (type != "System" && type != "List") {
     constexpr std::string_view kTypes[] = {"System", "List"};
     args.problem("defaultingType",
@@ -198,15 +199,17 @@ std::vector<placement::UtilizationShapePoint> read_shape(const Reader& list, boo
   return out;
 }
 
-std::vector<placement::ResourceWeight> read_resources(const Reader& list, std::vector<placement::ResourceWeight> fallback) {
+std::vector<placement::ResourceWeight> read_resources(const Reader& list, std::vector<placement::ResourceWeight> fallback,
+                                                      const WeightRules& rules) {
   std::vector<placement::ResourceWeight> out;
   for (const auto& item : list.items()) {
     if (!item.expect_object()) continue;
     item.only({"name", "weight"});
-    placement::ResourceWeight one{item.string("name"), item.integer("weight", 1)};
-    if (one.weight == 0) one.weight = 1;
-    if (one.weight < 1 || one.weight > 100)
-      item.problem("weight", fmt::format("Invalid value: {}: resource weight of {} not in valid range (0, 100]", one.weight, one.name));
+    placement::ResourceWeight one{item.string("name"), item.integer("weight", 0)};
+    if (one.weight == 0 && rules.zero_is_one) one.weight = 1;
+    if (one.weight < 1 || one.weight > rules.max)
+      item.problem("weight",
+                   fmt::format("Invalid value: {}: resource weight of {} not in valid range (0, {}]", one.weight, one.name, rules.max));
     out.push_back(std::move(one));
   }
   return out.empty() ? fallback : out;
@@ -217,7 +220,7 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
   const std::vector<placement::ResourceWeight> cpu_memory = {{"cpu", 1}, {"memory", 1}};
   if (plugin == "NodeResourcesFit") return read_fit(args, era, out.fit);
   if (plugin == "NodeAffinity") return read_node_affinity(args, out);
-  if (plugin == "PodTopologySpread") return read_spread(args, out.spread);
+  if (plugin == "PodTopologySpread") return read_spread(args, era, out.spread);
   if (plugin == "DefaultPreemption") return read_preemption(args, out.preemption);
   if (plugin == "VolumeBinding") return read_volume_binding(args, era, out.volume_binding);
   if (plugin == "NodeLabel") return read_node_label(args, out.node_label);
@@ -235,7 +238,7 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
     auto& target = plugin == "NodeResourcesBalancedAllocation" ? out.balanced
                    : plugin == "NodeResourcesLeastAllocated"   ? out.least_allocated
                                                                : out.most_allocated;
-    target.resources = read_resources(args.field("resources"), cpu_memory);
+    target.resources = read_resources(args.field("resources"), cpu_memory, {.zero_is_one = era != Era::k120});
     if (plugin == "NodeResourcesBalancedAllocation") {
       for (std::size_t i = 0; i < target.resources.size(); ++i) {
         const auto& [name, weight] = target.resources[i];
@@ -250,7 +253,7 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
   if (plugin == "RequestedToCapacityRatio") {
     args.only({"kind", "apiVersion", "shape", "resources"});
     out.ratio.shape = read_shape(args.field("shape"), true);
-    out.ratio.resources = read_resources(args.field("resources"), cpu_memory);
+    out.ratio.resources = read_resources(args.field("resources"), cpu_memory, kRatioWeights);
     return;
   }
   if (plugin == "ServiceAffinity") {

@@ -151,11 +151,20 @@ class PolicyReader {
     profile_.args.inter_pod_affinity.hard_pod_affinity_weight = symmetric == 0 ? 1 : symmetric;
     read_predicates();
     read_priorities();
+    const auto& labels = profile_.args.node_label;
+    refuse_common("predicates", labels.present_labels, labels.absent_labels);
+    refuse_common("priorities", labels.present_labels_preference, labels.absent_labels_preference);
     out_.profiles.push_back(std::move(profile_));
     return std::move(out_);
   }
 
  private:
+  void refuse_common(std::string_view list, const std::vector<std::string>& present, const std::vector<std::string>& absent) const {
+    for (const auto& label : present)
+      if (std::ranges::find(absent, label) != absent.end())
+        document_.problem(list, fmt::format("Invalid value: \"{}\": a label is asked to be present and to be absent", label));
+  }
+
   void read_predicates() {
     std::set<std::string, std::less<>> keys = {"PodToleratesNodeTaints", "CheckNodeUnschedulable"};
     if (!document_.has("predicates")) {
@@ -315,7 +324,7 @@ class PolicyReader {
     }
     at.only({"shape", "utilizationShape", "resources"});
     profile_.args.ratio.shape = read_shape(at.field(at.has("utilizationShape") ? "utilizationShape" : "shape"), true);
-    profile_.args.ratio.resources = read_resources(at.field("resources"), {{"cpu", 1}, {"memory", 1}});
+    profile_.args.ratio.resources = read_resources(at.field("resources"), {{"cpu", 1}, {"memory", 1}}, kRatioWeights);
     return "RequestedToCapacityRatio";
   }
 

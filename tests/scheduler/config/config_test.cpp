@@ -261,6 +261,28 @@ TEST(Component, WhatKubernetesRefusesIsRefused) {
   for (const auto& [text, part] : cases) EXPECT_NE(error_of(text).find(part), std::string::npos) << text << error_of(text);
 }
 
+TEST(Component, V1Beta1HasItsOwnRulesForWeightsShapesAndSpreading) {
+  const std::string head = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n";
+  const auto with = [&](const std::string& profile) { return head + "profiles: [{" + profile + "}]\n"; };
+  const std::string most = "pluginConfig: [{name: NodeResourcesMostAllocated, args: {resources: [{name: cpu";
+  EXPECT_EQ(error_of(with(most + ", weight: 1}]}}]")), "(accepted)");
+  EXPECT_NE(error_of(with(most + "}]}}]")).find("resources[0].weight: Invalid value: 0"), std::string::npos);
+  EXPECT_NE(error_of(with("plugins: {score: {enabled: [{name: RequestedToCapacityRatio}]}}")).find("needs a shape"), std::string::npos);
+  const auto listed = config_of(
+      with("pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: "
+           "ScheduleAnyway}]}}]"));
+  EXPECT_FALSE(listed.profiles[0].args.spread.system_defaulting);
+}
+
+TEST(Policy, ALabelCannotBeAskedToBePresentAndAbsent) {
+  EXPECT_NE(
+      error_of(
+          "--- {kind: Policy, apiVersion: v1, predicates: [{name: A, argument: {labelsPresence: {labels: [x], presence: true}}}, {name: B, "
+          "argument: {labelsPresence: {labels: [x]}}}]}")
+          .find("predicates: Invalid value: \"x\""),
+      std::string::npos);
+}
+
 TEST(Policy, AKnownPredicateIsThatPredicateWhateverItsArgument) {
   const auto config = config_of(
       "--- {kind: Policy, apiVersion: v1, predicates: [{name: PodFitsPorts, argument: {serviceAffinity: {labels: [zone]}}}, {name: Mine, "
