@@ -19,29 +19,6 @@ std::int64_t demand_for(const PodDemand& demand, std::string_view resource) {
   return 0;
 }
 
-std::optional<Refusal> refuse_resources(const AdmissionNode& node, const PodDemand& demand, const std::vector<const PodDemand*>& active) {
-  const auto refuse = [](std::string_view resource, std::int64_t requested, std::int64_t used, std::int64_t capacity) {
-    return Refusal{
-        fmt::format("OutOf{}", resource),
-        fmt::format("Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}", resource, requested, used, capacity)};
-  };
-  const auto count = static_cast<std::int64_t>(active.size());
-  if (const auto pods = node.allocatable.find("pods"); pods != node.allocatable.end() && count + 1 > pods->second.value())
-    return refuse("pods", 1, count, pods->second.value());
-  std::vector<std::string_view> resources = {"cpu", "memory", "ephemeral-storage"};
-  for (const auto& [name, amount] : demand.others) resources.push_back(name);
-  for (const std::string_view resource : resources) {
-    const std::int64_t requested = demand_for(demand, resource);
-    const auto found = node.allocatable.find(resource);
-    if (requested <= 0 || found == node.allocatable.end()) continue;
-    std::int64_t used = 0;
-    for (const PodDemand* other : active) used += demand_for(*other, resource);
-    const std::int64_t capacity = amount_of(resource, found->second);
-    if (requested > capacity - used) return refuse(resource, requested, used, capacity);
-  }
-  return std::nullopt;
-}
-
 std::vector<HostPort> host_ports(const json::Value& pod) {
   std::vector<HostPort> out;
   for (const std::string_view list : {"containers", "initContainers"})
@@ -93,6 +70,29 @@ PodDemand PodDemand::of(const json::Value& pod) {
     }
   demand.ports = host_ports(pod);
   return demand;
+}
+
+std::optional<Refusal> refuse_resources(const AdmissionNode& node, const PodDemand& demand, const std::vector<const PodDemand*>& active) {
+  const auto refuse = [](std::string_view resource, std::int64_t requested, std::int64_t used, std::int64_t capacity) {
+    return Refusal{
+        fmt::format("OutOf{}", resource),
+        fmt::format("Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}", resource, requested, used, capacity)};
+  };
+  const auto count = static_cast<std::int64_t>(active.size());
+  if (const auto pods = node.allocatable.find("pods"); pods != node.allocatable.end() && count + 1 > pods->second.value())
+    return refuse("pods", 1, count, pods->second.value());
+  std::vector<std::string_view> resources = {"cpu", "memory", "ephemeral-storage"};
+  for (const auto& [name, amount] : demand.others) resources.push_back(name);
+  for (const std::string_view resource : resources) {
+    const std::int64_t requested = demand_for(demand, resource);
+    const auto found = node.allocatable.find(resource);
+    if (requested <= 0 || found == node.allocatable.end()) continue;
+    std::int64_t used = 0;
+    for (const PodDemand* other : active) used += demand_for(*other, resource);
+    const std::int64_t capacity = amount_of(resource, found->second);
+    if (requested > capacity - used) return refuse(resource, requested, used, capacity);
+  }
+  return std::nullopt;
 }
 
 std::optional<Refusal> refuse_pod(const AdmissionNode& node, const json::Value& pod, const PodDemand& demand,

@@ -45,6 +45,9 @@ struct PodDemand {
 /// the pods that take room there already. Nullopt: the pod may start.
 [[nodiscard]] std::optional<Refusal> refuse_pod(const AdmissionNode& node, const json::Value& pod, const PodDemand& demand,
                                                 const std::vector<const PodDemand*>& active);
+/// Of these, the resources alone: what a resize is looked at for.
+[[nodiscard]] std::optional<Refusal> refuse_resources(const AdmissionNode& node, const PodDemand& demand,
+                                                      const std::vector<const PodDemand*>& active);
 /// The same with the active pods as the API has them.
 [[nodiscard]] std::optional<Refusal> refuse_pod(const AdmissionNode& node, const json::Value& pod, const std::vector<json::Value>& active);
 

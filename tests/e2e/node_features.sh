@@ -225,6 +225,24 @@ check "a node that does not match" eventually 10 status_is elsewhere message "Po
 check "runAsNonRoot is kept" eventually 10 status_is rootless 'containerStatuses[0].state.waiting.reason' CreateContainerConfigError
 check "the machine's network" eventually 20 sh -c "[ \"\$(kubectl get pod on-host -o jsonpath='{.status.podIP}')\" = \"\$(kubectl get pod on-host -o jsonpath='{.status.hostIP}')\" ]"
 
+# ---- resources that change
+apply >/dev/null <<EOF
+apiVersion: v1
+kind: Pod
+metadata: {name: grow}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: c, image: "berth.local/busybox:1", command: [sleep, "600"], resources: {requests: {cpu: 10m}}}]
+EOF
+check "the pod to be resized runs" eventually 20 status_is grow phase Running
+resize() { kubectl patch pod grow --subresource resize -p "{\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"$1\"}}}]}}" >/dev/null; }
+resize 500
+check "a resize beyond the node waits" eventually 20 status_is grow 'conditions[?(@.type=="PodResizePending")].reason' Deferred
+check "and is an event" eventually 10 event_says grow "Warning ResizeDeferred Pod resize Deferred: "
+resize 20m
+check "one that fits is done" eventually 30 status_is grow 'containerStatuses[0].resources.requests.cpu' 20m
+check "and leaves no condition behind" eventually 20 sh -c "! kubectl get pod grow -o yaml | grep -q PodResize"
+
 # ---- streaming
 kubectl port-forward pod/web 0:8080 >"$work/forward" 2>&1 & forward=$!
 check "port-forward" eventually 10 sh -c "curl -s --max-time 2 http://127.0.0.1:\$(sed -n 's/^Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' '$work/forward')/ | grep -q hello"

@@ -145,6 +145,8 @@ TEST(KubeletConfig, TheDecodersWordsAndItsOrder) {
       << "keys of YAML in byte order";
   EXPECT_EQ(error("rotateCertificates: 1\n"),
             "json: cannot unmarshal number into Go struct field KubeletConfiguration.rotateCertificates of type bool");
+  EXPECT_EQ(error("featureGates: {a: x}\n"),
+            "json: cannot unmarshal string into Go struct field KubeletConfiguration.featureGates of type bool");
   EXPECT_EQ(error("evictionMaxPodGracePeriod: 1e3\n---\nkind: Pod\n"), "") << "a whole number; the first document alone counts";
 }
 

@@ -227,6 +227,7 @@ class AgentImpl final : public Agent {
       return to_result(blocking_.get_and_wait({"", "v1", "persistentvolumes"}, "", name));
     };
     environment_->objects.services = [this](const std::string& ns, bool with_namespace) { return services(ns, with_namespace); };
+    environment_->refuse_resize = [this](const json::Value& pod) { return refuse_resize(pod); };
     environment_->tokens = [this](const TokenRequest& request) { return request_token(request); };
     environment_->changed = [this](const std::string& uid) { post([this, uid] { pods_->push_status(uid); }); };
     environment_->event = [this](const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message,
@@ -376,6 +377,19 @@ class AgentImpl final : public Agent {
     if (!current) return refusal;
     node.labels = model::Labels::from_json(json::find(*current, {"metadata", "labels"}));
     return refuse_pod(node, pod, active);
+  }
+
+  /// The kubelet has one reason for all that may fit later, and nothing here can never fit.
+  std::optional<Refusal> refuse_resize(const json::Value& pod) {
+    const std::string_view uid = json::get_string(pod, {"metadata", "uid"});
+    std::vector<PodDemand> others;
+    for (const auto& worker : pods_->workers())
+      if (worker->uid() != uid && !worker->is_over()) others.push_back(PodDemand::of(worker->pod()));
+    std::vector<const PodDemand*> active;
+    for (const PodDemand& other : others) active.push_back(&other);
+    auto refusal = refuse_resources({options_.node_name, resources_.allocatable, {}, {}}, PodDemand::of(pod), active);
+    if (refusal) refusal->reason = "Deferred";
+    return refusal;
   }
 
   Result<Token> request_token(const TokenRequest& request) {

@@ -13,6 +13,7 @@ namespace {
 
 using Kind = ContainerState::Kind;
 constexpr Duration kRetry = std::chrono::seconds(2);
+constexpr Duration kResizeRetry = std::chrono::seconds(10);
 constexpr Duration kResync = std::chrono::seconds(60);
 constexpr Duration kVolumePeriod = std::chrono::seconds(60);  // How old what volumes show may be.
 constexpr Duration kMaxMountBackoff = std::chrono::seconds(16);
@@ -305,7 +306,7 @@ TimePoint PodWorker::sync_running(TimePoint now) {
     return now + kRetry;
   }
   restart_changed_containers();
-  resize_containers(context);
+  if (resize_containers(context)) next = std::min(next, now + kResizeRetry);
   start_containers(context, now, next);
   run_probes(now, next);
   publish();

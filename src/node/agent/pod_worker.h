@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/event_loop.h"
+#include "node/admission.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/probes.h"
 #include "node/agent/task_group.h"
@@ -46,6 +47,8 @@ struct PodEnvironment {
   std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message,
                      const std::string& field_path)>
       event;
+  /// Why a running pod cannot have the resources that its spec now asks for (reason Deferred or Infeasible); empty or nullopt: it can.
+  std::function<std::optional<Refusal>(const json::Value& pod)> refuse_resize;
   /// The Node object's uid; empty until it is registered. On the loop only.
   std::function<std::string()> node_uid;
   TaskGroup tasks;  ///< Probes under way. Last: destroyed first.
@@ -167,7 +170,11 @@ class PodWorker {
 
   // pod_resize.cpp
   /// Brings running containers to resources that changed in the spec.
-  void resize_containers(PodContext& context);
+  /// True when a resize has to wait, or failed, and is to be tried again.
+  bool resize_containers(PodContext& context);
+  bool apply_resize(PodContext& context);
+  void set_condition(std::string_view type, std::string_view reason, std::string_view message);
+  bool clear_condition(std::string_view type);
 
   PodEnvironment& environment_;
   const std::string uid_;

@@ -151,6 +151,8 @@ std::string canonical_decimal(const model::Quantity& value, std::string digits, 
   }
   if (exponent < 0) return value.to_string();
   for (; exponent % 3 != 0; --exponent) digits += '0';
+  if (value.format() == model::Quantity::Format::kDecimalExponent)
+    return fmt::format("{}{}{}", negative ? "-" : "", digits, exponent == 0 ? "" : fmt::format("e{}", exponent));
   static constexpr std::array<std::string_view, 7> kSuffixes = {"", "k", "M", "G", "T", "P", "E"};
   const std::string_view suffix = exponent / 3 < 7 ? kSuffixes[static_cast<std::size_t>(exponent / 3)] : std::string_view{};
   return fmt::format("{}{}{}", negative ? "-" : "", digits, suffix);

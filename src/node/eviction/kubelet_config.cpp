@@ -5,6 +5,10 @@
 namespace berth::node::eviction {
 namespace {
 
+std::string_view kind_of(const json::Value& value) {
+  return value.is_string() ? "string" : value.is_bool() ? "bool" : value.is_number() ? "number" : value.is_array() ? "array" : "object";
+}
+
 /// Reads fields in document order with the error behaviour of Go's JSON decoder: a wrong type is remembered and reading goes on; a field
 /// with a reader of its own (durations) that fails ends it at once.
 class Decoder {
@@ -12,15 +16,7 @@ class Decoder {
   std::string type_error, fatal_error;
 
   void wrong(const json::Value& value, std::string_view field, std::string_view type, bool with_text = false) {
-    std::string_view kind = "object";
-    if (value.is_string())
-      kind = "string";
-    else if (value.is_bool())
-      kind = "bool";
-    else if (value.is_number())
-      kind = "number";
-    else if (value.is_array())
-      kind = "array";
+    const std::string_view kind = kind_of(value);
     const std::string text = with_text ? fmt::format("{} {}", kind, json::serialize(value)) : std::string(kind);
     if (type_error.empty())
       type_error = fmt::format("json: cannot unmarshal {} into Go struct field KubeletConfiguration.{} of type {}", text, field, type);
@@ -81,7 +77,7 @@ class Decoder {
   }
   void read_duration(const json::Value& value, std::string_view field, std::int64_t& out) {
     if (!value.is_string() && !value.is_null()) {
-      std::string_view kind = value.is_bool() ? "bool" : value.is_number() ? "number" : value.is_array() ? "array" : "object";
+      const std::string_view kind = kind_of(value);
       fatal_error = fmt::format("json: cannot unmarshal {} into Go struct field KubeletConfiguration.{} of type string", kind, field);
       return;
     }
@@ -94,7 +90,7 @@ class Decoder {
   }
 };
 
-enum class FieldType { kDuration, kInt32, kInt64, kBool, kString, kStrings, kMap, kOther };
+enum class FieldType { kDuration, kInt32, kInt64, kBool, kString, kStrings, kMap, kFlags, kOther };
 /// Settings of a KubeletConfiguration that have no effect here: their types are checked, as the kubelet does, and whoever sets one is told.
 constexpr std::pair<std::string_view, FieldType> kWithoutEffect[] = {
     {"enableServer", FieldType::kBool},
@@ -164,7 +160,7 @@ constexpr std::pair<std::string_view, FieldType> kWithoutEffect[] = {
     {"makeIPTablesUtilChains", FieldType::kBool},
     {"iptablesMasqueradeBit", FieldType::kInt32},
     {"iptablesDropBit", FieldType::kInt32},
-    {"featureGates", FieldType::kOther},
+    {"featureGates", FieldType::kFlags},
     {"containerLogMaxWorkers", FieldType::kInt32},
     {"containerLogMonitorInterval", FieldType::kDuration},
     {"configMapAndSecretChangeDetectionStrategy", FieldType::kOther},
@@ -233,6 +229,10 @@ void read_field_without_effect(Decoder& decoder, KubeletSettings& s, std::string
       break;
     case FieldType::kMap:
       decoder.read(value, key, map);
+      break;
+    case FieldType::kFlags:
+      if (!value.is_null() && !value.is_object()) decoder.wrong(value, key, "map[string]bool");
+      for (const auto& [name, entry] : value.is_object() ? value.get_object() : json::Object{}) decoder.read(entry, key, flag);
       break;
     case FieldType::kOther:
       break;
@@ -401,8 +401,13 @@ TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_
     if (!settings) return std::unexpected(fmt::format("{}: {}", name, settings.error()));
     return settings;
   }
-  if (kind.empty()) return failed("Object 'Kind' is missing");
-  if (version.empty()) return failed("Object 'apiVersion' is missing");
+  for (const char* key : {"apiVersion", "kind"})
+    if (const json::Value* value = json::find(*document, key); value && !value->is_string() && !value->is_null())
+      return failed(
+          fmt::format("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{} of type string",
+                      kind_of(*value), key));
+  if (kind.empty()) return failed(fmt::format("Object 'Kind' is missing in '{}'", text));
+  if (version.empty()) return failed(fmt::format("Object 'apiVersion' is missing in '{}'", text));
   if (kind != "KubeletConfiguration" || version != "kubelet.config.k8s.io/v1beta1")
     return failed(fmt::format("no kind \"{}\" is registered for version \"{}\" in scheme \"{}\"", kind, version, kScheme));
   auto settings = read_kubelet_configuration(is_json ? *document : sorted_by_key(*document));

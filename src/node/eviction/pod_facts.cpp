@@ -225,7 +225,7 @@ std::optional<Amount> pod_limit(const PodFacts& pod, std::string_view resource) 
   return found->second;
 }
 
-int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes, OomScores scores) {
+std::int64_t oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes, OomScores scores) {
   constexpr int kBestEffort = 1000;
   const int guaranteed = scores == OomScores::kDocument ? -998 : -997;
   if (pod.is_node_critical) return guaranteed;
@@ -247,7 +247,7 @@ int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::
   }
   if (adjust < 1000 + guaranteed) return 1000 + guaranteed;
   if (adjust == kBestEffort) return kBestEffort - 1;
-  return static_cast<int>(adjust);
+  return adjust;
 }
 
 }  // namespace berth::node::eviction

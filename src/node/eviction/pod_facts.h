@@ -82,7 +82,8 @@ struct PodFacts {
 /// Kubernetes 1.36 gives -997 and at least 3.
 enum class OomScores { kDocument, kKubernetes136 };
 /// oom_score_adj of one container on a machine with this much memory. Needs memory_capacity_bytes > 0.
-[[nodiscard]] int oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes,
-                                   OomScores scores = OomScores::kDocument);
+/// May pass 1000 for pods that the API would refuse (less asked for by the pod than by its containers).
+[[nodiscard]] std::int64_t oom_score_adjust(const PodFacts& pod, const ContainerFacts& container, std::int64_t memory_capacity_bytes,
+                                            OomScores scores = OomScores::kDocument);
 
 }  // namespace berth::node::eviction

@@ -332,6 +332,35 @@ TEST_F(PodWorkerTest, AMissingConfigMapKeepsTheContainerWaiting) {
   EXPECT_EQ(container_field(0, {"state", "waiting", "message"}), "configmap \"settings\" not found");
 }
 
+TEST_F(PodWorkerTest, AResizeThatDoesNotFitWaitsAndSaysSo) {
+  std::atomic<bool> fits = false;
+  environment_->refuse_resize = [&](const json::Value&) -> std::optional<Refusal> {
+    if (fits) return std::nullopt;
+    return Refusal{"Deferred", "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"};
+  };
+  const auto condition = [&](std::string_view type) {
+    const json::Value status = worker_->status();
+    for (const json::Value& c : json::get_array(status, {"conditions"}))
+      if (json::get_string(c, {"type"}) == type) return std::string(json::get_string(c, {"reason"}, "none"));
+    return std::string("absent");
+  };
+  fs::create_directories(root_ + "/cgroup/kubepods/burstable/poduid-1");
+  for (const char* file : {"memory.max", "cpu.weight", "cpu.max"})
+    std::ofstream(root_ + "/cgroup/kubepods/burstable/poduid-1/" + file) << "max";
+  start(pod("containers: [{name: c, image: 'app:1', resources: {requests: {cpu: 100m}}}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  worker_->update(pod("containers: [{name: c, image: 'app:1', resources: {requests: {cpu: 9}}}]"));
+  ASSERT_TRUE(eventually([&] { return condition("PodResizePending") == "Deferred"; }));
+  EXPECT_TRUE(has_event("Warning ResizeDeferred Pod resize Deferred: "));
+  EXPECT_EQ(condition("PodResizeInProgress"), "absent");
+  fits = true;
+  pass(std::chrono::seconds(11));
+  ASSERT_TRUE(eventually([&] { return condition("PodResizePending") == "absent"; }));
+  ASSERT_TRUE(eventually([&] { return has_event("Normal ResizeCompleted Pod resize completed: "); }));
+  EXPECT_TRUE(has_event("Normal ResizeStarted Pod resize started: "));
+  EXPECT_EQ(condition("PodResizeInProgress"), "absent");
+}
+
 TEST_F(PodWorkerTest, AMissingVolumeIsAFailedMount) {
   start(pod("{volumes: [{name: v, configMap: {name: settings}}], containers: [{name: c, image: 'app:1'}]}"));
   ASSERT_TRUE(eventually(
@@ -352,11 +381,11 @@ TEST_F(PodWorkerTest, ARuntimeThatIsAwayChangesNothing) {
 
 TEST_F(PodWorkerTest, ARefusedPodFailsWithoutEverRunning) {
   worker_ = std::make_unique<PodWorker>(*environment_, pod("containers: [{name: c, image: 'app:1'}]"));
-  worker_->fail_pod("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 2, used: 1, capacity: 2",
-                    Duration::zero(), false);
+  worker_->reject_pod("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 2, used: 1, capacity: 2");
   worker_->start();
   ASSERT_TRUE(eventually_phase("Failed"));
   EXPECT_EQ(json::get_string(worker_->status(), {"reason"}), "OutOfcpu");
+  EXPECT_FALSE(json::find(worker_->status(), "containerStatuses"));
   ASSERT_TRUE(eventually([&] { return worker_->is_stopped(); }));
   EXPECT_EQ(runtime_.count("RunPodSandbox"), 0);
 }
