@@ -74,7 +74,7 @@ TEST_F(ListWatch, PagesAreOneSnapshot) {
   EXPECT_EQ(seen.back(), "c24");
   auto garbage = get(std::string(kMaps) + "?limit=5&continue=garbage");
   EXPECT_STATUS(garbage, 400, "BadRequest");
-  EXPECT_NE(garbage->body.find("continue key is not valid"), std::string::npos);
+  EXPECT_NE(garbage->body.find("invalid continue token: continue key is not valid"), std::string::npos);
 }
 
 TEST_F(ListWatch, RevisionParametersOfLists) {

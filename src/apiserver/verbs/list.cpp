@@ -77,7 +77,9 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
   if (!revision) return std::unexpected(revision.error());
   if (const auto token_text = request.query.get("continue"); !token_text.empty()) {
     const auto token = ContinueToken::parse(token_text);
-    if (!token) return std::unexpected(model::bad_request(fmt::format("continue key is not valid: {}", token.error().message)));
+    if (!token)
+      return std::unexpected(
+          model::bad_request(fmt::format("invalid continue token: continue key is not valid: {}", token.error().message)));
     plan.after_key = plan.filter.prefix + token->after;
     plan.inconsistent = token->revision < 0;
     if (!plan.inconsistent) plan.exact = token->revision;

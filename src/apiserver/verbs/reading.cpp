@@ -70,9 +70,9 @@ std::optional<model::ApiStatus> check_list_options(const Request& request, bool 
     if (!is_watch && revision.empty())
       forbid("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided");
     if (!continue_token.empty()) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
-    if (match != "Exact" && match != "NotOlderThan") {
+    if (match != "NotOlderThan" && (is_watch || match != "Exact")) {
       errors.push_back({model::FieldError::Type::kNotSupported, "resourceVersionMatch", fmt::format("\"{}\"", match),
-                        "supported values: \"Exact\", \"NotOlderThan\""});
+                        is_watch ? "supported values: \"NotOlderThan\"" : "supported values: \"Exact\", \"NotOlderThan\", \"\""});
     }
     if (match == "Exact" && revision == "0")
       forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
