@@ -145,6 +145,10 @@ TEST(KubeletConfig, TheDecodersWordsAndItsOrder) {
       << "keys of YAML in byte order";
   EXPECT_EQ(error("rotateCertificates: 1\n"),
             "json: cannot unmarshal number into Go struct field KubeletConfiguration.rotateCertificates of type bool");
+  EXPECT_EQ(load_config_text("", "FILE").error(), "failed to load Kubelet config file FILE, error kubelet config file \"FILE\" was empty");
+  EXPECT_TRUE(load_config_text("kind: KubeletConfiguration\napiVersion: a/b/c\n", "FILE")
+                  .error()
+                  .ends_with("unexpected GroupVersion string: a/b/c"));
   EXPECT_EQ(error("featureGates: {a: x}\n"),
             "json: cannot unmarshal string into Go struct field KubeletConfiguration.featureGates of type bool");
   EXPECT_EQ(error("evictionMaxPodGracePeriod: 1e3\n---\nkind: Pod\n"), "") << "a whole number; the first document alone counts";

@@ -391,6 +391,8 @@ TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_
   const auto failed = [&](std::string_view why) {
     return std::unexpected(fmt::format("failed to load Kubelet config file {}, error failed to decode: {}", name, why));
   };
+  if (text.empty())
+    return std::unexpected(fmt::format("failed to load Kubelet config file {0}, error kubelet config file \"{0}\" was empty", name));
   // A JSON text may repeat a key, as may YAML to Kubernetes' lenient second reading: the last one counts.
   const bool is_json = text.find_first_not_of(" \t\r\n") != std::string_view::npos && text[text.find_first_not_of(" \t\r\n")] == '{';
   const Result<json::Value> document = is_json ? json::parse(text) : first_yaml_document(text);
@@ -408,6 +410,12 @@ TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_
                       kind_of(*value), key));
   if (kind.empty()) return failed(fmt::format("Object 'Kind' is missing in '{}'", text));
   if (version.empty()) return failed(fmt::format("Object 'apiVersion' is missing in '{}'", text));
+  // Kinds that the kubelet knows, but not as its configuration.
+  if ((kind == "SerializedNodeConfigSource" || kind == "CredentialProviderConfig") && version == "kubelet.config.k8s.io/v1beta1")
+    return std::unexpected(fmt::format(
+        "failed to load Kubelet config file {}, error failed to cast object to KubeletConfiguration, unexpected type: {}, Kind={}", name,
+        version, kind));
+  if (std::ranges::count(version, '/') > 1) return failed(fmt::format("unexpected GroupVersion string: {}", version));
   if (kind != "KubeletConfiguration" || version != "kubelet.config.k8s.io/v1beta1")
     return failed(fmt::format("no kind \"{}\" is registered for version \"{}\" in scheme \"{}\"", kind, version, kScheme));
   auto settings = read_kubelet_configuration(is_json ? *document : sorted_by_key(*document));
