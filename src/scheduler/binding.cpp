@@ -22,6 +22,8 @@ bool is_uncertain(const model::ApiStatus& status) {
 }
 
 constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
+constexpr std::string_view kBindStep = "Bind plugin \"DefaultBinder\"";
+constexpr std::string_view kPreBindStep = "PreBind plugin \"VolumeBinding\"";
 
 }  // namespace
 
@@ -37,10 +39,23 @@ void Scheduler::Impl::give_slot(Binding& binding) {
   --bindings_in_flight;
 }
 
+void Scheduler::Impl::announce(const BindingPtr& binding) {
+  if (binding->writes.empty()) return bind(binding);
+  if (cluster.era() == placement::Era::k120) return next_pre_bind(binding);
+  const model::PodView& pod = binding->info->view();
+  pre_binding[pod.meta.uid] = binding;
+  client.patch(
+      kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge, {{"status", {{"nominatedNodeName", binding->node_name}}}},
+      [weak = weak_from_this(), binding](const client::ApiResult<json::Value>&) {
+        if (const auto self = weak.lock()) self->next_pre_bind(binding);  // Only an announcement: whatever the answer.
+      },
+      "status");
+}
+
 void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
-  if (!is_leader) return binding_failed(binding, "leadership was lost");
+  if (binding->is_over) return;
+  if (!is_leader) return binding_failed(binding, kPreBindStep, "leadership was lost");
   if (binding->written == binding->writes.size()) {
-    if (binding->writes.empty()) return bind(binding);
     binding->claims_deadline = loop.now() + std::chrono::seconds(binding->framework->profile().args.volume_binding.bind_timeout_seconds);
     give_slot(*binding);  // However long volumes take, other pods go on.
     post_turn();
@@ -57,8 +72,8 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
   call.answer = client::Answer::kIdentity;
   client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
-    if (!self) return;
-    if (!result) return self->binding_failed(binding, result.error().message);
+    if (!self || binding->is_over) return;
+    if (!result) return self->binding_failed(binding, kPreBindStep, result.error().message);
     std::int64_t revision = 0;
     const std::string text(json::get_string(*result, {"metadata", "resourceVersion"}));
     (void)std::from_chars(text.data(), text.data() + text.size(), revision);
@@ -70,7 +85,8 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
 
 /// Goes on to bind when all claims are bound, as the cache has them.
 void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
-  const auto fail = [&](const std::string& why) { binding_failed(binding, "binding volumes: " + why); };
+  if (binding->is_over) return;
+  const auto fail = [&](const std::string& why) { binding_failed(binding, kPreBindStep, "binding volumes: " + why); };
   if (!is_leader) return fail("leadership was lost");
   const model::PodView& pod = binding->info->view();
   const ObjectRef now = informers.get(kPods).get(pod.meta.ns, pod.meta.name);
@@ -98,11 +114,12 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
 }
 
 void Scheduler::Impl::bind(const BindingPtr& binding) {
-  if (!is_leader) return binding_failed(binding, "leadership was lost");
+  if (!is_leader) return binding_failed(binding, kBindStep, "leadership was lost");
   const model::PodView& pod = binding->info->view();
+  pre_binding.erase(pod.meta.uid);
   if (extenders != nullptr && extenders->bind_for(pod)) {
     const auto bound = extenders->bind(pod, binding->node_name);
-    if (!bound) return binding_failed(binding, bound.error().message);
+    if (!bound) return binding_failed(binding, {}, bound.error().message);
     if (*bound) return binding_done(*binding);
   }
   client::Call call;
@@ -120,22 +137,22 @@ void Scheduler::Impl::bind(const BindingPtr& binding) {
     if (!self) return;
     if (result) return self->binding_done(*binding);
     if (is_uncertain(result.error())) return self->find_out(binding, result.error().message);
-    self->binding_failed(binding, result.error().message);
+    self->binding_failed(binding, kBindStep, result.error().message);
   });
 }
 
 void Scheduler::Impl::find_out(const BindingPtr& binding, const std::string& why) {
   const model::PodView& pod = binding->info->view();
-  if (!assumed.contains(pod.meta.uid)) return binding_failed(binding, why);  // The watch knows already.
+  if (!assumed.contains(pod.meta.uid)) return binding_failed(binding, kBindStep, why);  // The watch knows already.
   client.get(kPods, pod.meta.ns, pod.meta.name, [weak = weak_from_this(), binding, why](const client::ApiResult<json::Value>& now) {
     const auto self = weak.lock();
     if (!self) return;
     if (now) {
       const bool is_bound = json::get_string(*now, {"metadata", "uid"}) == binding->info->view().meta.uid &&
                             !json::get_string(*now, {"spec", "nodeName"}).empty();
-      return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, why);
+      return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, kBindStep, why);
     }
-    if (!is_uncertain(now.error())) return self->binding_failed(binding, why);
+    if (!is_uncertain(now.error())) return self->binding_failed(binding, kBindStep, why);
     self->loop.schedule_after(std::chrono::seconds(1), [weak, binding, why] {
       if (const auto later = weak.lock()) later->find_out(binding, why);
     });
@@ -154,13 +171,21 @@ void Scheduler::Impl::binding_done(Binding& binding) {
   registry
       ->histogram("scheduler_pod_scheduling_sli_duration_seconds",
                   "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue.",
-                  metrics::exponential_buckets(0.01, 2, 20), {{"attempts", fmt::format("{}", std::min(binding.entry.attempts, 15))}})
+                  metrics::exponential_buckets(0.01, 2, 20),
+                  {{"attempts", binding.entry.attempts >= 15 ? "15+" : fmt::format("{}", binding.entry.attempts)}})
       .observe(static_cast<double>((loop.now() - binding.entry.first_attempt).count()) / 1e6);
+  if (binding.entry.waited_in_vain)
+    registry
+        ->counter("scheduler_pod_scheduled_after_flush_total",
+                  "Number of pods successfully scheduled after being flushed from unschedulablePods due to timeout.")
+        .add();
   post_turn();
 }
 
-void Scheduler::Impl::binding_failed(const BindingPtr& binding, const std::string& why) {
+void Scheduler::Impl::binding_failed(const BindingPtr& binding, std::string_view step, const std::string& why) {
+  if (std::exchange(binding->is_over, true)) return;
   give_slot(*binding);
+  pre_binding.erase(binding->entry.pod.uid);
   const placement::PodInfoPtr& info = binding->info;
   const std::string& uid = binding->entry.pod.uid;
   const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
@@ -177,14 +202,16 @@ void Scheduler::Impl::binding_failed(const BindingPtr& binding, const std::strin
   }
   const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();
   if (still_waits) {
-    log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, why);
+    std::string message = step.empty() ? why : fmt::format("running {}: {}", step, why);
+    if (cluster.era() == placement::Era::k120 && step != kPreBindStep) message = "binding rejected: " + message;
+    log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, message);
     registry
         ->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.",
                   {{"profile", info->view().scheduler_name}, {"result", "error"}})
         .add();
     want_node(now, PodGlance(now->bytes()), nullptr);
     queue.failed(uid, loop.now());
-    if (is_leader) report_failure(info, "SchedulerError", "binding rejected: " + why, std::nullopt);
+    if (is_leader) report_error(info, message, !binding->writes.empty());
   } else {
     queue.done(uid);
   }

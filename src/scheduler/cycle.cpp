@@ -69,7 +69,7 @@ void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
       return give_up_for_now(entry, info, framework, *decision.diagnosis, refused);
     case Decision::Outcome::kError:
       observe("error", info, seconds);
-      report_failure(info, "SchedulerError", decision.error, std::nullopt);
+      report_error(info, decision.error);
       return queue.failed(entry.pod.uid, loop.now());
   }
 }
@@ -108,19 +108,21 @@ void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoP
     if (status.is_success() || status.is_skip()) status = framework->run_filter(state, *info, *cluster.node(node));
     if (status.is_success()) status = framework->run_reserve(state, *info, *cluster.node(node), cluster);
     if (!status.is_success()) {
-      report_failure(info, "SchedulerError", status.message(), std::nullopt);
+      report_error(info, status.message());
       return queue.failed(entry.pod.uid, loop.now());
     }
     writes = framework->run_pre_bind(state, *info, *cluster.node(node));
   }
   const ObjectRef object = waiting.at(entry.pod.uid).object;
+  const std::string promised = waiting.at(entry.pod.uid).nominated;
   cluster.assume(info, node);
   assumed[entry.pod.uid] = info->key;
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
-  auto binding = std::make_shared<Binding>(
-      Binding{entry, info, object, framework, node, cluster.node(node)->name, std::move(state), std::move(writes), 0, {}, {}, false});
+  auto binding = std::make_shared<Binding>(Binding{
+      entry, info, object, framework, node, cluster.node(node)->name, std::move(state), std::move(writes), 0, {}, {}, false, false});
   take_slot(*binding);
-  next_pre_bind(binding);
+  if (promised != binding->node_name) wake_for_nomination(info, promised);
+  announce(binding);
 }
 
 }  // namespace berth::scheduler

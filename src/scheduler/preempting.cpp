@@ -87,13 +87,16 @@ placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& frame
 void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name) {
   const model::PodView& preemptor_pod = info->view();
   if (options.on_preemption) options.on_preemption(cluster, info, choice);
-  registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
-      .observe(static_cast<double>(choice.victims.size()));
   Preempting& open = preempting[preemptor_pod.meta.uid];
   std::vector<std::pair<PodInfoPtr, ObjectRef>> going;
   std::vector<std::string> names;
+  std::vector<BindingPtr> called_off;
   for (const PodInfoPtr& victim : choice.victims) {
     names.push_back(victim->key);
+    if (const auto binding = pre_binding.find(victim->view().meta.uid); binding != pre_binding.end()) {
+      called_off.push_back(binding->second);
+      continue;
+    }
     const ObjectRef object = informers.get(kPods).get(victim->view().meta.ns, victim->view().meta.name);
     if (object == nullptr || object->uid() != victim->view().meta.uid || object->is_deleting()) continue;
     open.victims.insert(object->uid());
@@ -101,7 +104,14 @@ void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate
     going.emplace_back(victim, object);
   }
   if (open.victims.empty()) preempting.erase(preemptor_pod.meta.uid);
+  if (!going.empty() || !called_off.empty())
+    registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
+        .observe(static_cast<double>(choice.victims.size()));
   for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
+  for (const BindingPtr& binding : called_off) {
+    report_eviction(info, reference(*binding->object), node_name, " (in kube-scheduler memory).");
+    binding_failed(binding, "PreBind plugin \"VolumeBinding\"", "preempted by DefaultPreemption");
+  }
   recorder(preemptor_pod.scheduler_name)
       .event(reference(*info), "Normal", "Preempting",
              fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting");
@@ -120,7 +130,7 @@ void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate
     if (const auto theirs = preempting.find(uid); theirs != preempting.end())
       theirs->second.missed_event = true;
     else
-      queue.activate(uid, loop.now());
+      queue.activate(uid);
   }
 }
 
@@ -146,18 +156,19 @@ void Scheduler::Impl::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& v
                               if (!later) return;
                               if (!deleted && deleted.error().code != 404)
                                 return later->eviction_failed(victim->view().meta.uid, deleted.error().message);
-                              if (!deleted) return;  // It went by itself.
-                              const client::ObjectReference related = reference(*preemptor_pod);
-                              const std::string by = preemptor_pod->view().scheduler_name;
-                              const bool is_old = later->cluster.era() == placement::Era::k120;
-                              later->recorder(by).event(
-                                  reference(*object), "Normal", "Preempted",
-                                  is_old ? fmt::format("Preempted by {} on node {}", preemptor_pod->key, node_name)
-                                         : fmt::format("Preempted by pod {} on node {}", preemptor_pod->view().meta.uid, node_name),
-                                  "Preempting", &related);
+                              if (deleted) later->report_eviction(preemptor_pod, reference(*object), node_name);  // Or it went by itself.
                             });
       },
       "status");
+}
+
+void Scheduler::Impl::report_eviction(const PodInfoPtr& preemptor_pod, const client::ObjectReference& victim, const std::string& node_name,
+                                      std::string_view how) {
+  const client::ObjectReference related = reference(*preemptor_pod);
+  const bool is_old = cluster.era() == placement::Era::k120;
+  const std::string by = is_old ? preemptor_pod->key : "pod " + preemptor_pod->view().meta.uid;
+  recorder(preemptor_pod->view().scheduler_name)
+      .event(victim, "Normal", "Preempted", fmt::format("Preempted by {} on node {}{}", by, node_name, how), "Preempting", &related);
 }
 
 void Scheduler::Impl::eviction_failed(const std::string& victim_uid, const std::string& why) {
@@ -177,15 +188,23 @@ void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
   if (open == preempting.end()) return;
   open->second.victims.erase(victim_uid);
   if (!open->second.victims.empty()) return;
-  const bool try_again = open->second.has_failed || open->second.missed_event;
+  const bool has_failed = open->second.has_failed, try_again = has_failed || open->second.missed_event;
   preempting.erase(open);
   if (!try_again) return;
-  queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == preemptor_uid; });
+  if (has_failed)
+    queue.retry_after_backoff(preemptor_uid, loop.now());  // What is refused now is likely refused in a moment.
+  else
+    queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == preemptor_uid; });
   post_turn();
 }
 
+void Scheduler::Impl::report_error(const PodInfoPtr& info, const std::string& message, bool may_lag) {
+  if (const auto found = waiting.find(info->view().meta.uid); found != waiting.end()) set_nominated(found->second, "");
+  report_failure(info, "SchedulerError", message, "", may_lag);
+}
+
 void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view reason, const std::string& message,
-                                     const std::optional<std::string>& nominate) {
+                                     const std::optional<std::string>& nominate, bool may_lag) {
   const auto found = waiting.find(info->view().meta.uid);
   if (found == waiting.end()) return;
   Waiting& entry = found->second;
@@ -198,7 +217,7 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
     if (const auto then = json::get_string(one, {"lastTransitionTime"}); !then.empty()) since = then;
     if (last_message.empty() && json::get_string(one, {"reason"}) == reason) last_message = json::get_string(one, {"message"});
   }
-  const bool nomination_differs = nominate && json::get_string(document, {"status", "nominatedNodeName"}) != *nominate;
+  const bool nomination_differs = nominate && (may_lag || json::get_string(document, {"status", "nominatedNodeName"}) != *nominate);
   if (last_message == message && !nomination_differs) return;
   entry.message = message;
   json::Value patch = condition_patch("PodScheduled", "False", reason, message, since, PodGlance(entry.object->bytes()).generation);

@@ -5,10 +5,11 @@ namespace berth::scheduler {
 void SchedulingQueue::leave(Slot& slot) {
   switch (slot.box) {
     case Box::kActive:
-      active_.erase({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot});
+      active_.erase(active_key(slot));
       break;
     case Box::kBackoff:
       backoff_.erase({slot.box_until, slot.sequence, &slot});
+      if (slot.pops_early) early_.erase(early_key(slot));
       break;
     case Box::kUnschedulable:
       unschedulable_.erase({slot.box_until, slot.sequence, &slot});
@@ -21,15 +22,17 @@ void SchedulingQueue::leave(Slot& slot) {
   }
 }
 
-void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until) {
+void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until, bool pops_early) {
   slot.box = box;
   slot.box_until = until;
+  slot.pops_early = pops_early && box == Box::kBackoff && options_.pops_from_backoff;
   switch (box) {
     case Box::kActive:
-      active_.insert({slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot});
+      active_.insert(active_key(slot));
       break;
     case Box::kBackoff:
       backoff_.insert({until, slot.sequence, &slot});
+      if (slot.pops_early) early_.insert(early_key(slot));
       break;
     case Box::kUnschedulable:
       unschedulable_.insert({until, slot.sequence, &slot});
@@ -43,20 +46,19 @@ void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until) {
 }
 
 TimePoint SchedulingQueue::backoff_end(const Entry& entry) const {
-  if (entry.attempts == 0) return entry.failed_at;
+  const int count = entry.consecutive_errors > 0 ? entry.consecutive_errors : entry.unschedulable_count;
+  if (count == 0) return entry.queued_at;
   Duration backoff = options_.initial_backoff;
-  for (int i = 1; i < entry.attempts && backoff < options_.max_backoff; ++i) backoff *= 2;
-  return entry.failed_at + std::min(backoff, options_.max_backoff);
+  for (int i = 1; i < count && backoff < options_.max_backoff; ++i) backoff *= 2;
+  return entry.queued_at + std::min(backoff, options_.max_backoff);
 }
 
 void SchedulingQueue::enter_backoff_or_active(Slot& slot, TimePoint now) {
   const TimePoint end = backoff_end(slot.entry);
-  if (end > now) {
-    enter(slot, Box::kBackoff, end);
-  } else {
-    slot.entry.queued_at = now;
+  if (end > now)
+    enter(slot, Box::kBackoff, end, slot.entry.consecutive_errors == 0);
+  else
     enter(slot, Box::kActive);
-  }
 }
 
 void SchedulingQueue::add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate) {
@@ -76,17 +78,17 @@ void SchedulingQueue::add_or_update(const QueuedPod& pod, TimePoint now, bool re
     return;
   }
   const TimePoint until = slot.box_until;
+  const bool pops_early = slot.pops_early;
   leave(slot);
   slot.entry.pod = pod;
   if (pod.gated) {
     enter(slot, Box::kGated);
   } else if (box == Box::kGated) {
-    slot.entry.queued_at = now;
     enter(slot, Box::kActive);
   } else if (box == Box::kUnschedulable && reactivate) {
     enter_backoff_or_active(slot, now);
   } else {
-    enter(slot, box, until);
+    enter(slot, box, until, pops_early);
   }
 }
 
@@ -103,24 +105,23 @@ void SchedulingQueue::promote(TimePoint now) {
       Slot& slot = *std::get<Slot*>(*timed->begin());
       const bool long_wait = slot.box == Box::kUnschedulable;
       leave(slot);
-      if (long_wait) {
+      slot.entry.waited_in_vain = slot.entry.waited_in_vain || long_wait;
+      if (long_wait)
         enter_backoff_or_active(slot, now);
-      } else {
-        slot.entry.queued_at = now;
+      else
         enter(slot, Box::kActive);
-      }
     }
 }
 
 bool SchedulingQueue::has_ready(TimePoint now) {
   promote(now);
-  return !active_.empty();
+  return !active_.empty() || !early_.empty();
 }
 
 std::optional<SchedulingQueue::Entry> SchedulingQueue::pop(TimePoint now) {
   promote(now);
-  if (active_.empty()) return std::nullopt;
-  Slot& slot = *active_.begin()->slot;
+  if (active_.empty() && early_.empty()) return std::nullopt;
+  Slot& slot = active_.empty() ? *early_.begin()->second.slot : *active_.begin()->slot;
   leave(slot);
   enter(slot, Box::kInFlight);
   ++slot.entry.attempts;
@@ -135,7 +136,10 @@ void SchedulingQueue::unschedulable(const std::string& uid, PluginSet rejected_b
   if (found == pods_.end() || found->second->box != Box::kInFlight) return;
   Slot& slot = *found->second;
   slot.entry.rejected_by = rejected_by;
-  slot.entry.failed_at = now;
+  slot.entry.queued_at = now;
+  slot.entry.waited_in_vain = false;
+  ++slot.entry.unschedulable_count;
+  slot.entry.consecutive_errors = 0;
   if (slot.entry.pod.gated)
     enter(slot, Box::kGated);
   else
@@ -147,7 +151,9 @@ void SchedulingQueue::failed(const std::string& uid, TimePoint now) {
   if (found == pods_.end() || found->second->box != Box::kInFlight) return;
   Slot& slot = *found->second;
   slot.entry.rejected_by = 0;
-  slot.entry.failed_at = now;
+  slot.entry.queued_at = now;
+  slot.entry.waited_in_vain = false;
+  ++slot.entry.consecutive_errors;
   if (slot.entry.pod.gated)
     enter(slot, Box::kGated);
   else
@@ -167,13 +173,20 @@ std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const std::f
   return moving.size();
 }
 
-void SchedulingQueue::activate(const std::string& uid, TimePoint now) {
+void SchedulingQueue::retry_after_backoff(const std::string& uid, TimePoint now) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second->box != Box::kUnschedulable) return;
+  Slot& slot = *found->second;
+  leave(slot);
+  enter(slot, Box::kBackoff, std::max(now, backoff_end(slot.entry)));
+}
+
+void SchedulingQueue::activate(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   Slot& slot = *found->second;
   if (slot.box != Box::kBackoff && slot.box != Box::kUnschedulable) return;
   leave(slot);
-  slot.entry.queued_at = now;
   enter(slot, Box::kActive);
 }
 

@@ -10,7 +10,8 @@
 //                         [ unschedulable ] <-------------+  no node fits
 //                                | in there for 5 minutes: active
 //
-// A pod is in exactly one of the boxes. Pure: time comes in as a value; no threads.
+// A pod is in exactly one of the boxes. While `active` is empty, pods that wait in `backoff` after no node fitted are popped before their
+// time (today's SchedulerPopFromBackoffQ): the backoff protects busy schedulers, not idle ones. Pure: time comes in as a value; no threads.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,7 @@ struct QueueOptions {
   Duration max_backoff = std::chrono::seconds(10);
   /// A pod that no event woke is tried again after this time (podMaxInUnschedulablePodsDuration).
   Duration max_unschedulable = std::chrono::minutes(5);
+  bool pops_from_backoff = true;
 };
 
 class SchedulingQueue {
@@ -49,10 +51,12 @@ class SchedulingQueue {
 
   struct Entry {
     QueuedPod pod;
-    TimePoint queued_at;        ///< Orders pods of one priority: when it last entered the active queue as new or was updated.
+    TimePoint queued_at;  ///< Orders pods of one priority: when it came, or when its last attempt ended; its backoff counts from here.
     TimePoint first_attempt{};  ///< Epoch until first popped.
-    TimePoint failed_at{};      ///< When the last attempt ended: the backoff counts from here.
     int attempts = 0;
+    int unschedulable_count = 0;  ///< Attempts in which no node fitted.
+    int consecutive_errors = 0;   ///< Attempts since then that failed otherwise; while there are any, they alone make the backoff.
+    bool waited_in_vain = false;  ///< No event woke it: it is tried because it waited so long.
     PluginSet rejected_by = 0;
   };
 
@@ -73,8 +77,10 @@ class SchedulingQueue {
   /// Moves unschedulable pods that were rejected by one of `plugins` (or by none known) and for which `could_help` says yes.
   /// Returns how many moved.
   std::size_t wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help);
+  /// Moves one unschedulable pod to backoff, where it stays until its backoff is over even if there is nothing else to do.
+  void retry_after_backoff(const std::string& uid, TimePoint now);
   /// Moves one pod to active at once, its backoff forgotten (kube-scheduler's Activate).
-  void activate(const std::string& uid, TimePoint now);
+  void activate(const std::string& uid);
 
   /// When something will be ready by itself (a backoff ends, a long wait ends); nullopt: only a call can change anything.
   [[nodiscard]] std::optional<TimePoint> next_wake() const;
@@ -94,6 +100,7 @@ class SchedulingQueue {
     Box box = Box::kActive;
     TimePoint box_until{};  ///< kBackoff: its end; kUnschedulable: when the long wait ends.
     std::uint64_t sequence = 0;
+    bool pops_early = false;  ///< In kBackoff: also in early_.
   };
   struct ActiveKey {
     std::int32_t priority;
@@ -107,9 +114,15 @@ class SchedulingQueue {
     }
   };
   using TimedKey = std::tuple<TimePoint, std::uint64_t, Slot*>;
+  /// Whose backoff ends in the same second goes by priority and age.
+  using EarlyKey = std::pair<std::int64_t, ActiveKey>;
 
+  [[nodiscard]] static ActiveKey active_key(Slot& slot) { return {slot.entry.pod.priority, slot.entry.queued_at, slot.sequence, &slot}; }
+  [[nodiscard]] static EarlyKey early_key(Slot& slot) {
+    return {std::chrono::floor<std::chrono::seconds>(slot.box_until.time_since_epoch()).count(), active_key(slot)};
+  }
   void leave(Slot& slot);
-  void enter(Slot& slot, Box box, TimePoint until = {});
+  void enter(Slot& slot, Box box, TimePoint until = {}, bool pops_early = false);
   [[nodiscard]] TimePoint backoff_end(const Entry& entry) const;
   void enter_backoff_or_active(Slot& slot, TimePoint now);
   void promote(TimePoint now);
@@ -119,6 +132,7 @@ class SchedulingQueue {
   std::unordered_map<std::string, std::unique_ptr<Slot>> pods_;
   std::set<ActiveKey> active_;
   std::set<TimedKey> backoff_, unschedulable_;
+  std::set<EarlyKey> early_;  ///< Those of backoff_ that may be popped before their time.
   std::size_t gated_ = 0;
 };
 

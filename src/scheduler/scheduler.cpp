@@ -14,6 +14,12 @@ bool any_profile_is_hard(const SchedulerOptions& options) {
   return std::ranges::any_of(options.profiles, [](const auto& profile) { return profile.args.preemption.budgets_are_hard; });
 }
 
+QueueOptions queue_options(const SchedulerOptions& options) {
+  QueueOptions out = options.queue;
+  if (options.profiles.front().era == placement::Era::k120) out.pops_from_backoff = false;
+  return out;
+}
+
 }  // namespace
 
 Scheduler::Impl::Impl(client::Client& c, client::InformerFactory& f, SchedulerOptions o)
@@ -24,7 +30,7 @@ Scheduler::Impl::Impl(client::Client& c, client::InformerFactory& f, SchedulerOp
       cluster(options.profiles.front().era),
       engine(cluster, options.engine),
       preemptor(cluster, options.preemption),
-      queue(options.queue),
+      queue(queue_options(options)),
       registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()) {
   if (!any_profile_is_hard(options)) return;
   placement::PreemptionOptions hard = options.preemption;
@@ -58,7 +64,7 @@ void Scheduler::Impl::observe(const char* result, const PodInfoPtr& info, double
   registry->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.", labels).add();
   registry
       ->histogram("scheduler_scheduling_attempt_duration_seconds",
-                  "Scheduling attempt latency in seconds (scheduling algorithm + binding).", metrics::exponential_buckets(0.0001, 2, 16),
+                  "Scheduling attempt latency in seconds (scheduling algorithm + binding).", metrics::exponential_buckets(0.001, 2, 15),
                   labels)
       .observe(seconds);
 }

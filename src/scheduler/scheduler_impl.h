@@ -60,6 +60,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     std::vector<std::int64_t> written_at;  ///< The revision that each write made.
     TimePoint claims_deadline{};
     bool holds_slot = false;  ///< Counts in bindings_in_flight.
+    bool is_over = false;     ///< It failed; answers that still come say nothing.
   };
   using BindingPtr = std::shared_ptr<Binding>;
 
@@ -80,6 +81,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   std::vector<Consulted> kinds;                               ///< What this server serves of what plugins consult.
   std::unordered_map<std::string, Waiting> waiting;           ///< By uid.
   std::unordered_map<std::string, std::string> assumed;       ///< uid to key: bound by us, not yet confirmed by the watch.
+  std::unordered_map<std::string, BindingPtr> pre_binding;    ///< By uid: their volumes are being bound, their node is not yet asked for.
   std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
   std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.
   std::size_t bindings_in_flight = 0;
@@ -102,14 +104,18 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// A pod that needs a node: ours to place, or somebody else's. `before` is its last revision, null at first sight.
   void want_node(const client::ObjectRef& object, const PodGlance& glance, const client::ObjectRef& before);
   void forget_waiting(const std::string& uid);
-  /// Where the pod counts on room from now on; empty for nowhere.
+  /// Where the pod counts on room from now on; empty for nowhere. Pods of no higher priority that the old node was kept from are woken.
   void set_nominated(Waiting& entry, const std::string& node_name);
 
   // waking.cpp
   /// Wakes the pods that the events could help. `node` is the node they happened on, where there is one: a pod whose rejection was about
   /// nodes one by one is woken only if that node takes it now, or would after a preemption.
-  void wake(EventSet events, placement::NodeIndex node, const PodChange& change = {});
+  /// Pods above `up_to_priority` are left where they are.
+  void wake(EventSet events, placement::NodeIndex node, const PodChange& change = {},
+            std::optional<std::int64_t> up_to_priority = std::nullopt);
   [[nodiscard]] bool node_takes(const std::string& uid, const placement::NodeInfo& node);
+  /// The pod counts on room on the node no more: that is as good as a pod that left, for pods of no higher priority.
+  void wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name);
   /// Pods that count on room on the node, whose promise may no longer hold, are tried again.
   void wake_nominated(placement::NodeIndex node);
 
@@ -125,13 +131,16 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   [[nodiscard]] json::Value pod_document(const placement::PodInfo& pod) const;
 
   // binding.cpp
+  /// Says in the API where the pod will be, so that nobody is surprised while its volumes are bound, nor a restarted scheduler elsewhere.
+  void announce(const BindingPtr& binding);
   void next_pre_bind(const BindingPtr& binding);
   void wait_for_claims(const BindingPtr& binding);
   void bind(const BindingPtr& binding);
   /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.
   void find_out(const BindingPtr& binding, const std::string& why);
   void binding_done(Binding& binding);
-  void binding_failed(const BindingPtr& binding, const std::string& why);
+  /// `why` is the failed step's error, `step` the plugin that took it ("PreBind plugin \"VolumeBinding\""), empty for an extender's.
+  void binding_failed(const BindingPtr& binding, std::string_view step, const std::string& why);
   void take_slot(Binding& binding);
   void give_slot(Binding& binding);
 
@@ -141,16 +150,23 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   /// Where evicting helps: the engine's answer, after the extenders that preempt have had their say.
   [[nodiscard]] placement::PostFilterResult find_room(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info,
                                                       const std::optional<placement::Evaluation>& refused);
-  /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node.
+  /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node. A victim whose
+  /// volumes are still being bound is not deleted: its binding is called off, and it queues again.
   void preempt(const placement::PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name);
   void evict(const placement::PodInfoPtr& preemptor, const placement::PodInfoPtr& victim, const client::ObjectRef& object,
              const std::string& node_name);
+  /// The event on the victim; `how` is added to its words.
+  void report_eviction(const placement::PodInfoPtr& preemptor, const client::ObjectReference& victim, const std::string& node_name,
+                       std::string_view how = {});
   void eviction_failed(const std::string& victim_uid, const std::string& why);
   /// The victim goes or is gone: one less to wait for.
   void victim_seen(const std::string& victim_uid);
   /// Condition PodScheduled=False and a FailedScheduling event; the condition is written only when its text or the nomination changes.
+  /// `may_lag`: the API may have a nomination that the watch has not shown yet.
   void report_failure(const placement::PodInfoPtr& info, std::string_view reason, const std::string& message,
-                      const std::optional<std::string>& nominate);
+                      const std::optional<std::string>& nominate, bool may_lag = false);
+  /// An attempt ended in an error: reported, the nomination withdrawn.
+  void report_error(const placement::PodInfoPtr& info, const std::string& message, bool may_lag = false);
 
   // scheduler.cpp
   [[nodiscard]] client::EventRecorder& recorder(const std::string& scheduler_name) { return *recorders.at(scheduler_name); }

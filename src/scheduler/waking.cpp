@@ -10,7 +10,7 @@ namespace berth::scheduler {
 using placement::NodeIndex;
 using placement::PodInfo;
 
-void Scheduler::Impl::wake(EventSet events, NodeIndex node, const PodChange& change) {
+void Scheduler::Impl::wake(EventSet events, NodeIndex node, const PodChange& change, std::optional<std::int64_t> up_to_priority) {
   if (queue.sizes().unschedulable == 0 && preempting.empty()) return;
   static constexpr std::array<std::string_view, 1> kAffinity = {"InterPodAffinity"}, kSpread = {"PodTopologySpread"};
   const PluginSet affinity = bits.set_of(kAffinity), spread = bits.set_of(kSpread), cured = bits.cured_by(events);
@@ -20,6 +20,7 @@ void Scheduler::Impl::wake(EventSet events, NodeIndex node, const PodChange& cha
   std::map<std::tuple<std::uint64_t, std::int64_t, std::string>, bool> takes;
   std::size_t checks_left = 200;
   const auto helps = [&](const SchedulingQueue::Entry& entry) {
+    if (up_to_priority && entry.pod.priority > *up_to_priority) return false;
     const auto found = waiting.find(entry.pod.uid);
     if (found == waiting.end() || entry.rejected_by == 0) return true;
     const PodInfo& pending = *found->second.info;
@@ -72,6 +73,12 @@ bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeIn
   // The event may have been what a preemption here lacked.
   placement::Status why;
   return placement::select_victims(*framework, state, *info, node, why).has_value();
+}
+
+void Scheduler::Impl::wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name) {
+  const placement::NodeInfo* node = node_name.empty() ? nullptr : cluster.find_node(node_name);
+  if (node == nullptr) return;
+  wake(ClusterEvent::kAssignedPodDeleted, node->index, {ClusterEvent::kAssignedPodDeleted, pod.get(), nullptr}, pod->view().priority);
 }
 
 void Scheduler::Impl::wake_nominated(NodeIndex node) {

@@ -217,32 +217,36 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
   const bool is_gated = !framework->run_pre_enqueue(info->view()).is_success();
   const auto priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(info->view().priority, INT32_MIN, INT32_MAX));
   const SchedulingQueue::Entry* queued = queue.find(uid);
-  if (queued == nullptr) count_incoming(is_gated ? "gated" : "active", "UnscheduledPodAdd");
+  if (queued == nullptr) count_incoming(is_gated ? "gated" : "active", "UnschedulablePodAdd");
   const bool may_help = queued == nullptr || queued->rejected_by == 0 || (queued->rejected_by & bits.cured_by(own)) != 0;
   queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help);
   post_turn();
 }
 
 void Scheduler::Impl::set_nominated(Waiting& entry, const std::string& node_name) {
-  entry.nominated = node_name;
+  const std::string before = std::exchange(entry.nominated, node_name);
   if (entry.info->view().nominated_node_name != node_name) {
     auto view = std::make_shared<model::PodView>(entry.info->view());
     view->nominated_node_name = node_name;
     entry.info = PodInfo::make(std::move(view), cluster.era());
   }
   cluster.nominate(entry.info, node_name);
+  if (before != node_name) wake_for_nomination(entry.info, before);
 }
 
 void Scheduler::Impl::forget_waiting(const std::string& uid) {
   const auto found = waiting.find(uid);
   if (found == waiting.end()) return;
-  cluster.nominate(found->second.info, "");
+  const PodInfoPtr info = found->second.info;
+  const std::string promised = found->second.nominated;
+  cluster.nominate(info, "");
   waiting.erase(found);
   queue.remove(uid);
   if (const auto open = preempting.find(uid); open != preempting.end()) {
     for (const std::string& victim : open->second.victims) preempted_by.erase(victim);
     preempting.erase(open);
   }
+  wake_for_nomination(info, promised);
 }
 
 }  // namespace berth::scheduler

@@ -14,11 +14,36 @@
 
 namespace berth::integration {
 
+/// Stands between the scheduler and the server: true when it took the request and answers it itself, or never.
+using Interceptor = std::function<bool(const net::HttpRequest& request, std::function<void(net::HttpResponse)>& done)>;
+
 struct WorldOptions {
   int nodes = 3;
   std::string node_cpu = "32";
   int zones = 3;
+  /// How long pods take to stop, if their grace period lets them.
+  Duration stop_delay = std::chrono::milliseconds(200);
+  Interceptor intercept;
   scheduler::SchedulerOptions scheduler;
+};
+
+class InterceptedTransport : public client::Transport {
+ public:
+  InterceptedTransport(std::shared_ptr<client::Transport> below, Interceptor intercept)
+      : below_(std::move(below)), intercept_(std::move(intercept)) {}
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    if (!intercept_ || !intercept_(request, done)) below_->send(std::move(request), std::move(done));
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
+    return below_->stream(std::move(request), std::move(callbacks));
+  }
+  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
+    below_->upgrade(std::move(request), std::move(done));
+  }
+
+ private:
+  std::shared_ptr<client::Transport> below_;
+  Interceptor intercept_;
 };
 
 /// A store that outlives the server that uses it.
@@ -47,6 +72,7 @@ class World {
     nodes.nodes = options.nodes;
     nodes.zones = options.zones;
     nodes.node_template.capacity["cpu"] = options.node_cpu;
+    nodes.fleet.stop_delay = options.stop_delay;
     nodes_ = std::make_unique<node::simulated::SimulatedNodes>(*node_client_, nodes);
     nodes_->start();
     start_controllers();
@@ -92,7 +118,8 @@ class World {
     manager_->start();
   }
   void start_scheduler() {
-    scheduler_client_ = std::make_unique<client::Client>(scheduler_link_, &loop_, "scheduler");
+    auto transport = std::make_shared<InterceptedTransport>(scheduler_link_, options_.intercept);
+    scheduler_client_ = std::make_unique<client::Client>(std::move(transport), &loop_, "scheduler");
     informers_ = std::make_unique<client::InformerFactory>(*scheduler_client_);
     auto created = scheduler::Scheduler::create(*scheduler_client_, *informers_, options_.scheduler);
     ASSERT_TRUE(created) << created.error().message;
@@ -107,6 +134,8 @@ class World {
     scheduler_.reset();
     informers_.reset();
   }
+
+  scheduler::Scheduler& scheduler() { return *scheduler_; }
 
   void run(Duration d) { loop_.run_for(d); }
   client::Client& client() { return *client_; }

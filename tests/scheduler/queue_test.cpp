@@ -48,14 +48,91 @@ TEST(SchedulingQueue, UnschedulablePodWaitsForAnEventThatCouldHelp) {
   EXPECT_TRUE(queue.has_ready(kStart + seconds(5)));
 }
 
-TEST(SchedulingQueue, WokenWithinItsBackoffWaitsForItsEnd) {
-  SchedulingQueue queue({});
+TEST(SchedulingQueue, WokenWithinItsBackoffWaitsForItsEndWhereNobodyMayPopIt) {
+  SchedulingQueue queue({.pops_from_backoff = false});
   queue.add_or_update(pod("a"), kStart, false);
   queue.pop(kStart);
   queue.unschedulable("uid-a", 1, kStart);
   queue.wake(1, kStart + milliseconds(200), [](const auto&) { return true; });
   EXPECT_FALSE(queue.has_ready(kStart + milliseconds(999)));
   EXPECT_TRUE(queue.has_ready(kStart + seconds(1)));
+}
+
+TEST(SchedulingQueue, WokenWithinItsBackoffIsPoppedOnceThereIsNothingElseToDo) {
+  SchedulingQueue queue({});
+  for (const auto& one : {pod("a"), pod("b", 5), pod("active")}) queue.add_or_update(one, kStart, false);
+  while (auto entry = queue.pop(kStart))
+    if (entry->pod.name != "active") queue.unschedulable(entry->pod.uid, 1, kStart);
+  queue.failed("uid-active", kStart);
+  queue.add_or_update(pod("new"), kStart, false);
+  queue.wake(1, kStart, [](const auto&) { return true; });
+  EXPECT_EQ(queue.sizes().backoff, 3u);
+  std::string order;
+  while (auto entry = queue.pop(kStart)) order += entry->pod.name + " ";
+  EXPECT_EQ(order, "new b a ") << "and the one that failed by an error waits";
+  EXPECT_EQ(queue.sizes().backoff, 1u);
+  EXPECT_EQ(queue.next_wake(), kStart + seconds(1));
+}
+
+TEST(SchedulingQueue, RetryAfterBackoffIsNotPoppedEarly) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  queue.pop(kStart);
+  queue.unschedulable("uid-a", 1, kStart);
+  queue.retry_after_backoff("uid-a", kStart);
+  EXPECT_FALSE(queue.has_ready(kStart + milliseconds(999)));
+  EXPECT_TRUE(queue.has_ready(kStart + seconds(1)));
+}
+
+TEST(SchedulingQueue, AmongEqualsTheOneThatWaitedLongestSinceItsLastAttemptGoesFirst) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("old"), kStart, false);
+  queue.pop(kStart);
+  queue.unschedulable("uid-old", 1, kStart);
+  QueuedPod gated = pod("gated");
+  gated.gated = true;
+  queue.add_or_update(gated, kStart + seconds(1), false);
+  queue.add_or_update(pod("new"), kStart + seconds(5), false);
+  queue.wake(1, kStart + seconds(10), [](const auto&) { return true; });
+  queue.add_or_update(pod("gated"), kStart + seconds(10), true);
+  std::string order;
+  while (auto entry = queue.pop(kStart + seconds(10))) order += entry->pod.name + " ";
+  EXPECT_EQ(order, "old gated new ");
+}
+
+TEST(SchedulingQueue, ErrorsAndFullNodesMakeBackoffsOfTheirOwn) {
+  SchedulingQueue queue({.pops_from_backoff = false});
+  queue.add_or_update(pod("a"), kStart, false);
+  TimePoint now = kStart;
+  const auto backoff = [&](bool is_error) {
+    EXPECT_TRUE(queue.pop(now).has_value());
+    if (is_error) {
+      queue.failed("uid-a", now);
+    } else {
+      queue.unschedulable("uid-a", 1, now);
+      queue.wake(1, now, [](const auto&) { return true; });
+    }
+    const auto took = std::chrono::duration_cast<seconds>(*queue.next_wake() - now).count();
+    now = *queue.next_wake();
+    return took;
+  };
+  EXPECT_EQ(backoff(false), 1);
+  EXPECT_EQ(backoff(false), 2);
+  EXPECT_EQ(backoff(true), 1) << "the first error in a row";
+  EXPECT_EQ(backoff(true), 2);
+  EXPECT_EQ(backoff(false), 4) << "the third time that no node fitted";
+  EXPECT_EQ(backoff(true), 1);
+}
+
+TEST(SchedulingQueue, SaysWhoWasTriedOnlyBecauseItWaitedSoLong) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  EXPECT_FALSE(queue.pop(kStart)->waited_in_vain);
+  queue.unschedulable("uid-a", 1, kStart);
+  EXPECT_TRUE(queue.pop(kStart + minutes(5))->waited_in_vain);
+  queue.unschedulable("uid-a", 1, kStart + minutes(5));
+  queue.wake(1, kStart + minutes(6), [](const auto&) { return true; });
+  EXPECT_FALSE(queue.pop(kStart + minutes(6))->waited_in_vain);
 }
 
 TEST(SchedulingQueue, LongWaitEndsByItself) {

@@ -34,6 +34,7 @@ struct Plan {
   std::string preemptor_uid, preemptor, node;
   std::int64_t priority = 0;
   std::set<std::string> victims;
+  std::set<std::string> there;  ///< Who was on the node, by uid.
   TimePoint at{};
 };
 
@@ -260,18 +261,25 @@ class Story {
       EXPECT_GE(other.budget_violations, choice.budget_violations)
           << pod->key << " breaks budgets on " << node << ", but not on " << cluster.node(other.node)->name;
     // A second plan while the first one's victims still go, and nothing happened to it, evicts in vain.
-    Plan plan{pod->view().meta.uid, pod->key, node, pod->view().priority, {}, world_.loop().now()};
+    Plan plan{pod->view().meta.uid, pod->key, node, pod->view().priority, {}, {}, world_.loop().now()};
+    for (const auto& other : cluster.node(choice.node)->pods) plan.there.insert(other->view().meta.uid);
     for (const auto& victim : choice.victims) plan.victims.insert(victim->view().meta.uid);
-    if (const auto last = plans_.find(plan.preemptor_uid); last != plans_.end() && !was_overtaken(last->second)) {
+    if (const auto last = plans_.find(plan.preemptor_uid); last != plans_.end() && !was_overtaken(last->second, cluster)) {
       ADD_FAILURE() << pod->key << " preempts on " << node << " after it did on " << last->second.node << ", where nothing changed";
     }
     plans_[plan.preemptor_uid] = std::move(plan);
   }
 
   /// The node of the plan failed or came back, the scheduler was restarted, or a pod of no lower priority took the room.
-  bool was_overtaken(const Plan& plan) const {
+  bool was_overtaken(const Plan& plan, const Cluster& cluster) const {
     if (restarted_ >= plan.at) return true;
     if (const auto at = disturbed_.find(plan.node); at != disturbed_.end() && at->second + minutes(10) >= plan.at) return true;
+    const auto is_rival = [&](const PodInfoPtr& pod) {
+      return pod->view().priority >= plan.priority && !plan.there.contains(pod->view().meta.uid);
+    };
+    const placement::NodeInfo* node = cluster.find_node(plan.node);
+    if (node != nullptr && std::ranges::any_of(node->pods, is_rival)) return true;
+    // Or it came and went again.
     return std::ranges::any_of(bound_at_, [&](const auto& one) {
       return one.second.node == plan.node && one.second.at >= plan.at && one.second.priority >= plan.priority &&
              one.first != plan.preemptor_uid;

@@ -55,6 +55,7 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
   for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"}))
     json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
   set_condition(updated, "PodScheduled", "True", "", "", now, true);
+  json::erase(updated, {"status", "nominatedNodeName"});  // The promise is kept or not wanted any more (1.35).
   json::erase(updated, {"metadata", "resourceVersion"});
   return updated;
 }
