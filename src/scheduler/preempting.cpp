@@ -110,7 +110,11 @@ void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate
   for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
   for (const BindingPtr& binding : called_off) {
     report_eviction(info, reference(*binding->object), node_name, " (in kube-scheduler memory).");
-    binding_failed(binding, "PreBind plugin \"VolumeBinding\"", "preempted by DefaultPreemption");
+    // Later: the preemptor, which is being decided, must be where a freed node wakes it.
+    loop.post([weak = weak_from_this(), binding] {
+      if (const auto self = weak.lock())
+        self->binding_failed(binding, "PreBind plugin \"VolumeBinding\"", "preempted by DefaultPreemption");
+    });
   }
   recorder(preemptor_pod.scheduler_name)
       .event(reference(*info), "Normal", "Preempting",

@@ -339,5 +339,32 @@ TEST_F(Nomination, IsClearedWhenTheBindingFails) {
   EXPECT_EQ(node("vip"), "node-1");
 }
 
+TEST_F(Nomination, AVictimWhoseVolumesAreStillBeingBoundIsNotDeletedButQueuesAgain) {
+  world_.create(
+      "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: slow}\nprovisioner: example.com/slow\nvolumeBindingMode: "
+      "WaitForFirstConsumer\n");
+  world_.create(
+      "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {storageClassName: slow, accessModes: [ReadWriteOnce], "
+      "resources: {requests: {storage: 1Gi}}}\n");
+  pod("other", "4", {.priority_class = "top", .node = "node-2"});
+  world_.create(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: low}\nspec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: "
+      "\"4\"}}}], "
+      "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}\n");
+  world_.run(seconds(5));
+  ASSERT_EQ(node("low"), "");
+  EXPECT_EQ(nominated("low"), "node-1") << "where it will be is announced while its volume is provisioned";
+  pod("vip", "4", {.priority_class = "high"});
+  EXPECT_EQ(node("vip"), "node-1");
+  EXPECT_EQ(node("low"), "");
+  EXPECT_FALSE(is_going("low"));
+  EXPECT_EQ(nominated("low"), "");
+  EXPECT_EQ(condition("low", "DisruptionTarget", "status"), "");
+  const auto told = events("low", "Preempted");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(json::get_string(told[0], {"note"}),
+            fmt::format("Preempted by pod {} on node node-1 (in kube-scheduler memory).", field("vip", {"metadata", "uid"})));
+}
+
 }  // namespace
 }  // namespace berth::integration

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Schedulers and API servers crossed: real and berth's, on one scripted scenario (scheduling_scenario.py). By hand; not part of `make test`.
 #
-#   PEERS=DIR tests/peers/scheduling.sh [real-real real-berth real-berth-today berth-real berth-berth]
+#   PEERS=DIR tests/peers/scheduling.sh [real-real real-berth real-berth-today berth-real berth-berth berth-today berth-berth-today]
 #
 # A name is API-SERVER then SCHEDULER. PEERS/bin holds kube-apiserver, kube-scheduler and kube-controller-manager of Kubernetes 1.20; etcd is in
 # PATH. Each run starts from nothing on free ports; its log and result are in $OUT (default: a new folder under /tmp, which is printed).
@@ -68,10 +68,11 @@ run() {
     real) start scheduler "$bin/kube-scheduler" --kubeconfig="$kubeconfig" --bind-address=127.0.0.1 --port=0 --secure-port="$(free_port)" --cert-dir="$dir/ks" $json
       lease=_ ;;
     berth) start scheduler "$berth" scheduler --kubeconfig "$kubeconfig" --secure-port "$(free_port)" --compatibility 1.20; lease=_ ;;
+    today) start scheduler "${KUBE_SCHEDULER_TODAY:?a kube-scheduler of today, that takes --kubeconfig}" --kubeconfig="$kubeconfig"; compatibility=1.36 lease= ;;
     berth-today) start scheduler "$berth" scheduler --kubeconfig "$kubeconfig" --secure-port "$(free_port)"; compatibility=1.36 lease=_ ;;
   esac
   echo "== $name"
-  python3 "$here/scheduling_scenario.py" --kubeconfig "$kubeconfig" --berth "$berth" --compatibility "$compatibility" --lease "$lease" --out "$out/$name.jsonl" | tee "$out/$name.txt" || true
+  python3 "$here/scheduling_scenario.py" --kubeconfig "$kubeconfig" --berth "$berth" --compatibility "$compatibility" ${lease:+--lease "$lease"} --out "$out/$name.jsonl" | tee "$out/$name.txt" || true
   for log in apiserver scheduler controllers; do mv "$out/$log.log" "$out/$name.$log.log"; done
   stop_all
 }
@@ -82,4 +83,8 @@ for name in real-berth berth-real berth-berth; do
   printf 'real-real against %s: ' "$name"
   python3 "$here/scheduling_scenario.py" --compare "$out/real-real.jsonl" "$out/$name.jsonl" || true
 done
+if [ -f "$out/berth-today.jsonl" ] && [ -f "$out/berth-berth-today.jsonl" ]; then
+  printf 'berth-today against berth-berth-today: '
+  python3 "$here/scheduling_scenario.py" --compare "$out/berth-today.jsonl" "$out/berth-berth-today.jsonl" || true
+fi
 echo "results: $out"

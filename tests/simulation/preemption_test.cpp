@@ -270,7 +270,7 @@ class Story {
     plans_[plan.preemptor_uid] = std::move(plan);
   }
 
-  /// The node of the plan failed or came back, the scheduler was restarted, or a pod of no lower priority took the room.
+  /// The node of the plan failed or came back, the scheduler was restarted, or a pod of no lower priority took the room, or counts on it.
   bool was_overtaken(const Plan& plan, const Cluster& cluster) const {
     if (restarted_ >= plan.at) return true;
     if (const auto at = disturbed_.find(plan.node); at != disturbed_.end() && at->second + minutes(10) >= plan.at) return true;
@@ -279,6 +279,11 @@ class Story {
     };
     const placement::NodeInfo* node = cluster.find_node(plan.node);
     if (node != nullptr && std::ranges::any_of(node->pods, is_rival)) return true;
+    // A higher pod counts on the same room now.
+    if (node != nullptr && std::ranges::any_of(cluster.nominated(node->index), [&](const PodInfoPtr& pod) {
+          return pod->view().meta.uid != plan.preemptor_uid && is_rival(pod);
+        }))
+      return true;
     // Or it came and went again.
     return std::ranges::any_of(bound_at_, [&](const auto& one) {
       return one.second.node == plan.node && one.second.at >= plan.at && one.second.priority >= plan.priority &&
