@@ -47,6 +47,7 @@ PersistentVolumeView PersistentVolumeView::parse(const json::Value& object) {
   out.azure_disk_name = string_at(*spec, {"azureDisk", "diskName"});
   out.cinder_volume_id = string_at(*spec, {"cinder", "volumeID"});
   out.is_local = json::find(*spec, "local") != nullptr;
+  out.attributes_class = string_at(*spec, {"volumeAttributesClassName"});
   return out;
 }
 
@@ -63,6 +64,7 @@ PersistentVolumeClaimView PersistentVolumeClaimView::parse(const json::Value& ob
   if (spec == nullptr) return out;
   if (json::find(*spec, "storageClassName") != nullptr) out.storage_class = string_at(*spec, {"storageClassName"});
   out.volume_name = string_at(*spec, {"volumeName"});
+  out.attributes_class = string_at(*spec, {"volumeAttributesClassName"});
   out.volume_mode = string_at(*spec, {"volumeMode"});
   out.access_modes = parse_strings(json::get_array(*spec, {"accessModes"}));
   const auto requests = parse_resource_list(json::find(*spec, {"resources", "requests"}));

@@ -20,6 +20,7 @@ struct PersistentVolumeView {
   // The source, as far as the limit and restriction plugins tell them apart; empty when of another kind.
   std::string csi_driver, csi_handle, gce_pd_name, aws_volume_id, azure_disk_name, cinder_volume_id;
   bool is_local = false;
+  std::string attributes_class;  ///< spec.volumeAttributesClassName
   static PersistentVolumeView parse(const json::Value& object);
 };
 
@@ -29,6 +30,7 @@ struct PersistentVolumeClaimView {
   /// volume.beta.kubernetes.io/storage-class when there, else spec.storageClassName, else empty (GetPersistentVolumeClaimClass).
   [[nodiscard]] std::string class_name() const;
   std::string volume_name, volume_mode, phase;
+  std::string attributes_class;  ///< spec.volumeAttributesClassName
   std::vector<std::string> access_modes;
   Quantity request;  ///< spec.resources.requests.storage
   std::optional<Selector> selector;

@@ -62,6 +62,7 @@ const Volume* find_matching(const Cluster& cluster, const Claim& claim, const No
     if (volume->has_claim_ref && !is_ours) continue;
     if (volume->capacity < claim.request || mode_of(volume->volume_mode) != mode_of(claim.volume_mode) || volume->meta.is_deleting)
       continue;
+    if (cluster.era() != Era::k120 && volume->attributes_class != claim.attributes_class) continue;
     const bool reaches = volumes::node_affinity_holds(*volume, node.labels(), "");
     if (is_ours) return reaches ? volume.get() : nullptr;
     if (volume->phase != "Available" || (claim.selector && !claim.selector->matches(volume->meta.labels)) || !reaches) continue;

@@ -127,5 +127,23 @@ TEST(VolumeZone, AMissingClassIsToldInTheReleasesWords) {
   }
 }
 
+TEST(VolumeBinding, AVolumeOfAnotherAttributesClassIsNoMatch) {
+  const auto verdict = [](const std::string& volume_class) {
+    PluginWorld world(Era::k136);
+    world.add("{kind: Node, metadata: {name: node}}");
+    world.add(
+        "{kind: StorageClass, metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: "
+        "WaitForFirstConsumer}");
+    world.add(
+        "{kind: PersistentVolume, metadata: {name: pv}, spec: {capacity: {storage: 1Gi}, storageClassName: local, accessModes: "
+        "[ReadWriteOnce]" +
+        volume_class + "}, status: {phase: Available}}");
+    world.add(claim("data", "storageClassName: local, accessModes: [ReadWriteOnce], volumeAttributesClassName: gold", false));
+    return world.verdict("node", world.pod(kUsesData));
+  };
+  EXPECT_EQ(verdict(", volumeAttributesClassName: gold"), "fits");
+  EXPECT_EQ(verdict(""), "VolumeBinding UnschedulableAndUnresolvable: node(s) didn't find available persistent volumes to bind");
+}
+
 }  // namespace
 }  // namespace berth::placement::testing
