@@ -35,6 +35,7 @@ struct Plan {
   std::int64_t priority = 0;
   std::set<std::string> victims;
   std::set<std::string> there;  ///< Who was on the node, by uid.
+  std::set<std::string> peers;  ///< Who of its own app was anywhere, where the pod is spread.
   TimePoint at{};
 };
 
@@ -261,17 +262,30 @@ class Story {
       EXPECT_GE(other.budget_violations, choice.budget_violations)
           << pod->key << " breaks budgets on " << node << ", but not on " << cluster.node(other.node)->name;
     // A second plan while the first one's victims still go, and nothing happened to it, evicts in vain.
-    Plan plan{pod->view().meta.uid, pod->key, node, pod->view().priority, {}, {}, world_.loop().now()};
+    Plan plan{pod->view().meta.uid, pod->key, node, pod->view().priority, {}, {}, {}, world_.loop().now()};
     for (const auto& other : cluster.node(choice.node)->pods) plan.there.insert(other->view().meta.uid);
+    plan.peers = spread_peers(cluster, *pod);
     for (const auto& victim : choice.victims) plan.victims.insert(victim->view().meta.uid);
-    if (const auto last = plans_.find(plan.preemptor_uid); last != plans_.end() && !was_overtaken(last->second, cluster)) {
+    if (const auto last = plans_.find(plan.preemptor_uid); last != plans_.end() && !was_overtaken(last->second, *pod, cluster)) {
       ADD_FAILURE() << pod->key << " preempts on " << node << " after it did on " << last->second.node << ", where nothing changed";
     }
     plans_[plan.preemptor_uid] = std::move(plan);
   }
 
+  static std::set<std::string> spread_peers(const Cluster& cluster, const placement::PodInfo& pod) {
+    std::set<std::string> out;
+    if (pod.view().spread_constraints.empty()) return out;
+    for (int i = 1; i <= kNodes; ++i)
+      if (const placement::NodeInfo* node = cluster.find_node(fmt::format("node-{}", i)); node != nullptr)
+        for (const PodInfoPtr& other : node->pods)
+          if (other->view().meta.labels == pod.view().meta.labels) out.insert(other->view().meta.uid);
+    return out;
+  }
+
   /// The node of the plan failed or came back, the scheduler was restarted, or a pod of no lower priority took the room, or counts on it.
-  bool was_overtaken(const Plan& plan, const Cluster& cluster) const {
+  bool was_overtaken(const Plan& plan, const placement::PodInfo& pod, const Cluster& cluster) const {
+    // Nominations elsewhere do not count for spreading: a peer that was placed meanwhile may have tipped the balance.
+    if (!std::ranges::includes(plan.peers, spread_peers(cluster, pod))) return true;
     if (restarted_ >= plan.at) return true;
     if (const auto at = disturbed_.find(plan.node); at != disturbed_.end() && at->second + minutes(10) >= plan.at) return true;
     const auto is_rival = [&](const PodInfoPtr& pod) {
