@@ -153,7 +153,8 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
-  auto accept = negotiate(request->http.headers.get("Accept"), info.subresource.empty() || info.subresource == "status");
+  auto accept = negotiate(request->http.headers.get("Accept"),
+                          info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
   // Logs and streams choose their own media type.
   const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" ||
                          info.subresource == "portforward" || info.subresource == "proxy";
@@ -176,6 +177,8 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
     if (kind.plural == "bindings") return bind(request);
     return review(request);
   }
+  // Kubernetes has no route from a namespaced resource straight to a name.
+  if (kind.namespaced && info.ns.empty() && !info.name.empty()) return respond_status(*request, model::unknown_path());
   const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
   // A collection across namespaces can be read, and only read.
   const bool across = kind.namespaced && info.ns.empty() && (needs_name || info.verb == "create" || info.verb == "deletecollection");

@@ -42,6 +42,7 @@ Result<void> ServiceAllocator::configure(const std::string& cidr, int first_port
     return invalid(fmt::format("service address range \"{}\" is not an IPv4 range with a prefix of 8 to 30 bits", cidr));
   if (first_port < 1 || last_port > 65535 || first_port > last_port)
     return invalid(fmt::format("node port range {}-{} is wrong", first_port, last_port));
+  cidr_ = cidr;
   size_ = std::uint32_t{1} << (32 - bits);
   base_ = *base & ~(size_ - 1);
   cursor_ = 10;  // The first few are left to well-known services.
@@ -87,8 +88,10 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     } else if (cluster_ip != "None" && cluster_ip != old_ip) {
       const auto address = parse_ipv4(cluster_ip);
       if (!address || *address <= base_ || *address >= base_ + size_ - 1)
-        return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
-                                    fmt::format("failed to allocate IP {}: the provided IP is not in the valid range", cluster_ip)));
+        return fail(invalid_service(
+            service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
+            fmt::format("failed to allocate IP {0}: the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}",
+                        cluster_ip, cidr_)));
       if (!addresses_.insert(*address).second)
         return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
                                     fmt::format("failed to allocate IP {}: provided IP is already allocated", cluster_ip)));

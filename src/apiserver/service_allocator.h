@@ -35,6 +35,7 @@ class ServiceAllocator {
  private:
   [[nodiscard]] std::string render(std::uint32_t address) const;
   std::mutex mutex_;
+  std::string cidr_;
   std::uint32_t base_ = 0, size_ = 0, cursor_ = 0;
   int first_port_ = 30000, last_port_ = 32767;
   int port_cursor_ = 30000;

@@ -115,7 +115,8 @@ const std::vector<Command>& commands() {
 }
 
 int main(int argc, char** argv) {
-  const std::string name = argc > 1 ? argv[1] : "--help";
+  std::string name = argc > 1 ? argv[1] : "--help";
+  if (name == "--version") name = "version";
   if (name == "--help" || name == "-h" || name == "help") {
     print_help(stdout);
     return 0;

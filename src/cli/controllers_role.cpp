@@ -34,7 +34,7 @@ Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_c
 }
 
 ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)
-    : loop_("controllers"), transport_(transport) {
+    : loop_(lasting_loop("controllers")), transport_(transport) {
   std::promise<void> made;
   loop_.post([&] {
     manager_ = controllers::make_controller_manager(std::move(transport), loop_, std::move(options), metrics_.get());

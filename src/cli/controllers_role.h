@@ -31,7 +31,7 @@ class ControllersRole {
   [[nodiscard]] client::ComponentServerOptions port_options();
 
  private:
-  ThreadLoop loop_;
+  ThreadLoop& loop_;
   std::shared_ptr<client::Transport> transport_;
   std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
   std::unique_ptr<controllers::ControllerManager> manager_;

@@ -75,4 +75,11 @@ void raise_file_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+ThreadLoop& lasting_loop(std::string name) {
+  static auto& loops = *new std::vector<std::unique_ptr<ThreadLoop>>();
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return *loops.emplace_back(std::make_unique<ThreadLoop>(std::move(name)));
+}
+
 }  // namespace berth::cli

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/event_loop.h"
 
 namespace berth::cli {
 
@@ -20,5 +21,9 @@ Result<ListenAddress> parse_listen(const std::string& text, std::uint16_t defaul
 Result<void> make_private_directory(const std::string& path);
 /// Raises the limit of open files as far as the system lets us: each watch of a node is a connection.
 void raise_file_limit();
+
+/// A loop that is there until the process ends: in one process with the server, an answer may still come for a role that was stopped. The
+/// role stops it; what is posted then is not run.
+ThreadLoop& lasting_loop(std::string name);
 
 }  // namespace berth::cli

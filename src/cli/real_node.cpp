@@ -60,7 +60,7 @@ class RealNodeImpl final : public RealNode {
  public:
   RealNodeImpl(std::shared_ptr<client::Transport> transport, std::unique_ptr<agent::OwnRuntime> own)
       : own_(std::move(own)),
-        loop_("node"),
+        loop_(lasting_loop("node")),
         client_(transport, &loop_, "berth-node"),
         blocking_(std::move(transport), nullptr, "berth-node") {}
   ~RealNodeImpl() override {
@@ -80,7 +80,7 @@ class RealNodeImpl final : public RealNode {
 
  private:
   std::unique_ptr<agent::OwnRuntime> own_;
-  ThreadLoop loop_;
+  ThreadLoop& loop_;
   client::Client client_, blocking_;
   std::unique_ptr<agent::Agent> agent_;
   std::string name_, runtime_;

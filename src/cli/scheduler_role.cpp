@@ -81,7 +81,7 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
 
 SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
                              std::optional<client::LeaderElectionConfig> election)
-    : loop_("scheduler"),
+    : loop_(lasting_loop("scheduler")),
       client_(std::move(transport), &loop_, "berth-scheduler"),
       options_(std::move(options)),
       election_(std::move(election)) {

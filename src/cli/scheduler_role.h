@@ -41,7 +41,7 @@ class SchedulerRole {
  private:
   Result<void> start_on_loop();
   void elect();
-  ThreadLoop loop_;
+  ThreadLoop& loop_;
   client::Client client_;
   /// The lease is renewed on a thread of its own: a slow extender or a long turn does not cost the leadership.
   std::unique_ptr<ThreadLoop> election_loop_;

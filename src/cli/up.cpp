@@ -30,7 +30,7 @@ class NodesRole {
  public:
   NodesRole(std::shared_ptr<client::Transport> transport, const SimulatedNodesOptions& options,
             std::shared_ptr<SimulatedNodes::Backend> backend)
-      : loop_("nodes"), client_(std::move(transport), &loop_, "berth-nodes") {
+      : loop_(lasting_loop("nodes")), client_(std::move(transport), &loop_, "berth-nodes") {
     std::promise<void> started;
     loop_.post([&] {
       nodes_ = std::make_unique<SimulatedNodes>(client_, options);
@@ -51,7 +51,7 @@ class NodesRole {
   }
 
  private:
-  ThreadLoop loop_;
+  ThreadLoop& loop_;
   client::Client client_;
   std::unique_ptr<SimulatedNodes> nodes_;
 };

@@ -83,8 +83,8 @@ json::Object make_pod(const SetView& set, std::int64_t ordinal, const json::Valu
   for (const json::Value& claim : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
     const std::string claim_name(json::get_string(claim, {"metadata", "name"}));
     claimed.insert(claim_name);
-    volumes.push_back(json::Object{
-        {"name", claim_name}, {"persistentVolumeClaim", json::Object{{"claimName", claim_name + "-" + pod_name}, {"readOnly", false}}}});
+    volumes.push_back(
+        json::Object{{"name", claim_name}, {"persistentVolumeClaim", json::Object{{"claimName", claim_name + "-" + pod_name}}}});
   }
   for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"}))
     if (!claimed.contains(std::string(json::get_string(volume, {"name"})))) volumes.push_back(volume);

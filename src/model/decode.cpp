@@ -68,6 +68,25 @@ std::string_view json_word(const json::Value& value) {
   }
 }
 
+bool is_zero(const json::Value& value) {
+  switch (value.kind()) {
+    case boost::json::kind::object:
+      return value.get_object().empty();
+    case boost::json::kind::array:
+      return value.get_array().empty();
+    case boost::json::kind::string:
+      return value.get_string().empty();
+    case boost::json::kind::bool_:
+      return !value.get_bool();
+    case boost::json::kind::int64:
+      return value.get_int64() == 0;
+    case boost::json::kind::double_:
+      return value.get_double() == 0;
+    default:
+      return false;
+  }
+}
+
 class Decoder {
  public:
   Decoder(const KindInfo& kind, DecodeReport& report) : kind_(kind), report_(report) {}
@@ -113,6 +132,10 @@ class Decoder {
       }
       walk(field->ref, it->value(), &type, &step);
       if (!error_.empty()) return;
+      if (field->omits_zero && is_zero(it->value())) {
+        it = object.erase(it);
+        continue;
+      }
       ++it;
     }
   }

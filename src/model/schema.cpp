@@ -19,6 +19,7 @@ class Tables {
       for (const FieldDef& field : type.fields) type.by_name.emplace(field.name, &field);
       ordered_.push_back(&type);
     }
+    mark_zeros();
   }
   const TypeDef* find(std::string_view name) const {
     const auto found = types_.find(name);
@@ -41,6 +42,36 @@ class Tables {
         type->is_atomic = true;
       } else {
         type->fields.push_back(read_field(line.substr(2)));
+      }
+    }
+  }
+
+  /// Kinds that are custom resources elsewhere keep what they were given, as those do; so does what has a server of its own.
+  static bool is_custom(std::string_view type) {
+    return type.starts_with("autoscaling.openshift.") || type.starts_with("machine.") || type.starts_with("metrics.") ||
+           type.starts_with("apiregistration.") || type.starts_with("meta.v1.Status");
+  }
+  void mark_zeros() {
+    for (auto& [name, type] : types_)
+      for (FieldDef& field : type.fields) {
+        const Kind kind = field.ref.kind;
+        field.omits_zero = !is_custom(name) && kind != Kind::kAny && kind != Kind::kStruct && kind != Kind::kQuantity &&
+                           kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString && field.name != "apiVersion" &&
+                           field.name != "kind";
+      }
+    TypeDef* type = nullptr;
+    const std::string_view text = kept_zeros();
+    for (std::size_t start = 0; start < text.size();) {
+      const std::size_t end = std::min(text.find_first_of(" \n", start), text.size());
+      std::string_view word = text.substr(start, end - start);
+      start = end + 1;
+      if (word.empty()) continue;
+      if (word.ends_with(':')) {
+        const auto found = types_.find(word.substr(0, word.size() - 1));
+        type = found == types_.end() ? nullptr : &found->second;
+      } else if (type != nullptr) {
+        for (FieldDef& field : type->fields)
+          if (field.name == word) field.omits_zero = false;
       }
     }
   }

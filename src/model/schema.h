@@ -52,6 +52,7 @@ struct FieldDef {
   ListType list_type = ListType::kAtomic;
   std::vector<std::string> list_keys;  ///< kMap.
   bool is_atomic = false;              ///< A map or struct that is owned as a whole.
+  bool omits_zero = false;             ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
   std::vector<int> proto;              ///< Field numbers from the type's message down; empty: not known in protobuf form.
 };
 
@@ -79,7 +80,8 @@ struct DecodeReport {
 };
 
 /// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does,
-/// drops nulls. Unknown fields are kept (SPEC A3) and reported. `doc` is half-changed after an error.
+/// drops nulls and zeros that say nothing (FieldDef::omits_zero). Unknown fields are kept (SPEC A3) and reported. `doc` is half-changed
+/// after an error.
 ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report);
 /// Between the versions that share one storage (HPA v1 and v2, core and events.k8s.io Events, PriorityClass v1beta1). Sets apiVersion and
 /// kind.

@@ -12,4 +12,7 @@ namespace berth::model {
 
 const std::vector<std::string_view>& schema_texts();
 
+/// "TYPE: FIELD FIELD …" a type, going on in indented lines: the fields that are written even when they are zero.
+std::string_view kept_zeros();
+
 }  // namespace berth::model

@@ -12,7 +12,7 @@ struct Entry {
 using When = Entry::When;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 20> kOrder = {{
+constexpr std::array<Entry, 21> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -28,6 +28,8 @@ constexpr std::array<Entry, 20> kOrder = {{
     {"TaintNodesByCondition", make_taint_nodes_by_condition, When::kDefault},
     {"AlwaysPullImages", make_always_pull_images, When::kConfigured},
     {"PodNodeSelector", make_pod_node_selector, When::kConfigured},
+    // Judges the pod as it came, before anything below works for it.
+    {"PodSecurity", make_pod_security, When::kDefault},
     // Before tolerations and quota: both may look at the priority.
     {"Priority", make_priority, When::kDefault},
     {"DefaultTolerationSeconds", make_default_toleration_seconds, When::kDefault},
@@ -51,10 +53,9 @@ constexpr std::array<Entry, 20> kOrder = {{
 }};
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
-constexpr std::array<std::string_view, 17> kAcceptedNames = {"NamespaceExists",
+constexpr std::array<std::string_view, 16> kAcceptedNames = {"NamespaceExists",
                                                              "NamespaceAutoProvision",
                                                              "AlwaysAdmit",
-                                                             "PodSecurity",
                                                              "CertificateApproval",
                                                              "CertificateSigning",
                                                              "CertificateSubjectRestriction",

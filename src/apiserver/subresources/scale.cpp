@@ -6,6 +6,7 @@
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/write.h"
 #include "model/selector.h"
+#include "model/tables.h"
 
 namespace berth::apiserver {
 namespace {
@@ -29,6 +30,24 @@ json::Value scale_of(const model::KindInfo& kind, const json::Value& workload) {
                       {"metadata", std::move(metadata)},
                       {"spec", json::Object{{"replicas", json::get_int(workload, {"spec", "replicas"}, 1)}}},
                       {"status", std::move(status)}};
+}
+
+/// A Scale as kubectl prints it (printers' scale columns); the row carries the metadata.
+json::Value scale_table(const json::Value& scale, TimePoint now) {
+  json::Array columns;
+  for (const auto& [name, type, format] : {std::tuple("Name", "string", "name"), std::tuple("Desired", "integer", ""),
+                                           std::tuple("Available", "integer", ""), std::tuple("Age", "string", "")})
+    columns.push_back(json::Object{{"name", name}, {"type", type}, {"format", format}, {"description", ""}, {"priority", 0}});
+  const auto& metadata = scale.at("metadata");
+  json::Value row = json::Object{
+      {"cells", json::Array{metadata.at("name"), json::get_int(scale, {"spec", "replicas"}), json::get_int(scale, {"status", "replicas"}),
+                            model::human_age(json::get_string(scale, {"metadata", "creationTimestamp"}), now)}},
+      {"object", json::Object{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}, {"metadata", metadata}}}};
+  return json::Object{{"kind", "Table"},
+                      {"apiVersion", "meta.k8s.io/v1"},
+                      {"metadata", json::Object{{"resourceVersion", json::get_string(scale, {"metadata", "resourceVersion"})}}},
+                      {"columnDefinitions", std::move(columns)},
+                      {"rows", json::Array{std::move(row)}}};
 }
 
 model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
@@ -118,7 +137,8 @@ void ApiServer::Impl::scale(const RequestPtr& request) {
   if (request->info.verb == "get") {
     const auto object = cache->get(object_key(kind, request->info.ns, request->info.name));
     if (object == nullptr) return respond_status(*request, model::not_found(kind.group, kind.plural, request->info.name));
-    return respond_json(*request, 200, scale_of(kind, decode_object(*object)));
+    const auto scale = scale_of(kind, decode_object(*object));
+    return respond_json(*request, 200, request->accept.form == ObjectForm::kTable ? scale_table(scale, loop.now()) : scale);
   }
   auto operation = make_write(request);
   operation->done = [this, request, &kind](model::ApiResult<WriteOutcome> outcome) {

@@ -46,6 +46,9 @@ std::optional<model::ApiStatus> check_preconditions(const Deletion& deletion, co
 }
 
 /// Jobs and ReplicationControllers orphan by default, as their first API versions did.
+/// The two that Kubernetes' own pods need (pkg/registry/scheduling/priorityclass/storage).
+bool is_system_priority_class(std::string_view name) { return name == "system-node-critical" || name == "system-cluster-critical"; }
+
 bool orphans_by_default(const model::KindInfo& kind) {
   return (kind.plural == "jobs" && kind.group == "batch") || (kind.plural == "replicationcontrollers" && kind.group.empty());
 }
@@ -147,6 +150,8 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
         kind.group, kind.plural, deletion->name,
         "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace will automatically be "
         "purged by the system."));
+  if (kind.plural == "priorityclasses" && is_system_priority_class(deletion->name))
+    return fail(model::forbidden(kind.group, kind.plural, deletion->name, "this is a system priority class and cannot be deleted"));
   if (deletion->admit && !deletion->is_admitted) {
     auto& admission = deletion->admission;
     admission.operation = Operation::kDelete;

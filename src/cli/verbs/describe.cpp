@@ -38,7 +38,7 @@ int run_describe(const std::vector<std::string>& args) {
   flags.add_to(app);
   std::vector<std::string> words;
   std::string selector;
-  app.add_option("args", words, "TYPE [NAME…] or TYPE/NAME…")->required();
+  app.add_option("TYPE", words, "TYPE [NAME…] or TYPE/NAME…")->required();
   app.add_option("-l,--selector", selector, "Only objects with these labels");
   if (const auto code = parse_args(app, args)) return *code;
   auto targets = parse_resource_args(words);

@@ -72,7 +72,7 @@ int run_get(const std::vector<std::string>& args) {
   std::vector<std::string> words;
   std::string output, selector, field_selector;
   bool everywhere = false, no_header = false, show_managed_fields = false;
-  app.add_option("args", words, "TYPE [NAME…] or TYPE/NAME…")->required();
+  app.add_option("TYPE", words, "TYPE [NAME…] or TYPE/NAME…")->required();
   app.add_option("-o,--output", output, "wide, name, json or yaml")->check(CLI::IsMember({"wide", "name", "json", "yaml"}));
   app.add_option("-l,--selector", selector, "Only objects with these labels");
   app.add_option("--field-selector", field_selector, "Only objects with these field values");

@@ -434,6 +434,7 @@ FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
     node(doc, errors);
   else if (!workload(kind, nullptr, doc, errors))
     other(kind, doc, errors);
+  if (kind.group == "events.k8s.io" && kind.kind == "Event") event_create(doc, errors);
   return errors.take();
 }
 

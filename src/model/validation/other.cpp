@@ -82,7 +82,11 @@ void config_map(const Value& doc, bool secret, Errors& errors) {
   if (type == "kubernetes.io/tls") need("tls.crt"), need("tls.key");
   if (type == "kubernetes.io/dockerconfigjson") need(".dockerconfigjson");
   if (type == "kubernetes.io/dockercfg") need(".dockercfg");
-  if (type == "kubernetes.io/ssh-auth") need("ssh-privatekey");
+  if (type == "kubernetes.io/ssh-auth" && get_string(doc, {"data", "ssh-privatekey"}).empty())
+    errors.required(Path::map_key(data, "ssh-privatekey"));
+  if (type == "kubernetes.io/basic-auth" && json::find(doc, {"data", "username"}) == nullptr &&
+      json::find(doc, {"data", "password"}) == nullptr)
+    need("username"), need("password");
   if (type == "kubernetes.io/service-account-token" &&
       get_string(doc, {"metadata", "annotations", "kubernetes.io/service-account.name"}).empty()) {
     const Path meta("metadata");
@@ -101,10 +105,31 @@ void lease(const Value& doc, Errors& errors) {
     errors.invalid(at / "leaseTransitions", *transitions, "must be greater than or equal to 0");
 }
 
-void event(const Value& doc, Errors& errors) {
-  const std::string_view involved = get_string(doc, {"involvedObject", "namespace"}), ns = get_string(doc, {"metadata", "namespace"});
-  const Path at("involvedObject");
-  if (!involved.empty() && involved != ns) errors.invalid(at / "namespace", involved, "does not match event.namespace");
+/// legacyValidateEvent, on either group's form of an Event: events.k8s.io names the same facts anew.
+void event(const KindInfo& kind, const Value& doc, Errors& errors) {
+  const bool is_new = kind.group == "events.k8s.io";
+  const char* object = is_new ? "regarding" : "involvedObject";
+  const std::string_view involved = get_string(doc, {object, "namespace"}), ns = get_string(doc, {"metadata", "namespace"});
+  const bool has_time = json::find(doc, {"eventTime"}) != nullptr;
+  const auto mismatch = [&] { errors.invalid(Path("involvedObject") / "namespace", involved, "does not match event.namespace"); };
+  if (!has_time) {
+    if (involved.empty() ? !ns.empty() && ns != "default" : involved != ns) mismatch();
+  } else {
+    if (involved.empty() && ns != "default" && ns != "kube-system") mismatch();
+    const char* controller = is_new ? "reportingController" : "reportingComponent";
+    const std::string_view reporter = get_string(doc, {controller});
+    if (reporter.empty()) errors.required(Path(controller));
+    if (const std::string why = check_qualified_name(reporter); !why.empty()) errors.invalid(Path(controller), reporter, why);
+    const auto bounded = [&](const char* field, const char* shown, std::size_t limit, bool is_needed) {
+      const std::string_view text = get_string(doc, {field});
+      if (is_needed && text.empty()) errors.required(Path(shown));
+      if (text.size() > limit) errors.invalid(Path(shown), "", fmt::format("can have at most {} characters", limit));
+    };
+    bounded("reportingInstance", "reportingInstance", 128, true);
+    bounded("action", "action", 128, true);
+    bounded("reason", "reason", 128, true);
+    bounded(is_new ? "note" : "message", "message", 1024, false);
+  }
 }
 
 void cluster_autoscaler(const Value& doc, Errors& errors) {
@@ -122,6 +147,22 @@ void cluster_autoscaler(const Value& doc, Errors& errors) {
 }
 
 }  // namespace
+
+void event_create(const Value& doc, Errors& errors) {
+  if (json::find(doc, {"series"}) != nullptr) {
+    if (get_int(doc, {"series", "count"}) < 2) errors.invalid(Path("series") / "count", "", "should be at least 2");
+    if (json::find(doc, {"series", "lastObservedTime"}) == nullptr) errors.required(Path("series") / "lastObservedTime");
+  }
+  if (json::find(doc, {"eventTime"}) == nullptr) errors.required(Path("eventTime"));
+  const std::string_view type = get_string(doc, {"type"});
+  if (type != "Normal" && type != "Warning") errors.invalid(Path("type"), "", fmt::format("has invalid value: {}", type));
+  for (const auto& [field, shown] :
+       {std::pair("deprecatedFirstTimestamp", "firstTimestamp"), std::pair("deprecatedLastTimestamp", "lastTimestamp")})
+    if (json::find(doc, {field}) != nullptr) errors.invalid(Path(shown), "", "needs to be unset");
+  if (get_int(doc, {"deprecatedCount"}) != 0) errors.invalid(Path("count"), "", "needs to be unset");
+  if (!get_string(doc, {"deprecatedSource", "component"}).empty() || !get_string(doc, {"deprecatedSource", "host"}).empty())
+    errors.invalid(Path("source"), "", "needs to be unset");
+}
 
 void other(const KindInfo& kind, const Value& doc, Errors& errors) {
   const std::string_view name = kind.kind;
@@ -146,7 +187,7 @@ void other(const KindInfo& kind, const Value& doc, Errors& errors) {
   else if (name == "LimitRange")
     limit_range(doc, errors);
   else if (name == "Role" || name == "ClusterRole")
-    roles(doc, errors);
+    roles(doc, name == "ClusterRole", errors);
   else if (name == "RoleBinding" || name == "ClusterRoleBinding")
     role_binding(doc, name == "ClusterRoleBinding", errors);
   else if (name == "HorizontalPodAutoscaler")
@@ -162,7 +203,7 @@ void other(const KindInfo& kind, const Value& doc, Errors& errors) {
   else if (name == "Lease")
     lease(doc, errors);
   else if (name == "Event" && kind.group.empty())
-    event(doc, errors);
+    event(kind, doc, errors);
   else if (name == "ClusterAutoscaler")
     cluster_autoscaler(doc, errors);
   else if (name == "PodTemplate")
@@ -184,8 +225,7 @@ void other_update(const KindInfo& kind, const Value& old, const Value& doc, Erro
     if (name == "Secret") immutable(old, doc, {"type"}, Path("type"), errors);
   } else if (name == "PriorityClass") {
     if (get_int(old, {"value"}) != get_int(doc, {"value"})) errors.forbidden(Path("value"), "may not be changed in an update.");
-    if (get_string(old, {"preemptionPolicy"}) != get_string(doc, {"preemptionPolicy"}))
-      errors.forbidden(Path("preemptionPolicy"), "may not be changed in an update.");
+    immutable(old, doc, {"preemptionPolicy"}, Path("preemptionPolicy"), errors);
   } else if (name == "StorageClass") {
     for (const char* key : {"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"}) {
       const Value* before = json::find(old, key);

@@ -41,6 +41,84 @@ bool is_quota_resource(std::string_view name) {
          name.starts_with("requests.hugepages-");
 }
 
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_scope(std::string_view scope) {
+  return is_one_of(scope, {"BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating",
+                           "VolumeAttributesClass"});
+}
+
+/// Of the standard resources, a scope of pods counts pods and what they ask for; the BestEffort scope only their number.
+bool scope_counts(std::string_view scope, std::string_view resource) {
+  if (is_one_of(scope, {"Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}))
+    return is_one_of(resource, {"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory",
+                                "ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage"});
+  if (scope == "BestEffort") return resource == "pods";
+  if (scope == "VolumeAttributesClass") return is_one_of(resource, {"persistentvolumeclaims", "requests.storage"});
+  return true;
+}
+
+/// What spec.scopes and spec.scopeSelector share: the scopes must count each resource of spec.hard, and must not exclude one another.
+void scope_pairs(const Value& doc, const Path& at, const Path& conflicts_at, const Value& shown, const Strings& names, Errors& errors) {
+  for (const std::string_view scope : names)
+    for (const auto& member : get_object(doc, {"spec", "hard"})) {
+      const std::string_view resource(member.key().data(), member.key().size());
+      if (is_quota_resource(resource) && !scope_counts(scope, resource)) errors.invalid(at, shown, "unsupported scope applied to resource");
+    }
+  const auto has = [&](std::string_view scope) { return std::find(names.begin(), names.end(), scope) != names.end(); };
+  const Value* listed = json::find(doc, {"spec", "scopes"});
+  for (const auto& [one, other] : {std::pair("BestEffort", "NotBestEffort"), std::pair("Terminating", "NotTerminating")})
+    if (has(one) && has(other)) errors.invalid(conflicts_at, listed == nullptr ? Value(nullptr) : *listed, "conflicting scopes");
+}
+
+void scopes(const Value& doc, Errors& errors) {
+  const Path at("spec");
+  const Path scopes_at = at / "scopes";
+  Strings names;
+  for (const Value& scope : get_array(doc, {"spec", "scopes"})) names.push_back(scope.is_string() ? json::as_view(scope) : "");
+  const Value* listed = json::find(doc, {"spec", "scopes"});
+  for (const std::string_view name : names)
+    if (!is_scope(name)) errors.invalid(scopes_at, *listed, "unsupported scope");
+  if (!names.empty()) scope_pairs(doc, scopes_at, scopes_at, *listed, names, errors);
+
+  const Value* selector = json::find(doc, {"spec", "scopeSelector"});
+  if (selector == nullptr) return;
+  const Path selector_at = at / "scopeSelector";
+  const Path expressions = selector_at / "matchExpressions";
+  names.clear();
+  for (const Value& expression : get_array(*selector, {"matchExpressions"})) {
+    const std::string_view scope = get_string(expression, {"scopeName"}), op = get_string(expression, {"operator"});
+    const json::Array& values = get_array(expression, {"values"});
+    names.push_back(scope);
+    if (!is_scope(scope)) errors.invalid(expressions / "scopeName", scope, "unsupported scope");
+    if (op != "Exists" && is_one_of(scope, {"BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"}))
+      errors.invalid(expressions / "operator", op,
+                     "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+                     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
+    if (op == "In" || op == "NotIn") {
+      if (values.empty())
+        errors.required(expressions / "values", "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector");
+    } else if (op == "Exists" || op == "DoesNotExist") {
+      if (!values.empty())
+        errors.invalid(expressions / "values", Value(values),
+                       "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector");
+    } else {
+      errors.invalid(expressions / "operator", op, "not a valid selector operator");
+    }
+  }
+  scope_pairs(doc, expressions, expressions, *selector, names, errors);
+}
+
+/// Counted in whole things (IsIntegerResourceName).
+bool is_whole(std::string_view name) {
+  const bool is_extended =
+      name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
+  return is_extended || is_one_of(name, {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+                                         "persistentvolumeclaims", "services.nodeports", "services.loadbalancers"});
+}
+
 }  // namespace
 
 void quota(const Value& doc, Errors& errors) {
@@ -55,32 +133,9 @@ void quota(const Value& doc, Errors& errors) {
       errors.invalid(one, name, "must be a standard resource for quota");
     const auto quantity = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
     if (quantity && quantity->sign() < 0) errors.invalid(one, value, kNegative);
+    if (quantity && is_whole(name) && quantity->milli_value() % 1000 != 0) errors.invalid(one, value, "must be an integer");
   }
-  static const Strings kScopes = {"BestEffort",  "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass",
-                                  "Terminating", "VolumeAttributesClass"};
-  for (const Value& scope : get_array(doc, {"spec", "scopes"})) {
-    const std::string_view text = scope.is_string() ? json::as_view(scope) : "";
-    if (std::find(kScopes.begin(), kScopes.end(), text) == kScopes.end())
-      errors.invalid(at / "scopes", Value(get_array(doc, {"spec", "scopes"})), "unsupported scope");
-  }
-  const Path selector = at / "scopeSelector";
-  const Path expressions = selector / "matchExpressions";
-  for (const Value& expression : get_array(doc, {"spec", "scopeSelector", "matchExpressions"})) {
-    const std::string_view scope = get_string(expression, {"scopeName"}), op = get_string(expression, {"operator"});
-    const json::Array& values = get_array(expression, {"values"});
-    if (std::find(kScopes.begin(), kScopes.end(), scope) == kScopes.end())
-      errors.invalid(expressions / "scopeName", scope, "unsupported scope");
-    if (op == "In" || op == "NotIn") {
-      if (values.empty())
-        errors.required(expressions / "values", "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector");
-    } else if (op == "Exists" || op == "DoesNotExist") {
-      if (!values.empty())
-        errors.invalid(expressions / "values", Value(values),
-                       "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector");
-    } else {
-      errors.invalid(expressions / "operator", op, "not a valid selector operator");
-    }
-  }
+  scopes(doc, errors);
 }
 
 namespace {

@@ -13,13 +13,18 @@ using json::get_object;
 using json::get_string;
 using Strings = std::vector<std::string_view>;
 
-void roles(const Value& doc, Errors& errors) {
+void roles(const Value& doc, bool cluster, Errors& errors) {
   const Path at("rules");
   std::size_t i = 0;
   for (const Value& rule : get_array(doc, {"rules"})) {
     const Path one = at[i++];
     if (get_array(rule, {"verbs"}).empty()) errors.required(one / "verbs", "verbs must contain at least one value");
-    if (!get_array(rule, {"nonResourceURLs"}).empty()) continue;
+    if (const json::Array& urls = get_array(rule, {"nonResourceURLs"}); !urls.empty()) {
+      if (!cluster) errors.invalid(one / "nonResourceURLs", Value(urls), "namespaced rules cannot apply to non-resource URLs");
+      if (!get_array(rule, {"apiGroups"}).empty() || !get_array(rule, {"resources"}).empty() || !get_array(rule, {"resourceNames"}).empty())
+        errors.invalid(one / "nonResourceURLs", Value(urls), "rules cannot apply to both regular resources and non-resource URLs");
+      continue;
+    }
     if (get_array(rule, {"apiGroups"}).empty()) errors.required(one / "apiGroups", "resource rules must supply at least one api group");
     if (get_array(rule, {"resources"}).empty()) errors.required(one / "resources", "resource rules must supply at least one resource");
   }

@@ -215,7 +215,7 @@ void service_update(const Value& old, const Value& doc, Errors& errors) {
   const std::string_view before = get_string(old, {"spec", "clusterIP"}), after = get_string(doc, {"spec", "clusterIP"});
   if (!before.empty() && before != after && get_string(old, {"spec", "type"}) != "ExternalName" &&
       get_string(doc, {"spec", "type"}) != "ExternalName")
-    errors.invalid(at / "clusterIPs[0]", after, kImmutable);
+    errors.invalid(at / "clusterIPs[0]", Value(json::Array{Value(after)}), "may not change once set");
 }
 
 void endpoints(const Value& doc, Errors& errors) {

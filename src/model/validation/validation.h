@@ -151,7 +151,7 @@ void service_update(const Value& old, const Value& doc, Errors& errors);
 void endpoints(const Value& doc, Errors& errors);
 /// Mutating and validating webhook configurations.
 void webhooks(const Value& doc, Errors& errors);
-void roles(const Value& doc, Errors& errors);
+void roles(const Value& doc, bool cluster, Errors& errors);
 void role_binding(const Value& doc, bool cluster, Errors& errors);
 void quota(const Value& doc, Errors& errors);
 void limit_range(const Value& doc, Errors& errors);
@@ -169,6 +169,8 @@ void job(const Value& spec, const Path& at, Errors& errors);
 void cron_job(const Value& spec, const Path& at, Errors& errors);
 /// Everything else.
 void other(const KindInfo& kind, const Value& doc, Errors& errors);
+/// What events.k8s.io/v1 asks of a new Event beyond `other` (ValidateEventCreate).
+void event_create(const Value& doc, Errors& errors);
 void other_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
 /// Empty, or why a cron schedule is none.
 std::string check_cron_schedule(std::string_view text);

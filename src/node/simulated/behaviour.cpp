@@ -220,7 +220,8 @@ PodBehaviour read_behaviour(const json::Value& pod) {
     }
     if (suite && may_complete && !is_init) {
       b.run_for = suite->run_for;
-      b.exit_code = suite->exit_code;
+      // The annotation says how it ends; which failure it is the command may know better.
+      if (suite->exit_code == 0 || b.exit_code == 0) b.exit_code = suite->exit_code;
     }
     if (is_init && !is_sidecar) {
       if (const auto d = annotations.duration("init-for", name)) b.run_for = *d;
