@@ -177,9 +177,9 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
     if (kind.plural == "bindings") return bind(request);
     return review(request);
   }
-  // Kubernetes has no route from a namespaced resource straight to a name.
-  if (kind.namespaced && info.ns.empty() && !info.name.empty()) return respond_status(*request, model::unknown_path());
   const bool needs_name = info.verb == "get" || info.verb == "update" || info.verb == "patch" || info.verb == "delete";
+  // Kubernetes has no route from a namespaced resource straight to a name.
+  if (kind.namespaced && info.ns.empty() && needs_name && !info.name.empty()) return respond_status(*request, model::unknown_path());
   // A collection across namespaces can be read, and only read.
   const bool across = kind.namespaced && info.ns.empty() && (needs_name || info.verb == "create" || info.verb == "deletecollection");
   const bool posts_to_name = info.verb == "create" && !info.name.empty();

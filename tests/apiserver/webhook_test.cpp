@@ -113,7 +113,7 @@ TEST_F(Webhooks, MutatingPatchesTheObject) {
   serve([](const json::Value&) {
     return json::Object{{"allowed", true},
                         {"patchType", "JSONPatch"},
-                        {"patch", base64_encode(R"([{"op":"add","path":"/metadata/labels/team","value":"blue"}])")}};
+                        {"patch", base64_encode(R"([{"op":"add","path":"/metadata/labels","value":{"team":"blue"}}])")}};
   });
   configure("mutating");
   auto made = send_and_wait("POST", kMaps, config_map("a"));

@@ -97,6 +97,8 @@ check "its completions alone" says "can only be modified in tandem with spec.par
 check "its restart policy" says "field is immutable" k patch job ix -p '{"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}'
 check "a time zone that is none" tells "unknown time zone" "{apiVersion: batch/v1, kind: CronJob, metadata: {name: z}, spec: {schedule: '* * * * *', timeZone: ../x, jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}"
 
+check "a token says for whom it is" says "https://kubernetes.default.svc" sh -c "kubectl -n first create token default -o jsonpath='{.spec.audiences[0]}'"
+
 # Guards.
 check "a system class stays" says "this is a system priority class and cannot be deleted" kubectl delete priorityclass system-node-critical
 check "a quota's scope" tells "unsupported scope applied to resource" "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {services: '1'}, scopes: [BestEffort]}}"

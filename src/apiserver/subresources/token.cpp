@@ -1,4 +1,5 @@
 // serviceaccounts/token, and the reviews that ask about users and permissions.
+#include "apiserver/auth/jwt.h"
 #include "apiserver/auth/reviews.h"
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
@@ -91,7 +92,11 @@ void ApiServer::Impl::token(const RequestPtr& request) {
       metadata["name"] = request->info.name;
       metadata["namespace"] = request->info.ns;
       metadata["creationTimestamp"] = now_text();
-      json::ensure_object(answer, {"spec"})["expirationSeconds"] = spec.expiration_seconds;
+      auto& answered = json::ensure_object(answer, {"spec"});
+      answered["expirationSeconds"] = spec.expiration_seconds;
+      // Who asked for no audience is told whose the token is.
+      if (const auto claims = auth::unverified_claims(issued->token); claims && spec.audiences.empty())
+        if (const auto* audiences = json::find(*claims, {"aud"})) answered["audiences"] = *audiences;
       answer.get_object()["status"] = json::Object{{"token", issued->token}, {"expirationTimestamp", format_rfc3339(issued->expires_at)}};
       respond_json(*request, 201, answer);
     });

@@ -212,9 +212,11 @@ void job(const Value& spec, const Path& at, Errors& errors) {
 
 void cron_job(const Value& spec, const Path& at, Errors& errors) {
   const std::string_view schedule = get_string(spec, {"schedule"});
+  std::string_view times = schedule;
+  if (times.starts_with("TZ=") || times.starts_with("CRON_TZ=")) times.remove_prefix(std::min(times.find(' '), times.size() - 1) + 1);
   if (schedule.empty())
     errors.required(at / "schedule");
-  else if (const std::string why = check_cron_schedule(schedule); !why.empty())
+  else if (const std::string why = check_cron_schedule(times); !why.empty())
     errors.invalid(at / "schedule", schedule, why);
   if (schedule.find("TZ") != std::string_view::npos)
     errors.invalid(at / "schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead");

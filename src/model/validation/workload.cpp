@@ -267,6 +267,31 @@ bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& 
   return true;
 }
 
+namespace {
+
+/// An indexed Job is elastic: its completions may follow its parallelism.
+void elastic_completions(const Value& old, const Value& doc, const Path& at, Errors& errors) {
+  const auto now = get_int(doc, {"spec", "completions"});
+  if (now != get_int(old, {"spec", "completions"}) && now != get_int(doc, {"spec", "parallelism"}))
+    errors.invalid(at, Value(now), "can only be modified in tandem with spec.parallelism");
+}
+
+/// A Job that is suspended and has not begun may still be told where its pods belong.
+void job_template(const Value& old, const Value& doc, const Path& at, Errors& errors) {
+  const Value *before = json::find(old, {"spec", "template"}), *after = json::find(doc, {"spec", "template"});
+  if (before == nullptr || after == nullptr) return immutable(old, doc, {"spec", "template"}, at, errors);
+  Value kept = *before, asked = *after;
+  if (get_bool(old, {"spec", "suspend"}) && json::find(old, {"status", "startTime"}) == nullptr)
+    for (Value* one : {&kept, &asked}) {
+      for (const char* key : {"labels", "annotations"}) json::erase(*one, {"metadata", key});
+      for (const char* key : {"nodeSelector", "affinity", "tolerations", "schedulingGates"}) json::erase(*one, {"spec", key});
+      if (json::get_object(*one, {"metadata"}).empty()) json::erase(*one, {"metadata"});
+    }
+  if (!json::equal(kept, asked)) errors.invalid(at, *after, "field is immutable");
+}
+
+}  // namespace
+
 bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors) {
   const Path at("spec");
   if (kind.kind == "Deployment" || kind.kind == "ReplicaSet" || kind.kind == "DaemonSet") {
@@ -286,11 +311,11 @@ bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, E
   } else if (kind.kind == "Job") {
     for (const char* key : {"completions", "selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "successPolicy"}) {
       if (std::string_view(key) == "completions" && get_string(doc, {"spec", "completionMode"}) == "Indexed")
-        continue;  // Elastic: follows parallelism.
-      immutable(old, doc, {"spec", key}, at / key, errors);
+        elastic_completions(old, doc, at / key, errors);
+      else
+        immutable(old, doc, {"spec", key}, at / key, errors);
     }
-    const bool may_change = get_bool(old, {"spec", "suspend"}) && json::find(old, {"status", "startTime"}) == nullptr;
-    if (!may_change) immutable(old, doc, {"spec", "template"}, at / "template", errors);
+    job_template(old, doc, at / "template", errors);
   }
   return true;
 }
