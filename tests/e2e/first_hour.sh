@@ -36,7 +36,7 @@ check "an account" eventually 20 k get sa default
 field() { k get "$1" -o jsonpath="$2"; }
 is() { local got; got=$(field "$2" "$3"); [ "$got" = "$1" ] || { echo "got $got, wanted $1"; return 1; }; }
 tells() { # tells TEXT MANIFEST: creating it says the text
-  printf '%s\n' "$2" >"$work/manifest.yaml"; says "$1" k create -f "$work/manifest.yaml"
+  printf '# No JSON: its keys are bare.\n%s\n' "$2" >"$work/manifest.yaml"; says "$1" k create -f "$work/manifest.yaml"
 }
 
 # Objects come back as Kubernetes writes them.
@@ -95,7 +95,7 @@ indexed() { echo "{apiVersion: batch/v1, kind: Job, metadata: {name: ix}, spec: 
 check "a suspended job" tells "created" "$(indexed)"
 check "its completions alone" says "can only be modified in tandem with spec.parallelism" k patch job ix -p '{"spec":{"completions":3}}'
 check "its restart policy" says "field is immutable" k patch job ix -p '{"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}'
-check "a time zone that is none" tells "unknown time zone" "{apiVersion: batch/v1, kind: CronJob, metadata: {name: z}, spec: {schedule: '* * * * *', timeZone: ../x, jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}"
+check "a time zone that is none" tells "invalid location name" "{apiVersion: batch/v1, kind: CronJob, metadata: {name: z}, spec: {schedule: '* * * * *', timeZone: ../x, jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}"
 
 check "a token says for whom it is" says "https://kubernetes.default.svc" sh -c "kubectl -n first create token default -o jsonpath='{.spec.audiences[0]}'"
 
