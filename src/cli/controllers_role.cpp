@@ -34,7 +34,7 @@ Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_c
 }
 
 ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)
-    : loop_(lasting_loop("controllers")), transport_(transport) {
+    : loop_(lasting_loop("controllers")), transport_(transport), config_(controllers::config_document(options)) {
   std::promise<void> made;
   loop_.post([&] {
     manager_ = controllers::make_controller_manager(std::move(transport), loop_, std::move(options), metrics_.get());
@@ -53,6 +53,7 @@ client::ComponentServerOptions ControllersRole::port_options() {
   out.name = "kube-controller-manager";
   out.metrics = [registry = metrics_] { return registry->expose(); };
   out.config_name = "kubecontrollermanager.config.k8s.io";
+  out.config = [shown = config_] { return shown; };
   out.checks.push_back(loop_check("controllers-loop", loop_));
   out.transport = transport_;
   return out;

@@ -33,6 +33,7 @@ class ControllersRole {
  private:
   ThreadLoop& loop_;
   std::shared_ptr<client::Transport> transport_;
+  json::Value config_;  ///< As /configz shows it.
   std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
   std::unique_ptr<controllers::ControllerManager> manager_;
 };

@@ -37,6 +37,10 @@ Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags
 /// The same from master-config.yaml's kubernetesMasterConfig.controllerArguments: {"node-monitor-grace-period": ["40s"], …}.
 Result<ManagerOptions> parse_controller_arguments(const json::Value& arguments, ManagerOptions defaults, std::vector<std::string>& notes);
 
+/// The options as kube-controller-manager's /configz shows its own (KubeControllerManagerConfiguration, its internal spelling): what has an
+/// effect here.
+json::Value config_document(const ManagerOptions& options);
+
 /// All controllers that the options leave on.
 std::vector<ControllerPtr> make_controllers(const ManagerOptions& options);
 

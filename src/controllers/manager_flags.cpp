@@ -1,4 +1,5 @@
 // kube-controller-manager's flags and OpenShift's controllerArguments.
+#include "base/clock.h"
 #include "controllers/manager.h"
 
 namespace berth::controllers {
@@ -211,6 +212,36 @@ Result<ManagerOptions> parse_controller_arguments(const json::Value& arguments, 
     }
   }
   return options;
+}
+
+json::Value config_document(const ManagerOptions& options) {
+  const NodeLifecycleOptions& node = options.node_lifecycle;
+  const HorizontalPodAutoscalerOptions& hpa = options.horizontal_pod_autoscaler;
+  json::Array controllers;
+  if (options.enabled_only.empty()) controllers.emplace_back("*");
+  for (const std::string& name : options.enabled_only) controllers.emplace_back(name);
+  for (const std::string& name : options.disabled) controllers.emplace_back("-" + name);
+  return json::Object{
+      {"Generic", json::Object{{"Controllers", std::move(controllers)},
+                               {"LeaderElection", json::Object{{"LeaderElect", options.leader_elect},
+                                                               {"ResourceLock", "leases"},
+                                                               {"ResourceName", "kube-controller-manager"},
+                                                               {"ResourceNamespace", "kube-system"}}}}},
+      {"KubeCloudShared", json::Object{{"NodeMonitorPeriod", format_go_duration(node.monitor_period)}}},
+      {"NodeLifecycleController", json::Object{{"NodeEvictionRate", node.eviction_rate},
+                                               {"SecondaryNodeEvictionRate", node.secondary_eviction_rate},
+                                               {"NodeStartupGracePeriod", format_go_duration(node.startup_grace_period)},
+                                               {"NodeMonitorGracePeriod", format_go_duration(node.monitor_grace_period)},
+                                               {"LargeClusterSizeThreshold", node.large_cluster_size_threshold},
+                                               {"UnhealthyZoneThreshold", node.unhealthy_zone_threshold}}},
+      {"PodGCController", json::Object{{"TerminatedPodGCThreshold", options.pod_gc.terminated_pod_threshold}}},
+      {"ReplicaSetController", json::Object{{"ConcurrentRSSyncs", options.replica_set.concurrency}}},
+      {"HPAController",
+       json::Object{{"HorizontalPodAutoscalerSyncPeriod", format_go_duration(hpa.sync_period)},
+                    {"HorizontalPodAutoscalerDownscaleStabilizationWindow", format_go_duration(hpa.downscale_stabilization)},
+                    {"HorizontalPodAutoscalerTolerance", hpa.tolerance},
+                    {"HorizontalPodAutoscalerCPUInitializationPeriod", format_go_duration(hpa.cpu_initialization_period)},
+                    {"HorizontalPodAutoscalerInitialReadinessDelay", format_go_duration(hpa.initial_readiness_delay)}}}};
 }
 
 }  // namespace berth::controllers

@@ -25,6 +25,7 @@ struct WorldOptions {
   Duration stop_delay = std::chrono::milliseconds(200);
   Interceptor intercept;
   scheduler::SchedulerOptions scheduler;
+  controllers::ManagerOptions controllers;
 };
 
 class InterceptedTransport : public client::Transport {
@@ -112,7 +113,7 @@ class World {
   /// `ahead`: their clock is so much ahead of everybody else's.
   void start_controllers(Duration ahead = Duration{0}) {
     controller_loop_.set_ahead(ahead);
-    controllers::ManagerOptions options;
+    controllers::ManagerOptions options = options_.controllers;
     options.root_ca_pem = "ca";
     manager_ = controllers::make_controller_manager(controller_link_, controller_loop_, options, &metrics_);
     manager_->start();

@@ -5,7 +5,8 @@ compares what each made of them, phase by phase. Run by hand; nothing in `make t
     tests/peers/controllers_diff.py BERTH KUBE_CONTROLLER_MANAGER [--keep] [--only PHASE]
 
 Both have `berth server`, `berth scheduler` and simulated nodes. Names that controllers choose, times, uids and template hashes are put
-aside; fields that the manager's version (1.20) does not know of yet are listed in NEWER. Ends with "N phases, N differences"; exit 1 on one."""
+aside; fields that the manager's version (1.20) does not know of yet are listed in NEWER. The events that only one side told are listed at
+the end. Ends with "N phases, N differences"; exit 1 on one."""
 import argparse, json, os, re, shutil, signal, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -69,6 +70,22 @@ class Plane:
             objects += out["items"]
         objects += json.loads(self.kubectl("get", "persistentvolumes,namespaces", "-o", "json").stdout)["items"]
         return normalise([o for o in objects if keep(o, namespaces)])
+
+
+def words_of_events(plane, namespaces):
+    """What controllers said: kind, type, reason, message with chosen names, hashes and numbers put aside. The scheduler's and the nodes' are not theirs."""
+    said = set()
+    for ns in namespaces:
+        for e in json.loads(plane.kubectl("-n", ns, "get", "events", "-o", "json").stdout)["items"]:
+            source = (e.get("source") or {}).get("component") or e.get("reportingComponent") or ""
+            if source in ("default-scheduler", "kubelet", "berth-nodes", ""):
+                continue
+            message = re.sub(r"-[bcdfghjklmnpqrstvwxz2456789]{8,10}\b", "-HASH", e.get("message", ""))
+            message = re.sub(r"-[a-z0-9]{5}\b", "-*", message)
+            message = re.sub(r"\b[0-9a-f-]{36}\b", "UID", message)
+            message = re.sub(r"\b\d+\b", "N", message)
+            said.add(f"{e['involvedObject']['kind']} {source}: {e.get('type')} {e.get('reason')}: {message}")
+    return said
 
 
 def keep(o, namespaces):
@@ -325,11 +342,14 @@ def main():
                                    "--kube-api-content-type=application/json", "--horizontal-pod-autoscaler-sync-period=5s"])
         for plane in planes:
             plane.wait(lambda: plane.kubectl("get", "nodes", "--no-headers", check=False).stdout.count(" Ready ") == 6, "nodes")
+        words = [set(), set()]
         for name, act, namespaces in PHASES:
             for plane in planes:
                 act(plane)
             states = [settle(plane, namespaces) for plane in planes]
             phases += 1
+            for i, plane in enumerate(planes):
+                words[i] |= words_of_events(plane, namespaces)
             if states[0] == states[1]:
                 print(f"same       {name} ({len(states[0])} facts)", flush=True)
             else:
@@ -339,6 +359,10 @@ def main():
                 sys.stdout.flush()
             if name == options.until:
                 break
+        # How many steps something took is a matter of timing, so these are told and not counted.
+        for side, mine, others in (("real ", words[0], words[1]), ("berth", words[1], words[0])):
+            for line in sorted(mine - others):
+                print("event only from", side, line)
     finally:
         for plane in planes:
             plane.stop()

@@ -161,6 +161,21 @@ void Fleet::report_again(const NodeRef& node) {
   }
 }
 
+namespace {
+
+/// The node controller took a running pod for lost: its Ready condition alone says so, its containers are ready still.
+bool was_taken_for_lost(const json::Value& document) {
+  if (json::get_string(document, {"status", "phase"}) != "Running") return false;
+  bool said_ready = true;
+  for (const json::Value& condition : json::get_array(document, {"status", "conditions"}))
+    if (json::get_string(condition, {"type"}) == "Ready") said_ready = json::get_string(condition, {"status"}) == "True";
+  const json::Array& containers = json::get_array(document, {"status", "containerStatuses"});
+  return !said_ready && !containers.empty() &&
+         std::ranges::all_of(containers, [](const json::Value& container) { return json::get_bool(container, {"ready"}); });
+}
+
+}  // namespace
+
 void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
   const json::Value annotated = options_.scenario.empty() ? json::Value() : options_.scenario.apply(pod_document);
   const json::Value& document = options_.scenario.empty() ? pod_document : annotated;
@@ -196,6 +211,8 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
   pods_.emplace(uid, pod);
   pod->demand = PodDemand::of(document);
   if (needs_admission(document)) admit(pod, document, now);
+  // Of a node that was deleted and made again, or of a fleet that starts anew: what was lost is back, and says so.
+  if (was_taken_for_lost(document)) pod->is_dirty = true;
   if (json::find(document, {"metadata", "deletionTimestamp"})) stop_pod(pod, document, now);
   touch(pod, now);
 }

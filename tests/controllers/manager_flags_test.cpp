@@ -1,0 +1,32 @@
+// kube-controller-manager's flags, and the configuration that /configz shows of them.
+#include <gtest/gtest.h>
+
+#include "controllers/manager.h"
+
+namespace berth::controllers {
+namespace {
+
+TEST(ManagerFlags, ConfigzShowsWhatTheFlagsSet) {
+  std::vector<std::string> notes;
+  const auto options =
+      parse_manager_flags({"--node-monitor-grace-period=70s", "--node-eviction-rate", "0.5", "--controllers=*,-job-controller",
+                           "--horizontal-pod-autoscaler-sync-period=5s", "--terminated-pod-gc-threshold=7", "--leader-elect"},
+                          {}, notes);
+  ASSERT_TRUE(options) << options.error().message;
+  const json::Value shown = config_document(*options);
+  EXPECT_EQ(json::get_string(shown, {"NodeLifecycleController", "NodeMonitorGracePeriod"}), "1m10s");
+  EXPECT_EQ(shown.at("NodeLifecycleController").at("NodeEvictionRate").as_double(), 0.5);
+  EXPECT_EQ(json::get_string(shown, {"HPAController", "HorizontalPodAutoscalerSyncPeriod"}), "5s");
+  EXPECT_EQ(json::get_int(shown, {"PodGCController", "TerminatedPodGCThreshold"}), 7);
+  EXPECT_TRUE(json::get_bool(shown, {"Generic", "LeaderElection", "LeaderElect"}));
+  EXPECT_EQ(json::serialize(shown.at("Generic").at("Controllers")), R"(["*","-job-controller"])");
+}
+
+TEST(ManagerFlags, WrongOnesAreNamed) {
+  std::vector<std::string> notes;
+  for (const char* flag : {"--no-such-flag=1", "--node-monitor-period=soon", "--node-eviction-rate=-1", "--feature-gates=NoSuchGate=true"})
+    EXPECT_FALSE(parse_manager_flags({flag}, {}, notes)) << flag;
+}
+
+}  // namespace
+}  // namespace berth::controllers
