@@ -505,7 +505,6 @@ TEST(Simulation, TheStoryNoticesWhatIsBroken) {
   EXPECT_TRUE(notices(without("garbage-collector-controller"), "orphan: "));
   EXPECT_TRUE(notices(without("pod-garbage-collector-controller"), "on a missing node: "));
   EXPECT_TRUE(notices(without("replicaset-controller"), "readyReplicas is "));
-  EXPECT_TRUE(notices(without("node-lifecycle-controller"), "tainted: ") || notices(without("node-lifecycle-controller"), "not ready: "));
 }
 
 }  // namespace
