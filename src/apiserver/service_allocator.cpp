@@ -18,6 +18,11 @@ bool wants_node_ports(const json::Value& service) {
   return type == "NodePort" || (type == "LoadBalancer" && json::get_bool(service, {"spec", "allocateLoadBalancerNodePorts"}, true));
 }
 
+bool wants_health_check_port(const json::Value& service) {
+  return json::get_string(service, {"spec", "type"}) == "LoadBalancer" &&
+         json::get_string(service, {"spec", "externalTrafficPolicy"}) == "Local";
+}
+
 std::set<int> node_ports_of(const json::Value& service) {
   std::set<int> ports;
   for (const auto& port : json::get_array(service, {"spec", "ports"}))
@@ -60,6 +65,15 @@ void ServiceAllocator::adopt(const json::Value& service) {
   const std::lock_guard lock(mutex_);
   if (const auto address = parse_ipv4(json::get_string(service, {"spec", "clusterIP"}))) addresses_.insert(*address);
   for (int port : node_ports_of(service)) ports_.insert(port);
+}
+
+std::optional<int> ServiceAllocator::take_free_port() {
+  const int count = last_port_ - first_port_ + 1;
+  for (int tried = 0; tried < count; ++tried) {
+    if (ports_.insert(port_cursor_).second) return port_cursor_;
+    port_cursor_ = port_cursor_ == last_port_ ? first_port_ : port_cursor_ + 1;
+  }
+  return std::nullopt;
 }
 
 model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& service, const json::Value* old_service) {
@@ -105,8 +119,17 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     for (const char* field : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}) spec.erase(field);
   }
 
-  if (!wants_node_ports(service)) return taken;
   const auto old_ports = old_service ? node_ports_of(*old_service) : std::set<int>();
+  if (wants_health_check_port(service)) {
+    const auto number = static_cast<int>(json::get_int(service, {"spec", "healthCheckNodePort"}));
+    if (number != 0 && !old_ports.contains(number) && !ports_.insert(number).second)
+      return fail(invalid_service(service, "spec.healthCheckNodePort", std::to_string(number), "provided port is already allocated"));
+    const auto chosen = number != 0 ? std::optional(number) : take_free_port();
+    if (!chosen) return fail(model::internal_error("failed to allocate a HealthCheck NodePort: range is full"));
+    if (!old_ports.contains(*chosen)) taken.ports.push_back(*chosen);
+    spec["healthCheckNodePort"] = *chosen;
+  }
+  if (!wants_node_ports(service)) return taken;
   auto* ports = spec.if_contains("ports");
   if (ports == nullptr || !ports->is_array()) return taken;
   std::map<int, std::string> used_here;  // node port → protocol: TCP and UDP may share one.
@@ -115,15 +138,9 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     if (!port.is_object()) continue;
     auto number = static_cast<int>(json::get_int(port, {"nodePort"}));
     if (number == 0) {
-      int tried = 0;
-      const int count = last_port_ - first_port_ + 1;
-      while (tried < count && ports_.contains(port_cursor_)) {
-        port_cursor_ = port_cursor_ == last_port_ ? first_port_ : port_cursor_ + 1;
-        ++tried;
-      }
-      if (tried >= count) return fail(model::internal_error("failed to allocate a nodePort: range is full"));
-      number = port_cursor_;
-      ports_.insert(number);
+      const auto free = take_free_port();
+      if (!free) return fail(model::internal_error("failed to allocate a nodePort: range is full"));
+      number = *free;
       taken.ports.push_back(number);
       port.get_object()["nodePort"] = number;
     } else if (!old_ports.contains(number) && !used_here.contains(number)) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,8 +26,8 @@ class ServiceAllocator {
   Result<void> configure(const std::string& cidr, int first_port, int last_port);
   /// Marks what a stored Service holds.
   void adopt(const json::Value& service);
-  /// Fills in spec.clusterIP(s) and the node ports that `service` needs and does not name, takes those it names. `old_service`: null on
-  /// creation.
+  /// Fills in spec.clusterIP(s), the node ports and the health check's port that `service` needs and does not name, takes those it names.
+  /// `old_service`: null on creation.
   model::ApiResult<ServiceAllocation> allocate(json::Value& service, const json::Value* old_service);
   void release(const ServiceAllocation& allocation);
   /// Gives back what a deleted Service, or its previous revision, held and `now` (null: nothing) does not.
@@ -34,6 +35,8 @@ class ServiceAllocator {
 
  private:
   [[nodiscard]] std::string render(std::uint32_t address) const;
+  /// Marks it as taken; nothing when the range is full. Under the lock.
+  std::optional<int> take_free_port();
   std::mutex mutex_;
   std::string cidr_;
   std::uint32_t base_ = 0, size_ = 0, cursor_ = 0;

@@ -5,6 +5,7 @@
 
 #include "model/quantity.h"
 #include "model/schema.h"
+#include "model/service_strategy.h"
 
 namespace berth::model {
 namespace {
@@ -271,6 +272,7 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
   else if (has_status(kind))
     copy_member(old, doc, "status");
   if (kind.kind == "DaemonSet") count_template_generation(old, doc);
+  if (kind.kind == "Service" && subresource.empty()) prepare_service_update(old, doc);
   if (kind.kind == "Namespace" && subresource.empty()) {
     if (const Value* finalizers = json::find(old, {"spec", "finalizers"})) json::set(doc, {"spec", "finalizers"}, *finalizers);
   }

@@ -161,6 +161,43 @@ TEST_F(Subresource, ServicesGetAddressesAndPorts) {
       201);
 }
 
+/// A Service that changes its type keeps what the new type has and loses the rest, unless the same write asks for it.
+TEST_F(Subresource, ServicesChangeTheirType) {
+  const std::string path = "/api/v1/namespaces/default/services";
+  const auto before = create(path, R"({"metadata":{"name":"s"},"spec":{"type":"LoadBalancer","externalTrafficPolicy":"Local",
+    "selector":{"a":"b"},"ports":[{"name":"x","port":80},{"name":"y","port":81}]}})");
+  const auto node_port = [](const json::Value& service, std::size_t i) {
+    return json::get_int(json::get_array(service, {"spec", "ports"})[i], {"nodePort"});
+  };
+  EXPECT_GE(json::get_int(before, {"spec", "healthCheckNodePort"}), 30000);
+
+  // A replacement that names no port of the node keeps the old ones, by the ports' names.
+  const auto replaced = send("PUT", path + "/s", R"({"metadata":{"name":"s"},"spec":{"type":"LoadBalancer","externalTrafficPolicy":"Local",
+    "selector":{"a":"b"},"ports":[{"name":"y","port":82},{"name":"x","port":80}]}})");
+  ASSERT_EQ(replaced->status, 200) << replaced->body;
+  auto now = read(path + "/s");
+  EXPECT_EQ(node_port(now, 0), node_port(before, 1));
+  EXPECT_EQ(node_port(now, 1), node_port(before, 0));
+  EXPECT_EQ(json::get_int(now, {"spec", "healthCheckNodePort"}), json::get_int(before, {"spec", "healthCheckNodePort"}));
+
+  ASSERT_EQ(patch(path + "/s", R"({"spec":{"type":"ClusterIP"}})")->status, 200);
+  now = read(path + "/s");
+  EXPECT_EQ(node_port(now, 0), 0);
+  for (const char* field : {"externalTrafficPolicy", "healthCheckNodePort", "allocateLoadBalancerNodePorts"})
+    EXPECT_EQ(json::find(now, {"spec", field}), nullptr) << field;
+  EXPECT_EQ(text(now, {"spec", "clusterIP"}), text(before, {"spec", "clusterIP"}));
+
+  // What went is free for others.
+  EXPECT_EQ(post(path, fmt::format(R"({{"metadata":{{"name":"t"}},"spec":{{"type":"NodePort","ports":[{{"port":80,"nodePort":{}}}]}}}})",
+                                   node_port(before, 0)))
+                ->status,
+            201);
+  // A field that this write sets as well is the user's mistake to see.
+  EXPECT_STATUS(patch(path + "/t", R"({"spec":{"type":"ClusterIP","externalTrafficPolicy":"Local"}})"), 422, "Invalid");
+  ASSERT_EQ(patch(path + "/s", R"({"spec":{"type":"ExternalName","externalName":"example.org","ports":null}})")->status, 200);
+  EXPECT_EQ(json::find(read(path + "/s"), {"spec", "clusterIP"}), nullptr);
+}
+
 /// Only what can be told without a pod network: loopback addresses are never proxied to.
 TEST_F(Subresource, ProxiesOnlyToPods) {
   create(kPods, pod("p"));
