@@ -340,7 +340,7 @@ json::Object thousand_classes(std::size_t nodes, double scale, std::uint64_t see
     if (i % 4 == 0) kind.node_selector = {{kZone, fmt::format("zone{}", 1 + i % 3)}};
     kinds.push_back(std::move(kind));
   }
-  const std::size_t count = scaled(1e6, scale);
+  const std::size_t count = scaled(10.0 * static_cast<double>(nodes), scale);
   double seconds = 0;
   std::string error;
   for (std::size_t done = 0; done < count && error.empty();) {
@@ -385,15 +385,19 @@ const bool kRegistered = [] {
   add("MixedChurn", engine + "plain pods; every 100th: a node, a service and a large pod come or go", mixed_churn);
   add("CSIVolumes", engine + "a bound CSI claim a pod, 39 to a node (two pods a node)", csi_volumes);
   add("Unschedulable", engine + "plain pods; after every fifth an attempt of one that fits nowhere", unschedulable);
-  scenarios().push_back({"Million/1000000Nodes",
-                         "engine alone, one core: a million nodes and as many pods of one class; nodes, pods, columns and decisions",
-                         [](const Options& options) { return million(1'000'000, options.scale, options.seed); }});
-  const std::string classes =
-      "engine alone, one core: a million pods of 1,000 classes on 100,000 nodes; nodes, pods, columns and decisions; ";
-  scenarios().push_back({"Classes/100000Nodes", classes + "a hundred pods of a class at a time, as ReplicaSets make them",
-                         [](const Options& options) { return thousand_classes(100'000, options.scale, options.seed, 100); }});
-  scenarios().push_back({"ClassesInTurn/100000Nodes", classes + "one pod of a class at a time, the worst order there is",
-                         [](const Options& options) { return thousand_classes(100'000, options.scale, options.seed, 1); }});
+  for (const std::size_t nodes : {std::size_t{500}, std::size_t{1'000'000}})
+    scenarios().push_back(
+        {fmt::format("Million/{}Nodes", nodes),
+         fmt::format("engine alone, one core: {} nodes and as many pods of one class; nodes, pods, columns and decisions", nodes),
+         [nodes](const Options& options) { return million(nodes, options.scale, options.seed); }});
+  for (const std::size_t nodes : {std::size_t{500}, std::size_t{100'000}}) {
+    const auto classes = fmt::format("engine alone, one core: {} pods of 1,000 classes on {} nodes; nodes, pods, columns and decisions; ",
+                                     nodes * 10, nodes);
+    scenarios().push_back({fmt::format("Classes/{}Nodes", nodes), classes + "a hundred pods of a class at a time, as ReplicaSets make them",
+                           [nodes](const Options& options) { return thousand_classes(nodes, options.scale, options.seed, 100); }});
+    scenarios().push_back({fmt::format("ClassesInTurn/{}Nodes", nodes), classes + "one pod of a class at a time, the worst order there is",
+                           [nodes](const Options& options) { return thousand_classes(nodes, options.scale, options.seed, 1); }});
+  }
   return true;
 }();
 
