@@ -52,7 +52,7 @@ if [ "$watch" -gt 0 ]; then
   until [ "$(kubectl get nodes -l topology.kubernetes.io/zone="$zone" --no-headers | grep -c NotReady)" -ge $((nodes / 5)) ]; do sleep 1; done
   since=$(date -u +%FT%TZ)
   sleep "$watch"
-  rate=$(tainted | awk -v since="$since" '$0 < since {next} {gsub(/[-T:Z]/, " "); t = mktime($0); if (NR == 1) first = t; last = t} END {if (NR > 1) printf "%.4f", (NR - 1) / (last - first); else print "null"}')
+  rate=$(tainted | awk -v since="$since" '$0 < since {next} {gsub(/[-T:Z]/, " "); t = mktime($0); if (n++ == 0) first = t; last = t} END {if (n > 1) printf "%.4f", (n - 1) / (last - first); else print "null"}')
   say "evicted nodes a second: $rate ($(tainted | wc -l) of the zone)"
 fi
 load=$(cut -d' ' -f1 /proc/loadavg)

@@ -142,7 +142,8 @@ void resource_requirements(const Value& holder, const std::set<std::string_view>
     const std::string_view name(raw_key.data(), raw_key.size());
     has_huge_pages = has_huge_pages || is_huge_page(name);
     const auto request = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
-    const std::string_view limit_text = get_string(limits, {name});
+    const Value* stated = limits.if_contains(name);
+    const std::string_view limit_text = stated != nullptr && stated->is_string() ? json::as_view(*stated) : std::string_view();
     const auto limit = limit_text.empty() ? std::nullopt : Quantity::parse(limit_text);
     if (!request) continue;
     if (limit && is_exact(name) && *request != *limit)
