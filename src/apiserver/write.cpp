@@ -2,6 +2,8 @@
 
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/reviews.h"
+#include "apiserver/device_rules.h"
+#include "model/devices.h"
 #include "model/schema.h"
 
 namespace berth::apiserver {
@@ -81,6 +83,21 @@ std::optional<model::ApiStatus> check_escalation(Authorizer& authorizer, const W
   auto why = authorizer.check_escalation(operation.request->user, kind.kind, object, old_object);
   if (!why) return std::nullopt;
   return model::forbidden(kind.group, kind.plural, operation.name, *why);
+}
+
+/// Everything that is wrong with what would be stored; `old` is null at creation. Gives device taints their time.
+model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperation& operation, const json::Value* old,
+                               json::Value& object) {
+  const auto& kind = *operation.kind;
+  model::FieldErrors errors;
+  if (kind.group == "resource.k8s.io") {
+    if (kind.kind == "ResourceSlice") model::devices::stamp_taints(object, server.now_text());
+    const DeviceWrite write{kind, operation.subresource, operation.ns, operation.request->user, operation.request->info.verb};
+    errors = check_device_write(write, old, object, *server.cache, *server.options.authorizer);
+  }
+  auto found = old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
+  std::ranges::move(found, std::back_inserter(errors));
+  return errors;
 }
 
 /// A time as Go prints it in a finding.
@@ -209,7 +226,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
     // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
     model::apply_defaults(*operation->kind, object);
     model::prepare_for_create(*operation->kind, object);
-    if (const auto errors = model::validate_create(*operation->kind, object); !errors.empty())
+    if (const auto errors = find_faults(*this, *operation, nullptr, object); !errors.empty())
       return operation->fail(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
     admission->validate(operation->admission, [this, operation](Admitted valid) {
       if (!valid) return operation->fail(std::move(valid.error()));
@@ -310,7 +327,7 @@ void ApiServer::Impl::commit_update(const WritePtr& operation) {
     return operation->fail(std::move(*refused));
   if (operation->prepares) model::prepare_for_update(kind, operation->admission.old_object, object, strategy);
   if (operation->validates) {
-    const auto errors = model::validate_update(kind, operation->admission.old_object, object, operation->subresource);
+    const auto errors = find_faults(*this, *operation, &operation->admission.old_object, object);
     if (!errors.empty()) return operation->fail(model::invalid_object(kind.group, kind.kind, operation->name, errors));
   }
   if (!operation->admits) return finish_update(operation);

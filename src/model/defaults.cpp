@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "model/devices.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 
@@ -587,6 +588,8 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"PriorityClass", priority_class},
       {"EndpointSlice", endpoint_slice},
       {"NetworkPolicy", network_policy},
+      {"ResourceClaim", devices::default_claim},
+      {"ResourceClaimTemplate", devices::default_claim_template},
       {"TokenRequest", token_request}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())
     return horizontal_pod_autoscaler_v1(doc.get_object());

@@ -234,6 +234,25 @@ rbac.v1.PolicyRule: verbs
 rbac.v1.Role: rules
 rbac.v1.RoleRef: apiGroup name
 rbac.v1.Subject: name
+resource.v1.AllocatedDeviceStatus: conditions device driver pool shareID
+resource.v1.CELDeviceSelector: expression
+resource.v1.CounterSet: name
+resource.v1.Device: allNodes allowMultipleAllocations bindsToNode name nodeName
+resource.v1.DeviceAllocationConfiguration: source
+resource.v1.DeviceAttribute: bool int string version
+resource.v1.DeviceClassSpec: extendedResourceName
+resource.v1.DeviceConstraint: distinctAttribute matchAttribute
+resource.v1.DeviceCounterConsumption: counterSet
+resource.v1.DeviceRequest: name
+resource.v1.DeviceRequestAllocationResult: adminAccess device driver pool request shareID
+resource.v1.DeviceSubRequest: deviceClassName name
+resource.v1.DeviceTaint: effect key
+resource.v1.DeviceToleration: tolerationSeconds
+resource.v1.ExactDeviceRequest: adminAccess deviceClassName
+resource.v1.OpaqueDeviceConfiguration: driver
+resource.v1.ResourceClaimConsumerReference: name resource uid
+resource.v1.ResourcePool: generation name resourceSliceCount
+resource.v1.ResourceSliceSpec: allNodes driver nodeName perDeviceNodeSelection
 scheduling.v1.PriorityClass: preemptionPolicy value
 storage.v1.CSIDriverSpec: attachRequired fsGroupPolicy nodeAllocatableUpdatePeriodSeconds podInfoOnMount preventPodSchedulingIfMissing
   requiresRepublish seLinuxMount serviceAccountTokenInSecrets storageCapacity

@@ -191,6 +191,10 @@ std::vector<KindInfo> make_groups() {
       Entry("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles").cluster(),
       Entry("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
       Entry("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+      Entry("resource.k8s.io", "v1", "DeviceClass", "deviceclasses").cluster().generation(),
+      Entry("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims").subs({"status"}),
+      Entry("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
+      Entry("resource.k8s.io", "v1", "ResourceSlice", "resourceslices").cluster().generation().fields({"spec.driver", "spec.nodeName"}),
       Entry("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses").shorts({"pc"}).cluster().generation(),
       Entry("scheduling.k8s.io", "v1beta1", "PriorityClass", "priorityclasses")
           .shorts({"pc"})

@@ -172,6 +172,7 @@ std::string package_of(const KindInfo& kind) {
                                                                       {"networking.k8s.io", "networking"},
                                                                       {"node.k8s.io", "node"},
                                                                       {"rbac.authorization.k8s.io", "rbac"},
+                                                                      {"resource.k8s.io", "resource"},
                                                                       {"scheduling.k8s.io", "scheduling"},
                                                                       {"storage.k8s.io", "storage"},
                                                                       {"metrics.k8s.io", "metrics"},

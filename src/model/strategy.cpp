@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "model/devices.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/service_strategy.h"
@@ -235,6 +236,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
                                    {"reason", "SchedulingGated"},
                                    {"message", "Scheduling is blocked due to non-empty scheduling gates"}}});
   }
+  if (kind.group == "resource.k8s.io") devices::drop_disabled_fields(kind, doc);
   if (kind.kind == "Job") prepare_job(doc);
   if (kind.kind == "DaemonSet") json::set(doc, {"metadata", "annotations", kTemplateGeneration}, "1");
   if (kind.kind == "Namespace") {
@@ -253,12 +255,13 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
     // comes this way from kube-controller-manager). A Deployment's labels, and the metadata of custom kinds and volume attachments, stay.
     Value kept = old;
     copy_member(doc, kept, "status");
-    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group.ends_with(".openshift.io");
+    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.kind == "ResourceClaim" || kind.group.ends_with(".openshift.io");
     for (const char* key : {"labels", "annotations"}) {
       if (keeps_metadata || (kind.kind == "Deployment" && std::string_view(key) == "labels")) continue;
       if (const Value* value = json::find(doc, {"metadata", key})) json::set(kept, {"metadata", key}, *value);
     }
     carry_request_metadata(doc, kept);
+    if (kind.kind == "ResourceClaim") devices::drop_deallocated_statuses(old, kept);
     if (kind.kind == "Pod") agree_on_addresses(kept);
     if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty())
       json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));
@@ -271,6 +274,7 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
     keep_resources_only(old, doc);
   else if (has_status(kind))
     copy_member(old, doc, "status");
+  if (kind.group == "resource.k8s.io") devices::drop_disabled_fields(kind, doc);
   if (kind.kind == "DaemonSet") count_template_generation(old, doc);
   if (kind.kind == "Service" && subresource.empty()) prepare_service_update(old, doc);
   if (kind.kind == "Namespace" && subresource.empty()) {

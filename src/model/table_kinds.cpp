@@ -163,6 +163,8 @@ const Table& printers() {
         machine_set_cells}},
       {"MachineAutoscaler",
        {{{"Name"}, {"Ref Kind"}, {"Ref Name"}, {"Min", 0, "integer"}, {"Max", 0, "integer"}, {"Age"}}, machine_autoscaler_cells}},
+      {"ResourceClaim", {{{"Name"}, {"State"}, {"Age"}}, resource_claim_cells}},
+      {"ResourceSlice", {{{"Name"}, {"Node"}, {"Driver"}, {"Pool"}, {"Age"}}, resource_slice_cells}},
   };
   return table;
 }

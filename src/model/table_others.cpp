@@ -142,6 +142,23 @@ Array ingress_class_cells(const Value& o, TimePoint now) {
   }
   return {name_of(o), Value(get_string(o, {"spec", "controller"})), parameters, age_of(o, now)};
 }
+/// "allocated,reserved", as far as it has come.
+Array resource_claim_cells(const Value& o, TimePoint now) {
+  const bool is_going = json::find(o, {"metadata", "deletionTimestamp"}) != nullptr;
+  std::vector<std::string> states;
+  if (is_going) states.emplace_back("deleted");
+  if (json::find(o, {"status", "allocation"}) == nullptr) {
+    if (!is_going) states.emplace_back("pending");
+  } else {
+    states.emplace_back("allocated");
+    if (!get_array(o, {"status", "reservedFor"}).empty()) states.emplace_back("reserved");
+  }
+  return {name_of(o), join(states), age_of(o, now)};
+}
+Array resource_slice_cells(const Value& o, TimePoint now) {
+  return {name_of(o), Value(get_string(o, {"spec", "nodeName"})), Value(get_string(o, {"spec", "driver"})),
+          Value(get_string(o, {"spec", "pool", "name"})), age_of(o, now)};
+}
 Array plain_cells(const Value& o, TimePoint now) { return {name_of(o), age_of(o, now)}; }
 
 }  // namespace berth::model::tables

@@ -65,6 +65,8 @@ json::Array machine_autoscaler_cells(const json::Value& o, TimePoint now);
 json::Array pod_template_cells(const json::Value& o, TimePoint now);
 json::Array attachment_cells(const json::Value& o, TimePoint now);
 json::Array ingress_class_cells(const json::Value& o, TimePoint now);
+json::Array resource_claim_cells(const json::Value& o, TimePoint now);
+json::Array resource_slice_cells(const json::Value& o, TimePoint now);
 json::Array plain_cells(const json::Value& o, TimePoint now);
 
 }  // namespace berth::model::tables

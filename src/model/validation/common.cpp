@@ -432,7 +432,7 @@ FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
     pod(doc, errors);
   else if (kind.group.empty() && kind.kind == "Node")
     node(doc, errors);
-  else if (!workload(kind, nullptr, doc, errors))
+  else if (!workload(kind, nullptr, doc, errors) && !device_kind(kind, nullptr, doc, errors))
     other(kind, doc, errors);
   if (kind.group == "events.k8s.io" && kind.kind == "Event") event_create(doc, errors);
   return errors.take();
@@ -452,7 +452,7 @@ FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const 
     node_update(old, doc, errors);
   } else if (workload(kind, &old, doc, errors)) {
     workload_update(kind, old, doc, errors);
-  } else {
+  } else if (!device_kind(kind, &old, doc, errors)) {
     other(kind, doc, errors);
     other_update(kind, old, doc, errors);
   }

@@ -97,6 +97,8 @@ void claim_names(const Value& holder, const std::set<std::string_view>& known, c
 
 }  // namespace
 
+bool is_extended_resource(std::string_view name) { return is_extended(name); }
+
 void resource_name(std::string_view name, bool of_container, const Path& at, Errors& errors) {
   if (of_container) return container_resource_name(name, at, errors);
   if (const std::string why = check_qualified_name(name); !why.empty())

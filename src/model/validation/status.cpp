@@ -99,6 +99,7 @@ void pod_status(const Value& old, const Value& doc, Errors& errors) {
 
 void status_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors) {
   if (const auto* known = counters_of(kind)) counters(*known, old, doc, errors);
+  if (kind.group == "resource.k8s.io") resource_claim_status(old, doc, errors);
   if (!kind.group.empty()) return;
   if (kind.kind == "Pod") pod_status(old, doc, errors);
   if (kind.kind == "Namespace") {

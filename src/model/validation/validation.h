@@ -115,6 +115,11 @@ void pod_resize(const Value& old, const Value& doc, Errors& errors);
 void status_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
 /// How two specs differ: a unified diff of their indented JSON, as Kubernetes shows it where an update is forbidden.
 std::string spec_difference(const Value& wanted, const Value& present);
+/// Kinds of resource.k8s.io; false when `kind` is none of them. `old` is null at creation.
+bool device_kind(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
+void resource_claim_status(const Value& old, const Value& doc, Errors& errors);
+/// "example.com/gpu": counted whole, of no part of Kubernetes itself.
+bool is_extended_resource(std::string_view name);
 /// What nodes, quotas and ranges may name without a domain.
 bool is_standard_resource(std::string_view name);
 void tolerations(const Value& spec, const Path& at, Errors& errors);
