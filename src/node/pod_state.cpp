@@ -1,5 +1,9 @@
 #include "node/pod_state.h"
 
+#include <set>
+
+#include "node/eviction/pod_facts.h"
+
 namespace berth::node {
 namespace {
 
@@ -11,10 +15,6 @@ RestartPolicy parse_restart_policy(std::string_view text, RestartPolicy fallback
 }
 
 std::string join_names(const std::vector<std::string>& names) { return fmt::format("[{}]", fmt::join(names, " ")); }
-
-bool is_restarted(RestartPolicy policy, int exit_code) {
-  return policy == RestartPolicy::kAlways || (policy == RestartPolicy::kOnFailure && exit_code != 0);
-}
 
 json::Object state_to_json(const ContainerState& state) {
   json::Object out;
@@ -33,8 +33,8 @@ json::Object state_to_json(const ContainerState& state) {
       terminated["exitCode"] = state.exit_code;
       if (!state.reason.empty()) terminated["reason"] = state.reason;
       if (!state.message.empty()) terminated["message"] = state.message;
-      terminated["startedAt"] = format_rfc3339(state.started_at);
-      terminated["finishedAt"] = format_rfc3339(state.finished_at);
+      if (state.started_at != TimePoint{}) terminated["startedAt"] = format_rfc3339(state.started_at);
+      if (state.finished_at != TimePoint{}) terminated["finishedAt"] = format_rfc3339(state.finished_at);
       if (!state.container_id.empty()) terminated["containerID"] = state.container_id;
       break;
     }
@@ -67,10 +67,18 @@ std::optional<ContainerState> state_from_json(const json::Value& value) {
   return std::nullopt;
 }
 
-json::Object container_status(const ContainerSpec& spec, const ContainerRecord& record) {
+/// A container of which nothing is known yet waits for its turn.
+json::Object shown_state(const ContainerRecord& record, bool has_init) {
+  if (record.state.kind != ContainerState::Kind::kWaiting || !record.state.reason.empty()) return state_to_json(record.state);
+  ContainerState waiting = record.state;
+  waiting.reason = has_init ? "PodInitializing" : "ContainerCreating";
+  return state_to_json(waiting);
+}
+
+json::Object container_status(const ContainerSpec& spec, const ContainerRecord& record, bool has_init) {
   json::Object out;
   out["name"] = spec.name;
-  out["state"] = state_to_json(record.state);
+  out["state"] = shown_state(record, has_init);
   if (record.last)
     out["lastState"] = state_to_json(*record.last);
   else
@@ -81,10 +89,48 @@ json::Object container_status(const ContainerSpec& spec, const ContainerRecord& 
   out["imageID"] = record.image_id;
   if (!record.container_id.empty()) out["containerID"] = record.container_id;
   out["started"] = record.is_started;
-  if (record.resources.is_object()) {
-    out["resources"] = record.resources;
-    if (const json::Value* requests = json::find(record.resources, "requests")) out["allocatedResources"] = *requests;
+  if (!record.container_id.empty() && spec.role != ContainerRole::kEphemeral) {
+    out["resources"] = record.resources.is_object() ? record.resources : spec.resources;
+    if (const json::Object& requests = json::get_object(spec.resources, {"requests"}); !requests.empty())
+      out["allocatedResources"] = requests;
   }
+  if (!spec.volume_mounts.empty()) out["volumeMounts"] = spec.volume_mounts;
+  if (record.user.is_object()) out["user"] = record.user;
+  return out;
+}
+
+/// `volumeMounts` of a container's status: what the spec says, and of read-only ones whether mounts below them are too (never here).
+json::Array shown_mounts(const json::Value& container) {
+  json::Array out;
+  for (const json::Value& mount : json::get_array(container, {"volumeMounts"})) {
+    json::Object shown{{"name", json::get_string(mount, {"name"})}, {"mountPath", json::get_string(mount, {"mountPath"})}};
+    if (json::get_bool(mount, {"readOnly"})) {
+      shown["readOnly"] = true;
+      shown["recursiveReadOnly"] = "Disabled";
+    }
+    out.push_back(std::move(shown));
+  }
+  return out;
+}
+
+/// Requests and limits of the whole pod, in the form of a status.
+json::Object pod_resources(const json::Value& pod) {
+  const eviction::PodFacts facts = eviction::read_pod_facts(pod);
+  std::set<std::string, std::less<>> requested, limited;
+  for (const eviction::ContainerFacts& container : facts.containers) {
+    for (const auto& [name, amount] : container.requests) requested.insert(name);
+    for (const auto& [name, amount] : container.limits) limited.insert(name);
+  }
+  for (const auto& [name, amount] : facts.pod_requests) requested.insert(name);
+  for (const auto& [name, amount] : facts.pod_limits) limited.insert(name);
+  for (const auto& [name, amount] : facts.overhead) requested.insert(name);
+  json::Object requests, limits;
+  for (const std::string& name : requested) requests[name] = eviction::pod_request(facts, name).to_string();
+  for (const std::string& name : limited)
+    if (const auto limit = eviction::pod_limit(facts, name)) limits[name] = limit->to_string();
+  json::Object out;
+  if (!limits.empty()) out["limits"] = std::move(limits);
+  if (!requests.empty()) out["requests"] = std::move(requests);
   return out;
 }
 
@@ -144,24 +190,18 @@ json::Value condition_to_json(const ConditionRecord& record) {
   out["message"] = record.message.empty() ? json::Value(nullptr) : json::Value(record.message);
   out["lastProbeTime"] = nullptr;
   out["lastTransitionTime"] = format_rfc3339(record.transition);
+  if (record.observed_generation > 0) out["observedGeneration"] = record.observed_generation;
   return out;
 }
 
 /// Index into kOwnConditions.
-enum OwnIndex : std::size_t { kScheduled, kReadyToStart, kInitialized, kContainersReady, kReady };
+enum OwnIndex : std::size_t { kReadyToStart, kInitialized, kReady, kContainersReady, kScheduled };
 
-void add_condition(json::Array& out, PodState& state, OwnIndex index, const Verdict& verdict, TimePoint now) {
+void add_condition(json::Array& out, const PodSpec& spec, PodState& state, OwnIndex index, const Verdict& verdict, TimePoint now) {
   PodState::OwnCondition& own = state.conditions[index];
   if (own.status != static_cast<std::int8_t>(verdict.is_true)) own = {static_cast<std::int8_t>(verdict.is_true), now};
-  out.push_back(condition_to_json(
-      {std::string(kOwnConditions[index]), verdict.is_true ? "True" : "False", verdict.reason, verdict.message, own.transition}));
-}
-
-bool has_condition(const json::Value* status, std::string_view type) {
-  if (!status) return false;
-  for (const json::Value& condition : json::get_array(*status, {"conditions"}))
-    if (json::get_string(condition, {"type"}) == type) return true;
-  return false;
+  out.push_back(condition_to_json({std::string(kOwnConditions[index]), verdict.is_true ? "True" : "False", verdict.reason, verdict.message,
+                                   own.transition, spec.generation}));
 }
 
 }  // namespace
@@ -174,6 +214,8 @@ PodSpec read_pod_spec(const json::Value& pod) {
   spec.node_name = json::get_string(pod, {"spec", "nodeName"});
   spec.restart_policy = parse_restart_policy(json::get_string(pod, {"spec", "restartPolicy"}), RestartPolicy::kAlways);
   spec.host_network = json::get_bool(pod, {"spec", "hostNetwork"});
+  spec.generation = json::get_int(pod, {"metadata", "generation"});
+  spec.resources = pod_resources(pod);
   for (const json::Value& gate : json::get_array(pod, {"spec", "readinessGates"}))
     spec.readiness_gates.emplace_back(json::get_string(gate, {"conditionType"}));
   const auto add = [&](const json::Value& container, bool init) {
@@ -181,6 +223,18 @@ PodSpec read_pod_spec(const json::Value& pod) {
     c.name = json::get_string(container, {"name"});
     c.image = json::get_string(container, {"image"});
     const std::string_view own = json::get_string(container, {"restartPolicy"});
+    if (const json::Value* resources = json::find(container, "resources"); resources && resources->is_object())
+      c.resources = *resources;
+    else
+      c.resources = json::Object{};
+    c.volume_mounts = shown_mounts(container);
+    for (const json::Value& rule : json::get_array(container, {"restartPolicyRules"})) {
+      RestartRule read{
+          json::get_string(rule, {"exitCodes", "operator"}) == "In", {}, json::get_string(rule, {"action"}) == "RestartAllContainers"};
+      for (const json::Value& code : json::get_array(rule, {"exitCodes", "values"}))
+        if (code.is_int64()) read.exit_codes.push_back(code.get_int64());
+      c.restart_rules.push_back(std::move(read));
+    }
     c.role = !init ? ContainerRole::kMain : own == "Always" ? ContainerRole::kSidecar : ContainerRole::kInit;
     c.restart_policy = parse_restart_policy(own, spec.restart_policy);
     // An init container of an Always pod is repeated until it succeeds, and then it is over.
@@ -217,8 +271,15 @@ std::optional<PodPhase> parse_phase(std::string_view text) {
   return std::nullopt;
 }
 
+bool RestartRule::matches(std::int64_t exit_code) const { return (std::ranges::find(exit_codes, exit_code) != exit_codes.end()) == is_in; }
+
+bool is_restarted(const ContainerSpec& spec, std::int64_t exit_code) {
+  if (std::ranges::any_of(spec.restart_rules, [&](const RestartRule& rule) { return rule.matches(exit_code); })) return true;
+  return spec.restart_policy == RestartPolicy::kAlways || (spec.restart_policy == RestartPolicy::kOnFailure && exit_code != 0);
+}
+
 bool is_done(const ContainerSpec& spec, const ContainerRecord& record) {
-  return record.state.kind == ContainerState::Kind::kTerminated && !is_restarted(spec.restart_policy, record.state.exit_code);
+  return record.state.kind == ContainerState::Kind::kTerminated && !is_restarted(spec, record.state.exit_code);
 }
 
 bool is_initialized(const PodSpec& spec, const PodState& state) {
@@ -242,41 +303,91 @@ bool is_initialized(const PodSpec& spec, const PodState& state) {
   return all;
 }
 
-PodPhase pod_phase(const PodSpec& spec, const PodState& state) {
-  if (!state.failure_reason.empty()) return PodPhase::kFailed;
-  bool any_active = false, any_waiting_first = false, any_failed = false;
-  for (std::size_t i = 0; i < spec.containers.size(); ++i) {
-    const ContainerSpec& container = spec.containers[i];
-    const ContainerRecord& record = state.containers[i];
-    const bool terminated = record.state.kind == ContainerState::Kind::kTerminated;
-    if (container.role == ContainerRole::kInit) {
-      if (terminated && record.state.exit_code != 0) {
-        if (is_done(container, record)) return PodPhase::kFailed;
-        return PodPhase::kPending;
-      }
-      continue;
-    }
-    if (container.role != ContainerRole::kMain) continue;
-    if (record.state.kind == ContainerState::Kind::kWaiting) {
-      if (record.last)
-        any_active = true;
-      else
-        any_waiting_first = true;
-    } else if (is_done(container, record)) {
-      any_failed = any_failed || record.state.exit_code != 0;
-    } else {
-      any_active = true;
+namespace {
+
+/// What getPhase counts. Containers that wait after an end count by that end.
+struct PhaseCounts {
+  int pending_init = 0, failed_init = 0, pending_sidecars = 0;
+  int running_sidecars = 0, running = 0, waiting = 0, stopped = 0, stopped_for_good = 0, succeeded = 0;
+  bool has_started = false;  ///< A main container has run.
+
+  void count_init(const ContainerSpec& spec, const ContainerRecord& record) {
+    const ContainerState* end = record.state.kind == ContainerState::Kind::kTerminated               ? &record.state
+                                : record.state.kind == ContainerState::Kind::kWaiting && record.last ? &*record.last
+                                                                                                     : nullptr;
+    if (!end)
+      ++pending_init;
+    else if (end->exit_code != 0)
+      (is_restarted(spec, end->exit_code) ? pending_init : failed_init)++;
+  }
+  void count_sidecar(const ContainerRecord& record) {
+    if (record.state.kind == ContainerState::Kind::kRunning) {
+      pending_sidecars += record.is_started ? 0 : 1;
+      ++running_sidecars;
+    } else if (record.state.kind == ContainerState::Kind::kWaiting && !record.last) {
+      ++pending_sidecars, ++waiting;
     }
   }
-  if (any_waiting_first) return PodPhase::kPending;
-  if (any_active) return PodPhase::kRunning;
-  return any_failed ? PodPhase::kFailed : PodPhase::kSucceeded;
+  void count_main(const ContainerSpec& spec, const ContainerRecord& record) {
+    has_started = has_started || record.state.kind != ContainerState::Kind::kWaiting || record.last;
+    if (record.state.kind == ContainerState::Kind::kRunning) {
+      ++running;
+    } else if (record.state.kind == ContainerState::Kind::kTerminated) {
+      ++stopped;
+      stopped_for_good += is_restarted(spec, record.state.exit_code) ? 0 : 1;
+      succeeded += record.state.exit_code == 0 ? 1 : 0;
+    } else if (record.last) {
+      ++stopped;
+      stopped_for_good += is_restarted(spec, record.last->exit_code) ? 0 : 1;
+    } else {
+      ++waiting;
+    }
+  }
+};
+
+PhaseCounts count_containers(const PodSpec& spec, const PodState& state) {
+  PhaseCounts counts;
+  for (std::size_t i = 0; i < spec.containers.size(); ++i) {
+    const ContainerRole role = spec.containers[i].role;
+    if (role == ContainerRole::kInit)
+      counts.count_init(spec.containers[i], state.containers[i]);
+    else if (role == ContainerRole::kSidecar)
+      counts.count_sidecar(state.containers[i]);
+    else if (role == ContainerRole::kMain)
+      counts.count_main(spec.containers[i], state.containers[i]);
+  }
+  return counts;
+}
+
+PodPhase phase_of(const PhaseCounts& counts) {
+  if (counts.failed_init > 0) return PodPhase::kFailed;
+  if (counts.pending_init > 0 || (counts.pending_sidecars > 0 && !counts.has_started) || counts.waiting > 0) return PodPhase::kPending;
+  if (counts.running + counts.running_sidecars > 0) return PodPhase::kRunning;
+  if (counts.stopped == 0) return PodPhase::kPending;
+  if (counts.stopped != counts.stopped_for_good) return PodPhase::kRunning;
+  return counts.stopped == counts.succeeded ? PodPhase::kSucceeded : PodPhase::kFailed;
+}
+
+}  // namespace
+
+PodPhase pod_phase(const PodSpec& spec, const PodState& state) {
+  if (!state.failure_reason.empty()) return PodPhase::kFailed;
+  return phase_of(count_containers(spec, state));
+}
+
+std::optional<PodPhase> pod_outcome(const PodSpec& spec, const PodState& state) {
+  if (!state.failure_reason.empty()) return PodPhase::kFailed;
+  PhaseCounts counts = count_containers(spec, state);
+  counts.running_sidecars = 0;
+  const PodPhase phase = phase_of(counts);
+  return phase == PodPhase::kFailed || phase == PodPhase::kSucceeded ? std::optional(phase) : std::nullopt;
 }
 
 json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Value* observed, TimePoint now) {
   const PodPhase phase = pod_phase(spec, state);
   const bool is_terminal = phase == PodPhase::kSucceeded || phase == PodPhase::kFailed;
   json::Object out;
+  if (spec.generation > 0) out["observedGeneration"] = spec.generation;
   out["phase"] = to_string(phase);
   if (!state.failure_reason.empty()) {
     out["reason"] = state.failure_reason;
@@ -288,12 +399,12 @@ json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Va
   }
   const Verdict ready = containers_ready(spec, state, phase);
   json::Array& conditions = out["conditions"].emplace_array();
-  if (!has_condition(observed, "PodScheduled")) add_condition(conditions, state, kScheduled, {}, state.start_time.value_or(now));
-  add_condition(conditions, state, kReadyToStart, {state.has_sandbox && !is_terminal, "", ""}, now);
-  add_condition(conditions, state, kInitialized, initialized(spec, state, phase), now);
-  add_condition(conditions, state, kContainersReady, ready, now);
-  add_condition(conditions, state, kReady, pod_ready(spec, ready, observed), now);
   for (const ConditionRecord& record : state.extra_conditions) conditions.push_back(condition_to_json(record));
+  add_condition(conditions, spec, state, kReadyToStart, {state.has_sandbox && !is_terminal, "", ""}, now);
+  add_condition(conditions, spec, state, kInitialized, initialized(spec, state, phase), now);
+  add_condition(conditions, spec, state, kReady, pod_ready(spec, ready, observed), now);
+  add_condition(conditions, spec, state, kContainersReady, ready, now);
+  add_condition(conditions, spec, state, kScheduled, {}, state.start_time.value_or(now));
   if (!state.host_ip.empty()) {
     out["hostIP"] = state.host_ip;
     out["hostIPs"] = json::Array{json::Object{{"ip", state.host_ip}}};
@@ -305,14 +416,22 @@ json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Va
     for (const std::string& ip : state.pod_ips) ips.push_back(json::Object{{"ip", ip}});
   }
   if (state.start_time) out["startTime"] = format_rfc3339(*state.start_time);
+  const bool has_init = std::ranges::any_of(spec.containers, [](const ContainerSpec& container) {
+    return container.role == ContainerRole::kInit || container.role == ContainerRole::kSidecar;
+  });
   json::Array init, main, ephemeral;
   for (std::size_t i = 0; i < spec.containers.size(); ++i) {
     const ContainerRole role = spec.containers[i].role;
     (role == ContainerRole::kMain        ? main
      : role == ContainerRole::kEphemeral ? ephemeral
                                          : init)
-        .push_back(container_status(spec.containers[i], state.containers[i]));
+        .push_back(container_status(spec.containers[i], state.containers[i], has_init));
   }
+  // The kubelet's order: of init containers the spec's, of all others by name.
+  for (json::Array* list : {&main, &ephemeral})
+    std::ranges::sort(*list, {}, [](const json::Value& status) { return json::get_string(status, {"name"}); });
+  out["resources"] = spec.resources;
+  if (const json::Value* requests = spec.resources.if_contains("requests")) out["allocatedResources"] = *requests;
   if (!init.empty()) out["initContainerStatuses"] = std::move(init);
   if (!ephemeral.empty()) out["ephemeralContainerStatuses"] = std::move(ephemeral);
   out["containerStatuses"] = std::move(main);
@@ -345,6 +464,7 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
         record.is_started = json::get_bool(reported, {"started"});
         record.image_id = json::get_string(reported, {"imageID"});
         record.container_id = json::get_string(reported, {"containerID"});
+        if (const json::Value* user = json::find(reported, "user")) record.user = *user;
         if (record.state.kind == ContainerState::Kind::kRunning) state.has_sandbox = true;
       }
     }

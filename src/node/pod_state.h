@@ -14,11 +14,23 @@ namespace berth::node {
 enum class ContainerRole { kInit, kSidecar, kMain, kEphemeral };
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
 
+/// One of a container's restartPolicyRules: an exit code that restarts it whatever its policy says.
+struct RestartRule {
+  bool is_in = true;  ///< Operator In; false: NotIn.
+  std::vector<std::int64_t> exit_codes;
+  bool restarts_all = false;  ///< Action RestartAllContainers; false: Restart.
+
+  [[nodiscard]] bool matches(std::int64_t exit_code) const;
+};
+
 /// The part of a container's spec that decides how it is run and reported.
 struct ContainerSpec {
   std::string name, image;
   ContainerRole role = ContainerRole::kMain;
   RestartPolicy restart_policy = RestartPolicy::kAlways;  ///< The container's own where it has one, else the pod's; sidecars: always.
+  std::vector<RestartRule> restart_rules;                 ///< Asked before the policy; the first that matches decides.
+  json::Value resources;                                  ///< spec.containers[].resources; an empty object without any.
+  json::Array volume_mounts;                              ///< As the status shows them.
 };
 
 /// The part of a pod that decides how it is run and reported. Containers are in the order of the spec: init containers, main ones,
@@ -29,6 +41,8 @@ struct PodSpec {
   bool host_network = false;
   std::vector<ContainerSpec> containers;
   std::vector<std::string> readiness_gates;
+  std::int64_t generation = 0;
+  json::Object resources;  ///< What the whole pod may use, {"requests":…,"limits":…}: its own amounts, or what its containers add up to.
 };
 [[nodiscard]] PodSpec read_pod_spec(const json::Value& pod);
 
@@ -49,20 +63,22 @@ struct ContainerRecord {
   bool is_started = false;
   std::string image_id, container_id;
   std::string image;      ///< As the runtime names it; empty: as the spec does.
-  json::Value resources;  ///< What is in force, {"requests":…,"limits":…}; null: not reported.
+  json::Value resources;  ///< What is in force, {"requests":…,"limits":…}; null: what the spec says, once there is a container.
+  json::Value user;       ///< {"linux":{"uid":…}} as the runtime tells it; null: it does not.
 };
 
 struct ConditionRecord {
   std::string type, status, reason, message;
   TimePoint transition{};
+  std::int64_t observed_generation = 0;  ///< Of the pod's spec that it is about; 0: not said.
 };
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed };
 [[nodiscard]] std::string_view to_string(PodPhase phase);
 [[nodiscard]] std::optional<PodPhase> parse_phase(std::string_view text);
 
-inline constexpr std::array<std::string_view, 5> kOwnConditions = {"PodScheduled", "PodReadyToStartContainers", "Initialized",
-                                                                   "ContainersReady", "Ready"};
+inline constexpr std::array<std::string_view, 5> kOwnConditions = {"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady",
+                                                                   "PodScheduled"};
 
 /// One pod's state on its node. `containers` runs parallel to PodSpec::containers.
 struct PodState {
@@ -85,13 +101,17 @@ struct PodState {
 
 /// The phase that the containers' states add up to (kubelet_pods.go getPhase).
 [[nodiscard]] PodPhase pod_phase(const PodSpec& spec, const PodState& state);
+/// The phase that a pod came to by itself, whatever its sidecars still do; nullopt: its containers have more to do.
+[[nodiscard]] std::optional<PodPhase> pod_outcome(const PodSpec& spec, const PodState& state);
+/// Whether this container is run again after it ended so (container rules, then its policy, then the pod's).
+[[nodiscard]] bool is_restarted(const ContainerSpec& spec, std::int64_t exit_code);
 /// True when this container will not run again by itself.
 [[nodiscard]] bool is_done(const ContainerSpec& spec, const ContainerRecord& record);
 /// True once every init container is over and every sidecar has started, or any main container has ever started.
 [[nodiscard]] bool is_initialized(const PodSpec& spec, const PodState& state);
 
 /// The pod's status as a kubelet writes it, for a strategic merge patch of pods/status. `observed` is the status last seen in the API: its
-/// conditions feed readiness gates and say whether PodScheduled is there. Updates `state.conditions` (transition times are kept while a
+/// conditions feed readiness gates. Updates `state.conditions` (transition times are kept while a
 /// condition's status stays). Rule source: kubelet status/generate.go, kubelet_pods.go.
 [[nodiscard]] json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Value* observed, TimePoint now);
 

@@ -45,7 +45,7 @@ TEST(PodSimulation, StartsAtOnceAsAKubeletReports) {
   EXPECT_EQ(json::get_string(status, {"hostIP"}), "172.16.0.1");
   for (const char* type : {"PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"})
     EXPECT_EQ(condition(status, type), "True") << type;
-  EXPECT_EQ(condition(status, "PodScheduled"), "absent") << "the scheduler's condition is left to it";
+  EXPECT_EQ(condition(status, "PodScheduled"), "True");
   EXPECT_TRUE(json::find(container(status), {"state", "running"}));
   EXPECT_TRUE(json::get_bool(container(status), {"ready"}));
   EXPECT_FALSE(sim.next_change().has_value());

@@ -142,7 +142,8 @@ Variables service_variables(const std::vector<json::Value>& services) {
   return out;
 }
 
-std::string expand_variables(std::string_view text, const std::map<std::string, std::string>& variables) {
+std::string expand_variables(std::string_view text, const std::map<std::string, std::string>& variables,
+                             std::vector<std::string>* missing) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '$' || i + 1 >= text.size()) {
@@ -152,6 +153,7 @@ std::string expand_variables(std::string_view text, const std::map<std::string, 
       ++i;
     } else if (const std::size_t end = text[i + 1] == '(' ? text.find(')', i) : std::string_view::npos; end != std::string_view::npos) {
       const auto found = variables.find(std::string(text.substr(i + 2, end - i - 2)));
+      if (found == variables.end() && missing) missing->emplace_back(text.substr(i + 2, end - i - 2));
       out += found == variables.end() ? std::string(text.substr(i, end - i + 1)) : found->second;
       i = end;
     } else {

@@ -18,8 +18,10 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// NAME_SERVICE_HOST and the like of services with a cluster IP.
 [[nodiscard]] Variables service_variables(const std::vector<json::Value>& services);
 
-/// `$(NAME)` replaced by the variable's value; `$$(NAME)` stands for itself; unknown names stay (Kubernetes' expansion).
-[[nodiscard]] std::string expand_variables(std::string_view text, const std::map<std::string, std::string>& variables);
+/// `$(NAME)` replaced by the variable's value; `$$(NAME)` stands for itself; unknown names stay (Kubernetes' expansion) and are put into
+/// `missing`.
+[[nodiscard]] std::string expand_variables(std::string_view text, const std::map<std::string, std::string>& variables,
+                                           std::vector<std::string>* missing = nullptr);
 
 /// A downward API field: metadata.name, metadata.labels['x'], spec.nodeName, status.podIP, …; nullopt when not supported.
 [[nodiscard]] std::optional<std::string> downward_field(const PodContext& context, std::string_view path);

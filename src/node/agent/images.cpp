@@ -66,6 +66,59 @@ json::Object auth_config(const json::Value& entry) {
 
 std::string with_default_tag(const std::string& image) { return tag_position(image) == std::string::npos ? image + ":latest" : image; }
 
+std::optional<std::string> wrong_image_reference(std::string_view image) {
+  static constexpr const char* kInvalid = "invalid reference format";
+  const auto lower = [](unsigned char c) { return std::islower(c) != 0 || std::isdigit(c) != 0; };
+  if (image.size() == 64 && std::ranges::all_of(image, [](unsigned char c) { return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f'); }))
+    return fmt::format("invalid repository name ({}), cannot specify 64-byte hexadecimal strings", image);
+  const std::size_t slash = image.find('/');
+  std::string_view host = slash == std::string_view::npos ? std::string_view() : image.substr(0, slash);
+  // A first part in upper case cannot be a repository's: it is a host.
+  const bool has_host = !host.empty() && (host.find_first_of(".:") != std::string_view::npos || host == "localhost" ||
+                                          std::ranges::any_of(host, [](unsigned char c) { return std::isupper(c) != 0; }));
+  std::string rest(has_host ? image.substr(slash + 1) : image);
+  if (!has_host && rest.find('/') == std::string::npos) rest = "library/" + rest;
+  const std::string path = rest.substr(0, rest.find(':'));
+  if (std::ranges::any_of(path, [](unsigned char c) { return std::isupper(c) != 0; }))
+    return fmt::format("{}: repository name ({}) must be lowercase", kInvalid, path);
+  if (has_host && std::ranges::any_of(host, [](unsigned char c) {
+        return !std::isalnum(c) && std::string_view(".-:[]").find(static_cast<char>(c)) == std::string_view::npos;
+      }))
+    return kInvalid;
+  std::string_view name = rest, tag, digest;
+  if (const std::size_t at = name.find('@'); at != std::string_view::npos) digest = name.substr(at + 1), name = name.substr(0, at);
+  if (digest.empty() && rest.find('@') != std::string::npos) return kInvalid;
+  if (const std::size_t colon = name.find(':'); colon != std::string_view::npos) {
+    tag = name.substr(colon + 1), name = name.substr(0, colon);
+    if (tag.empty() || tag.size() > 128 || tag[0] == '.' || tag[0] == '-' ||
+        !std::ranges::all_of(tag, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-'; }))
+      return kInvalid;
+  }
+  if (!digest.empty()) {
+    const std::size_t colon = digest.find(':');
+    if (colon == std::string_view::npos || colon == 0 || digest.size() - colon - 1 < 32 ||
+        !std::ranges::all_of(digest.substr(colon + 1), [](unsigned char c) { return std::isxdigit(c) != 0; }))
+      return kInvalid;
+  }
+  // Components of letters and digits, with single separators (".", "_", "__", dashes) between them.
+  for (std::size_t from = 0; from <= name.size();) {
+    const std::string_view part = name.substr(from, name.find('/', from) - from);
+    if (part.empty() || !lower(static_cast<unsigned char>(part.front())) || !lower(static_cast<unsigned char>(part.back())))
+      return kInvalid;
+    for (std::size_t i = 0; i < part.size();) {
+      std::size_t end = i;
+      while (end < part.size() && !lower(static_cast<unsigned char>(part[end]))) ++end;
+      const std::string_view separator = part.substr(i, end - i);
+      const bool is_well = separator.empty() || separator == "." || separator == "_" || separator == "__" ||
+                           separator.find_first_not_of('-') == std::string_view::npos;
+      if (!is_well) return kInvalid;
+      i = std::max(end, i + 1);
+    }
+    from += part.size() + 1;
+  }
+  return std::nullopt;
+}
+
 std::string pull_policy(const json::Value& container) {
   const std::string_view given = json::get_string(container, {"imagePullPolicy"});
   if (!given.empty()) return std::string(given);

@@ -1,5 +1,6 @@
 // Names of images, and who may pull them (credentialprovider's keyring).
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,8 @@ namespace berth::node::agent {
 
 /// NAME:latest when the reference has neither tag nor digest.
 [[nodiscard]] std::string with_default_tag(const std::string& image);
+/// Why a reference is none ("invalid reference format", …); nullopt: it is one.
+[[nodiscard]] std::optional<std::string> wrong_image_reference(std::string_view image);
 /// IfNotPresent, Always or Never: as given, or by the tag.
 [[nodiscard]] std::string pull_policy(const json::Value& container);
 /// "docker.io/library/busybox" for "busybox:1": host and repository, as credentials name them.

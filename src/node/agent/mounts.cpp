@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/log.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/environment.h"
 
@@ -132,13 +133,25 @@ Result<json::Array> container_mounts(const PodContext& context, std::size_t inde
       return invalid(fmt::format("cannot find volume \"{}\" to mount into container \"{}\"", name, container_name));
     std::string host = volume->second.host_path;
     std::string sub(json::get_string(mount, {"subPath"}));
-    if (const std::string_view expression = json::get_string(mount, {"subPathExpr"}); !expression.empty())
-      sub = expand_variables(expression, variables);
+    if (const std::string_view expression = json::get_string(mount, {"subPathExpr"}); !expression.empty()) {
+      std::vector<std::string> missing;
+      sub = expand_variables(expression, variables, &missing);
+      for (const auto& [name_of, value] : variables)  // An empty value makes no path either.
+        if (value.empty() && expression.find(fmt::format("$({})", name_of)) != std::string_view::npos) missing.push_back(name_of);
+      std::ranges::sort(missing);
+      missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+      if (!missing.empty()) return invalid(fmt::format("missing value for {}", fmt::join(missing, ", ")));
+    }
     if (!sub.empty()) {
-      if (sub.starts_with('/') || ("/" + sub + "/").find("/../") != std::string::npos)
-        return invalid(fmt::format("subPath \"{}\" must stay within its volume", sub));
+      if (sub.starts_with('/')) return invalid(fmt::format("error SubPath `{}` must not be an absolute path", sub));
+      if (("/" + sub + "/").find("/../") != std::string::npos)
+        return invalid(fmt::format("unable to provision SubPath `{}`: must not contain '..'", sub));
       auto bound = bind_sub_path(context, name, host, sub, container_name, number);
-      if (!bound) return std::unexpected(bound.error());
+      if (!bound) {
+        // The pod's owner need not know what lies on the machine.
+        log::warning("node", "pod {}/{}: {}", context.spec.ns, context.spec.name, bound.error().message);
+        return invalid(fmt::format("failed to prepare subPath for volumeMount \"{}\" of container \"{}\"", name, container_name));
+      }
       host = std::move(*bound);
     }
     ++number;

@@ -182,13 +182,28 @@ json::Value without_gone_conditions(json::Value status, const json::Value& pod) 
   return status;
 }
 
+/// Others' conditions first, as they stand, then the kubelet's own in its order.
+json::Array condition_order(const json::Value& status, const json::Value& pod) {
+  json::Array order;
+  const json::Array& own = json::get_array(status, {"conditions"});
+  const auto add = [&](const json::Value& condition) { order.push_back(json::Object{{"type", json::get_string(condition, {"type"})}}); };
+  for (const json::Value& there : json::get_array(pod, {"status", "conditions"}))
+    if (std::ranges::none_of(own, [&](const json::Value& c) { return json::get_string(c, {"type"}) == json::get_string(there, {"type"}); }))
+      add(there);
+  for (const json::Value& condition : own)
+    if (!condition.as_object().contains("$patch")) add(condition);
+  return order;
+}
+
 }  // namespace
 
 void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& pod, const std::string& api_uid, json::Value status) {
   const json::Value document = pod->worker->pod();
   const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"}));
   pod->is_writing = true;
-  json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", without_gone_conditions(status, document)}};
+  json::Value patch = without_gone_conditions(status, document);
+  if (patch.as_object().contains("conditions")) patch.as_object()["$setElementOrder/conditions"] = condition_order(patch, document);
+  json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", std::move(patch)}};
   client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body,
                 guarded([this, pod, uid, api_uid, status = std::move(status)](model::ApiResult<json::Value> result) {
                   pod->is_writing = false;

@@ -82,7 +82,8 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
       figures.usage.containers.push_back(std::move(usage));
     }
     if (with_disk) {
-      for (const json::Value& volume : json::get_array(worker->pod(), {"spec", "volumes"})) {
+      const json::Value document = worker->pod();
+      for (const json::Value& volume : json::get_array(document, {"spec", "volumes"})) {
         const std::string name(json::get_string(volume, {"name"}));
         std::string_view plugin = json::find(volume, "emptyDir") ? "empty-dir" : json::find(volume, "configMap") ? "configmap" : "";
         if (plugin.empty()) continue;

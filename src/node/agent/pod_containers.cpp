@@ -27,15 +27,30 @@ std::int64_t to_seconds(Duration duration) {
   return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(duration).count());
 }
 
-/// A repository's name must be in lower case: the mistake that people make.
+/// Whom a container runs as, where the runtime tells; null otherwise. The CRI's 64-bit numbers come as text.
+json::Value container_user(const json::Value& status) {
+  const json::Value* user = json::find(status, {"user", "linux"});
+  if (!user) return nullptr;
+  const auto number = [](const json::Value& value) -> std::int64_t {
+    if (!value.is_string()) return value.is_int64() ? value.get_int64() : 0;
+    return std::atoll(value.get_string().c_str());
+  };
+  json::Object out;
+  for (const std::string_view field : {"gid", "uid"}) {
+    const json::Value* value = json::find(*user, {field});
+    out[field] = value ? number(*value) : 0;
+  }
+  json::Array groups;
+  for (const json::Value& group : json::get_array(*user, {"supplemental_groups"})) groups.push_back(json::Value(number(group)));
+  if (!groups.empty()) out["supplementalGroups"] = std::move(groups);
+  return json::Object{{"linux", std::move(out)}};
+}
+
+/// Why nothing can be pulled under this name.
 std::optional<std::string> wrong_image_name(const std::string& image) {
-  const std::string repository = image_repository(image);
-  const std::size_t slash = repository.find('/');
-  const bool bad = image.empty() || image.find_first_of(" \t\n") != std::string::npos ||
-                   std::ranges::any_of(repository.substr(slash + 1), [](unsigned char c) { return std::isupper(c) != 0; });
-  if (!bad) return std::nullopt;
-  return fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image name \"{0}\": invalid reference format{1}", image,
-                     image.empty() ? "" : ": repository name (" + repository.substr(slash + 1) + ") must be lowercase");
+  const auto wrong = wrong_image_reference(image);
+  if (!wrong) return std::nullopt;
+  return fmt::format("Failed to apply default image tag \"{0}\": couldn't parse image name \"{0}\": {1}", image, *wrong);
 }
 
 }  // namespace
@@ -69,6 +84,7 @@ Result<void> PodWorker::take_in(const json::Value& listed) {
   }
   record.image_id = json::get_string(s, {"image_ref"});
   record.image = json::get_string(s, {"image", "image"});
+  record.user = container_user(s);
   record.state = ContainerState{};
   record.state.started_at = from_nanoseconds(json::get_string(s, {"started_at"}));
   record.state.container_id = record.container_id;
@@ -145,12 +161,8 @@ void PodWorker::restart_changed_containers() {
 }
 
 void PodWorker::start_containers(PodContext& context, TimePoint now, TimePoint& next) {
-  const bool has_init = !spec_.containers.empty() && spec_.containers[0].role != ContainerRole::kMain;
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
-    ContainerRecord& record = state_.containers[i];
-    if (record.state.kind == Kind::kRunning) continue;
-    if (record.state.kind == Kind::kWaiting && record.state.reason.empty())
-      record.state.reason = has_init && spec_.containers[i].role != ContainerRole::kEphemeral ? "PodInitializing" : "ContainerCreating";
+    if (state_.containers[i].state.kind == Kind::kRunning) continue;
     if (!may_start(i) || wait_for_backoff(i, now, next)) continue;
     start_container(context, i, now, next);
     if (interrupt_) return;
@@ -280,7 +292,8 @@ void PodWorker::image_failed(std::size_t i, const json::Value& container, const 
     set_waiting(i, reason, error.message);
     own.not_before = now + kConfigRetry;
   } else {
-    own.image_error = rpc_error(error);
+    // An unknown code says nothing: it is left out.
+    own.image_error = error.code == ErrorCode::kNotFound || error.code == ErrorCode::kUnavailable ? rpc_error(error) : error.message;
     own.image_backoff = own.image_backoff ? std::min(*own.image_backoff * 2, kMaxImageBackoff) : kFirstImageBackoff;
     emit("Warning", "Failed", fmt::format("Failed to pull image \"{}\": {}", json::get_string(container, {"image"}), own.image_error), i);
     emit("Warning", "Failed", "Error: ErrImagePull", i);
@@ -360,6 +373,7 @@ void PodWorker::started(std::size_t i, const std::string& id, int attempt) {
   if (const auto status = environment_.runtime.call("RuntimeService/ContainerStatus", json::Object{{"container_id", id}})) {
     record.image_id = json::get_string(*status, {"status", "image_ref"});
     record.image = json::get_string(*status, {"status", "image", "image"});
+    if (const json::Value* s = json::find(*status, "status")) record.user = container_user(*s);
   }
   record.is_started = !json::find(container, "startupProbe");
   const ContainerRole role = spec_.containers[i].role;

@@ -43,10 +43,12 @@ std::string resize_message(std::string_view prefix, const json::Value& pod, std:
 void PodWorker::set_condition(std::string_view type, std::string_view reason, std::string_view message) {
   const auto found = std::ranges::find(state_.extra_conditions, type, &ConditionRecord::type);
   if (found == state_.extra_conditions.end()) {
-    state_.extra_conditions.push_back({std::string(type), "True", std::string(reason), std::string(message), environment_.clock.now()});
+    state_.extra_conditions.push_back(
+        {std::string(type), "True", std::string(reason), std::string(message), environment_.clock.now(), spec_.generation});
   } else {
     found->reason = reason;
     found->message = message;
+    found->observed_generation = spec_.generation;
   }
 }
 

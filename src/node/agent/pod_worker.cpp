@@ -205,8 +205,7 @@ void PodWorker::adopt(json::Value pod) {
       volumes_due_ = {};  // Downward API files show them.
   pod_ = std::move(pod);
   spec_ = read_pod_spec(pod_);
-  if (is_deleting_)
-    for (ContainerSpec& container : spec_.containers) container.restart_policy = RestartPolicy::kNever;
+  if (is_deleting_) forbid_restarts();
   // The class that a pod started with stays its class, as its cgroup does.
   const eviction::QosClass qos = facts_.qos;
   facts_ = eviction::read_pod_facts(pod_);
@@ -241,8 +240,7 @@ std::optional<PodWorker::Stop> PodWorker::why_stop(TimePoint now) {
   {
     std::lock_guard lock(mutex_);
     interrupt_ = quit_;
-    const PodPhase phase = pod_phase(spec_, state_);
-    const bool is_over = phase == PodPhase::kSucceeded || phase == PodPhase::kFailed;
+    const bool is_over = pod_outcome(spec_, state_).has_value();
     const std::int64_t deadline = json::get_int(pod_, {"spec", "activeDeadlineSeconds"});
     if (!failure_ && !is_over && deadline > 0 && state_.start_time && now >= *state_.start_time + std::chrono::seconds(deadline))
       failure_ = Failure{"DeadlineExceeded", "Pod was active on the node longer than the specified deadline", grace_period(), false};
@@ -251,15 +249,14 @@ std::optional<PodWorker::Stop> PodWorker::why_stop(TimePoint now) {
       state_.failure_message = failure_->message;
       state_.is_rejected = failure_->is_rejection;
       if (failure_->is_disruption)
-        state_.extra_conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", failure_->message, now});
+        state_.extra_conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", failure_->message, now, spec_.generation});
       for (ContainerRecord& record : state_.containers) record.is_ready = false;
       if (failure_->reason == "DeadlineExceeded") emit("Normal", "DeadlineExceeded", failure_->message, containers_.size());
     }
     if (failure_) stop = Stop{failure_->grace, false};
     if (stop_) stop = *stop_;
   }
-  const PodPhase phase = pod_phase(spec_, state_);
-  if (!stop && (phase == PodPhase::kFailed || phase == PodPhase::kSucceeded)) stop = Stop{grace_period(), false};
+  if (!stop && pod_outcome(spec_, state_)) stop = Stop{grace_period(), false};
   return stop;
 }
 
@@ -268,6 +265,7 @@ TimePoint PodWorker::sync_running(TimePoint now) {
   if (const std::int64_t deadline = json::get_int(pod_, {"spec", "activeDeadlineSeconds"}); deadline > 0 && state_.start_time)
     next = std::min(next, *state_.start_time + std::chrono::seconds(deadline));
   PodContext context = make_context();
+  if (!sandbox_ready_) publish();  // Volumes, sandbox and image may take a while: until then the pod says what it waits for.
   if (const auto group = ensure_cgroup(); !group) {
     emit("Warning", "FailedCreatePodContainer", "unable to ensure pod container exists: " + group.error().message, containers_.size());
     publish();
@@ -291,9 +289,6 @@ TimePoint PodWorker::sync_running(TimePoint now) {
   next = std::min(next, volumes_due_);
   if (!mounted && !volumes_ready_) {
     emit("Warning", "FailedMount", mounted.error().message, containers_.size());
-    for (ContainerRecord& record : state_.containers)
-      if (record.state.kind == Kind::kWaiting && record.state.reason.empty())
-        record.state.reason = spec_.containers[0].role == ContainerRole::kMain ? "ContainerCreating" : "PodInitializing";
     publish();
     mount_backoff_ = mount_backoff_ == Duration::zero() ? kRetry / 2 : std::min(mount_backoff_ * 2, kMaxMountBackoff);
     return now + mount_backoff_;
@@ -437,7 +432,9 @@ void PodWorker::stop_containers(Duration grace) {
 void PodWorker::stop_everything(const Stop& stop) {
   if (stop.is_deletion && !std::exchange(is_deleting_, true)) {
     // A deleted pod's containers are over: its phase is what they came to.
-    for (ContainerSpec& container : spec_.containers) container.restart_policy = RestartPolicy::kNever;
+    forbid_restarts();
+    for (ContainerRecord& record : state_.containers)
+      if (record.state.kind == Kind::kWaiting && record.last) record.state = *record.last;  // It waits for nothing any more.
   }
   stop_containers(stop.grace);
   {
@@ -459,6 +456,7 @@ void PodWorker::stop_everything(const Stop& stop) {
   if (const auto removed = tear_down_volumes(directory()); !removed)
     log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
   volumes_ready_ = false;
+  account_for_unknown_containers();
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -471,6 +469,50 @@ void PodWorker::stop_everything(const Stop& stop) {
     finished_ = true;
   }
   environment_.changed(uid_);
+}
+
+void PodWorker::forbid_restarts() {
+  for (ContainerSpec& container : spec_.containers) {
+    container.restart_policy = RestartPolicy::kNever;
+    container.restart_rules.clear();
+  }
+}
+
+/// Of a pod that is over, containers that never came to an end of their own are taken as failed (status_manager.go TerminatePod): the main
+/// ones once the pod was initialized, the init ones up to the last of which something is known, at least the first.
+void PodWorker::account_for_unknown_containers() {
+  if (state_.is_rejected) return;
+  const auto is_init = [&](std::size_t i) {
+    return spec_.containers[i].role == ContainerRole::kInit || spec_.containers[i].role == ContainerRole::kSidecar;
+  };
+  std::size_t init_end = 0;  // One past the last init container of which something is known.
+  bool any_init = false, last_init_done = true, any_main = false;
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    const ContainerRecord& record = state_.containers[i];
+    const bool is_seen = record.state.kind != Kind::kWaiting || record.last;
+    if (is_init(i)) {
+      any_init = true;
+      if (is_seen) init_end = i + 1;
+      last_init_done =
+          spec_.containers[i].role == ContainerRole::kInit
+              ? (record.state.kind == Kind::kTerminated && record.state.exit_code == 0) || (record.last && record.last->exit_code == 0)
+              : record.state.kind == Kind::kTerminated;
+    } else if (spec_.containers[i].role == ContainerRole::kMain) {
+      any_main = any_main || is_seen;
+    }
+  }
+  if (any_init && init_end == 0) init_end = 1;
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    ContainerRecord& record = state_.containers[i];
+    const bool is_due =
+        is_init(i) ? i < init_end : spec_.containers[i].role == ContainerRole::kMain && (!any_init || any_main || last_init_done);
+    if (!is_due || record.state.kind == Kind::kTerminated) continue;
+    record.state = ContainerState{.kind = Kind::kTerminated,
+                                  .reason = "ContainerStatusUnknown",
+                                  .message = "The container could not be located when the pod was terminated",
+                                  .exit_code = 137};
+    record.is_ready = record.is_started = false;
+  }
 }
 
 void PodWorker::remove_everything() {
@@ -492,13 +534,29 @@ void PodWorker::remove_everything() {
   std::filesystem::remove_all(log_directory_, error);
 }
 
+namespace {
+
+/// A pod says that it is over when its last container is, not before: others take its end for the end of what it uses.
+void hold_back_the_end(json::Value& status) {
+  json::Object& fields = status.as_object();
+  const std::string_view phase = json::get_string(status, {"phase"});
+  if (phase != "Succeeded" && phase != "Failed") return;
+  fields["phase"] = "Running";
+  fields.erase("reason");
+  fields.erase("message");
+  if (!fields.contains("conditions")) return;
+  json::Array kept;
+  for (json::Value& condition : fields["conditions"].as_array())
+    if (json::get_string(condition, {"type"}) != "DisruptionTarget") kept.push_back(std::move(condition));
+  fields["conditions"] = std::move(kept);
+}
+
+}  // namespace
+
 void PodWorker::publish() {
   const json::Value* observed = json::find(pod_, "status");
   json::Value status = make_pod_status(spec_, state_, observed, environment_.clock.now());
-  // A pod that is over by itself says so when its last container (a sidecar) is, not before.
-  const std::string_view phase = json::get_string(status, {"phase"});
-  if ((phase == "Succeeded" || phase == "Failed") && state_.failure_reason.empty() && std::ranges::any_of(state_.containers, is_running))
-    status.as_object()["phase"] = "Running";
+  if (std::ranges::any_of(state_.containers, is_running)) hold_back_the_end(status);
   {
     std::lock_guard lock(mutex_);
     shown_state_ = state_;

@@ -71,7 +71,7 @@ class PodWorker {
   void update(json::Value pod);
   /// The pod is being deleted: stop within `grace`, then take everything away. A shorter grace than before cuts the stopping short.
   void terminate(Duration grace);
-  /// Fails the pod (eviction): phase Failed at once, containers stop within `grace`.
+  /// Fails the pod (eviction): containers stop within `grace`, then the phase is Failed.
   void fail_pod(std::string reason, std::string message, Duration grace, bool is_disruption);
   /// The node does not admit the pod: phase Failed, nothing is ever started.
   void reject_pod(std::string reason, std::string message);
@@ -133,6 +133,8 @@ class PodWorker {
   Result<void> ensure_cgroup();
   void stop_everything(const Stop& stop);
   void stop_containers(Duration grace);
+  void forbid_restarts();
+  void account_for_unknown_containers();
   void remove_everything();
   void publish();
   void emit(const std::string& type, const std::string& reason, const std::string& message, std::size_t container);

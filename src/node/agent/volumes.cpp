@@ -241,6 +241,18 @@ Result<PlacedVolume> place_files(const Setup& setup, const json::Value& volume, 
   return PlacedVolume{directory, true};
 }
 
+bool is_mounted(const json::Value& pod, std::string_view volume) {
+  for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"})
+    for (const json::Value& container : json::get_array(pod, {"spec", list})) {
+      for (const std::string_view mounts : {"volumeMounts", "volumeDevices"})
+        for (const json::Value& mount : json::get_array(container, {mounts}))
+          if (json::get_string(mount, {"name"}) == volume) return true;
+      for (const json::Value& variable : json::get_array(container, {"env"}))
+        if (json::get_string(variable, {"valueFrom", "fileKeyRef", "volumeName"}) == volume) return true;
+    }
+  return false;
+}
+
 Result<PlacedVolume> place_volume(const Setup& setup, const json::Value& volume, const std::string& name) {
   if (const json::Value* host = json::find(volume, "hostPath")) {
     if (const auto checked = check_host_path(*host); !checked) return std::unexpected(checked.error());
@@ -284,6 +296,7 @@ Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, co
   const Setup setup{context, objects, tokens, cache, now};
   for (const json::Value& volume : json::get_array(context.pod, {"spec", "volumes"})) {
     const std::string name(json::get_string(volume, {"name"}));
+    if (!is_mounted(context.pod, name)) continue;  // What no container looks at need not be there.
     auto placed = place_volume(setup, volume, name);
     if (!placed)
       return fail(placed.error().code, fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", name, placed.error().message));

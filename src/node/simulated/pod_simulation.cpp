@@ -15,12 +15,6 @@ json::Value gate_conditions(const PodSpec& spec, const json::Value& pod) {
   return json::Object{{"conditions", json::get_array(pod, {"status", "conditions"})}};
 }
 
-bool has_scheduled_condition(const json::Value& pod) {
-  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"}))
-    if (json::get_string(condition, {"type"}) == "PodScheduled") return true;
-  return false;
-}
-
 }  // namespace
 
 PodSimulation::PodSimulation(const json::Value& pod, const PodSimulationOptions& options, TimePoint now)
@@ -34,9 +28,6 @@ PodSimulation::PodSimulation(const json::Value& pod, const PodSimulationOptions&
   begun_ = state_.has_sandbox || is_terminal();
   if (spec_.containers.empty() || is_terminal()) stopped_ = true;
   observed_ = gate_conditions(spec_, pod);
-  // One known condition stands for "the scheduler reported it": only pods that came without a scheduler get it from the node.
-  if (observed_.is_null() && has_scheduled_condition(pod))
-    observed_ = json::Object{{"conditions", json::Array{json::Object{{"type", "PodScheduled"}}}}};
   if (!state_.start_time) state_.start_time = now;
   start_at_ = *state_.start_time + behaviour_.start_delay.value_or(options.start_delay);
   if (const std::int64_t seconds = json::get_int(pod, {"spec", "activeDeadlineSeconds"}); seconds > 0 && seconds < 1'000'000'000)
@@ -233,7 +224,8 @@ void PodSimulation::fail(std::string reason, std::string message, Duration grace
   stop(grace, now);
   state_.failure_reason = std::move(reason);
   state_.failure_message = std::move(message);
-  if (is_disruption) state_.extra_conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", state_.failure_message, now});
+  if (is_disruption)
+    state_.extra_conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", state_.failure_message, now, spec_.generation});
   for (ContainerRecord& record : state_.containers) record.is_ready = false;
   changed_ = true;
 }
@@ -271,13 +263,28 @@ void PodSimulation::finish_stop(TimePoint t) {
     }
   }
   // A stopped pod is not restarted, whatever its policy: its phase is what its containers came to.
-  for (ContainerSpec& container : spec_.containers) container.restart_policy = RestartPolicy::kNever;
+  for (ContainerSpec& container : spec_.containers) {
+    container.restart_policy = RestartPolicy::kNever;
+    container.restart_rules.clear();
+  }
   stopped_ = true;
+}
+
+/// A new generation: resources may have been resized, which simulated containers take at once. True when it is one.
+bool PodSimulation::take_generation(const json::Value& pod) {
+  if (json::get_int(pod, {"metadata", "generation"}) == spec_.generation) return false;
+  PodSpec fresh = read_pod_spec(pod);
+  spec_.generation = fresh.generation;
+  spec_.resources = std::move(fresh.resources);
+  for (ContainerSpec& container : spec_.containers)
+    for (ContainerSpec& newer : fresh.containers)
+      if (newer.name == container.name) container.resources = std::move(newer.resources);
+  return true;
 }
 
 bool PodSimulation::update(const json::Value& pod, TimePoint now) {
   const PodBehaviour fresh = read_behaviour(pod);
-  bool changed = false;
+  bool changed = take_generation(pod);
   for (std::size_t i = 0; i < std::min(fresh.containers.size(), behaviour_.containers.size()); ++i) {
     if (fresh.containers[i].is_ever_ready == behaviour_.containers[i].is_ever_ready) continue;
     behaviour_.containers[i].is_ever_ready = fresh.containers[i].is_ever_ready;

@@ -67,6 +67,7 @@ class PodSimulation {
   [[nodiscard]] std::string log(std::size_t container, bool with_timestamps) const;
 
  private:
+  bool take_generation(const json::Value& pod);
   void step(TimePoint t);
   void start_container(std::size_t i, TimePoint t);
   void end_container(std::size_t i, int exit_code, std::string_view reason, TimePoint t);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "fake_runtime.h"
+#include "node/agent/node_stats.h"
 
 namespace berth::node::agent {
 namespace {
@@ -28,10 +29,13 @@ class PodWorkerTest : public ::testing::Test {
   PodWorkerTest() {
     char pattern[] = "/tmp/berth-pod-worker.XXXXXX";
     root_ = ::mkdtemp(pattern);
-    fs::create_directories(root_ + "/cgroup/kubepods/besteffort/poduid-1");
+    fs::create_directories(root_ + "/cgroup");
     std::ofstream(root_ + "/cgroup/cgroup.controllers") << "cpu memory";
-    for (const char* file : {"memory.max", "cpu.weight", "cpu.max"})
-      std::ofstream(root_ + "/cgroup/kubepods/besteffort/poduid-1/" + file) << "max";
+    for (const char* qos : {"besteffort", "burstable"}) {
+      const std::string group = fmt::format("{}/cgroup/kubepods/{}/poduid-1", root_, qos);
+      fs::create_directories(group);
+      for (const char* file : {"memory.max", "cpu.weight", "cpu.max"}) std::ofstream(group + "/" + file) << "max";
+    }
     cgroups_ = *Cgroups::at(root_ + "/cgroup");
     environment_.emplace(runtime_, *cgroups_, clock_);
     environment_->root = root_;
@@ -362,10 +366,113 @@ TEST_F(PodWorkerTest, AResizeThatDoesNotFitWaitsAndSaysSo) {
 }
 
 TEST_F(PodWorkerTest, AMissingVolumeIsAFailedMount) {
-  start(pod("{volumes: [{name: v, configMap: {name: settings}}], containers: [{name: c, image: 'app:1'}]}"));
+  start(
+      pod("{volumes: [{name: v, configMap: {name: settings}}], containers: [{name: c, image: 'app:1', volumeMounts: [{name: v, "
+          "mountPath: /v}]}]}"));
   ASSERT_TRUE(eventually(
       [&] { return has_event("Warning FailedMount MountVolume.SetUp failed for volume \"v\" : configmap \"settings\" not found"); }));
   EXPECT_EQ(runtime_.count("RunPodSandbox"), 0);
+}
+
+TEST_F(PodWorkerTest, AVolumeThatNoContainerMountsNeedNotBeThere) {
+  start(pod("{volumes: [{name: v, configMap: {name: settings}}], containers: [{name: c, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually_phase("Running"));
+}
+
+TEST_F(PodWorkerTest, ASubPathExpressionNeedsItsVariables) {
+  start(
+      pod("{volumes: [{name: v, emptyDir: {}}], containers: [{name: c, image: 'app:1', volumeMounts: [{name: v, mountPath: /v, "
+          "subPathExpr: '$(B)/$(A)'}]}, {name: d, image: 'app:1', env: [{name: X, value: ..}], volumeMounts: [{name: v, mountPath: /v, "
+          "subPathExpr: '$(X)/x'}]}]}"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "message"}) == "missing value for A, B"; }));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "reason"}), "CreateContainerConfigError");
+  ASSERT_TRUE(eventually([&] {
+    return container_field(1, {"state", "waiting", "message"}) == "unable to provision SubPath `../x`: must not contain '..'";
+  }));
+}
+
+TEST_F(PodWorkerTest, AStatusTellsWhichGenerationItIsAboutAndWhatThePodMayUse) {
+  json::Value document = pod(
+      "{initContainers: [{name: i, image: 'app:1', resources: {requests: {cpu: 500m}}}], containers: [{name: z, image: 'app:1', resources: "
+      "{requests: {cpu: 100m, memory: 1Mi}, limits: {memory: 2Mi}}, volumeMounts: [{name: v, mountPath: /v, readOnly: true}]}, {name: a, "
+      "image: 'app:1'}], volumes: [{name: v, emptyDir: {}}]}");
+  json::set(document, {"metadata", "generation"}, 3);
+  start(std::move(document));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("i").has_value(); }));
+  EXPECT_EQ(container_field(0, {"state", "waiting", "reason"}), "PodInitializing");
+  runtime_.end("i", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually_phase("Running"));
+  const json::Value status = worker_->status();
+  EXPECT_EQ(json::get_int(status, {"observedGeneration"}), 3);
+  std::vector<std::string> order;
+  for (const json::Value& condition : json::get_array(status, {"conditions"})) {
+    EXPECT_EQ(json::get_int(condition, {"observedGeneration"}), 3);
+    order.emplace_back(json::get_string(condition, {"type"}));
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"}));
+  EXPECT_EQ(json::get_string(status, {"allocatedResources", "cpu"}), "500m");
+  EXPECT_EQ(json::get_string(status, {"resources", "requests", "memory"}), "1Mi");
+  EXPECT_EQ(json::get_string(status, {"resources", "limits", "memory"}), "2Mi");
+  EXPECT_EQ(container_field(0, {"name"}), "a") << "by name, as the kubelet lists them";
+  EXPECT_EQ(container_field(1, {"allocatedResources", "cpu"}), "100m");
+  const json::Value& mount = json::get_array(json::get_array(status, {"containerStatuses"})[1], {"volumeMounts"})[0];
+  EXPECT_EQ(json::serialize(mount), R"({"name":"v","mountPath":"/v","readOnly":true,"recursiveReadOnly":"Disabled"})");
+}
+
+TEST_F(PodWorkerTest, AContainersOwnRulesDecideWhetherItIsRestarted) {
+  start(
+      pod("{restartPolicy: Never, containers: [{name: c, image: 'app:1', restartPolicy: Never, restartPolicyRules: [{action: Restart, "
+          "exitCodes: {operator: In, values: [42]}}]}]}"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  runtime_.end("c", 42);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.count("StartContainer") == 2; }));
+  runtime_.end("c", 1);
+  worker_->wake();
+  ASSERT_TRUE(eventually_phase("Failed"));
+}
+
+TEST_F(PodWorkerTest, AFailedPodSaysSoWhenItsContainersHaveEnded) {
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  runtime_.ignores_stop_signals = true;
+  worker_->fail_pod("Evicted", "The node was low on resource: memory.", std::chrono::seconds(3600), true);
+  ASSERT_TRUE(eventually([&] {
+    const json::Value status = worker_->status();
+    return json::get_string(json::get_array(status, {"conditions"})[0], {"reason"}).empty() &&
+           json::serialize(status).find("PodFailed") != std::string::npos;
+  }));
+  EXPECT_EQ(json::get_string(worker_->status(), {"phase"}), "Running");
+  EXPECT_EQ(json::serialize(worker_->status()).find("DisruptionTarget"), std::string::npos);
+  runtime_.ignores_stop_signals = false;
+  ASSERT_TRUE(eventually_phase("Failed"));
+  EXPECT_NE(json::serialize(worker_->status()).find("DisruptionTarget"), std::string::npos);
+}
+
+TEST_F(PodWorkerTest, AContainerThatNeverRanCountsAsFailedWhenItsPodIsDeleted) {
+  start(pod("containers: [{name: c, image: 'app:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: nope, key: k}}}]}]"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "CreateContainerConfigError"; }));
+  worker_->terminate(std::chrono::seconds(1));
+  ASSERT_TRUE(eventually_phase("Failed"));
+  EXPECT_EQ(container_field(0, {"state", "terminated", "reason"}), "ContainerStatusUnknown");
+  EXPECT_EQ(container_field(0, {"state", "terminated", "finishedAt"}), "");
+}
+
+TEST_F(PodWorkerTest, WhatVolumesHoldIsMeasured) {
+  start(
+      pod("{volumes: [{name: first, emptyDir: {}}, {name: second, emptyDir: {}}], containers: [{name: c, image: 'app:1', volumeMounts: "
+          "[{name: first, mountPath: /a}, {name: second, mountPath: /b}]}]}"));
+  ASSERT_TRUE(eventually_phase("Running"));
+  const std::string place = worker_->directory() + "/volumes/kubernetes.io~empty-dir/second/file";
+  std::ofstream(place) << std::string(100'000, 'x');
+  // The test owns the worker; measure_pods wants to share it.
+  const std::shared_ptr<PodWorker> shared(worker_.get(), [](PodWorker*) {});
+  const auto figures = measure_pods(runtime_, *cgroups_, {shared}, true, clock_.now());
+  ASSERT_EQ(figures.size(), 1U);
+  ASSERT_EQ(figures[0].usage.volumes.size(), 2U);
+  EXPECT_EQ(figures[0].usage.volumes[1].name, "second");
+  EXPECT_GE(figures[0].usage.volumes[1].fs.used_bytes.value_or(0), 100'000U);
 }
 
 TEST_F(PodWorkerTest, ARuntimeThatIsAwayChangesNothing) {

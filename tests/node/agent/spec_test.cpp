@@ -171,6 +171,18 @@ TEST_F(ContextTest, RunAsNonRoot) {
             "container's runAsUser breaks non-root policy (pod: \"p_default(u)\", container: e)");
 }
 
+TEST(ImageReferences, AReferenceIsReadAsRegistriesDo) {
+  for (const char* good :
+       {"app", "app:1", "UPPER/app:1", "localhost:5000/a/b_c:V1.2", "docker.io/library/a--b@sha256:0123456789abcdef0123456789abcdef"})
+    EXPECT_EQ(wrong_image_reference(good), std::nullopt) << good;
+  EXPECT_EQ(wrong_image_reference("App"), "invalid reference format: repository name (library/App) must be lowercase");
+  EXPECT_EQ(wrong_image_reference("ghcr.io/Me/app:1"), "invalid reference format: repository name (Me/app) must be lowercase");
+  EXPECT_EQ(wrong_image_reference(std::string(64, 'a')),
+            "invalid repository name (" + std::string(64, 'a') + "), cannot specify 64-byte hexadecimal strings");
+  for (const char* bad : {"", "a b", "a//b", "a:", "a:-x", "-a", "a_", "a..b", "a@sha256:12", "a@"})
+    EXPECT_EQ(wrong_image_reference(bad), "invalid reference format") << bad;
+}
+
 TEST(ImageNames, TagsPoliciesAndRepositories) {
   EXPECT_EQ(with_default_tag("localhost:5000/app"), "localhost:5000/app:latest");
   EXPECT_EQ(with_default_tag("app@sha256:ab"), "app@sha256:ab");
