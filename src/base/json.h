@@ -49,6 +49,14 @@ inline Value* find(Value& root, std::string_view key) { return find(root, {key})
 /// Empty static array or object when missing or of another type: for range loops.
 [[nodiscard]] const Array& get_array(const Value& root, Path path);
 [[nodiscard]] const Object& get_object(const Value& root, Path path);
+/// An Object would become a temporary Value, a deep copy that the result points into: pass the Value that holds it.
+void find(const Object& root, Path path) = delete;
+void find(const Object& root, std::string_view key) = delete;
+void get_string(const Object& root, Path path, std::string_view fallback = {}) = delete;
+void get_int(const Object& root, Path path, std::int64_t fallback = 0) = delete;
+void get_bool(const Object& root, Path path, bool fallback = false) = delete;
+void get_array(const Object& root, Path path) = delete;
+void get_object(const Object& root, Path path) = delete;
 /// The object below `root` along `path`, made (replacing non-objects) where missing.
 Object& ensure_object(Value& root, Path path);
 /// Sets a value, making the objects on the way.
