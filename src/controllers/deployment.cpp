@@ -23,9 +23,10 @@ class DeploymentController final : public Controller {
 
  private:
   Plan roll_out(View& view, TimePoint now, const Cache& cache, Plan plan);
-  void create_new_set(Plan& plan, View& view, json::Object& status, TimePoint now, const Cache& cache);
+  void create_new_set(Plan& plan, View& view, TimePoint now, const Cache& cache);
   void keep_revision(Plan& plan, View& view);
-  void finish(Plan& plan, View& view, json::Object status);
+  void find_new_set(Plan& plan, View& view, TimePoint now);
+  void finish(Plan& plan, View& view, const json::Object& status, std::int64_t stage = 0);
 
   std::map<std::string, std::string> create_failures_;
 };
@@ -43,6 +44,9 @@ View make_view(const ObjectRef& object, json::Value document, const std::vector<
     set.status_replicas = json::get_int(set.document, {"status", "replicas"});
     set.ready = json::get_int(set.document, {"status", "readyReplicas"});
     set.available = json::get_int(set.document, {"status", "availableReplicas"});
+    if (const json::Value* terminating = json::find(set.document, {"status", "terminatingReplicas"}); terminating != nullptr)
+      set.terminating = json::get_int(set.document, {"status", "terminatingReplicas"});
+    set.is_observed = json::get_int(set.document, {"status", "observedGeneration"}) != 0;
     set.revision = set.annotation(kRevision, 0);
     set.created = read_time(set.document, {"metadata", "creationTimestamp"});
     view.sets.push_back(std::move(set));
@@ -62,16 +66,33 @@ View make_view(const ObjectRef& object, json::Value document, const std::vector<
 /// A Deployment's annotations, but for its own bookkeeping, are shown on its current ReplicaSet.
 json::Object inherited_annotations(const json::Value& document) {
   json::Object annotations = json::get_object(document, {"metadata", "annotations"});
-  for (const char* own : {"kubectl.kubernetes.io/last-applied-configuration", kRevision, kRevisionHistory, kDesiredReplicas, kMaxReplicas,
-                          "deprecated.deployment.rollback.to"})
-    annotations.erase(own);
+  for (const char* own : kOwnAnnotations) annotations.erase(own);
   return annotations;
+}
+
+/// The former revisions of a set, the newest last; the oldest are forgotten where the text would grow beyond 2000 characters.
+std::string longer_history(std::string history, const std::string& revision) {
+  constexpr std::size_t kMost = 2000;
+  if (history.empty()) return revision;
+  history += "," + revision;
+  while (history.size() > kMost) {
+    const std::size_t comma = history.find(',');
+    if (comma == std::string::npos) break;
+    history.erase(0, comma + 1);
+  }
+  return history;
 }
 
 std::int64_t next_revision(View& view) {
   std::int64_t highest = 0;
   for (const Set* set : view.old_sets()) highest = std::max(highest, set->revision);
   return highest + 1;
+}
+
+/// DEPLOYMENT-HASH, the Deployment's name cut where the whole would be too long for a name.
+std::string set_name(const std::string& deployment, const std::string& hash) {
+  constexpr std::size_t kLongestName = 253;
+  return deployment.substr(0, kLongestName - 1 - hash.size()) + "-" + hash;
 }
 
 /// Whether pods of former templates are still there, terminating ones included (Recreate waits for them).
@@ -152,8 +173,9 @@ Plan DeploymentController::roll_out(View& view, TimePoint now, const Cache& cach
       json::set(view.document, {"status"}, std::move(status));
     }
   }
+  if (!view.wanted.paused && roll_back(plan, view)) return plan;
+  if (view.newest != nullptr) find_new_set(plan, view, now);
   if (view.wanted.paused || is_scaling_event(view)) {
-    if (view.newest != nullptr && !view.wanted.paused) keep_revision(plan, view);
     scale_proportionally(plan, view);
     if (view.wanted.paused) clean_history(plan, view);
     finish(plan, view, rollout_status(view, now, plan.requeue_after, false));
@@ -169,33 +191,27 @@ Plan DeploymentController::roll_out(View& view, TimePoint now, const Cache& cach
     }
   }
   if (view.newest == nullptr) {
-    json::Object status = rollout_status(view, now, plan.requeue_after, true);
-    create_new_set(plan, view, status, now, cache);
-    finish(plan, view, std::move(status));
+    create_new_set(plan, view, now, cache);
     return plan;
   }
-  keep_revision(plan, view);
   const bool scaled = view.wanted.rolling ? roll(plan, view) : scale_set(plan, view, *view.newest, view.wanted.replicas);
   json::Object status = rollout_status(view, now, plan.requeue_after, true);
-  if (view.wanted.progress_deadline && find_condition(json::Value(json::Object{{"status", status}}), "Progressing") == nullptr) {
-    set_deployment_condition(
-        status, {"Progressing", "True", "FoundNewReplicaSet", fmt::format("Found new replica set \"{}\"", view.newest->name())}, now);
-    plan.requeue_after = *view.wanted.progress_deadline + std::chrono::seconds(1);
-  }
   if (!scaled && is_complete(view, status)) clean_history(plan, view);
-  finish(plan, view, std::move(status));
+  finish(plan, view, status);
   return plan;
 }
 
-void DeploymentController::create_new_set(Plan& plan, View& view, json::Object& status, TimePoint now, const Cache& cache) {
+void DeploymentController::create_new_set(Plan& plan, View& view, TimePoint now, const Cache& cache) {
   const json::Value* pod_template = json::find(view.document, {"spec", "template"});
   if (pod_template == nullptr) return;
   const std::int64_t collisions = json::get_int(view.document, {"status", "collisionCount"});
   const std::string hash = short_hash(template_identity(*pod_template), collisions);
-  const std::string name = view.object->name() + "-" + hash;
+  const std::string name = set_name(view.object->name(), hash);
+  json::Object status = json::get_object(view.document, {"status"});
   if (cache.get(kinds().replica_set, view.object->ns(), name)) {
     // Somebody else's, or another template with this hash: the next step hashes with a higher count.
     status["collisionCount"] = collisions + 1;
+    finish(plan, view, status);
     return;
   }
   const std::int64_t replicas = new_set_replicas(view, 0);
@@ -226,14 +242,29 @@ void DeploymentController::create_new_set(Plan& plan, View& view, json::Object& 
   write.on_failure = note_about(kinds().deployment, *view.object, "Warning", "ReplicaSetCreateError",
                                 fmt::format("Failed to create new replica set \"{}\": {{}}", name));
   plan.writes.push_back(std::move(write));
-  if (!view.wanted.progress_deadline) return;
-  if (const auto failed = create_failures_.find(view.object->key()); failed != create_failures_.end()) {
+  const auto failed = create_failures_.find(view.object->key());
+  if (failed != create_failures_.end() && view.wanted.progress_deadline) {
     set_deployment_condition(status, {"Progressing", "False", "ReplicaSetCreateError", failed->second}, now);
-  } else {
+    finish(plan, view, status);
+  }
+  // Only what is told at once: the counts follow with the set's first event.
+  view.revision = std::to_string(next_revision(view));
+  if (view.wanted.progress_deadline) {
     set_deployment_condition(status, {"Progressing", "True", "NewReplicaSetCreated", fmt::format("Created new replica set \"{}\"", name)},
                              now);
     plan.requeue_after = *view.wanted.progress_deadline + std::chrono::seconds(1);
   }
+  finish(plan, view, status, 1);
+}
+
+/// What goes with finding the set of the present template: its bookkeeping, and a first condition where there was none.
+void DeploymentController::find_new_set(Plan& plan, View& view, TimePoint now) {
+  keep_revision(plan, view);
+  if (!view.wanted.progress_deadline || find_condition(view.document, "Progressing") != nullptr) return;
+  json::Object status = json::get_object(view.document, {"status"});
+  set_deployment_condition(
+      status, {"Progressing", "True", "FoundNewReplicaSet", fmt::format("Found new replica set \"{}\"", view.newest->name())}, now);
+  json::set(view.document, {"status"}, std::move(status));
 }
 
 void DeploymentController::keep_revision(Plan& plan, View& view) {
@@ -243,8 +274,8 @@ void DeploymentController::keep_revision(Plan& plan, View& view) {
   if (set.revision < revision) {
     annotations[kRevision] = std::to_string(revision);
     if (set.revision > 0) {
-      const std::string history(json::get_string(set.document, {"metadata", "annotations", kRevisionHistory}));
-      annotations[kRevisionHistory] = history.empty() ? std::to_string(set.revision) : history + "," + std::to_string(set.revision);
+      annotations[kRevisionHistory] = longer_history(
+          std::string(json::get_string(set.document, {"metadata", "annotations", kRevisionHistory})), std::to_string(set.revision));
     }
   }
   json::Object changed;
@@ -258,16 +289,21 @@ void DeploymentController::keep_revision(Plan& plan, View& view) {
       min_ready != json::get_int(set.document, {"spec", "minReadySeconds"}))
     patch["spec"] = json::Object{{"minReadySeconds", min_ready}};
   if (!patch.empty()) plan.writes.push_back(patch_object(kinds().replica_set, *set.object, std::move(patch), false));
-  const std::string current = std::to_string(std::max(revision, set.revision));
-  if (json::get_string(view.document, {"metadata", "annotations", kRevision}) != current) {
-    plan.writes.push_back(patch_object(kinds().deployment, *view.object,
-                                       {{"metadata", json::Object{{"annotations", json::Object{{kRevision, current}}}}}}, false));
-  }
+  view.revision = std::to_string(std::max(revision, set.revision));
 }
 
-void DeploymentController::finish(Plan& plan, View& view, json::Object status) {
+void DeploymentController::finish(Plan& plan, View& view, const json::Object& status, std::int64_t stage) {
   const json::Value seen = view.object->document();
-  if (auto write = patch_status(kinds().deployment, *view.object, seen, status)) plan.writes.push_back(std::move(*write));
+  json::Object patch;
+  if (json::Object diff = merge_diff(json::get_object(seen, {"status"}), status); !diff.empty()) patch["status"] = std::move(diff);
+  // The revision goes with the status: a changed annotation would count as another generation of the Deployment otherwise.
+  if (!view.revision.empty() && json::get_string(seen, {"metadata", "annotations", kRevision}) != view.revision)
+    patch["metadata"] = json::Object{{"annotations", json::Object{{kRevision, view.revision}}}};
+  if (patch.empty()) return;
+  Write write = patch_object(kinds().deployment, *view.object, std::move(patch), false);
+  write.subresource = "status";
+  write.stage = stage;
+  plan.writes.push_back(std::move(write));
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ std::int64_t new_set_replicas(const View& view, std::int64_t present) {
   return present + std::min(room, view.wanted.replicas - present);
 }
 
-bool scale_set(Plan& plan, View& view, Set& set, std::int64_t replicas) {
+bool scale_set(Plan& plan, View& view, Set& set, std::int64_t replicas, Annotate annotate) {
+  if (annotate == Annotate::kWithSize && set.replicas == replicas) return false;
   const std::int64_t max_total = view.wanted.max_total();
   const bool annotated = set.annotation(kDesiredReplicas, -1) == view.wanted.replicas && set.annotation(kMaxReplicas, -1) == max_total;
   if (set.replicas == replicas && annotated) return false;
@@ -118,7 +119,10 @@ void scale_proportionally(Plan& plan, View& view) {
   std::vector<Set*> active = view.active_sets();
   if (active.size() <= 1) {
     Set* only = !active.empty() ? active.front() : view.newest != nullptr ? view.newest : view.sets.empty() ? nullptr : &view.sets.back();
-    if (only != nullptr) scale_set(plan, view, *only, view.wanted.replicas);
+    // A set that has the size already keeps what it says of the maximum; only another desired size would be taken for a scaling again.
+    if (only != nullptr)
+      scale_set(plan, view, *only, view.wanted.replicas,
+                only->annotation(kDesiredReplicas, view.wanted.replicas) == view.wanted.replicas ? Annotate::kWithSize : Annotate::kAlways);
     return;
   }
   if (is_saturated(view)) {
@@ -141,7 +145,7 @@ void scale_proportionally(Plan& plan, View& view) {
     added += share;
   }
   sizes.front() = std::max<std::int64_t>(0, sizes.front() + to_add - added);
-  for (std::size_t i = 0; i < active.size(); ++i) scale_set(plan, view, *active[i], sizes[i]);
+  for (std::size_t i = 0; i < active.size(); ++i) scale_set(plan, view, *active[i], sizes[i], Annotate::kAlways);
 }
 
 namespace {
@@ -158,20 +162,24 @@ bool scale_down_old(Plan& plan, View& view) {
   for (const Set& set : view.sets) available_total += set.available;
 
   std::vector<std::int64_t> sizes;
+  for (const Set* set : old) sizes.push_back(set->replicas);
   std::int64_t down = 0;
   // Unhealthy pods go first: they give nothing, whatever the budget of available ones.
-  for (const Set* set : old) {
-    const std::int64_t unhealthy = std::max<std::int64_t>(0, set->replicas - set->available);
-    const std::int64_t take = std::min(max_down - down, unhealthy);
-    sizes.push_back(set->replicas - take);
+  bool is_stale = false;
+  for (std::size_t i = 0; i < old.size() && down < max_down && !is_stale; ++i) {
+    const std::int64_t take = std::min(max_down - down, old[i]->replicas - old[i]->available);
+    // More available than asked for: it was just scaled down, and its status still counts the pods that go. Whoever believed it would
+    // take away the last good ones.
+    is_stale = take < 0;
+    if (is_stale) break;
+    sizes[i] -= take;
     down += take;
   }
-  std::int64_t budget = available_total - min_available;
+  std::int64_t budget = is_stale ? 0 : available_total - min_available;
   for (std::size_t i = 0; i < old.size() && budget > 0; ++i) {
     const std::int64_t take = std::min(sizes[i], budget);
     sizes[i] -= take;
     budget -= take;
-    down += take;
   }
   bool scaled = false;
   for (std::size_t i = 0; i < old.size(); ++i)

@@ -23,6 +23,19 @@ json::Array& conditions_of(json::Object& status) {
   return conditions.get_array();
 }
 
+/// The sum over all sets; nothing as long as one that is observed does not count them.
+void put_terminating(json::Object& status, const View& view) {
+  std::int64_t total = 0;
+  for (const Set& set : view.sets) {
+    if (!set.terminating && set.is_observed) {
+      status.erase("terminatingReplicas");
+      return;
+    }
+    total += set.terminating.value_or(0);
+  }
+  status["terminatingReplicas"] = total;
+}
+
 json::Object counts(View& view, TimePoint now) {
   json::Object status = json::get_object(view.document, {"status"});
   std::int64_t replicas = 0, ready = 0, available = 0;
@@ -42,6 +55,7 @@ json::Object counts(View& view, TimePoint now) {
   put("readyReplicas", ready);
   put("availableReplicas", available);
   put("unavailableReplicas", std::max<std::int64_t>(0, view.total_replicas() - available));
+  put_terminating(status, view);
   put("observedGeneration", json::get_int(view.document, {"metadata", "generation"}));
   if (available >= view.wanted.replicas - view.wanted.max_unavailable) {
     set_deployment_condition(status, {"Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability."}, now);

@@ -7,6 +7,14 @@ namespace {
 
 bool wants_active(const PodInfo& pod) { return pod.is_active(); }
 
+/// The pods of the set that are on their way out.
+std::int64_t count_terminating(const Object& owner, const model::Selector& selector, const Cache& cache) {
+  std::int64_t count = 0;
+  for (const auto& [name, pod] : cache.pods_controlled(owner.uid()))
+    count += pod->deleting && !pod->is_finished() && pod->ns() == owner.ns() && selector.matches(pod->labels());
+  return count;
+}
+
 class ReplicaSetController final : public Controller {
  public:
   ReplicaSetController(Kind kind, std::string name, ReplicaSetOptions options) : kind_(kind), name_(std::move(name)), options_(options) {}
@@ -48,7 +56,7 @@ class ReplicaSetController final : public Controller {
   void create_pods(Plan& plan, const Object& object, const json::Value& document, std::int64_t count) const;
   void delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now, const Cache& cache) const;
   [[nodiscard]] json::Object status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods,
-                                       TimePoint now) const;
+                                       std::int64_t terminating, TimePoint now) const;
 
   Kind kind_;
   std::string name_;
@@ -76,7 +84,8 @@ Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, cons
       delete_pods(plan, *object, claim.pods, static_cast<std::size_t>(std::min<std::int64_t>(have - wanted, options_.burst)), now, cache);
   }
   if (have == wanted) failures_.erase(key);
-  if (auto write = patch_status(kind_, *object, document, status_of(key, document, claim.pods, now)))
+  if (auto write =
+          patch_status(kind_, *object, document, status_of(key, document, claim.pods, count_terminating(*object, selector, cache), now)))
     plan.writes.insert(plan.writes.begin(), std::move(*write));
   plan.requeue_after = next_availability(claim.pods, seconds_at(document, {"spec", "minReadySeconds"}), now);
   plan.cooldown = std::min<Duration>(Duration(have), std::chrono::milliseconds(100));
@@ -101,10 +110,10 @@ void ReplicaSetController::create_pods(Plan& plan, const Object& object, const j
 void ReplicaSetController::delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now,
                                        const Cache& cache) const {
   if (count < pods.size()) {
-    // Pods of all ReplicaSets of one Deployment count for colocation, so that a rollout keeps its pods spread.
-    std::vector<PodRef> related = pods;
+    // Pods of all ReplicaSets of one Deployment count for colocation, so that a rollout keeps its pods spread. Where nobody controls the
+    // set, none do.
+    std::vector<PodRef> related;
     if (!object.controller_uid().empty()) {
-      related.clear();
       for (const ObjectRef& sibling : cache.controlled(kind_, object.controller_uid()))
         for (const auto& [name, pod] : cache.pods_controlled(sibling->uid())) related.push_back(pod);
     }
@@ -120,7 +129,7 @@ void ReplicaSetController::delete_pods(Plan& plan, const Object& object, std::ve
 }
 
 json::Object ReplicaSetController::status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods,
-                                             TimePoint now) const {
+                                             std::int64_t terminating, TimePoint now) const {
   const model::Labels template_labels = model::Labels::from_json(json::find(document, {"spec", "template", "metadata", "labels"}));
   const Duration min_ready = seconds_at(document, {"spec", "minReadySeconds"});
   std::int64_t labelled = 0, ready = 0, available = 0;
@@ -144,6 +153,8 @@ json::Object ReplicaSetController::status_of(const std::string& key, const json:
   set_count("fullyLabeledReplicas", labelled);
   set_count("readyReplicas", ready);
   set_count("availableReplicas", available);
+  // A count since 1.35 that says zero, too: absent means that nobody counts. ReplicationControllers have none.
+  if (kind_ == kinds().replica_set) status["terminatingReplicas"] = terminating;
   set_count("observedGeneration", json::get_int(document, {"metadata", "generation"}));
   json::Array conditions = json::get_array(document, {"status", "conditions"});
   if (const auto it = failures_.find(key); it != failures_.end()) {

@@ -126,10 +126,10 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
                                              {"metadata", std::move(metadata)},
                                              {"spec", json::get_object(claim_template, {"spec"})}});
     write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulCreate",
-                                  fmt::format("create Claim {} Pod {} in StatefulSet {} success", name, pod_name, set.object->name()));
+                                  fmt::format("Create Claim {} Pod {} in StatefulSet {} success", name, pod_name, set.object->name()));
     write.on_failure =
         note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
-                   fmt::format("create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
+                   fmt::format("Create Claim {} for Pod {} in StatefulSet {} failed error: {{}}", name, pod_name, set.object->name()));
     plan.writes.push_back(std::move(write));
   }
   return true;
@@ -175,9 +175,9 @@ void keep_identity(Plan& plan, const SetView& set, std::int64_t ordinal, const P
   if (missing.empty() || pod.deleting) return;
   Write write = patch_object(kinds().pod, *pod.object, {{"metadata", json::Object{{"labels", std::move(missing)}}}});
   write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulUpdate",
-                                fmt::format("update Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
+                                fmt::format("Update Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
   write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedUpdate",
-                                fmt::format("update Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
+                                fmt::format("Update Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
   plan.writes.push_back(std::move(write));
 }
 
@@ -196,9 +196,9 @@ void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cach
       create_object(kinds().pod, set.object->ns(), make_pod(set, ordinal, pod_template, revision != nullptr ? set.current : set.update));
   write.stage = 1;
   write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulCreate",
-                                fmt::format("create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
+                                fmt::format("Create Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
   write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedCreate",
-                                fmt::format("create Pod {} in StatefulSet {} failed error: {{}}", pod_name, set.object->name()));
+                                fmt::format("Create Pod {} in StatefulSet {} failed error: {{}}", pod_name, set.object->name()));
   plan.writes.push_back(std::move(write));
 }
 
@@ -206,9 +206,9 @@ void delete_pod(Plan& plan, const SetView& set, const PodInfo& pod) {
   Write write = delete_object(kinds().pod, *pod.object);
   write.stage = 1;
   write.on_success = note_about(kinds().stateful_set, *set.object, "Normal", "SuccessfulDelete",
-                                fmt::format("delete Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
+                                fmt::format("Delete Pod {} in StatefulSet {} successful", pod.name(), set.object->name()));
   write.on_failure = note_about(kinds().stateful_set, *set.object, "Warning", "FailedDelete",
-                                fmt::format("delete Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
+                                fmt::format("Delete Pod {} in StatefulSet {} failed error: {{}}", pod.name(), set.object->name()));
   plan.writes.push_back(std::move(write));
 }
 
@@ -269,9 +269,13 @@ void roll_pods(Plan& plan, const SetView& set, TimePoint now) {
       if (set.is_wanted(ordinal)) room -= set.is_unavailable(*pod, now);
     for (std::int64_t ordinal = set.start; ordinal < set.start + set.replicas; ++ordinal) room -= !set.pods.contains(ordinal);
   }
-  for (auto it = set.pods.rbegin(); it != set.pods.rend() && room > 0; ++it) {
-    if (it->first < set.start + set.partition) return;
-    if (!set.is_wanted(it->first)) continue;
+  for (std::int64_t ordinal = set.start + set.replicas - 1; ordinal >= set.start + set.partition && room > 0; --ordinal) {
+    const auto it = set.pods.find(ordinal);
+    if (it == set.pods.end()) {
+      // On its way (Parallel): it is waited for like any other.
+      if (!set.max_unavailable) return;
+      continue;
+    }
     const PodInfo& pod = *it->second;
     if (revision_of(pod) != set.update && !pod.deleting) {
       delete_pod(plan, set, pod);

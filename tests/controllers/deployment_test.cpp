@@ -151,6 +151,81 @@ TEST_F(Rollout, ScalesOldAndNewInProportionDuringARollout) {
       << "Kubernetes' own example (docs, proportional scaling)";
 }
 
+TEST_F(Rollout, ASetWhoseStatusIsBehindKeepsItsPods) {
+  world.api.put(kinds().deployment,
+                yaml(workload("Deployment", 10, "  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 3, maxUnavailable: 2}}\n")));
+  settle(5);
+  image("a:2");
+  world.loop.run_for(seconds(5));  // Nobody runs the new pods: 8 old and 5 new are there.
+  change([](json::Value& d) { json::set(d, {"spec", "replicas"}, 5); });
+  world.loop.run_for(seconds(5));
+  // Scaled in proportion, the old set counts 8 available of 5 for a moment.
+  std::int64_t ready = 0;
+  for (const json::Value& pod : world.api.all(kinds().pod)) ready += condition_status(pod, "Ready") == "True";
+  EXPECT_GE(ready, 3) << "5 wanted, 2 may be missing";
+}
+
+TEST_F(Rollout, APausedDeploymentKeepsItsSetsAnnotationsAndRevision) {
+  world.api.put(kinds().deployment, yaml(workload("Deployment", 1)));
+  settle(3);
+  change([](json::Value& d) { json::set(d, {"spec", "paused"}, true); });
+  change([](json::Value& d) { json::set(d, {"metadata", "annotations", "kubernetes.io/change-cause"}, "because"); });
+  settle(3);
+  const json::Value set = world.api.all(kinds().replica_set).front();
+  EXPECT_EQ(json::get_string(set, {"metadata", "annotations", "kubernetes.io/change-cause"}), "because");
+}
+
+TEST_F(Rollout, OnlyAChangedSizeWritesTheSizeAnnotations) {
+  world.api.put(kinds().deployment, yaml(workload("Deployment", 2, "  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}\n")));
+  settle(3);
+  change([](json::Value& d) { json::set(d, {"spec", "strategy"}, json::Object{{"type", "Recreate"}}); });
+  change([](json::Value& d) { json::set(d, {"spec", "paused"}, true); });
+  settle(3);
+  const auto most = [&] {
+    return json::get_string(world.api.all(kinds().replica_set).front(),
+                            {"metadata", "annotations", "deployment.kubernetes.io/max-replicas"});
+  };
+  EXPECT_EQ(most(), "3");
+  change([](json::Value& d) { json::set(d, {"spec", "replicas"}, 4); });
+  settle(3);
+  EXPECT_EQ(most(), "4");
+}
+
+TEST_F(Rollout, CountsThePodsOnTheirWayOut) {
+  world.api.put(kinds().deployment, yaml(workload("Deployment", 3)));
+  settle(3);
+  ASSERT_NE(json::find(deployment(), {"status", "terminatingReplicas"}), nullptr);
+  for (json::Value pod : world.api.all(kinds().pod)) {
+    json::set(pod, {"metadata", "finalizers"}, json::Array{"test/hold"});
+    world.api.put(kinds().pod, pod);
+  }
+  change([](json::Value& d) { json::set(d, {"spec", "replicas"}, 1); });
+  settle(3);
+  EXPECT_EQ(json::get_int(deployment(), {"status", "terminatingReplicas"}), 2);
+}
+
+TEST_F(Rollout, RollsBackWhereTheOldAnnotationAsksForIt) {
+  world.api.put(kinds().deployment, yaml(workload("Deployment", 1)));
+  settle(3);
+  change([](json::Value& d) { json::set(d, {"metadata", "annotations", "why"}, "second"); });
+  image("a:2");
+  settle(5);
+  const auto ask = [&](const char* revision) {
+    change([&](json::Value& d) { json::set(d, {"metadata", "annotations", "deprecated.deployment.rollback.to"}, revision); });
+    settle(5);
+    EXPECT_EQ(json::find(deployment(), {"metadata", "annotations", "deprecated.deployment.rollback.to"}), nullptr);
+  };
+  ask("0");
+  EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 1}}));
+  EXPECT_TRUE(world.api.saw("DeploymentRollback: Rolled back deployment \"w\" to revision 1"));
+  ask("7");
+  EXPECT_TRUE(world.api.saw("DeploymentRollbackRevisionNotFound: Unable to find the revision to rollback to."));
+  ask("3");
+  EXPECT_TRUE(
+      world.api.saw("DeploymentRollbackTemplateUnchanged: The rollback revision contains the same template as current deployment \"w\""));
+  EXPECT_EQ(images(), (std::map<std::string, std::int64_t>{{"a:1", 1}}));
+}
+
 TEST_F(Rollout, SaysWhatItScales) {
   world.api.put(kinds().deployment, yaml(workload("Deployment", 2)));
   settle(3);

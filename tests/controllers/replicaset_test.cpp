@@ -107,7 +107,7 @@ TEST(ReplicaSet, ScalesDownByKubernetesRanking) {
   const char *old = "2026-01-05T07:00:00Z", *young = "2026-01-05T09:59:00Z";
   pod("kept", "n1", "Running", true, 0, old);
   pod("restarted", "n2", "Running", true, 5, old);
-  pod("crowded", "n1", "Running", true, 0, young);
+  pod("young", "n1", "Running", true, 0, young);
   pod("unready", "n3", "Running", false, 0, old);
   pod("pending", "n4", "Pending", false, 0, old);
   pod("unassigned", "", "Pending", false, 0, old);
@@ -128,8 +128,66 @@ TEST(ReplicaSet, ScalesDownByKubernetesRanking) {
   EXPECT_EQ(order[0], "unassigned");
   EXPECT_EQ(order[1], "pending");
   EXPECT_EQ(order[2], "unready");
-  EXPECT_EQ(order[3], "crowded") << "two on one node, and younger";
-  EXPECT_EQ(order[4], "restarted");
+  EXPECT_EQ(order[3], "restarted") << "two on one node count only among the sets of one Deployment";
+  EXPECT_EQ(order[4], "young");
+}
+
+TEST(ReplicaSet, PodsOfADeploymentsSetsThatShareANodeGoFirst) {
+  World world;
+  world.api.engine.add(make_replicaset_controller());
+  world.api.engine.start();
+  const std::string owner = "ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: d, uid: d-uid, controller: true}]";
+  for (const auto& [name, node] : {std::pair{"apart", "n2"}, {"crowded", "n1"}})
+    world.api.put(
+        kinds().pod,
+        yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}, labels: {{app: w}}, creationTimestamp: "
+                         "'2026-01-05T07:00:00Z'}}\nspec: {{nodeName: {}}}\nstatus: {{phase: Running, conditions: [{{type: Ready, "
+                         "status: 'True', lastTransitionTime: '2026-01-05T08:00:00Z'}}]}}\n",
+                         name, node)));
+  json::Value other = yaml(workload("ReplicaSet", 1));
+  json::set(other, {"metadata", "name"}, "other");
+  json::set(other, {"spec", "selector", "matchLabels", "app"}, "o");
+  json::set(other, {"spec", "template", "metadata", "labels", "app"}, "o");
+  json::Value set = yaml(workload("ReplicaSet", 2));
+  for (json::Value* one : {&other, &set})
+    json::set(*one, {"metadata", "ownerReferences"},
+              json::Array{
+                  json::Object{{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "d"}, {"uid", "d-uid"}, {"controller", true}}});
+  world.api.put(kinds().replica_set, other);
+  world.settle();  // Its pod runs on n1.
+  world.api.put(kinds().replica_set, set);
+  world.loop.run_for(seconds(1));
+  set = world.api.get(kinds().replica_set, "w");
+  json::set(set, {"spec", "replicas"}, 1);
+  world.api.put(kinds().replica_set, set);
+  world.loop.run_for(seconds(1));
+  EXPECT_TRUE(world.api.get(kinds().pod, "crowded").is_null());
+  EXPECT_FALSE(world.api.get(kinds().pod, "apart").is_null());
+}
+
+TEST(ReplicaSet, CountsThePodsOnTheirWayOut) {
+  World world;
+  world.api.engine.add(make_replicaset_controller());
+  world.api.engine.add(make_replication_controller());
+  world.api.engine.start();
+  world.api.put(kinds().replica_set, yaml(workload("ReplicaSet", 3)));
+  world.settle();
+  const auto terminating = [&] {
+    return json::find(world.api.get(kinds().replica_set, "w"), {"status", "terminatingReplicas"}) == nullptr
+               ? -1
+               : json::get_int(world.api.get(kinds().replica_set, "w"), {"status", "terminatingReplicas"});
+  };
+  EXPECT_EQ(terminating(), 0) << "zero is said, too";
+  for (json::Value pod : world.api.all(kinds().pod)) {  // Leaving takes time.
+    json::set(pod, {"metadata", "finalizers"}, json::Array{"test/hold"});
+    world.api.put(kinds().pod, pod);
+  }
+  json::Value set = world.api.get(kinds().replica_set, "w");
+  json::set(set, {"spec", "replicas"}, 1);
+  world.api.put(kinds().replica_set, set);
+  world.loop.run_for(seconds(1));
+  EXPECT_EQ(terminating(), 2);
+  EXPECT_EQ(json::get_int(world.api.get(kinds().replica_set, "w"), {"status", "replicas"}), 1);
 }
 
 TEST(ReplicationController, CountsReadinessAndAvailability) {

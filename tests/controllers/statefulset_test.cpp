@@ -72,7 +72,7 @@ TEST_F(StatefulSetTest, PodsHaveTheirIdentity) {
   EXPECT_EQ(json::get_string(pod, {"metadata", "generateName"}), "w-");
   EXPECT_EQ(json::get_string(pod, {"spec", "hostname"}), "w-0");
   EXPECT_EQ(json::get_string(pod, {"spec", "subdomain"}), "svc");
-  EXPECT_TRUE(api.saw("SuccessfulCreate: create Pod w-0 in StatefulSet w successful"));
+  EXPECT_TRUE(api.saw("SuccessfulCreate: Create Pod w-0 in StatefulSet w successful"));
 }
 
 TEST_F(StatefulSetTest, OrderedSetsWaitForEachPod) {
@@ -110,7 +110,7 @@ TEST_F(StatefulSetTest, ScalesDownFromTheTopOneAfterTheOther) {
   };
   EXPECT_TRUE(leaving("w-2"));
   EXPECT_FALSE(leaving("w-1")) << "one at a time";
-  EXPECT_TRUE(api.saw("SuccessfulDelete: delete Pod w-2 in StatefulSet w successful"));
+  EXPECT_TRUE(api.saw("SuccessfulDelete: Delete Pod w-2 in StatefulSet w successful"));
 }
 
 TEST_F(StatefulSetTest, ParallelSetsDoNotWait) {
@@ -120,6 +120,17 @@ TEST_F(StatefulSetTest, ParallelSetsDoNotWait) {
   put_set(1, "  podManagementPolicy: Parallel\n");
   loop.run_for(seconds(1));
   EXPECT_EQ(names(), (std::set<std::string>{"w-0"}));
+}
+
+TEST_F(StatefulSetTest, AParallelUpdateWaitsForThePodItTookAway) {
+  put_set(3, "  podManagementPolicy: Parallel\n");
+  settle(3);
+  put_set(3, "  podManagementPolicy: Parallel\n", "a:2");
+  loop.run_for(seconds(5));  // Nobody runs the new pod.
+  std::map<std::string, std::string> images;
+  for (const json::Value& pod : api.all(kinds().pod))
+    images[std::string(json::get_string(pod, {"metadata", "name"}))] = json::get_string(pod.at("spec").at("containers").at(0), {"image"});
+  EXPECT_EQ(images, (std::map<std::string, std::string>{{"w-0", "a:1"}, {"w-1", "a:1"}, {"w-2", "a:2"}}));
 }
 
 TEST_F(StatefulSetTest, RollsFromTheTopToThePartition) {
@@ -260,7 +271,7 @@ TEST_F(StatefulSetTest, EveryPodHasItsClaimAndFindsItAgain) {
   EXPECT_EQ(json::get_string(made, {"metadata", "labels", "kept"}), "x");
   EXPECT_EQ(json::get_string(api.get(kinds().pod, "w-0").at("spec").at("volumes").at(0), {"persistentVolumeClaim", "claimName"}),
             "data-w-0");
-  EXPECT_TRUE(api.saw("SuccessfulCreate: create Claim data-w-0 Pod w-0 in StatefulSet w success"));
+  EXPECT_TRUE(api.saw("SuccessfulCreate: Create Claim data-w-0 Pod w-0 in StatefulSet w success"));
   put_set(0, with_claims("Retain", "Retain"));
   settle(2);
   EXPECT_FALSE(claim("data-w-0").is_null());
@@ -313,7 +324,7 @@ TEST_F(StatefulSetTest, AnAdoptedPodGetsItsLabels) {
   const json::Value pod = api.get(kinds().pod, "w-0");
   EXPECT_EQ(owner_references(pod).size(), 1u);
   EXPECT_EQ(json::get_string(pod, {"metadata", "labels", "statefulset.kubernetes.io/pod-name"}), "w-0");
-  EXPECT_TRUE(api.saw("SuccessfulUpdate: update Pod w-0 in StatefulSet w successful"));
+  EXPECT_TRUE(api.saw("SuccessfulUpdate: Update Pod w-0 in StatefulSet w successful"));
 }
 
 }  // namespace
