@@ -49,6 +49,9 @@ struct CompileError {
   std::vector<Issue> issues;
   /// All issues as cel-go prints them: "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo\n | ^".
   std::string text;
+  /// The expression is well typed, and a constant part of it fails ("type conversion error from 'string' to 'int'"): `text` is that
+  /// failure.
+  bool is_instantiation = false;
 };
 
 struct CostEstimate {

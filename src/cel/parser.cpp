@@ -1,0 +1,641 @@
+// Recursive descent over cel-go's grammar (parser/gen/CEL.g4).
+#include <charconv>
+
+#include "cel/ast.h"
+#include "cel/text.h"
+
+namespace berth::cel {
+namespace {
+
+constexpr std::size_t kMostCodePoints = 100'000;
+constexpr std::uint32_t kMostDepth = 250;
+constexpr std::string_view kStartOfExpression =
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
+
+enum class Tok : std::uint8_t {
+  kEnd,
+  kPunctuation,
+  kIdent,
+  kEscapedIdent,
+  kInt,
+  kUint,
+  kDouble,
+  kString,
+  kBytes,
+  kTrue,
+  kFalse,
+  kNull,
+  kIn
+};
+
+struct Token {
+  Tok kind = Tok::kEnd;
+  std::size_t offset = 0;
+  std::string_view text;
+  [[nodiscard]] bool is(std::string_view punctuation) const { return kind == Tok::kPunctuation && text == punctuation; }
+};
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+class Lexer {
+ public:
+  Lexer(std::string_view source, Issues& issues) : source_(source), issues_(issues) {}
+  std::vector<Token> run() {
+    std::vector<Token> out;
+    while (skip_space()) {
+      const auto token = next();
+      if (token.kind == Tok::kEnd) continue;
+      out.push_back(token);
+    }
+    out.push_back({Tok::kEnd, source_.size(), "<EOF>"});
+    return out;
+  }
+
+ private:
+  [[nodiscard]] char peek(std::size_t ahead = 0) const { return at_ + ahead < source_.size() ? source_[at_ + ahead] : '\0'; }
+  bool skip_space() {
+    while (at_ < source_.size()) {
+      const char c = source_[at_];
+      if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f') {
+        ++at_;
+      } else if (c == '/' && peek(1) == '/') {
+        while (at_ < source_.size() && source_[at_] != '\n') ++at_;
+      } else {
+        return true;
+      }
+    }
+    return false;
+  }
+  Token take(Tok kind, std::size_t length) {
+    Token token{kind, at_, source_.substr(at_, length)};
+    at_ += length;
+    return token;
+  }
+  Token next() {
+    const char c = peek();
+    if (const auto length = string_length(at_); length > 0) return take(Tok::kString, length);
+    if ((c == 'b' || c == 'B') && string_length(at_ + 1) > 0) return take(Tok::kBytes, 1 + string_length(at_ + 1));
+    if (is_letter(c)) {
+      std::size_t n = 1;
+      while (is_letter(peek(n)) || is_digit(peek(n))) ++n;
+      const auto text = source_.substr(at_, n);
+      return take(text == "true"    ? Tok::kTrue
+                  : text == "false" ? Tok::kFalse
+                  : text == "null"  ? Tok::kNull
+                  : text == "in"    ? Tok::kIn
+                                    : Tok::kIdent,
+                  n);
+    }
+    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
+    if (c == '`') {
+      std::size_t n = 1;
+      const auto fits = [](char x) { return is_letter(x) || is_digit(x) || x == '.' || x == '-' || x == '/' || x == ' '; };
+      while (fits(peek(n))) ++n;
+      if (n > 1 && peek(n) == '`') return take(Tok::kEscapedIdent, n + 1);
+    }
+    for (const std::string_view two : {"==", "!=", "<=", ">=", "&&", "||"})
+      if (source_.substr(at_, 2) == two) return take(Tok::kPunctuation, 2);
+    if (std::string_view("<>[]{}().,-!?:+*/%").find(c) != std::string_view::npos && c != '\0') return take(Tok::kPunctuation, 1);
+    return unknown();
+  }
+  Token number() {
+    std::size_t n = 0;
+    if (peek() == '0' && peek(1) == 'x' && is_hex(peek(2))) {
+      n = 2;
+      while (is_hex(peek(n))) ++n;
+      if (peek(n) == 'u' || peek(n) == 'U') return take(Tok::kUint, n + 1);
+      return take(Tok::kInt, n);
+    }
+    while (is_digit(peek(n))) ++n;
+    bool is_double = false;
+    if (peek(n) == '.' && is_digit(peek(n + 1))) {
+      is_double = true;
+      ++n;
+      while (is_digit(peek(n))) ++n;
+    }
+    if (peek(n) == 'e' || peek(n) == 'E') {
+      std::size_t m = n + 1;
+      if (peek(m) == '+' || peek(m) == '-') ++m;
+      if (is_digit(peek(m))) {
+        is_double = true;
+        while (is_digit(peek(m))) ++m;
+        n = m;
+      }
+    }
+    if (is_double) return take(Tok::kDouble, n);
+    if (peek(n) == 'u' || peek(n) == 'U') return take(Tok::kUint, n + 1);
+    return take(Tok::kInt, n);
+  }
+  /// The length of the string literal at `start`, 0 when there is none.
+  [[nodiscard]] std::size_t string_length(std::size_t start) const {
+    std::size_t i = start;
+    const auto get = [&](std::size_t where) { return where < source_.size() ? source_[where] : '\0'; };
+    const bool is_raw = (get(i) == 'r' || get(i) == 'R') && (get(i + 1) == '"' || get(i + 1) == '\'');
+    if (is_raw) ++i;
+    const char quote = get(i);
+    if (quote != '"' && quote != '\'') return 0;
+    if (get(i + 1) == quote && get(i + 2) == quote) {
+      if (const auto end = scan(i + 3, quote, is_raw, true); end > 0) return end - start;
+    }
+    const auto end = scan(i + 1, quote, is_raw, false);
+    return end > 0 ? end - start : 0;
+  }
+  [[nodiscard]] std::size_t scan(std::size_t i, char quote, bool is_raw, bool is_triple) const {
+    while (i < source_.size()) {
+      const char c = source_[i];
+      if (c == quote && (!is_triple || source_.substr(i, 3) == std::string(3, quote))) return i + (is_triple ? 3 : 1);
+      if (!is_triple && (c == '\n' || c == '\r')) return 0;
+      if (c == '\\' && !is_raw) {
+        const auto n = escape_length(i);
+        if (n == 0) return 0;
+        i += n;
+      } else {
+        ++i;
+      }
+    }
+    return 0;
+  }
+  [[nodiscard]] std::size_t escape_length(std::size_t i) const {
+    const auto get = [&](std::size_t where) { return where < source_.size() ? source_[where] : '\0'; };
+    const char c = get(i + 1);
+    if (c != '\0' && std::string_view("abfnrtv\"'\\?`").find(c) != std::string_view::npos) return 2;
+    const auto digits = [&](std::size_t count) {
+      for (std::size_t k = 0; k < count; ++k)
+        if (!is_hex(get(i + 2 + k))) return false;
+      return true;
+    };
+    if ((c == 'x' || c == 'X') && digits(2)) return 4;
+    if (c == 'u' && digits(4)) return 6;
+    if (c == 'U' && digits(8)) return 10;
+    const auto octal = [](char x) { return x >= '0' && x <= '7'; };
+    if (c >= '0' && c <= '3' && octal(get(i + 2)) && octal(get(i + 3))) return 4;
+    return 0;
+  }
+  Token unknown() {
+    // What starts like a token and does not end as one is told together with the character that broke it.
+    const auto start = at_;
+    const char c = source_[at_];
+    at_ += utf8_length(source_, at_);
+    if ((c == '=' || c == '&' || c == '|') && at_ < source_.size()) {
+      at_ += utf8_length(source_, at_);
+    } else if (c == '"' || c == '\'') {
+      while (at_ < source_.size() && source_[at_] != '\n' && source_[at_] != '\r') {
+        if (source_[at_] == '\\') {
+          const auto n = escape_length(at_);
+          if (n == 0) {
+            at_ = std::min(source_.size(), at_ + 2);
+            break;
+          }
+          at_ += n;
+        } else {
+          ++at_;
+        }
+      }
+    }
+    issues_.report(start, fmt::format("Syntax error: token recognition error at: '{}'", source_.substr(start, at_ - start)));
+    return {};
+  }
+
+  std::string_view source_;
+  Issues& issues_;
+  std::size_t at_ = 0;
+};
+
+bool is_reserved(std::string_view id) {
+  static constexpr std::string_view kWords[] = {"as",  "break", "const",   "continue",  "else",   "for", "function", "if",   "import",
+                                                "let", "loop",  "package", "namespace", "return", "var", "void",     "while"};
+  return std::find(std::begin(kWords), std::end(kWords), id) != std::end(kWords);
+}
+
+class Parser {
+ public:
+  Parser(std::vector<Token> tokens, std::string_view source, bool has_bind, Issues& issues)
+      : tokens_(std::move(tokens)), source_(source), has_bind_(has_bind), issues_(issues) {}
+
+  NodePtr run() {
+    auto root = expression();
+    if (root == nullptr || has_failed_) return nullptr;
+    if (now().kind != Tok::kEnd) {
+      const bool is_operand = now().kind != Tok::kPunctuation || now().text == "(" || now().text == "{" || now().text == "!";
+      fail(is_operand || true ? fmt::format("extraneous input '{}' expecting <EOF>", now().text) : "");
+      return nullptr;
+    }
+    return root;
+  }
+
+ private:
+  [[nodiscard]] const Token& now() const { return tokens_[at_]; }
+  [[nodiscard]] const Token& ahead(std::size_t n) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
+  const Token& take() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
+  bool accept(std::string_view punctuation) {
+    if (!now().is(punctuation)) return false;
+    take();
+    return true;
+  }
+  NodePtr fail(const std::string& message) {
+    if (!has_failed_) issues_.report(now().offset, "Syntax error: " + message);
+    has_failed_ = true;
+    return nullptr;
+  }
+  NodePtr expected(std::string_view what) { return fail(fmt::format("mismatched input '{}' expecting {}", now().text, what)); }
+  bool expect(std::string_view punctuation, std::string_view what) {
+    if (accept(punctuation)) return true;
+    // A single token that stands in the way of the wanted one is told as one too many.
+    if (ahead(1).is(punctuation) && now().kind != Tok::kEnd) {
+      fail(fmt::format("extraneous input '{}' expecting {}", now().text, what));
+    } else {
+      expected(what);
+    }
+    return false;
+  }
+  bool deeper() {
+    if (++depth_ <= kMostDepth) return true;
+    too_deep();
+    return false;
+  }
+  void too_deep() {
+    if (!has_failed_) issues_.report_nowhere(fmt::format("expression recursion limit exceeded: {}", kMostDepth));
+    has_failed_ = true;
+  }
+  NodePtr make(NodeKind kind, std::size_t offset, std::string_view name = {}) {
+    auto node = std::make_shared<Node>();
+    node->kind = kind;
+    node->offset = static_cast<std::uint32_t>(offset);
+    node->name = name;
+    return node;
+  }
+  /// Sets the depth, expands macros.
+  NodePtr finish(NodePtr node) {
+    for (const auto& child : node->children) node->depth = std::max(node->depth, child->depth + 1);
+    if (node->depth > 2 * kMostDepth) {
+      too_deep();
+      return nullptr;
+    }
+    if (node->kind != NodeKind::kCall) return node;
+    auto expanded = expand_macro(node, has_bind_, issues_);
+    if (!expanded) return node;
+    if (*expanded == nullptr) {
+      has_macro_errors_ = true;
+      return node;
+    }
+    return *expanded;
+  }
+  NodePtr call(std::size_t offset, std::string_view function, std::vector<NodePtr> arguments) {
+    auto node = make(NodeKind::kCall, offset, function);
+    node->children = std::move(arguments);
+    return finish(std::move(node));
+  }
+
+  NodePtr expression() {
+    if (!deeper()) return nullptr;
+    auto out = ternary();
+    --depth_;
+    return out;
+  }
+  NodePtr ternary() {
+    auto condition = logical(op::kOr, "||");
+    if (condition == nullptr || !now().is("?")) return condition;
+    const auto offset = take().offset;
+    auto truthy = logical(op::kOr, "||");
+    if (truthy == nullptr) return nullptr;
+    if (!expect(":", "':'")) return nullptr;
+    auto falsy = expression();
+    if (falsy == nullptr) return nullptr;
+    return call(offset, op::kConditional, {condition, truthy, falsy});
+  }
+  /// A chain of && or ||, as a balanced tree.
+  NodePtr logical(std::string_view function, std::string_view token) {
+    const auto term = [&] { return token == "||" ? logical(op::kAnd, "&&") : relation(); };
+    std::vector<NodePtr> terms{term()};
+    if (terms[0] == nullptr) return nullptr;
+    std::vector<std::size_t> offsets;
+    while (now().is(token)) {
+      offsets.push_back(take().offset);
+      terms.push_back(term());
+      if (terms.back() == nullptr) return nullptr;
+    }
+    if (terms.size() == 1) return terms[0];
+    return balanced(function, terms, offsets, 0, offsets.size() - 1);
+  }
+  NodePtr balanced(std::string_view function, const std::vector<NodePtr>& terms, const std::vector<std::size_t>& offsets, std::size_t low,
+                   std::size_t high) {
+    const auto middle = (low + high + 1) / 2;
+    auto left = middle == low ? terms[middle] : balanced(function, terms, offsets, low, middle - 1);
+    auto right = middle == high ? terms[middle + 1] : balanced(function, terms, offsets, middle + 1, high);
+    if (left == nullptr || right == nullptr) return nullptr;
+    return call(offsets[middle], function, {left, right});
+  }
+  NodePtr relation() {
+    auto left = sum();
+    while (left != nullptr) {
+      std::string_view function;
+      const auto& token = now();
+      if (token.kind == Tok::kIn)
+        function = op::kIn;
+      else if (token.is("<"))
+        function = op::kLess;
+      else if (token.is("<="))
+        function = op::kLessEquals;
+      else if (token.is(">="))
+        function = op::kGreaterEquals;
+      else if (token.is(">"))
+        function = op::kGreater;
+      else if (token.is("=="))
+        function = op::kEquals;
+      else if (token.is("!="))
+        function = op::kNotEquals;
+      else
+        break;
+      const auto offset = take().offset;
+      auto right = sum();
+      if (right == nullptr) return nullptr;
+      left = call(offset, function, {left, right});
+    }
+    return left;
+  }
+  NodePtr sum() {
+    auto left = product();
+    while (left != nullptr && (now().is("+") || now().is("-"))) {
+      const auto& token = take();
+      const auto function = token.text == "+" ? op::kAdd : op::kSubtract;
+      auto right = product();
+      if (right == nullptr) return nullptr;
+      left = call(token.offset, function, {left, right});
+    }
+    return left;
+  }
+  NodePtr product() {
+    auto left = unary();
+    while (left != nullptr && (now().is("*") || now().is("/") || now().is("%"))) {
+      const auto& token = take();
+      const auto function = token.text == "*" ? op::kMultiply : token.text == "/" ? op::kDivide : op::kModulo;
+      auto right = unary();
+      if (right == nullptr) return nullptr;
+      left = call(token.offset, function, {left, right});
+    }
+    return left;
+  }
+  NodePtr unary() {
+    if (now().is("!") || (now().is("-") && !(ahead(1).kind == Tok::kInt || ahead(1).kind == Tok::kDouble))) {
+      const auto sign = now().text;
+      const auto offset = now().offset;
+      std::size_t count = 0;
+      while (now().is(sign) && !(sign == "-" && count > 0 && (ahead(1).kind == Tok::kInt || ahead(1).kind == Tok::kDouble) && false)) {
+        take();
+        ++count;
+      }
+      auto operand = member();
+      if (operand == nullptr || count % 2 == 0) return operand;
+      return call(offset, sign == "!" ? op::kNot : op::kNegate, {operand});
+    }
+    return member();
+  }
+  NodePtr member() {
+    auto node = primary();
+    while (node != nullptr) {
+      if (now().is(".")) {
+        node = after_dot(std::move(node));
+      } else if (now().is("[")) {
+        const auto offset = take().offset;
+        const bool is_optional = accept("?");
+        auto index = expression();
+        if (index == nullptr) return nullptr;
+        if (!expect("]", "']'")) return nullptr;
+        node = call(offset, is_optional ? op::kOptIndex : op::kIndex, {node, index});
+      } else {
+        break;
+      }
+    }
+    return node;
+  }
+  NodePtr after_dot(NodePtr operand) {
+    const auto dot = take().offset;
+    const bool is_optional = accept("?");
+    if (now().kind == Tok::kEscapedIdent) {
+      issues_.report(now().offset, "unsupported syntax: '`'");
+      has_macro_errors_ = true;
+    } else if (now().kind != Tok::kIdent) {
+      if (is_optional) return expected("{IDENTIFIER, ESC_IDENTIFIER}");
+      if (now().kind == Tok::kIn || now().kind == Tok::kTrue || now().kind == Tok::kFalse || now().kind == Tok::kNull)
+        return now().kind == Tok::kIn ? fail("no viable alternative at input '.in'") : expected("IDENTIFIER");
+      return fail(fmt::format("no viable alternative at input '.{}'", now().kind == Tok::kEnd ? "" : now().text));
+    }
+    const auto id = take();
+    if (is_optional) {
+      auto field = make(NodeKind::kLiteral, id.offset);
+      field->literal = Value::string(std::string(id.text));
+      return call(dot, op::kOptSelect, {operand, field});
+    }
+    if (now().is("(")) {
+      const auto open = take().offset;
+      auto node = make(NodeKind::kCall, open, id.text);
+      node->has_target = true;
+      node->children.push_back(std::move(operand));
+      if (!arguments(node->children)) return nullptr;
+      return finish(std::move(node));
+    }
+    auto node = make(NodeKind::kSelect, dot, id.text);
+    node->children.push_back(std::move(operand));
+    return finish(std::move(node));
+  }
+  bool arguments(std::vector<NodePtr>& out) {
+    if (accept(")")) return true;
+    while (true) {
+      auto argument = expression();
+      if (argument == nullptr) return false;
+      out.push_back(std::move(argument));
+      if (accept(",")) continue;
+      if (accept(")")) return true;
+      if (now().kind == Tok::kEnd) {
+        fail("missing ')' at '<EOF>'");
+      } else {
+        expect(")", "')'");
+      }
+      return false;
+    }
+  }
+  NodePtr primary() {
+    const auto& token = now();
+    if (token.is("(")) {
+      take();
+      auto inner = expression();
+      if (inner == nullptr || !expect(")", "')'")) return nullptr;
+      return inner;
+    }
+    if (token.is("[")) return list();
+    if (token.is("{")) return map();
+    if (token.is(".") && ahead(1).kind == Tok::kIdent) return identifier(true);
+    if (token.kind == Tok::kIdent) return identifier(false);
+    if (auto value = literal()) return value;
+    if (has_failed_) return nullptr;
+    return fail(fmt::format("mismatched input '{}' expecting {}", token.text, kStartOfExpression));
+  }
+  NodePtr identifier(bool has_dot) {
+    const auto start = now().offset;
+    if (has_dot) take();
+    if (auto message = message_literal(has_dot, start); message != nullptr || has_failed_) return message;
+    const auto id = take();
+    const auto name = (has_dot ? "." : "") + std::string(id.text);
+    if (is_reserved(id.text)) {
+      issues_.report(start, fmt::format("reserved identifier: {}", id.text));
+      has_macro_errors_ = true;
+    }
+    if (!now().is("(")) return make(NodeKind::kIdent, id.offset, name);
+    auto node = make(NodeKind::kCall, take().offset, name);
+    if (!arguments(node->children)) return nullptr;
+    return finish(std::move(node));
+  }
+  /// Name.Of.Type{field: value}; null when this is none.
+  NodePtr message_literal(bool has_dot, std::size_t) {
+    std::size_t n = 1;
+    while (ahead(n).is(".") && ahead(n + 1).kind == Tok::kIdent) n += 2;
+    if (!ahead(n).is("{")) return nullptr;
+    std::string name = has_dot ? "." : "";
+    for (std::size_t i = 0; i < n; ++i) name += take().text;
+    auto node = make(NodeKind::kStruct, take().offset, name);
+    while (!accept("}")) {
+      node->optionals.push_back(accept("?"));
+      if (now().kind != Tok::kIdent) return expected("{'}', IDENTIFIER}");
+      node->fields.emplace_back(take().text);
+      if (!expect(":", "':'")) return nullptr;
+      auto value = expression();
+      if (value == nullptr) return nullptr;
+      node->children.push_back(std::move(value));
+      if (accept(",")) continue;
+      if (!expect("}", "{'}', ','}")) return nullptr;
+      break;
+    }
+    return finish(std::move(node));
+  }
+  NodePtr list() {
+    auto node = make(NodeKind::kList, take().offset);
+    while (!accept("]")) {
+      if (node->children.empty() && now().is(",") && ahead(1).is("]")) {
+        take();
+        continue;
+      }
+      node->optionals.push_back(accept("?"));
+      auto element = expression();
+      if (element == nullptr) return nullptr;
+      node->children.push_back(std::move(element));
+      if (accept(",")) continue;
+      if (!expect("]", now().kind == Tok::kEnd ? "']'" : "']'")) return nullptr;
+      break;
+    }
+    return finish(std::move(node));
+  }
+  NodePtr map() {
+    auto node = make(NodeKind::kMap, take().offset);
+    while (!accept("}")) {
+      if (node->children.empty() && now().is(",") && ahead(1).is("}")) {
+        take();
+        continue;
+      }
+      node->optionals.push_back(accept("?"));
+      auto key = expression();
+      if (key == nullptr) return nullptr;
+      if (!expect(":", "':'")) return nullptr;
+      auto value = expression();
+      if (value == nullptr) return nullptr;
+      node->children.push_back(std::move(key));
+      node->children.push_back(std::move(value));
+      if (accept(",")) continue;
+      if (!expect("}", "'}'")) return nullptr;
+      break;
+    }
+    return finish(std::move(node));
+  }
+  NodePtr literal() {
+    const auto start = now().offset;
+    const bool is_negative = now().is("-") && (ahead(1).kind == Tok::kInt || ahead(1).kind == Tok::kDouble);
+    if (is_negative) take();
+    const auto token = now();
+    auto node = make(NodeKind::kLiteral, start);
+    const auto wrong = [&](std::string_view what) {
+      issues_.report(start, std::string(what));
+      has_macro_errors_ = true;
+    };
+    switch (token.kind) {
+      case Tok::kTrue:
+      case Tok::kFalse:
+        node->literal = Value::boolean(token.kind == Tok::kTrue);
+        break;
+      case Tok::kNull:
+        break;
+      case Tok::kInt:
+      case Tok::kUint:
+        integer(*node, token, is_negative, wrong);
+        break;
+      case Tok::kDouble: {
+        double value = 0;
+        const auto result = std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
+        if (result.ec == std::errc::result_out_of_range &&
+            (token.text.find("e-") != std::string_view::npos || token.text.find("E-") != std::string_view::npos))
+          value = 0;
+        else if (result.ec != std::errc())
+          wrong("invalid double literal");
+        node->literal = Value::real(is_negative ? -value : value);
+        break;
+      }
+      case Tok::kString:
+      case Tok::kBytes: {
+        const bool is_bytes = token.kind == Tok::kBytes;
+        auto text = unescape(is_bytes ? token.text.substr(1) : token.text, is_bytes);
+        if (!text) wrong(text.error());
+        node->literal = is_bytes ? Value::bytes(text.value_or("")) : Value::string(text.value_or(""));
+        break;
+      }
+      default:
+        return nullptr;
+    }
+    take();
+    return node;
+  }
+  template <typename Wrong>
+  void integer(Node& node, const Token& token, bool is_negative, const Wrong& wrong) {
+    auto digits = token.kind == Tok::kUint ? token.text.substr(0, token.text.size() - 1) : token.text;
+    int base = 10;
+    if (digits.starts_with("0x")) {
+      base = 16;
+      digits.remove_prefix(2);
+    }
+    std::uint64_t value = 0;
+    const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+    const bool fits = result.ec == std::errc();
+    if (token.kind == Tok::kUint) {
+      if (!fits) wrong("invalid uint literal");
+      node.literal = Value::uinteger(value);
+      return;
+    }
+    const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) + (is_negative ? 1 : 0);
+    if (!fits || value > most) {
+      wrong("invalid int literal");
+      value = 0;
+    }
+    node.literal = Value::integer(static_cast<std::int64_t>(is_negative ? 0 - value : value));
+  }
+
+  std::vector<Token> tokens_;
+  std::string_view source_;
+  bool has_bind_;
+  Issues& issues_;
+  std::size_t at_ = 0;
+  std::uint32_t depth_ = 0;
+  bool has_failed_ = false, has_macro_errors_ = false;
+};
+
+}  // namespace
+
+NodePtr parse_expression(std::string_view source, bool has_bind, Issues& issues) {
+  if (const auto size = code_points(source); size > kMostCodePoints) {
+    issues.report_nowhere(fmt::format("expression code point size exceeds limit: size: {}, limit {}", size, kMostCodePoints));
+    return nullptr;
+  }
+  auto tokens = Lexer(source, issues).run();
+  auto root = Parser(std::move(tokens), source, has_bind, issues).run();
+  return issues.empty() ? root : nullptr;
+}
+
+}  // namespace berth::cel
