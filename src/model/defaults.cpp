@@ -589,6 +589,7 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"EndpointSlice", endpoint_slice},
       {"NetworkPolicy", network_policy},
       {"ResourceClaim", devices::default_claim},
+      {"ResourceSlice", devices::default_slice},
       {"ResourceClaimTemplate", devices::default_claim_template},
       {"TokenRequest", token_request}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())

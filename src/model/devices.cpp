@@ -21,8 +21,19 @@ Object* child(Object& object, std::string_view key) {
   return found == object.end() ? nullptr : found->value().if_object();
 }
 
+/// Pointers and lists that Go writes even when there is nothing in them.
+void put_nothing(Object& object, std::string_view key) {
+  if (!object.contains(key)) object[key] = nullptr;
+}
+
 /// An exact request, or an alternative: one device, unless it says otherwise.
 void default_request(Object& request) {
+  if (Array* tolerations = list(request, "tolerations"))
+    for (Value& one : *tolerations)
+      if (Object* toleration = one.if_object()) {
+        const Value* op = toleration->if_contains("operator");
+        if (op == nullptr || *op == "") (*toleration)["operator"] = "Equal";
+      }
   const Value* mode = request.if_contains("allocationMode");
   if (mode == nullptr || !mode->is_string() || mode->get_string().empty()) request["allocationMode"] = "ExactCount";
   if (request["allocationMode"] != "ExactCount") return;
@@ -31,8 +42,12 @@ void default_request(Object& request) {
 }
 
 void default_spec(Object& spec) {
-  Object* devices = child(spec, "devices");
-  Array* requests = devices == nullptr ? nullptr : list(*devices, "requests");
+  Value& held = spec["devices"];
+  if (held.is_null()) held.emplace_object();
+  Object* devices = held.if_object();
+  if (devices == nullptr) return;
+  put_nothing(*devices, "requests");
+  Array* requests = list(*devices, "requests");
   if (requests == nullptr) return;
   for (Value& one : *requests) {
     Object* request = one.if_object();
@@ -61,11 +76,29 @@ void each_device(Value& slice, F&& apply) {
 
 void default_claim(Object& claim) {
   if (Object* spec = child(claim, "spec")) default_spec(*spec);
+  Object* status = child(claim, "status");
+  if (Array* devices = status == nullptr ? nullptr : list(*status, "devices"))
+    for (Value& one : *devices)
+      if (Object* device = one.if_object()) put_nothing(*device, "conditions");
 }
 
 void default_claim_template(Object& claim_template) {
   Object* outer = child(claim_template, "spec");
-  if (Object* spec = outer == nullptr ? nullptr : child(*outer, "spec")) default_spec(*spec);
+  if (outer == nullptr) return;
+  for (const char* key : {"metadata", "spec"})
+    if (Value& held = (*outer)[key]; held.is_null()) held.emplace_object();
+  if (Object* spec = child(*outer, "spec")) default_spec(*spec);
+}
+
+void default_slice(Object& slice) {
+  Object* spec = child(slice, "spec");
+  if (spec == nullptr) return;
+  Value& pool = (*spec)["pool"];
+  if (pool.is_null()) pool.emplace_object();
+  if (Object* fields = pool.if_object()) {
+    for (const char* key : {"generation", "resourceSliceCount"})
+      if (!fields->contains(key)) (*fields)[key] = 0;
+  }
 }
 
 void drop_disabled_fields(const KindInfo& kind, Value& doc) {

@@ -9,6 +9,7 @@
 namespace berth::model::devices {
 
 void default_claim(json::Object& claim);
+void default_slice(json::Object& slice);
 void default_claim_template(json::Object& claim_template);
 
 /// Fields of gates that are off by default: gone, whatever the client says.

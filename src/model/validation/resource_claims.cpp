@@ -79,10 +79,16 @@ void label_name(std::string_view name, const Path& at, Errors& errors) {
 
 void uid(std::string_view text, const Path& at, Errors& errors) {
   const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  bool is_one = text.size() == 36;
-  for (std::size_t i = 0; is_one && i < text.size(); ++i)
-    is_one = i == 8 || i == 13 || i == 18 || i == 23 ? text[i] == '-' : is_hex(text[i]);
-  if (!is_one) errors.invalid(at, text, "must be a lowercase UUID in 8-4-4-4-12 format");
+  std::size_t hex = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    hex += i == 8 || i == 13 || i == 18 || i == 23 ? text[i] == '-' : is_hex(text[i]) || (text[i] >= 'A' && text[i] <= 'F');
+  if (text.size() != 36)
+    errors.invalid(at, text, fmt::format("error validating uid: invalid UUID length: {}", text.size()));
+  else if (hex != 36)
+    errors.invalid(at, text, "error validating uid: invalid UUID format");
+  else if (!std::ranges::all_of(text, [&](char c) { return c == '-' || is_hex(c); }))
+    errors.invalid(at, text,
+                   "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters");
 }
 
 void raw_object(const Value* value, std::size_t limit, const Path& at, Errors& errors) {
@@ -112,12 +118,15 @@ namespace {
 void device_tolerations(const Value& holder, const Path& at, Errors& errors) {
   const Path here = at / "tolerations";
   const json::Array& list = get_array(holder, {"tolerations"});
-  if (list.size() > kTolerationsMax) errors.too_many(here, list.size(), kTolerationsMax);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Path one = here[i];
     const std::string_view key = get_string(list[i], {"key"}), op = get_string(list[i], {"operator"}),
                            value = get_string(list[i], {"value"}), effect = get_string(list[i], {"effect"});
-    if (!key.empty()) label_name(key, one / "key", errors);
+    if (std::string why = check_qualified_name(key); !key.empty() && !why.empty()) {
+      constexpr std::string_view kOther = "a qualified name must";
+      if (why.starts_with(kOther)) why.replace(0, kOther.size(), "a valid label key must");
+      errors.invalid(one / "key", key, why);
+    }
     if (op == "Exists") {
       if (!value.empty()) errors.invalid(one / "value", value, "must be empty for operator `Exists`");
     } else if (op == "Equal") {
@@ -327,9 +336,9 @@ void conditions(const Value& device, const Path& at, Errors& errors) {
       errors.not_supported(one / "status", status, {"False", "True", "Unknown"});
     if (get_int(list[i], {"observedGeneration"}) < 0)
       errors.invalid(one / "observedGeneration", *json::find(list[i], "observedGeneration"), kNegative);
-    if (json::find(list[i], "lastTransitionTime") == nullptr) errors.required(one / "lastTransitionTime", "must be set");
+    if (json::find(list[i], "lastTransitionTime") == nullptr) errors.required(one / "lastTransitionTime");
     if (reason.empty()) {
-      errors.required(one / "reason", "must be set");
+      errors.required(one / "reason");
     } else {
       const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
       const bool is_reason = std::isalpha(static_cast<unsigned char>(reason[0])) != 0 && is_word(reason.back()) &&
@@ -402,6 +411,11 @@ void resource_claim_template(const Value& doc, Errors& errors) {
   const Path meta = at / "metadata";
   if (const Value* map = json::find(doc, {"spec", "metadata", "labels"})) labels(*map, meta / "labels", errors);
   if (const Value* map = json::find(doc, {"spec", "metadata", "annotations"})) annotations(*map, meta / "annotations", errors);
+  // A claim takes labels and annotations from its template, and nothing else.
+  for (const char* key : {"name", "generateName", "uid", "selfLink", "resourceVersion", "generation", "creationTimestamp",
+                          "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields"})
+    if (const Value* given = json::find(doc, {"spec", "metadata", key}); given != nullptr && !given->is_null())
+      errors.forbidden(meta / key, "cannot be set");
   if (const Value* spec = json::find(doc, {"spec", "spec"})) devices::claim_spec(*spec, at / "spec", errors);
 }
 

@@ -10,7 +10,7 @@
 namespace berth::model::validation::devices {
 
 inline constexpr std::size_t kRequestsMax = 32, kConstraintsMax = 32, kConfigMax = 32, kSelectorsMax = 32, kFirstAvailableMax = 8,
-                             kTolerationsMax = 16, kReservedForMax = 256, kResultsMax = 32, kRawMax = 10 * 1024, kExpressionMax = 10 * 1024;
+                             kReservedForMax = 256, kResultsMax = 32, kRawMax = 10 * 1024, kExpressionMax = 10 * 1024;
 
 /// The names of a claim's requests, each with those of its alternatives (none for an exact request).
 using RequestNames = std::map<std::string_view, std::set<std::string_view>, std::less<>>;
