@@ -12,6 +12,7 @@ struct Kinds {
   Kind persistent_volume, persistent_volume_claim, lease, endpoint_slice;
   Kind replica_set, deployment, stateful_set, daemon_set, controller_revision, job, cron_job;
   Kind pod_disruption_budget, horizontal_pod_autoscaler, storage_class, cluster_role;
+  Kind resource_claim, resource_claim_template;
 };
 const Kinds& kinds();
 

@@ -171,6 +171,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_volume_binder());
   all.push_back(make_volume_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
+  all.push_back(make_resource_claim_controller());
   std::erase_if(all, [&](const ControllerPtr& controller) {
     return options.disabled.contains(controller->name()) ||
            (!options.enabled_only.empty() && !options.enabled_only.contains(controller->name()));

@@ -40,6 +40,7 @@ void read_spec(const json::Value& document, PodInfo& info) {
       toleration.seconds = json::get_int(item, {"tolerationSeconds"});
     info.no_execute_tolerations.push_back(std::move(toleration));
   }
+  info.has_resource_claims = !json::get_array(document, {"spec", "resourceClaims"}).empty();
   for (const json::Value& volume : json::get_array(document, {"spec", "volumes"}))
     if (json::find(volume, "persistentVolumeClaim") != nullptr || json::find(volume, "ephemeral") != nullptr) info.has_claim_volumes = true;
 }

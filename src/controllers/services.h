@@ -18,5 +18,7 @@ ControllerPtr make_volume_binder();
 ControllerPtr make_volume_protection_controller();
 /// pkg/controller/volume/ephemeral: the claims of pods' generic ephemeral volumes.
 ControllerPtr make_ephemeral_volume_controller();
+/// pkg/controller/resourceclaim: the claims of pods' templates, and claims that nobody uses any more.
+ControllerPtr make_resource_claim_controller();
 
 }  // namespace berth::controllers

@@ -53,6 +53,9 @@ Cluster::Cluster(Era era) : era_(era), names_(std::make_shared<NameIndex>()), po
   objects_.storage_capacities = std::make_shared<Table<model::CsiStorageCapacityView>>();
   objects_.disruption_budgets = std::make_shared<Table<model::PodDisruptionBudgetView>>();
   objects_.priority_classes = std::make_shared<Table<model::PriorityClassView>>();
+  objects_.resource_claims = std::make_shared<Table<model::ResourceClaimView>>();
+  objects_.resource_slices = std::make_shared<Table<model::ResourceSliceView>>();
+  objects_.device_classes = std::make_shared<Table<model::DeviceClassView>>();
 }
 
 Cluster::~Cluster() = default;
@@ -365,6 +368,29 @@ void Cluster::upsert(std::shared_ptr<const model::PodDisruptionBudgetView> objec
   put(objects_.disruption_budgets, std::move(object), std::move(key));
 }
 
+void Cluster::upsert(std::shared_ptr<const model::ResourceClaimView> object) {
+  if (object->allocation != nullptr) set_pending_allocation(object->meta.uid, nullptr);
+  auto key = object_key(object->meta);
+  put(objects_.resource_claims, std::move(object), std::move(key));
+}
+
+ClaimPtr Cluster::find_claim(std::string_view ns, std::string_view name) const {
+  const auto at = objects_.resource_claims->find(std::string(ns) + "/" + std::string(name));
+  return at == objects_.resource_claims->end() ? nullptr : at->second;
+}
+
+std::shared_ptr<const model::Allocation> Cluster::pending_allocation(std::string_view claim_uid) const {
+  const auto at = pending_allocations_.find(claim_uid);
+  return at == pending_allocations_.end() ? nullptr : at->second;
+}
+
+void Cluster::set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation) {
+  if (allocation == nullptr)
+    pending_allocations_.erase(claim_uid);
+  else
+    pending_allocations_[claim_uid] = std::move(allocation);
+}
+
 bool Cluster::upsert(const json::Value& object) {
   const auto kind = json::get_string(object, {"kind"});
   const auto store = [&]<typename T>(TablePtr<T>& table) {
@@ -394,6 +420,12 @@ bool Cluster::upsert(const json::Value& object) {
   if (kind == "CSIStorageCapacity") return store(objects_.storage_capacities);
   if (kind == "PodDisruptionBudget") return store(objects_.disruption_budgets);
   if (kind == "PriorityClass") return store(objects_.priority_classes);
+  if (kind == "ResourceClaim") {
+    upsert(std::make_shared<const model::ResourceClaimView>(model::ResourceClaimView::parse(object)));
+    return true;
+  }
+  if (kind == "ResourceSlice") return store(objects_.resource_slices);
+  if (kind == "DeviceClass") return store(objects_.device_classes);
   return false;
 }
 
@@ -414,6 +446,13 @@ bool Cluster::remove(std::string_view kind, std::string_view ns, std::string_vie
   if (kind == "CSIStorageCapacity") return drop(objects_.storage_capacities, key);
   if (kind == "PodDisruptionBudget") return drop(objects_.disruption_budgets, key);
   if (kind == "PriorityClass") return drop(objects_.priority_classes, key);
+  if (kind == "ResourceClaim") {
+    const auto at = objects_.resource_claims->find(key);
+    if (at != objects_.resource_claims->end()) set_pending_allocation(at->second->meta.uid, nullptr);
+    return drop(objects_.resource_claims, key);
+  }
+  if (kind == "ResourceSlice") return drop(objects_.resource_slices, key);
+  if (kind == "DeviceClass") return drop(objects_.device_classes, key);
   return false;
 }
 

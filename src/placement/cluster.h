@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "model/views/device_views.h"
 #include "model/views/node_view.h"
 #include "model/views/pod_view.h"
 #include "model/views/storage_views.h"
@@ -107,6 +108,8 @@ struct Change {
   PodInfoPtr pod;  ///< Of pod changes.
 };
 
+using ClaimPtr = std::shared_ptr<const model::ResourceClaimView>;
+
 /// Owner: the scheduler shell, a test, a simulation. Single-threaded; a fork may be handed to another thread.
 /// Invariants: a pod is on at most one node; NodeInfo sums equal a recount over its pods; nothing throws on any input.
 class Cluster {
@@ -182,12 +185,25 @@ class Cluster {
   [[nodiscard]] const Table<model::CsiDriverView>& csi_drivers() const { return *objects_.csi_drivers; }
   [[nodiscard]] const Table<model::CsiStorageCapacityView>& storage_capacities() const { return *objects_.storage_capacities; }
   [[nodiscard]] const Table<model::PodDisruptionBudgetView>& disruption_budgets() const { return *objects_.disruption_budgets; }
+  [[nodiscard]] const Table<model::ResourceClaimView>& resource_claims() const { return *objects_.resource_claims; }
+  [[nodiscard]] const Table<model::ResourceSliceView>& resource_slices() const { return *objects_.resource_slices; }
+  [[nodiscard]] const Table<model::DeviceClassView>& device_classes() const { return *objects_.device_classes; }
+  /// Null when absent.
+  [[nodiscard]] std::shared_ptr<const model::ResourceClaimView> find_claim(std::string_view ns, std::string_view name) const;
+  /// What a claim, by its uid, is about to get: decided, but not yet in the claim itself. Null for none.
+  [[nodiscard]] std::shared_ptr<const model::Allocation> pending_allocation(std::string_view claim_uid) const;
+  [[nodiscard]] const std::map<std::string, std::shared_ptr<const model::Allocation>, std::less<>>& pending_allocations() const {
+    return pending_allocations_;
+  }
+  /// Null: no longer. A claim that comes with an allocation of its own has no pending one any more.
+  void set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation);
   [[nodiscard]] const Table<model::PriorityClassView>& priority_classes() const { return *objects_.priority_classes; }
   void upsert(std::shared_ptr<const model::PersistentVolumeView> object);
   void upsert(std::shared_ptr<const model::PersistentVolumeClaimView> object);
   void upsert(std::shared_ptr<const model::NamespaceView> object);
   void upsert(std::shared_ptr<const model::ServiceView> object);
   void upsert(std::shared_ptr<const model::CsiNodeView> object);
+  void upsert(std::shared_ptr<const model::ResourceClaimView> object);
   void upsert(std::shared_ptr<const model::PodDisruptionBudgetView> object);
   /// Labels of a namespace; empty when it is not there.
   [[nodiscard]] const model::Labels& namespace_labels(std::string_view name) const;
@@ -232,6 +248,9 @@ class Cluster {
     TablePtr<model::CsiStorageCapacityView> storage_capacities;
     TablePtr<model::PodDisruptionBudgetView> disruption_budgets;
     TablePtr<model::PriorityClassView> priority_classes;
+    TablePtr<model::ResourceClaimView> resource_claims;
+    TablePtr<model::ResourceSliceView> resource_slices;
+    TablePtr<model::DeviceClassView> device_classes;
   };
 
   Cluster(const Cluster&) = default;
@@ -263,6 +282,7 @@ class Cluster {
   std::map<NodeIndex, std::vector<PodInfoPtr>> nominated_by_node_;
   std::map<std::string, ImageState, std::less<>> images_;
   Objects objects_;
+  std::map<std::string, std::shared_ptr<const model::Allocation>, std::less<>> pending_allocations_;  ///< By the claim's uid.
   std::vector<Change> log_;
   std::uint64_t log_begin_ = 0;
   std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;

@@ -5,6 +5,7 @@
 
 #include "placement/columns/cluster_index.h"
 #include "placement/columns/pod_class.h"
+#include "placement/plugins/pod_claims.h"
 
 namespace berth::placement {
 namespace {
@@ -92,7 +93,7 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
     if (columns->is_swayed_by_nominations() || (own.node.is_valid() && columns->hides_own_node(own))) return std::nullopt;
   }
   PodClass::Choice choice;
-  if (pod->view().volumes.empty()) {
+  if (pod->view().volumes.empty() && pod->view().resource_claims.empty()) {
     choice = columns->choose(choice_options());
   } else {
     auto chosen = choose_with_volumes(*framework, *pod, *columns);
@@ -115,8 +116,10 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
   return out;
 }
 
-/// The volume plugins check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
+/// The plugins of volumes and devices check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
 std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns) {
+  // Which of a claim's alternatives a node can give counts in its score: then every node has to be asked.
+  if (has_alternatives(pod.view(), cluster)) return std::nullopt;
   CycleState state = framework.new_cycle(cluster);
   for (const Plugin* plugin : framework.pre_filters()) {
     if (plugin->column_kind() != ColumnKind::kVolumes) continue;

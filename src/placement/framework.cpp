@@ -84,9 +84,9 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
   return out;
 }
 
-Status Framework::run_pre_enqueue(const model::PodView& pod) const {
+Status Framework::run_pre_enqueue(const model::PodView& pod, const Cluster* cluster) const {
   for (const Plugin* plugin : pre_enqueues_) {
-    Status status = plugin->pre_enqueue(pod);
+    Status status = cluster == nullptr ? plugin->pre_enqueue(pod) : plugin->pre_enqueue_in(pod, *cluster);
     if (!status.is_success()) return attributed(std::move(status), *plugin);
   }
   return Status::success();

@@ -82,6 +82,14 @@ struct PreBindWrite {
   std::string group, resource, ns, name;
   json::Value merge_patch;
   bool wait_bound = false;
+  // Of a resource claim (DynamicResources): no merge patch, but a reservation for the pod, with the allocation unless it has one.
+  std::string uid;
+  std::shared_ptr<const model::Allocation> allocation;
+};
+
+/// A claim that is to give its devices back, so that the pod can get others (DynamicResources' PostFilter).
+struct ClaimRelease {
+  std::string ns, name, uid;
 };
 
 /// The points at which a plugin takes part.
@@ -102,7 +110,7 @@ enum class ColumnKind : std::uint8_t {
   kInterPodAffinity,
   kSelectorSpread,
   kServiceAffinity,
-  kVolumes,  ///< Concerns pods with volumes only; those are checked node by node, best node first.
+  kVolumes,  ///< Concerns pods with volumes or claims only; those are checked node by node, best node first.
 };
 /// How raw scores become 0–100.
 enum class Normalization : std::uint8_t { kNone, kByMax, kByMaxReversed, kOwn };
@@ -124,6 +132,8 @@ class Plugin {
   virtual bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const { return false; }
 
   virtual Status pre_enqueue(const model::PodView& pod) const { return Status::success(); }
+  /// As above, for what also depends on other objects.
+  virtual Status pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const { return pre_enqueue(pod); }
 
   /// Once per pod, before any node. Skip: this plugin's Filter is not run for the pod.
   virtual PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const { return {}; }
@@ -151,6 +161,9 @@ class Plugin {
   virtual Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const { return Status::success(); }
   virtual void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {}
   virtual std::vector<PreBindWrite> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return {}; }
+
+  /// After Filter rejected every node.
+  virtual std::optional<ClaimRelease> find_release(const CycleState& state, const PodInfo& pod) const { return std::nullopt; }
 
   /// Index of this instance's state in every CycleState of its framework.
   [[nodiscard]] std::size_t slot() const { return slot_; }
@@ -190,7 +203,8 @@ class Framework {
   [[nodiscard]] std::span<const Plugin* const> pre_scorers() const { return pre_scorers_; }
   [[nodiscard]] std::span<const Scorer> scorers() const { return scorers_; }
 
-  Status run_pre_enqueue(const model::PodView& pod) const;
+  /// `cluster` may be null: then what depends on other objects is not asked.
+  Status run_pre_enqueue(const model::PodView& pod, const Cluster* cluster = nullptr) const;
   /// Success with an optional set of nodes; or the rejection or error (wrapped in Kubernetes' words). `narrowed_by` gets the plugins that
   /// returned node names.
   PreFilterOutcome run_pre_filter(CycleState& state, const PodInfo& pod, std::vector<std::string_view>* narrowed_by = nullptr) const;

@@ -210,7 +210,7 @@ bool same_class(const PodInfo& a, const PodInfo& b) {
          a.image_containers == b.image_containers && a.host_ports == b.host_ports && left.node_selector == right.node_selector &&
          left.node_affinity == right.node_affinity && left.tolerations == right.tolerations &&
          left.spread_constraints == right.spread_constraints && left.volumes.empty() == right.volumes.empty() &&
-         left.resource_claims == right.resource_claims && left.required_features == right.required_features &&
+         left.resource_claims.empty() == right.resource_claims.empty() && left.required_features == right.required_features &&
          same_owner(left.meta.controller(), right.meta.controller());
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "placement/plugins/pod_claims.h"
 #include "placement/preemption_words.h"
 
 namespace berth::placement {
@@ -142,14 +143,25 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
 
 /// DynamicResources' PostFilter: without claims there is nothing to give back. When another plugin's PreFilter rejected the pod before its
 /// own ran, it finds no state of its own, which the release reports as an error.
-Status dynamic_resources(const Framework& framework, const Evaluation& failed) {
+Status dynamic_resources(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const Evaluation& failed,
+                         PostFilterResult& out) {
   if (!failed.pre_filter.is_success()) {
     for (const auto& use : framework.profile().pre_filter) {
       if (use.name == "DynamicResources") break;
       if (use.name == failed.pre_filter.plugin) return Status::error("not found");
     }
   }
-  return Status::unschedulable("no new claims to deallocate");
+  const auto claims = claims_of(pod.view(), cluster);
+  if (!claims || claims->empty() || failed.pre_filter.plugin == "DynamicResources")
+    return Status::unschedulable("no new claims to deallocate");
+  CycleState state = framework.new_cycle(cluster);
+  for (const Plugin* plugin : framework.pre_filters()) {
+    if (plugin->name() != "DynamicResources" || !plugin->pre_filter(state, pod).status.is_success()) continue;
+    for (const auto& rejected : failed.rejected)
+      if (rejected.status.plugin == plugin->name()) (void)plugin->filter(state, pod, *cluster.node(rejected.node));
+    out.release = plugin->find_release(state, pod);
+  }
+  return Status::unschedulable(out.release ? "deallocation of ResourceClaim completed" : "still not schedulable");
 }
 
 }  // namespace
@@ -270,7 +282,7 @@ PostFilterResult run_post_filter(const Framework& framework, const Cluster& clus
   std::vector<std::string> reasons;
   for (const auto& use : framework.profile().post_filter) {
     Status status = Status::unschedulable("");
-    if (use.name == "DynamicResources") status = dynamic_resources(framework, failed);
+    if (use.name == "DynamicResources") status = dynamic_resources(framework, cluster, *pod, failed, out);
     if (use.name == "DefaultPreemption") status = default_preemption(framework, cluster, pod, failed, options, out);
     if (status.is_success() || status.is_error() || status.code == Code::kUnschedulableAndUnresolvable) {
       out.status = std::move(status);

@@ -34,9 +34,10 @@ struct Candidate {
 struct PostFilterResult {
   /// Success with a candidate; Unschedulable or Error otherwise. The message is what FailedScheduling appends (1.36).
   Status status;
-  std::vector<Candidate> candidates;  ///< In the order of the nodes' arrival. The fast path lists only the best.
-  std::optional<std::size_t> best;    ///< Into candidates: of the tied ones the first by name.
-  std::vector<NodeIndex> tied;        ///< Equally good by every criterion; sorted by name.
+  std::vector<Candidate> candidates;    ///< In the order of the nodes' arrival. The fast path lists only the best.
+  std::optional<std::size_t> best;      ///< Into candidates: of the tied ones the first by name.
+  std::vector<NodeIndex> tied;          ///< Equally good by every criterion; sorted by name.
+  std::optional<ClaimRelease> release;  ///< To be given back beside all that.
   [[nodiscard]] const Candidate* choice() const { return best ? &candidates[*best] : nullptr; }
 };
 

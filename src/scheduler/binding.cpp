@@ -62,6 +62,10 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
     return wait_for_claims(binding);
   }
   const placement::PreBindWrite& write = binding->writes[binding->written];
+  if (!write.uid.empty()) {
+    const ObjectRef claim = informers.get(kResourceClaims).get(write.ns, write.name);
+    return claim != nullptr ? bind_claim(binding, claim->document(), 0) : read_claim(binding, 0);
+  }
   client::Call call;
   call.verb = "patch";
   call.gvr = {write.group, "v1", write.resource};
@@ -93,6 +97,15 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
   if (now == nullptr || now->uid() != pod.meta.uid || now->is_deleting()) return fail("the pod is gone");
   for (std::size_t i = 0; i < binding->writes.size(); ++i) {
     const placement::PreBindWrite& write = binding->writes[i];
+    if (!write.uid.empty()) {
+      const ClaimState state = claim_state(binding, i);
+      if (state == ClaimState::kFailed) return;
+      if (state == ClaimState::kReady) continue;
+      loop.schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this(), binding] {
+        if (const auto self = weak.lock()) self->wait_for_claims(binding);
+      });
+      return;
+    }
     if (!write.wait_bound || write.resource != "persistentvolumeclaims") continue;
     const ObjectRef claim = informers.get(kClaims).get(write.ns, write.name);
     if (claim == nullptr) return fail(fmt::format("persistentvolumeclaim \"{}\" not found", write.name));
@@ -194,6 +207,7 @@ void Scheduler::Impl::binding_failed(const BindingPtr& binding, std::string_view
   if (!is_bound) {
     static const placement::NodeInfo kGone;
     binding->framework->run_unreserve(binding->state, *info, node != nullptr ? *node : kGone, cluster);
+    unreserve_claims(*binding);
   }
   if (assumed.erase(uid) != 0) {
     cluster.forget(info->key);
@@ -203,7 +217,7 @@ void Scheduler::Impl::binding_failed(const BindingPtr& binding, std::string_view
   const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();
   if (still_waits) {
     std::string message = step.empty() ? why : fmt::format("running {}: {}", step, why);
-    if (cluster.era() == placement::Era::k120 && step != kPreBindStep) message = "binding rejected: " + message;
+    if (cluster.era() == placement::Era::k120 && step != kPreBindStep && step != kClaimStep) message = "binding rejected: " + message;
     log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, message);
     registry
         ->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.",

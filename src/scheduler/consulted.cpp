@@ -31,6 +31,9 @@ const std::vector<Candidates>& table() {
       {"CSINode", "storage.k8s.io", "csinodes", {"v1", "v1beta1"}, kCsiNode},
       {"CSIDriver", "storage.k8s.io", "csidrivers", {"v1", "v1beta1"}, kCsiDriver},
       {"CSIStorageCapacity", "storage.k8s.io", "csistoragecapacities", {"v1", "v1beta1", "v1alpha1"}, kCsiStorageCapacity},
+      {"ResourceClaim", "resource.k8s.io", "resourceclaims", {"v1"}, kResourceClaim},
+      {"ResourceSlice", "resource.k8s.io", "resourceslices", {"v1"}, kDevices},
+      {"DeviceClass", "resource.k8s.io", "deviceclasses", {"v1"}, kDevices},
       {"PodDisruptionBudget", "policy", "poddisruptionbudgets", {"v1", "v1beta1"}, kDisruptionBudget},
   };
   return kinds;

@@ -103,7 +103,7 @@ Decision Scheduler::Impl::decide(const FrameworkPtr& framework, const PodInfoPtr
 void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework, NodeIndex node) {
   auto state = framework->new_cycle(cluster);
   std::vector<placement::PreBindWrite> writes;
-  if (!info->view().volumes.empty()) {
+  if (!info->view().volumes.empty() || !info->view().resource_claims.empty()) {
     placement::Status status = framework->run_pre_filter(state, *info).status;
     if (status.is_success() || status.is_skip()) status = framework->run_filter(state, *info, *cluster.node(node));
     if (status.is_success()) status = framework->run_reserve(state, *info, *cluster.node(node), cluster);
@@ -119,7 +119,7 @@ void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoP
   assumed[entry.pod.uid] = info->key;
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
   auto binding = std::make_shared<Binding>(Binding{
-      entry, info, object, framework, node, cluster.node(node)->name, std::move(state), std::move(writes), 0, {}, {}, false, false});
+      entry, info, object, framework, node, cluster.node(node)->name, std::move(state), std::move(writes), 0, {}, {}, false, false, false});
   take_slot(*binding);
   if (promised != binding->node_name) wake_for_nomination(info, promised);
   announce(binding);

@@ -42,6 +42,7 @@ void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const
     const placement::PostFilterResult result = find_room(framework, info, refused);
     observe_point("PostFilter", info->view().scheduler_name, static_cast<double>((loop.now() - start).count()) / 1e6);
     post_filter_message = result.status.message();
+    if (result.release) release_claim(*result.release);
     Waiting& mine = waiting.at(entry.pod.uid);
     registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
     if (const placement::Candidate* choice = result.choice()) {

@@ -18,11 +18,14 @@ namespace berth::scheduler {
 
 inline const client::Gvr kPods{"", "v1", "pods"};
 inline const client::Gvr kNodes{"", "v1", "nodes"};
+inline const client::Gvr kResourceClaims{"resource.k8s.io", "v1", "resourceclaims"};
+/// The step that failures with resource claims name.
+inline constexpr std::string_view kClaimStep = "PreBind plugin \"DynamicResources\"";
 inline const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 
 /// What of a pod decides whether placement must look at a new revision of it, read without building a document.
 struct PodGlance {
-  std::string_view node_name, phase, generation, scheduler_name, resize, nominated, start_time;
+  std::string_view node_name, phase, generation, scheduler_name, resize, nominated, start_time, claims;
   /// The bytes must outlive it.
   explicit PodGlance(const std::string& bytes);
   [[nodiscard]] bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }
@@ -60,7 +63,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     std::vector<std::int64_t> written_at;  ///< The revision that each write made.
     TimePoint claims_deadline{};
     bool holds_slot = false;  ///< Counts in bindings_in_flight.
-    bool is_over = false;     ///< It failed; answers that still come say nothing.
+    bool told_of_conditions = false;
+    bool is_over = false;  ///< It failed; answers that still come say nothing.
   };
   using BindingPtr = std::shared_ptr<Binding>;
 
@@ -136,6 +140,18 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void next_pre_bind(const BindingPtr& binding);
   void wait_for_claims(const BindingPtr& binding);
   void bind(const BindingPtr& binding);
+
+  // claim_binding.cpp
+  enum class ClaimState : std::uint8_t { kReady, kWaiting, kFailed };
+  void bind_claim(const BindingPtr& binding, json::Value document, int conflicts);
+  void read_claim(const BindingPtr& binding, int conflicts);
+  void claim_is_bound(const BindingPtr& binding, const json::Value& claim);
+  [[nodiscard]] ClaimState claim_state(const BindingPtr& binding, std::size_t index);
+  void unreserve_claims(const Binding& binding);
+  void release_claim(const placement::ClaimRelease& claim);
+  void claim_changed(const placement::ClaimPtr& before, const placement::ClaimPtr& after);
+  void gate_by_claims(const std::string& uid, Waiting& entry);
+
   /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.
   void find_out(const BindingPtr& binding, const std::string& why);
   void binding_done(Binding& binding);

@@ -28,6 +28,7 @@ EventSet events_of(std::string_view plugin) {
   constexpr EventSet kCloudLimits = {kNodeAdded, kNodeAllocatable, kAssignedPodDeleted, kClaim, kPersistentVolume, kStorageClass, kCsiNode};
   static const std::map<std::string_view, EventSet> table = {
       {"NodeResourcesFit", {kNodeAdded, kNodeAllocatable, kAssignedPodDeleted, kAssignedPodResized, kOwnScaledDown}},
+      {"DynamicResources", {kNodeAdded, kNodeLabels, kNodeAllocatable, kResourceClaim, kDevices, kOwnClaims}},
       {"NodePorts", {kNodeAdded, kAssignedPodDeleted}},
       {"NodeName", {kNodeAdded}},
       {"NodeUnschedulable", {kNodeAdded, kNodeTaints, kOwnTolerations}},
@@ -112,6 +113,7 @@ EventSet own_changes(const placement::PodInfo& before, const placement::PodInfo&
   EventSet out;
   if (before.view().meta.labels != after.view().meta.labels) out |= kOwnLabels;
   if (before.view().tolerations != after.view().tolerations) out |= kOwnTolerations;
+  if (before.view().resource_claims != after.view().resource_claims) out |= kOwnClaims;
   if (!(before.request.total == after.request.total)) out |= kOwnScaledDown;
   return out;
 }

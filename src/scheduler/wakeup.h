@@ -37,6 +37,9 @@ enum class ClusterEvent : std::uint8_t {
   kCsiStorageCapacity,
   kNamespaces,
   kServices,          ///< Services and the workloads that own pods.
+  kResourceClaim,     ///< Gave its devices back.
+  kDevices,           ///< Classes and slices of devices.
+  kOwnClaims,         ///< The claims that were made for the pending pod.
   kDisruptionBudget,  ///< Helps only where budgets are hard.
   kCount
 };

@@ -18,8 +18,8 @@ using placement::PodInfoPtr;
 
 PodGlance::PodGlance(const std::string& bytes) {
   static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize",
-                                          "status.nominatedNodeName", "status.startTime"});
-  std::array<std::string_view, 7> values;
+                                          "status.nominatedNodeName", "status.startTime", "status.resourceClaimStatuses"});
+  std::array<std::string_view, 8> values;
   if (!scanner.scan(bytes, values)) return;
   const auto plain = [](std::string_view raw) {
     bool ok = true;
@@ -33,6 +33,7 @@ PodGlance::PodGlance(const std::string& bytes) {
   resize = values[4];
   nominated = plain(values[5]);
   start_time = values[6];
+  claims = values[7];
 }
 
 bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
@@ -69,6 +70,7 @@ void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
                                          [weak = weak_from_this(), kind](const ObjectRef& object) {
                                            if (const auto self = weak.lock()) {
                                              self->cluster.remove(kind.kind, object->ns(), object->name());
+                                             if (kind.event == ClusterEvent::kResourceClaim) return self->claim_changed(nullptr, nullptr);
                                              self->wake(kind.event, {});
                                            }
                                          }});
@@ -132,6 +134,11 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const Object& object
   if (!document.is_object()) return;
   // The items of a list leave out what the list says.
   if (json::find(document, "kind") == nullptr) document.get_object()["kind"] = kind.kind;
+  if (kind.event == ClusterEvent::kResourceClaim) {
+    const placement::ClaimPtr before = cluster.find_claim(object.ns(), object.name());
+    cluster.upsert(document);
+    return claim_changed(before, cluster.find_claim(object.ns(), object.name()));
+  }
   cluster.upsert(document);
   wake(kind.event, {});
 }
@@ -203,7 +210,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
     entry.object = object;
     // Only a revision that changes the nomination says something about it: ours may not have arrived there yet.
     if (then.nominated != glance.nominated && entry.nominated != glance.nominated) set_nominated(entry, std::string(glance.nominated));
-    if (same_spec(*before, then, *object, glance)) return;  // Status alone changed, mostly by us.
+    if (same_spec(*before, then, *object, glance) && then.claims == glance.claims) return;  // Status alone changed, mostly by us.
   }
   auto view = std::make_shared<model::PodView>(model::PodView::parse(object->document()));
   if (known != waiting.end()) view->nominated_node_name = known->second.nominated;
@@ -214,7 +221,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
   entry.object = object;
   set_nominated(entry, info->view().nominated_node_name);
   const placement::FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
-  const bool is_gated = !framework->run_pre_enqueue(info->view()).is_success();
+  const bool is_gated = !framework->run_pre_enqueue(info->view(), &cluster).is_success();
   const auto priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(info->view().priority, INT32_MIN, INT32_MAX));
   const SchedulingQueue::Entry* queued = queue.find(uid);
   if (queued == nullptr) count_incoming(is_gated ? "gated" : "active", "UnschedulablePodAdd");

@@ -181,7 +181,9 @@ void parse_spec(const json::Value& spec, PodView& out) {
   for (const auto& item : json::get_array(spec, {"topologySpreadConstraints"}))
     out.spread_constraints.push_back(TopologySpreadConstraint::parse(item));
   for (const auto& item : json::get_array(spec, {"volumes"})) out.volumes.push_back(parse_volume(item, out.meta.name));
-  for (const auto& item : json::get_array(spec, {"resourceClaims"})) out.resource_claims.push_back(string_at(item, {"name"}));
+  for (const auto& item : json::get_array(spec, {"resourceClaims"}))
+    out.resource_claims.push_back(
+        {string_at(item, {"name"}), string_at(item, {"resourceClaimName"}), string_at(item, {"resourceClaimTemplateName"}), false, {}});
 }
 
 }  // namespace
@@ -212,6 +214,12 @@ PodView PodView::parse(const json::Value& pod) {
     out.phase = string_at(*status, {"phase"});
     out.start_time = string_at(*status, {"startTime"});
     out.nominated_node_name = string_at(*status, {"nominatedNodeName"});
+    for (const auto& item : json::get_array(*status, {"resourceClaimStatuses"}))
+      for (auto& claim : out.resource_claims)
+        if (claim.name == json::get_string(item, {"name"})) {
+          claim.has_status = true;
+          claim.made_name = string_at(item, {"resourceClaimName"});
+        }
     parse_statuses(json::get_array(*status, {"containerStatuses"}), false, out.container_statuses);
     parse_statuses(json::get_array(*status, {"initContainerStatuses"}), true, out.container_statuses);
     if (const auto* resources = json::find(*status, "resources"); resources != nullptr && resources->is_object()) {

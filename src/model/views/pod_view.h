@@ -86,6 +86,15 @@ struct VolumeView {
   friend bool operator==(const VolumeView&, const VolumeView&) = default;
 };
 
+/// An entry of spec.resourceClaims, with what status.resourceClaimStatuses says of it.
+struct PodResourceClaim {
+  std::string name;
+  std::string claim_name, template_name;  ///< As the spec has them; at most one is not empty.
+  bool has_status = false;                ///< The claim of the template was made, or found needless.
+  std::string made_name;                  ///< Empty: none is needed.
+  friend bool operator==(const PodResourceClaim&, const PodResourceClaim&) = default;
+};
+
 struct PodView {
   ObjectMeta meta;
   std::string node_name;            ///< spec.nodeName
@@ -116,7 +125,7 @@ struct PodView {
   std::vector<Toleration> tolerations;
   std::vector<TopologySpreadConstraint> spread_constraints;
   std::vector<VolumeView> volumes;
-  std::vector<std::string> resource_claims;  ///< spec.resourceClaims names
+  std::vector<PodResourceClaim> resource_claims;
   /// Features of the kubelet that the spec cannot do without (component-helpers nodedeclaredfeatures, InferForScheduling).
   std::vector<std::string> required_features;
 

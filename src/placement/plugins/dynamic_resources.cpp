@@ -1,9 +1,38 @@
-// DynamicResources (pkg/scheduler/framework/plugins/dynamicresources), as far as pods without claims see it: no filter, score 0. A pod
-// with resource claims is refused in words: claims of devices are not allocated here.
+// DynamicResources (pkg/scheduler/framework/plugins/dynamicresources): devices for the pod's resource claims. A claim that has devices
+// restricts the nodes; one that has none gets them on the node that is chosen, by the structured allocator (devices/allocator.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "placement/devices/allocator.h"
+#include "placement/devices/binding.h"
 #include "placement/plugins/factories.h"
+#include "placement/plugins/pod_claims.h"
 
 namespace berth::placement {
 namespace {
+
+using model::ResourceClaimView;
+using AllocationPtr = std::shared_ptr<const model::Allocation>;
+
+constexpr std::string_view kCannotAllocate = "cannot allocate all claims";
+constexpr std::string_view kNotOnNode = "resourceclaim not available on the node";
+
+/// What is found out about nodes while they are asked: shared by the copies of one cycle's state.
+struct Findings {
+  std::vector<ClaimPtr> claims;                       ///< In the pod's order.
+  std::vector<const ResourceClaimView*> to_allocate;  ///< Those without an allocation.
+  std::unique_ptr<devices::Matcher> matcher;
+  std::unique_ptr<devices::Allocator> allocator;  ///< Null when nothing is to be allocated.
+  std::map<std::string, std::vector<AllocationPtr>, std::less<>> by_node;
+  std::set<std::size_t> unavailable;  ///< Claims whose devices some node cannot use.
+};
+
+struct State : Cloneable<State> {
+  std::shared_ptr<Findings> findings;
+  std::vector<std::pair<ClaimPtr, AllocationPtr>> reserved;
+};
 
 class DynamicResources final : public Plugin {
  public:
@@ -11,14 +40,222 @@ class DynamicResources final : public Plugin {
   Points points() const override {
     return {.pre_enqueue = true, .pre_filter = true, .filter = true, .post_filter = true, .score = true, .reserve = true, .pre_bind = true};
   }
-  ColumnKind column_kind() const override { return ColumnKind::kNothing; }
-  PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
-    if (pod.view().resource_claims.empty()) return {Status::skip(), {}};
-    return {Status::unresolvable("resource claims of devices are not supported"), {}};
-  }
+  ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
+  Status pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const override;
+  PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;
+  Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
+  std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
+  Status normalize(const CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible,
+                   std::span<std::int64_t> scores) const override;
+  Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
+  void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
+  std::vector<PreBindWrite> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
+  std::optional<ClaimRelease> find_release(const CycleState& state, const PodInfo& pod) const override;
 };
 
+Status DynamicResources::pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const {
+  if (pod.resource_claims.empty()) return Status::success();
+  const auto found = claims_of(pod, cluster);
+  return found ? Status::success() : Status::unresolvable(found.error());
+}
+
+/// Empty, or why the classes of the claim's requests will not do.
+std::string missing_class(const ResourceClaimView& claim, const Cluster& cluster) {
+  const auto look = [&](const model::DeviceRequest& request, const std::string& name) -> std::string {
+    if (cluster.device_classes().contains(request.class_name)) return {};
+    return fmt::format("request {}: device class {} does not exist", name, request.class_name);
+  };
+  for (const auto& group : claim.requests) {
+    if (group.exactly) {
+      if (auto why = look(*group.exactly, group.name); !why.empty()) return why;
+    } else if (!group.first_available.empty()) {
+      for (const auto& sub : group.first_available)
+        if (auto why = look(sub, group.name + "/" + sub.name); !why.empty()) return why;
+    } else {
+      return fmt::format("resource claim {}, request {}: unknown request type", claim.meta.key(), group.name);
+    }
+  }
+  return {};
+}
+
+std::unique_ptr<devices::Allocator> make_allocator(const Cluster& cluster, devices::Matcher& matcher) {
+  devices::Inventory inventory;
+  for (const auto& [key, slice] : cluster.resource_slices()) inventory.slices.push_back(slice.get());
+  inventory.find_class = [&cluster](std::string_view name) -> const model::DeviceClassView* {
+    const auto at = cluster.device_classes().find(name);
+    return at == cluster.device_classes().end() ? nullptr : at->second.get();
+  };
+  for (const auto& [key, claim] : cluster.resource_claims())
+    if (claim->allocation != nullptr) inventory.allocated.add(*claim->allocation);
+  for (const auto& [uid, allocation] : cluster.pending_allocations()) inventory.allocated.add(*allocation);
+  return std::make_unique<devices::Allocator>(std::move(inventory), matcher);
+}
+
+PreFilterOutcome DynamicResources::pre_filter(CycleState& state, const PodInfo& pod) const {
+  if (pod.view().resource_claims.empty()) return {Status::skip(), {}};
+  const Cluster& cluster = state.cluster();
+  auto claims = claims_of(pod.view(), cluster);
+  if (!claims) return {Status::unresolvable(claims.error()), {}};
+  if (claims->empty()) return {Status::skip(), {}};
+  auto data = std::make_unique<State>();
+  data->findings = std::make_shared<Findings>();
+  Findings& findings = *data->findings;
+  findings.claims = std::move(*claims);
+  for (const ClaimPtr& claim : findings.claims) {
+    if (claim->allocation != nullptr) continue;
+    if (cluster.pending_allocation(claim->meta.uid) != nullptr)
+      return {Status::unresolvable(fmt::format("resource claim {} is in the process of being allocated", claim->meta.key())), {}};
+    if (auto why = missing_class(*claim, cluster); !why.empty()) return {Status::unresolvable(std::move(why)), {}};
+    findings.to_allocate.push_back(claim.get());
+  }
+  if (!findings.to_allocate.empty()) {
+    findings.matcher = std::make_unique<devices::Matcher>();
+    findings.allocator = make_allocator(cluster, *findings.matcher);
+  }
+  state.set(slot(), std::move(data));
+  return {};
+}
+
+Status DynamicResources::filter(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
+  const auto* data = state.get<State>(slot());
+  if (data == nullptr) return Status::success();
+  Findings& findings = *data->findings;
+  bool is_available = true;
+  for (std::size_t i = 0; i < findings.claims.size(); ++i) {
+    const ResourceClaimView& claim = *findings.claims[i];
+    if (claim.allocation == nullptr) continue;
+    const auto& selector = claim.allocation->node_selector;
+    const bool reaches = !selector || selector->matches(node.labels(), node.name);
+    if (reaches && devices::binding_failure(claim).empty()) continue;
+    findings.unavailable.insert(i);
+    is_available = false;
+  }
+  std::optional<std::vector<AllocationPtr>> allocations;
+  if (findings.allocator != nullptr) {
+    auto answer = findings.allocator->allocate(*node.node, findings.to_allocate);
+    using Kind = devices::AllocationError::Kind;
+    if (!answer && answer.error().kind == Kind::kExhausted)
+      return Status::error(fmt::format("node {}: timed out trying to allocate devices", node.name));
+    if (!answer && answer.error().kind == Kind::kThisNode) return Status::unresolvable(answer.error().message);
+    if (!answer) return Status::error(answer.error().message);
+    if (!*answer) return Status::unresolvable(std::string(kCannotAllocate));
+    allocations = std::move(*answer);
+  }
+  if (!is_available) return Status::unresolvable(std::string(kNotOnNode));
+  if (allocations) findings.by_node.insert_or_assign(node.name, std::move(*allocations));
+  return Status::success();
+}
+
+/// The higher, the earlier in their lists the alternatives are that were taken.
+std::expected<std::int64_t, Status> DynamicResources::score(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
+  constexpr std::int64_t kMostAlternatives = 8;
+  const auto* data = state.get<State>(slot());
+  if (data == nullptr) return 0;
+  const auto found = data->findings->by_node.find(node.name);
+  if (found == data->findings->by_node.end()) return 0;
+  std::int64_t out = 0;
+  std::size_t next = 0;
+  for (const ClaimPtr& claim : data->findings->claims) {
+    const model::Allocation& allocation = claim->allocation != nullptr ? *claim->allocation : *found->second[next++];
+    std::set<std::string_view> taken;
+    for (const auto& device : allocation.devices) taken.insert(device.request);
+    for (const auto& group : claim->requests)
+      for (std::size_t i = 0; i < group.first_available.size(); ++i)
+        if (taken.contains(group.name + "/" + group.first_available[i].name)) out += kMostAlternatives - static_cast<std::int64_t>(i);
+  }
+  return out;
+}
+
+Status DynamicResources::normalize(const CycleState&, const PodInfo&, std::span<const NodeInfo* const>,
+                                   std::span<std::int64_t> scores) const {
+  std::int64_t most = 0;
+  for (const auto one : scores) most = std::max(most, one);
+  if (most == 0) return Status::success();
+  for (auto& one : scores) one = one * kMaxNodeScore / most;
+  return Status::success();
+}
+
+Status DynamicResources::reserve(CycleState& state, const PodInfo&, const NodeInfo& node, Cluster& cluster) const {
+  auto* data = state.get<State>(slot());
+  if (data == nullptr || data->findings->to_allocate.empty()) return Status::success();
+  const auto found = data->findings->by_node.find(node.name);
+  if (found == data->findings->by_node.end()) return Status::error("claim allocation not found for node");
+  std::size_t next = 0;
+  for (const ClaimPtr& claim : data->findings->claims) {
+    if (claim->allocation != nullptr) continue;
+    data->reserved.emplace_back(claim, found->second[next++]);
+    cluster.set_pending_allocation(claim->meta.uid, data->reserved.back().second);
+  }
+  return Status::success();
+}
+
+void DynamicResources::unreserve(CycleState& state, const PodInfo&, const NodeInfo&, Cluster& cluster) const {
+  auto* data = state.get<State>(slot());
+  if (data == nullptr) return;
+  for (const auto& [claim, allocation] : data->reserved)
+    if (cluster.pending_allocation(claim->meta.uid) == allocation) cluster.set_pending_allocation(claim->meta.uid, nullptr);
+  data->reserved.clear();
+}
+
+std::vector<PreBindWrite> DynamicResources::pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo&) const {
+  std::vector<PreBindWrite> out;
+  const auto* data = state.get<State>(slot());
+  if (data == nullptr) return out;
+  for (const ClaimPtr& claim : data->findings->claims) {
+    if (claim->is_reserved_for(pod.view().meta.uid)) continue;
+    PreBindWrite write{"resource.k8s.io", "resourceclaims", claim->meta.ns, claim->meta.name, {}, false};
+    write.uid = claim->meta.uid;
+    for (const auto& [reserved, allocation] : data->reserved)
+      if (reserved == claim) write.allocation = allocation;
+    out.push_back(std::move(write));
+  }
+  return out;
+}
+
+/// The claim whose devices keep the pod from a node, and that nobody else uses.
+std::optional<ClaimRelease> DynamicResources::find_release(const CycleState& state, const PodInfo& pod) const {
+  const auto* data = state.get<State>(slot());
+  if (data == nullptr) return std::nullopt;
+  for (const std::size_t index : data->findings->unavailable) {
+    const ResourceClaimView& claim = *data->findings->claims[index];
+    if (claim.reserved_for.size() > 1 || (claim.reserved_for.size() == 1 && !claim.is_reserved_for(pod.view().meta.uid))) continue;
+    return ClaimRelease{claim.meta.ns, claim.meta.name, claim.meta.uid};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::expected<std::vector<ClaimPtr>, std::string> claims_of(const model::PodView& pod, const Cluster& cluster) {
+  std::vector<ClaimPtr> out;
+  for (const auto& entry : pod.resource_claims) {
+    if (entry.claim_name.empty() && entry.template_name.empty())
+      return std::unexpected(
+          fmt::format("pod \"{}\", spec.resourceClaim \"{}\": none of the supported fields are set", pod.key(), entry.name));
+    const bool is_made = entry.claim_name.empty();
+    if (is_made && !entry.has_status) return std::unexpected(fmt::format("pod \"{}\": ResourceClaim not created yet", pod.key()));
+    const std::string& name = is_made ? entry.made_name : entry.claim_name;
+    if (name.empty()) continue;  // The driver needs none.
+    const auto found = cluster.resource_claims().find(pod.ns() + "/" + name);
+    if (found == cluster.resource_claims().end())
+      return std::unexpected(fmt::format("resourceclaim.resource.k8s.io \"{}\" not found", name));
+    const ResourceClaimView& claim = *found->second;
+    if (claim.meta.is_deleting) return std::unexpected(fmt::format("resourceclaim \"{}\" is being deleted", name));
+    const auto* owner = claim.meta.controller();
+    if (is_made && (owner == nullptr || owner->uid != pod.meta.uid))
+      return std::unexpected(fmt::format("ResourceClaim {} was not created for Pod {} (Pod is not owner)", claim.meta.key(), pod.key()));
+    out.push_back(found->second);
+  }
+  return out;
+}
+
+bool has_alternatives(const model::PodView& pod, const Cluster& cluster) {
+  if (pod.resource_claims.empty()) return false;
+  const auto claims = claims_of(pod, cluster);
+  return claims && std::ranges::any_of(*claims, [](const ClaimPtr& claim) {
+           return std::ranges::any_of(claim->requests, [](const auto& group) { return !group.first_available.empty(); });
+         });
+}
 
 Result<PluginPtr> make_dynamic_resources(const Profile&) { return std::make_unique<DynamicResources>(); }
 

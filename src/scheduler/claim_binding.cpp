@@ -1,0 +1,184 @@
+// What binding does with a pod's resource claims: the devices that were decided become the claim's own, and the pod one of its users.
+//
+//   finalizer --> allocation and reservation --> conditions of the devices hold?
+//       ^                 |                            | failed, or too late: unreserve, try again
+//       +-- conflict: read the claim again ------------+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "placement/devices/binding.h"
+#include "placement/plugins/pod_claims.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace berth::scheduler {
+
+using client::ObjectRef;
+
+namespace {
+
+constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
+constexpr int kMaxConflicts = 5;
+const auto kIgnoreAnswer = [](const client::ApiResult<json::Value>&) {};
+
+bool uses(const model::PodView& pod, const placement::Cluster& cluster, std::string_view claim_uid) {
+  const auto claims = placement::claims_of(pod, cluster);
+  return claims && std::ranges::any_of(*claims, [&](const auto& claim) { return claim->meta.uid == claim_uid; });
+}
+
+}  // namespace
+
+/// One step of writing the claim that `written` points at; `document` is the claim as it is known now.
+void Scheduler::Impl::bind_claim(const BindingPtr& binding, json::Value document, int conflicts) {
+  const placement::PreBindWrite& write = binding->writes[binding->written];
+  const std::string key = fmt::format("{}/{}", write.ns, write.name);
+  const auto fail = [&](const std::string& why) { binding_failed(binding, kClaimStep, why); };
+  if (json::find(document, {"metadata", "deletionTimestamp"}) != nullptr || json::get_string(document, {"metadata", "uid"}) != write.uid)
+    return fail(fmt::format("claim {} got deleted in the meantime", key));
+  const bool is_allocated = json::find(document, {"status", "allocation"}) != nullptr;
+  if (write.allocation != nullptr && is_allocated) return fail(fmt::format("claim {} got allocated elsewhere in the meantime", key));
+  if (write.allocation == nullptr && !is_allocated) return fail(fmt::format("claim {} got deallocated elsewhere in the meantime", key));
+
+  const auto& finalizers = json::get_array(document, {"metadata", "finalizers"});
+  const bool adds_finalizer = write.allocation != nullptr && std::ranges::none_of(finalizers, [](const auto& one) {
+                                return one.is_string() && json::as_view(one) == kFinalizer;
+                              });
+  if (adds_finalizer) {
+    json::Array list = finalizers;
+    list.emplace_back(kFinalizer);
+    json::set(document, {"metadata", "finalizers"}, std::move(list));
+  } else {
+    if (write.allocation != nullptr) {
+      json::set(document, {"status", "allocation"}, write.allocation->document);
+      json::set(document, {"status", "allocation", "allocationTimestamp"}, json::Value(format_rfc3339(loop.now())));
+    }
+    const model::PodView& pod = binding->info->view();
+    json::Array users = json::get_array(document, {"status", "reservedFor"});
+    users.emplace_back(json::Object{{"resource", "pods"}, {"name", pod.meta.name}, {"uid", pod.meta.uid}});
+    json::set(document, {"status", "reservedFor"}, std::move(users));
+  }
+  const std::string what = adds_finalizer                ? fmt::format("add finalizer to claim {}", key)
+                           : write.allocation != nullptr ? fmt::format("add allocation and reservation to claim {}", key)
+                                                         : fmt::format("add reservation to claim {}", key);
+  client.update(
+      kResourceClaims, write.ns, write.name, document,
+      [weak = weak_from_this(), binding, what, conflicts, adds_finalizer](client::ApiResult<json::Value> result) {
+        const auto self = weak.lock();
+        if (!self || binding->is_over) return;
+        if (result && adds_finalizer) return self->bind_claim(binding, std::move(*result), conflicts);
+        if (result) return self->claim_is_bound(binding, *result);
+        if (result.error().code != 409 || conflicts >= kMaxConflicts)
+          return self->binding_failed(binding, kClaimStep, fmt::format("{}: {}", what, result.error().message));
+        self->read_claim(binding, conflicts + 1);
+      },
+      adds_finalizer ? "" : "status");
+}
+
+void Scheduler::Impl::read_claim(const BindingPtr& binding, int conflicts) {
+  const placement::PreBindWrite& write = binding->writes[binding->written];
+  client.get(kResourceClaims, write.ns, write.name, [weak = weak_from_this(), binding, conflicts](client::ApiResult<json::Value> result) {
+    const auto self = weak.lock();
+    if (!self || binding->is_over) return;
+    if (!result) return self->binding_failed(binding, kClaimStep, result.error().message);
+    self->bind_claim(binding, std::move(*result), conflicts);
+  });
+}
+
+void Scheduler::Impl::claim_is_bound(const BindingPtr& binding, const json::Value& claim) {
+  std::int64_t revision = 0;
+  const std::string text(json::get_string(claim, {"metadata", "resourceVersion"}));
+  (void)std::from_chars(text.data(), text.data() + text.size(), revision);
+  binding->written_at.push_back(revision);
+  ++binding->written;
+  next_pre_bind(binding);
+}
+
+/// Whether all devices of the claim at `index` are ready for the pod. A failure ends the binding.
+Scheduler::Impl::ClaimState Scheduler::Impl::claim_state(const BindingPtr& binding, std::size_t index) {
+  const placement::PreBindWrite& write = binding->writes[index];
+  // Without conditions the write itself was the last word: no need to see it come back.
+  const bool has_conditions = [&] {
+    if (write.allocation == nullptr) return true;
+    return std::ranges::any_of(write.allocation->devices, [](const auto& device) { return !device.binding_conditions.empty(); });
+  }();
+  if (!has_conditions) return ClaimState::kReady;
+  const ObjectRef object = informers.get(kResourceClaims).get(write.ns, write.name);
+  if (object == nullptr || object->uid() != write.uid) {
+    binding_failed(binding, kClaimStep, fmt::format("resourceclaim.resource.k8s.io \"{}\" not found", write.name));
+    return ClaimState::kFailed;
+  }
+  if (object->revision() < binding->written_at[index]) return ClaimState::kWaiting;
+  const auto state = placement::devices::binding_state(model::ResourceClaimView::parse(object->document()));
+  if (!state.failure.empty()) {
+    binding_failed(binding, kClaimStep, state.failure);
+    return ClaimState::kFailed;
+  }
+  if (state.is_ready) return ClaimState::kReady;
+  if (loop.now() >= binding->claims_deadline) {
+    binding_failed(binding, kClaimStep, fmt::format("device binding timeout: claim={}", write.name));
+    return ClaimState::kFailed;
+  }
+  if (!std::exchange(binding->told_of_conditions, true))
+    recorder(binding->info->view().scheduler_name)
+        .event(reference(*binding->object), "Normal", "BindingConditionsPending",
+               fmt::format("waiting for binding conditions for device on node {}", binding->node_name), "Scheduling");
+  return ClaimState::kWaiting;
+}
+
+/// The pod does not use the claims after all. What they were given stays theirs, until somebody takes it back.
+void Scheduler::Impl::unreserve_claims(const Binding& binding) {
+  for (std::size_t i = 0; i < binding.written; ++i) {
+    const placement::PreBindWrite& write = binding.writes[i];
+    if (write.uid.empty()) continue;
+    const ObjectRef known = informers.get(kResourceClaims).get(write.ns, write.name);
+    if (write.allocation != nullptr && known != nullptr && known->uid() == write.uid && known->revision() < binding.written_at[i])
+      cluster.set_pending_allocation(write.uid, write.allocation);  // The watch will say so in a moment.
+    const json::Object mine{{"$patch", "delete"}, {"uid", binding.info->view().meta.uid}};
+    client.patch(kResourceClaims, write.ns, write.name, client::PatchType::kStrategicMerge,
+                 {{"metadata", {{"uid", write.uid}}}, {"status", {{"reservedFor", json::Array{mine}}}}}, kIgnoreAnswer, "status");
+  }
+}
+
+/// The claim gives its devices back, so that the pod can get others.
+void Scheduler::Impl::release_claim(const placement::ClaimRelease& claim) {
+  const ObjectRef object = informers.get(kResourceClaims).get(claim.ns, claim.name);
+  if (object == nullptr || object->uid() != claim.uid) return;
+  const std::string revision(json::get_string(object->document(), {"metadata", "resourceVersion"}));
+  client.patch(kResourceClaims, claim.ns, claim.name, client::PatchType::kMerge,
+               {{"metadata", {{"uid", claim.uid}, {"resourceVersion", revision}}},
+                {"status", {{"allocation", nullptr}, {"reservedFor", nullptr}, {"devices", nullptr}}}},
+               kIgnoreAnswer, "status");
+}
+
+/// A claim came, changed or went (`after` null): pods that wait for it may enter the queue, pods that use it are tried again when its
+/// status changed, and all that lacked devices when it gave some back.
+void Scheduler::Impl::claim_changed(const placement::ClaimPtr& before, const placement::ClaimPtr& after) {
+  for (auto& [uid, entry] : waiting)
+    if (!entry.info->view().resource_claims.empty()) gate_by_claims(uid, entry);
+  const bool gave_back = before != nullptr && before->allocation != nullptr && after != nullptr && after->allocation == nullptr;
+  if (gave_back) return wake(ClusterEvent::kResourceClaim, {});
+  if (after == nullptr) return;
+  static constexpr std::array<std::string_view, 1> kPlugin = {"DynamicResources"};
+  const bool is_same = before != nullptr && before->allocation == after->allocation && before->reserved_for == after->reserved_for &&
+                       before->device_statuses == after->device_statuses;
+  if (is_same) return;
+  const std::size_t moved = queue.wake(bits.set_of(kPlugin), loop.now(), [&](const SchedulingQueue::Entry& entry) {
+    const auto found = waiting.find(entry.pod.uid);
+    return found != waiting.end() && uses(found->second.info->view(), cluster, after->meta.uid);
+  });
+  if (moved > 0) post_turn();
+}
+
+/// A pod whose claims are not there yet stays out of the queue.
+void Scheduler::Impl::gate_by_claims(const std::string& uid, Waiting& entry) {
+  const SchedulingQueue::Entry* queued = queue.find(uid);
+  if (queued == nullptr) return;
+  const model::PodView& pod = entry.info->view();
+  const bool is_gated = !frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster).is_success();
+  if (is_gated == queued->pod.gated) return;
+  QueuedPod same = queued->pod;
+  same.gated = is_gated;
+  queue.add_or_update(same, loop.now(), false);
+  post_turn();
+}
+
+}  // namespace berth::scheduler
