@@ -21,7 +21,7 @@ using node::simulated::SimulatedNodesOptions;
 struct NodesFlags {
   std::string cpu = "32", memory = "256Gi", pods = "110";
   std::string start_delay = "0s", stop_delay = "200ms", lease_period = "10s", status_period = "5m", events = "warnings";
-  std::string scenario;
+  std::string scenario, devices;
   std::vector<std::string> labels;
 };
 
@@ -48,6 +48,7 @@ std::optional<std::string> apply(const NodesFlags& flags, SimulatedNodesOptions&
     options.node_template.labels[label.substr(0, equals)] = label.substr(equals + 1);
   }
   if (auto wrong = read_scenario(flags.scenario, options.fleet)) return wrong;
+  if (auto wrong = read_devices(flags.devices, options.node_template)) return wrong;
   if (flags.events == "none")
     options.fleet.events = FleetOptions::Events::kNone;
   else if (flags.events == "warnings")
@@ -85,6 +86,7 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
   app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")->capture_default_str();
   app.add_option("--scenario", flags.scenario, kScenarioHelp);
+  app.add_option("--devices", flags.devices, kDevicesHelp);
   app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));

@@ -3,6 +3,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "node/simulated/devices.h"
+
 namespace berth::cli {
 
 std::optional<std::string> read_scenario(const std::string& file, node::simulated::FleetOptions& options) {
@@ -14,6 +16,13 @@ std::optional<std::string> read_scenario(const std::string& file, node::simulate
   if (!scenario) return fmt::format("--scenario {}: {}", file, scenario.error().message);
   if (scenario->kubelet()) options.kubelet = *scenario->kubelet();
   options.scenario = std::move(*scenario);
+  return std::nullopt;
+}
+
+std::optional<std::string> read_devices(const std::string& text, node::simulated::NodeTemplate& node_template) {
+  if (text.empty()) return std::nullopt;
+  if (const auto groups = node::simulated::parse_devices(text); !groups) return fmt::format("--devices: {}", groups.error().message);
+  node_template.annotations[std::string(node::simulated::kDevicesAnnotation)] = text;
   return std::nullopt;
 }
 

@@ -106,6 +106,8 @@ int run_up(const std::vector<std::string>& args) {
       ->check(CLI::Range(1, 10'000));
   std::string scenario;
   app.add_option("--scenario", scenario, kScenarioHelp);
+  std::string devices;
+  app.add_option("--devices", devices, kDevicesHelp);
   std::string scheduler_port = "auto", controllers_port = "auto";
   app.add_option("--scheduler-secure-port", scheduler_port,
                  "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")
@@ -114,6 +116,10 @@ int run_up(const std::vector<std::string>& args) {
       ->capture_default_str();
   if (const auto code = parse_args(app, args)) return *code;
   if (const auto wrong = read_scenario(scenario, nodes.fleet)) {
+    std::fprintf(stderr, "error: %s\n", wrong->c_str());
+    return 2;
+  }
+  if (const auto wrong = read_devices(devices, nodes.node_template)) {
     std::fprintf(stderr, "error: %s\n", wrong->c_str());
     return 2;
   }

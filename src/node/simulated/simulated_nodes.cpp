@@ -1,11 +1,14 @@
 #include "node/simulated/simulated_nodes.h"
 
+#include <map>
 #include <mutex>
+#include <set>
 #include <unordered_set>
 
 #include "base/json_scan.h"
 #include "base/log.h"
 #include "client/informer.h"
+#include "node/simulated/devices.h"
 #include "node/simulated/kubelet_endpoints.h"
 
 namespace berth::node::simulated {
@@ -15,6 +18,7 @@ const model::Gvr kNodes{"", "v1", "nodes"};
 const model::Gvr kPods{"", "v1", "pods"};
 const model::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 const model::Gvr kEvents{"", "v1", "events"};
+const model::Gvr kSlices{"resource.k8s.io", "v1", "resourceslices"};
 
 client::Call to_call(const Write& write) {
   using Kind = Write::Kind;
@@ -89,6 +93,8 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   std::mutex names_mutex;
   std::unordered_set<std::string> names;  ///< The fleet's nodes, for other threads.
   std::atomic<std::size_t> ready{0}, count{0};
+  /// By node: what its slices were made of, and their names.
+  std::map<std::string, std::pair<std::string, std::set<std::string>>> published;
 
   void start() {
     fleet.set_document_source([this](const std::string& ns, const std::string& name) -> std::optional<json::Value> {
@@ -141,7 +147,37 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
       // A pod may have been seen bound to this node before the node itself was seen.
       for (const client::ObjectRef& pod : pods.by_index("node", object.name())) pod_seen(*pod);
     }
+    publish_devices(document);
     pump();
+  }
+
+  /// Publishes what the node's annotation says of its devices, whenever that changes.
+  void publish_devices(const json::Value& node) {
+    const std::string name(json::get_string(node, {"metadata", "name"}));
+    if (!fleet.has_node(name)) return;
+    const std::string text(json::get_string(node, {"metadata", "annotations", kDevicesAnnotation}));
+    const std::string key = json::get_string(node, {"metadata", "uid"}) + std::string("/") + text;
+    const auto known = published.find(name);
+    if (known == published.end() ? text.empty() : known->second.first == key) return;
+    const auto groups = parse_devices(text);
+    if (!groups) log::warning("nodes", "node {}: {}: {}", name, kDevicesAnnotation, groups.error().message);
+    const auto slices = groups ? make_slices(node, *groups) : std::vector<json::Value>();
+    std::set<std::string> names_now;
+    for (const json::Value& slice : slices) {
+      const std::string slice_name(json::get_string(slice, {"metadata", "name"}));
+      names_now.insert(slice_name);
+      client.patch(kSlices, "", slice_name, client::PatchType::kApply, slice, log_failure(slice_name), "", client::Answer::kIdentity);
+    }
+    if (known != published.end())
+      for (const std::string& old : known->second.second)
+        if (!names_now.contains(old)) client.remove(kSlices, "", old, {}, log_failure(old));
+    published[name] = {key, std::move(names_now)};
+  }
+
+  static std::function<void(client::ApiResult<json::Value>)> log_failure(const std::string& name) {
+    return [name](const client::ApiResult<json::Value>& result) {
+      if (!result) log::warning("nodes", "resource slice {}: {}", name, result.error().message);
+    };
   }
 
   void add_name(const std::string& name) {
@@ -150,6 +186,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void node_gone(const client::Object& object) {
+    published.erase(object.name());  // Its slices go with it: they are owned by it.
     fleet.remove_node(object.name());
     {
       std::lock_guard lock(names_mutex);

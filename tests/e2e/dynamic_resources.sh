@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# GPUs by dynamic resource allocation (examples/devices) through kubectl: classes, claims, templates; pods that share and compete.
+. "$(dirname "$0")/lib.sh"
+command -v kubectl >/dev/null || { echo "kubectl is not here: skipped"; finish; }
+example=$root/examples/devices/gpus.yaml
+
+start_up --nodes 2 --devices "gpu.example.com=2,model=h100,memory=80Gi"
+slices() { [ "$(kubectl get resourceslices -o name | wc -l)" = 2 ]; }
+check "every simulated node publishes its devices" eventually 20 slices
+check "the slice says what the devices are" says '"value":"80Gi"' kubectl get resourceslice node-1-gpu.example.com -o jsonpath='{.spec.devices[1].capacity.memory}'
+check "the table of slices" says "gpu.example.com   node-1" kubectl get resourceslices
+
+check "the example is accepted" kubectl apply -f "$example"
+running() { [ "$(kubectl get pods -l app=workers --field-selector status.phase=Running -o name | wc -l)" = "$1" ]; }
+check "three workers get a GPU each" eventually 30 running 3
+check "two pods share the fourth" kubectl wait --for=condition=Ready pod/first pod/second --timeout=30s
+check "the shared claim names both" says "first second" kubectl get resourceclaim shared -o jsonpath='{.status.reservedFor[*].name}'
+check "both run where the claim's device is" test "$(kubectl get pod first -o jsonpath='{.spec.nodeName}')" = "$(kubectl get pod second -o jsonpath='{.spec.nodeName}')"
+check "no device is given out twice" test 4 = "$(kubectl get resourceclaims -o jsonpath='{range .items[*]}{range .status.allocation.devices.results[*]}{.pool}/{.device}{"\n"}{end}{end}' | sort -u | grep -c .)"
+pending=$(kubectl get pods -l app=workers --field-selector status.phase=Pending -o jsonpath='{.items[0].metadata.name}')
+check "the fourth worker says why it waits" eventually 20 says "0/2 nodes are available: 2 cannot allocate all claims. still not schedulable, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling." \
+  kubectl get pod "$pending" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}'
+check "its claim is pending" says "pending" kubectl get resourceclaims
+check "claims in use are allocated and reserved" says "allocated,reserved" kubectl get resourceclaim shared
+
+check "a claim in use stays when it is deleted" kubectl delete resourceclaim shared --wait=false
+check "it only waits for its users" says "deleted,allocated,reserved" kubectl get resourceclaim shared
+check "the users go" kubectl delete pod first second --wait=true --timeout=30s
+check "then the claim goes" eventually 20 refused kubectl get resourceclaim shared
+check "and its GPU is the fourth worker's" eventually 30 running 4
+
+check "a pod of a class that is not there says so" kubectl apply -f - <<'Y'
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: odd}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: none.example.com}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: odd}
+spec: {resourceClaims: [{name: r, resourceClaimName: odd}], containers: [{name: c, image: i}]}
+Y
+check "the message names the class" eventually 20 says "request r: device class none.example.com does not exist" \
+  kubectl get pod odd -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}'
+check "scaling down gives devices back" kubectl scale deployment workers --replicas=1
+one_claim() { [ "$(kubectl get resourceclaims -o name | grep -c workers)" = 1 ]; }
+check "claims of deleted pods go with them" eventually 30 one_claim
+check "an expression that is none is refused" refused kubectl apply -f - <<'Y'
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: wrong}
+spec: {selectors: [{cel: {expression: "device.foo"}}]}
+Y
+finish
