@@ -32,8 +32,8 @@ PluginWorld& PluginWorld::add(const std::string& yaml) {
     json::set(object, {"metadata", "labels", "kubernetes.io/hostname"}, json::Value(json::get_string(object, {"metadata", "name"})));
   } else if (json::find(object, {"metadata", "namespace"}) == nullptr) {
     const auto kind = json::get_string(object, {"kind"});
-    const bool is_cluster_wide =
-        kind == "PersistentVolume" || kind == "StorageClass" || kind == "CSINode" || kind == "CSIDriver" || kind == "Namespace";
+    const bool is_cluster_wide = kind == "PersistentVolume" || kind == "StorageClass" || kind == "CSINode" || kind == "CSIDriver" ||
+                                 kind == "Namespace" || kind == "DeviceClass" || kind == "ResourceSlice";
     if (!is_cluster_wide) json::set(object, {"metadata", "namespace"}, json::Value("default"));
   }
   EXPECT_TRUE(cluster.upsert(object)) << yaml;

@@ -1,4 +1,4 @@
-// SchedulingGates and DynamicResources: pods that wait for others.
+// SchedulingGates: pods that wait for others.
 #include <gtest/gtest.h>
 
 #include "tests/placement/plugins/plugin_world.h"
@@ -13,13 +13,6 @@ TEST(SchedulingGates, HoldThePodBack) {
   EXPECT_EQ(status.message(), "waiting for scheduling gates: [a b]");
   EXPECT_EQ(status.plugin, "SchedulingGates");
   EXPECT_TRUE(framework->run_pre_enqueue(world.pod("{}")->view()).is_success());
-}
-
-TEST(DynamicResources, ClaimsAreRefusedInWords) {
-  PluginWorld world(Era::k136);
-  world.add("{kind: Node, metadata: {name: node}}");
-  EXPECT_EQ(world.verdict("node", world.pod("{resourceClaims: [{name: gpu, resourceClaimName: gpu}]}")),
-            "prefilter DynamicResources UnschedulableAndUnresolvable: resource claims of devices are not supported");
 }
 
 }  // namespace

@@ -1,0 +1,211 @@
+// DynamicResources: which nodes can give a pod the devices of its claims, and what it says of those that cannot.
+#include <gtest/gtest.h>
+
+#include "placement/preemption.h"
+#include "tests/placement/plugins/plugin_world.h"
+
+namespace berth::placement::testing {
+namespace {
+
+struct Devices : PluginWorld {
+  Devices() : PluginWorld(Era::k136) {
+    for (const char* name : {"a", "b"}) add(fmt::format("{{kind: Node, metadata: {{name: {}}}}}", name));
+    add("{kind: DeviceClass, metadata: {name: gpu}, spec: {}}");
+  }
+  /// A slice of one node: the devices in YAML.
+  Devices& slice(const std::string& node, const std::string& devices, int slices = 1, int generation = 0) {
+    add(fmt::format(
+        "{{kind: ResourceSlice, metadata: {{name: s-{0}-{3}}}, spec: {{driver: d.example.com, nodeName: {0}, pool: {{name: {0}, "
+        "generation: {3}, resourceSliceCount: {2}}}, devices: {1}}}}}",
+        node, devices, slices, generation));
+    return *this;
+  }
+  Devices& claim(const std::string& name, const std::string& requests, const std::string& more = "") {
+    add(fmt::format(
+        "{{kind: ResourceClaim, metadata: {{name: {0}, namespace: default, uid: u-{0}}}, spec: {{devices: {{requests: {1}{2}}}}}}}", name,
+        requests, more));
+    return *this;
+  }
+  [[nodiscard]] PodInfoPtr user(const std::string& claim, const std::string& name = "pod") const {
+    return pod(fmt::format("{{resourceClaims: [{{name: c, resourceClaimName: {}}}]}}", claim), "{}", name);
+  }
+  /// Reserves for the pod on the node and says which devices each claim got: "claim=device,device …"
+  std::string reserve(const PodInfoPtr& of, const std::string& node) {
+    const auto framework = *Framework::create(profile);
+    auto state = framework->new_cycle(cluster);
+    const NodeInfo& on = *cluster.find_node(node);
+    if (!framework->run_pre_filter(state, *of).status.is_success()) return "prefilter";
+    if (!framework->run_filter(state, *of, on).is_success()) return "filter";
+    if (!framework->run_reserve(state, *of, on, cluster).is_success()) return "reserve";
+    std::string out;
+    for (const auto& write : framework->run_pre_bind(state, *of, on)) {
+      out += (out.empty() ? "" : " ") + write.name + "=";
+      for (std::size_t i = 0; write.allocation != nullptr && i < write.allocation->devices.size(); ++i)
+        out += (i == 0 ? "" : ",") + write.allocation->devices[i].device;
+    }
+    if (fails_later) framework->run_unreserve(state, *of, on, cluster);
+    return out;
+  }
+  bool fails_later = false;
+};
+
+constexpr const char* kOne = "[{name: r, exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 1}}]";
+constexpr const char* kTwo = "[{name: r, exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}]";
+constexpr const char* kAll = "[{name: r, exactly: {deviceClassName: gpu, allocationMode: All}}]";
+constexpr std::string_view kNo = "DynamicResources UnschedulableAndUnresolvable: cannot allocate all claims";
+
+TEST(DynamicResources, DevicesAreWhereTheyAre) {
+  Devices world;
+  world.slice("a", "[{name: g0}]").claim("one", kOne).claim("two", kTwo);
+  EXPECT_EQ(world.verdict("a", world.user("one")), "fits");
+  EXPECT_EQ(world.verdict("b", world.user("one")), kNo);
+  EXPECT_EQ(world.verdict("a", world.user("two")), kNo);
+}
+
+TEST(DynamicResources, WhatIsWrongWithClaimsIsSaid) {
+  Devices world;
+  world.claim("odd", "[{name: r, exactly: {deviceClassName: none, allocationMode: ExactCount, count: 1}}]");
+  EXPECT_EQ(world.verdict("a", world.user("odd")),
+            "prefilter DynamicResources UnschedulableAndUnresolvable: request r: device class none does not exist");
+  const auto framework = *Framework::create(world.profile);
+  EXPECT_EQ(framework->run_pre_enqueue(world.user("nowhere")->view(), &world.cluster).message(),
+            "resourceclaim.resource.k8s.io \"nowhere\" not found");
+  const auto templated = world.pod("{resourceClaims: [{name: c, resourceClaimTemplateName: t}]}");
+  EXPECT_EQ(framework->run_pre_enqueue(templated->view(), &world.cluster).message(), "pod \"default/pod\": ResourceClaim not created yet");
+}
+
+TEST(DynamicResources, ADeviceIsGivenOnce) {
+  Devices world;
+  world.slice("a", "[{name: g0}, {name: g1}, {name: g2}]").claim("one", kOne).claim("two", kTwo).claim("more", kOne);
+  EXPECT_EQ(world.reserve(world.user("one"), "a"), "one=g0");
+  EXPECT_EQ(world.reserve(world.user("two"), "a"), "two=g1,g2");
+  EXPECT_EQ(world.verdict("a", world.user("more")), kNo);
+  EXPECT_EQ(world.verdict("a", world.user("one")),
+            "prefilter DynamicResources UnschedulableAndUnresolvable: resource claim default/one is in the process of being allocated");
+}
+
+TEST(DynamicResources, AFailedBindingGivesTheDevicesBack) {
+  Devices world;
+  world.slice("a", "[{name: g0}]").claim("one", kOne).claim("other", kOne);
+  world.fails_later = true;
+  EXPECT_EQ(world.reserve(world.user("one"), "a"), "one=g0");
+  EXPECT_EQ(world.verdict("a", world.user("other")), "fits");
+}
+
+TEST(DynamicResources, AnAllocatedClaimBindsItsUsersToItsNode) {
+  Devices world;
+  world.slice("a", "[{name: g0}]");
+  world.add(
+      "{kind: ResourceClaim, metadata: {name: one, namespace: default, uid: u}, spec: {devices: {requests: [{name: r, exactly: "
+      "{deviceClassName: gpu}}]}}, status: {allocation: {devices: {results: [{request: r, driver: d.example.com, pool: a, device: "
+      "g0}]}, nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [a]}]}]}}}}");
+  EXPECT_EQ(world.verdict("a", world.user("one")), "fits");
+  EXPECT_EQ(world.verdict("b", world.user("one")),
+            "DynamicResources UnschedulableAndUnresolvable: resourceclaim not available on the node");
+}
+
+TEST(DynamicResources, APoolThatIsBeingPublishedWaits) {
+  Devices world;
+  world.slice("a", "[{name: g0}]", 2).claim("one", kOne).claim("all", kAll);
+  EXPECT_EQ(world.verdict("a", world.user("one")), kNo);
+  EXPECT_EQ(world.verdict("a", world.user("all")),
+            "error: running \"DynamicResources\" filter plugin: claim default/all, request r: asks for all devices, but resource pool "
+            "d.example.com/a is currently being updated");
+  world.slice("a", "[{name: g0}]", 1, 1);  // A newer generation, and it is whole.
+  EXPECT_EQ(world.verdict("a", world.user("one")), "fits");
+}
+
+TEST(DynamicResources, ConstraintsHoldOverAllDevices) {
+  Devices world;
+  world
+      .slice("a",
+             "[{name: g0, attributes: {numa: {int: 0}}}, {name: g1, attributes: {numa: {int: 1}}}, {name: g2, attributes: {numa: "
+             "{int: 1}}}]")
+      .claim("near", kTwo, ", constraints: [{matchAttribute: d.example.com/numa}]");
+  EXPECT_EQ(world.reserve(world.user("near"), "a"), "near=g1,g2");
+}
+
+TEST(DynamicResources, TaintedDevicesAreForWhoToleratesThem) {
+  Devices world;
+  world.slice("a", "[{name: g0, taints: [{key: broken, effect: NoSchedule}]}]")
+      .claim("one", kOne)
+      .claim("brave",
+             "[{name: r, exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 1, tolerations: [{operator: Exists}]}}]");
+  EXPECT_EQ(world.verdict("a", world.user("one")), kNo);
+  EXPECT_EQ(world.verdict("a", world.user("brave")), "fits");
+}
+
+TEST(DynamicResources, PartsOfADeviceShareItsCounters) {
+  Devices world;
+  world.add(
+      "{kind: ResourceSlice, metadata: {name: counters}, spec: {driver: d.example.com, nodeName: a, pool: {name: a, "
+      "resourceSliceCount: 2}, sharedCounters: [{name: gpu, counters: {memory: {value: 40Gi}}}]}}");
+  const auto part = [](int i, const char* memory) {
+    return fmt::format("{{name: part-{}, consumesCounters: [{{counterSet: gpu, counters: {{memory: {{value: {}}}}}}}]}}", i, memory);
+  };
+  world.slice("a", fmt::format("[{}, {}, {}]", part(0, "30Gi"), part(1, "20Gi"), part(2, "10Gi")), 2);
+  world.claim("two", kTwo).claim("more", kOne);
+  EXPECT_EQ(world.reserve(world.user("two"), "a"), "two=part-0,part-2");
+  EXPECT_EQ(world.verdict("a", world.user("more")), kNo);
+}
+
+TEST(DynamicResources, SharesOfADeviceAddUp) {
+  Devices world;
+  world.slice("a", "[{name: nic, allowMultipleAllocations: true, capacity: {bandwidth: {value: 10}}}]");
+  const auto request = [](int amount) {
+    return fmt::format(
+        "[{{name: r, exactly: {{deviceClassName: gpu, allocationMode: ExactCount, count: 1, capacity: {{requests: {{bandwidth: {}}}}}}}}}]",
+        amount);
+  };
+  world.claim("six", request(6)).claim("four", request(4)).claim("one", request(1));
+  EXPECT_EQ(world.reserve(world.user("six"), "a"), "six=nic");
+  EXPECT_EQ(world.reserve(world.user("four"), "a"), "four=nic");
+  EXPECT_EQ(world.verdict("a", world.user("one")), kNo);
+}
+
+TEST(DynamicResources, TheFirstAlternativeThatCanBeHadScoresHighest) {
+  Devices world;
+  world.add("{kind: DeviceClass, metadata: {name: big}, spec: {}}");
+  world.slice("a", "[{name: g0}]").slice("b", "[{name: g0}, {name: g1}]");
+  world.claim("any",
+              "[{name: r, firstAvailable: [{name: two, deviceClassName: gpu, allocationMode: ExactCount, count: 2}, {name: one, "
+              "deviceClassName: gpu, allocationMode: ExactCount, count: 1}]}]");
+  world.score_by("DynamicResources");
+  EXPECT_EQ(world.scores("DynamicResources", world.user("any")), (Scores{{"a", 87}, {"b", 100}}));
+  EXPECT_EQ(world.reserve(world.user("any"), "a"), "any=g0");
+}
+
+TEST(DynamicResources, AdministratorsSeeDevicesInUse) {
+  Devices world;
+  world.slice("a", "[{name: g0}]")
+      .claim("one", kOne)
+      .claim("look", "[{name: r, exactly: {deviceClassName: gpu, allocationMode: All, adminAccess: true}}]");
+  EXPECT_EQ(world.reserve(world.user("one"), "a"), "one=g0");
+  EXPECT_EQ(world.reserve(world.user("look"), "a"), "look=g0");
+}
+
+TEST(DynamicResources, TheFastPathChoosesTheSameNode) {
+  Devices world;
+  world.slice("b", "[{name: g0}]").claim("one", kOne);
+  const auto framework = *Framework::create(world.profile);
+  Engine engine(world.cluster);
+  EXPECT_EQ(engine.schedule(framework, world.user("one")).node_name, "b");
+  EXPECT_EQ(engine.schedule(framework, world.pod("{}")).outcome, Decision::Outcome::kScheduled);
+}
+
+TEST(DynamicResources, DevicesThatKeepThePodFromItsNodesAreGivenBack) {
+  Devices world;
+  world.add(
+      "{kind: ResourceClaim, metadata: {name: one, namespace: default, uid: u}, spec: {devices: {requests: []}}, status: "
+      "{allocation: {devices: {results: []}, nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, "
+      "values: [gone]}]}]}}}}");
+  const auto framework = *Framework::create(world.profile);
+  const auto pod = world.user("one");
+  const auto result = run_post_filter(*framework, world.cluster, pod, world.evaluate(pod));
+  ASSERT_TRUE(result.release.has_value());
+  EXPECT_EQ(result.release->name, "one");
+  EXPECT_TRUE(result.status.message().starts_with("deallocation of ResourceClaim completed, preemption: "));
+}
+
+}  // namespace
+}  // namespace berth::placement::testing
