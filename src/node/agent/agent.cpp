@@ -223,6 +223,7 @@ class AgentImpl final : public Agent {
     environment_->objects.config_map = lookup({"", "v1", "configmaps"});
     environment_->objects.secret = lookup({"", "v1", "secrets"});
     environment_->objects.claim = lookup({"", "v1", "persistentvolumeclaims"});
+    environment_->objects.resource_claim = lookup({"resource.k8s.io", "v1", "resourceclaims"});
     environment_->objects.persistent_volume = [this](const std::string& name) {
       return to_result(blocking_.get_and_wait({"", "v1", "persistentvolumes"}, "", name));
     };

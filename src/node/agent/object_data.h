@@ -16,7 +16,7 @@ enum class ObjectKind { kConfigMap, kSecret };
 /// block.
 struct ObjectSource {
   using Lookup = std::function<Result<json::Value>(const std::string& ns, const std::string& name)>;
-  Lookup config_map, secret, claim;
+  Lookup config_map, secret, claim, resource_claim;
   std::function<Result<json::Value>(const std::string& name)> persistent_volume;
   /// The services whose variables a pod of this namespace gets: default/kubernetes, and `with_namespace` those of its own. May be empty.
   std::function<std::vector<json::Value>(const std::string& ns, bool with_namespace)> services;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "node/agent/pod_claims.h"
 #include "node/agent/pod_worker_inbox.h"
 #include "node/agent/thread_memory.h"
 
@@ -295,6 +296,13 @@ TimePoint PodWorker::sync_running(TimePoint now) {
   }
   if (!mounted) log::warning("node", "pod {}/{}: refreshing volumes: {}", spec_.ns, spec_.name, mounted.error().message);
   volumes_ready_ = true;
+  if (!sandbox_ready_)
+    if (const auto prepared = prepare_claims(pod_, environment_.objects); !prepared) {
+      emit("Warning", "FailedPrepareDynamicResources", "Failed to prepare dynamic resources: " + prepared.error().message,
+           containers_.size());
+      publish();
+      return now + kRetry * 5;
+    }
   if (const auto sandbox = ensure_sandbox(context); !sandbox) {
     emit("Warning", "FailedCreatePodSandBox", "Failed to create pod sandbox: " + rpc_error(sandbox.error()), containers_.size());
     publish();
