@@ -51,12 +51,21 @@ class NodeRestriction final : public AdmissionPlugin {
     if (kind.group.empty() && kind.plural == "nodes") return admit_node(request, node);
     if (kind.group.empty() && kind.plural == "serviceaccounts" && request.subresource == "token") return admit_token(request, node);
     if (kind.group == "coordination.k8s.io" && kind.plural == "leases") return admit_lease(request, node);
+    if (kind.group == "resource.k8s.io" && kind.plural == "resourceslices") return admit_slice(request, node);
     if (kind.group == "storage.k8s.io" && kind.plural == "csinodes" && request.name != node)
       return std::unexpected(request.forbidden(fmt::format("node \"{}\" is not allowed to access CSINode \"{}\"", node, request.name)));
     return {};
   }
 
  private:
+  static Admitted admit_slice(const AdmissionRequest& request, const std::string& node) {
+    const bool creates = request.operation == Operation::kCreate;
+    if (!creates && request.operation != Operation::kDelete) return {};
+    if (json::get_string(creates ? request.object : request.old_object, {"spec", "nodeName"}) == node) return {};
+    return std::unexpected(request.forbidden(
+        fmt::format("can only {} ResourceSlice with the same NodeName as the requesting node", creates ? "create" : "delete")));
+  }
+
   Admitted admit_pod(const AdmissionRequest& request, const std::string& node) const {
     const auto refuse = [&](std::string text) { return std::unexpected(request.forbidden(text)); };
     if (request.subresource.empty() && request.operation == Operation::kCreate) {

@@ -61,6 +61,14 @@ bool pod_refers(const json::Value& pod, std::string_view resource, std::string_v
   // A mirror pod says what the node wants it to say: it must not open secrets.
   if (json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr) return false;
   if (resource == "serviceaccounts") return names(pod, {"spec", "serviceAccountName"}, name);
+  if (resource == "resourceclaims") {
+    const auto says = [&](std::string_view part, std::string_view list) {
+      return std::ranges::any_of(json::get_array(pod, {part, list}),
+                                 [&](const auto& entry) { return names(entry, {"resourceClaimName"}, name); });
+    };
+    return says("spec", "resourceClaims") || says("status", "resourceClaimStatuses") ||
+           names(pod, {"status", "extendedResourceClaimStatus", "resourceClaimName"}, name);
+  }
   if (resource == "secrets") {
     for (const auto& reference : json::get_array(pod, {"spec", "imagePullSecrets"})) {
       if (names(reference, {"name"}, name)) return true;
@@ -114,7 +122,32 @@ Decision NodeAuthorizer::authorize(const std::string& node, const Attributes& at
   }
   if (attributes.group == "storage.k8s.io" && resource == "csinodes") return own_object(node, attributes, "CSINode");
   if (attributes.group == "storage.k8s.io" && resource == "volumeattachments") return volume(node, attributes);
+  if (attributes.group == "resource.k8s.io" && resource == "resourceclaims") {
+    if (attributes.verb != "get" || !attributes.subresource.empty()) return no("can only get individual resources of this type");
+    return is_referred_to(node, attributes.ns, resource, attributes.name)
+               ? yes()
+               : no(fmt::format("no relationship found between node '{}' and this object", node));
+  }
+  if (attributes.group == "resource.k8s.io" && resource == "resourceslices") return resource_slice(node, attributes);
   return by_rules(attributes);
+}
+
+/// Its own: what a creation says is looked at by admission (NodeRestriction).
+Decision NodeAuthorizer::resource_slice(const std::string& node, const Attributes& attributes) const {
+  if (!attributes.subresource.empty()) return no("cannot authorize ResourceSlice subresources");
+  const std::string& verb = attributes.verb;
+  if (verb == "create") return yes();
+  if (verb == "get" || verb == "update" || verb == "patch" || verb == "delete") {
+    const auto object = cache_.get(make_key(attributes.group, attributes.resource, "", attributes.name));
+    return object != nullptr && object->meta.field("spec.nodeName") == node
+               ? yes()
+               : no(fmt::format("no relationship found between node '{}' and this object", node));
+  }
+  if (verb == "watch" || verb == "list" || verb == "deletecollection")
+    return demanded(attributes, "spec.nodeName") == node
+               ? yes()
+               : no("can only list/watch/deletecollection resourceslices with nodeName field selector");
+  return no("only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection");
 }
 
 Decision NodeAuthorizer::read_for_pods(const std::string& node, const Attributes& attributes) const {

@@ -26,6 +26,7 @@ class NodeAuthorizer {
   [[nodiscard]] Authorizer::Decision own_object(const std::string& node, const Attributes& attributes, std::string_view what) const;
   [[nodiscard]] Authorizer::Decision node_object(const std::string& node, const Attributes& attributes) const;
   [[nodiscard]] Authorizer::Decision pod(const std::string& node, const Attributes& attributes) const;
+  [[nodiscard]] Authorizer::Decision resource_slice(const std::string& node, const Attributes& attributes) const;
   [[nodiscard]] Authorizer::Decision by_rules(const Attributes& attributes) const;
   /// Does a pod on the node, in the namespace, refer to that secret, configmap, persistentvolumeclaim or serviceaccount?
   [[nodiscard]] bool is_referred_to(const std::string& node, std::string_view ns, std::string_view resource, std::string_view name) const;
