@@ -63,6 +63,9 @@ constexpr std::pair<std::string_view, std::string_view> kResources[] = {{"", "na
                                                                         {"storage.k8s.io", "csinodes"},
                                                                         {"storage.k8s.io", "csidrivers"},
                                                                         {"storage.k8s.io", "csistoragecapacities"},
+                                                                        {"resource.k8s.io", "deviceclasses"},
+                                                                        {"resource.k8s.io", "resourceslices"},
+                                                                        {"resource.k8s.io", "resourceclaims"},
                                                                         {"policy", "poddisruptionbudgets"},
                                                                         {"scheduling.k8s.io", "priorityclasses"},
                                                                         {"", "pods"}};
