@@ -227,7 +227,7 @@ class ResourceClaims final : public Controller {
       if (gives_back) {
         json::Array left;
         for (const Value& one : get_array(document, {"metadata", "finalizers"}))
-          if (one != kFinalizer) left.push_back(one);
+          if (!one.is_string() || json::as_view(one) != kFinalizer) left.push_back(one);
         Write write = patch_object(kinds().resource_claim, *claim, Object{{"metadata", {{"finalizers", std::move(left)}}}}, false);
         write.stage = 1;
         plan.writes.push_back(std::move(write));

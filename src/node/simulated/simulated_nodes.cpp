@@ -156,7 +156,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
     const std::string name(json::get_string(node, {"metadata", "name"}));
     if (!fleet.has_node(name)) return;
     const std::string text(json::get_string(node, {"metadata", "annotations", kDevicesAnnotation}));
-    const std::string key = json::get_string(node, {"metadata", "uid"}) + std::string("/") + text;
+    const std::string key = fmt::format("{}/{}", json::get_string(node, {"metadata", "uid"}), text);
     const auto known = published.find(name);
     if (known == published.end() ? text.empty() : known->second.first == key) return;
     const auto groups = parse_devices(text);
