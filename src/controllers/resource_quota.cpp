@@ -22,7 +22,8 @@ std::vector<Kind> counted_kinds() {
           k.stateful_set,
           k.daemon_set,
           k.job,
-          k.cron_job};
+          k.cron_job,
+          k.resource_claim};
 }
 
 class ResourceQuotaController final : public Controller {

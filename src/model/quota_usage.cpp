@@ -50,6 +50,27 @@ void add_claim(const json::Value& claim, ResourceAmounts& usage) {
   if (storage) usage[storage_class + "requests.storage"] = *storage;
 }
 
+/// Devices by class: those of alternatives as many as the dearest of them asks for; all of them as many as a claim can hold.
+void add_devices(const json::Value& claim, ResourceAmounts& usage) {
+  constexpr std::int64_t kMostResults = 32;
+  const auto count = [](const json::Value& request) {
+    const auto mode = json::get_string(request, {"allocationMode"});
+    return mode == "All" ? kMostResults : mode == "ExactCount" ? json::get_int(request, {"count"}) : 0;
+  };
+  std::map<std::string, std::int64_t> total;
+  for (const auto& request : json::get_array(claim, {"spec", "devices", "requests"})) {
+    std::map<std::string, std::int64_t> most;
+    for (const auto& sub : json::get_array(request, {"firstAvailable"})) {
+      auto& devices = most[std::string(json::get_string(sub, {"deviceClassName"}))];
+      devices = std::max(devices, count(sub));
+    }
+    if (const auto* exactly = json::find(request, "exactly"); exactly != nullptr && most.empty())
+      most[std::string(json::get_string(*exactly, {"deviceClassName"}))] = count(*exactly);
+    for (const auto& [name, devices] : most) total[name] += devices;
+  }
+  for (const auto& [name, devices] : total) usage[name + ".deviceclass.resource.k8s.io/devices"] = Quantity::from_value(devices);
+}
+
 bool matches_priority(const json::Value& pod, std::string_view op, const json::Array& values) {
   const auto name = json::get_string(pod, {"spec", "priorityClassName"});
   const auto listed = std::any_of(values.begin(), values.end(), [&](const auto& v) { return v.is_string() && json::as_view(v) == name; });
@@ -95,6 +116,7 @@ bool scope_matches(std::string_view scope, std::string_view op, const json::Arra
 ResourceAmounts quota_usage(const KindInfo& kind, const json::Value& object) {
   ResourceAmounts usage;
   usage[kind.group.empty() ? "count/" + kind.plural : "count/" + kind.plural + "." + kind.group] = Quantity::from_value(1);
+  if (kind.group == "resource.k8s.io" && kind.plural == "resourceclaims") add_devices(object, usage);
   if (!kind.group.empty()) return usage;
   if (kind.plural == "pods") add_pod(object, usage);
   if (kind.plural == "services") add_service(object, usage);

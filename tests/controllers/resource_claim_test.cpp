@@ -1,4 +1,5 @@
 #include "controllers/services.h"
+#include "model/quota_usage.h"
 #include "tests/controllers/fake_api.h"
 
 namespace berth::controllers {
@@ -93,6 +94,17 @@ TEST_F(ResourceClaimTest, APodThatGotItsNodeByHandUsesTheClaim) {
   const json::Array users = json::get_array(claims()[0], {"status", "reservedFor"});
   ASSERT_EQ(users.size(), 1u);
   EXPECT_EQ(json::get_string(users[0], {"name"}), "p2");
+}
+
+TEST_F(ResourceClaimTest, AQuotaCountsDevicesByTheirClass) {
+  const auto usage = model::quota_usage(
+      *kinds().resource_claim,
+      yaml("spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}, {name: b, "
+           "firstAvailable: [{name: x, deviceClassName: gpu, allocationMode: ExactCount, count: 1}, {name: y, deviceClassName: gpu, "
+           "allocationMode: ExactCount, count: 4}]}, {name: c, exactly: {deviceClassName: nic, allocationMode: All}}]}}"));
+  EXPECT_EQ(usage.at("gpu.deviceclass.resource.k8s.io/devices").value(), 6);
+  EXPECT_EQ(usage.at("nic.deviceclass.resource.k8s.io/devices").value(), 32);
+  EXPECT_EQ(usage.at("count/resourceclaims.resource.k8s.io").value(), 1);
 }
 
 }  // namespace
