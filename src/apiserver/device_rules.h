@@ -24,4 +24,7 @@ struct DeviceWrite {
 model::FieldErrors check_device_write(const DeviceWrite& write, const json::Value* old, const json::Value& updated, ObjectCache& cache,
                                       Authorizer& authorizer);
 
+/// Selectors that are no expressions over a device, or cost too much. What is stored already is not judged anew.
+model::FieldErrors check_device_selectors(const model::KindInfo& kind, const json::Value* old, const json::Value& updated);
+
 }  // namespace berth::apiserver

@@ -97,6 +97,8 @@ model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperati
   }
   auto found = old == nullptr ? model::validate_create(kind, object) : model::validate_update(kind, *old, object, operation.subresource);
   std::ranges::move(found, std::back_inserter(errors));
+  if (kind.group == "resource.k8s.io" && operation.subresource.empty())
+    std::ranges::move(check_device_selectors(kind, old, object), std::back_inserter(errors));
   return errors;
 }
 
