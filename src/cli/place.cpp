@@ -33,7 +33,7 @@ class Planner {
   Placed place(const PodInfoPtr& pod) {
     Placed out{pod->key, {}, {}, 0};
     const auto& framework = input_.framework_for(*pod);
-    if (const auto gate = framework.run_pre_enqueue(pod->view()); !gate.is_success()) {
+    if (const auto gate = framework.run_pre_enqueue(pod->view(), &input_.cluster); !gate.is_success()) {
       out.reason = gate.message();
       return out;
     }
@@ -51,6 +51,8 @@ class Planner {
     out.tied = decision.tied_nodes;
     auto state = framework.new_cycle(input_.cluster);
     (void)framework.run_pre_filter(state, *pod);
+    // What a node can give of a claim is found out by asking it.
+    if (!pod->view().resource_claims.empty()) (void)framework.run_filter(state, *pod, *input_.cluster.node(decision.node));
     const auto reserved = framework.run_reserve(state, *pod, *input_.cluster.node(decision.node), input_.cluster);
     if (!reserved.is_success()) {
       out.node.clear();

@@ -91,7 +91,7 @@ class Explainer {
       view->node_name.clear();
       pod_ = PodInfo::make(std::move(view), cluster_.era());
     }
-    if (const Status gate = framework_.run_pre_enqueue(pod_->view()); !gate.is_success()) {
+    if (const Status gate = framework_.run_pre_enqueue(pod_->view(), &cluster_); !gate.is_success()) {
       out_.verdict = Explanation::Verdict::kGated;
       out_.message = gate.message();
       out_.summary = fmt::format("{} waits before the queue: {}", out_.pod, out_.message);

@@ -158,8 +158,8 @@ void Scheduler::Impl::claim_changed(const placement::ClaimPtr& before, const pla
   if (gave_back) return wake(ClusterEvent::kResourceClaim, {});
   if (after == nullptr) return;
   static constexpr std::array<std::string_view, 1> kPlugin = {"DynamicResources"};
-  const bool is_same = before != nullptr && before->allocation == after->allocation && before->reserved_for == after->reserved_for &&
-                       before->device_statuses == after->device_statuses;
+  const bool is_same = before != nullptr && (before->allocation == nullptr) == (after->allocation == nullptr) &&
+                       before->reserved_for == after->reserved_for && before->device_statuses == after->device_statuses;
   if (is_same) return;
   const std::size_t moved = queue.wake(bits.set_of(kPlugin), loop.now(), [&](const SchedulingQueue::Entry& entry) {
     const auto found = waiting.find(entry.pod.uid);
