@@ -56,6 +56,9 @@ void Scheduler::Impl::bind_claim(const BindingPtr& binding, json::Value document
     users.emplace_back(json::Object{{"resource", "pods"}, {"name", pod.meta.name}, {"uid", pod.meta.uid}});
     json::set(document, {"status", "reservedFor"}, std::move(users));
   }
+  // The items of a list leave out what the list says.
+  json::set(document, {"apiVersion"}, "resource.k8s.io/v1");
+  json::set(document, {"kind"}, "ResourceClaim");
   const std::string what = adds_finalizer                ? fmt::format("add finalizer to claim {}", key)
                            : write.allocation != nullptr ? fmt::format("add allocation and reservation to claim {}", key)
                                                          : fmt::format("add reservation to claim {}", key);
