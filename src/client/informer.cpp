@@ -160,6 +160,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
         return begin_list();
       }
       list_whole = false;
+      // The core group is always there: a 404 from it is a fault like any other.
+      if (status.code == 404 && !is_synced && !gvr.group.empty()) return not_served();
       report("list", status.message);
       return later(next_pause(status.retry_after_seconds), &Impl::begin_list);
     }
@@ -169,10 +171,22 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
     note_revision(page->resource_version);
     replace(std::exchange(listed, {}));
     if (is_stopped) return;
+    tell_synced();
+    if (!is_stopped) begin_watch();
+  }
+
+  void tell_synced() {
     if (!std::exchange(is_synced, true)) {
       for (const auto& synced : std::exchange(waiting_for_sync, {})) synced();
     }
-    if (!is_stopped) begin_watch();
+  }
+
+  /// A server that does not know the kind has no object of it: whoever waits for this cache need not wait until it does. Once objects were
+  /// seen, a 404 is a fault: nothing vanishes by it.
+  void not_served() {
+    log::info("informer", "{} are not served", gvr.resource);
+    tell_synced();
+    if (!is_stopped) later(kLongestPause, &Impl::begin_list);
   }
 
   /// Emits the difference between the cache and a complete list.

@@ -29,6 +29,9 @@ ControllerPtr make_node_lifecycle_controller(NodeLifecycleOptions options = {});
 /// pkg/controller/tainteviction: pods leave nodes whose NoExecute taints they do not tolerate (SPEC D2).
 ControllerPtr make_taint_eviction_controller();
 
+/// pkg/controller/ttl: the annotation that tells kubelets how long to keep secrets and config maps.
+ControllerPtr make_node_ttl_controller();
+
 struct PodGarbageCollectorOptions {
   std::int64_t terminated_pod_threshold = 12500;  ///< --terminated-pod-gc-threshold; <= 0: none are collected
   Duration period = std::chrono::seconds(20);

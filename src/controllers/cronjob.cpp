@@ -56,13 +56,15 @@ class CronJobController final : public Controller {
     ObjectRef object;
     json::Value document;
   };
-  static void trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep);
+  /// Deletes the oldest; the uids of what goes.
+  static std::set<std::string> trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep);
   void start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status, TimePoint now) const;
 
   std::map<std::string, std::optional<TimeZone>> zones_;
 };
 
-void CronJobController::trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep) {
+std::set<std::string> CronJobController::trim(Plan& plan, const Object& cron, std::vector<const OwnedJob*> jobs, std::int64_t keep) {
+  std::set<std::string> gone;
   const auto started = [](const OwnedJob* job) { return read_time(job->document, {"status", "startTime"}); };
   std::sort(jobs.begin(), jobs.end(), [&](const OwnedJob* a, const OwnedJob* b) {
     return std::pair(started(a), a->object->name()) < std::pair(started(b), b->object->name());
@@ -73,7 +75,9 @@ void CronJobController::trim(Plan& plan, const Object& cron, std::vector<const O
     Write write = delete_object(kinds().job, *job.object);
     write.on_success = note_about(kinds().cron_job, cron, "Normal", "SuccessfulDelete", "Deleted job " + job.object->name());
     plan.writes.push_back(std::move(write));
+    gone.insert(job.object->uid());
   }
+  return gone;
 }
 
 void CronJobController::start(Plan& plan, const Object& cron, const json::Value& document, TimePoint scheduled, json::Object& status,
@@ -124,10 +128,6 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
     const bool ok = condition_status(job.document, "Complete") == "True";
     (ok ? succeeded : failed).push_back(&job);
     if (ok) last_success = std::max(last_success, read_time(job.document, {"status", "completionTime"}));
-    if (known.contains(job.object->uid()))
-      plan.events.push_back(
-          note_about(kinds().cron_job, *cron, "Normal", "SawCompletedJob",
-                     fmt::format("Saw completed job: {}, condition: {}", job.object->name(), ok ? "Complete" : "Failed")));
   }
   for (const json::Value& entry : json::get_array(document, {"status", "active"})) {
     const std::string_view uid = json::get_string(entry, {"uid"});
@@ -135,8 +135,13 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
       plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "MissingJob",
                                        fmt::format("Active job went missing: {}", json::get_string(entry, {"name"}))));
   }
-  trim(plan, *cron, succeeded, json::get_int(document, {"spec", "successfulJobsHistoryLimit"}, 3));
-  trim(plan, *cron, failed, json::get_int(document, {"spec", "failedJobsHistoryLimit"}, 1));
+  std::set<std::string> gone = trim(plan, *cron, succeeded, json::get_int(document, {"spec", "successfulJobsHistoryLimit"}, 3));
+  gone.merge(trim(plan, *cron, failed, json::get_int(document, {"spec", "failedJobsHistoryLimit"}, 1)));
+  for (const OwnedJob& job : jobs)
+    if (is_finished(job.document) && known.contains(job.object->uid()) && !gone.contains(job.object->uid()))
+      plan.events.push_back(note_about(kinds().cron_job, *cron, "Normal", "SawCompletedJob",
+                                       fmt::format("Saw completed job: {}, condition: {}", job.object->name(),
+                                                   condition_status(job.document, "Complete") == "True" ? "Complete" : "Failed")));
   json::Array references;
   for (const OwnedJob* job : active)
     references.push_back(json::Object{{"apiVersion", "batch/v1"},
@@ -187,6 +192,7 @@ Plan CronJobController::reconcile(const std::string& key, TimePoint now, const C
           write.on_success = note_about(kinds().cron_job, *cron, "Normal", "SuccessfulDelete", "Deleted job " + job->object->name());
           plan.writes.push_back(std::move(write));
         }
+        references.clear();
       }
       if (!cache.get(kinds().job, ns,
                      fmt::format("{}-{}", name, std::chrono::duration_cast<std::chrono::minutes>(due->time_since_epoch()).count())))

@@ -28,26 +28,35 @@ class DisruptionController final : public Controller {
       if (event.after) sink.add(event.after->key());
       return;
     }
+    std::vector<ObjectRef> matching;
     cache.for_each_in(kinds().pod_disruption_budget, event.object().ns(), [&](const ObjectRef& budget) {
       if (event.kind != kinds().pod) return sink.add(budget->key());
       const model::Selector selector = label_selector_of(budget->document());
-      const bool touched =
-          (event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels()));
-      if (touched) sink.add(budget->key());
+      const bool matches = selector.matches(event.object().labels());
+      if (matches) matching.push_back(budget);
+      if (matches || (event.before && selector.matches(event.before->labels()))) sink.add(budget->key());
     });
+    if (matching.size() > 1)
+      ambiguous_[matching[0]->key()].push_back(
+          note_about(kinds().pod, event.object(), "Warning", "MultiplePodDisruptionBudgets",
+                     fmt::format("Pod \"{}\"/\"{}\" matches multiple PodDisruptionBudgets.  Chose \"{}\" arbitrarily.", event.object().ns(),
+                                 event.object().name(), matching[0]->name())));
   }
 
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
     Plan plan;
     const auto [ns, name] = split_key(key);
+    if (const auto notes = ambiguous_.find(key); notes != ambiguous_.end()) {
+      plan.events = std::move(notes->second);
+      ambiguous_.erase(notes);
+    }
     const ObjectRef object = cache.get(kinds().pod_disruption_budget, ns, name);
     if (!object) return plan;
     const json::Value document = object->document();
     const model::Selector selector = label_selector_of(document);
     std::vector<PodRef> pods;
     for (const auto& [pod_name, pod] : cache.pods_in(ns))
-      if (selector.matches(pod->object->labels()) && pod->phase != PodPhase::kSucceeded && pod->phase != PodPhase::kFailed)
-        pods.push_back(pod);
+      if (selector.matches(pod->object->labels())) pods.push_back(pod);
 
     if (pods.empty())
       plan.events.push_back(note_about(kinds().pod_disruption_budget, *object, "Normal", "NoPods", "No matching pods found"));
@@ -62,7 +71,7 @@ class DisruptionController final : public Controller {
                                                    "As a result, the status of the PDB cannot be calculated "
                                                    "correctly, which may result in undefined behavior. To account for these pods please "
                                                    "set \".spec.minAvailable\" field of the PDB to an integer value.",
-                                                   selector.to_string())));
+                                                   selector_in_go_words(json::find(document, {"spec", "selector"})))));
     const std::int64_t expected = counted.count;
     const std::int64_t desired = desired_healthy(document, expected);
     json::Object disrupted;
@@ -78,6 +87,8 @@ class DisruptionController final : public Controller {
           plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, left) : left;
           continue;
         }
+        plan.events.push_back(note_about(kinds().pod, *pod->object, "Warning", "NotDeleted",
+                                         fmt::format("Pod was expected by PDB {}/{} to be deleted but it wasn't", ns, ns)));
       }
       healthy += pod->ready && !pod->deleting;
     }
@@ -114,6 +125,7 @@ class DisruptionController final : public Controller {
     const json::Value* minimum = json::find(document, {"spec", "minAvailable"});
     const bool by_scale = json::find(document, {"spec", "maxUnavailable"}) != nullptr || (minimum != nullptr && minimum->is_string());
     Expected expected;
+    if (!by_scale && minimum == nullptr) return expected;
     if (!by_scale) {
       expected.count = static_cast<std::int64_t>(pods.size());
       return expected;
@@ -165,16 +177,26 @@ class DisruptionController final : public Controller {
     json::Array conditions = json::get_array(document, {"status", "conditions"});
     set_condition(conditions, {"DisruptionAllowed", "False", "SyncFailed", error}, now);
     for (json::Value& condition : conditions)
-      if (condition.is_object()) condition.get_object()["observedGeneration"] = json::get_int(document, {"metadata", "generation"});
+      if (condition.is_object()) put_seen(condition.get_object(), json::get_int(document, {"status", "observedGeneration"}));
     status["conditions"] = std::move(conditions);
     if (auto write = patch_status(kinds().pod_disruption_budget, object, document, status, true)) plan.writes.push_back(std::move(*write));
+  }
+
+  static void put_seen(json::Object& condition, std::int64_t generation) {
+    if (generation != 0)
+      condition["observedGeneration"] = generation;
+    else
+      condition.erase("observedGeneration");
   }
 
   static std::int64_t desired_healthy(const json::Value& document, std::int64_t expected) {
     if (const json::Value* maximum = json::find(document, {"spec", "maxUnavailable"}))
       return std::max<std::int64_t>(0, expected - scaled_value(maximum, expected, true, 0));
-    return scaled_value(json::find(document, {"spec", "minAvailable"}), expected, true, 1);
+    return scaled_value(json::find(document, {"spec", "minAvailable"}), expected, true, 0);
   }
+
+  /// Events about pods that several budgets select, told at the next step of the budget that was chosen.
+  std::map<std::string, std::vector<EventNote>> ambiguous_;
 };
 
 }  // namespace

@@ -60,12 +60,24 @@ void fill(Slice& slice, std::vector<Object>& left, std::size_t most) {
   }
 }
 
+/// What the slice's annotations become when it is written.
+Object annotations_of(const WantedSlices& wanted, const Value& before) {
+  if (wanted.annotations) return *wanted.annotations;
+  Object annotations = json::get_object(before, {"metadata", "annotations"});
+  if (wanted.last_change)
+    annotations[kLastChange] = format_rfc3339(*wanted.last_change);
+  else
+    annotations.erase(kLastChange);
+  return annotations;
+}
+
 void write_slice(Plan& plan, const WantedSlices& wanted, const Slice& slice) {
   const Array ports = ports_array(slice.ports);
+  Object annotations = annotations_of(wanted, slice.before);
   if (!slice.object) {
     Object metadata{
         {"generateName", wanted.name + "-"}, {"namespace", wanted.ns}, {"labels", wanted.labels}, {"ownerReferences", Array{wanted.owner}}};
-    if (!wanted.annotations.empty()) metadata["annotations"] = wanted.annotations;
+    if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
     plan.writes.push_back(create_object(kinds().endpoint_slice, wanted.ns,
                                         Object{{"apiVersion", "discovery.k8s.io/v1"},
                                                {"kind", "EndpointSlice"},
@@ -79,9 +91,12 @@ void write_slice(Plan& plan, const WantedSlices& wanted, const Slice& slice) {
                                           {"annotations", json::get_object(slice.before, {"metadata", "annotations"})}}},
                       {"endpoints", get_array(slice.before, {"endpoints"})},
                       {"ports", get_array(slice.before, {"ports"})}};
-  const Object after{{"metadata", Object{{"labels", wanted.labels}, {"annotations", wanted.annotations}}},
-                     {"endpoints", slice.endpoints},
-                     {"ports", ports}};
+  Object after{{"metadata", Object{{"labels", wanted.labels}, {"annotations", before.at("metadata").at("annotations")}}},
+               {"endpoints", slice.endpoints},
+               {"ports", ports}};
+  // The note of the last change alone is no reason to write.
+  if (!wanted.annotations && merge_diff(before, after).empty()) return;
+  after["metadata"].at("annotations") = std::move(annotations);
   Object patch = merge_diff(before, after);
   if (!patch.empty()) plan.writes.push_back(patch_object(kinds().endpoint_slice, *slice.object, std::move(patch)));
 }
@@ -162,6 +177,17 @@ void ServiceSelectors::enqueue(const Event& event, KeySink& sink) const {
   for (const auto& [name, selector] : services->second)
     if ((event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels())))
       sink.add(event.object().ns() + "/" + name);
+}
+
+std::optional<TimePoint> TriggerTimes::next(const std::string& service, TimePoint created, std::map<std::string, TimePoint> moved) {
+  const auto [known, is_new] = seen_.try_emplace(service);
+  std::optional<TimePoint> earliest;
+  for (const auto& [pod, time] : moved) {
+    const auto before = known->second.find(pod);
+    if (time > (before == known->second.end() ? TimePoint{} : before->second)) earliest = std::min(time, earliest.value_or(time));
+  }
+  known->second = std::move(moved);
+  return is_new ? std::optional(created) : earliest;
 }
 
 std::string ports_key(const Array& ports) {

@@ -41,11 +41,26 @@ class ServiceSelectors {
   std::map<std::string, std::map<std::string, model::Selector>, std::less<>> by_ns_;
 };
 
+/// Tells when the change happened that leads to a new state of a Service's endpoints: the earliest of the Service's creation and the moves
+/// of its pods' readiness since the last step (endpointslice/util/trigger_time_tracker.go).
+class TriggerTimes {
+ public:
+  /// `moved`: when each pod's Ready condition moved, by name. Nullopt: nothing has changed.
+  std::optional<TimePoint> next(const std::string& service, TimePoint created, std::map<std::string, TimePoint> moved);
+  void forget(const std::string& service) { seen_.erase(service); }
+
+ private:
+  std::map<std::string, std::map<std::string, TimePoint>> seen_;
+};
+
 /// The slices that there should be of one owner and address family.
 struct WantedSlices {
   std::string ns, name;  ///< Of the Service or Endpoints: slices are called NAME-xxxxx.
   std::string address_type;
-  json::Object labels, annotations, owner;
+  json::Object labels, owner;
+  std::optional<json::Object> annotations;  ///< Nullopt: whatever they have stays.
+  /// The last change, noted on slices that are written (kLastChange); nullopt: the note is taken off them. Only where annotations stay.
+  std::optional<TimePoint> last_change;
   /// Endpoints by the ports they offer (ports_key).
   std::map<std::string, std::vector<json::Object>> by_ports;
   std::size_t max_per_slice = kMaxPerSlice;

@@ -63,10 +63,12 @@ class EndpointSliceController final : public Controller {
     Plan plan;
     const auto [ns, name] = split_key(key);
     const ObjectRef service = cache.get(kinds().service, ns, name);
+    if (!service) triggers_.forget(key);
     if (!service || service->is_deleting()) return plan;  // The slices are owned, and collected.
     const Value document = service->document();
     if (!has_selector(document)) return plan;
     std::vector<ObjectRef> present = slices_of(cache, ns, name, kSliceController);
+    const std::optional<TimePoint> last_change = note_triggers(key, document, cache);
     std::set<std::string> families;
     for (const Value& family : get_array(document, {"spec", "ipFamilies"}))
       if (family.is_string()) families.emplace(json::as_view(family));
@@ -79,7 +81,9 @@ class EndpointSliceController final : public Controller {
         if (same) of_family.push_back(slice);
         return same;
       });
-      pack_slices(plan, wanted_of(*service, document, family, cache, seen), of_family);
+      WantedSlices wanted = wanted_of(*service, document, family, cache, seen);
+      wanted.last_change = last_change;
+      pack_slices(plan, wanted, of_family);
     }
     for (const ObjectRef& slice : present) plan.writes.push_back(delete_object(kinds().endpoint_slice, *slice));
     for (Write& write : plan.writes)
@@ -137,7 +141,16 @@ class EndpointSliceController final : public Controller {
     return endpoint;
   }
 
+  std::optional<TimePoint> note_triggers(const std::string& key, const Value& service, const Cache& cache) {
+    const model::Selector selector = model::Selector::from_map(json::find(service, {"spec", "selector"}));
+    std::map<std::string, TimePoint> moved;
+    for (const auto& [name, pod] : cache.pods_in(split_key(key).first))
+      if (selector.matches(pod->labels())) moved[name] = pod->ready_since;
+    return triggers_.next(key, read_time(service, {"metadata", "creationTimestamp"}), std::move(moved));
+  }
+
   ServiceSelectors services_;
+  TriggerTimes triggers_;
 };
 
 class EndpointSliceMirroringController final : public Controller {
@@ -194,8 +207,8 @@ class EndpointSliceMirroringController final : public Controller {
     base.labels[kServiceName] = source.name();
     base.labels[kManagedBy] = kMirrorController;
     base.annotations = json::get_object(document, {"metadata", "annotations"});
-    base.annotations.erase(kLastChange);
-    base.annotations.erase(kLastApplied);
+    base.annotations->erase(kLastChange);
+    base.annotations->erase(kLastApplied);
     std::map<std::string, WantedSlices> wanted;
     for (const char* family : {"IPv4", "IPv6"}) {
       wanted[family] = base;

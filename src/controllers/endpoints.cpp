@@ -33,11 +33,11 @@ Object address_object(const Value& service, const PodInfo& pod, const Value& doc
 }
 
 /// At most kMaxAddresses over all subsets: ready ones first.
-bool truncate(std::map<std::string, Subset>& subsets) {
+bool truncate(std::vector<Subset>& subsets) {
   std::size_t room = kMaxAddresses;
   bool cut = false;
   for (Array Subset::*list : {&Subset::ready, &Subset::unready})
-    for (auto& [key, subset] : subsets) {
+    for (Subset& subset : subsets) {
       Array& addresses = subset.*list;
       if (addresses.size() > room) {
         addresses.resize(room);
@@ -46,6 +46,28 @@ bool truncate(std::map<std::string, Subset>& subsets) {
       room -= addresses.size();
     }
   return cut;
+}
+
+struct Address {
+  Object object;
+  bool is_ready = false;
+};
+
+/// Ports that the same addresses serve share a subset (pkg/api/v1/endpoints RepackSubsets). `by_port`: a port as JSON, and the indexes of
+/// its addresses; an empty text: no port at all.
+std::vector<Subset> repack(const std::vector<Address>& addresses, const std::map<std::string, std::vector<std::size_t>>& by_port) {
+  std::map<std::vector<std::size_t>, Array> ports_of;
+  for (const auto& [port, indexes] : by_port) {
+    Array& ports = ports_of[indexes];
+    if (auto parsed = json::parse(port); !port.empty() && parsed) ports.push_back(std::move(*parsed));
+  }
+  std::vector<Subset> subsets;
+  for (auto& [indexes, ports] : ports_of) {
+    Subset subset{.ports = std::move(ports), .ready = {}, .unready = {}};
+    for (const std::size_t index : indexes) (addresses[index].is_ready ? subset.ready : subset.unready).push_back(addresses[index].object);
+    subsets.push_back(std::move(subset));
+  }
+  return subsets;
 }
 
 class EndpointsController final : public Controller {
@@ -72,6 +94,7 @@ class EndpointsController final : public Controller {
     const ObjectRef service = cache.get(kinds().service, ns, name);
     const ObjectRef present = cache.get(kinds().endpoints, ns, name);
     if (!service) {
+      triggers_.forget(key);
       // Endpoints have the Service's name and no owner: they go with it, whoever made them. Those that never had a Service stay.
       const bool goes = vanished_.erase(key) > 0;
       if (present && (goes || present->labels().get(kManagedEndpoints) != nullptr))
@@ -81,24 +104,31 @@ class EndpointsController final : public Controller {
     const Value document = service->document();
     if (!has_selector(document)) return plan;
     std::size_t seen = 0;
-    std::map<std::string, Subset> subsets = subsets_of(document, ns, cache, seen);
+    std::map<std::string, TimePoint> moved;
+    std::vector<Subset> subsets = subsets_of(document, ns, cache, seen, moved);
     const bool cut = truncate(subsets);
-    write(plan, *service, document, present, subsets, cut);
+    const auto last_change = triggers_.next(key, read_time(document, {"metadata", "creationTimestamp"}), std::move(moved));
+    write(plan, *service, document, present, subsets, cut, last_change);
     plan.cooldown = std::min<Duration>(std::chrono::milliseconds(seen / 2), std::chrono::seconds(1));
     return plan;
   }
 
  private:
-  static std::map<std::string, Subset> subsets_of(const Value& service, const std::string& ns, const Cache& cache, std::size_t& seen) {
+  /// `seen`: how many pods were read; `moved`: when their readiness moved.
+  static std::vector<Subset> subsets_of(const Value& service, const std::string& ns, const Cache& cache, std::size_t& seen,
+                                        std::map<std::string, TimePoint>& moved) {
     const bool publish_unready = json::get_bool(service, {"spec", "publishNotReadyAddresses"});
     const model::Selector selector = model::Selector::from_map(json::find(service, {"spec", "selector"}));
     const Array& families = get_array(service, {"spec", "ipFamilies"});
     const std::string family = families.empty() || !families[0].is_string()
                                    ? std::string(family_of(get_string(service, {"spec", "clusterIP"})))
                                    : std::string(json::as_view(families[0]));
-    std::map<std::string, Subset> subsets;
+    std::vector<Address> addresses;
+    std::map<std::string, std::vector<std::size_t>> by_port;
     for (const auto& [pod_name, pod] : cache.pods_in(ns)) {
-      if (!selector.matches(pod->labels()) || pod->is_finished() || (pod->deleting && !publish_unready)) continue;
+      if (!selector.matches(pod->labels())) continue;
+      moved[pod_name] = pod->ready_since;
+      if (pod->is_finished() || (pod->deleting && !publish_unready)) continue;
       ++seen;
       const Value document = pod->object->document();
       std::string ip = address_of(document, family);
@@ -106,17 +136,17 @@ class EndpointsController final : public Controller {
       Array ports = ports_on(service, document);
       // A pod without any of the ports serves nothing; a headless Service may do without ports altogether.
       if (ports.empty() && !(get_array(service, {"spec", "ports"}).empty() && is_headless(service))) continue;
-      Subset& subset = subsets[json::serialize(ports)];
-      subset.ports = std::move(ports);
-      (pod->ready || publish_unready ? subset.ready : subset.unready).push_back(address_object(service, *pod, document, std::move(ip)));
+      for (const Value& port : ports) by_port[json::serialize(port)].push_back(addresses.size());
+      if (ports.empty()) by_port[""].push_back(addresses.size());
+      addresses.push_back({address_object(service, *pod, document, std::move(ip)), pod->ready || publish_unready});
     }
-    return subsets;
+    return repack(addresses, by_port);
   }
 
   static void write(Plan& plan, const client::Object& service, const Value& document, const ObjectRef& present,
-                    std::map<std::string, Subset>& subsets, bool cut) {
+                    std::vector<Subset>& subsets, bool cut, std::optional<TimePoint> last_change) {
     Array list;
-    for (auto& [key, subset] : subsets) {
+    for (Subset& subset : subsets) {
       if (subset.ready.empty() && subset.unready.empty()) continue;
       Object one;
       if (!subset.ready.empty()) one["addresses"] = std::move(subset.ready);
@@ -134,6 +164,11 @@ class EndpointsController final : public Controller {
       annotations[kOverCapacity] = "truncated";
     else
       annotations.erase(kOverCapacity);
+    const Object without_note = annotations;
+    if (last_change)
+      annotations[kLastChange] = format_rfc3339(*last_change);
+    else
+      annotations.erase(kLastChange);
     if (!present) {
       Object metadata{{"name", service.name()}, {"namespace", service.ns()}, {"labels", std::move(labels)}};
       if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
@@ -148,10 +183,11 @@ class EndpointsController final : public Controller {
     const Object old{{"metadata", Object{{"labels", json::get_object(before, {"metadata", "labels"})},
                                          {"annotations", json::get_object(before, {"metadata", "annotations"})}}},
                      {"subsets", get_array(before, {"subsets"})}};
-    const Object wanted{{"metadata", Object{{"labels", std::move(labels)}, {"annotations", std::move(annotations)}}},
-                        {"subsets", std::move(list)}};
+    Object wanted{{"metadata", Object{{"labels", std::move(labels)}, {"annotations", without_note}}}, {"subsets", std::move(list)}};
+    // The note of the last change alone is no reason to write.
+    if (merge_diff(old, wanted).empty()) return;
+    wanted["metadata"].at("annotations") = std::move(annotations);
     Object patch = merge_diff(old, wanted);
-    if (patch.empty()) return;
     Write update = patch_object(kinds().endpoints, *present, std::move(patch));
     update.on_failure = note_about(kinds().endpoints, *present, "Warning", "FailedToUpdateEndpoint",
                                    fmt::format("Failed to update endpoint {}/{}: {{}}", service.ns(), service.name()));
@@ -159,6 +195,7 @@ class EndpointsController final : public Controller {
   }
 
   ServiceSelectors services_;
+  TriggerTimes triggers_;
   std::set<std::string> vanished_;  ///< Services deleted and not yet looked at.
 };
 

@@ -15,6 +15,12 @@ constexpr const char* kForeground = "foregroundDeletion";
 constexpr const char* kOrphan = "orphan";
 constexpr std::size_t kAbsentMemory = 200'000;
 
+/// What a lookup found missing. A reference may name an object that lives, by a wrong name or from another namespace: the rest of what the
+/// reference says belongs to the answer.
+std::string absence(const std::string& uid, Kind kind, const std::string& ns, const std::string& name) {
+  return fmt::format("{} {} {}/{}", uid, kind->plural, kind->namespaced ? ns : std::string(), name);
+}
+
 class GarbageCollector final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "garbage-collector-controller"; }
@@ -38,6 +44,11 @@ class GarbageCollector final : public Controller {
   enum class OwnerState { kSolid, kAbsent, kWaiting, kUnknown };
 
   [[nodiscard]] bool is_suspect(const Node& node) const;
+  /// A namespaced owner of another namespace than its dependent's.
+  [[nodiscard]] static bool is_elsewhere(const Node& owner, const Node& dependent) {
+    return owner.kind->namespaced && owner.object->ns() != dependent.object->ns();
+  }
+  void report_elsewhere(Plan& plan, const Node& dependent);
   [[nodiscard]] bool waits_for_dependents(const Node& node) const;
   OwnerState state_of(const Node& dependent, const OwnerReference& owner) const;
   void enqueue_dependents(const std::string& uid, KeySink& sink) const;
@@ -48,7 +59,8 @@ class GarbageCollector final : public Controller {
 
   std::unordered_map<std::string, Node> nodes_;                        ///< By uid.
   std::unordered_map<std::string, std::set<std::string>> dependents_;  ///< By the owner's uid.
-  std::unordered_set<std::string> absent_;                             ///< Uids that are known to be gone.
+  std::unordered_set<std::string> absent_;                             ///< Uids of what went, and absence() of what was not found.
+  std::unordered_set<std::string> reported_;                           ///< Dependents whose owner is in another namespace.
   bool started_ = false;
 };
 
@@ -79,6 +91,7 @@ void GarbageCollector::on_event(const Event& event, const Cache&, TimePoint, Key
     const std::string& uid = event.before->uid();
     if (absent_.size() > kAbsentMemory) absent_.clear();
     absent_.insert(uid);
+    reported_.erase(uid);
     if (const auto it = nodes_.find(uid); it != nodes_.end()) lost = it->second.owners;
     forget(uid);
     enqueue_dependents(uid, sink);
@@ -110,7 +123,7 @@ bool GarbageCollector::is_suspect(const Node& node) const {
   return std::any_of(node.owners.begin(), node.owners.end(), [&](const OwnerReference& owner) {
     const auto it = nodes_.find(owner.uid);
     return it == nodes_.end() || it->second.object->is_deleting() || it->second.object->name() != owner.name ||
-           it->second.kind->kind != owner.kind;
+           it->second.kind->kind != owner.kind || is_elsewhere(it->second, node);
   });
 }
 
@@ -123,6 +136,7 @@ GarbageCollector::OwnerState GarbageCollector::state_of(const Node& dependent, c
   const Kind kind = kind_of_reference(owner.api_version, owner.kind);
   // A kind nobody serves cannot be asked for: its dependents are left alone. So is a namespaced owner of a cluster-scoped object.
   if (kind == nullptr || (kind->namespaced && !dependent.kind->namespaced)) return OwnerState::kSolid;
+  if (absent_.contains(absence(owner.uid, kind, dependent.object->ns(), owner.name))) return OwnerState::kAbsent;
   const auto it = nodes_.find(owner.uid);
   if (it == nodes_.end()) return OwnerState::kUnknown;
   const Node& found = it->second;
@@ -180,6 +194,7 @@ Plan GarbageCollector::delete_dependents_first(const Node& node, const json::Val
 
 Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& document) {
   Plan plan;
+  report_elsewhere(plan, node);
   std::set<std::string> dead;
   bool solid = false, waiting = false;
   for (const OwnerReference& owner : node.owners) {
@@ -234,10 +249,21 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
   return plan;
 }
 
+void GarbageCollector::report_elsewhere(Plan& plan, const Node& dependent) {
+  const std::string& ns = dependent.object->ns();
+  for (const OwnerReference& owner : dependent.owners) {
+    const auto it = nodes_.find(owner.uid);
+    if (it == nodes_.end() || !is_elsewhere(it->second, dependent) || !reported_.insert(dependent.object->uid()).second) continue;
+    plan.events.push_back(note_about(dependent.kind, *dependent.object, "Warning", "OwnerRefInvalidNamespace",
+                                     fmt::format("ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace \"{}\"",
+                                                 owner.api_version, owner.kind, ns, owner.name, owner.uid, ns)));
+  }
+}
+
 void GarbageCollector::on_result(const std::string&, const Write& write, const ApiResult<json::Value>& result, TimePoint) {
   if (write.verb != Write::Verb::kGet) return;
   const bool gone = result ? json::get_string(*result, {"metadata", "uid"}) != write.tag : result.error().code == 404;
-  if (gone) absent_.insert(write.tag);
+  if (gone) absent_.insert(absence(write.tag, write.kind, write.ns, write.name));
 }
 
 }  // namespace

@@ -132,8 +132,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     plan.requeue_after = options_.sync_period;
     Step step{plan, *object, document, json::get_object(document, {"status"}), get_array(document, {"status", "conditions"}), known, now};
     if (!target) {
-      const std::string message = fmt::format("{}/scale.{} \"{}\" not found", to_plural(document), group_of(document),
-                                              get_string(document, {"spec", "scaleTargetRef", "name"}));
+      const std::string message = why_no_target(document);
       warn(step, "FailedGetScale", message);
       set(step, "AbleToScale", "False", "FailedGetScale", "the HPA controller was unable to get the target's current scale: " + message);
     } else {
@@ -141,6 +140,7 @@ class HorizontalPodAutoscalerController final : public Controller {
       decide(step, *target, cache);
     }
     step.status["conditions"] = std::move(step.conditions);
+    if (!step.status.contains("desiredReplicas")) step.status["desiredReplicas"] = 0;
     if (auto write = patch_status(kinds().horizontal_pod_autoscaler, *object, document, step.status)) {
       write->stage = 1;
       plan.writes.push_back(std::move(*write));
@@ -188,13 +188,24 @@ class HorizontalPodAutoscalerController final : public Controller {
   }
   static std::string group_of(const Value& document) {
     const std::string_view version = get_string(document, {"spec", "scaleTargetRef", "apiVersion"});
-    return std::string(version.substr(0, version.find('/')));
+    const std::size_t slash = version.find('/');
+    return slash == std::string_view::npos ? std::string() : std::string(version.substr(0, slash));
   }
-  static std::string to_plural(const Value& document) {
-    const Kind kind = kind_of_reference(get_string(document, {"spec", "scaleTargetRef", "apiVersion"}),
-                                        get_string(document, {"spec", "scaleTargetRef", "kind"}));
-    return kind != nullptr ? kind->plural : std::string(get_string(document, {"spec", "scaleTargetRef", "kind"}));
+  static Kind target_kind(const Value& document) {
+    return kind_of_reference(get_string(document, {"spec", "scaleTargetRef", "apiVersion"}),
+                             get_string(document, {"spec", "scaleTargetRef", "kind"}));
   }
+  /// What the scale client says of a target that it cannot get.
+  static std::string why_no_target(const Value& document) {
+    const Kind kind = target_kind(document);
+    if (kind == nullptr)
+      return fmt::format("no matches for kind \"{}\" in group \"{}\"", get_string(document, {"spec", "scaleTargetRef", "kind"}),
+                         group_of(document));
+    if (!is_scalable(kind)) return "the server could not find the requested resource";
+    return fmt::format("{}{}{} \"{}\" not found", kind->plural, kind->group.empty() ? "" : ".", kind->group,
+                       get_string(document, {"spec", "scaleTargetRef", "name"}));
+  }
+  static bool is_scalable(Kind kind) { return std::ranges::find(kind->subresources, "scale") != kind->subresources.end(); }
 
   static void set(Step& step, const char* type, const char* status, std::string reason, std::string message) {
     set_condition(step.conditions, {type, status, std::move(reason), std::move(message)}, step.now);
@@ -205,9 +216,8 @@ class HorizontalPodAutoscalerController final : public Controller {
 
   static std::optional<Target> find_target(const Value& document, const std::string& ns, const Cache& cache) {
     Target target;
-    target.kind = kind_of_reference(get_string(document, {"spec", "scaleTargetRef", "apiVersion"}),
-                                    get_string(document, {"spec", "scaleTargetRef", "kind"}));
-    if (target.kind == nullptr) return std::nullopt;
+    target.kind = target_kind(document);
+    if (target.kind == nullptr || !is_scalable(target.kind)) return std::nullopt;
     target.object = cache.get(target.kind, ns, get_string(document, {"spec", "scaleTargetRef", "name"}));
     if (!target.object) return std::nullopt;
     const Value workload = target.object->document();
@@ -252,7 +262,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     } else {
       const std::optional<Answer> measured = measure(step, target, cache);
       if (!measured) {
-        step.status["currentReplicas"] = current;
+        put_current(step, current);
         return;
       }
       const hpa::Limited limited = hpa::limit(spec, current, measured->replicas, step.known.history, options_, step.now);
@@ -265,8 +275,35 @@ class HorizontalPodAutoscalerController final : public Controller {
         reason = "All metrics below target";
     }
     if (wanted != current) scale(step, target, wanted, reason);
-    step.status["currentReplicas"] = current;
+    put_current(step, current);
     step.status["desiredReplicas"] = wanted;
+  }
+
+  static void put_current(Step& step, std::int64_t current) {
+    if (current != 0)
+      step.status["currentReplicas"] = current;
+    else
+      step.status.erase("currentReplicas");
+  }
+
+  /// The HPAs whose targets' selectors select one of the target's pods, when there are several.
+  static std::vector<std::string> rivals(const Step& step, const Target& target, const Cache& cache) {
+    std::map<std::string, model::Selector> others;
+    cache.for_each_in(kinds().horizontal_pod_autoscaler, step.object.ns(), [&](const ObjectRef& other) {
+      if (other->name() == step.object.name() || other->is_deleting()) return;
+      if (auto its = find_target(other->document(), step.object.ns(), cache)) others.emplace(other->name(), std::move(its->selector));
+    });
+    std::set<std::string> found;
+    if (!others.empty())
+      for (const auto& [pod_name, pod] : cache.pods_in(step.object.ns()))
+        if (target.selector.matches(pod->labels()))
+          for (const auto& [name, selector] : others)
+            if (selector.matches(pod->labels())) found.insert(name);
+    if (found.empty()) return {};
+    found.insert(step.object.name());
+    std::vector<std::string> names;
+    for (const std::string& name : found) names.push_back(step.object.ns() + "/" + name);
+    return names;
   }
 
   static void scale(Step& step, const Target& target, std::int64_t wanted, const std::string& reason) {
@@ -292,9 +329,19 @@ class HorizontalPodAutoscalerController final : public Controller {
     std::optional<Answer> first_invalid;
     std::size_t invalid = 0;
     json::Array statuses;
+    if (const std::vector<std::string> names = rivals(step, target, cache); !names.empty()) {
+      const std::string message =
+          fmt::format("pods by selector {} are controlled by multiple HPAs: [{}]", target.selector.to_string(), fmt::join(names, " "));
+      step.status["currentMetrics"] = nullptr;
+      set(step, "ScalingActive", "False", "AmbiguousSelector", message);
+      warn(step, "AmbiguousSelector", message);
+      warn(step, "FailedComputeMetricsReplicas", message);
+      return std::nullopt;
+    }
     for (const Value& metric : metrics) {
       Answer answer = ask(step, metric, target, cache);
-      if (!answer.status.empty()) statuses.emplace_back(answer.status);
+      // What could not be read has its place all the same.
+      statuses.emplace_back(answer.status.empty() ? Object{{"type", ""}} : answer.status);
       if (answer.replicas < 0) {
         ++invalid;
         warn(step, answer.reason, answer.error);
@@ -324,15 +371,25 @@ class HorizontalPodAutoscalerController final : public Controller {
     const char* field = type == "Pods" ? "pods" : type == "Object" ? "object" : "external";
     const std::string_view name = get_string(metric, {field, "metric", "name"});
     answer.reason = type == "Pods" ? "FailedGetPodsMetric" : type == "Object" ? "FailedGetObjectMetric" : "FailedGetExternalMetric";
-    if (type == "External")
+    const bool is_average = get_string(metric, {field, "target", "type"}) == "AverageValue";
+    const std::string no_custom =
+        "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered";
+    if (type == "External") {
       answer.error = fmt::format(
-          "unable to get external metric {}/{}/nil: unable to fetch metrics from external metrics API: the server could not find the "
-          "requested resource",
-          step.object.ns(), name);
-    else
-      answer.error = fmt::format(
-          "unable to get metric {}: unable to fetch metrics from custom metrics API: the server could not find the requested resource",
-          name);
+          "unable to get external metric {}/{}/{}: unable to fetch metrics from external metrics API: the server could not find the "
+          "requested resource (get {}.external.metrics.k8s.io)",
+          step.object.ns(), name, selector_in_go_words(json::find(metric, {field, "metric", "selector"})), name);
+      answer.name = fmt::format("failed to get {} external metric value: failed to get {}: ", name,
+                                is_average ? fmt::format("{} external metric", name) : fmt::format("external metric {}", name));
+    } else if (type == "Object") {
+      answer.error = fmt::format("unable to get metric {}: {} on {} {}/{}", name, get_string(metric, {field, "describedObject", "kind"}),
+                                 step.object.ns(), get_string(metric, {field, "describedObject", "name"}), no_custom);
+      answer.name = "failed to get object metric value: ";
+      if (is_average) answer.name += fmt::format("failed to get {} object metric: ", name);
+    } else {
+      answer.error = fmt::format("unable to get metric {}: {}", name, no_custom);
+      answer.name = "failed to get pods metric value: ";
+    }
     return answer;
   }
 
@@ -352,7 +409,8 @@ class HorizontalPodAutoscalerController final : public Controller {
     Answer answer;
     answer.reason = type == "Resource" ? "FailedGetResourceMetric" : "FailedGetContainerResourceMetric";
     const std::string what = fmt::format("failed to get {} {}: ", wanted.resource, wanted.utilization_percent ? "utilization" : "usage");
-    answer.name = fmt::format("failed to get {}{} resource metric value: ", wanted.resource, wanted.container.empty() ? "" : " container");
+    answer.name = wanted.container.empty() ? fmt::format("failed to get {} resource metric value: ", wanted.resource)
+                                           : fmt::format("failed to get {} container metric value: ", wanted.container);
     if (!step.known.error.empty() || step.known.items.empty()) {
       answer.error = fmt::format("{}unable to get metrics for resource {}: {}", what, wanted.resource,
                                  step.known.error.empty() ? "no metrics returned from resource metrics API"

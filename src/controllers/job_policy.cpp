@@ -2,8 +2,8 @@
 
 namespace berth::controllers::job {
 
-std::set<std::int64_t> parse_indexes(std::string_view text) {
-  std::set<std::int64_t> indexes;
+Indexes parse_indexes(std::string_view text, std::int64_t limit) {
+  Indexes indexes;
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
     const std::string_view part = text.substr(0, comma);
@@ -14,12 +14,13 @@ std::set<std::int64_t> parse_indexes(std::string_view text) {
     last = first;
     if (end != part.data() + part.size() && *end == '-' && std::from_chars(end + 1, part.data() + part.size(), last).ec != std::errc{})
       continue;
+    last = std::min(last, limit - 1);
     for (std::int64_t i = first; i <= last && last - first <= 1'000'000; ++i) indexes.insert(i);
   }
   return indexes;
 }
 
-std::string format_indexes(const std::set<std::int64_t>& indexes) {
+std::string format_indexes(const Indexes& indexes) {
   std::string text;
   for (auto it = indexes.begin(); it != indexes.end();) {
     const std::int64_t first = *it;
@@ -86,10 +87,10 @@ Verdict judge_failure(const json::Value& job, const json::Value& pod) {
   return {};
 }
 
-std::int64_t matched_success_rule(const json::Value& job, const std::set<std::int64_t>& succeeded) {
+std::int64_t matched_success_rule(const json::Value& job, const Indexes& succeeded) {
   std::int64_t index = 0;
   for (const json::Value& rule : json::get_array(job, {"spec", "successPolicy", "rules"})) {
-    std::set<std::int64_t> wanted = succeeded;
+    Indexes wanted = succeeded;
     bool all = true;
     if (const std::string_view text = json::get_string(rule, {"succeededIndexes"}); !text.empty()) {
       wanted = parse_indexes(text);

@@ -25,7 +25,8 @@ class NamespaceController final : public Controller {
     if (write.verb != Write::Verb::kList) return;
     const auto it = checks_.find(key);
     if (it == checks_.end()) return;
-    if (!result || !json::get_array(*result, {"items"}).empty())
+    const bool is_unknown = !result && result.error().code == 404;  // A kind that this server does not serve.
+    if (!is_unknown && (!result || !json::get_array(*result, {"items"}).empty()))
       it->second.failed = true;
     else
       ++it->second.empty;
@@ -37,8 +38,13 @@ class NamespaceController final : public Controller {
     std::size_t asked = 0, empty = 0;
     bool failed = false;
   };
+  /// What is left once everything was told to go: sentences, sorted.
+  struct Remaining {
+    std::vector<std::string> content, finalizers;
+  };
   Plan check_server(const std::string& key);
-  static void note_remaining(Plan& plan, const Object& object, const json::Value& document, const Cache& cache, TimePoint now);
+  static Remaining remaining_in(const std::string& ns, const Cache& cache);
+  static void note_conditions(Plan& plan, const Object& object, const json::Value& document, const Remaining& remaining, TimePoint now);
 
   std::map<std::string, Check> checks_;
 };
@@ -81,22 +87,31 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   for (const Kind kind : namespaced_kinds())
     if (cache.size_in(kind, key) > 0) filled.push_back(kind);
   const bool has_pods = cache.size_in(kinds().pod, key) > 0;
+  bool is_told = true;
   for (const Kind kind : filled) {
     if (has_pods && kind != kinds().pod) continue;
     bool untouched = false;
     cache.for_each_in(kind, key, [&](const ObjectRef& item) { untouched |= !item->is_deleting(); });
-    if (untouched) plan.writes.push_back(empty_out(kind, key));
+    if (untouched) plan.writes.push_back(empty_out(kind, key)), is_told = false;
   }
   if (!filled.empty()) {
     checks_.erase(key);
-    note_remaining(plan, *object, document, cache, now);
+    // While pods are left nothing else was looked at, and so nothing is said of it.
+    if (has_pods)
+      note_conditions(plan, *object, document, {}, now);
+    else if (is_told)
+      note_conditions(plan, *object, document, remaining_in(key, cache), now);
     plan.requeue_after =
         find_condition(document, "NamespaceContentRemaining") == nullptr ? std::chrono::seconds(1) : std::chrono::seconds(5);
     plan.cooldown = std::chrono::milliseconds(50);
     return plan;
   }
   const auto check = checks_.find(key);
-  if (check == checks_.end() || check->second.failed || check->second.empty < check->second.asked) return check_server(key);
+  if (check == checks_.end() || check->second.failed || check->second.empty < check->second.asked) {
+    plan = check_server(key);
+    note_conditions(plan, *object, document, {}, now);
+    return plan;
+  }
   checks_.erase(check);
   json::set(document, {"spec", "finalizers"}, std::move(kept));
   Write write;
@@ -127,23 +142,30 @@ Plan NamespaceController::check_server(const std::string& key) {
   return plan;
 }
 
-void NamespaceController::note_remaining(Plan& plan, const Object& object, const json::Value& document, const Cache& cache, TimePoint now) {
-  std::string content, held;
+NamespaceController::Remaining NamespaceController::remaining_in(const std::string& ns, const Cache& cache) {
+  Remaining remaining;
   std::map<std::string, int> finalizers;
   for (const Kind kind : namespaced_kinds()) {
-    const std::size_t count = cache.size_in(kind, object.name());
+    const std::size_t count = cache.size_in(kind, ns);
     if (count == 0) continue;
-    const std::string resource = kind->group.empty() ? kind->plural + "." : kind->plural + "." + kind->group;
-    content += fmt::format("{}{} has {} resource instances", content.empty() ? "" : ", ", resource, count);
+    remaining.content.push_back(fmt::format("{}.{} has {} resource instances", kind->plural, kind->group, count));
     if (count > 1000) continue;
-    cache.for_each_in(kind, object.name(), [&](const ObjectRef& item) {
+    cache.for_each_in(kind, ns, [&](const ObjectRef& item) {
       if (!item->is_deleting() || item->bytes().find("\"finalizers\"") == std::string::npos) return;
       const json::Value held_document = item->document();
       for (const json::Value& finalizer : json::get_array(held_document, {"metadata", "finalizers"}))
         if (finalizer.is_string()) ++finalizers[std::string(json::as_view(finalizer))];
     });
   }
-  for (const auto& [name, count] : finalizers) held += fmt::format("{}{} in {} resource instances", held.empty() ? "" : ", ", name, count);
+  for (const auto& [name, count] : finalizers) remaining.finalizers.push_back(fmt::format("{} in {} resource instances", name, count));
+  std::ranges::sort(remaining.content);
+  std::ranges::sort(remaining.finalizers);
+  return remaining;
+}
+
+/// The five conditions of a namespace that goes (pkg/controller/namespace/deletion/status_condition_utils.go).
+void NamespaceController::note_conditions(Plan& plan, const Object& object, const json::Value& document, const Remaining& remaining,
+                                          TimePoint now) {
   json::Object status = json::get_object(document, {"status"});
   json::Array conditions = json::get_array(document, {"status", "conditions"});
   set_condition(conditions, {"NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"},
@@ -155,18 +177,22 @@ void NamespaceController::note_remaining(Plan& plan, const Object& object, const
       conditions,
       {"NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"},
       now);
-  set_condition(conditions, {"NamespaceContentRemaining", "True", "SomeResourcesRemain", "Some resources are remaining: " + content}, now);
-  if (held.empty())
+  if (remaining.content.empty())
+    set_condition(conditions, {"NamespaceContentRemaining", "False", "ContentRemoved", "All content successfully removed"}, now);
+  else
+    set_condition(conditions,
+                  {"NamespaceContentRemaining", "True", "SomeResourcesRemain",
+                   fmt::format("Some resources are remaining: {}", fmt::join(remaining.content, ", "))},
+                  now);
+  if (remaining.finalizers.empty())
     set_condition(conditions,
                   {"NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"}, now);
   else
-    set_condition(
-        conditions,
-        {"NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + held},
-        now);
+    set_condition(conditions,
+                  {"NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain",
+                   fmt::format("Some content in the namespace has finalizers remaining: {}", fmt::join(remaining.finalizers, ", "))},
+                  now);
   status["conditions"] = std::move(conditions);
-  // Only what stays for more than a moment is worth a status.
-  if (now - read_time(document, {"metadata", "deletionTimestamp"}) < std::chrono::seconds(1)) return;
   if (auto write = patch_status(kinds().namespace_, object, document, status)) {
     write->may_fail = true;
     plan.writes.push_back(std::move(*write));

@@ -108,12 +108,14 @@ void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimeP
 /// Marks the pod Failed where it is not finished, then removes it without grace: nobody is there to confirm its end.
 void PodGarbageCollector::remove(Plan& plan, const PodInfo& pod, std::string_view why, TimePoint now) const {
   json::Object status;
-  if (!pod.is_finished()) status["phase"] = "Failed";
+  const std::int64_t generation = pod.is_finished() ? 0 : json::get_int(pod.object->document(), {"metadata", "generation"});
+  if (!pod.is_finished()) status = json::Object{{"phase", "Failed"}, {"observedGeneration", generation}};
   if (!why.empty() && !pod.is_finished())
     status["conditions"] = json::Array{json::Object{{"type", "DisruptionTarget"},
                                                     {"status", "True"},
                                                     {"reason", "DeletionByPodGC"},
                                                     {"message", why},
+                                                    {"observedGeneration", generation},
                                                     {"lastTransitionTime", format_rfc3339(now)}}};
   if (!status.empty()) {
     Write mark = patch_object(kinds().pod, *pod.object, {{"status", std::move(status)}}, false);

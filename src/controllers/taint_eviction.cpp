@@ -18,6 +18,9 @@ class TaintEvictionController final : public Controller {
   void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) override;
   void on_start(const Cache&, TimePoint, KeySink&) override { is_live_ = true; }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
+  void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
+    if (write.verb == Write::Verb::kDelete && (result || result.error().code == 404)) marked_.insert(key);
+  }
 
  private:
   std::unordered_map<std::string, std::vector<Taint>> tainted_;  ///< NoExecute taints of the nodes that have any; time_added: their start.
@@ -26,14 +29,25 @@ class TaintEvictionController final : public Controller {
   bool is_live_ = false;                                         ///< What comes now, came now.
   std::unordered_set<std::string> undated_;                      ///< Nodes with a NoExecute taint whose object lacks timeAdded.
 
+  std::map<std::string, EventNote> cancelled_;  ///< Of pods that went before their time, not told yet.
+  std::unordered_set<std::string> marked_;      ///< Pods that were told to go: once is enough.
+
+  static EventNote cancellation(const Object& pod) {
+    return note_about(kinds().pod, pod, "Normal", "TaintManagerEviction", "Cancelling deletion of Pod " + pod.key());
+  }
   Plan date_taints(const std::string& name, const Cache& cache) const;
 };
 
 void TaintEvictionController::on_event(const Event& event, const Cache& cache, TimePoint now, KeySink& sink) {
   if (event.kind == kinds().pod) {
     if (!event.after) {
-      scheduled_.erase(event.before->key());
-      arrived_.erase(event.before->key());
+      const std::string key = event.before->key();
+      if (scheduled_.erase(key) > 0) {
+        cancelled_.emplace(key, cancellation(*event.before));
+        sink.add(key);
+      }
+      arrived_.erase(key);
+      marked_.erase(key);
       return;
     }
     const bool came = !event.pod_after->node.empty() && (!event.pod_before || event.pod_before->node.empty());
@@ -90,8 +104,12 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
   Plan plan;
   const auto [ns, name] = split_key(key);
   const PodRef pod = cache.pod(ns, name);
-  if (!pod || pod->deleting) {
-    scheduled_.erase(key);
+  if (const auto cancelled = cancelled_.find(key); cancelled != cancelled_.end()) {
+    plan.events.push_back(std::move(cancelled->second));
+    cancelled_.erase(cancelled);
+  }
+  if (!pod) {
+    marked_.erase(key);
     return plan;
   }
   const auto tainted = tainted_.find(pod->node);
@@ -100,10 +118,11 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
                         ? std::nullopt
                         : eviction_time(*pod, tainted->second, seen == arrived_.end() ? std::nullopt : std::optional(seen->second));
   if (!when) {
-    if (scheduled_.erase(key) > 0)
-      plan.events.push_back(note_about(kinds().pod, *pod->object, "Normal", "TaintManagerEviction", "Cancelling deletion of Pod " + key));
+    marked_.erase(key);
+    if (scheduled_.erase(key) > 0) plan.events.push_back(cancellation(*pod->object));
     return plan;
   }
+  if (marked_.contains(key)) return plan;
   if (*when > now) {
     scheduled_.insert(key);
     if (undated_.contains(pod->node)) plan.enqueue.push_back("/" + pod->node);
@@ -116,6 +135,7 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
                                       {"status", "True"},
                                       {"reason", "DeletionByTaintManager"},
                                       {"message", "Taint manager: deleting due to NoExecute taint"},
+                                      {"observedGeneration", json::get_int(pod->object->document(), {"metadata", "generation"})},
                                       {"lastTransitionTime", format_rfc3339(now)}}};
   Write mark = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}}, false);
   mark.patch_type = PatchType::kStrategicMerge;

@@ -63,8 +63,8 @@ class VolumeBinder final : public Controller {
       volumes_.erase(object.name());
   }
 
-  Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
-    return key.find('/') == std::string::npos ? volume_step(key, cache) : claim_step(key, cache);
+  Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
+    return key.find('/') == std::string::npos ? volume_step(key, now, cache) : claim_step(key, cache);
   }
 
  private:
@@ -74,39 +74,40 @@ class VolumeBinder final : public Controller {
       if (wanted == storage_class || wanted.empty()) sink.add(key);
   }
 
-  Plan volume_step(const std::string& name, const Cache& cache) const {
+  Plan volume_step(const std::string& name, TimePoint now, const Cache& cache) const {
     Plan plan;
     const ObjectRef volume = cache.get(kinds().persistent_volume, "", name);
     const VolumeFacts* facts = volumes_.find(name);
     if (!volume || facts == nullptr) return plan;
     const Value document = volume->document();
     if (!facts->has_claim() || facts->claim_uid.empty()) {
-      set_phase(plan, *volume, document, "Available");
+      set_phase(plan, *volume, document, "Available", now);
       return plan;
     }
     const ObjectRef claim = cache.get(kinds().persistent_volume_claim, facts->claim_ns, facts->claim_name);
     if (!claim || claim->uid() != facts->claim_uid) {
-      reclaim(plan, *volume, document);
+      reclaim(plan, *volume, document, now);
       return plan;
     }
     const Value claim_document = claim->document();
     const std::string_view taken = get_string(claim_document, {"spec", "volumeName"});
     if (taken == name) {
-      set_phase(plan, *volume, document, "Bound");
+      set_phase(plan, *volume, document, "Bound", now);
     } else if (!taken.empty()) {
       // The claim went elsewhere. What was made for it goes; what the binder reserved is free again.
       if (json::find(document, {"metadata", "annotations", kProvisionedBy}) != nullptr &&
           get_string(document, {"spec", "persistentVolumeReclaimPolicy"}) == "Delete")
-        reclaim(plan, *volume, document);
+        reclaim(plan, *volume, document, now);
       else
         unbind(plan, *volume, document);
     }
     return plan;
   }
 
-  static void set_phase(Plan& plan, const client::Object& volume, const Value& document, std::string_view phase,
+  static void set_phase(Plan& plan, const client::Object& volume, const Value& document, std::string_view phase, TimePoint now,
                         std::string_view message = {}) {
     Object status = json::get_object(document, {"status"});
+    if (get_string(document, {"status", "phase"}) != phase) status["lastPhaseTransitionTime"] = format_rfc3339(now);
     status["phase"] = phase;
     if (message.empty())
       status.erase("message");
@@ -117,20 +118,27 @@ class VolumeBinder final : public Controller {
 
   /// The claim is gone. A volume of another provisioner is that provisioner's to delete; one that nobody made can be deleted by nobody
   /// here.
-  static void reclaim(Plan& plan, const client::Object& volume, const Value& document) {
-    const std::string_view maker = get_string(document, {"metadata", "annotations", kProvisionedBy});
-    if (get_string(document, {"spec", "persistentVolumeReclaimPolicy"}) != "Delete" || (!maker.empty() && maker != kLocalProvisioner))
-      return set_phase(plan, volume, document, "Released");
+  static void reclaim(Plan& plan, const client::Object& volume, const Value& document, TimePoint now) {
+    const std::string_view maker = get_string(document, {"metadata", "annotations", kProvisionedBy}),
+                           policy = get_string(document, {"spec", "persistentVolumeReclaimPolicy"});
+    // Only directories and NFS exports can be scrubbed.
+    if (policy == "Recycle" && json::find(document, {"spec", "nfs"}) == nullptr && json::find(document, {"spec", "hostPath"}) == nullptr) {
+      if (get_string(document, {"status", "phase"}) != "Failed")
+        plan.events.push_back(
+            note_about(kinds().persistent_volume, volume, "Warning", "VolumeFailedRecycle", "No recycler plugin found for the volume!"));
+      return set_phase(plan, volume, document, "Failed", now, "No recycler plugin found for the volume!");
+    }
+    if (policy != "Delete" || (!maker.empty() && maker != kLocalProvisioner)) return set_phase(plan, volume, document, "Released", now);
     if (maker == kLocalProvisioner) {
       if (!volume.is_deleting()) plan.writes.push_back(delete_object(kinds().persistent_volume, volume));
-      set_phase(plan, volume, document, "Released");
+      set_phase(plan, volume, document, "Released", now);
       return;
     }
     const std::string message =
         fmt::format("error getting deleter volume plugin for volume \"{}\": no deletable volume plugin matched", volume.name());
     if (get_string(document, {"status", "phase"}) != "Failed")
       plan.events.push_back(note_about(kinds().persistent_volume, volume, "Warning", "VolumeFailedDelete", message));
-    set_phase(plan, volume, document, "Failed", message);
+    set_phase(plan, volume, document, "Failed", now, message);
   }
 
   static void unbind(Plan& plan, const client::Object& volume, const Value& document) {

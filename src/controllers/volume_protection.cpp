@@ -9,15 +9,20 @@ namespace {
 constexpr std::string_view kClaimFinalizer = "kubernetes.io/pvc-protection";
 constexpr std::string_view kVolumeFinalizer = "kubernetes.io/pv-protection";
 
-/// Does a pod that a node may be running use the claim? An unscheduled pod does not: no node starts a pod on a claim that is going.
+/// The node is done with the pod, or it was removed by force.
+bool is_shut_down(const json::Value& pod) {
+  const json::Value* grace = json::find(pod, {"metadata", "deletionGracePeriodSeconds"});
+  return json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr && grace != nullptr && grace->is_int64() && grace->get_int64() == 0;
+}
+
+/// Does a pod that a node knows of use the claim? An unscheduled pod does not: no node starts a pod on a claim that is going. A finished
+/// one does: its volumes may still be mounted.
 bool uses_claim(const json::Value& pod, const std::string& claim) {
   if (json::get_string(pod, {"spec", "nodeName"}).empty()) return false;
-  const auto phase = json::get_string(pod, {"status", "phase"});
-  if (phase == "Succeeded" || phase == "Failed") return false;
   for (const auto& volume : json::get_array(pod, {"spec", "volumes"})) {
     if (json::get_string(volume, {"persistentVolumeClaim", "claimName"}) == claim) return true;
     // A generic ephemeral volume's claim is named after pod and volume.
-    if (json::find(volume, "ephemeral") != nullptr &&
+    if (json::find(volume, "ephemeral") != nullptr && !is_shut_down(pod) &&
         fmt::format("{}-{}", json::get_string(pod, {"metadata", "name"}), json::get_string(volume, {"name"})) == claim)
       return true;
   }

@@ -336,7 +336,6 @@ void job_spec(Object& spec) {
   put_string(spec, "completionMode", "NonIndexed");
   put(spec, "suspend", false);
   put(spec, "manualSelector", false);
-  if (spec.at("manualSelector") == false) spec.erase("manualSelector");
   if (Object* policy = child(spec, "podFailurePolicy"))
     each(*policy, "rules",
          [](Object& rule) { each(rule, "onPodConditions", [](Object& pattern) { put_string(pattern, "status", "True"); }); });

@@ -211,6 +211,27 @@ TEST_F(InformerTest, FailedListsAreRepeatedWithGrowingPauses) {
   expect_same_state(*informer);
 }
 
+TEST_F(InformerTest, AKindThatTheServerDoesNotServeHoldsNobodyUp) {
+  api.put("default", "a");
+  api.fail_next(1, 404, "NotFound");
+  Informer informer(client, Gvr{"machine.example.com", "v1", "machines"});
+  informer.start();
+  loop.run_ready();
+  EXPECT_TRUE(informer.has_synced());
+  EXPECT_EQ(informer.size(), 0U);
+  loop.run_for(31s);
+  EXPECT_EQ(informer.size(), 1U) << "it is served by now";
+}
+
+TEST_F(InformerTest, TheCoreGroupIsNeverMissing) {
+  api.put("default", "a");
+  api.fail_next(1, 404, "NotFound");
+  const auto informer = start();
+  EXPECT_FALSE(informer->has_synced());
+  loop.run_for(1s);
+  expect_same_state(*informer);
+}
+
 TEST_F(InformerTest, HonoursRetryAfter) {
   api.fail_next(1, 429, "TooManyRequests", 7);
   const auto informer = start();

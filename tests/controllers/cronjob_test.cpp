@@ -154,5 +154,14 @@ TEST_F(CronJobTest, TimeZonesAndMistakesInThem) {
   EXPECT_TRUE(world.api.saw("UnknownTimeZone: invalid timeZone: \"Nowhere/Town\": unknown time zone Nowhere/Town"));
 }
 
+TEST_F(CronJobTest, AJobThatTheHistoryHasNoRoomForGoesUnsung) {
+  put("schedule: '*/10 * * * *', failedJobsHistoryLimit: 0");
+  world.loop.run_for(minutes(11));
+  ASSERT_EQ(jobs().size(), 1u);
+  finish("Failed");
+  EXPECT_TRUE(jobs().empty());
+  EXPECT_TRUE(std::ranges::none_of(world.api.events, [](const std::string& event) { return event.starts_with("SawCompletedJob"); }));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -113,5 +113,41 @@ TEST_F(Budgets, UnmanagedPodsAndNoPodsAreSaid) {
   }));
 }
 
+TEST_F(Budgets, WithoutANumberNothingIsExpected) {
+  pods(2, 2);
+  budget("unhealthyPodEvictionPolicy: AlwaysAllow");
+  EXPECT_EQ(status(), (std::array<std::int64_t, 4>{0, 2, 0, 0}));
+}
+
+TEST_F(Budgets, FinishedPodsAreExpectedButNotHealthy) {
+  pods(3, 2);
+  json::Value done = world.api.get(kinds().pod, "p2");
+  json::set(done, {"status", "phase"}, "Succeeded");
+  world.api.put(kinds().pod, done);
+  budget("minAvailable: 1");
+  EXPECT_EQ(status(), (std::array<std::int64_t, 4>{1, 2, 1, 3}));
+}
+
+TEST_F(Budgets, APodOfTwoBudgetsIsTold) {
+  budget("minAvailable: 1");
+  world.api.put(kinds().pod_disruption_budget,
+                yaml("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: c, generation: 1}, "
+                     "spec: {minAvailable: 1, selector: {matchExpressions: [{key: app, operator: Exists}]}}}"));
+  pods(1, 1);
+  world.loop.run_for(seconds(1));
+  EXPECT_TRUE(world.api.saw(
+      "MultiplePodDisruptionBudgets: Pod \"default\"/\"p0\" matches multiple PodDisruptionBudgets.  Chose \"b\" arbitrarily."));
+}
+
+TEST_F(Budgets, UnmanagedPodsAreToldWithTheSelector) {
+  pods(1, 1);
+  budget("maxUnavailable: 1");
+  const auto told = std::ranges::find_if(world.api.events, [](const std::string& event) { return event.starts_with("UnmanagedPods: "); });
+  ASSERT_NE(told, world.api.events.end());
+  EXPECT_NE(told->find("(selector: &LabelSelector{MatchLabels:map[string]string{app: a,},MatchExpressions:[]LabelSelectorRequirement{},})"),
+            std::string::npos)
+      << *told;
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -263,5 +263,49 @@ TEST_F(EndpointsTest, AMirrorHoldsAThousandOfASubsetAndSaysSo) {
               "skipped"));
 }
 
+TEST_F(EndpointsTest, PortsWithTheSameAddressesShareASubset) {
+  const auto put = [&](const char* name, int port, const char* ip) {
+    api.put(kinds().pod,
+            yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}, labels: {{app: a}}}}\nspec: {{nodeName: n1, containers: "
+                             "[{{name: c, ports: [{{name: http, containerPort: {}}}]}}]}}\nstatus: {{phase: Running, podIPs: [{{ip: "
+                             "{}}}], conditions: [{{type: Ready, status: 'True'}}]}}\n",
+                             name, port, ip)));
+  };
+  put("p", 8080, "10.0.0.1");
+  put("q", 9090, "10.0.0.2");
+  service(
+      "clusterIP: 10.96.0.7, ipFamilies: [IPv4], selector: {app: a}, ports: [{name: web, port: 80, targetPort: http}, {name: plain, port: "
+      "81}]");
+  settle();
+  std::map<std::int64_t, std::size_t> addresses;
+  const json::Value endpoints = api.get(kinds().endpoints, "s");
+  for (const json::Value& subset : json::get_array(endpoints, {"subsets"})) {
+    ASSERT_EQ(json::get_array(subset, {"ports"}).size(), 1u);
+    addresses[json::get_int(subset.at("ports").at(0), {"port"})] = json::get_array(subset, {"addresses"}).size();
+  }
+  EXPECT_EQ(addresses, (std::map<std::int64_t, std::size_t>{{81, 2}, {8080, 1}, {9090, 1}}));
+}
+
+TEST_F(EndpointsTest, TheLastChangeIsNotedOnWhatIsWritten) {
+  constexpr const char* kNote = "endpoints.kubernetes.io/last-change-trigger-time";
+  const auto notes = [&] {
+    return std::pair(std::string(json::get_string(api.get(kinds().endpoints, "s"), {"metadata", "annotations", kNote})),
+                     std::string(json::get_string(slice(), {"metadata", "annotations", kNote})));
+  };
+  service(kPlain);
+  settle();
+  EXPECT_EQ(notes(), std::pair(std::string("2026-01-05T10:00:00Z"), std::string("2026-01-05T10:00:00Z"))) << "a new Service: its creation";
+  pod("up", true);
+  json::Value moved = api.get(kinds().pod, "up");
+  json::set(moved, {"status", "conditions"},
+            json::Array{json::Object{{"type", "Ready"}, {"status", "True"}, {"lastTransitionTime", "2026-01-05T10:00:02Z"}}});
+  api.put(kinds().pod, moved);
+  settle();
+  EXPECT_EQ(notes(), std::pair(std::string("2026-01-05T10:00:02Z"), std::string("2026-01-05T10:00:02Z")));
+  api.erase(kinds().pod, "default", "up");
+  settle();
+  EXPECT_EQ(notes(), std::pair(std::string(), std::string())) << "a pod that goes moves no readiness";
+}
+
 }  // namespace
 }  // namespace berth::controllers

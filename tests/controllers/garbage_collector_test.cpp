@@ -114,5 +114,23 @@ TEST_F(Owners, OrphanLetsTheDependentsGo) {
   EXPECT_TRUE(owner_references(get("p")).empty());
 }
 
+TEST_F(Owners, AnOwnerOfAnotherNamespaceIsNone) {
+  const json::Value elsewhere =
+      world.api.put(kinds().config_map, yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: o, namespace: other}}"));
+  const json::Value neighbour =
+      world.api.put(kinds().config_map, yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: child, namespace: other}}"));
+  json::Value child = neighbour;
+  json::set(child, {"metadata", "ownerReferences"}, json::Array{owner_reference(kinds().config_map, Object(elsewhere), false)});
+  world.api.put(kinds().config_map, child);
+  pod("p", {elsewhere});
+  settle();
+  EXPECT_TRUE(get("p").is_null());
+  EXPECT_TRUE(world.api.objects.contains({kinds().config_map, "other", "child"})) << "for those beside it the owner is there";
+  EXPECT_TRUE(
+      world.api.saw(fmt::format("OwnerRefInvalidNamespace: ownerRef [v1/ConfigMap, namespace: default, name: o, uid: {}] does not "
+                                "exist in namespace \"default\"",
+                                json::get_string(elsewhere, {"metadata", "uid"}))));
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -203,7 +203,7 @@ TEST_F(HpaControllerTest, SaysThatItsTargetIsMissing) {
   api.erase(kinds().deployment, "default", "web");
   loop.run_for(seconds(1));
   EXPECT_EQ(condition("AbleToScale"), "False FailedGetScale");
-  EXPECT_TRUE(api.saw("FailedGetScale: deployments/scale.apps \"web\" not found"));
+  EXPECT_TRUE(api.saw("FailedGetScale: deployments.apps \"web\" not found"));
 }
 
 TEST_F(HpaControllerTest, WithoutMetricsNothingChangesAndItSaysSo) {
@@ -215,6 +215,32 @@ TEST_F(HpaControllerTest, WithoutMetricsNothingChangesAndItSaysSo) {
       api.saw("FailedComputeMetricsReplicas: invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric "
               "value: failed to get cpu utilization: "
               "unable to get metrics for resource cpu: no metrics returned from resource metrics API"));
+}
+
+TEST_F(HpaControllerTest, MetricsOfAnApiThatIsNotThereHaveTheirPlaceAndReason) {
+  json::Value document = api.get(kinds().horizontal_pod_autoscaler, "web");
+  json::set(
+      document, {"spec", "metrics"},
+      yaml("[{type: External, external: {metric: {name: queue, selector: {matchLabels: {q: a}}}, target: {type: Value, value: '20'}}}]"));
+  api.put(kinds().horizontal_pod_autoscaler, document);
+  loop.run_for(seconds(20));
+  EXPECT_EQ(condition("ScalingActive"), "False FailedGetExternalMetric");
+  EXPECT_TRUE(api.saw(
+      "FailedGetExternalMetric: unable to get external metric "
+      "default/queue/&LabelSelector{MatchLabels:map[string]string{q: a,},MatchExpressions:[]LabelSelectorRequirement{},}: unable to fetch "
+      "metrics from external metrics API: the server could not find the requested resource (get queue.external.metrics.k8s.io)"));
+  const json::Value status = api.get(kinds().horizontal_pod_autoscaler, "web").at("status");
+  EXPECT_EQ(json::serialize(status.at("currentMetrics")), R"([{"type":""}])");
+}
+
+TEST_F(HpaControllerTest, TwoForTheSamePodsAreTooMany) {
+  json::Value second = api.get(kinds().horizontal_pod_autoscaler, "web");
+  json::set(second, {"metadata", "name"}, "more");
+  json::set(second, {"metadata", "uid"}, "");
+  api.put(kinds().horizontal_pod_autoscaler, second);
+  loop.run_for(seconds(20));
+  EXPECT_EQ(condition("ScalingActive"), "False AmbiguousSelector");
+  EXPECT_TRUE(api.saw("AmbiguousSelector: pods by selector app=web are controlled by multiple HPAs: [default/more default/web]"));
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ TEST_F(JobTest, ReplacementAfterFailureWaitsForTheEndOfAPod) {
   EXPECT_NE(json::get_string(pods()[0], {"metadata", "uid"}), json::get_string(pod, {"metadata", "uid"}));
 }
 
-TEST_F(JobTest, APauseKeepsTheStartTimeAndAResumeSetsItAnew) {
+TEST_F(JobTest, APauseClearsTheStartTimeAndAResumeSetsItAnew) {
   put_job("completions: 1, parallelism: 1");
   settle();
   const std::string started(json::get_string(job(), {"status", "startTime"}));
@@ -245,9 +245,11 @@ TEST_F(JobTest, APauseKeepsTheStartTimeAndAResumeSetsItAnew) {
   change("suspend", true);
   settle(minutes(1));
   EXPECT_TRUE(pods().empty());
-  EXPECT_EQ(json::get_string(job(), {"status", "startTime"}), started);
+  EXPECT_EQ(json::find(job(), {"status", "startTime"}), nullptr);
+  EXPECT_EQ(json::get_int(job(), {"status", "failed"}), 0);
   change("suspend", false);
   settle();
+  ASSERT_NE(json::find(job(), {"status", "startTime"}), nullptr);
   EXPECT_NE(json::get_string(job(), {"status", "startTime"}), started);
 }
 
@@ -282,6 +284,81 @@ TEST_F(JobTest, AFinishedJobGoesAfterItsTime) {
   EXPECT_EQ(json::find(job(), {"metadata", "deletionTimestamp"}), nullptr);
   settle(seconds(30));
   EXPECT_NE(json::find(job(), {"metadata", "deletionTimestamp"}), nullptr) << "in the foreground: its pods first";
+}
+
+TEST_F(JobTest, AFailedPodOfAnIndexHandsItsCountOn) {
+  put_job(
+      "completionMode: Indexed, completions: 1, parallelism: 1, backoffLimit: 100, backoffLimitPerIndex: 2, podFailurePolicy: {rules: "
+      "[{action: Ignore, onPodConditions: [{type: DisruptionTarget, status: 'True'}]}]}");
+  settle();
+  const auto newest = [&] {
+    json::Value found;
+    for (const json::Value& pod : pods())
+      if (json::get_string(pod, {"status", "phase"}).empty()) found = pod;
+    return found;
+  };
+  const auto count = [&](const char* which) {
+    return std::string(json::get_string(newest(), {"metadata", "annotations", fmt::format("batch.kubernetes.io/job-index-{}", which)}));
+  };
+  EXPECT_EQ(count("failure-count"), "0");
+  const std::string first(json::get_string(newest(), {"metadata", "name"}));
+  end_pods("Failed");
+  settle(seconds(5));
+  EXPECT_TRUE(is_tracked(api.get(kinds().pod, first))) << "it is kept until its successor has the count";
+  settle(seconds(10));
+  EXPECT_FALSE(is_tracked(api.get(kinds().pod, first)));
+  EXPECT_EQ(count("failure-count"), "1");
+  json::Value disrupted = newest();
+  json::set(disrupted, {"status"},
+            json::Object{{"phase", "Failed"}, {"conditions", json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}}}}});
+  api.put(kinds().pod, disrupted);
+  settle(minutes(1));
+  EXPECT_EQ(count("failure-count"), "1");
+  EXPECT_EQ(count("ignored-failure-count"), "1");
+}
+
+TEST_F(JobTest, AnAdoptedPodIsTracked) {
+  api.put(kinds().pod, yaml("{apiVersion: v1, kind: Pod, metadata: {name: lone, labels: {app: j}}, spec: {}}"));
+  put_job("completions: 1, parallelism: 1");
+  settle();
+  EXPECT_TRUE(is_tracked(api.get(kinds().pod, "lone")));
+  EXPECT_EQ(pods().size(), 1u);
+}
+
+TEST_F(JobTest, AnElasticJobForgetsWhatIsBeyondItsNewEnd) {
+  put_job("completionMode: Indexed, completions: 3, parallelism: 3");
+  settle();
+  for (json::Value pod : pods()) {
+    if (json::get_string(pod, {"metadata", "labels", "batch.kubernetes.io/job-completion-index"}) != "2") continue;
+    json::set(pod, {"status", "phase"}, "Succeeded");
+    api.put(kinds().pod, pod);
+  }
+  settle();
+  EXPECT_EQ(json::get_string(job(), {"status", "completedIndexes"}), "2");
+  json::Value smaller = job();
+  json::set(smaller, {"spec", "completions"}, 2);
+  json::set(smaller, {"spec", "parallelism"}, 2);
+  api.put(kinds().job, smaller);
+  settle();
+  EXPECT_EQ(json::find(job(), {"status", "completedIndexes"}), nullptr);
+  EXPECT_EQ(json::get_int(job(), {"status", "succeeded"}), 0);
+  EXPECT_EQ(condition_status(job(), "Complete"), "");
+}
+
+TEST_F(JobTest, TheEndIsAnnouncedBeforeItComes) {
+  put_job("completions: 1, parallelism: 1");
+  settle();
+  std::vector<std::string> steps;
+  api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    std::string types;
+    for (const json::Value& condition : json::get_array(write.body, {"status", "conditions"}))
+      types += std::string(json::get_string(condition, {"type"})) + " ";
+    if (write.kind == kinds().job && !types.empty()) steps.push_back(types);
+    return std::nullopt;
+  };
+  end_pods("Succeeded");
+  settle();
+  EXPECT_EQ(steps, (std::vector<std::string>{"SuccessCriteriaMet ", "SuccessCriteriaMet Complete "}));
 }
 
 }  // namespace

@@ -220,5 +220,50 @@ TEST(PodGarbage, TerminatingPodsGoWhereNobodyCanEndThem) {
   EXPECT_FALSE(world.has("here"));
 }
 
+TEST(TaintEviction, APodOnItsWayOutIsMarkedOnceAllTheSame) {
+  NodeWorld world;
+  world.put_pod("p", "n0", "[]");
+  json::Value ending = world.api.get(kinds().pod, "p");
+  json::set(ending, {"metadata", "deletionTimestamp"}, "2026-01-05T10:00:00Z");
+  json::set(ending, {"metadata", "generation"}, 2);
+  json::set(ending, {"metadata", "finalizers"}, json::Array{"example.com/hold"});
+  world.api.put(kinds().pod, ending);
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(3), 1);
+  EXPECT_EQ(std::ranges::count(world.api.events, "TaintManagerEviction: Marking for deletion Pod default/p"), 1);
+  const json::Value pod = world.api.get(kinds().pod, "p");
+  const json::Value* condition = find_condition(pod, "DisruptionTarget");
+  ASSERT_NE(condition, nullptr);
+  EXPECT_EQ(json::get_int(*condition, {"observedGeneration"}), 2);
+}
+
+TEST(TaintEviction, APodThatGoesBeforeItsTimeCancelsIt) {
+  NodeWorld world;
+  world.put_pod("p", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 300}]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(2), 1);
+  world.api.erase(kinds().pod, "default", "p");
+  world.run(seconds(2), 1);
+  EXPECT_TRUE(world.api.saw("TaintManagerEviction: Cancelling deletion of Pod default/p"));
+}
+
+TEST(NodeTtl, GrowsWithTheCluster) {
+  VirtualLoop loop{*parse_rfc3339("2026-01-05T10:00:00Z")};
+  FakeApi api{loop};
+  api.engine.add(make_node_ttl_controller());
+  api.engine.start();
+  const auto put = [&](int i) {
+    api.put(kinds().node, yaml(fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: n{}}}}}", i)));
+    loop.run_for(seconds(1));
+    return std::string(
+        json::get_string(api.get(kinds().node, fmt::format("n{}", i)), {"metadata", "annotations", "node.alpha.kubernetes.io/ttl"}));
+  };
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(put(i), "0");
+  EXPECT_EQ(put(100), "15");
+  for (int i = 20; i < 35; ++i) api.erase(kinds().node, "", fmt::format("n{}", i));
+  loop.run_for(seconds(1));
+  EXPECT_EQ(put(200), "0") << "below ninety it shrinks again";
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -23,7 +23,8 @@ void set_condition(json::Value& object, std::string_view type, std::string_view 
   (*condition)["status"] = status;
   if (with_probe_time && !condition->contains("lastProbeTime")) (*condition)["lastProbeTime"] = nullptr;
   for (auto [field, text] : {std::pair{"reason", reason}, std::pair{"message", message}}) {
-    if (text.empty()) {
+    // A metav1.Condition (without a probe's time) always has its message.
+    if (text.empty() && (with_probe_time || field != std::string_view("message"))) {
       condition->erase(field);
     } else {
       (*condition)[field] = text;

@@ -130,7 +130,8 @@ Mark mark_deleted(const Deletion& deletion, json::Value& document, TimePoint now
   const bool holds_content = is_namespace && !json::get_array(document, {"spec", "finalizers"}).empty();
   if (grace.value_or(0) == 0 && finalizers.empty() && !holds_content) return {true, false};
   metadata["deletionTimestamp"] = format_rfc3339(now + std::chrono::seconds(grace.value_or(0)));
-  metadata["deletionGracePeriodSeconds"] = grace.value_or(0);
+  // A namespace ends when it is empty, whatever the time (pkg/registry/core/namespace/storage).
+  if (!is_namespace) metadata["deletionGracePeriodSeconds"] = grace.value_or(0);
   if (deletion.kind->generation) metadata["generation"] = json::get_int(document, {"metadata", "generation"}) + 1;
   if (is_namespace) json::set(document, {"status", "phase"}, "Terminating");
   return {};

@@ -1,6 +1,7 @@
 // Jobs and CronJobs (pkg/apis/batch/validation).
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <set>
 
 #include "model/validation/validation.h"
@@ -162,6 +163,13 @@ void managed_by(const Value& spec, const Path& spec_at, Errors& errors) {
   if (text.size() > kMaxManagerLength) errors.too_long(at, kMaxManagerLength);
 }
 
+/// The machine's time zone data is a table; without one no name can be called wrong.
+bool is_known_zone(std::string_view name) {
+  static const bool has_data = std::filesystem::is_directory("/usr/share/zoneinfo");
+  std::error_code ignored;
+  return !has_data || name == "UTC" || std::filesystem::is_regular_file(fmt::format("/usr/share/zoneinfo/{}", name), ignored);
+}
+
 void time_zone(const Value& spec, const Path& spec_at, Errors& errors) {
   const Value* zone = json::find(spec, "timeZone");
   if (zone == nullptr || !zone->is_string()) return;
@@ -173,7 +181,8 @@ void time_zone(const Value& spec, const Path& spec_at, Errors& errors) {
   if (lower == "local")
     return errors.invalid(at, *zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
   const bool is_name = name.front() != '/' && name.find("..") == std::string_view::npos && name.find('\\') == std::string_view::npos;
-  if (!is_name) errors.invalid(at, *zone, "time: invalid location name");
+  if (!is_name) return errors.invalid(at, *zone, "time: invalid location name");
+  if (!is_known_zone(name)) errors.invalid(at, *zone, fmt::format("unknown time zone {}", name));
 }
 
 }  // namespace

@@ -276,18 +276,30 @@ void elastic_completions(const Value& old, const Value& doc, const Path& at, Err
     errors.invalid(at, Value(now), "can only be modified in tandem with spec.parallelism");
 }
 
-/// A Job that is suspended and has not begun may still be told where its pods belong.
+bool has_active_or_running_history(const Value& job) {
+  if (get_int(job, {"status", "active"}) != 0) return true;
+  if (json::find(job, {"status", "startTime"}) == nullptr) return false;
+  return std::ranges::none_of(json::get_array(job, {"status", "conditions"}), [](const Value& condition) {
+    return get_string(condition, {"type"}) == "Suspended" && get_string(condition, {"status"}) == "True";
+  });
+}
+
+/// A Job that is suspended and has no pods may still be told where its pods belong and what they need
+/// (MutableSchedulingDirectivesForSuspendedJobs, MutablePodResourcesForSuspendedJobs).
 void job_template(const Value& old, const Value& doc, const Path& at, Errors& errors) {
   const Value *before = json::find(old, {"spec", "template"}), *after = json::find(doc, {"spec", "template"});
-  if (before == nullptr || after == nullptr) return immutable(old, doc, {"spec", "template"}, at, errors);
-  Value kept = *before, asked = *after;
-  if (get_bool(old, {"spec", "suspend"}) && json::find(old, {"status", "startTime"}) == nullptr)
-    for (Value* one : {&kept, &asked}) {
-      for (const char* key : {"labels", "annotations"}) json::erase(*one, {"metadata", key});
-      for (const char* key : {"nodeSelector", "affinity", "tolerations", "schedulingGates"}) json::erase(*one, {"spec", key});
-      if (json::get_object(*one, {"metadata"}).empty()) json::erase(*one, {"metadata"});
-    }
-  if (!json::equal(kept, asked)) errors.invalid(at, *after, "field is immutable");
+  if (before == nullptr || after == nullptr || !get_bool(old, {"spec", "suspend"}) || has_active_or_running_history(old))
+    return immutable(old, doc, {"spec", "template"}, at, errors);
+  Value kept = json::get_object(*before, {"spec"}), asked = json::get_object(*after, {"spec"});
+  for (Value* one : {&kept, &asked}) {
+    for (const char* key : {"nodeSelector", "tolerations", "schedulingGates"}) json::erase(*one, {key});
+    json::erase(*one, {"affinity", "nodeAffinity"});
+    if (json::get_object(*one, {"affinity"}).empty()) json::erase(*one, {"affinity"});
+    for (const char* list : {"containers", "initContainers"})
+      if (Value* containers = json::find(*one, {list}); containers != nullptr && containers->is_array())
+        for (Value& container : containers->get_array()) json::erase(container, {"resources"});
+  }
+  if (!json::equal(kept, asked)) errors.invalid(at / "spec", Value(json::get_object(*after, {"spec"})), "field is immutable");
 }
 
 }  // namespace
