@@ -13,6 +13,7 @@ namespace {
 
 /// An eviction that did not lead to a deletion within this time counts no more.
 constexpr Duration kDeletionTimeout = std::chrono::minutes(2);
+constexpr Duration kStaleMark = std::chrono::minutes(2);
 
 class DisruptionController final : public Controller {
  public:
@@ -28,6 +29,8 @@ class DisruptionController final : public Controller {
       if (event.after) sink.add(event.after->key());
       return;
     }
+    // The parse is spared by a look at the bytes.
+    if (event.pod_after && event.after->bytes().find("DisruptionTarget") != std::string::npos) sink.add("/" + event.after->key());
     std::vector<ObjectRef> matching;
     cache.for_each_in(kinds().pod_disruption_budget, event.object().ns(), [&](const ObjectRef& budget) {
       if (event.kind != kinds().pod) return sink.add(budget->key());
@@ -43,7 +46,9 @@ class DisruptionController final : public Controller {
                                  event.object().name(), matching[0]->name())));
   }
 
+  /// Keys are "ns/name" of budgets, and "/ns/name" of pods that somebody meant to disrupt.
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
+    if (key.starts_with('/')) return clear_stale_mark(key.substr(1), now, cache);
     Plan plan;
     const auto [ns, name] = split_key(key);
     if (const auto notes = ambiguous_.find(key); notes != ambiguous_.end()) {
@@ -114,6 +119,33 @@ class DisruptionController final : public Controller {
   }
 
  private:
+  /// A pod that was to be disrupted and is still there after a while was spared. A node's own marks may take any time.
+  static Plan clear_stale_mark(const std::string& key, TimePoint now, const Cache& cache) {
+    Plan plan;
+    const auto [ns, name] = split_key(key);
+    const PodRef pod = cache.pod(ns, name);
+    if (!pod || !pod->is_active()) return plan;
+    const json::Value document = pod->object->document();
+    const json::Value* mark = find_condition(document, "DisruptionTarget");
+    if (mark == nullptr || json::get_string(*mark, {"status"}) != "True" || json::get_string(*mark, {"reason"}) == "TerminationByKubelet")
+      return plan;
+    if (const Duration left = read_time(*mark, {"lastTransitionTime"}) + kStaleMark - now; left > Duration{0}) {
+      plan.requeue_after = left;
+      return plan;
+    }
+    json::Array conditions{json::Object{{"type", "DisruptionTarget"},
+                                        {"status", "False"},
+                                        {"reason", nullptr},
+                                        {"message", nullptr},
+                                        {"observedGeneration", json::get_int(document, {"metadata", "generation"})},
+                                        {"lastTransitionTime", format_rfc3339(now)}}};
+    Write write = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}}, false);
+    write.patch_type = PatchType::kStrategicMerge;
+    write.subresource = "status";
+    plan.writes.push_back(std::move(write));
+    return plan;
+  }
+
   struct Expected {
     std::int64_t count = 0;
     bool has_unmanaged = false;  ///< Pods that nobody controls: a share of them cannot be told.

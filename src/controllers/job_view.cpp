@@ -5,12 +5,15 @@
 namespace berth::controllers::job {
 namespace {
 
-std::optional<std::int64_t> number_in(const json::Value& pod, const char* annotation) {
-  const std::string_view text = json::get_string(pod, {"metadata", "annotations", annotation});
+std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
   return value;
+}
+
+std::optional<std::int64_t> number_in(const json::Value& pod, const char* annotation) {
+  return number_of(json::get_string(pod, {"metadata", "annotations", annotation}));
 }
 
 /// The latest end of the pod's containers (sidecars too); nothing while one runs.
@@ -42,9 +45,14 @@ TimePoint ended_at(const PodInfo& pod, const json::Value& document) {
 JobPod read_pod(const View& view, const PodRef& info) {
   JobPod pod{.info = info};
   pod.is_failed = info->phase == PodPhase::kFailed || (!view.only_failed && info->deleting && info->phase != PodPhase::kSucceeded);
-  if (!view.indexed && !pod.is_failed && info->phase != PodPhase::kSucceeded) return pod;
+  // What is counted for good is of no more interest: a Job may have thousands of such pods. Of what runs the label tells enough.
+  if (info->is_finished() && !info->has_job_finalizer) return pod;
+  const std::string* label = info->labels().get(kIndexKey);
+  if (view.indexed && label != nullptr) pod.index = number_of(*label).value_or(kNoIndex);
+  const bool is_unlabelled = view.indexed && label == nullptr;
+  if (!pod.is_failed && info->phase != PodPhase::kSucceeded && !is_unlabelled) return pod;
   const json::Value document = info->object->document();
-  if (view.indexed) pod.index = number_in(document, kIndexKey).value_or(kNoIndex);
+  if (is_unlabelled) pod.index = number_in(document, kIndexKey).value_or(kNoIndex);
   if (pod.is_failed || info->phase == PodPhase::kSucceeded) pod.finished = ended_at(*info, document);
   if (pod.is_failed) pod.verdict = judge_failure(view.document, document);
   if (view.per_index) {

@@ -186,6 +186,25 @@ TEST_F(AuthenticationTest, LegacyTokensLiveAsLongAsTheirSecret) {
   EXPECT_FALSE(who(legacy).has_value());
 }
 
+TEST_F(AuthenticationTest, ASecretOfTokenTypeKeepsALegacyToken) {
+  write_core("secrets", json::Object{{"metadata", {{"namespace", "dev"}, {"name", "kept"}, {"uid", "k"}}},
+                                     {"type", "kubernetes.io/service-account-token"}});
+  TokenSpec spec;
+  spec.ns = "dev";
+  spec.service_account = "bot";
+  spec.service_account_uid = "sa-uid";
+  spec.bound_kind = "Secret";
+  spec.bound_name = "kept";
+  spec.bound_uid = "k";
+  const auto issuer = [&] { return std::string(json::get_string(*unverified_claims(parts_.tokens->issue(spec)->token), {"iss"})); };
+  EXPECT_NE(issuer(), "kubernetes/serviceaccount");
+  spec.expiration_seconds = std::int64_t{10} * 365 * 24 * 3600;
+  EXPECT_EQ(issuer(), "kubernetes/serviceaccount");
+  const auto claims = unverified_claims(parts_.tokens->issue(spec)->token);
+  EXPECT_EQ(json::get_string(*claims, {"kubernetes.io/serviceaccount/secret.name"}), "kept");
+  EXPECT_EQ(json::find(*claims, {"exp"}), nullptr);
+}
+
 TEST_F(AuthenticationTest, OpenIdDocumentsNameTheKey) {
   auto configuration = json::parse(parts_.tokens->openid_configuration());
   EXPECT_EQ(json::get_string(*configuration, {"issuer"}), "https://issuer");

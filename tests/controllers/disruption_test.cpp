@@ -149,5 +149,21 @@ TEST_F(Budgets, UnmanagedPodsAreToldWithTheSelector) {
       << *told;
 }
 
+TEST_F(Budgets, APodThatWasSparedLosesItsMark) {
+  const auto put = [&](const char* name, const char* reason) {
+    world.api.put(kinds().pod,
+                  yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{nodeName: n}}\nstatus: {{phase: Running, "
+                                   "conditions: [{{type: DisruptionTarget, status: 'True', reason: {}, lastTransitionTime: '{}'}}]}}\n",
+                                   name, reason, format_rfc3339(world.loop.now()))));
+  };
+  put("spared", "PreemptionByScheduler");
+  put("slow", "TerminationByKubelet");
+  world.loop.run_for(seconds(100));
+  EXPECT_EQ(condition_status(world.api.get(kinds().pod, "spared"), "DisruptionTarget"), "True");
+  world.loop.run_for(seconds(30));
+  EXPECT_EQ(condition_status(world.api.get(kinds().pod, "spared"), "DisruptionTarget"), "False");
+  EXPECT_EQ(condition_status(world.api.get(kinds().pod, "slow"), "DisruptionTarget"), "True");
+}
+
 }  // namespace
 }  // namespace berth::controllers

@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kLegacyIssuer = "kubernetes/serviceaccount";
 constexpr std::int64_t kLeewaySeconds = 60;  // Between clocks; also how long after its deletion a pod may still speak.
 constexpr std::size_t kRememberedTokens = 8192;
+constexpr std::int64_t kKeptSeconds = std::int64_t{10} * 365 * 24 * 3600;
 
 /// What a token with a good signature says.
 struct Claims {
@@ -121,6 +122,8 @@ struct ServiceAccountTokens::Impl {
   }
   [[nodiscard]] std::optional<std::string> complaint_about_objects(const Claims& claims, std::string_view token) const;
   [[nodiscard]] std::optional<std::string> complaint_about_times(const Claims& claims) const;
+  /// The token that a Secret of type kubernetes.io/service-account-token keeps, as its controller asks for it: it ends with the Secret.
+  [[nodiscard]] bool is_kept_in_secret(const TokenSpec& spec) const;
 };
 
 std::optional<std::string> ServiceAccountTokens::Impl::complaint_about_times(const Claims& claims) const {
@@ -163,8 +166,26 @@ Result<std::shared_ptr<ServiceAccountTokens>> ServiceAccountTokens::create(Token
   return std::shared_ptr<ServiceAccountTokens>(new ServiceAccountTokens(std::move(impl)));
 }
 
+bool ServiceAccountTokens::Impl::is_kept_in_secret(const TokenSpec& spec) const {
+  if (spec.bound_kind != "Secret" || !spec.audiences.empty() || spec.expiration_seconds < kKeptSeconds) return false;
+  const auto secret = find("secrets", spec.ns, spec.bound_name, spec.bound_uid);
+  static const json::PathScanner scanner({"type"});
+  std::array<std::string_view, 1> raw;
+  return secret != nullptr && scanner.scan(*secret->value, raw) && json::unquote(raw[0]) == "kubernetes.io/service-account-token";
+}
+
 model::ApiResult<IssuedToken> ServiceAccountTokens::issue(const TokenSpec& spec) {
   const std::int64_t now = impl_->now_seconds();
+  if (impl_->is_kept_in_secret(spec)) {
+    auto kept = impl_->key.sign(json::Object{{"iss", kLegacyIssuer},
+                                             {"kubernetes.io/serviceaccount/namespace", spec.ns},
+                                             {"kubernetes.io/serviceaccount/secret.name", spec.bound_name},
+                                             {"kubernetes.io/serviceaccount/service-account.name", spec.service_account},
+                                             {"kubernetes.io/serviceaccount/service-account.uid", spec.service_account_uid},
+                                             {"sub", fmt::format("system:serviceaccount:{}:{}", spec.ns, spec.service_account)}});
+    if (!kept) return std::unexpected(model::internal_error(kept.error().message));
+    return IssuedToken{std::move(*kept), TimePoint(std::chrono::seconds(now + spec.expiration_seconds))};
+  }
   json::Array audiences;
   for (const auto& audience : spec.audiences.empty() ? impl_->api_audiences : spec.audiences) audiences.emplace_back(audience);
   json::Object bound{{"namespace", spec.ns}, {"serviceaccount", {{"name", spec.service_account}, {"uid", spec.service_account_uid}}}};
