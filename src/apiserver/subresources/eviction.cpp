@@ -78,6 +78,21 @@ void delete_pod(ApiServer::Impl& server, const EvictionPtr& eviction, bool guard
       });
 }
 
+/// Who asked for another pod, or another state of it, leaves no mark on this one.
+std::optional<model::ApiStatus> broken_precondition(const json::Value& options, const json::Value& pod) {
+  const auto name = json::get_string(pod, {"metadata", "name"});
+  const auto broken = [&](const char* field, const char* what, const char* ending) -> std::optional<model::ApiStatus> {
+    const auto wanted = json::get_string(options, {"preconditions", field}), there = json::get_string(pod, {"metadata", field});
+    if (wanted.empty() || wanted == there) return std::nullopt;
+    return model::conflict(
+        "", "Pod", name,
+        fmt::format("the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object might have been {3}", what,
+                    wanted, there, ending));
+  };
+  if (auto status = broken("uid", "UID", "deleted and then recreated")) return status;
+  return broken("resourceVersion", "ResourceVersion", "modified");
+}
+
 /// Says on the pod why it goes, then deletes it.
 void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
   const auto& request = eviction->request;
@@ -85,7 +100,8 @@ void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
   auto operation = make_write(request);
   operation->subresource = "status";
   operation->tracks_fields = operation->admits = operation->validates = operation->prepares = false;
-  operation->produce = [&server](const json::Value& pod) -> model::ApiResult<json::Value> {
+  operation->produce = [&server, eviction](const json::Value& pod) -> model::ApiResult<json::Value> {
+    if (auto status = broken_precondition(eviction->options, pod)) return std::unexpected(std::move(*status));
     auto updated = pod;
     json::erase(updated, {"metadata", "resourceVersion"});
     set_condition(updated, "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting", server.loop.now(), true);
@@ -93,6 +109,9 @@ void mark_and_delete(ApiServer::Impl& server, const EvictionPtr& eviction) {
   };
   operation->done = [&server, eviction](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return server.respond_status(*eviction->request, outcome.error());
+    // The mark is a change of our own.
+    if (outcome->object != nullptr && !json::get_string(eviction->options, {"preconditions", "resourceVersion"}).empty())
+      json::set(eviction->options, {"preconditions", "resourceVersion"}, json::Value(std::to_string(outcome->object->revision)));
     server.offload([&server, eviction] { delete_pod(server, eviction, true); });
   };
   server.run_update(operation);
