@@ -67,8 +67,7 @@ class Informer {
   /// Handlers added before start see everything; added later they first get on_add for all that is cached.
   void add_handler(InformerHandler handler);
   void start();
-  /// True once the first list is in the cache and its handlers have run; or once the server said that it does not serve the kind (404 for
-  /// one outside the core group), which is asked again from time to time.
+  /// True once the first list is in the cache and its handlers have run.
   [[nodiscard]] bool has_synced() const;
   void on_synced(std::function<void()> synced);
   /// The highest resourceVersion seen, bookmarks included.

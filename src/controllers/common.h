@@ -71,8 +71,6 @@ std::optional<Duration> next_availability(const std::vector<PodRef>& pods, Durat
 void enqueue_pod_owners(Kind owner_kind, const Event& event, const Cache& cache, KeySink& sink,
                         const std::function<model::Selector(const json::Value&)>& selector_of);
 model::Selector label_selector_of(const json::Value& document);
-/// A metav1.LabelSelector as Go's %v prints it, which is what some messages have; null: "nil".
-std::string selector_in_go_words(const json::Value* selector);
 
 /// Sorts pods so that those to delete first come first (Kubernetes' ActivePodsWithRanks). `related`: the pods that count for colocation.
 void sort_for_deletion(std::vector<PodRef>& pods, const std::vector<PodRef>& related, TimePoint now);

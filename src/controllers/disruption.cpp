@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "controllers/common.h"
+#include "controllers/selector_words.h"
 #include "controllers/workloads.h"
 #include "model/selector.h"
 

@@ -4,6 +4,7 @@
 
 #include "controllers/common.h"
 #include "controllers/hpa_model.h"
+#include "controllers/selector_words.h"
 #include "controllers/workloads.h"
 #include "model/quantity.h"
 #include "net/http.h"
