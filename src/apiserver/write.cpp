@@ -209,21 +209,23 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
     return operation->fail(std::move(status));
   }
   operation->name = json::get_string(document, {"metadata", "name"});
-  if (operation->name.empty()) {
-    operation->generate_name = json::get_string(document, {"metadata", "generateName"});
-    if (!operation->generate_name.empty()) {
-      operation->name = operation->generate_name.substr(0, kMaxBaseLength) + names.suffix();
-      metadata["name"] = operation->name;
-    }
-  }
-  for (const char* field : {"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"}) metadata.erase(field);
-  metadata["uid"] = names.uid();
-  metadata["creationTimestamp"] = now_text();
+  if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
+  for (const char* field : {"resourceVersion", "selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
+    metadata.erase(field);
   if (operation->tracks_fields) apply::track_update(kind, nullptr, document, writer_of(*this, *operation));
   set_admission(*operation, Operation::kCreate, std::move(document), json::Value());
   admission->mutate(operation->admission, [this, operation](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
     auto& object = operation->admission.object;
+    // Who changes an object sees it before it has an identity, who judges it sees the whole.
+    if (operation->name.empty()) operation->name = json::get_string(object, {"metadata", "name"});
+    if (operation->name.empty() && !operation->generate_name.empty())
+      operation->name = operation->generate_name.substr(0, kMaxBaseLength) + names.suffix();
+    operation->admission.name = operation->name;
+    auto& identity = json::ensure_object(object, {"metadata"});
+    if (!operation->name.empty()) identity["name"] = operation->name;
+    identity["uid"] = names.uid();
+    identity["creationTimestamp"] = now_text();
     if (auto refused = check_escalation(*options.authorizer, *operation, object, nullptr)) return operation->fail(std::move(*refused));
     // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
     model::apply_defaults(*operation->kind, object);

@@ -282,7 +282,10 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
   }
   if (kind.generation) {
     const std::int64_t generation = json::get_int(old, {"metadata", "generation"}, 1);
-    const bool changed = !same_but_metadata_and_status(old, doc);
+    bool changed = !same_but_metadata_and_status(old, doc);
+    // A Deployment hands its annotations on to its sets: a change of them is work as well.
+    if (kind.kind == "Deployment" && kind.group == "apps" && subresource.empty())
+      changed |= !json::equal(json::get_object(old, {"metadata", "annotations"}), json::get_object(doc, {"metadata", "annotations"}));
     json::set(doc, {"metadata", "generation"}, changed ? generation + 1 : generation);
   }
 }

@@ -55,6 +55,34 @@ TEST_F(Admission, PriorityComesFromItsClass) {
   EXPECT_EQ(text(critical, {"spec", "priorityClassName"}), "system-cluster-critical");
 }
 
+TEST_F(Admission, APodShowsTheRegionAndTheZoneOfItsNode) {
+  create("/api/v1/nodes",
+         R"({"metadata":{"name":"n","labels":{"topology.kubernetes.io/region":"r","topology.kubernetes.io/zone":"z","disk":"ssd"}}})");
+  const auto zone_of = [](const json::Value& document) {
+    return text(document, {"metadata", "labels", "topology.kubernetes.io/region"}) + "/" +
+           text(document, {"metadata", "labels", "topology.kubernetes.io/zone"});
+  };
+  const auto placed = make_pod("placed", R"("nodeName":"n")");
+  EXPECT_EQ(zone_of(placed), "r/z");
+  EXPECT_EQ(json::find(placed, {"metadata", "labels", "disk"}), nullptr);
+  EXPECT_EQ(zone_of(make_pod("elsewhere", R"("nodeName":"gone")")), "/");
+
+  EXPECT_EQ(zone_of(make_pod("bound")), "/");
+  create(std::string(kPods) + "/bound/binding", R"({"metadata":{"name":"bound"},"target":{"kind":"Node","name":"n"}})");
+  EXPECT_EQ(zone_of(get(std::string(kPods) + "/bound")->document()), "r/z");
+}
+
+TEST_F(Admission, ANameIsMadeUpWhenTheObjectIsComplete) {
+  const auto refused =
+      post(kPods, R"({"metadata":{"generateName":"p-"},"spec":{"priorityClassName":"nope","containers":[{"name":"c","image":"i"}]}})");
+  EXPECT_STATUS(refused, 403, "Forbidden");
+  EXPECT_EQ(text(refused->document(), {"message"}), "pods \"p-\" is forbidden: no PriorityClass with name nope was found");
+  const auto made = create(kPods, R"({"metadata":{"generateName":"p-"},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+  EXPECT_EQ(text(made, {"metadata", "name"}).size(), 7u);
+  EXPECT_FALSE(text(made, {"metadata", "uid"}).empty());
+  EXPECT_FALSE(text(made, {"metadata", "creationTimestamp"}).empty());
+}
+
 TEST_F(Admission, TolerationsOfEveryPod) {
   const auto tolerations = [](const json::Value& pod_document) {
     std::map<std::string, std::int64_t> out;

@@ -137,6 +137,12 @@ TEST_F(Apply, CreatesAndOwns) {
   EXPECT_EQ(apply("m1", R"({"x":"1"})")->status, 200);
 }
 
+TEST_F(Apply, ARevisionsDataIsOwnedAsAWhole) {
+  const auto made = create("/apis/apps/v1/namespaces/default/controllerrevisions?fieldManager=m",
+                           R"({"metadata":{"name":"r"},"revision":1,"data":{"spec":{"template":{"a":1}}}})");
+  EXPECT_EQ(json::serialize(*json::find(managers(made)["m/Update"], "fieldsV1")), R"({"f:data":{},"f:revision":{}})");
+}
+
 TEST_F(Apply, ConflictsNameManagerAndField) {
   apply("m1", R"({"x":"1"})");
   auto refused = apply("m2", R"({"x":"2"})");

@@ -72,6 +72,12 @@ TEST(Strategy, GenerationCountsChangesOfTheSpecOnly) {
   Value doc = parse(R"({"metadata":{"labels":{"a":"b"}},"spec":{"replicas":1}})");
   prepare_for_update(deployment, old, doc, "");
   EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 3);
+  doc = parse(R"({"metadata":{"annotations":{"a":"b"}},"spec":{"replicas":1}})");
+  prepare_for_update(deployment, old, doc, "");
+  EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 4) << "a Deployment's sets take its annotations over";
+  prepare_for_update(kind("apps", "v1", "ReplicaSet"), old, doc = parse(R"({"metadata":{"annotations":{"a":"b"}},"spec":{"replicas":1}})"),
+                     "");
+  EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 3);
   doc = parse(R"({"spec":{"replicas":2},"status":{"replicas":7}})");
   prepare_for_update(deployment, old, doc, "");
   EXPECT_EQ(json::get_int(doc, {"metadata", "generation"}), 4);

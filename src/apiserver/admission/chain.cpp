@@ -12,7 +12,7 @@ struct Entry {
 using When = Entry::When;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 21> kOrder = {{
+constexpr std::array<Entry, 22> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -30,6 +30,7 @@ constexpr std::array<Entry, 21> kOrder = {{
     {"PodNodeSelector", make_pod_node_selector, When::kConfigured},
     // Judges the pod as it came, before anything below works for it.
     {"PodSecurity", make_pod_security, When::kDefault},
+    {"PodTopologyLabels", make_pod_topology_labels, When::kDefault},
     // Before tolerations and quota: both may look at the priority.
     {"Priority", make_priority, When::kDefault},
     {"DefaultTolerationSeconds", make_default_toleration_seconds, When::kDefault},
@@ -53,7 +54,7 @@ constexpr std::array<Entry, 21> kOrder = {{
 }};
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
-constexpr std::array<std::string_view, 16> kAcceptedNames = {"NamespaceExists",
+constexpr std::array<std::string_view, 15> kAcceptedNames = {"NamespaceExists",
                                                              "NamespaceAutoProvision",
                                                              "AlwaysAdmit",
                                                              "CertificateApproval",
@@ -67,7 +68,6 @@ constexpr std::array<std::string_view, 16> kAcceptedNames = {"NamespaceExists",
                                                              "ValidatingAdmissionPolicy",
                                                              "DenyServiceExternalIPs",
                                                              "LimitPodHardAntiAffinityTopology",
-                                                             "PodTopologyLabels",
                                                              "ImagePolicyWebhook"};
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {

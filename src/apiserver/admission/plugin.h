@@ -40,7 +40,11 @@ struct AdmissionRequest {
   [[nodiscard]] bool is(std::string_view group, std::string_view plural, std::string_view sub = {}) const {
     return kind->plural == plural && kind->group == group && subresource == sub;
   }
-  [[nodiscard]] model::ApiStatus forbidden(std::string_view why) const { return model::forbidden(kind->group, kind->plural, name, why); }
+  [[nodiscard]] model::ApiStatus forbidden(std::string_view why) const {
+    // A name is made up only after the plugins that change the object have run: until then it goes by its beginning.
+    const auto base = name.empty() ? json::get_string(object, {"metadata", "generateName"}) : std::string_view(name);
+    return model::forbidden(kind->group, kind->plural, base, why);
+  }
 };
 
 /// What plugins work with. Mirrors are shared between plugins. Everything outlives the plugins.

@@ -333,6 +333,9 @@ std::vector<BindingRow> bindings() {
       {"system:kube-dns", "system:kube-dns", {"s:kube-system/kube-dns"}},
       {"system:node-proxier", "system:node-proxier", {"u:system:kube-proxy"}},
       {"system:kube-controller-manager", "system:kube-controller-manager", {"u:system:kube-controller-manager"}},
+      // `berth controllers` works under its certificate's own name, where kube-controller-manager takes a service account for each controller.
+      // All of them together may do everything: the namespace controller alone empties any namespace.
+      {"berth:controllers", "cluster-admin", {"u:system:kube-controller-manager"}},
       {"system:kube-scheduler", "system:kube-scheduler", {"u:system:kube-scheduler"}},
       {"system:volume-scheduler", "system:volume-scheduler", {"u:system:kube-scheduler"}},
       // Nodes are judged by the node authorizer; the binding stays for whoever adds subjects to it.

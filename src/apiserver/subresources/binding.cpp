@@ -55,7 +55,12 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
   json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding, {"target", "name"});
   for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"}))
     json::ensure_object(updated, {"metadata", "annotations"})[key] = value;
+  for (const auto& [key, value] : json::get_object(binding, {"metadata", "labels"}))
+    json::ensure_object(updated, {"metadata", "labels"})[key] = value;
   set_condition(updated, "PodScheduled", "True", "", "", now, true);
+  // The condition is another one than the scheduler's: what that had observed goes with it.
+  for (auto& condition : json::ensure_object(updated, {"status"})["conditions"].get_array())
+    if (json::get_string(condition, {"type"}) == "PodScheduled") condition.get_object().erase("observedGeneration");
   json::erase(updated, {"status", "nominatedNodeName"});  // The promise is kept or not wanted any more (1.35).
   json::erase(updated, {"metadata", "resourceVersion"});
   return updated;
@@ -93,8 +98,6 @@ void ApiServer::Impl::bind(const RequestPtr& request) {
   operation->subresource = "binding";
   operation->tracks_fields = operation->admits = operation->validates = operation->prepares = false;
   operation->always_changes = true;
-  const auto shared = std::make_shared<const json::Value>(std::move(*binding));
-  operation->produce = [this, shared, name](const json::Value& pod) { return bound(pod, *shared, name, loop.now()); };
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return respond_status(*request, outcome.error());
     respond_json(
@@ -111,13 +114,15 @@ void ApiServer::Impl::bind(const RequestPtr& request) {
   asked.user = &request->user;
   asked.dry_run = request->dry_run;
   asked.warnings = &request->warnings;
-  asked.object = *shared;
+  asked.object = std::move(*binding);
   asked.object_api_version = "v1";
   asked.object_kind = "Binding";
-  admission->mutate(asked, [this, operation](Admitted admitted) {
+  admission->mutate(asked, [this, operation, name](Admitted admitted) {
     if (!admitted) return operation->fail(std::move(admitted.error()));
-    admission->validate(operation->admission, [this, operation](Admitted valid) {
+    admission->validate(operation->admission, [this, operation, name](Admitted valid) {
       if (!valid) return operation->fail(std::move(valid.error()));
+      const auto shared = std::make_shared<const json::Value>(std::move(operation->admission.object));
+      operation->produce = [this, shared, name](const json::Value& pod) { return bound(pod, *shared, name, loop.now()); };
       run_update(operation);
     });
   });
