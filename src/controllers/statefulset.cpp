@@ -111,7 +111,14 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
   for (const json::Value& claim_template : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
     const std::string name = claim_name(claim_template, pod_name);
     if (const ObjectRef present = cache.get(kinds().persistent_volume_claim, set.object->ns(), name)) {
-      if (present->is_deleting() || is_left_behind(*present, pod_name, cache)) return false;
+      if (is_left_behind(*present, pod_name, cache)) return false;
+      if (present->is_deleting()) {
+        if (!cache.pod(set.object->ns(), pod_name))
+          plan.events.push_back(note_about(
+              kinds().stateful_set, *set.object, "Warning", "FailedCreate",
+              fmt::format("Create Pod {} in StatefulSet {} failed error: pvc {} is being deleted", pod_name, set.object->name(), name)));
+        return false;
+      }
       continue;
     }
     json::Object labels = json::get_object(claim_template, {"metadata", "labels"});
@@ -135,34 +142,68 @@ bool create_claims(Plan& plan, const SetView& set, const std::string& pod_name, 
   return true;
 }
 
-/// Makes the owners of a pod's claims say what persistentVolumeClaimRetentionPolicy says: the set where its deletion takes them, the pod
-/// itself where its scaling away does (KEP-1847). A claim that somebody else controls is left alone. `condemned`: the pod is one too many.
-void own_claims(Plan& plan, const SetView& set, const PodInfo& pod, bool condemned, const Cache& cache) {
-  const bool when_deleted = json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"}) == "Delete";
-  const bool when_scaled = json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", "whenScaled"}) == "Delete";
-  const bool by_pod = when_scaled && condemned, by_set = when_deleted && !by_pod;
+/// Why claims are looked at: with a pod that is made or waits to start, with one that runs, with one that is one too many.
+enum class Occasion { kStart, kRunning, kCondemned };
+
+EventNote note_of(const SetView& set, std::string_view type, std::string_view reason, std::string message) {
+  return note_about(kinds().stateful_set, *set.object, type, reason, std::move(message));
+}
+
+/// The owners that persistentVolumeClaimRetentionPolicy gives a claim: the set where its deletion takes the claim, the pod where its
+/// scaling away does (KEP-1847). nullopt: they are as they should be, or not ours to touch. `foreign`: somebody else controls it; then only
+/// our own marks go.
+std::optional<json::Array> owners_of_claim(const SetView& set, const Object& claim, const std::string& pod_name, const Object* pod,
+                                           bool condemned, bool& foreign) {
+  const auto deletes = [&](const char* when) {
+    return json::get_string(set.document, {"spec", "persistentVolumeClaimRetentionPolicy", when}) == "Delete";
+  };
+  const bool by_pod = deletes("whenScaled") && condemned, by_set = deletes("whenDeleted") && !by_pod;
+  bool has_set = false, has_pod = false, half = false;
+  json::Array others;
+  foreign = false;
+  const json::Value document = claim.document();
+  for (const json::Value& owner : json::get_array(document, {"metadata", "ownerReferences"})) {
+    const std::string_view kind = json::get_string(owner, {"kind"}), name = json::get_string(owner, {"name"});
+    const bool controls = json::get_bool(owner, {"controller"});
+    const bool is_set = kind == "StatefulSet" && name == set.object->name(), is_pod = kind == "Pod" && name == pod_name;
+    const std::string_view uid = is_set ? std::string_view(set.object->uid()) : pod == nullptr ? std::string_view() : pod->uid();
+    // A former set's or pod's claim: the garbage collector sees to it.
+    if ((is_set || is_pod) && json::get_string(owner, {"uid"}) != uid) return std::nullopt;
+    has_set |= is_set;
+    has_pod |= is_pod;
+    half |= (is_set || is_pod) && !controls;
+    foreign |= !is_set && !is_pod && controls && (deletes("whenScaled") || deletes("whenDeleted"));
+    if (!is_set && !is_pod) others.push_back(owner);
+  }
+  if (foreign) return has_set || has_pod ? std::optional(std::move(others)) : std::nullopt;
+  if (!half && has_set == by_set && has_pod == (by_pod && pod != nullptr)) return std::nullopt;
+  if (by_pod && pod != nullptr) others.push_back(owner_reference(kinds().pod, *pod));
+  if (by_set) others.push_back(owner_reference(kinds().stateful_set, *set.object));
+  return others;
+}
+
+/// Makes the owners of a pod's claims right. `pod` is null before it is made.
+void own_claims(Plan& plan, const SetView& set, const std::string& pod_name, const Object* pod, Occasion occasion, const Cache& cache) {
+  Write* last = nullptr;
   for (const json::Value& claim_template : json::get_array(set.document, {"spec", "volumeClaimTemplates"})) {
-    const ObjectRef claim = cache.get(kinds().persistent_volume_claim, pod.ns(), claim_name(claim_template, pod.name()));
+    const ObjectRef claim = cache.get(kinds().persistent_volume_claim, set.object->ns(), claim_name(claim_template, pod_name));
     if (!claim || claim->is_deleting()) continue;
-    json::Array owners;
-    bool has_set = false, has_pod = false, foreign = false;
-    const json::Value document = claim->document();
-    for (const json::Value& owner : json::get_array(document, {"metadata", "ownerReferences"})) {
-      const std::string_view uid = json::get_string(owner, {"uid"});
-      const bool is_set = uid == set.object->uid(), is_pod = uid == pod.uid();
-      has_set |= is_set;
-      has_pod |= is_pod;
-      foreign |= !is_set && !is_pod && json::get_bool(owner, {"controller"});
-      if ((is_set && !by_set) || (is_pod && !by_pod)) continue;
-      owners.push_back(owner);
-    }
-    if (foreign || (has_set == by_set && has_pod == by_pod)) continue;
-    if (by_set && !has_set) owners.push_back(owner_reference(kinds().stateful_set, *set.object));
-    if (by_pod && !has_pod) owners.push_back(owner_reference(kinds().pod, *pod.object));
-    json::Value value = owners.empty() ? json::Value(nullptr) : json::Value(std::move(owners));
+    bool foreign = false;
+    auto owners = owners_of_claim(set, *claim, pod_name, pod, occasion == Occasion::kCondemned, foreign);
+    if (foreign && (owners || occasion == Occasion::kStart))
+      plan.events.push_back(note_of(set, "Warning", "ConflictingController",
+                                    fmt::format("PersistentVolumeClaim {} has a conflicting OwnerReference that acts as a manging "
+                                                "controller, the retention policy is ignored for this claim",
+                                                claim->name())));
+    if (!owners) continue;
+    json::Value value = owners->empty() ? json::Value(nullptr) : json::Value(std::move(*owners));
     plan.writes.push_back(
         patch_object(kinds().persistent_volume_claim, *claim, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
+    last = &plan.writes.back();
   }
+  if (last == nullptr || occasion != Occasion::kRunning) return;
+  last->on_success =
+      note_of(set, "Normal", "SuccessfulUpdate", fmt::format("Update Pod {} in StatefulSet {} successful", pod_name, set.object->name()));
 }
 
 /// An adopted pod may lack the labels that name it.
@@ -192,6 +233,7 @@ void create_pod(Plan& plan, const SetView& set, std::int64_t ordinal, const Cach
   }
   const std::string pod_name = fmt::format("{}-{}", set.object->name(), ordinal);
   if (!create_claims(plan, set, pod_name, cache)) return;
+  own_claims(plan, set, pod_name, nullptr, Occasion::kStart, cache);
   Write write =
       create_object(kinds().pod, set.object->ns(), make_pod(set, ordinal, pod_template, revision != nullptr ? set.current : set.update));
   write.stage = 1;
@@ -228,10 +270,11 @@ bool fill(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
       if (set.ordered) return false;
       continue;
     }
-    if (pod.phase == PodPhase::kPending) create_claims(plan, set, pod.name(), cache);
+    if (pod.phase == PodPhase::kPending && create_claims(plan, set, pod.name(), cache))
+      own_claims(plan, set, pod.name(), pod.object.get(), Occasion::kStart, cache);
     if (set.ordered && set.is_unavailable(pod, now)) return false;
     keep_identity(plan, set, ordinal, pod);
-    own_claims(plan, set, pod, false, cache);
+    if (pod.phase != PodPhase::kPending) own_claims(plan, set, pod.name(), pod.object.get(), Occasion::kRunning, cache);
   }
   return true;
 }
@@ -243,7 +286,7 @@ bool drain(Plan& plan, const SetView& set, TimePoint now, const Cache& cache) {
     for (const auto& [ordinal, pod] : set.pods)
       if (first_unavailable == nullptr && set.is_wanted(ordinal) == wanted && set.is_unavailable(*pod, now)) first_unavailable = pod.get();
   for (const auto& [ordinal, pod] : set.pods)
-    if (!set.is_wanted(ordinal)) own_claims(plan, set, *pod, true, cache);
+    if (!set.is_wanted(ordinal)) own_claims(plan, set, pod->name(), pod->object.get(), Occasion::kCondemned, cache);
   for (auto it = set.pods.rbegin(); it != set.pods.rend(); ++it) {
     const PodInfo& pod = *it->second;
     if (set.is_wanted(it->first)) continue;

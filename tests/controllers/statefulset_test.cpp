@@ -289,9 +289,25 @@ TEST_F(StatefulSetTest, RetentionPolicyIsKeptInTheClaimsOwners) {
   settle(2);
   EXPECT_EQ(owner_of("data-w-1"), "Pod") << "it goes with the pod that is scaled away";
   EXPECT_EQ(owner_of("data-w-0"), "StatefulSet");
+  EXPECT_FALSE(api.saw("SuccessfulUpdate: Update Pod w-1 in StatefulSet w successful"));
   put_set(1, with_claims("Retain", "Delete"));
   settle(2);
   EXPECT_EQ(owner_of("data-w-0"), "") << "a policy may change later";
+  EXPECT_TRUE(api.saw("SuccessfulUpdate: Update Pod w-0 in StatefulSet w successful"));
+}
+
+TEST_F(StatefulSetTest, AClaimThatSomebodyElseControlsIsLeftAlone) {
+  api.put(kinds().persistent_volume_claim,
+          yaml("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-w-0, ownerReferences: [{apiVersion: v1, kind: Backup, "
+               "name: b, uid: u, controller: true}]}}"));
+  put_set(1, with_claims("Delete", "Delete"));
+  settle(3);
+  EXPECT_EQ(names(), (std::set<std::string>{"w-0"}));
+  EXPECT_EQ(owner_of("data-w-0"), "Backup");
+  EXPECT_EQ(owner_references(claim("data-w-0")).size(), 1u);
+  EXPECT_TRUE(
+      api.saw("ConflictingController: PersistentVolumeClaim data-w-0 has a conflicting OwnerReference that acts as a manging "
+              "controller, the retention policy is ignored for this claim"));
 }
 
 TEST_F(StatefulSetTest, APodWaitsForTheClaimOfItsPredecessorToGo) {
@@ -300,6 +316,7 @@ TEST_F(StatefulSetTest, APodWaitsForTheClaimOfItsPredecessorToGo) {
   put_set(1, with_claims("Retain", "Retain"));
   settle(2);
   EXPECT_TRUE(names().empty());
+  EXPECT_TRUE(api.saw("FailedCreate: Create Pod w-0 in StatefulSet w failed error: pvc data-w-0 is being deleted"));
   api.erase(kinds().persistent_volume_claim, "default", "data-w-0");
   settle(2);
   EXPECT_EQ(names(), (std::set<std::string>{"w-0"}));
