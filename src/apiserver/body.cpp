@@ -1,5 +1,6 @@
 #include "apiserver/body.h"
 
+#include "model/go_words.h"
 #include "model/protobuf.h"
 
 namespace berth::apiserver {
@@ -27,15 +28,54 @@ void drop_unknown(const Shape& shape, json::Value& value) {
   }
 }
 
-std::string quoted_list(const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates) {
-  std::string text;
-  const auto add = [&](std::string_view what, const std::string& path) {
-    text += fmt::format("{}{} field \"{}\"", text.empty() ? "" : ", ", what, path);
-  };
-  for (const auto& path : unknown) add("unknown", path);
-  for (const auto& path : duplicates) add("duplicate", path);
-  return text;
-}
+/// Unknown and duplicate fields in the order of the text, each in Kubernetes' words.
+class StrictFindings {
+ public:
+  StrictFindings(const json::Value& document, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates)
+      : unknown_(unknown.begin(), unknown.end()) {
+    for (const auto& path : duplicates) {
+      const auto dot = path.rfind('.');
+      by_parent_[dot == std::string::npos ? "" : path.substr(0, dot)].push_back(path);
+    }
+    if (by_parent_.empty()) {
+      for (const auto& path : unknown) add("unknown", path);
+      return;
+    }
+    walk("", document);
+    // A list's own words ("[0]") may hide a parent from the walk.
+    for (const auto& path : unknown)
+      if (unknown_.contains(path)) add("unknown", path);
+  }
+  std::vector<std::string> lines;
+
+ private:
+  void add(std::string_view what, const std::string& path) { lines.push_back(fmt::format("{} field \"{}\"", what, path)); }
+  void walk(const std::string& at, const json::Value& value) {
+    if (const auto* list = value.if_array()) {
+      for (std::size_t i = 0; i < list->size(); ++i) walk(fmt::format("{}[{}]", at, i), (*list)[i]);
+      return;
+    }
+    const auto* object = value.if_object();
+    if (object == nullptr) return;
+    for (const auto& [key, member] : *object) {
+      const auto path = at.empty() ? std::string(key) : fmt::format("{}.{}", at, std::string_view(key));
+      if (const auto found = unknown_.find(path); found != unknown_.end()) {
+        add("unknown", path);
+        unknown_.erase(found);
+        seen_.insert(path);
+        continue;
+      }
+      walk(path, member);
+    }
+    const auto repeated = by_parent_.find(at);
+    if (repeated == by_parent_.end()) return;
+    for (const auto& path : repeated->second)
+      if (!seen_.contains(path)) add("duplicate", path);
+  }
+
+  std::set<std::string, std::less<>> unknown_, seen_;
+  std::map<std::string, std::vector<std::string>, std::less<>> by_parent_;
+};
 
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
@@ -49,62 +89,134 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+/// The Go package of a kind's internal type.
+std::string_view internal_package(std::string_view group) {
+  if (group.empty() || group == "events.k8s.io") return "core";
+  return group.substr(0, group.find('.'));
+}
+
+constexpr std::string_view kNoType =
+    "Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }";
+
+/// Why a document cannot even be asked for its kind; empty when it can.
+std::string kind_unreadable(const json::Value& document) {
+  if (!document.is_object()) return fmt::format("json: cannot unmarshal {} into {}", model::go_json_kind(document), kNoType);
+  for (const std::string_view field : {"apiVersion", "kind"}) {
+    const auto* value = json::find(document, {field});
+    if (value != nullptr && !value->is_string() && !value->is_null())
+      return fmt::format("json: cannot unmarshal {} into Go struct field .{} of type string", model::go_json_kind(*value), field);
+  }
+  return {};
+}
+
 }  // namespace
 
+json::Value by_name(json::Value value) {
+  if (auto* list = value.if_array()) {
+    for (auto& element : *list) element = by_name(std::move(element));
+  } else if (auto* object = value.if_object()) {
+    std::map<std::string, json::Value> members;
+    for (auto& [key, member] : *object) members.emplace(std::string(key), by_name(std::move(member)));
+    object->clear();
+    for (auto& [key, member] : members) (*object)[key] = std::move(member);
+  }
+  return value;
+}
+
+std::string yaml_error(std::string_view ours) {
+  constexpr std::string_view kAt = "invalid YAML at line ";
+  if (!ours.starts_with(kAt)) return fmt::format("yaml: {}", ours);
+  const auto rest = ours.substr(kAt.size());
+  const auto line = rest.substr(0, rest.find(','));
+  const auto colon = rest.find(": ");
+  auto what = colon == std::string_view::npos ? std::string_view("did not find expected node content") : rest.substr(colon + 2);
+  if (what == "illegal map value") what = "mapping values are not allowed in this context";
+  return line == "1" ? fmt::format("yaml: {}", what) : fmt::format("yaml: line {}: {}", line, what);
+}
+
+std::string internal_go_type(const model::KindInfo& kind) { return fmt::format("{}.{}", internal_package(kind.group), kind.kind); }
+
+std::optional<model::ApiStatus> check_type(const json::Value& document, std::string_view group, std::string_view version,
+                                           std::string_view kind) {
+  const auto given_version = json::get_string(document, {"apiVersion"});
+  const auto given_kind = json::get_string(document, {"kind"});
+  const auto slash = given_version.find('/');
+  auto its_group = slash == std::string_view::npos ? std::string_view() : given_version.substr(0, slash);
+  auto its_version = slash == std::string_view::npos ? given_version : given_version.substr(slash + 1);
+  if (given_version.empty()) {
+    its_group = group;
+    its_version = version;
+  }
+  const auto its_kind = given_kind.empty() ? kind : given_kind;
+  if (its_group == group && its_version == version && its_kind == kind) return std::nullopt;
+  const auto wanted = group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
+  const bool is_known = model::find_kind(its_group, its_version, its_kind) != nullptr || its_kind == "List";
+  if (is_known && its_group == group && its_kind == kind)
+    return bad_request(fmt::format("the API version in the data ({}) does not match the expected API version ({})", given_version, wanted));
+  std::string why =
+      is_known
+          ? fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", its_version, its_kind, internal_package(group), kind)
+          : fmt::format(R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30")",
+                        its_kind, its_group.empty() ? std::string(its_version) : fmt::format("{}/{}", its_group, its_version));
+  return bad_request(fmt::format(R"({} in version "{}" cannot be handled as a {}: {})", its_kind, its_version, kind, why));
+}
+
 model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, std::vector<std::string>* duplicates) {
+  const std::string_view body = request.http.body;
+  const auto unreadable = [&](std::string_view why) {
+    if (kind == "DeleteOptions") return std::unexpected(bad_request(why));
+    return std::unexpected(bad_request(
+        fmt::format("the object provided is unrecognized (must be of type {}): {} ({})", kind, why, model::body_summary(body))));
+  };
+  constexpr std::string_view kNoKind = "couldn't get version/kind; json parse error: ";
   if (request.http.headers.get("Content-Type").starts_with("application/vnd.kubernetes.protobuf")) {
-    auto decoded = model::decode_protobuf(request.http.body);
+    if (!body.starts_with(std::string_view("k8s\0", 4)))
+      return unreadable("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
+    auto decoded = model::decode_protobuf(body);
     if (!decoded) return std::unexpected(bad_request(decoded.error().message));
     return std::move(*decoded);
   }
   const auto format = body_format(request.http.headers.get("Content-Type"));
   if (!format) return std::unexpected(format.error());
-  const auto unreadable = [&](std::string_view why) {
-    return std::unexpected(bad_request(fmt::format(
-        "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {}", kind, why)));
-  };
-  if (request.http.body.empty()) return unreadable("unexpected end of JSON input (<empty>)");
-  if (!is_utf8(request.http.body)) return unreadable("the body is not valid UTF-8");
+  if (!is_utf8(body)) return unreadable(fmt::format("{}the body is not valid UTF-8", kNoKind));
+  std::optional<json::Value> document;
   if (*format == Format::kYaml) {
-    auto parsed = json::parse_yaml(request.http.body);
-    if (!parsed) return std::unexpected(bad_request(fmt::format("error converting YAML to JSON: {}", parsed.error().message)));
-    return std::move(*parsed);
+    auto parsed = json::parse_yaml_stream(body);
+    if (!parsed) return unreadable(yaml_error(parsed.error().message));
+    // Only the first document counts, and none is an empty object.
+    document = parsed->empty() || parsed->front().is_null() ? json::Value(json::Object()) : by_name(std::move(parsed->front()));
+  } else {
+    json::ParseOptions options;
+    options.duplicates = duplicates;
+    auto parsed = json::parse(body, options);
+    if (!parsed) {
+      const auto in_go_words = model::go_json_error(body);
+      return unreadable(std::string(kNoKind) + (in_go_words.empty() ? parsed.error().message : in_go_words));
+    }
+    document = parsed->is_null() ? json::Value(json::Object()) : std::move(*parsed);
   }
-  json::ParseOptions options;
-  options.duplicates = duplicates;
-  auto parsed = json::parse(request.http.body, options);
-  if (!parsed) return unreadable(parsed.error().message);
-  return std::move(*parsed);
+  if (const auto why = kind_unreadable(*document); !why.empty()) return unreadable(std::string(kNoKind) + why);
+  return std::move(*document);
 }
 
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
                                        const std::vector<std::string>& duplicates) {
   auto* object = document.if_object();
   if (object == nullptr)
-    return std::unexpected(
-        bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: "
-                                "json: cannot unmarshal non-object into Go value",
-                                kind.kind)));
-  const auto its_version = json::get_string(document, {"apiVersion"});
-  const auto its_kind = json::get_string(document, {"kind"});
-  if (!its_kind.empty() && its_kind != kind.kind)
-    return std::unexpected(bad_request(fmt::format(
-        "{} in version \"{}\" cannot be handled as a {}: no kind \"{}\" is accepted by this endpoint", its_kind,
-        its_version.substr(its_version.find('/') == std::string_view::npos ? 0 : its_version.find('/') + 1), kind.kind, its_kind)));
-  if (!its_version.empty() && its_version != kind.api_version())
-    return std::unexpected(bad_request(
-        fmt::format("the API version in the data ({}) does not match the expected API version ({})", its_version, kind.api_version())));
+    return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
+                                                   "couldn't get version/kind; json parse error: ", kind_unreadable(document))));
+  if (auto wrong = check_type(document, kind.group, kind.version, kind.kind)) return std::unexpected(std::move(*wrong));
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;
   if (auto decoded = model::decode(kind, document, report); !decoded) return decoded;
   if (!report.unknown_fields.empty() || !duplicates.empty()) {
+    const StrictFindings findings(document, report.unknown_fields, duplicates);
     if (request.field_validation == FieldValidation::kStrict)
       return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
-                                                     kind.version, kind.kind, quoted_list(report.unknown_fields, duplicates))));
+                                                     kind.version, kind.kind, fmt::join(findings.lines, ", "))));
     if (request.field_validation == FieldValidation::kWarn) {
-      for (const auto& path : report.unknown_fields) request.warnings.push_back(fmt::format("unknown field \"{}\"", path));
-      for (const auto& path : duplicates) request.warnings.push_back(fmt::format("duplicate field \"{}\"", path));
+      for (const auto& line : findings.lines) request.warnings.push_back(line);
       // Who asks for warnings gets Kubernetes' behaviour; who says nothing keeps fields that this server does not know yet (SPEC A3).
       if (request.query.has("fieldValidation")) drop_unknown(Shape::of(kind), document);
     }
@@ -137,13 +249,43 @@ model::ApiResult<void> match_path(const Request& request, json::Value& document,
   }
   if (!name_in_path) return {};
   const auto name = json::get_string(document, {"metadata", "name"});
-  if (name.empty()) {
-    metadata["name"] = request.info.name;
-  } else if (name != request.info.name) {
+  if (name.empty())
+    return std::unexpected(
+        bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request.info.name)));
+  if (name != request.info.name) {
     return std::unexpected(
         bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
   }
   return {};
+}
+
+std::optional<model::ApiStatus> check_delete_options(const json::Value& options) {
+  const auto wrong_type = [&](std::string_view field, std::string_view type) {
+    return bad_request(fmt::format("json: cannot unmarshal {} into Go struct field DeleteOptions.{} of type {}",
+                                   model::go_json_kind(*json::find(options, {field})), field, type));
+  };
+  const auto* grace = json::find(options, "gracePeriodSeconds");
+  if (grace != nullptr && !grace->is_int64() && !grace->is_null()) return wrong_type("gracePeriodSeconds", "int64");
+  const auto* dry_run = json::find(options, "dryRun");
+  if (dry_run != nullptr && !dry_run->is_array() && !dry_run->is_null()) return wrong_type("dryRun", "[]string");
+  const auto* preconditions = json::find(options, "preconditions");
+  if (preconditions != nullptr && !preconditions->is_object() && !preconditions->is_null())
+    return wrong_type("preconditions", "v1.Preconditions");
+  const auto* policy = json::find(options, "propagationPolicy");
+  if (policy != nullptr && !policy->is_string() && !policy->is_null()) return wrong_type("propagationPolicy", "v1.DeletionPropagation");
+  model::FieldErrors errors;
+  const auto word = json::get_string(options, {"propagationPolicy"});
+  if (policy != nullptr && json::find(options, "orphanDependents") != nullptr)
+    errors.push_back({model::FieldError::Type::kInvalid, "propagationPolicy", json::serialize(*policy),
+                      "orphanDependents and deletionPropagation cannot be both set"});
+  if (policy != nullptr && !policy->is_null() && word != "Foreground" && word != "Background" && word != "Orphan")
+    errors.push_back({model::FieldError::Type::kNotSupported, "propagationPolicy", json::serialize(*policy),
+                      "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""});
+  const auto& dry_runs = json::get_array(options, {"dryRun"});
+  if (!std::ranges::all_of(dry_runs, [](const json::Value& one) { return one.is_string() && json::as_view(one) == "All"; }))
+    errors.push_back({model::FieldError::Type::kNotSupported, "dryRun", json::serialize(*dry_run), "supported values: \"All\""});
+  if (errors.empty()) return std::nullopt;
+  return model::invalid_object("meta.k8s.io", "DeleteOptions", "", errors);
 }
 
 model::ApiResult<json::Value> read_delete_options(const Request& request) {
@@ -151,11 +293,14 @@ model::ApiResult<json::Value> read_delete_options(const Request& request) {
   if (!request.http.body.empty()) {
     auto body = parse_body(request, "DeleteOptions");
     if (!body) return body;
-    if (!body->is_object()) return std::unexpected(bad_request("the body of a DELETE must be DeleteOptions"));
     options = std::move(*body);
     const auto kind = json::get_string(options, {"kind"});
-    if (!kind.empty() && kind != "DeleteOptions")
-      return std::unexpected(bad_request(fmt::format("{} cannot be handled as DeleteOptions", kind)));
+    if (!kind.empty() && kind != "DeleteOptions") {
+      const auto version = json::get_string(options, {"apiVersion"});
+      return std::unexpected(bad_request(fmt::format(
+          R"(no kind "{}" is registered for version "{}" in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27")",
+          kind, version.empty() ? "v1" : version)));
+    }
   } else {
     auto& object = options.get_object();
     if (const auto grace = request.query.get("gracePeriodSeconds"); !grace.empty()) {
@@ -168,24 +313,7 @@ model::ApiResult<json::Value> read_delete_options(const Request& request) {
     if (const auto policy = request.query.get("propagationPolicy"); !policy.empty()) object["propagationPolicy"] = policy;
     if (request.query.has("orphanDependents")) object["orphanDependents"] = request.query.flag("orphanDependents");
   }
-  model::FieldErrors errors;
-  const auto* grace = json::find(options, "gracePeriodSeconds");
-  if (grace != nullptr && !grace->is_int64()) return std::unexpected(bad_request("gracePeriodSeconds: must be a whole number"));
-  const auto* policy = json::find(options, "propagationPolicy");
-  if (policy != nullptr && json::find(options, "orphanDependents") != nullptr)
-    errors.push_back({model::FieldError::Type::kInvalid, "propagationPolicy", json::serialize(*policy),
-                      "orphanDependents and deletionPropagation cannot be both set"});
-  if (policy != nullptr && json::get_string(options, {"propagationPolicy"}) != "Foreground" &&
-      json::get_string(options, {"propagationPolicy"}) != "Background" && json::get_string(options, {"propagationPolicy"}) != "Orphan")
-    errors.push_back({model::FieldError::Type::kNotSupported, "propagationPolicy", json::serialize(*policy),
-                      "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""});
-  const auto& dry_runs = json::get_array(options, {"dryRun"});
-  if (!std::ranges::all_of(dry_runs, [](const json::Value& one) { return one.is_string() && json::as_view(one) == "All"; })) {
-    std::string list;
-    for (const auto& one : dry_runs) list += (list.empty() ? "" : ", ") + json::serialize(one);
-    errors.push_back({model::FieldError::Type::kNotSupported, "dryRun", fmt::format("[]string{{{}}}", list), "supported values: \"All\""});
-  }
-  if (!errors.empty()) return std::unexpected(model::invalid_object("meta.k8s.io", "DeleteOptions", "", errors));
+  if (auto wrong = check_delete_options(options)) return std::unexpected(std::move(*wrong));
   return options;
 }
 

@@ -17,8 +17,24 @@ model::ApiResult<json::Value> decode_object_body(Request& request);
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
                                        const std::vector<std::string>& duplicates);
 
+/// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
+json::Value by_name(json::Value value);
+
+/// The YAML parser's complaint in the words of Kubernetes' YAML library.
+std::string yaml_error(std::string_view ours);
+
 /// Name and namespace of the document against those of the path: fills in what is absent, 400 for what differs.
 model::ApiResult<void> match_path(const Request& request, json::Value& document, bool name_in_path);
+
+/// A document of another type than the endpoint's, in the words of Kubernetes' decoder; empty when it fits. What is left out fits.
+std::optional<model::ApiStatus> check_type(const json::Value& document, std::string_view group, std::string_view version,
+                                           std::string_view kind);
+
+/// The Go type of a kind's internal object, as some messages show it: "core.ConfigMap".
+std::string internal_go_type(const model::KindInfo& kind);
+
+/// What is wrong with a DeleteOptions document, wherever it came from: 400 for types, 422 for values.
+std::optional<model::ApiStatus> check_delete_options(const json::Value& options);
 
 /// DeleteOptions from body and query merged (the body wins), or an error. An empty object when there are none.
 model::ApiResult<json::Value> read_delete_options(const Request& request);

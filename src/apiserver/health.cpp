@@ -5,14 +5,6 @@
 namespace berth::apiserver {
 namespace {
 
-model::ApiStatus not_found_path() {
-  model::ApiStatus status;
-  status.code = 404;
-  status.reason = "NotFound";
-  status.message = "the server could not find the requested resource";
-  return status;
-}
-
 /// The aggregated form that an Accept header asks for first: "v2", "v2beta1", or empty.
 std::string_view aggregated_version(std::string_view accept) {
   const auto at = accept.find("as=APIGroupDiscoveryList");
@@ -59,10 +51,11 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
   if (core && parts.size() == 2) document = parts[1] == "v1" ? model::discovery_resources("", "v1") : std::nullopt;
   if (!core && parts.size() == 2) document = model::discovery_group(parts[1]);
   if (!core && parts.size() == 3) document = model::discovery_resources(parts[1], parts[2]);
+  if (!document && !core && !model::discovery_group(parts[1])) return false;  // A group that nobody has heard of.
   if (document) {
     respond_json(*request, 200, *document);
   } else {
-    respond_status(*request, not_found_path());
+    respond_status(*request, model::unknown_path());
   }
   return true;
 }
@@ -108,11 +101,7 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
 void ApiServer::Impl::non_resource(const RequestPtr& request) {
   const auto& path = request->http.path;
   if (request->http.method != "GET" && request->http.method != "HEAD") {
-    model::ApiStatus status;
-    status.code = 405;
-    status.reason = "MethodNotAllowed";
-    status.message = "the server does not allow this method on the requested resource";
-    return respond_status(*request, status);
+    return respond_status(*request, model::method_not_allowed());
   }
   for (std::string_view health : {"/healthz", "/livez", "/readyz"})
     if (path == health || path.starts_with(std::string(health) + "/")) return serve_health(request, path);
@@ -131,13 +120,33 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
   }
   if (serve_openapi(request) || serve_discovery(request)) return;
   if (path == "/") {
-    json::Array paths;
-    for (std::string_view known :
-         {"/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"})
-      paths.push_back(json::Value(known));
+    std::set<std::string> known = {"/.well-known/openid-configuration",
+                                   "/api",
+                                   "/api/v1",
+                                   "/apis",
+                                   "/apis/",
+                                   "/healthz",
+                                   "/healthz/etcd",
+                                   "/livez",
+                                   "/livez/etcd",
+                                   "/livez/ping",
+                                   "/metrics",
+                                   "/openapi/v2",
+                                   "/openapi/v3",
+                                   "/readyz",
+                                   "/readyz/etcd",
+                                   "/readyz/ping",
+                                   "/openid/v1/jwks",
+                                   "/version"};
+    for (const auto& kind : model::all_kinds()) {
+      if (kind.group.empty()) continue;
+      known.insert("/apis/" + kind.group);
+      known.insert(fmt::format("/apis/{}/{}", kind.group, kind.version));
+    }
+    json::Array paths(known.begin(), known.end());
     return respond_json(*request, 200, json::Object{{"paths", std::move(paths)}});
   }
-  respond_status(*request, not_found_path());
+  respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
 }
 
 }  // namespace berth::apiserver

@@ -58,19 +58,23 @@ Alternative parse_alternative(std::string_view text) {
   return alternative;
 }
 
-std::optional<Negotiated> accept_one(const Alternative& alternative, bool allow_forms) {
+std::optional<Negotiated> accept_one(const Alternative& alternative, const Offer& offer) {
   Negotiated out;
   out.pretty = alternative.pretty;
   if (alternative.type == "application/json" || alternative.type == "*/*" || alternative.type == "application/*") {
     out.format = Format::kJson;
-  } else if (alternative.type == "application/yaml") {
+  } else if (alternative.type == "application/yaml" && !offer.watch) {
     out.format = Format::kYaml;
   } else {
     return std::nullopt;
   }
-  if (alternative.as.empty()) return out;
-  if (!allow_forms || alternative.group != "meta.k8s.io" || (alternative.version != "v1" && alternative.version != "v1beta1"))
+  if (alternative.as.empty()) {
+    if (!alternative.version.empty() || !alternative.group.empty()) return std::nullopt;
+    return out;
+  }
+  if (!offer.forms || alternative.group != "meta.k8s.io" || (alternative.version != "v1" && alternative.version != "v1beta1"))
     return std::nullopt;
+  out.beta_form = alternative.version == "v1beta1";
   if (alternative.as == "Table") {
     out.form = ObjectForm::kTable;
   } else if (alternative.as == "PartialObjectMetadata") {
@@ -83,23 +87,60 @@ std::optional<Negotiated> accept_one(const Alternative& alternative, bool allow_
   return out;
 }
 
+constexpr std::string_view kBodies = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// The router looks at the bare media types first (go-restful's Route.matchesAccept): "application/*" leads nowhere.
+bool route_accepts(std::string_view accept) {
+  for (const auto part : split(accept, ',')) {
+    const auto type = trim(part.substr(0, part.find(';')));
+    if (type == "*/*" || type == "application/json" || type == "application/yaml" || type == "application/vnd.kubernetes.protobuf")
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-model::ApiResult<Negotiated> negotiate(std::string_view accept, bool allow_forms) {
+model::ApiResult<Negotiated> negotiate(std::string_view accept, const Offer& offer) {
   if (trim(accept).empty()) return Negotiated{};
+  if (!route_accepts(accept)) {
+    auto status = model::not_acceptable(
+        fmt::format("406: Not Acceptable\n\nAvailable representations: {}{}", kBodies,
+                    offer.list ? ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" : ""));
+    status.shows_details = true;
+    return std::unexpected(std::move(status));
+  }
   std::optional<Negotiated> best;
   double best_quality = 0;
   for (const auto part : split(accept, ',')) {
     if (part.empty()) continue;
     const auto alternative = parse_alternative(part);
     if (alternative.quality <= best_quality) continue;
-    if (auto accepted = accept_one(alternative, allow_forms)) {
+    if (auto accepted = accept_one(alternative, offer)) {
       best = accepted;
       best_quality = alternative.quality;
     }
   }
-  if (best) return *best;
-  return std::unexpected(model::not_acceptable("only the following media types are accepted: application/json, application/yaml"));
+  if (!best)
+    return std::unexpected(model::not_acceptable(
+        fmt::format("only the following media types are accepted: {}",
+                    offer.watch ? "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch" : kBodies)));
+  if (offer.checks_form && offer.list && best->form == ObjectForm::kPartialMetadata)
+    return std::unexpected(model::not_acceptable(
+        fmt::format("you requested PartialObjectMetadata, but the requested object is a list (*{}List)", offer.kind)));
+  if (offer.checks_form && !offer.list && best->form == ObjectForm::kPartialMetadataList)
+    return std::unexpected(model::not_acceptable(
+        fmt::format("you requested PartialObjectMetadataList, but the requested object is not a list (*{})", offer.kind)));
+  return *best;
+}
+
+bool prefers_yaml(std::string_view accept) {
+  for (const auto part : split(accept, ',')) {
+    const auto type = lower(trim(part.substr(0, part.find(';'))));
+    if (type == "application/yaml") return true;
+    if (type == "application/json" || type == "*/*" || type == "application/*") return false;
+  }
+  return false;
 }
 
 std::string media_type(std::string_view content_type) { return lower(trim(content_type.substr(0, content_type.find(';')))); }
@@ -109,7 +150,7 @@ model::ApiResult<Format> body_format(std::string_view content_type) {
   if (type.empty() || type == "application/json") return Format::kJson;
   if (type == "application/yaml") return Format::kYaml;
   return std::unexpected(model::unsupported_media_type(
-      "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml"));
+      fmt::format("the body of the request was in an unknown format - accepted media types include: {}", kBodies)));
 }
 
 }  // namespace berth::apiserver

@@ -2,7 +2,9 @@
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/reviews.h"
+#include "apiserver/body.h"
 #include "apiserver/impl.h"
+#include "model/go_words.h"
 
 namespace berth::apiserver {
 namespace {
@@ -36,6 +38,24 @@ model::ApiStatus invalid_option(std::string_view options, model::FieldError::Typ
   return model::invalid_object("meta.k8s.io", options, "", {{type, std::move(field), std::move(value), std::move(detail)}});
 }
 
+/// Whether time.ParseDuration takes it: "1h2m3.5s", "0".
+bool is_duration(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  if (text == "0") return true;
+  bool any = false;
+  while (!text.empty()) {
+    const auto digits = text.find_first_not_of("0123456789.");
+    if (digits == 0 || digits == std::string_view::npos || text.substr(0, digits) == ".") return false;
+    text.remove_prefix(digits);
+    const auto unit = text.substr(0, text.find_first_of("0123456789."));
+    static const std::set<std::string_view> kUnits = {"ns", "us", "\u00b5s", "\u03bcs", "ms", "s", "m", "h"};
+    if (!kUnits.contains(unit)) return false;
+    text.remove_prefix(unit.size());
+    any = true;
+  }
+  return any;
+}
+
 /// The parameters that all writes share.
 std::optional<model::ApiStatus> read_write_options(Request& request) {
   using Type = model::FieldError::Type;
@@ -43,13 +63,14 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
                                         : request.info.verb == "patch"            ? "PatchOptions"
                                         : request.info.verb.starts_with("delete") ? "DeleteOptions"
                                                                                   : "UpdateOptions";
-  for (const auto& value : request.query.all("dryRun")) {
-    if (value.empty()) continue;
-    if (value != "All")
-      return invalid_option(options_kind, Type::kNotSupported, "dryRun", fmt::format("[]string{{\"{}\"}}", value),
-                            "supported values: \"All\"");
-    request.dry_run = true;
-  }
+  const auto dry_runs = request.query.all("dryRun");
+  if (std::ranges::any_of(dry_runs, [](const auto& value) { return value != "All"; }))
+    return invalid_option(options_kind, Type::kNotSupported, "dryRun", json::serialize(json::Array(dry_runs.begin(), dry_runs.end())),
+                          "supported values: \"All\"");
+  request.dry_run = !dry_runs.empty();
+  if (const auto timeout = request.query.get("timeout"); !timeout.empty() && !is_duration(timeout))
+    return model::bad_request(
+        fmt::format("invalid timeout specified in the request URL - time: invalid duration {}", model::go_quote(timeout)));
   if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
     if (mode == "Ignore") {
       request.field_validation = FieldValidation::kIgnore;
@@ -57,16 +78,18 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
       request.field_validation = FieldValidation::kStrict;
     } else if (mode != "Warn") {
       return invalid_option(options_kind, Type::kNotSupported, "fieldValidation", fmt::format("\"{}\"", mode),
-                            "supported values: \"Ignore\", \"Strict\", \"Warn\"");
+                            "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"");
     }
   }
   request.field_manager = request.query.get("fieldManager");
   request.field_manager_given = !request.field_manager.empty();
   if (request.field_manager.size() > 128)
     return invalid_option(options_kind, Type::kTooLong, "fieldManager", "", "may not be more than 128 bytes");
-  if (std::any_of(request.field_manager.begin(), request.field_manager.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
-    return invalid_option(options_kind, Type::kInvalid, "fieldManager", json::serialize(json::Value(request.field_manager)),
-                          "should only contain printable characters");
+  const auto unprintable = std::ranges::find_if(request.field_manager, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (unprintable != request.field_manager.end())
+    return invalid_option(options_kind, Type::kInvalid, "fieldManager", model::go_quote(request.field_manager),
+                          fmt::format("invalid character U+{:04X} (at position {})", static_cast<unsigned char>(*unprintable),
+                                      unprintable - request.field_manager.begin()));
   if (request.field_manager.empty()) request.field_manager = apply::manager_of_user_agent(request.http.headers.get("User-Agent"));
   request.force = request.query.flag("force");
   return std::nullopt;
@@ -124,6 +147,7 @@ bool ApiServer::Impl::authorize(Request& request) {
   const auto attributes = attributes_of(request);
   const auto decision = options.authorizer->authorize(request.user, attributes);
   if (decision.allowed) return true;
+  request.no_sniff = true;
   respond_status(request, auth::forbidden_status(request.user, attributes, decision.reason));
   return false;
 }
@@ -153,11 +177,19 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());
 
   const bool reads = info.verb == "get" || info.verb == "list" || info.verb == "watch";
-  auto accept = negotiate(request->http.headers.get("Accept"),
-                          info.subresource.empty() || info.subresource == "status" || info.subresource == "scale");
+  const auto type = internal_go_type(kind);
+  Offer offer;
+  offer.watch = info.verb == "watch";
+  offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
+  offer.forms = info.subresource.empty() || info.subresource == "status" || info.subresource == "scale";
+  offer.kind = type;
+  offer.checks_form = info.verb == "get" || info.verb == "list";
+  auto accept = negotiate(request->http.headers.get("Accept"), offer);
   // Logs and streams choose their own media type.
   const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" ||
                          info.subresource == "portforward" || info.subresource == "proxy";
+  if (kind.group.empty() && kind.plural == "endpoints")
+    request->warnings.emplace_back("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
   if (!accept && !is_stream) return respond_status(*request, accept.error());
   if (accept) request->accept = *accept;
   if (const auto include = request->query.get("includeObject");
@@ -203,6 +235,7 @@ void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   if (!kind.has_subresource(info.subresource)) return respond_status(*request, model::unknown_path());
   if (kind.namespaced && info.ns.empty()) return respond_status(*request, model::unknown_path());
   const auto& sub = info.subresource;
+  if (!info.rest.empty() && sub != "proxy") return respond_status(*request, model::unknown_path());
   const auto refuse = [&] { respond_status(*request, model::method_not_allowed()); };
   if (sub == "scale") return info.verb == "get" || info.verb == "update" || info.verb == "patch" ? scale(request) : refuse();
   if (sub == "binding") return info.verb == "create" ? bind(request) : refuse();
@@ -211,7 +244,7 @@ void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   if (sub == "log") return info.verb == "get" ? proxy_to_node(request) : refuse();
   if (sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy") return proxy_to_node(request);
   // status, finalize, ephemeralcontainers, resize: views of the object itself.
-  if (info.verb == "get") return get(request);
+  if (info.verb == "get" && sub != "finalize") return get(request);
   if (info.verb == "update") return update(request);
   if (info.verb == "patch" && sub != "finalize") return patch(request);
   refuse();

@@ -28,7 +28,7 @@ bool Query::flag(std::string_view name) const {
     if (key != name) continue;
     std::string lower(value);
     std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return lower != "false" && lower != "0" && !lower.empty();
+    return lower != "false" && lower != "0";
   }
   return false;
 }

@@ -1,4 +1,5 @@
 // Every answer of the API server leaves through here.
+#include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/schema_bridge.h"
 
@@ -23,8 +24,8 @@ bool wants_pretty(const Request& request) {
   return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
 }
 
-json::Value partial_metadata(const json::Value& document) {
-  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
+json::Value partial_metadata(const json::Value& document, bool beta) {
+  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", beta ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1"}};
   if (const auto* metadata = json::find(document, "metadata")) out["metadata"] = *metadata;
   return out;
 }
@@ -33,9 +34,12 @@ json::Value partial_metadata(const json::Value& document) {
 
 net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_view content_type) const {
   net::Headers headers;
+  const auto audit_id = request.http.headers.get("Audit-ID");
+  headers.add("Audit-Id", audit_id.empty() ? names.uid() : std::string(audit_id));
   headers.add("Content-Type", std::string(content_type));
   headers.add("Cache-Control", "no-cache, private");
   for (const auto& warning : request.warnings) headers.add("Warning", warning_header(warning));
+  if (request.no_sniff) headers.add("X-Content-Type-Options", "nosniff");
   return headers;
 }
 
@@ -94,9 +98,15 @@ void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& s
   account(request, status.code);
   net::HttpResponse response;
   response.status = status.code;
-  response.headers = headers_for(request, "application/json");
+  const bool yaml = prefers_yaml(request.http.headers.get("Accept"));
+  response.headers = headers_for(request, yaml ? "application/yaml" : "application/json");
   if (status.retry_after_seconds > 0) response.headers.add("Retry-After", std::to_string(status.retry_after_seconds));
-  response.body = json::serialize(status.to_json());
+  const auto document = status.to_json();
+  if (yaml) {
+    response.body = json::to_yaml(by_name(document));
+  } else {
+    response.body = (wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document)) + "\n";
+  }
   request.writer->respond(std::move(response));
 }
 
@@ -116,10 +126,10 @@ void ApiServer::Impl::respond_json(Request& request, int code, const json::Value
   response.status = code;
   if (request.accept.format == Format::kYaml) {
     response.headers = headers_for(request, "application/yaml");
-    response.body = json::to_yaml(document);
+    response.body = json::to_yaml(by_name(document));
   } else {
     response.headers = headers_for(request, "application/json");
-    response.body = wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document);
+    response.body = (wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document)) + "\n";
   }
   request.writer->respond(std::move(response));
 }
@@ -152,7 +162,7 @@ void ApiServer::Impl::respond_document(Request& request, int code, const json::V
           make_table(*request.kind, {&document, 1}, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
     }
     case ObjectForm::kPartialMetadata:
-      return respond_json(request, code, partial_metadata(document));
+      return respond_json(request, code, partial_metadata(document, request.accept.beta_form));
     default:
       return respond_json(request, code, document);
   }

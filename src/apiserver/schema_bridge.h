@@ -33,6 +33,8 @@ class Shape {
   [[nodiscard]] bool is_list() const { return ref_ != nullptr && ref_->kind == model::TypeRef::Kind::kList; }
   /// Strategic merge: the list merges, by merge_key, or as a set of scalars when that is empty.
   [[nodiscard]] bool merges() const { return field_ != nullptr && field_->patch_merge; }
+  /// Strategic merge: the object is replaced whole (patchStrategy replace).
+  [[nodiscard]] bool is_replaced() const { return field_ != nullptr && field_->patch_replace; }
   [[nodiscard]] std::string_view merge_key() const {
     return field_ == nullptr ? std::string_view{} : std::string_view(field_->patch_merge_key);
   }

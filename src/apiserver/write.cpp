@@ -43,7 +43,7 @@ void set_admission(WriteOperation& operation, Operation verb, json::Value object
 void carry_metadata(const json::Value& current, json::Value& updated) {
   auto& metadata = json::ensure_object(updated, {"metadata"});
   for (std::string_view field :
-       {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"}) {
+       {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"}) {
     const auto* value = json::find(current, {"metadata", field});
     if (value != nullptr) {
       metadata[field] = *value;
@@ -102,15 +102,6 @@ model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperati
   return errors;
 }
 
-/// A time as Go prints it in a finding.
-std::string printed_time(const json::Value& value) {
-  const auto time = value.is_string() ? parse_rfc3339(json::as_view(value)) : std::nullopt;
-  if (!time) return json::serialize(value);
-  auto text = format_rfc3339(*time);
-  if (text.size() == 20) text = fmt::format("{} {} +0000 UTC", text.substr(0, 10), text.substr(11, 8));
-  return text;
-}
-
 /// The system's own metadata, which a client may leave out but not change (apimachinery: ValidateObjectMetaAccessorUpdate). What is set on
 /// an object that is going stays as it is, whatever is sent.
 std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
@@ -120,19 +111,10 @@ std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kin
   };
   const auto uid = json::get_string(updated, {"metadata", "uid"});
   if (!uid.empty() && uid != json::get_string(current, {"metadata", "uid"})) refuse("uid", json::serialize(json::Value(uid)));
-  for (const char* field : {"creationTimestamp", "deletionTimestamp"}) {
-    const auto* before = json::find(current, {"metadata", field});
-    const auto* after = json::find(updated, {"metadata", field});
-    if (after == nullptr || after->is_null()) continue;
-    if (before == nullptr) {
-      if (std::string_view(field) == "deletionTimestamp") refuse(field, printed_time(*after));
-    } else if (std::string_view(field) == "creationTimestamp" && before->is_string() && after->is_string()) {
-      // Clients write the same second in several ways.
-      const auto then = parse_rfc3339(json::as_view(*before)), now = parse_rfc3339(json::as_view(*after));
-      if (then && now && std::chrono::floor<std::chrono::seconds>(*then) != std::chrono::floor<std::chrono::seconds>(*now))
-        refuse(field, printed_time(*after));
-    }
-  }
+  // Another creationTimestamp is passed over in silence.
+  const auto* deleted = json::find(updated, {"metadata", "deletionTimestamp"});
+  if (deleted != nullptr && !deleted->is_null() && json::find(current, {"metadata", "deletionTimestamp"}) == nullptr)
+    refuse("deletionTimestamp", json::serialize(*deleted));
   const auto* grace = json::find(updated, {"metadata", "deletionGracePeriodSeconds"});
   if (grace != nullptr && !grace->is_null() && json::find(current, {"metadata", "deletionGracePeriodSeconds"}) == nullptr)
     refuse("deletionGracePeriodSeconds", json::serialize(*grace));
@@ -147,8 +129,8 @@ bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
 
 bool is_created_by_update(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"endpoints",    "events",       "limitranges",         "leases",        "roles",
-                                                      "rolebindings", "clusterroles", "clusterrolebindings", "runtimeclasses"};
+  static const std::set<std::string_view> kPlurals = {"endpoints",    "events",       "limitranges",         "leases",         "roles",
+                                                      "rolebindings", "clusterroles", "clusterrolebindings", "runtimeclasses", "services"};
   return kPlurals.contains(kind.plural);
 }
 
@@ -167,8 +149,20 @@ std::optional<model::ApiStatus> ApiServer::Impl::refuse_creation(const Request& 
 }
 
 bool requires_revision(const model::KindInfo& kind) {
-  static const std::set<std::string_view> kPlurals = {"leases", "poddisruptionbudgets", "mutatingwebhookconfigurations",
-                                                      "validatingwebhookconfigurations"};
+  static const std::set<std::string_view> kPlurals = {"leases",
+                                                      "leasecandidates",
+                                                      "poddisruptionbudgets",
+                                                      "mutatingwebhookconfigurations",
+                                                      "validatingwebhookconfigurations",
+                                                      "validatingadmissionpolicies",
+                                                      "validatingadmissionpolicybindings",
+                                                      "mutatingadmissionpolicies",
+                                                      "mutatingadmissionpolicybindings",
+                                                      "runtimeclasses",
+                                                      "csidrivers",
+                                                      "csinodes",
+                                                      "csistoragecapacities",
+                                                      "volumeattachments"};
   return kPlurals.contains(kind.plural);
 }
 
@@ -203,7 +197,9 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
   auto& document = operation->document;
   const auto& kind = *operation->kind;
   auto& metadata = json::ensure_object(document, {"metadata"});
-  if (!json::get_string(document, {"metadata", "resourceVersion"}).empty()) {
+  const auto sent_revision = json::get_string(document, {"metadata", "resourceVersion"});
+  if (sent_revision.find_first_not_of('0') != std::string_view::npos &&
+      sent_revision.find_first_not_of("0123456789") == std::string_view::npos) {
     model::ApiStatus status;
     status.message = "resourceVersion should not be set on objects to be created";
     return operation->fail(std::move(status));
@@ -290,14 +286,23 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
 
   const auto revision = json::get_string(*updated, {"metadata", "resourceVersion"});
   operation->insists_on_revision = false;
+  // Another uid is told first.
+  const auto sent_uid = json::get_string(*updated, {"metadata", "uid"});
+  const bool asks_uid = !sent_uid.empty() && sent_uid != operation->base->meta.uid;
   if (!revision.empty() && revision != "0") {
     // A patch carries the present revision along: only a revision of the client's own is an insistence.
     operation->insists_on_revision = !operation->request->info.verb.starts_with("patch");
+    if (revision.find_first_not_of("0123456789") != std::string_view::npos) {
+      model::ApiStatus status;
+      status.code = 500;
+      status.message = fmt::format("strconv.ParseUint: parsing {}: invalid syntax", json::serialize(json::Value(revision)));
+      return operation->fail(std::move(status));
+    }
     if (revision != std::to_string(operation->base->revision))
       return operation->fail(model::modified_conflict(kind.group, kind.plural, operation->name));
-  } else if (operation->request->info.verb == "update" && operation->subresource.empty() && requires_revision(kind)) {
+  } else if (operation->request->info.verb == "update" && !asks_uid && requires_revision(kind)) {
     return operation->fail(
-        model::invalid_object(kind.group, kind.kind, operation->name,
+        model::invalid_object(kind.group, kind.plural, operation->name,
                               {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}}));
   }
   const auto uid = json::get_string(*updated, {"metadata", "uid"});

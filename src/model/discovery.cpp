@@ -28,6 +28,28 @@ std::vector<GroupVersions> groups() {
     if (std::find(found->versions.begin(), found->versions.end(), kind.version) == found->versions.end())
       found->versions.push_back(kind.version);
   }
+  // Kubernetes' own priorities: clients take the first group that knows a name.
+  static const std::vector<std::string_view> kOrder = {"apiregistration.k8s.io",
+                                                       "apps",
+                                                       "events.k8s.io",
+                                                       "authentication.k8s.io",
+                                                       "authorization.k8s.io",
+                                                       "autoscaling",
+                                                       "batch",
+                                                       "certificates.k8s.io",
+                                                       "networking.k8s.io",
+                                                       "policy",
+                                                       "rbac.authorization.k8s.io",
+                                                       "storage.k8s.io",
+                                                       "admissionregistration.k8s.io",
+                                                       "apiextensions.k8s.io",
+                                                       "scheduling.k8s.io",
+                                                       "coordination.k8s.io",
+                                                       "node.k8s.io",
+                                                       "discovery.k8s.io",
+                                                       "resource.k8s.io",
+                                                       "flowcontrol.apiserver.k8s.io"};
+  std::ranges::stable_sort(out, {}, [](const GroupVersions& group) { return std::ranges::find(kOrder, group.group) - kOrder.begin(); });
   return out;
 }
 

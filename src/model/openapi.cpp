@@ -89,8 +89,11 @@ class Writer {
         for (const std::string_view value : values) list.emplace_back(value);
         property["enum"] = std::move(list);
       }
-      if (field.patch_merge || field.patch_retain_keys)
-        property["x-kubernetes-patch-strategy"] = field.patch_retain_keys ? "merge,retainKeys" : "merge";
+      if (field.patch_merge || field.patch_retain_keys || field.patch_replace)
+        property["x-kubernetes-patch-strategy"] = field.patch_replace                            ? "replace"
+                                                  : field.patch_merge && field.patch_retain_keys ? "merge,retainKeys"
+                                                  : field.patch_merge                            ? "merge"
+                                                                                                 : "retainKeys";
       if (!field.patch_merge_key.empty()) property["x-kubernetes-patch-merge-key"] = field.patch_merge_key;
       if (field.ref.kind == Kind::kList) {
         if (field.list_type == FieldDef::ListType::kMap) {

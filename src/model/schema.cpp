@@ -92,6 +92,7 @@ class Tables {
       else if (text.starts_with("patch=")) {
         field.patch_merge = text.find("merge") != std::string_view::npos;
         field.patch_retain_keys = text.find("retainKeys") != std::string_view::npos;
+        field.patch_replace = text.find("replace") != std::string_view::npos;
       } else if (text.starts_with("key="))
         field.patch_merge_key = text.substr(4);
       else if (text == "list=set")

@@ -45,7 +45,7 @@ struct FieldDef {
   TypeRef ref;
   bool required = false;
   // Strategic merge patch.
-  bool patch_merge = false, patch_retain_keys = false;
+  bool patch_merge = false, patch_retain_keys = false, patch_replace = false;
   std::string patch_merge_key;
   // Server-side apply.
   enum class ListType { kAtomic, kSet, kMap };

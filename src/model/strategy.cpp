@@ -251,14 +251,19 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
 
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource) {
   if (subresource == "status") {
-    // Of the rest, labels and annotations move too, as Kubernetes' own kinds let their controllers do (a Deployment's revision annotation
-    // comes this way from kube-controller-manager). A Deployment's labels, and the metadata of custom kinds and volume attachments, stay.
+    // Of the rest, the metadata that clients write moves too, as Kubernetes' own kinds let their controllers do (a Deployment's revision
+    // annotation comes this way from kube-controller-manager). A Deployment's labels, a Pod's owners, and the metadata of custom kinds,
+    // volume attachments and claims, stay.
     Value kept = old;
     copy_member(doc, kept, "status");
-    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.kind == "ResourceClaim" || kind.group.ends_with(".openshift.io");
-    for (const char* key : {"labels", "annotations"}) {
-      if (keeps_metadata || (kind.kind == "Deployment" && std::string_view(key) == "labels")) continue;
-      if (const Value* value = json::find(doc, {"metadata", key})) json::set(kept, {"metadata", key}, *value);
+    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group == "resource.k8s.io" || kind.group.ends_with(".openshift.io");
+    for (const std::string_view key : {"labels", "annotations", "finalizers", "ownerReferences"}) {
+      if (keeps_metadata || (kind.kind == "Deployment" && key == "labels") || (kind.kind == "Pod" && key == "ownerReferences")) continue;
+      if (const Value* value = json::find(doc, {"metadata", key})) {
+        json::set(kept, {"metadata", key}, *value);
+      } else {
+        json::erase(kept, {"metadata", key});
+      }
     }
     carry_request_metadata(doc, kept);
     if (kind.kind == "ResourceClaim") devices::drop_deallocated_statuses(old, kept);

@@ -83,7 +83,10 @@ TEST_F(ListWatch, RevisionParametersOfLists) {
   create(kMaps, config_map("b"));
   EXPECT_EQ(names(read(std::string(kMaps) + "?resourceVersionMatch=Exact&resourceVersion=" + before)), Names{"a"});
   EXPECT_EQ(names(read(std::string(kMaps) + "?resourceVersionMatch=NotOlderThan&resourceVersion=" + before)), (Names{"a", "b"}));
-  EXPECT_EQ(get(std::string(kMaps) + "?resourceVersion=abc")->status, 500);
+  EXPECT_EQ(get(std::string(kMaps) + "?resourceVersion=abc")->status, 400);
+  EXPECT_EQ(json::get_array(get(std::string(kMaps) + "?resourceVersion=0&limit=1")->document(), {"items"}).size(),
+            json::get_array(get(kMaps)->document(), {"items"}).size())
+      << "what the cache has comes whole";
   EXPECT_STATUS(get(std::string(kMaps) + "?resourceVersion=999999"), 504, "Timeout");
   EXPECT_STATUS(get(std::string(kMaps) + "?resourceVersionMatch=Exact"), 422, "Invalid");
   EXPECT_STATUS(get(std::string(kMaps) + "?resourceVersionMatch=Exact&resourceVersion=0"), 422, "Invalid");

@@ -134,6 +134,11 @@ model::ApiStatus conflict_status(const std::vector<std::pair<std::string, std::s
 
 bool is_reset(const json::Value& updated) {
   const auto& list = json::get_array(updated, {"metadata", "managedFields"});
+  // An empty list, too, when it is really there.
+  if (list.empty()) {
+    const auto* given = json::find(updated, {"metadata", "managedFields"});
+    return given != nullptr && given->is_array();
+  }
   return list.size() == 1 && list[0].is_object() && list[0].get_object().empty();
 }
 
@@ -173,8 +178,8 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
   write_entries(updated, std::move(entries));
 }
 
-model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config, const Writer& writer,
-                                    bool force) {
+model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config,
+                                    const json::Value& written, const Writer& writer, bool force) {
   const auto shape = Shape::of(kind);
   const auto api_version = kind.api_version();
   const bool exists = json::find(live, {"metadata", "uid"}) != nullptr;
@@ -188,7 +193,7 @@ model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Val
                  compare_documents(kind, nullptr, live, "").changed};
     entries.push_back(std::move(before));
   }
-  const auto named = set_of(shape, config);
+  const auto named = set_of(shape, written);
   auto owned = named;
   strip_system_fields(owned);
   reset_fields(kind, writer.subresource, owned);
@@ -223,9 +228,8 @@ model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Val
   }
   if (!conflicts.empty() && !force) return std::unexpected(conflict_status(conflicts));
   Entry own{writer.manager, "Apply", api_version, writer.subresource, format_rfc3339(writer.time), std::move(owned)};
-  if (last && last->fields == own.fields && last->api_version == own.api_version && comparison.changed.empty() &&
-      comparison.removed.empty())
-    own.time = last->time;
+  // Who changes nothing has no time of a change: not yet, or still the old one.
+  if (exists && comparison.changed.empty() && comparison.removed.empty()) own.time = last ? last->time : "";
   entries.push_back(std::move(own));
   write_entries(result, std::move(entries));
   return result;

@@ -24,8 +24,9 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
 
 /// Server-side apply of `config` on `live` (an object without spec when it is to be created: pass an empty object). The result has
 /// managedFields; 409 with causes when other managers own what changes and `force` is off. The result is not defaulted or validated.
-model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config, const Writer& writer,
-                                    bool force);
+/// `written`: the configuration as the client wrote it, empty maps and lists included: what it names is owned.
+model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Value& live, const json::Value& config,
+                                    const json::Value& written, const Writer& writer, bool force);
 
 /// The manager's name from a user agent: what stands before the first '/'.
 std::string manager_of_user_agent(std::string_view user_agent);

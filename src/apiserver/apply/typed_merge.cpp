@@ -192,8 +192,7 @@ std::optional<std::string> key_element(const Shape& list, const json::Value& ele
   for (const auto key : keys) {
     const auto* value = object->if_contains(key);
     if (value == nullptr) value = list_key_default(key);
-    // Of several keys one may be absent (a topology constraint's, a port's host address); of a single one not.
-    if (value == nullptr && keys.size() == 1) return std::nullopt;
+    // A key may be absent (a topology constraint's, a port's host address); validation says where it may not.
     if (value == nullptr) continue;
     if (out.size() > 3) out += ',';
     json::serialize_to(out, json::Value(key));

@@ -5,6 +5,10 @@
 
 namespace berth::apiserver::apply {
 
+/// Whether a configuration fits the kind's schema: no unknown fields, no wrong types, no list item twice. What does not, in the words of
+/// structured-merge-diff; empty when all is well.
+std::optional<std::string> check_typed(const model::KindInfo& kind, const json::Value& config);
+
 /// The paths a document names: what an applied configuration owns.
 FieldSet set_of(const Shape& shape, const json::Value& value);
 

@@ -51,13 +51,20 @@ Attributes attributes_of(const json::Value& spec) {
   return out;
 }
 
+/// The non-resource attributes as Go prints them.
+std::string shown_path(const json::Value& spec) {
+  return json::serialize(json::Object{{"Path", json::get_string(spec, {"nonResourceAttributes", "path"})},
+                                      {"Verb", json::get_string(spec, {"nonResourceAttributes", "verb"})}});
+}
+
 /// authorization.k8s.io's validation of a spec (pkg/apis/authorization/validation).
 model::FieldErrors validate(const json::Value& spec, bool needs_user) {
   using Type = model::FieldError::Type;
   model::FieldErrors errors;
   const bool resource = json::find(spec, "resourceAttributes") != nullptr, other = json::find(spec, "nonResourceAttributes") != nullptr;
   if (resource && other) {
-    errors.push_back({Type::kInvalid, "spec.nonResourceAttributes", "", "cannot be specified in combination with resourceAttributes"});
+    errors.push_back(
+        {Type::kInvalid, "spec.nonResourceAttributes", shown_path(spec), "cannot be specified in combination with resourceAttributes"});
   }
   if (!resource && !other) {
     errors.push_back({Type::kInvalid, "spec.resourceAttributes", "null",
@@ -69,8 +76,9 @@ model::FieldErrors validate(const json::Value& spec, bool needs_user) {
   return errors;
 }
 
-model::ApiStatus invalid_review(const json::Value& review, const model::FieldErrors& errors) {
-  return model::invalid_object("authorization.k8s.io", json::get_string(review, {"kind"}), "", errors);
+model::ApiStatus invalid_review(const model::FieldErrors& errors) {
+  // The kind is left out there, as in Kubernetes' own answer.
+  return model::invalid_object("authorization.k8s.io", "", "", errors);
 }
 
 const json::Value& spec_of(const json::Value& review) {
@@ -137,7 +145,7 @@ json::Object user_to_json(const UserInfo& user) {
 
 model::ApiResult<json::Value> review_subject_access(Authorizer& authorizer, json::Value review) {
   const json::Value& spec = spec_of(review);
-  if (auto errors = validate(spec, true); !errors.empty()) return std::unexpected(invalid_review(review, errors));
+  if (auto errors = validate(spec, true); !errors.empty()) return std::unexpected(invalid_review(errors));
   auto decision = authorizer.authorize(user_of(spec), attributes_of(spec));
   return answer(std::move(review), decision);
 }
@@ -145,20 +153,21 @@ model::ApiResult<json::Value> review_subject_access(Authorizer& authorizer, json
 model::ApiResult<json::Value> review_local_subject_access(Authorizer& authorizer, json::Value review, const std::string& ns) {
   const json::Value& spec = spec_of(review);
   auto errors = validate(spec, true);
-  if (json::find(spec, "nonResourceAttributes") != nullptr) {
-    errors.push_back({model::FieldError::Type::kInvalid, "spec.nonResourceAttributes", "", "disallowed on this kind of request"});
-  } else if (json::get_string(spec, {"resourceAttributes", "namespace"}) != ns) {
+  if (json::find(spec, "resourceAttributes") != nullptr && json::get_string(spec, {"resourceAttributes", "namespace"}) != ns) {
     errors.push_back({model::FieldError::Type::kInvalid, "spec.resourceAttributes.namespace",
                       fmt::format("\"{}\"", json::get_string(spec, {"resourceAttributes", "namespace"})), "must match metadata.namespace"});
   }
-  if (!errors.empty()) return std::unexpected(invalid_review(review, errors));
+  if (json::find(spec, "nonResourceAttributes") != nullptr)
+    errors.push_back(
+        {model::FieldError::Type::kInvalid, "spec.nonResourceAttributes", shown_path(spec), "disallowed on this kind of request"});
+  if (!errors.empty()) return std::unexpected(invalid_review(errors));
   auto decision = authorizer.authorize(user_of(spec), attributes_of(spec));
   return answer(std::move(review), decision);
 }
 
 model::ApiResult<json::Value> review_self_subject_access(Authorizer& authorizer, const UserInfo& user, json::Value review) {
   const json::Value& spec = spec_of(review);
-  if (auto errors = validate(spec, false); !errors.empty()) return std::unexpected(invalid_review(review, errors));
+  if (auto errors = validate(spec, false); !errors.empty()) return std::unexpected(invalid_review(errors));
   auto decision = authorizer.authorize(user, attributes_of(spec));
   return answer(std::move(review), decision);
 }

@@ -1,26 +1,24 @@
 #include "apiserver/patch/json_patch.h"
 
+#include "model/go_words.h"
+
 namespace berth::apiserver::patch {
 namespace {
 
 using Op = JsonPatchOperation::Op;
 
-Result<std::vector<std::string>> parse_pointer(std::string_view text) {
+/// The tokens of a pointer. What stands before the first slash does not count, as in the library that Kubernetes uses; without any slash
+/// (the whole document, too) a pointer leads nowhere.
+std::optional<std::vector<std::string>> parse_pointer(std::string_view text) {
+  auto start = text.find('/');
+  if (start == std::string_view::npos) return std::nullopt;
   std::vector<std::string> tokens;
-  if (text.empty()) return tokens;
-  if (text.front() != '/') return invalid(fmt::format("JSON pointer \"{}\" does not start with '/'", text));
-  std::size_t start = 1;
-  while (start <= text.size()) {
+  for (++start; start <= text.size();) {
     const auto end = std::min(text.find('/', start), text.size());
     std::string token;
     for (std::size_t i = start; i < end; ++i) {
-      if (text[i] != '~') {
-        token += text[i];
-      } else if (i + 1 < end && (text[i + 1] == '0' || text[i + 1] == '1')) {
-        token += text[++i] == '0' ? '~' : '/';
-      } else {
-        return invalid(fmt::format("JSON pointer \"{}\" has a bad escape", text));
-      }
+      const bool is_escape = text[i] == '~' && i + 1 < end && (text[i + 1] == '0' || text[i + 1] == '1');
+      token += !is_escape ? text[i] : text[++i] == '0' ? '~' : '/';
     }
     tokens.push_back(std::move(token));
     start = end + 1;
@@ -45,15 +43,15 @@ std::string render_pointer(const std::vector<std::string>& path) {
   return out;
 }
 
-/// An index into `array`; `limit` is the first value that is out of range.
+/// An index into a list; `limit` is the first value that is out of range, and what negative ones count back from.
 Result<std::size_t> parse_index(const std::string& token, std::size_t limit) {
-  std::size_t index = 0;
+  std::int64_t index = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
-  const bool leading_zero = token.size() > 1 && token[0] == '0';
-  if (error != std::errc() || end != token.data() + token.size() || leading_zero)
-    return invalid(fmt::format("invalid array index \"{}\"", token));
-  if (index >= limit) return invalid(fmt::format("array index {} is out of bounds", index));
-  return index;
+  if (error != std::errc() || end != token.data() + token.size()) return invalid(fmt::format("invalid array index \"{}\"", token));
+  const auto size = static_cast<std::int64_t>(limit);
+  if (index < 0) index += size;
+  if (index < 0 || index >= size) return invalid(fmt::format("array index {} is out of bounds", token));
+  return static_cast<std::size_t>(index);
 }
 
 /// The value at `path` without its last `drop` tokens, or null.
@@ -79,11 +77,7 @@ std::unexpected<Error> missing(std::string_view op, const std::vector<std::strin
 }
 
 Result<void> add(json::Value& target, const std::vector<std::string>& path, json::Value value) {
-  if (path.empty()) {
-    target = std::move(value);
-    return {};
-  }
-  auto* parent = walk(target, path, 1);
+  auto* parent = path.empty() ? nullptr : walk(target, path, 1);
   if (parent == nullptr) return missing("add", path);
   if (auto* object = parent->if_object()) {
     (*object)[path.back()] = std::move(value);
@@ -117,6 +111,8 @@ Result<json::Value> take(json::Value& target, const std::vector<std::string>& pa
 
 Result<void> apply_one(json::Value& target, const JsonPatchOperation& operation) {
   switch (operation.op) {
+    case Op::kUnknown:
+      return invalid("Unexpected kind of operation");
     case Op::kAdd:
       return add(target, operation.path, operation.value);
     case Op::kRemove: {
@@ -125,7 +121,7 @@ Result<void> apply_one(json::Value& target, const JsonPatchOperation& operation)
       return {};
     }
     case Op::kReplace: {
-      auto* found = walk(target, operation.path, 0);
+      auto* found = operation.path.empty() ? nullptr : walk(target, operation.path, 0);
       if (found == nullptr) return missing("replace", operation.path);
       *found = operation.value;
       return {};
@@ -138,11 +134,12 @@ Result<void> apply_one(json::Value& target, const JsonPatchOperation& operation)
       return add(target, operation.path, std::move(*taken));
     }
     case Op::kCopy: {
-      const auto* found = walk(target, operation.from, 0);
+      const auto* found = operation.from.empty() ? nullptr : walk(target, operation.from, 0);
       if (found == nullptr) return missing("copy", operation.from);
       return add(target, operation.path, json::Value(*found));
     }
     case Op::kTest: {
+      if (operation.path.empty() || walk(target, operation.path, 1) == nullptr) return missing("test", operation.path);
       const auto* found = walk(target, operation.path, 0);
       // A missing member equals null, as in the library that Kubernetes uses.
       if (found == nullptr ? operation.value.is_null() : json::equal(*found, operation.value)) return {};
@@ -163,27 +160,20 @@ Result<std::vector<JsonPatchOperation>> parse_json_patch(const json::Value& docu
   operations.reserve(list->size());
   for (std::size_t i = 0; i < list->size(); ++i) {
     const auto& entry = (*list)[i];
-    if (!entry.is_object()) return invalid(fmt::format("operation {}: is not an object", i));
-    const auto op = kOps.find(json::get_string(entry, {"op"}));
-    if (op == kOps.end()) return invalid(fmt::format("Unexpected kind: {}", json::get_string(entry, {"op"}, "unknown")));
-    JsonPatchOperation operation;
-    operation.op = op->second;
-    const auto* path = json::find(entry, "path");
-    if (path == nullptr || !path->is_string()) return invalid(fmt::format("operation {}: missing or invalid path", i));
-    auto tokens = parse_pointer(json::as_view(*path));
-    if (!tokens) return std::unexpected(tokens.error());
-    operation.path = std::move(*tokens);
-    if (operation.op == Op::kMove || operation.op == Op::kCopy) {
-      const auto* from = json::find(entry, "from");
-      if (from == nullptr || !from->is_string()) return invalid(fmt::format("operation {}: missing or invalid from", i));
-      auto from_tokens = parse_pointer(json::as_view(*from));
-      if (!from_tokens) return std::unexpected(from_tokens.error());
-      operation.from = std::move(*from_tokens);
-    } else if (operation.op != Op::kRemove) {
-      const auto* value = entry.get_object().if_contains("value");
-      if (value == nullptr && operation.op != Op::kTest) return invalid(fmt::format("operation {}: missing value", i));
-      if (value != nullptr) operation.value = *value;
+    if (!entry.is_object())
+      return invalid(fmt::format("json: cannot unmarshal {} into Go value of type handlers.jsonPatchOp", model::go_json_kind(entry)));
+    for (const std::string_view field : {"op", "path", "from"}) {
+      const auto* value = json::find(entry, {field});
+      if (value != nullptr && !value->is_string() && !value->is_null())
+        return invalid(fmt::format("json: cannot unmarshal {} into Go struct field jsonPatchOp.{} of type string",
+                                   model::go_json_kind(*value), field));
     }
+    JsonPatchOperation operation;
+    const auto op = kOps.find(json::get_string(entry, {"op"}));
+    operation.op = op == kOps.end() ? Op::kUnknown : op->second;
+    operation.path = parse_pointer(json::get_string(entry, {"path"})).value_or(std::vector<std::string>());
+    operation.from = parse_pointer(json::get_string(entry, {"from"})).value_or(std::vector<std::string>());
+    if (const auto* value = entry.get_object().if_contains("value"); value != nullptr) operation.value = *value;
     operations.push_back(std::move(operation));
   }
   return operations;

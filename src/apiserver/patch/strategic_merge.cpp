@@ -1,5 +1,7 @@
 #include "apiserver/patch/strategic_merge.h"
 
+#include "model/go_words.h"
+
 namespace berth::apiserver::patch {
 namespace {
 
@@ -33,6 +35,44 @@ json::Value cleaned(const json::Value& value) {
   return value;
 }
 
+/// A list that replaces another: its elements stay what they are, only directives say nothing there.
+json::Value without_directives(const json::Value& value) {
+  if (const auto* object = value.if_object()) {
+    json::Object out;
+    for (const auto& [key, member] : *object)
+      if (!is_directive(key)) out[key] = without_directives(member);
+    return out;
+  }
+  if (const auto* list = value.if_array()) {
+    json::Array out;
+    for (const auto& element : *list) out.push_back(without_directives(element));
+    return out;
+  }
+  return value;
+}
+
+std::unexpected<Error> unknown_directive(const json::Value& directive, const json::Value& map) {
+  return invalid(fmt::format("unknown patch type: {} in map: {}", model::go_value(directive), model::go_value(map)));
+}
+
+std::unexpected<Error> no_merge_key(const json::Value& map, std::string_view key) {
+  return invalid(fmt::format("map: {} does not contain declared merge key: {}", model::go_value(map), key));
+}
+
+/// Lists of one kind of values only.
+Result<void> check_elements(const json::Array& target, const json::Array& patch) {
+  const json::Value* first = nullptr;
+  for (const auto* list : {&target, &patch}) {
+    for (const auto& element : *list) {
+      if (first == nullptr) first = &element;
+      if (first->is_array()) return invalid("lists of lists are not supported");
+      if (model::go_json_kind(element) != model::go_json_kind(*first))
+        return invalid(fmt::format("list element types are not identical: [{} {}]", model::go_value(target), model::go_value(patch)));
+    }
+  }
+  return {};
+}
+
 Result<void> merge_object(const Shape& shape, json::Object& target, const json::Object& patch);
 
 Result<void> retain_keys(json::Object& target, const json::Object& patch, const json::Value& keys) {
@@ -44,8 +84,7 @@ Result<void> retain_keys(json::Object& target, const json::Object& patch, const 
     kept.insert(json::as_view(key));
   }
   for (const auto& [key, value] : patch)
-    if (!value.is_null() && !is_directive(key) && !kept.contains(key))
-      return invalid(fmt::format("{} is not in the retainKeys list of the patch", std::string_view(key)));
+    if (!value.is_null() && !is_directive(key) && !kept.contains(key)) return invalid("invalid patch format of retainKeys");
   std::vector<std::string> dropped;
   for (const auto& [key, value] : target)
     if (!kept.contains(key)) dropped.emplace_back(key);
@@ -69,26 +108,31 @@ Result<void> merge_elements(const Shape& list, json::Array& target, const json::
     return std::find_if(target.begin(), target.end(),
                         [&](const auto& e) { return key_of(e) != nullptr && json::equal(*key_of(e), wanted); });
   };
-  const bool replaces = std::any_of(patch.begin(), patch.end(), [](const auto& e) { return json::get_string(e, {kPatch}) == "replace"; });
-  if (replaces) {
-    // {"$patch": "replace"} is a word on the whole list: its fellow elements are the new content.
-    target.clear();
-    for (const auto& element : patch)
-      if (json::get_string(element, {kPatch}) != "replace") target.push_back(cleaned(element));
-    return {};
+  bool replaces = false;
+  for (const auto& element : patch) {
+    const auto* directive = json::find(element, kPatch);
+    if (directive == nullptr) continue;
+    const auto word = directive->is_string() ? json::as_view(*directive) : std::string_view();
+    if (word == "merge") return invalid("merging lists cannot yet be specified in the patch");
+    if (word != "delete" && word != "replace") return unknown_directive(*directive, element);
+    replaces = replaces || word == "replace";
+    if (word != "delete") continue;
+    const auto* gone = key_of(element);
+    if (gone == nullptr) return no_merge_key(element, key);
+    // Merge keys need not be unique (two protocols on one port): all of them go.
+    for (auto found = locate(*gone); found != target.end(); found = locate(*gone)) target.erase(found);
   }
+  if (replaces) target.clear();  // {"$patch": "replace"} is a word on the whole list: its fellow elements are the new content.
   const auto element_shape = list.element();
   for (const auto& element : patch) {
-    if (!element.is_object()) return invalid(fmt::format("expected objects in a list that is merged by {}", key));
+    if (json::find(element, kPatch) != nullptr) continue;
+    if (replaces) {
+      target.push_back(cleaned(element));
+      continue;
+    }
     const auto* wanted = key_of(element);
-    if (wanted == nullptr) return invalid(fmt::format("map: {} does not contain declared merge key: {}", json::serialize(element), key));
-    const auto directive = json::get_string(element, {kPatch});
-    if (directive == "delete") {
-      // Merge keys need not be unique (two protocols on one port): all of them go.
-      for (auto found = locate(*wanted); found != target.end(); found = locate(*wanted)) target.erase(found);
-    } else if (!directive.empty() && directive != "merge") {
-      return invalid(fmt::format("Unknown patch type {} found", directive));
-    } else if (auto found = locate(*wanted); found != target.end() && found->is_object()) {
+    if (wanted == nullptr) return no_merge_key(element, key);
+    if (auto found = locate(*wanted); found != target.end() && found->is_object()) {
       if (auto merged = merge_object(element_shape, found->get_object(), element.get_object()); !merged) return merged;
     } else {
       target.push_back(cleaned(element));
@@ -129,10 +173,42 @@ void order_elements(const Shape& list, json::Array& target, const json::Array& o
   target = std::move(result);
 }
 
+/// Elements that the patch holds must stand in `order`, in its order.
+Result<void> check_order(const Shape& list, const json::Array& patch, const json::Array& order) {
+  if (patch.empty() || order.empty()) return {};
+  const auto key = list.merge_key();
+  std::size_t at = 0;
+  for (const auto& element : patch) {
+    if (!key.empty() && json::find(element, kPatch) != nullptr) continue;
+    const auto* wanted = key.empty() ? &element : json::find(element, key);
+    const auto is_wanted = [&](const json::Value& one) {
+      const auto* named = key.empty() ? &one : json::find(one, key);
+      return wanted != nullptr && named != nullptr && json::equal(*named, *wanted);
+    };
+    while (at < order.size() && !is_wanted(order[at])) ++at;
+    if (at == order.size())
+      return invalid(fmt::format("The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n", model::go_value(patch),
+                                 model::go_value(order)));
+    ++at;
+  }
+  return {};
+}
+
+/// What the patch names comes in its order and first, unless the server's list says otherwise (strategicpatch.normalizeElementOrder):
+/// a container that is new stands before those that were there.
 Result<void> merge_list(const Shape& list, json::Value& target, const json::Array& patch, const json::Value* order) {
   const json::Array before = target.get_array();
+  if (auto alike = check_elements(before, patch); !alike) return alike;
+  const bool has_order = order != nullptr && order->is_array();
+  if (has_order)
+    if (auto fits = check_order(list, patch, order->get_array()); !fits) return fits;
+  const bool replaces = std::ranges::any_of(patch, [](const auto& e) { return json::get_string(e, {kPatch}) == "replace"; });
   if (auto merged = merge_elements(list, target.get_array(), patch); !merged) return merged;
-  if (order != nullptr && order->is_array()) order_elements(list, target.get_array(), order->get_array(), before);
+  if (has_order) {
+    order_elements(list, target.get_array(), order->get_array(), before);
+  } else if (!replaces) {
+    order_elements(list, target.get_array(), patch, before);
+  }
   return {};
 }
 
@@ -149,7 +225,7 @@ Result<void> merge_object(const Shape& shape, json::Object& target, const json::
         if (!is_directive(key) && !value.is_null()) target[key] = cleaned(value);
       return {};
     }
-    if (word != "merge") return invalid(fmt::format("Unknown patch type {} found", json::serialize(*directive)));
+    return unknown_directive(*directive, patch);
   }
   if (const auto* keys = patch.if_contains(kRetainKeys))
     if (auto retained = retain_keys(target, patch, *keys); !retained) return retained;
@@ -186,13 +262,15 @@ Result<void> merge_object(const Shape& shape, json::Object& target, const json::
       continue;
     }
     const auto below = shape.member(key);
-    if (auto* object = present->if_object()) {
+    if (below.is_replaced()) {
+      *present = without_directives(value);
+    } else if (auto* object = present->if_object()) {
       if (auto merged = merge_object(below, *object, value.get_object()); !merged) return merged;
     } else if (present->is_array() && below.merges()) {
       const auto* order = patch.if_contains(std::string(kElementOrder) + std::string(key));
       if (auto merged = merge_list(below, *present, value.get_array(), order); !merged) return merged;
     } else {
-      *present = cleaned(value);
+      *present = without_directives(value);
     }
   }
   return {};

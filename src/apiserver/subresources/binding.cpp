@@ -46,11 +46,12 @@ model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& b
   const auto uid = json::get_string(binding, {"metadata", "uid"});
   if (const auto its = json::get_string(pod, {"metadata", "uid"}); !uid.empty() && uid != its)
     return std::unexpected(
-        binding_conflict(name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, its)));
+        model::conflict("", "pods", name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, its)));
   const auto revision = json::get_string(binding, {"metadata", "resourceVersion"});
   if (const auto its = json::get_string(pod, {"metadata", "resourceVersion"}); !revision.empty() && revision != its)
-    return std::unexpected(binding_conflict(
-        name, fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in object meta: {}", revision, its)));
+    return std::unexpected(model::conflict(
+        "", "pods", name,
+        fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in object meta: {}", revision, its)));
   auto updated = pod;
   json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding, {"target", "name"});
   for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"}))
@@ -75,9 +76,8 @@ void ApiServer::Impl::bind(const RequestPtr& request) {
   if (auto decoded = decode_document(*request, binding_kind, *binding, {}); !decoded) return respond_status(*request, decoded.error());
   std::string name(json::get_string(*binding, {"metadata", "name"}));
   if (!request->info.subresource.empty()) {
-    if (!name.empty() && name != request->info.name)
+    if (name != request->info.name)
       return respond_status(*request, model::bad_request("name in URL does not match name in Binding object"));
-    name = request->info.name;
   }
   const auto ns = json::get_string(*binding, {"metadata", "namespace"});
   if (!ns.empty() && ns != request->info.ns)
@@ -89,7 +89,14 @@ void ApiServer::Impl::bind(const RequestPtr& request) {
     errors.push_back({model::FieldError::Type::kNotSupported, "target.kind", fmt::format("\"{}\"", target_kind),
                       "supported values: \"Node\", \"<empty>\""});
   if (json::get_string(*binding, {"target", "name"}).empty()) errors.push_back({model::FieldError::Type::kRequired, "target.name", "", ""});
-  if (!errors.empty()) return respond_status(*request, model::invalid_object("", "Binding", name, errors));
+  if (!errors.empty()) {
+    // What the binding's own code finds is no finding about an object: an error of the server, by its words.
+    model::ApiStatus status;
+    status.code = 500;
+    for (const auto& error : errors) status.message += (status.message.empty() ? "" : ", ") + error.render();
+    if (errors.size() > 1) status.message = "[" + status.message + "]";
+    return respond_status(*request, status);
+  }
 
   auto operation = make_write(request);
   operation->kind = model::find_resource("", "v1", "pods");

@@ -175,15 +175,16 @@ void ApiServer::Impl::evict(const RequestPtr& request) {
   auto body = parse_body(*request, "Eviction");
   if (!body) return respond_status(*request, body.error());
   if (!body->is_object()) return respond_status(*request, model::bad_request("an Eviction must be an object"));
-  if (const auto its_kind = json::get_string(*body, {"kind"}); !its_kind.empty() && its_kind != "Eviction")
-    return respond_status(*request, model::bad_request(fmt::format("{} cannot be handled as an Eviction", its_kind)));
+  const auto version = json::get_string(*body, {"apiVersion"});
+  if (auto wrong = check_type(*body, "policy", version == "policy/v1beta1" ? "v1beta1" : "v1", "Eviction"))
+    return respond_status(*request, *wrong);
   const auto name = json::get_string(*body, {"metadata", "name"});
-  if (!name.empty() && name != request->info.name)
-    return respond_status(*request, model::bad_request("name in URL does not match name in Eviction object"));
+  if (name != request->info.name) return respond_status(*request, model::bad_request("name in URL does not match name in Eviction object"));
   auto eviction = std::make_shared<Eviction>();
   eviction->request = request;
   if (const auto* given = json::find(*body, "deleteOptions"); given != nullptr && given->is_object()) eviction->options = *given;
   if (eviction->options.is_null()) eviction->options = json::Object();
+  if (auto wrong = check_delete_options(eviction->options)) return respond_status(*request, *wrong);
   if (!json::get_array(eviction->options, {"dryRun"}).empty()) request->dry_run = true;
 
   auto asked = std::make_shared<AdmissionRequest>();

@@ -25,10 +25,12 @@ json::Value scale_of(const model::KindInfo& kind, const json::Value& workload) {
     if (const auto* value = json::find(workload, {"metadata", field})) metadata[field] = *value;
   json::Object status{{"replicas", json::get_int(workload, {"status", "replicas"})}};
   if (auto text = selector_text(kind, workload); !text.empty()) status["selector"] = std::move(text);
+  json::Object spec;
+  if (const auto replicas = json::get_int(workload, {"spec", "replicas"}, 1); replicas != 0) spec["replicas"] = replicas;
   return json::Object{{"kind", "Scale"},
                       {"apiVersion", "autoscaling/v1"},
                       {"metadata", std::move(metadata)},
-                      {"spec", json::Object{{"replicas", json::get_int(workload, {"spec", "replicas"}, 1)}}},
+                      {"spec", std::move(spec)},
                       {"status", std::move(status)}};
 }
 
@@ -51,9 +53,11 @@ json::Value scale_table(const json::Value& scale, TimePoint now) {
 }
 
 model::ApiResult<std::int64_t> checked_replicas(const Request& request, const json::Value& scale) {
-  if (const auto its_kind = json::get_string(scale, {"kind"}); !its_kind.empty() && its_kind != "Scale")
-    return std::unexpected(model::bad_request(fmt::format("{} cannot be handled as a Scale", its_kind)));
+  if (auto wrong = check_type(scale, "autoscaling", "v1", "Scale")) return std::unexpected(std::move(*wrong));
   const auto name = json::get_string(scale, {"metadata", "name"});
+  if (name.empty() && request.info.verb == "update")
+    return std::unexpected(model::bad_request(
+        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", request.info.name)));
   if (!name.empty() && name != request.info.name)
     return std::unexpected(
         model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
@@ -90,11 +94,7 @@ model::ApiResult<NextScale> next_scale(Request& request) {
     if (!operations) return std::unexpected(model::bad_request("error decoding patch: " + operations.error().message));
     return [operations = std::move(*operations)](json::Value present) -> model::ApiResult<json::Value> {
       if (auto applied = patch::apply_json_patch(present, operations); !applied) {
-        model::ApiStatus status;
-        status.code = 422;
-        status.reason = "Invalid";
-        status.message = "the server rejected our request due to an error in our request";
-        return std::unexpected(std::move(status));
+        return std::unexpected(model::unprocessable());
       }
       return present;
     };
@@ -126,7 +126,14 @@ model::ApiResult<Produce> applied_scale(ApiServer::Impl& server, const RequestPt
                                     {"metadata", json::Object{{"name", request->info.name}, {"namespace", request->info.ns}}}};
   if (json::find(*scale, {"spec", "replicas"}) != nullptr) json::set(config, {"spec", "replicas"}, json::Value(*replicas));
   return [&server, request, &kind, config = std::move(config)](const json::Value& current) {
-    return apply::apply(kind, current, config, {request->field_manager, "scale", server.loop.now()}, request->force);
+    auto applied = apply::apply(kind, current, config, config, {request->field_manager, "scale", server.loop.now()}, request->force);
+    // Who conflicts is named in the terms of a Scale.
+    if (!applied) {
+      const auto version = fmt::format(" using {}", kind.api_version());
+      for (auto* text : {&applied.error().message, &applied.error().causes.front().message})
+        if (const auto at = text->find(version); at != std::string::npos) text->replace(at, version.size(), " using autoscaling/v1");
+    }
+    return applied;
   };
 }
 
@@ -168,6 +175,8 @@ void ApiServer::Impl::scale(const RequestPtr& request) {
     } else {
       json::set(updated, {"metadata", "resourceVersion"}, json::Value(sent));
     }
+    if (const auto uid = json::get_string(*wanted, {"metadata", "uid"}); request->info.verb == "update" && !uid.empty())
+      json::set(updated, {"metadata", "uid"}, json::Value(uid));
     return updated;
   };
   run_update(operation);

@@ -30,13 +30,20 @@ void ApiServer::Impl::token(const RequestPtr& request) {
   if (options.token_issuer == nullptr) return respond_status(*request, model::not_found("", "serviceaccounts/token", request->info.name));
   auto body = parse_body(*request, "TokenRequest");
   if (!body) return respond_status(*request, body.error());
-  if (!body->is_object() || (!json::get_string(*body, {"kind"}).empty() && json::get_string(*body, {"kind"}) != "TokenRequest"))
-    return respond_status(*request, model::bad_request("the object provided is not a TokenRequest"));
+  if (auto wrong = check_type(*body, "authentication.k8s.io", "v1", "TokenRequest")) return respond_status(*request, *wrong);
+  if (const auto ns = json::get_string(*body, {"metadata", "namespace"}); !ns.empty() && ns != request->info.ns)
+    return respond_status(*request,
+                          model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  if (const auto name = json::get_string(*body, {"metadata", "name"}); !name.empty() && name != request->info.name)
+    return respond_status(*request,
+                          model::invalid_object("authentication.k8s.io", "TokenRequest", request->info.name,
+                                                {{model::FieldError::Type::kInvalid, "metadata.name", json::serialize(json::Value(name)),
+                                                  "must match the service account name if specified"}}));
   const auto account = cache->get(object_key(*request->kind, request->info.ns, request->info.name));
   if (account == nullptr) return respond_status(*request, model::not_found("", "serviceaccounts", request->info.name));
   const auto seconds = json::get_int(*body, {"spec", "expirationSeconds"}, 3600);
   if (const auto errors = check_token_request(*body, seconds); !errors.empty())
-    return respond_status(*request, model::invalid_object("authentication.k8s.io", "TokenRequest", request->info.name, errors));
+    return respond_status(*request, model::invalid_object("authentication.k8s.io", "TokenRequest", "", errors));
 
   TokenSpec spec;
   spec.ns = request->info.ns;
@@ -52,8 +59,11 @@ void ApiServer::Impl::token(const RequestPtr& request) {
                         : spec.bound_kind == "Node"   ? "nodes"
                                                       : "";
     if (*plural == '\0')
-      return respond_status(*request,
-                            model::bad_request(fmt::format("cannot bind token for serviceaccount to object of type {}", spec.bound_kind)));
+      return respond_status(
+          *request, model::bad_request(fmt::format(
+                        "cannot bind token to object of type {}{}, Kind={}",
+                        json::get_string(*body, {"spec", "boundObjectRef", "apiVersion"}).find('/') == std::string_view::npos ? "/" : "",
+                        json::get_string(*body, {"spec", "boundObjectRef", "apiVersion"}), spec.bound_kind)));
     const auto bound = cache->get(make_key("", plural, spec.bound_kind == "Node" ? "" : request->info.ns, spec.bound_name));
     if (bound == nullptr) return respond_status(*request, model::not_found("", plural, spec.bound_name));
     const auto uid = json::get_string(*body, {"spec", "boundObjectRef", "uid"});
@@ -61,7 +71,7 @@ void ApiServer::Impl::token(const RequestPtr& request) {
       return respond_status(
           *request,
           model::conflict(
-              "", plural, spec.bound_name,
+              "", spec.bound_kind, spec.bound_name,
               fmt::format("the UID in the bound object reference ({}) does not match the UID in record. The object might have been "
                           "deleted and then recreated",
                           uid)));
@@ -94,6 +104,7 @@ void ApiServer::Impl::token(const RequestPtr& request) {
       metadata["creationTimestamp"] = now_text();
       auto& answered = json::ensure_object(answer, {"spec"});
       answered["expirationSeconds"] = spec.expiration_seconds;
+      if (!answered.contains("boundObjectRef")) answered["boundObjectRef"] = nullptr;
       // Who asked for no audience is told whose the token is.
       if (const auto claims = auth::unverified_claims(issued->token); claims && spec.audiences.empty())
         if (const auto* audiences = json::find(*claims, {"aud"})) answered["audiences"] = *audiences;

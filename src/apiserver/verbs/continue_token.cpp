@@ -1,6 +1,7 @@
 #include "apiserver/verbs/continue_token.h"
 
 #include "base/json.h"
+#include "model/go_words.h"
 
 namespace berth::apiserver {
 namespace {
@@ -19,12 +20,13 @@ std::string encode(std::string_view bytes) {
   return out;
 }
 
-std::optional<std::string> decode(std::string_view text) {
+/// `bad`: the first byte that cannot be read, where there is one.
+std::optional<std::string> decode(std::string_view text, std::size_t& bad) {
   std::string out;
   std::uint32_t bits = 0;
   int count = 0;
-  for (const char c : text) {
-    const auto value = kAlphabet.find(c);
+  for (bad = 0; bad < text.size(); ++bad) {
+    const auto value = kAlphabet.find(text[bad]);
     if (value == std::string_view::npos) return std::nullopt;
     bits = bits << 6 | static_cast<std::uint32_t>(value);
     count += 6;
@@ -43,11 +45,18 @@ std::string ContinueToken::render() const {
 }
 
 Result<ContinueToken> ContinueToken::parse(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  const auto decoded = decode(text);
-  const auto document = decoded ? json::parse(*decoded) : Result<json::Value>(invalid(""));
-  if (!document || !document->is_object()) return invalid(fmt::format("continue token \"{}\" cannot be read", text.substr(0, 64)));
-  if (json::get_string(*document, {"v"}) != "meta.k8s.io/v1") return invalid("server does not recognize this encoded version");
+  std::size_t bad = 0;
+  const auto decoded = decode(text, bad);
+  if (!decoded) return invalid(fmt::format("illegal base64 data at input byte {}", bad));
+  const auto document = json::parse(*decoded);
+  if (!document) {
+    const auto why = model::go_json_error(*decoded);
+    return invalid(why.empty() ? document.error().message : why);
+  }
+  if (!document->is_object())
+    return invalid(fmt::format("json: cannot unmarshal {} into Go value of type storage.continueToken", model::go_json_kind(*document)));
+  if (const auto version = json::get_string(*document, {"v"}); version != "meta.k8s.io/v1")
+    return invalid(fmt::format("server does not recognize this encoded version {}", version));
   ContinueToken token;
   token.revision = json::get_int(*document, {"rv"});
   token.after = json::get_string(*document, {"start"});

@@ -94,6 +94,7 @@ std::optional<std::int64_t> grace_of(const Deletion& deletion, const json::Value
 struct Mark {
   bool remove_now = false;
   bool unchanged = false;
+  bool remove_next = false;  ///< Written first, then removed.
 };
 
 /// Marks the document as being deleted, or finds that it goes at once or that nothing changes.
@@ -120,7 +121,8 @@ Mark mark_deleted(const Deletion& deletion, json::Value& document, TimePoint now
       const auto was = parse_rfc3339(json::as_view(*timestamp)).value_or(now);
       metadata["deletionTimestamp"] = format_rfc3339(was - std::chrono::seconds(present) + std::chrono::seconds(*grace));
       metadata["deletionGracePeriodSeconds"] = *grace;
-      return {finalizers.empty() && *grace == 0, false};
+      // Down to nothing: watchers see that before they see it go.
+      return {false, false, finalizers.empty() && *grace == 0};
     }
     if (finalizers.empty() && present == 0) return {true, false};
     return {false, !finalizers_change};
@@ -177,13 +179,15 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
   const auto mark = mark_deleted(*deletion, document, server.loop.now());
   const bool is_service = kind.plural == "services" && kind.group.empty();
   if (mark.unchanged) return deletion->done(ApiServer::Impl::DeleteOutcome{base, {}, false});
-  if (deletion->request->dry_run) return deletion->done(ApiServer::Impl::DeleteOutcome{base, std::move(document), mark.remove_now});
+  if (deletion->request->dry_run)
+    return deletion->done(ApiServer::Impl::DeleteOutcome{base, std::move(document), mark.remove_now || mark.remove_next});
   auto before = is_service && mark.remove_now ? document : json::Value();
   auto proposal = make_proposal(server, stored, std::move(document));
   proposal.expected = base->revision;
   proposal.is_delete = mark.remove_now;
   if (mark.remove_now) proposal.value.clear();
   server.cache->propose(std::move(proposal), [&server, deletion, mark, before = std::move(before)](ProposeResult result) {
+    if (result && mark.remove_next) return server.offload([&server, deletion] { attempt(server, deletion); });
     if (result) {
       if (!before.is_null()) server.services.release_unused(before, nullptr);
       return deletion->done(ApiServer::Impl::DeleteOutcome{std::move(*result), {}, mark.remove_now});
@@ -199,8 +203,11 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
 /// Kinds whose deleted object is the answer; the others answer a Status.
 bool returns_object(const model::KindInfo& kind) {
   static const std::set<std::string_view> kPlurals = {"pods",           "podtemplates",    "persistentvolumes", "persistentvolumeclaims",
-                                                      "resourcequotas", "serviceaccounts", "services"};
-  return kind.group.empty() && kPlurals.contains(kind.plural);
+                                                      "resourcequotas", "serviceaccounts", "services",          "namespaces"};
+  static const std::set<std::string_view> kStorage = {"csidrivers", "csinodes", "storageclasses", "volumeattachments",
+                                                      "volumeattributesclasses"};
+  if (kind.group == "storage.k8s.io") return kStorage.contains(kind.plural);
+  return kind.group == "resource.k8s.io" || (kind.group.empty() && kPlurals.contains(kind.plural));
 }
 
 /// A collection's deletion: a few at a time, the first error ends it.

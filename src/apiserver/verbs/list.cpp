@@ -66,13 +66,15 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
   if (!filter) return std::unexpected(filter.error());
   ListPlan plan;
   plan.filter = std::move(*filter);
-  if (const auto limit = request.query.get("limit"); !limit.empty()) {
+  if (const auto limit = request.query.get("limit"); request.query.has("limit")) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
     if (error != std::errc() || end != limit.data() + limit.size())
       return std::unexpected(model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", limit)));
     plan.limit = number > 0 ? static_cast<std::size_t>(number) : 0;
   }
+  // "Whatever you have" comes whole, as from Kubernetes' watch cache.
+  if (request.query.get("resourceVersion") == "0") plan.limit = 0;
   const auto revision = read_revision(request.query.get("resourceVersion"));
   if (!revision) return std::unexpected(revision.error());
   if (const auto token_text = request.query.get("continue"); !token_text.empty()) {
@@ -172,7 +174,17 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
       json::serialize_to(out, row);
     };
   } else if (as_stored) {
-    render = [](std::string& out, const ObjectPtr& object) { out += *object->value; };
+    // Items do not say what they are, the list does; stored objects begin with it.
+    const auto head_of_item = fmt::format(R"({{"apiVersion":"{}","kind":"{}",)", kind.api_version(), kind.kind);
+    render = [head_of_item](std::string& out, const ObjectPtr& object) {
+      const std::string_view text = *object->value;
+      if (!text.starts_with(head_of_item)) {
+        out += text;
+        return;
+      }
+      out += '{';
+      out += text.substr(head_of_item.size());
+    };
   } else {
     render = [&server, request](std::string& out, const ObjectPtr& object) {
       json::serialize_to(out, server.read_document(*request, *object));

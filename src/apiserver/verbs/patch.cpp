@@ -1,10 +1,12 @@
 // PATCH in its four languages. Which documents a patch sees and what its errors are called: apiserver/pkg/endpoints/handlers/patch.go.
 #include "apiserver/apply/managed_fields.h"
+#include "apiserver/apply/typed_merge.h"
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/write.h"
+#include "model/go_words.h"
 
 namespace berth::apiserver {
 namespace {
@@ -15,25 +17,26 @@ constexpr std::size_t kMaxShownPatch = 16 * 1024;
 
 /// 422 with what went wrong as a finding on the patched document.
 model::ApiStatus invalid_patch(const json::Value& patched, std::string detail) {
-  const auto text = json::serialize(patched);
+  // Kubernetes shows the document as a Go map prints it: by the names of its members.
+  json::Value shown = patched;
+  if (const auto* object = patched.if_object()) {
+    std::map<std::string_view, const json::Value*> members;
+    for (const auto& [key, member] : *object) members.emplace(std::string_view(key.data(), key.size()), &member);
+    json::Object by_name;
+    for (const auto& [key, member] : members) by_name[key] = *member;
+    shown = std::move(by_name);
+  }
+  const auto text = json::serialize(shown);
   return model::invalid_object("", "", "",
                                {{model::FieldError::Type::kInvalid, "patch",
                                  json::serialize(json::Value(std::string_view(text).substr(0, kMaxShownPatch))), std::move(detail)}});
-}
-
-std::string_view word_of(const json::Value& value) {
-  if (value.is_array()) return "array";
-  if (value.is_object()) return "object";
-  if (value.is_string()) return "string";
-  if (value.is_bool()) return "bool";
-  return value.is_null() ? "null" : "number";
 }
 
 /// A body that decoding into a Go map refuses; null is an empty map.
 model::ApiResult<void> expect_map(const json::Value& patch, std::string_view before) {
   if (patch.is_object() || patch.is_null()) return {};
   return std::unexpected(model::bad_request(
-      fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", before, word_of(patch))));
+      fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", before, model::go_json_kind(patch))));
 }
 
 /// What decoding says, without the sentence around it that only whole objects get.
@@ -44,18 +47,47 @@ std::string bare_reason(std::string_view message) {
   return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
 }
 
-/// What every patched document goes through before it is an update like any other.
+/// A decoder's complaint in the words of the converter that strategic merge patches go through (runtime.FromUnstructured).
+std::string converter_reason(std::string_view reason) {
+  constexpr std::string_view kCannot = "json: cannot unmarshal ", kOfType = " of type ";
+  if (reason.starts_with("illegal base64")) return fmt::format("error decoding from json: {}", reason);
+  if (!reason.starts_with(kCannot)) return std::string(reason);
+  const auto type_at = reason.rfind(kOfType);
+  if (type_at == std::string_view::npos) return std::string(reason);
+  const auto type = reason.substr(type_at + kOfType.size());
+  auto value = reason.substr(kCannot.size(), reason.find(" into ") - kCannot.size());
+  const bool is_float = value.starts_with("number ") && value.find('.') != std::string_view::npos;
+  const std::string_view source = value == "object"             ? "map"
+                                  : value == "array"            ? "slice"
+                                  : value.starts_with("number") ? (is_float ? "float64" : "int64")
+                                                                : value;
+  if (type.starts_with("map[")) return fmt::format("cannot restore map from {}", source);
+  if (type.starts_with("[]")) return fmt::format("cannot restore slice from {}", source);
+  const bool is_integer = type.starts_with("int");
+  if ((source == "int64" && type == "string") || (source == "float64" && is_integer))
+    return fmt::format("cannot convert {} to {}", source, type);
+  if (is_integer || type == "string" || type == "bool" || type == "float64") return fmt::format("unrecognized type: {}", type);
+  return fmt::format("cannot restore struct from: {}", source);
+}
+
+/// What every patched document goes through before it is an update like any other. `strategic`: the patch, when it was a strategic one.
 model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const model::KindInfo& kind, const json::Value& current,
-                                             json::Value patched) {
+                                             json::Value patched, const std::vector<std::string>& duplicates,
+                                             const json::Value* strategic = nullptr) {
   if (!patched.is_object()) return std::unexpected(invalid_patch(patched, "the patched document is not an object"));
-  if (auto decoded = decode_document(*request, kind, patched, {}); !decoded) {
+  if (strategic != nullptr) {
+    // A typed object knows what it is, whatever the patch says.
+    patched.get_object()["apiVersion"] = kind.api_version();
+    patched.get_object()["kind"] = kind.kind;
+  }
+  if (auto decoded = decode_document(*request, kind, patched, duplicates); !decoded) {
     auto& status = decoded.error();
     const auto strict = status.message.find("strict decoding error");
-    if (strict != std::string::npos) {
-      status.message = status.message.substr(strict);
-      return std::unexpected(std::move(status));
-    }
-    return std::unexpected(invalid_patch(patched, bare_reason(status.message)));
+    const auto reason = strict != std::string::npos ? status.message.substr(strict) : bare_reason(status.message);
+    if (strategic == nullptr) return std::unexpected(invalid_patch(patched, reason));
+    return std::unexpected(model::invalid_object("", "", "",
+                                                 {{model::FieldError::Type::kInvalid, "patch",
+                                                   json::serialize(json::Value(model::go_value(*strategic))), converter_reason(reason)}}));
   }
   model::apply_defaults(kind, patched);
   for (const char* field : {"namespace", "name"}) {
@@ -75,30 +107,40 @@ using Produce = std::function<model::ApiResult<json::Value>(const json::Value&)>
 /// The words around an error: Kubernetes' decoders of the three languages differ in them.
 constexpr std::string_view kDecoding = "error decoding patch: ";
 
-model::ApiResult<json::Value> parse_patch(const Request& request, std::string_view before) {
-  if (request.http.body.empty()) return std::unexpected(model::bad_request(fmt::format("{}unexpected end of JSON input", before)));
-  auto patch = json::parse(request.http.body);
-  if (patch) return std::move(*patch);
-  constexpr std::string_view kOurs = "invalid JSON: ";
-  const std::string_view why = patch.error().message;
-  return std::unexpected(model::bad_request(fmt::format("{}{}", before, why.starts_with(kOurs) ? why.substr(kOurs.size()) : why)));
+struct ParsedPatch {
+  json::Value document;
+  std::vector<std::string> duplicates;
+};
+
+model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_view before) {
+  ParsedPatch out;
+  json::ParseOptions options;
+  if (request.field_validation != FieldValidation::kIgnore) options.duplicates = &out.duplicates;
+  auto patch = json::parse(request.http.body, options);
+  if (patch) {
+    out.document = std::move(*patch);
+    return out;
+  }
+  const auto why = model::go_json_error(request.http.body);
+  return std::unexpected(model::bad_request(fmt::format("{}{}", before, why.empty() ? patch.error().message : why)));
 }
 
 model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::KindInfo& kind) {
-  auto document = parse_patch(*request, kDecoding);
-  if (!document) return std::unexpected(document.error());
-  if (!document->is_array())
+  auto parsed = parse_patch(*request, kDecoding);
+  if (!parsed) return std::unexpected(parsed.error());
+  auto& document = parsed->document;
+  if (document.is_null()) document = json::Array();
+  if (!document.is_array())
     return std::unexpected(model::bad_request(
-        fmt::format("{}json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", kDecoding, word_of(*document))));
-  auto operations = patch::parse_json_patch(*document);
-  if (!operations && operations.error().message.starts_with("Unexpected kind")) return std::unexpected(model::unprocessable());
+        fmt::format("{}json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", kDecoding, model::go_json_kind(document))));
+  auto operations = patch::parse_json_patch(document);
   if (!operations) return std::unexpected(model::bad_request("error decoding patch: " + operations.error().message));
   if (operations->size() > kMaxJsonPatchOperations) {
     model::ApiStatus status;
     status.code = 413;
     status.reason = "RequestEntityTooLarge";
-    status.message =
-        fmt::format("The allowed maximum operations in a JSON patch is {}, got {}", kMaxJsonPatchOperations, operations->size());
+    status.message = fmt::format("Request entity too large: The allowed maximum operations in a JSON patch is {}, got {}",
+                                 kMaxJsonPatchOperations, operations->size());
     return std::unexpected(std::move(status));
   }
   return [request, &kind, operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
@@ -106,73 +148,147 @@ model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::Kin
     if (auto applied = patch::apply_json_patch(patched, operations); !applied) {
       return std::unexpected(model::unprocessable());
     }
-    return finish_patched(request, kind, current, std::move(patched));
+    return finish_patched(request, kind, current, std::move(patched), {});
   };
 }
 
 model::ApiResult<Produce> merge_patch(const RequestPtr& request, const model::KindInfo& kind) {
-  auto document = parse_patch(*request, kDecoding);
-  if (!document) return std::unexpected(document.error());
-  if (auto map = expect_map(*document, kDecoding); !map) return std::unexpected(map.error());
-  if (document->is_null()) *document = json::Object();
-  return [request, &kind, document = std::move(*document)](const json::Value& current) -> model::ApiResult<json::Value> {
+  auto parsed = parse_patch(*request, kDecoding);
+  if (!parsed) return std::unexpected(parsed.error());
+  if (auto map = expect_map(parsed->document, kDecoding); !map) return std::unexpected(map.error());
+  if (parsed->document.is_null()) return std::unexpected(model::bad_request("Invalid JSON Patch"));
+  return [request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
-    patch::apply_merge_patch(patched, document);
-    return finish_patched(request, kind, current, std::move(patched));
+    patch::apply_merge_patch(patched, patch.document);
+    return finish_patched(request, kind, current, std::move(patched), patch.duplicates);
   };
+}
+
+/// 1e1 is 10 here: the converter takes a whole number however it is written.
+void make_whole(json::Value& value) {
+  if (auto* object = value.if_object()) {
+    for (auto& [key, member] : *object) make_whole(member);
+  } else if (auto* list = value.if_array()) {
+    for (auto& element : *list) make_whole(element);
+  } else if (const auto* number = value.if_double(); number != nullptr && std::trunc(*number) == *number && std::abs(*number) < 1e15) {
+    value = static_cast<std::int64_t>(*number);
+  }
+}
+
+/// Kubernetes' answer to a strategic merge patch that cannot be merged (handlers/patch.go).
+model::ApiStatus refused_merge(const std::string& why) {
+  if (why.starts_with("invalid patch format") || why == "invalid JSON document") return model::bad_request(why);
+  model::ApiStatus status;
+  if (why == "lists of lists are not supported") {
+    status = model::unprocessable();
+    status.message = why;
+    return status;
+  }
+  status.code = 500;
+  status.message = why;
+  return status;
 }
 
 model::ApiResult<Produce> strategic_patch(const RequestPtr& request, const model::KindInfo& kind) {
-  auto document = parse_patch(*request, "");
-  if (!document) return std::unexpected(document.error());
-  if (auto map = expect_map(*document, ""); !map) return std::unexpected(map.error());
-  if (document->is_null()) *document = json::Object();
-  return [request, &kind, document = std::move(*document)](const json::Value& current) -> model::ApiResult<json::Value> {
+  auto parsed = parse_patch(*request, "");
+  if (!parsed) return std::unexpected(parsed.error());
+  if (auto map = expect_map(parsed->document, ""); !map) return std::unexpected(map.error());
+  if (parsed->document.is_null()) parsed->document = json::Object();
+  make_whole(parsed->document);
+  return [request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
-    if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, document); !applied) {
-      auto status = model::unprocessable();
-      status.message = applied.error().message;
-      return std::unexpected(std::move(status));
-    }
-    return finish_patched(request, kind, current, std::move(patched));
+    if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
+      return std::unexpected(refused_merge(applied.error().message));
+    return finish_patched(request, kind, current, std::move(patched), patch.duplicates, &patch.document);
   };
 }
 
-/// The configuration of an apply: parsed and checked, with the names of the path filled in.
-model::ApiResult<json::Value> read_configuration(Request& request, const model::KindInfo& kind) {
-  auto config = json::parse_yaml(request.http.body);
-  if (!config) return std::unexpected(model::bad_request(fmt::format("error decoding YAML: {}", config.error().message)));
-  if (!config->is_object()) return std::unexpected(model::bad_request("error decoding YAML: an apply configuration must be an object"));
-  if (json::get_string(*config, {"apiVersion"}).empty() || json::get_string(*config, {"kind"}).empty())
-    return std::unexpected(model::bad_request("Object 'Kind' and 'apiVersion' must be set in an apply configuration"));
-  if (!json::get_array(*config, {"metadata", "managedFields"}).empty())
+/// The configuration of an apply.
+struct Configuration {
+  json::Value written;   ///< As the client wrote it.
+  json::Value document;  ///< Decoded, with the names of the path filled in.
+};
+
+model::ApiResult<Configuration> read_configuration(Request& request, const model::KindInfo& kind) {
+  auto documents = json::parse_yaml_stream(request.http.body);
+  if (!documents) {
+    const auto why = yaml_error(documents.error().message);
+    return std::unexpected(model::bad_request(fmt::format("error decoding YAML: error converting YAML to JSON: {}", why)));
+  }
+  json::Value config = documents->empty() || documents->front().is_null() ? json::Value(json::Object()) : std::move(documents->front());
+  if (!config.is_object())
+    return std::unexpected(model::bad_request(
+        fmt::format("error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type "
+                    "map[string]interface {{}}",
+                    model::go_json_kind(config))));
+  const auto given_version = json::get_string(config, {"apiVersion"});
+  const auto given_kind = json::get_string(config, {"kind"});
+  if (given_version != kind.api_version() || given_kind != kind.kind)
+    return std::unexpected(model::bad_request(fmt::format(
+        "invalid object type: {}{}, Kind={}", given_version.find('/') == std::string_view::npos ? "/" : "", given_version, given_kind)));
+  if (!json::get_array(config, {"metadata", "managedFields"}).empty())
     return std::unexpected(model::bad_request("metadata.managedFields must be nil"));
-  if (auto decoded = decode_document(request, kind, *config, {}); !decoded) return std::unexpected(decoded.error());
-  const auto name = json::get_string(*config, {"metadata", "name"});
+  if (auto wrong = apply::check_typed(kind, config)) {
+    model::ApiStatus status;
+    status.code = 500;
+    const auto ns = json::get_string(config, {"metadata", "namespace"});
+    status.message =
+        fmt::format("failed to create typed patch object ({}/{}; {}, Kind={}): {}", ns, json::get_string(config, {"metadata", "name"}),
+                    kind.group.empty() ? "/" + kind.version : kind.api_version(), kind.kind, *wrong);
+    return std::unexpected(std::move(status));
+  }
+  Configuration out;
+  out.written = config;
+  if (auto decoded = decode_document(request, kind, config, {}); !decoded) return std::unexpected(decoded.error());
+  const auto name = json::get_string(config, {"metadata", "name"});
   if (!name.empty() && name != request.info.name)
     return std::unexpected(
         model::bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, request.info.name)));
-  auto& metadata = json::ensure_object(*config, {"metadata"});
+  auto& metadata = json::ensure_object(config, {"metadata"});
   metadata["name"] = request.info.name;
   if (kind.namespaced) {
-    const auto ns = json::get_string(*config, {"metadata", "namespace"});
+    const auto ns = json::get_string(config, {"metadata", "namespace"});
     if (!ns.empty() && ns != request.info.ns)
       return std::unexpected(model::bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     metadata["namespace"] = request.info.ns;
   }
-  return config.value();
+  out.document = std::move(config);
+  return out;
 }
 
-void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperation& operation, json::Value config) {
+/// Who moves from client-side to server-side apply and back must find the annotation as the last apply left it: where it is, kubectl's
+/// own applies keep it (managedfields/internal/lastapplied.go).
+void keep_last_applied(json::Value& merged, const json::Value& written) {
+  constexpr std::string_view kAnnotation = "kubectl.kubernetes.io/last-applied-configuration";
+  constexpr std::size_t kMaxAnnotationBytes = 256 * 1024;
+  auto* annotations = json::find(merged, {"metadata", "annotations"});
+  if (annotations == nullptr || !annotations->is_object() || !annotations->get_object().contains(kAnnotation)) return;
+  auto configuration = written;
+  json::erase(configuration, {"metadata", "managedFields"});
+  json::erase(configuration, {"metadata", "annotations", kAnnotation});
+  auto text = json::serialize(by_name(std::move(configuration))) + "\n";
+  std::size_t size = text.size();
+  for (const auto& [key, value] : annotations->get_object())
+    if (std::string_view(key) != kAnnotation) size += key.size() + (value.is_string() ? json::as_view(value).size() : 0);
+  auto& map = annotations->get_object();
+  if (size > kMaxAnnotationBytes) {
+    map.erase(kAnnotation);
+  } else {
+    map[kAnnotation] = std::move(text);
+  }
+}
+
+void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperation& operation, Configuration config) {
   operation.tracks_fields = false;
   operation.is_apply = true;
-  const auto shared = std::make_shared<const json::Value>(std::move(config));
+  const auto shared = std::make_shared<const Configuration>(std::move(config));
   const auto& kind = *operation.kind;
   const auto run = [&server, request, &kind, shared,
                     subresource = operation.subresource](const json::Value& live) -> model::ApiResult<json::Value> {
     const apply::Writer writer{request->field_manager, subresource, server.loop.now()};
-    auto merged = apply::apply(kind, live, *shared, writer, request->force);
+    auto merged = apply::apply(kind, live, shared->document, shared->written, writer, request->force);
     if (!merged) return merged;
+    if (subresource.empty() && request->field_manager == "kubectl") keep_last_applied(*merged, shared->written);
     // Defaults come back where the prune took a field away.
     model::apply_defaults(kind, *merged);
     return merged;
@@ -181,9 +297,11 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
   if (!operation.subresource.empty()) return;
   operation.produce_new = [&server, request, run, shared]() -> model::ApiResult<json::Value> {
     if (auto refused = server.refuse_creation(*request)) return std::unexpected(std::move(*refused));
-    if (!json::get_string(*shared, {"metadata", "uid"}).empty())
-      return std::unexpected(model::conflict("", "", json::get_string(*shared, {"metadata", "name"}),
-                                             "uid mismatch: the provided object specified a uid, and no existing object was found"));
+    if (!json::get_string(shared->document, {"metadata", "uid"}).empty())
+      return std::unexpected(
+          model::conflict(request->kind->group, request->kind->plural, request->info.name,
+                          fmt::format("uid mismatch: the provided object specified uid {}, and no existing object was found",
+                                      json::get_string(shared->document, {"metadata", "uid"}))));
     return run(json::Value(json::Object()));
   };
 }
@@ -214,7 +332,7 @@ void ApiServer::Impl::patch(const RequestPtr& request) {
   } else {
     return respond_status(*request, model::unknown_patch_type());
   }
-  if (request->force && !operation->is_apply)
+  if (request->query.has("force") && !operation->is_apply)
     return respond_status(
         *request, model::invalid_object("meta.k8s.io", "PatchOptions", "",
                                         {{model::FieldError::Type::kForbidden, "force", "", "may not be specified for non-apply patch"}}));

@@ -45,10 +45,8 @@ model::ApiResult<std::optional<Revision>> read_revision(std::string_view text) {
   Revision revision = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), revision);
   if (error == std::errc() && end == text.data() + text.size() && revision >= 0) return std::optional<Revision>(revision);
-  model::ApiStatus status;
-  status.code = 500;
-  status.message = fmt::format("resourceVersion: Invalid value: \"{0}\": strconv.ParseUint: parsing \"{0}\": invalid syntax", text);
-  return std::unexpected(std::move(status));
+  return std::unexpected(model::bad_request(fmt::format(
+      "invalid resource version: resourceVersion: Invalid value: \"{0}\": strconv.ParseUint: parsing \"{0}\": invalid syntax", text)));
 }
 
 std::optional<model::ApiStatus> check_list_options(const Request& request, bool is_watch) {
@@ -61,7 +59,6 @@ std::optional<model::ApiStatus> check_list_options(const Request& request, bool 
   const auto forbid = [&](std::string field, std::string detail) {
     errors.push_back({model::FieldError::Type::kForbidden, std::move(field), "", std::move(detail)});
   };
-  if (initial_events && !is_watch) forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
   if (initial_events && is_watch && match != "NotOlderThan")
     forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
   if (!match.empty()) {
@@ -77,6 +74,7 @@ std::optional<model::ApiStatus> check_list_options(const Request& request, bool 
     if (match == "Exact" && revision == "0")
       forbid("resourceVersionMatch", "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
   }
+  if (initial_events && !is_watch) forbid("sendInitialEvents", "sendInitialEvents is forbidden for list");
   if (!errors.empty()) return model::invalid_object("meta.k8s.io", "ListOptions", "", errors);
   if (const auto seconds = query.get("timeoutSeconds"); !seconds.empty()) {
     std::int64_t parsed = 0;

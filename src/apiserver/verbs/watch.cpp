@@ -17,7 +17,8 @@ void ApiServer::Impl::watch(const RequestPtr& request) {
   const bool send_initial = request->query.flag("sendInitialEvents");
   // Without a revision (or with "any"), a watch starts with what is there, unless the client says that it does not want that.
   stream.initial_state = has_choice ? send_initial : !*revision || **revision == 0;
-  stream.mark_initial_end = has_choice && send_initial && stream.bookmarks;
+  // Who takes bookmarks and names no revision learns where the initial state ends without asking for it.
+  stream.mark_initial_end = stream.bookmarks && (has_choice ? send_initial : !*revision);
   stream.timeout = options.default_watch_timeout;
   if (const auto seconds = request->query.get("timeoutSeconds"); !seconds.empty()) {
     std::int64_t number = 0;

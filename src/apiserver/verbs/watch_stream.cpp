@@ -327,11 +327,10 @@ void WatchStream::append_bookmark(std::string& out, const Pending& event) {
     kind = "PartialObjectMetadata";
     api_version = "meta.k8s.io/v1";
   }
-  out += fmt::format(
-      R"({{"type":"BOOKMARK","object":{{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}","creationTimestamp":null)", kind,
-      api_version, event.revision);
+  out += fmt::format(R"({{"type":"BOOKMARK","object":{{"kind":"{}","apiVersion":"{}","metadata":{{"resourceVersion":"{}")", kind,
+                     api_version, event.revision);
   if (event.ends_initial_state) out += R"(,"annotations":{"k8s.io/initial-events-end":"true"})";
-  out += kind == "Table" ? R"(},"columnDefinitions":[],"rows":[]}})" : "}}}";
+  out += kind == "Table" ? R"(},"columnDefinitions":null,"rows":[]}})" : "}}}";
   out += '\n';
 }
 

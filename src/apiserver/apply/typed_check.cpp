@@ -1,0 +1,137 @@
+// What structured-merge-diff says about a configuration that does not fit the schema (typed/validate.go).
+#include "apiserver/apply/typed_merge.h"
+#include "model/go_words.h"
+#include "model/schema.h"
+
+namespace berth::apiserver::apply {
+namespace {
+
+using model::FieldDef;
+using model::TypeRef;
+using Kind = TypeRef::Kind;
+
+/// Go's %T of a decoded value.
+std::string_view go_type(const json::Value& value) {
+  if (value.is_object()) return "map[string]interface {}";
+  if (value.is_array()) return "[]interface {}";
+  if (value.is_string()) return "string";
+  if (value.is_bool()) return "bool";
+  return value.is_double() ? "float64" : "int64";
+}
+
+/// Go's %#v of a decoded value.
+std::string go_literal(const json::Value& value) {
+  if (value.is_string()) return model::go_quote(json::as_view(value));
+  if (const auto* list = value.if_array()) {
+    std::string out = "[]interface {}{";
+    for (std::size_t i = 0; i < list->size(); ++i) out += (i > 0 ? ", " : "") + go_literal((*list)[i]);
+    return out + "}";
+  }
+  if (const auto* object = value.if_object()) {
+    std::map<std::string_view, const json::Value*> members;
+    for (const auto& [key, member] : *object) members.emplace(std::string_view(key.data(), key.size()), &member);
+    std::string out = "map[string]interface {}{";
+    bool first = true;
+    for (const auto& [key, member] : members) {
+      out += fmt::format("{}{}:{}", std::exchange(first, false) ? "" : ", ", model::go_quote(key), go_literal(*member));
+    }
+    return out + "}";
+  }
+  return json::serialize(value);
+}
+
+class Check {
+ public:
+  void at(const std::string& path, const TypeRef& type, const FieldDef* field, const json::Value& value) {
+    if (value.is_null()) return;
+    switch (type.kind) {
+      case Kind::kStruct:
+        return structure(path, type, value);
+      case Kind::kMap:
+        return map(path, type, value);
+      case Kind::kList:
+        return list(path, type, field, value);
+      case Kind::kInt32:
+      case Kind::kInt64:
+      case Kind::kDouble:
+        if (!value.is_number()) say(path, fmt::format("expected numeric (int or float), got {}", go_type(value)));
+        return;
+      case Kind::kString:
+      case Kind::kBytes:
+        if (!value.is_string()) say(path, fmt::format("expected string, got &value.valueUnstructured{{Value:{}}}", go_literal(value)));
+        return;
+      case Kind::kBool:
+        if (!value.is_bool()) say(path, fmt::format("expected boolean, got &{{{}}}", model::go_value(value)));
+        return;
+      default:  // Quantities, times, int-or-strings and the untyped take any scalar.
+        return;
+    }
+  }
+  std::vector<std::string> errors;
+
+ private:
+  void say(const std::string& path, std::string_view what) { errors.push_back(fmt::format("{}: {}", path, what)); }
+
+  void structure(const std::string& path, const TypeRef& type, const json::Value& value) {
+    const auto* object = value.if_object();
+    if (object == nullptr) return say(path, fmt::format("expected map, got &{{{}}}", model::go_value(value)));
+    for (const auto& [key, member] : *object) {
+      const auto below = fmt::format("{}.{}", path, std::string_view(key));
+      const auto* field = type.type->field(key);
+      if (field == nullptr) {
+        say(below, "field not declared in schema");
+      } else {
+        at(below, field->ref, field, member);
+      }
+    }
+  }
+
+  void map(const std::string& path, const TypeRef& type, const json::Value& value) {
+    const auto* object = value.if_object();
+    if (object == nullptr) return say(path, fmt::format("expected map, got &{{{}}}", model::go_value(value)));
+    for (const auto& [key, member] : *object) at(fmt::format("{}.{}", path, std::string_view(key)), *type.element, nullptr, member);
+  }
+
+  void list(const std::string& path, const TypeRef& type, const FieldDef* field, const json::Value& value) {
+    const auto* array = value.if_array();
+    if (array == nullptr) return say(path, fmt::format("expected list, got &{{{}}}", model::go_value(value)));
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      const auto& element = (*array)[i];
+      const auto name = name_of(field, element, i);
+      if (field != nullptr && field->list_type != FieldDef::ListType::kAtomic && !seen.insert(name).second)
+        say(path, fmt::format("duplicate entries for key {}", name));
+      at(path + name, *type.element, nullptr, element);
+    }
+  }
+
+  /// `[name="c"]`, `[="x"]` of a set, `[3]` of a list that is taken whole.
+  static std::string name_of(const FieldDef* field, const json::Value& element, std::size_t index) {
+    if (field == nullptr || field->list_type == FieldDef::ListType::kAtomic) return fmt::format("[{}]", index);
+    if (field->list_type == FieldDef::ListType::kSet) return fmt::format("[={}]", json::serialize(element));
+    std::vector<std::string_view> keys(field->list_keys.begin(), field->list_keys.end());
+    std::sort(keys.begin(), keys.end());
+    std::string out;
+    for (const auto key : keys) {
+      const auto* value = json::find(element, key);
+      if (value == nullptr) value = list_key_default(key);
+      if (value != nullptr) out += fmt::format("{}{}={}", out.empty() ? "" : ",", key, json::serialize(*value));
+    }
+    return "[" + out + "]";
+  }
+};
+
+}  // namespace
+
+std::optional<std::string> check_typed(const model::KindInfo& kind, const json::Value& config) {
+  Check check;
+  TypeRef root;
+  root.kind = Kind::kStruct;
+  root.type = model::type_of(kind);
+  check.at("", root, nullptr, config);
+  if (check.errors.empty()) return std::nullopt;
+  if (check.errors.size() == 1) return check.errors.front();
+  return fmt::format("errors:\n  {}", fmt::join(check.errors, "\n  "));
+}
+
+}  // namespace berth::apiserver::apply
