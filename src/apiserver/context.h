@@ -34,7 +34,6 @@ struct Request {
   bool force = false;                 ///< Apply takes fields over.
   std::vector<std::string> warnings;  ///< Become Warning headers.
   bool answered = false;
-  bool no_sniff = false;  ///< The answer carries X-Content-Type-Options, as Kubernetes' refusals do.
 };
 using RequestPtr = std::shared_ptr<Request>;
 

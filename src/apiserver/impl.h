@@ -143,7 +143,7 @@ struct ApiServer::Impl {
   std::unique_ptr<ObjectCache> cache;
   EventLoop& loop;
   std::shared_ptr<metrics::Registry> registry;
-  mutable NameSource names;
+  NameSource names;
   ServiceAllocator services;
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
 

@@ -3,6 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "apiserver/offer.h"
+
 namespace berth::apiserver {
 namespace {
 
@@ -74,7 +76,6 @@ std::optional<Negotiated> accept_one(const Alternative& alternative, const Offer
   }
   if (!offer.forms || alternative.group != "meta.k8s.io" || (alternative.version != "v1" && alternative.version != "v1beta1"))
     return std::nullopt;
-  out.beta_form = alternative.version == "v1beta1";
   if (alternative.as == "Table") {
     out.form = ObjectForm::kTable;
   } else if (alternative.as == "PartialObjectMetadata") {
@@ -132,6 +133,12 @@ model::ApiResult<Negotiated> negotiate(std::string_view accept, const Offer& off
     return std::unexpected(model::not_acceptable(
         fmt::format("you requested PartialObjectMetadataList, but the requested object is not a list (*{})", offer.kind)));
   return *best;
+}
+
+model::ApiResult<Negotiated> negotiate(std::string_view accept, bool allow_forms) {
+  Offer offer;
+  offer.forms = allow_forms;
+  return negotiate(accept, offer);
 }
 
 bool prefers_yaml(std::string_view accept) {

@@ -4,6 +4,7 @@
 #include "apiserver/auth/reviews.h"
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
+#include "apiserver/offer.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver {
@@ -147,7 +148,6 @@ bool ApiServer::Impl::authorize(Request& request) {
   const auto attributes = attributes_of(request);
   const auto decision = options.authorizer->authorize(request.user, attributes);
   if (decision.allowed) return true;
-  request.no_sniff = true;
   respond_status(request, auth::forbidden_status(request.user, attributes, decision.reason));
   return false;
 }

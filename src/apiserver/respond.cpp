@@ -1,6 +1,7 @@
 // Every answer of the API server leaves through here.
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
+#include "apiserver/offer.h"
 #include "apiserver/schema_bridge.h"
 
 namespace berth::apiserver {
@@ -24,8 +25,8 @@ bool wants_pretty(const Request& request) {
   return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
 }
 
-json::Value partial_metadata(const json::Value& document, bool beta) {
-  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", beta ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1"}};
+json::Value partial_metadata(const json::Value& document) {
+  json::Object out{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
   if (const auto* metadata = json::find(document, "metadata")) out["metadata"] = *metadata;
   return out;
 }
@@ -34,12 +35,12 @@ json::Value partial_metadata(const json::Value& document, bool beta) {
 
 net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_view content_type) const {
   net::Headers headers;
+  static NameSource audit_ids{std::random_device()()};
   const auto audit_id = request.http.headers.get("Audit-ID");
-  headers.add("Audit-Id", audit_id.empty() ? names.uid() : std::string(audit_id));
+  headers.add("Audit-Id", audit_id.empty() ? audit_ids.uid() : std::string(audit_id));
   headers.add("Content-Type", std::string(content_type));
   headers.add("Cache-Control", "no-cache, private");
   for (const auto& warning : request.warnings) headers.add("Warning", warning_header(warning));
-  if (request.no_sniff) headers.add("X-Content-Type-Options", "nosniff");
   return headers;
 }
 
@@ -100,6 +101,8 @@ void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& s
   response.status = status.code;
   const bool yaml = prefers_yaml(request.http.headers.get("Accept"));
   response.headers = headers_for(request, yaml ? "application/yaml" : "application/json");
+  // Who may not even ask is answered before any resource is looked up.
+  if (status.code == 403 && request.kind == nullptr) response.headers.add("X-Content-Type-Options", "nosniff");
   if (status.retry_after_seconds > 0) response.headers.add("Retry-After", std::to_string(status.retry_after_seconds));
   const auto document = status.to_json();
   if (yaml) {
@@ -162,7 +165,7 @@ void ApiServer::Impl::respond_document(Request& request, int code, const json::V
           make_table(*request.kind, {&document, 1}, std::move(metadata), request.query.get("includeObject"), true, loop.now()));
     }
     case ObjectForm::kPartialMetadata:
-      return respond_json(request, code, partial_metadata(document, request.accept.beta_form));
+      return respond_json(request, code, partial_metadata(document));
     default:
       return respond_json(request, code, document);
   }

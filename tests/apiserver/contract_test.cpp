@@ -74,8 +74,6 @@ TEST_F(Contract, WhatCannotBeAccepted) {
             "you requested PartialObjectMetadata, but the requested object is a list (*core.ConfigMapList)");
   EXPECT_EQ(message(accept(one, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")),
             "you requested PartialObjectMetadataList, but the requested object is not a list (*core.ConfigMap)");
-  EXPECT_EQ(text(accept(one, "application/json;as=PartialObjectMetadata;v=v1beta1;g=meta.k8s.io")->document(), {"apiVersion"}),
-            "meta.k8s.io/v1beta1");
   auto in_yaml = accept(std::string(kMaps) + "/none", "application/yaml");
   EXPECT_EQ(in_yaml->headers.get("Content-Type"), "application/yaml");
   EXPECT_NE(in_yaml->body.find("\nreason: NotFound\n"), std::string::npos) << in_yaml->body;
