@@ -38,8 +38,8 @@ CompileError Issues::finish() {
   for (std::size_t i = 0; i < shown; ++i) {
     const auto& issue = issues_[i];
     if (i > 0) out.text += '\n';
-    out.text += fmt::format("ERROR: <input>:{}:{}: {}", issue.line, issue.column + 1, issue.message);
-    if (issue.line < 1) continue;
+    out.text += fmt::format("ERROR: <input>:{}:{}: {}", issue.line, issue.column + (source_.empty() ? 0 : 1), issue.message);
+    if (issue.line < 1 || source_.empty()) continue;
     std::string line(line_of(source_, issue.line));
     if (line.size() > kMostSnippet) continue;
     std::replace(line.begin(), line.end(), '\t', ' ');

@@ -173,6 +173,16 @@ class Lexer {
     if (c >= '0' && c <= '3' && octal(get(i + 2)) && octal(get(i + 3))) return 4;
     return 0;
   }
+  /// Behind the character that breaks an escape.
+  [[nodiscard]] std::size_t behind_broken_escape(std::size_t at) const {
+    const char kind = at + 1 < source_.size() ? source_[at + 1] : '\0';
+    at += 2;
+    if (kind == 'u' || kind == 'U' || kind == 'x' || kind == 'X') {
+      while (at < source_.size() && is_hex(source_[at])) ++at;
+      ++at;
+    }
+    return at;
+  }
   Token unknown() {
     // What starts like a token and does not end as one is told together with the character that broke it.
     const auto start = at_;
@@ -185,7 +195,7 @@ class Lexer {
         if (source_[at_] == '\\') {
           const auto n = escape_length(at_);
           if (n == 0) {
-            at_ = std::min(source_.size(), at_ + 2);
+            at_ = std::min(source_.size(), behind_broken_escape(at_));
             break;
           }
           at_ += n;
@@ -218,8 +228,7 @@ class Parser {
     auto root = expression();
     if (root == nullptr || has_failed_) return nullptr;
     if (now().kind != Tok::kEnd) {
-      const bool is_operand = now().kind != Tok::kPunctuation || now().text == "(" || now().text == "{" || now().text == "!";
-      fail(is_operand || true ? fmt::format("extraneous input '{}' expecting <EOF>", now().text) : "");
+      fail(fmt::format("extraneous input '{}' expecting <EOF>", now().text));
       return nullptr;
     }
     return root;
@@ -240,11 +249,18 @@ class Parser {
     return nullptr;
   }
   NodePtr expected(std::string_view what) { return fail(fmt::format("mismatched input '{}' expecting {}", now().text, what)); }
+  [[nodiscard]] bool starts_expression() const {
+    const auto& t = now();
+    return t.kind != Tok::kEnd && t.kind != Tok::kIn && t.kind != Tok::kEscapedIdent &&
+           (t.kind != Tok::kPunctuation || t.is("[") || t.is("{") || t.is("(") || t.is(".") || t.is("-") || t.is("!"));
+  }
   bool expect(std::string_view punctuation, std::string_view what) {
     if (accept(punctuation)) return true;
-    // A single token that stands in the way of the wanted one is told as one too many.
+    // As the real parser recovers: a token too many before the wanted one, a wanted one forgotten before what may follow it, or neither.
     if (ahead(1).is(punctuation) && now().kind != Tok::kEnd) {
       fail(fmt::format("extraneous input '{}' expecting {}", now().text, what));
+    } else if ((punctuation == ":" && starts_expression()) || (punctuation == ")" && now().kind == Tok::kEnd && open_ == 1)) {
+      fail(fmt::format("missing '{}' at '{}'", punctuation, now().text));
     } else {
       expected(what);
     }
@@ -269,8 +285,9 @@ class Parser {
   /// Sets the depth, expands macros.
   NodePtr finish(NodePtr node) {
     for (const auto& child : node->children) node->depth = std::max(node->depth, child->depth + 1);
-    if (node->depth > 2 * kMostDepth) {
-      too_deep();
+    if (node->depth > kMostDepth) {
+      if (!has_failed_) issues_.report_nowhere("max recursion depth exceeded");
+      has_failed_ = true;
       return nullptr;
     }
     if (node->kind != NodeKind::kCall) return node;
@@ -382,10 +399,12 @@ class Parser {
       const auto sign = now().text;
       const auto offset = now().offset;
       std::size_t count = 0;
-      while (now().is(sign) && !(sign == "-" && count > 0 && (ahead(1).kind == Tok::kInt || ahead(1).kind == Tok::kDouble) && false)) {
+      while (now().is(sign)) {
         take();
         ++count;
       }
+      if (now().kind == Tok::kEnd && sign == "!") return fail(fmt::format("extraneous input '<EOF>' expecting {}", kStartOfExpression));
+      if (now().kind == Tok::kEnd) issues_.report(now().offset, "Syntax error: no viable alternative at input '-'");
       auto operand = member();
       if (operand == nullptr || count % 2 == 0) return operand;
       return call(offset, sign == "!" ? op::kNot : op::kNegate, {operand});
@@ -442,26 +461,31 @@ class Parser {
   }
   bool arguments(std::vector<NodePtr>& out) {
     if (accept(")")) return true;
+    if (!starts_expression()) {
+      std::string set(kStartOfExpression);
+      set.insert(set.find("'.'"), "')', ");
+      expected(set);
+      return false;
+    }
+    ++open_;
     while (true) {
       auto argument = expression();
       if (argument == nullptr) return false;
       out.push_back(std::move(argument));
       if (accept(",")) continue;
-      if (accept(")")) return true;
-      if (now().kind == Tok::kEnd) {
-        fail("missing ')' at '<EOF>'");
-      } else {
-        expect(")", "')'");
-      }
-      return false;
+      if (!expect(")", "')'")) return false;
+      --open_;
+      return true;
     }
   }
   NodePtr primary() {
     const auto& token = now();
     if (token.is("(")) {
       take();
+      ++open_;
       auto inner = expression();
       if (inner == nullptr || !expect(")", "')'")) return nullptr;
+      --open_;
       return inner;
     }
     if (token.is("[")) return list();
@@ -516,12 +540,13 @@ class Parser {
         take();
         continue;
       }
+      if (!node->children.empty() && !starts_expression() && !now().is("?") && now().kind != Tok::kEnd) return expected("']'");
       node->optionals.push_back(accept("?"));
       auto element = expression();
       if (element == nullptr) return nullptr;
       node->children.push_back(std::move(element));
       if (accept(",")) continue;
-      if (!expect("]", now().kind == Tok::kEnd ? "']'" : "']'")) return nullptr;
+      if (!expect("]", "{']', ','}")) return nullptr;
       break;
     }
     return finish(std::move(node));
@@ -542,7 +567,7 @@ class Parser {
       node->children.push_back(std::move(key));
       node->children.push_back(std::move(value));
       if (accept(",")) continue;
-      if (!expect("}", "'}'")) return nullptr;
+      if (!expect("}", "{'}', ','}")) return nullptr;
       break;
     }
     return finish(std::move(node));
@@ -623,6 +648,7 @@ class Parser {
   Issues& issues_;
   std::size_t at_ = 0;
   std::uint32_t depth_ = 0;
+  int open_ = 0;  ///< Parentheses that wait for their end.
   bool has_failed_ = false, has_macro_errors_ = false;
 };
 

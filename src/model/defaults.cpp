@@ -434,6 +434,27 @@ void webhooks(Object& doc, bool mutating) {
   });
 }
 
+void match_resources(Object& spec, std::string_view field) {
+  Object* match = child(spec, field);
+  if (match == nullptr) return;
+  put_string(*match, "matchPolicy", "Equivalent");
+  put(*match, "namespaceSelector", Object());
+  put(*match, "objectSelector", Object());
+  each(*match, "resourceRules", [](Object& rule) { put_string(rule, "scope", "*"); });
+  each(*match, "excludeResourceRules", [](Object& rule) { put_string(rule, "scope", "*"); });
+}
+
+void validating_policy(Object& doc) {
+  Object* spec = child(doc, "spec");
+  if (spec == nullptr) return;
+  put_string(*spec, "failurePolicy", "Fail");
+  match_resources(*spec, "matchConstraints");
+}
+
+void policy_binding(Object& doc) {
+  if (Object* spec = child(doc, "spec")) match_resources(*spec, "matchResources");
+}
+
 void storage_class(Object& doc) {
   put_string(doc, "reclaimPolicy", "Delete");
   put_string(doc, "volumeBindingMode", "Immediate");
@@ -580,6 +601,8 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"HorizontalPodAutoscaler", horizontal_pod_autoscaler},
       {"MutatingWebhookConfiguration", [](json::Object& o) { webhooks(o, true); }},
       {"ValidatingWebhookConfiguration", [](json::Object& o) { webhooks(o, false); }},
+      {"ValidatingAdmissionPolicy", validating_policy},
+      {"ValidatingAdmissionPolicyBinding", policy_binding},
       {"StorageClass", storage_class},
       {"RoleBinding", role_binding},
       {"ClusterRoleBinding", role_binding},

@@ -6,12 +6,20 @@ namespace berth::model {
 
 std::string_view kept_zeros() {
   return R"kept(
+admissionregistration.v1.AuditAnnotation: key valueExpression
+admissionregistration.v1.ExpressionWarning: fieldRef warning
 admissionregistration.v1.MatchCondition: expression name
+admissionregistration.v1.MatchResources: matchPolicy
 admissionregistration.v1.MutatingWebhook: admissionReviewVersions failurePolicy matchPolicy name reinvocationPolicy sideEffects
   timeoutSeconds
+admissionregistration.v1.NamedRuleWithOperations: scope
+admissionregistration.v1.ParamRef: parameterNotFoundAction
 admissionregistration.v1.RuleWithOperations: scope
 admissionregistration.v1.ServiceReference: name namespace path port
 admissionregistration.v1.ValidatingWebhook: admissionReviewVersions failurePolicy matchPolicy name sideEffects timeoutSeconds
+admissionregistration.v1.ValidatingAdmissionPolicySpec: failurePolicy
+admissionregistration.v1.Validation: expression reason
+admissionregistration.v1.Variable: expression name
 admissionregistration.v1.WebhookClientConfig: url
 apps.v1.ControllerRevision: revision
 apps.v1.DaemonSetCondition: status type

@@ -130,6 +130,15 @@ std::vector<KindInfo> make_groups() {
           .categories({"api-extensions"})
           .cluster()
           .generation(),
+      Entry("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+          .categories({"api-extensions"})
+          .cluster()
+          .subs({"status"})
+          .generation(),
+      Entry("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
+          .categories({"api-extensions"})
+          .cluster()
+          .generation(),
       Entry("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
           .categories({"api-extensions"})
           .cluster()

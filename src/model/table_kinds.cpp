@@ -152,6 +152,8 @@ const Table& printers() {
       {"ClusterRoleBinding", {{{"Name"}, {"Role"}, {"Age"}, {"Users", 1}, {"Groups", 1}, {"ServiceAccounts", 1}}, binding_cells}},
       {"MutatingWebhookConfiguration", {{{"Name"}, {"Webhooks", 0, "integer"}, {"Age"}}, webhook_cells}},
       {"ValidatingWebhookConfiguration", {{{"Name"}, {"Webhooks", 0, "integer"}, {"Age"}}, webhook_cells}},
+      {"ValidatingAdmissionPolicy", {{{"Name"}, {"Validations", 0, "integer"}, {"ParamKind"}, {"Age"}}, policy_cells}},
+      {"ValidatingAdmissionPolicyBinding", {{{"Name"}, {"PolicyName"}, {"ParamRef"}, {"Age"}}, policy_binding_cells}},
       {"ControllerRevision", {{{"Name"}, {"Controller"}, {"Revision", 0, "integer"}, {"Age"}}, revision_cells}},
       {"Ingress", {{{"Name"}, {"Class"}, {"Hosts"}, {"Address"}, {"Ports"}, {"Age"}}, ingress_cells}},
       {"NetworkPolicy", {{{"Name"}, {"Pod-Selector"}, {"Age"}}, network_policy_cells}},

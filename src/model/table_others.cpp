@@ -68,6 +68,20 @@ Array binding_cells(const Value& o, TimePoint now) {
 }
 
 Array webhook_cells(const Value& o, TimePoint now) { return {name_of(o), get_array(o, {"webhooks"}).size(), age_of(o, now)}; }
+Array policy_cells(const Value& o, TimePoint now) {
+  const Value* kind = json::find(o, {"spec", "paramKind"});
+  return {name_of(o), get_array(o, {"spec", "validations"}).size(),
+          kind == nullptr ? "<unset>" : fmt::format("{}/{}", get_string(*kind, {"apiVersion"}), get_string(*kind, {"kind"})),
+          age_of(o, now)};
+}
+Array policy_binding_cells(const Value& o, TimePoint now) {
+  std::string param = "<unset>";
+  if (const std::string_view name = get_string(o, {"spec", "paramRef", "name"}); !name.empty()) {
+    const std::string_view ns = get_string(o, {"spec", "paramRef", "namespace"});
+    param = fmt::format("{}/{}", ns.empty() ? "*" : ns, name);
+  }
+  return {name_of(o), get_string(o, {"spec", "policyName"}), param, age_of(o, now)};
+}
 Array revision_cells(const Value& o, TimePoint now) {
   std::string controller = "<none>";
   for (const Value& owner : get_array(o, {"metadata", "ownerReferences"})) {

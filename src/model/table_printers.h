@@ -54,6 +54,8 @@ json::Array lease_cells(const json::Value& o, TimePoint now);
 json::Array role_cells(const json::Value& o, TimePoint now);
 json::Array binding_cells(const json::Value& o, TimePoint now);
 json::Array webhook_cells(const json::Value& o, TimePoint now);
+json::Array policy_cells(const json::Value& o, TimePoint now);
+json::Array policy_binding_cells(const json::Value& o, TimePoint now);
 json::Array revision_cells(const json::Value& o, TimePoint now);
 json::Array ingress_cells(const json::Value& o, TimePoint now);
 json::Array network_policy_cells(const json::Value& o, TimePoint now);

@@ -143,11 +143,33 @@ TEST_F(Webhooks, SelectorsAndMatchConditions) {
   auto refused = send_and_wait("POST", kMaps, config_map("b", "{}", R"({"guard":"on"})"));
   EXPECT_EQ(refused->status, 400);
   EXPECT_EQ(text(refused->document(), {"message"}), "admission webhook \"hook.example.com\" denied the request without explanation");
-  auto unsupported = post(
-      "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-      R"({"metadata":{"name":"cel"},"webhooks":[{"name":"c.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","clientConfig":{"url":"https://127.0.0.1:1/"},"matchConditions":[{"name":"a","expression":"true"}]}]})");
-  EXPECT_STATUS(unsupported, 422, "Invalid");
-  EXPECT_NE(unsupported->body.find("webhooks[0].matchConditions"), std::string::npos);
+}
+
+TEST_F(Webhooks, MatchConditionsDecideAndMustCompile) {
+  serve([](const json::Value&) { return json::Object{{"allowed", false}}; });
+  const std::string path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  const auto wrong = post(
+      path,
+      R"({"metadata":{"name":"cel"},"webhooks":[{"name":"c.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","clientConfig":{"url":"https://127.0.0.1:1/"},"matchConditions":[{"name":"a","expression":"nope"},{"name":"b","expression":"1"}]}]})");
+  EXPECT_STATUS(wrong, 422, "Invalid");
+  EXPECT_NE(
+      wrong->body.find(
+          "webhooks[0].matchConditions[0].expression: Invalid value: \\\"nope\\\": compilation failed: ERROR: <input>:1:1: undeclared "
+          "reference to 'nope' (in container '')"),
+      std::string::npos)
+      << wrong->body;
+  EXPECT_NE(wrong->body.find("must evaluate to bool but got int"), std::string::npos) << wrong->body;
+  configure("validating", R"(,"matchConditions":[{"name":"named","expression":"object.metadata.name.startsWith('guarded')"
+},
+    {"name":"not-system","expression":"!request.userInfo.groups.exists(g, g == 'nobody')"}])");
+  EXPECT_EQ(send_and_wait("POST", kMaps, config_map("free"))->status, 201);
+EXPECT_EQ(send_and_wait("POST", kMaps, config_map("guarded"))->status, 400);
+remove(path + "/w");
+configure("validating", R"(,"matchConditions":[{"name":"broken","expression":"object.metadata.nope == 1"}])");
+const auto failed = send_and_wait("POST", kMaps, config_map("c"));
+EXPECT_EQ(failed->status, 403);
+EXPECT_EQ(text(failed->document(), {"message"}),
+          "configmaps \"c\" is forbidden: expression 'object.metadata.nope == 1' resulted in error: no such key: nope");
 }
 
 }  // namespace

@@ -47,7 +47,9 @@ constexpr std::array<Entry, 22> kOrder = {{
     {"PodNodeConstraints", make_pod_node_constraints, When::kConfigured},
     // Users' own code sees and changes what the built-in plugins made …
     {"MutatingAdmissionWebhook", make_mutating_webhook, When::kDefault},
-    // … and judges what everybody made.
+    // The cluster's own policies judge what everybody made …
+    {"ValidatingAdmissionPolicy", make_validating_policy, When::kDefault},
+    // … and so does users' code, which is slower to ask.
     {"ValidatingAdmissionWebhook", make_validating_webhook, When::kDefault},
     // Last: it reserves, so nothing after it may refuse.
     {"ResourceQuota", make_resource_quota, When::kDefault},
@@ -65,7 +67,6 @@ constexpr std::array<std::string_view, 15> kAcceptedNames = {"NamespaceExists",
                                                              "OwnerReferencesPermissionEnforcement",
                                                              "EventRateLimit",
                                                              "MutatingAdmissionPolicy",
-                                                             "ValidatingAdmissionPolicy",
                                                              "DenyServiceExternalIPs",
                                                              "LimitPodHardAntiAffinityTopology",
                                                              "ImagePolicyWebhook"};

@@ -27,6 +27,7 @@ PluginResult make_persistent_volume_claim_resize(const AdmissionContext& context
 PluginResult make_runtime_class(const AdmissionContext& context);
 PluginResult make_pod_node_constraints(const AdmissionContext& context);
 PluginResult make_mutating_webhook(const AdmissionContext& context);
+PluginResult make_validating_policy(const AdmissionContext& context);
 PluginResult make_validating_webhook(const AdmissionContext& context);
 PluginResult make_resource_quota(const AdmissionContext& context);
 /// Always on, whatever the configuration says (auth/escalation.cpp).

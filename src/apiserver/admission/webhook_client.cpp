@@ -15,15 +15,15 @@ json::Object gvr(const model::KindInfo& kind) {
   return json::Object{{"group", kind.group}, {"version", kind.version}, {"resource", kind.plural}};
 }
 
+}  // namespace
+
 json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document) {
   auto out = document;
   if (&form != request.kind && out.is_object() && request.object_kind.empty()) model::convert(*request.kind, form, out);
   return out;
 }
 
-}  // namespace
-
-json::Value make_admission_review(const AdmissionRequest& request, const model::KindInfo& form, const std::string& uid, bool v1) {
+json::Object admission_request_fields(const AdmissionRequest& request, const model::KindInfo& form) {
   json::Object kind = gvk(form.group, form.version, form.kind);
   json::Object request_kind = gvk(request.kind->group, request.kind->version, request.kind->kind);
   if (!request.object_kind.empty()) {
@@ -32,20 +32,25 @@ json::Value make_admission_review(const AdmissionRequest& request, const model::
     kind = request_kind = gvk(group, slash == std::string::npos ? request.object_api_version : request.object_api_version.substr(slash + 1),
                               request.object_kind);
   }
-  json::Object body{{"uid", uid},
-                    {"kind", std::move(kind)},
+  json::Object body{{"kind", std::move(kind)},
                     {"resource", gvr(form)},
                     {"requestKind", std::move(request_kind)},
                     {"requestResource", gvr(*request.kind)},
                     {"operation", to_string(request.operation)},
                     {"userInfo", auth::user_to_json(*request.user)},
-                    {"object", in_form(request, form, request.object)},
-                    {"oldObject", in_form(request, form, request.old_object)},
                     {"dryRun", request.dry_run},
                     {"options", request.options}};
   if (!request.name.empty()) body["name"] = request.name;
   if (!request.ns.empty()) body["namespace"] = request.ns;
   if (!request.subresource.empty()) body["subResource"] = body["requestSubResource"] = request.subresource;
+  return body;
+}
+
+json::Value make_admission_review(const AdmissionRequest& request, const model::KindInfo& form, const std::string& uid, bool v1) {
+  auto body = admission_request_fields(request, form);
+  body["uid"] = uid;
+  body["object"] = in_form(request, form, request.object);
+  body["oldObject"] = in_form(request, form, request.old_object);
   return json::Object{
       {"kind", "AdmissionReview"}, {"apiVersion", v1 ? "admission.k8s.io/v1" : "admission.k8s.io/v1beta1"}, {"request", std::move(body)}};
 }

@@ -37,6 +37,10 @@ class WebhookClient {
   std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
 };
 
+/// A document of the request in the wanted form.
+json::Value in_form(const AdmissionRequest& request, const model::KindInfo& form, const json::Value& document);
+/// admission.k8s.io AdmissionRequest without uid and objects.
+json::Object admission_request_fields(const AdmissionRequest& request, const model::KindInfo& form);
 /// The AdmissionReview that is sent.
 json::Value make_admission_review(const AdmissionRequest& request, const model::KindInfo& form, const std::string& uid, bool v1);
 /// Reads the review that came back.

@@ -31,27 +31,41 @@ bool rule_matches(const WebhookRule& rule, const AdmissionRequest& request, cons
   if (!has(rule.operations, to_string(request.operation)) || !has(rule.groups, kind.group) || !has(rule.versions, kind.version))
     return false;
   if (!wants_resource(rule, kind.plural, request.subresource)) return false;
+  if (!rule.names.empty() && std::find(rule.names.begin(), rule.names.end(), request.name) == rule.names.end()) return false;
   if (rule.scope == "Cluster") return !kind.namespaced;
   if (rule.scope == "Namespaced") return kind.namespaced;
   return true;
 }
 
+std::vector<WebhookRule> read_rules(const json::Value& document, std::string_view key) {
+  std::vector<WebhookRule> out;
+  for (const auto& rule : json::get_array(document, {key}))
+    out.push_back({strings(rule, "operations"), strings(rule, "apiGroups"), strings(rule, "apiVersions"), strings(rule, "resources"),
+                   std::string(json::get_string(rule, {"scope"}, "*")), strings(rule, "resourceNames")});
+  return out;
+}
+
+/// The kind under which a rule wants the request: its own, or another version's of the same object.
+const model::KindInfo* match_rules(const std::vector<WebhookRule>& rules, bool exact, const AdmissionRequest& request) {
+  for (const auto& rule : rules)
+    if (rule_matches(rule, request, *request.kind)) return request.kind;
+  if (exact) return nullptr;
+  for (const auto& kind : model::all_kinds()) {
+    if (&kind == request.kind || kind.plural != request.kind->plural || kind.storage_group != request.kind->storage_group ||
+        kind.is_virtual)
+      continue;
+    for (const auto& rule : rules)
+      if (rule_matches(rule, request, kind)) return &kind;
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const Webhook> compile_one(const json::Value& document) {
   auto webhook = std::make_shared<Webhook>();
   webhook->name = json::get_string(document, {"name"});
-  for (const auto& rule : json::get_array(document, {"rules"}))
-    webhook->rules.push_back({strings(rule, "operations"), strings(rule, "apiGroups"), strings(rule, "apiVersions"),
-                              strings(rule, "resources"), std::string(json::get_string(rule, {"scope"}, "*"))});
-  const auto selector = [&](std::string_view field) {
-    const auto* value = json::find(document, field);
-    if (value == nullptr) return model::Selector::everything();
-    auto parsed = model::Selector::from_label_selector(value);
-    return parsed ? std::move(*parsed) : model::Selector::nothing();
-  };
-  webhook->namespaces = selector("namespaceSelector");
-  webhook->objects = selector("objectSelector");
+  read_matcher(*webhook, document, "rules");
+  webhook->conditions = MatchConditions::compile(json::get_array(document, {"matchConditions"}), false);
   webhook->ignores_failure = json::get_string(document, {"failurePolicy"}) == "Ignore";
-  webhook->exact_match = json::get_string(document, {"matchPolicy"}) == "Exact";
   webhook->reinvoke = json::get_string(document, {"reinvocationPolicy"}) == "IfNeeded";
   const auto effects = json::get_string(document, {"sideEffects"});
   webhook->allows_dry_run = effects == "None" || effects == "NoneOnDryRun";
@@ -76,21 +90,24 @@ std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<M
   return out;
 }
 
-const model::KindInfo* match_webhook(const Webhook& webhook, const AdmissionRequest& request, const Mirror& namespaces) {
-  const model::KindInfo* matched = nullptr;
-  for (const auto& rule : webhook.rules)
-    if (rule_matches(rule, request, *request.kind)) matched = request.kind;
-  if (matched == nullptr && !webhook.exact_match) {
-    // The same object under another version that the webhook knows.
-    for (const auto& kind : model::all_kinds()) {
-      if (matched != nullptr || &kind == request.kind || kind.plural != request.kind->plural ||
-          kind.storage_group != request.kind->storage_group || kind.is_virtual)
-        continue;
-      for (const auto& rule : webhook.rules)
-        if (rule_matches(rule, request, kind)) matched = &kind;
-    }
-  }
-  if (matched == nullptr) return nullptr;
+void read_matcher(ResourceMatcher& out, const json::Value& document, std::string_view rules) {
+  out.rules = read_rules(document, rules);
+  out.excluded = read_rules(document, "excludeResourceRules");
+  out.exact_match = json::get_string(document, {"matchPolicy"}) == "Exact";
+  const auto selector = [&](std::string_view field) {
+    const auto* value = json::find(document, field);
+    if (value == nullptr) return model::Selector::everything();
+    auto parsed = model::Selector::from_label_selector(value);
+    return parsed ? std::move(*parsed) : model::Selector::nothing();
+  };
+  out.namespaces = selector("namespaceSelector");
+  out.objects = selector("objectSelector");
+}
+
+const model::KindInfo* match_resources(const ResourceMatcher& webhook, const AdmissionRequest& request, const Mirror& namespaces) {
+  const model::KindInfo* matched =
+      webhook.rules.empty() && webhook.without_rules_matches_all ? request.kind : match_rules(webhook.rules, webhook.exact_match, request);
+  if (matched == nullptr || match_rules(webhook.excluded, webhook.exact_match, request) != nullptr) return nullptr;
   if (!webhook.namespaces.is_everything()) {
     const bool is_namespace = request.kind->plural == "namespaces" && request.kind->group.empty();
     if (is_namespace) {

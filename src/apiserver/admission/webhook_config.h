@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/admission/match_conditions.h"
 #include "apiserver/admission/plugin.h"
 #include "model/selector.h"
 
@@ -12,13 +13,22 @@ namespace berth::apiserver {
 struct WebhookRule {
   std::vector<std::string> operations, groups, versions, resources;
   std::string scope;
+  std::vector<std::string> names;  ///< Of objects; empty: all.
 };
 
-struct Webhook {
-  std::string name;
+/// Which requests are wanted (webhooks' own fields; MatchResources of policies and bindings).
+struct ResourceMatcher {
   std::vector<WebhookRule> rules;
-  model::Selector namespaces, objects;
-  bool ignores_failure = false, exact_match = false, reinvoke = false;
+  std::vector<WebhookRule> excluded;
+  model::Selector namespaces = model::Selector::everything(), objects = model::Selector::everything();
+  bool exact_match = false;
+  bool without_rules_matches_all = false;  ///< Bindings narrow down: without rules they want everything.
+};
+
+struct Webhook : ResourceMatcher {
+  std::string name;
+  bool ignores_failure = false, reinvoke = false;
+  MatchConditions conditions;
   bool allows_dry_run = false;
   int timeout_ms = 10'000;
   std::string url;  ///< Or:
@@ -31,8 +41,10 @@ struct Webhook {
 /// In the order in which they are called: configurations by name, webhooks as listed.
 std::vector<std::shared_ptr<const Webhook>> compile_webhooks(const std::vector<Mirror::Document>& configurations);
 
-/// The kind in whose form the webhook wants to see the request's object, or null when it does not want the request. `namespaces`: the
-/// mirror of Namespaces.
-const model::KindInfo* match_webhook(const Webhook& webhook, const AdmissionRequest& request, const Mirror& namespaces);
+/// The rules, selectors and match policy below `document`: a webhook, or a MatchResources of a policy.
+void read_matcher(ResourceMatcher& out, const json::Value& document, std::string_view rules);
+
+/// The kind in whose form the request's object is wanted, or null when the request is not. `namespaces`: the mirror of Namespaces.
+const model::KindInfo* match_resources(const ResourceMatcher& matcher, const AdmissionRequest& request, const Mirror& namespaces);
 
 }  // namespace berth::apiserver

@@ -13,19 +13,31 @@ using WebhookList = std::vector<std::shared_ptr<const Webhook>>;
 class WebhookSource {
  public:
   WebhookSource(const AdmissionContext& context, std::string_view plural)
-      : configurations_(context.mirror("admissionregistration.k8s.io", plural)), namespaces_(context.mirror("", "namespaces")) {}
+      : configurations_(context.mirror("admissionregistration.k8s.io", plural)),
+        namespaces_(context.mirror("", "namespaces")),
+        authorizer_(context.authorizer) {}
 
   struct Match {
     std::shared_ptr<const Webhook> webhook;
     const model::KindInfo* form = nullptr;
   };
-  std::vector<Match> matching(const AdmissionRequest& request) {
+  /// The webhooks that are to be called; the error: match conditions that fail where failure means refusal.
+  model::ApiResult<std::vector<Match>> matching(const AdmissionRequest& request) {
     std::vector<Match> out;
     if (configurations_.empty()) return out;
-    // Nobody may lock himself out of the webhooks' own configuration.
+    // Nobody may lock himself out of the configuration of webhooks and policies.
     if (request.kind->group == "admissionregistration.k8s.io") return out;
-    for (const auto& webhook : *current())
-      if (const auto* form = match_webhook(*webhook, request, namespaces_)) out.push_back({webhook, form});
+    for (const auto& webhook : *current()) {
+      const auto* form = match_resources(*webhook, request, namespaces_);
+      if (form == nullptr) continue;
+      if (!webhook->conditions.empty()) {
+        const AdmissionVariables variables(request, *form, authorizer_);
+        const auto met = webhook->conditions.evaluate(variables, webhook->ignores_failure);
+        if (!met) return std::unexpected(request.forbidden(met.error()));
+        if (!*met) continue;
+      }
+      out.push_back({webhook, form});
+    }
     return out;
   }
 
@@ -41,6 +53,7 @@ class WebhookSource {
   }
   Mirror& configurations_;
   Mirror& namespaces_;
+  Authorizer& authorizer_;
   std::mutex mutex_;
   std::shared_ptr<const WebhookList> compiled_;
   std::uint64_t compiled_generation_ = 0;
@@ -50,23 +63,23 @@ model::ApiStatus call_failed(const Webhook& webhook, const std::string& why) {
   return model::internal_error(fmt::format("failed calling webhook \"{}\": {}", webhook.name, why));
 }
 
-std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const AdmissionRequest& request) {
-  if (!request.dry_run || webhook.allows_dry_run) return std::nullopt;
-  return model::bad_request(fmt::format("admission webhook \"{}\" does not support dry run", webhook.name));
-}
-
-/// Match conditions are programs in CEL, which this server cannot run: a webhook that relies on them would be called for too much or too
-/// little.
-Admitted refuse_match_conditions(const AdmissionRequest& request) {
-  if (request.kind->group != "admissionregistration.k8s.io" || request.object.is_null()) return {};
+/// The match conditions of a webhook configuration that is being written must be programs.
+Admitted check_expressions(const AdmissionRequest& request) {
+  const bool is_configuration =
+      request.kind->group == "admissionregistration.k8s.io" && !request.object.is_null() && request.subresource.empty();
+  if (!is_configuration) return {};
   model::FieldErrors errors;
   const auto& webhooks = json::get_array(request.object, {"webhooks"});
   for (std::size_t i = 0; i < webhooks.size(); ++i)
-    if (!json::get_array(webhooks[i], {"matchConditions"}).empty())
-      errors.push_back({model::FieldError::Type::kForbidden, fmt::format("webhooks[{}].matchConditions", i), "",
-                        "CEL match conditions are not supported by this server"});
+    check_match_conditions(json::get_array(webhooks[i], {"matchConditions"}), fmt::format("webhooks[{}].matchConditions", i), false,
+                           errors);
   if (errors.empty()) return {};
   return std::unexpected(model::invalid_object(request.kind->group, request.kind->kind, request.name, errors));
+}
+
+std::optional<model::ApiStatus> check_dry_run(const Webhook& webhook, const AdmissionRequest& request) {
+  if (!request.dry_run || webhook.allows_dry_run) return std::nullopt;
+  return model::bad_request(fmt::format("admission webhook \"{}\" does not support dry run", webhook.name));
 }
 
 class MutatingWebhook final : public AdmissionPlugin {
@@ -79,9 +92,10 @@ class MutatingWebhook final : public AdmissionPlugin {
 
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
     auto matches = source_.matching(request);
-    if (matches.empty()) return done({});
+    if (!matches) return done(std::unexpected(std::move(matches.error())));
+    if (matches->empty()) return done({});
     auto round = std::make_shared<Round>();
-    round->matches = std::move(matches);
+    round->matches = std::move(*matches);
     round->request = &request;
     round->done = std::move(done);
     step(round);
@@ -174,8 +188,10 @@ class ValidatingWebhook final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
 
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
-    if (auto supported = refuse_match_conditions(request); !supported) return done(std::move(supported));
-    const auto matches = source_.matching(request);
+    if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
+    auto found = source_.matching(request);
+    if (!found) return done(std::unexpected(std::move(found.error())));
+    const auto matches = std::move(*found);
     if (matches.empty()) return done({});
     for (const auto& match : matches)
       if (auto refused = check_dry_run(*match.webhook, request)) return done(std::unexpected(std::move(*refused)));

@@ -109,6 +109,7 @@ void webhooks(const Value& doc, Errors& errors) {
       errors.invalid(one / "clientConfig" / "url", get_string(hook, {"clientConfig", "url"}), "'https' is the only allowed URL scheme");
     if (const Value* selector = json::find(hook, "namespaceSelector")) label_selector(*selector, one / "namespaceSelector", errors);
     if (const Value* selector = json::find(hook, "objectSelector")) label_selector(*selector, one / "objectSelector", errors);
+    webhook_match_conditions(hook, one, errors);
   }
 }
 

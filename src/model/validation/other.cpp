@@ -200,6 +200,10 @@ void other(const KindInfo& kind, const Value& doc, Errors& errors) {
     endpoints(doc, errors);
   else if (name == "MutatingWebhookConfiguration" || name == "ValidatingWebhookConfiguration")
     webhooks(doc, errors);
+  else if (name == "ValidatingAdmissionPolicy")
+    validating_admission_policy(doc, errors);
+  else if (name == "ValidatingAdmissionPolicyBinding")
+    policy_binding(doc, errors);
   else if (name == "Lease")
     lease(doc, errors);
   else if (name == "Event" && kind.group.empty())

@@ -156,6 +156,10 @@ void service_update(const Value& old, const Value& doc, Errors& errors);
 void endpoints(const Value& doc, Errors& errors);
 /// Mutating and validating webhook configurations.
 void webhooks(const Value& doc, Errors& errors);
+void webhook_match_conditions(const Value& hook, const Path& hook_at, Errors& errors);
+/// Everything but the expressions, which the API server's admission compiles.
+void validating_admission_policy(const Value& doc, Errors& errors);
+void policy_binding(const Value& doc, Errors& errors);
 void roles(const Value& doc, bool cluster, Errors& errors);
 void role_binding(const Value& doc, bool cluster, Errors& errors);
 void quota(const Value& doc, Errors& errors);

@@ -1,0 +1,253 @@
+// ValidatingAdmissionPolicy (apiserver/pkg/admission/plugin/policy): the cluster's own rules in CEL, with parameters, without a webhook.
+#include "apiserver/admission/plugins.h"
+#include "apiserver/admission/policy_config.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::size_t kMostMessageBytes = 5 * 1024;
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\n\r\v\f");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\n\r\v\f") - first + 1);
+}
+
+/// One reason against the request.
+struct Denial {
+  std::string message;
+  std::string reason;
+};
+
+int code_of(std::string_view reason) {
+  if (reason == "Forbidden") return 403;
+  if (reason == "Unauthorized") return 401;
+  if (reason == "RequestEntityTooLarge") return 413;
+  return 422;
+}
+
+/// `variables`: each is computed when first asked for, once per validation; its cost counts against the same budget.
+class PolicyVariables final : public cel::Map {
+ public:
+  PolicyVariables(const std::vector<NamedExpression>& variables, const cel::Activation& activation)
+      : variables_(variables), activation_(activation), values_(variables.size()) {}
+  [[nodiscard]] std::size_t size() const override { return variables_.size(); }
+  [[nodiscard]] std::optional<cel::Value> find(const cel::Value& key) const override {
+    for (std::size_t i = 0; i < variables_.size(); ++i)
+      if (key.kind() == cel::Value::Kind::kString && variables_[i].name == key.text()) return value(i);
+    return std::nullopt;
+  }
+  void each(const std::function<bool(const cel::Value&, const cel::Value&)>& visit) const override {
+    for (std::size_t i = 0; i < variables_.size(); ++i)
+      if (!visit(cel::Value::borrowed_string(variables_[i].name), value(i))) return;
+  }
+  /// What was spent since the last call.
+  std::int64_t take_cost() const { return std::exchange(cost_, 0); }
+
+ private:
+  cel::Value value(std::size_t i) const {
+    if (values_[i]) return *values_[i];
+    const auto& [name, expression] = variables_[i];
+    if (!expression.program) {
+      values_[i] = cel::Value::error(fmt::format("composited variable \"{}\" fails to compile: {}", name, expression.error));
+      return *values_[i];
+    }
+    auto evaluation = expression.program->evaluate(activation_);
+    cost_ += static_cast<std::int64_t>(std::min<std::uint64_t>(evaluation.cost, kPolicyCostBudget));
+    values_[i] =
+        evaluation.value
+            ? std::move(*evaluation.value)
+            : cel::Value::error(fmt::format("composited variable \"{}\" fails to evaluate: {}", name, evaluation.value.error().message));
+    return *values_[i];
+  }
+
+  const std::vector<NamedExpression>& variables_;
+  const cel::Activation& activation_;
+  mutable std::vector<std::optional<cel::Value>> values_;
+  mutable std::int64_t cost_ = 0;
+};
+
+class ValidatingPolicy final : public AdmissionPlugin {
+ public:
+  explicit ValidatingPolicy(const AdmissionContext& context)
+      : context_(context),
+        policies_(context.mirror("admissionregistration.k8s.io", "validatingadmissionpolicies")),
+        bindings_(context.mirror("admissionregistration.k8s.io", "validatingadmissionpolicybindings")),
+        namespaces_(context.mirror("", "namespaces")) {}
+  [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionPolicy"; }
+
+  Admitted validate(const AdmissionRequest& request) override {
+    if (request.kind->group == "admissionregistration.k8s.io" && request.kind->kind.starts_with("ValidatingAdmissionPolicy")) {
+      // Nobody may lock himself out of the policies' own configuration.
+      return check_policy(request, context_.authorizer, policies_);
+    }
+    if (policies_.empty() || bindings_.empty()) return {};
+    const auto policies = current();
+    std::optional<Denial> first;
+    for (const auto& policy : *policies) {
+      const auto* form = match_resources(policy->matcher, request, namespaces_);
+      if (form == nullptr) continue;
+      if (!policy->configuration_error.empty()) {
+        if (!policy->ignores_failure && !first)
+          first = Denial{fmt::format("ValidatingAdmissionPolicy '{}' denied request: failed to configure policy: {}", policy->name,
+                                     policy->configuration_error),
+                         ""};
+        continue;
+      }
+      for (const auto& binding : policy->bindings) judge(*policy, binding, *form, request, first);
+    }
+    if (!first) return {};
+    return std::unexpected(refusal(request, *first));
+  }
+
+ private:
+  using PolicyList = std::vector<std::shared_ptr<const Policy>>;
+
+  std::shared_ptr<const PolicyList> current() {
+    const std::lock_guard lock(mutex_);
+    const auto generation = std::make_pair(policies_.generation(), bindings_.generation());
+    if (compiled_ == nullptr || generation != generation_) {
+      compiled_ = std::make_shared<const PolicyList>(compile_policies(policies_.list(), bindings_.list()));
+      generation_ = generation;
+    }
+    return compiled_;
+  }
+
+  static model::ApiStatus refusal(const AdmissionRequest& request, const Denial& denial) {
+    auto status = request.forbidden(denial.message);
+    status.reason = denial.reason.empty() ? "Invalid" : denial.reason;
+    status.code = code_of(status.reason);
+    status.causes.push_back({"", denial.message, ""});
+    return status;
+  }
+
+  void judge(const Policy& policy, const PolicyBinding& binding, const model::KindInfo& form, const AdmissionRequest& request,
+             std::optional<Denial>& first) {
+    if (match_resources(binding.matcher, request, namespaces_) == nullptr) return;
+    const auto deny = [&](const std::string& message, const std::string& reason) {
+      if (first) return;
+      first = Denial{fmt::format("ValidatingAdmissionPolicy '{}' with binding '{}' denied request: {}", policy.name, binding.name, message),
+                     reason};
+    };
+    auto params = collect_params(policy, binding, request);
+    if (!params) {
+      if (!policy.ignores_failure) deny("failed to configure binding: " + params.error(), "");
+      return;
+    }
+    const bool is_namespace = request.kind->plural == "namespaces" && request.kind->group.empty();
+    const auto ns = request.ns.empty() || is_namespace ? nullptr : namespaces_.get("", request.ns);
+    for (const auto& param : *params) {
+      AdmissionVariables variables(request, form, context_.authorizer);
+      variables.set_params(param.get());
+      variables.set_namespace(ns);
+      std::vector<Denial> decisions, annotations;
+      evaluate(policy, variables, decisions, annotations);
+      for (const auto& decision : decisions) {
+        if (binding.denies) deny(decision.message, decision.reason);
+        if (binding.warns && request.warnings != nullptr)
+          request.warnings->push_back(fmt::format("Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}", policy.name,
+                                                  binding.name, decision.message));
+      }
+      for (const auto& failed : annotations) deny(failed.message, failed.reason);
+    }
+  }
+
+  std::expected<std::vector<Mirror::Document>, std::string> collect_params(const Policy& policy, const PolicyBinding& binding,
+                                                                           const AdmissionRequest& request) const {
+    if (policy.param_kind == nullptr || !binding.has_param_ref) return std::vector<Mirror::Document>{nullptr};
+    const auto& kind = *policy.param_kind;
+    std::string ns;
+    if (kind.namespaced) {
+      ns = binding.param_ns.empty() ? request.ns : binding.param_ns;
+      if (ns.empty()) return std::unexpected("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources");
+    } else if (!binding.param_ns.empty()) {
+      return std::unexpected("paramRef.namespace must not be provided for a cluster-scoped `paramKind`");
+    }
+    auto& mirror = context_.mirror(kind.storage_group, kind.plural);
+    std::vector<Mirror::Document> out;
+    if (!binding.param_name.empty()) {
+      if (auto found = mirror.get(ns, binding.param_name)) out.push_back(std::move(found));
+    } else {
+      for (auto& document : mirror.list(ns))
+        if (binding.param_selector.matches(model::Labels::from_json(json::find(*document, {"metadata", "labels"}))))
+          out.push_back(std::move(document));
+    }
+    if (out.empty() && binding.denies_missing_param)
+      return std::unexpected("no params found for policy binding with `Deny` parameterNotFoundAction");
+    return out;
+  }
+
+  /// Every validation that does not hold, and every audit annotation that fails.
+  static void evaluate(const Policy& policy, AdmissionVariables& variables, std::vector<Denial>& decisions,
+                       std::vector<Denial>& annotations) {
+    const auto failed = [&](std::string message) {
+      if (!policy.ignores_failure) decisions.push_back({std::move(message), ""});
+    };
+    const auto composed = std::make_shared<PolicyVariables>(policy.variables, variables);
+    const auto matches = policy.conditions.evaluate(variables, policy.ignores_failure);
+    if (!matches) return failed(matches.error());
+    if (!*matches) return;
+    variables.set_variables(cel::Value::map(composed));
+    auto budget = kPolicyCostBudget;
+    const auto run = [&](const Expression& expression) {
+      auto result = evaluate_expression(expression, variables, budget);
+      const auto spent = composed->take_cost();
+      if (spent > budget && !result.out_of_budget) {
+        result = {std::nullopt, std::string(kOutOfBudget), true};
+      }
+      budget -= std::min(budget, spent);
+      return result;
+    };
+    std::vector<ExpressionResult> results;
+    for (const auto& validation : policy.validations) {
+      results.push_back(run(validation.expression));
+      if (results.back().out_of_budget) return failed(results.back().error);
+    }
+    // Messages are computed for all validations before any is judged, from what is left of the budget.
+    std::vector<std::optional<ExpressionResult>> messages;
+    std::string messages_failed;
+    for (const auto& validation : policy.validations) {
+      messages.emplace_back();
+      if (!validation.message_expression || !messages_failed.empty()) continue;
+      messages.back() = run(*validation.message_expression);
+      if (messages.back()->out_of_budget) messages_failed = messages.back()->error;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].value)
+        failed(results[i].error);
+      else if (!messages_failed.empty())
+        failed("failed messageExpression: " + messages_failed);
+      else if (!results[i].value->is_true())
+        decisions.push_back({message_of(policy.validations[i], messages[i]), policy.validations[i].reason});
+    }
+    budget = kPolicyCostBudget;
+    for (const auto& annotation : policy.audit_annotations) {
+      const auto result = run(annotation.expression);
+      if (result.out_of_budget) return failed(result.error);
+      if (!result.value && !policy.ignores_failure) annotations.push_back({result.error, ""});
+    }
+  }
+
+  static std::string message_of(const Validation& validation, const std::optional<ExpressionResult>& computed) {
+    if (computed && computed->value && computed->value->kind() == cel::Value::Kind::kString) {
+      const auto text = trimmed(computed->value->text());
+      if (!text.empty() && text.size() <= kMostMessageBytes && text.find('\n') == std::string_view::npos) return std::string(text);
+    }
+    if (!validation.message.empty()) return std::string(trimmed(validation.message));
+    return fmt::format("failed expression: {}", trimmed(validation.expression.text));
+  }
+
+  const AdmissionContext& context_;
+  Mirror& policies_;
+  Mirror& bindings_;
+  Mirror& namespaces_;
+  std::mutex mutex_;
+  std::shared_ptr<const PolicyList> compiled_;
+  std::pair<std::uint64_t, std::uint64_t> generation_;
+};
+
+}  // namespace
+
+PluginResult make_validating_policy(const AdmissionContext& context) { return std::make_unique<ValidatingPolicy>(context); }
+
+}  // namespace berth::apiserver
