@@ -344,11 +344,10 @@ class Checker {
     n.type = error_type();
   }
 
-  Type join(const Node& at, const Type& before, const Type& now) {
+  Type join(const Type& before, const Type& now) {
     if (before == nullptr) return now;
-    if (is_assignable(before, now)) return most_general(before, now);
-    wrong(at, fmt::format("expected type '{}' but found '{}'", to_string(before), to_string(now)));
-    return error_type();
+    // Kubernetes wants elements of one type; its validator says so afterwards.
+    return is_assignable(before, now) ? most_general(before, now) : dyn_type();
   }
   Type element(Node& value, bool marked) {
     check(value);
@@ -362,7 +361,7 @@ class Checker {
     Type type;
     for (std::size_t i = 0; i < n.children.size(); ++i) {
       auto one = element(*n.children[i], n.optionals[i]);
-      type = join(*n.children[i], type, one);
+      type = join(type, one);
     }
     n.type = list_type(type != nullptr ? type : new_variable());
   }
@@ -370,9 +369,9 @@ class Checker {
     Type key, value;
     for (std::size_t i = 0; i + 1 < n.children.size(); i += 2) {
       check(*n.children[i]);
-      key = join(*n.children[i], key, n.children[i]->type);
+      key = join(key, n.children[i]->type);
       auto one = element(*n.children[i + 1], n.optionals[i / 2]);
-      value = join(*n.children[i + 1], value, one);
+      value = join(value, one);
     }
     if (key == nullptr) {
       key = new_variable();
@@ -425,20 +424,57 @@ class Checker {
     for (auto& child : n.children) finish(*child);
   }
 
-  /// What cel-go's validators look at after checking: literals that are no durations, timestamps or patterns.
-  void validate(Node& n) {
-    for (auto& child : n.children) validate(*child);
-    if (n.kind != NodeKind::kCall || n.children.empty()) return;
-    const bool is_regex = n.name == "matches";
+  /// What cel-go's validators look at after checking: literals that are no durations, timestamps or patterns, lists and maps of mixed
+  /// types, format strings that their arguments do not fit.
+  void validate(Node& n, bool is_in_format = false) {
+    const bool is_call = n.kind == NodeKind::kCall;
+    for (auto& child : n.children) validate(*child, is_in_format || (is_call && n.name == "format"));
+    if (n.kind == NodeKind::kList && !is_in_format) homogeneous(n, 0, 1);
+    if (n.kind == NodeKind::kMap && !is_in_format) {
+      homogeneous(n, 0, 2);
+      homogeneous(n, 1, 2);
+    }
+    if (!is_call || n.children.empty()) return;
+    if (n.name == "format" && n.has_target && n.children.size() == 2) return validate_format(n);
     const auto& argument = *n.children.back();
     if (argument.kind != NodeKind::kLiteral || argument.literal.kind() != Value::Kind::kString) return;
-    if (is_regex && n.children.size() == 2) {
+    if (n.name == "matches" && n.children.size() == 2) {
       if (!compile_pattern(argument.literal.text())) wrong(argument, "invalid matches argument");
     } else if (!n.has_target && n.name == "duration") {
       if (!parse_go_duration(argument.literal.text())) wrong(argument, "invalid duration argument");
     } else if (!n.has_target && n.name == "timestamp") {
       if (!parse_rfc3339(argument.literal.text())) wrong(argument, "invalid timestamp argument");
     }
+  }
+  void homogeneous(const Node& n, std::size_t first, std::size_t step) {
+    Type wanted;
+    for (std::size_t i = first; i < n.children.size(); i += step) {
+      auto type = n.children[i]->type;
+      if (n.optionals[i / step] && (step == 1 || first == 1) && is_optional(type)) type = type->params[0];
+      if (wanted == nullptr) {
+        wanted = type;
+      } else if (!same_type(wanted, type)) {
+        wrong(*n.children[i], fmt::format("expected type '{}' but found '{}'", to_string(wanted), to_string(type)));
+        return;
+      }
+    }
+  }
+  void validate_format(const Node& n) {
+    if (n.children[0]->kind != NodeKind::kLiteral || n.children[0]->literal.kind() != Value::Kind::kString ||
+        n.children[1]->kind != NodeKind::kList)
+      return;
+    std::vector<FormatArgument> arguments;
+    for (const auto& child : n.children[1]->children) {
+      // The checked types decide; what is dynamic is left to the run.
+      const auto kind = child->type->kind;
+      arguments.push_back({kind == TypeKind::kList  ? "list"
+                           : kind == TypeKind::kMap ? "map"
+                                                    : declared_name(child->type),
+                           is_dyn_or_error(child->type)});
+    }
+    const auto issue = check_format(n.children[0]->literal.text(), arguments);
+    if (!issue) return;
+    wrong(issue->argument < arguments.size() ? *n.children[1]->children[issue->argument] : n, issue->message);
   }
 
   const Environment& environment_;

@@ -84,7 +84,8 @@ std::optional<std::uint64_t> tracked_cost(const Node& call, const std::vector<Va
   if (id == "list_slice" || id == "lists_range" || id == "list_reverse") return size_of(result) + kListCallCost;
   if (id == "list_flatten") return size_of(args[0]) + kListCallCost;
   if (id == "list_flatten_int")
-    return saturated(static_cast<double>(size_of(args[0])) * static_cast<double>(std::max<std::int64_t>(0, args[1].as_int()))) +
+    return saturated(static_cast<double>(size_of(args[0])) *
+                     static_cast<double>(args[1].kind() == Value::Kind::kInt ? std::max<std::int64_t>(0, args[1].as_int()) : 1)) +
            kListCallCost;
   if (id == "list_distinct" || id.ends_with("_sort")) return self_compare(args[0]);
   if (id.ends_with("_sortByAssociatedKeys")) return self_compare(args[1]);
@@ -169,9 +170,7 @@ std::optional<std::uint64_t> kubernetes_cost(const Node& call, const std::vector
 }  // namespace
 
 std::uint64_t call_cost(const Node& call, const std::vector<Value>& args, const Value& result) {
-  const bool failed = std::any_of(args.begin(), args.end(), [](const Value& v) { return v.is_error(); });
-  if (!failed)
-    if (const auto cost = tracked_cost(call, args, result)) return *cost;
+  if (const auto cost = tracked_cost(call, args, result)) return *cost;
   if (const auto cost = kubernetes_cost(call, args, result)) return *cost;
   const std::string_view id = call.overloads.size() == 1 ? std::string_view(call.overloads[0]->id) : std::string_view();
   if (is_one_of(id, {"starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string", "strings_quote", "string_format"}))

@@ -36,6 +36,44 @@ bool has_conditional_root(const Node& n) {
   return false;
 }
 
+/// The name of cel-go's own type, which a few messages show.
+std::string_view go_type(const Value& v) {
+  switch (v.kind()) {
+    case Kind::kNull:
+      return "types.Null";
+    case Kind::kBool:
+      return "types.Bool";
+    case Kind::kInt:
+      return "types.Int";
+    case Kind::kUint:
+      return "types.Uint";
+    case Kind::kDouble:
+      return "types.Double";
+    case Kind::kString:
+      return "types.String";
+    case Kind::kBytes:
+      return "types.Bytes";
+    case Kind::kDuration:
+      return "types.Duration";
+    case Kind::kTimestamp:
+      return "types.Timestamp";
+    case Kind::kList:
+      return "[]interface {}";
+    case Kind::kMap:
+      return "map[string]interface {}";
+    case Kind::kType:
+      return "*types.Type";
+    case Kind::kOptional:
+      return "*types.Optional";
+    default:
+      return v.as_opaque().type_name();
+  }
+}
+bool is_key(const Value& v) {
+  return v.kind() == Kind::kString || v.kind() == Kind::kInt || v.kind() == Kind::kUint || v.kind() == Kind::kDouble ||
+         v.kind() == Kind::kBool;
+}
+
 class Evaluator {
  public:
   Evaluator(const Activation& variables, std::uint64_t limit) : variables_(variables), limit_(limit) {}
@@ -97,9 +135,9 @@ class Evaluator {
     const bool is_optional = n.name != op::kIndex;
     if (operand.kind() == Kind::kOptional && operand.optional_value() == nullptr) return operand;
     const auto key = inner(*n.children[1]);
-    if (key.is_error()) {
+    if (key.is_error() || !is_key(key)) {
       spend(1);
-      return key;
+      return key.is_error() ? key : Value::error(fmt::format("invalid qualifier type: {}", go_type(key)));
     }
     return qualify(operand, key, is_optional);
   }
@@ -207,7 +245,7 @@ class Evaluator {
       args.push_back(eval(*child));
       if (!args.back().is_error() || n.name == op::kNotStrictlyFalse) continue;
       // Calls with three arguments and more stop at the first failure, shorter ones evaluate all.
-      if (n.children.size() > 2) return args.back();
+      if (n.children.size() > 2 || n.name == "format") return args.back();
       if (!failure) failure = args.back();
     }
     if (n.name == op::kNotStrictlyFalse) {
@@ -280,7 +318,7 @@ class Evaluator {
   Value optional_or(const Node& n) {
     auto left = eval(*n.children[0]);
     if (left.is_error()) return left;
-    if (left.kind() != Kind::kOptional) return no_such_overload();
+    if (left.kind() != Kind::kOptional) return left;
     if (left.optional_value() != nullptr) return n.name == "or" ? left : *left.optional_value();
     return eval(*n.children[1]);
   }
@@ -359,7 +397,7 @@ class Evaluator {
         return step(n, frame);
       });
     } else {
-      return Value::error(fmt::format("got '{}', expected iterable type", type_name(range)));
+      return Value::error(fmt::format("got '{}', expected iterable type", go_type(range)));
     }
     frame.is_result = true;
     return eval(n.result());
@@ -411,6 +449,8 @@ std::expected<void, std::string> fold_constants(Node& n) {
     become(std::move(value));
     return {};
   }
+  if (!n.has_target && (n.name == op::kIndex || n.name == op::kOptIndex) && n.children[1]->is_constant && !is_key(n.children[1]->literal))
+    return std::unexpected(fmt::format("invalid qualifier type: {}", go_type(n.children[1]->literal)));
   if (n.name == op::kIn && n.overloads.size() == 1 && n.overloads[0]->id == "in_list" && n.children[1]->is_constant &&
       n.children[1]->literal.kind() == Kind::kList) {
     const auto& list = n.children[1]->literal.as_list();

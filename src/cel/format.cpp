@@ -137,7 +137,7 @@ Text number_clause(const Value& v, char clause, int precision) {
   if (exponent.size() < 2) exponent.insert(0, "0");
   static constexpr const char* kRaised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
   for (const char c : exponent) raised += kRaised[c - '0'];
-  return fmt::format("{} × 10{}{}", text.substr(0, e), is_negative ? "⁻" : "", raised);
+  return fmt::format("{}×10{}{}", text.substr(0, e), is_negative ? "⁻" : "", raised);
 }
 
 template <typename Format>
@@ -217,6 +217,62 @@ Value format(const Args& args) {
 }
 
 }  // namespace
+
+namespace {
+
+/// Why a clause cannot take a type; empty: it can.
+std::string refuse_type(char clause, const std::string& type) {
+  const auto is = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), type) != names.end(); };
+  const auto wrong = [&](std::string_view why) { return fmt::format("error during formatting: {}, was given {}", why, type); };
+  switch (clause) {
+    case 's':
+      if (is({"list", "map", "int", "uint", "double", "bool", "string", "google.protobuf.Timestamp", "bytes", "google.protobuf.Duration",
+              "null_type"}) ||
+          type.starts_with("type"))
+        return {};
+      return wrong("string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps");
+    case 'd':
+      return is({"int", "uint"}) ? "" : wrong("decimal clause can only be used on integers");
+    case 'f':
+      return is({"double", "string"}) ? "" : wrong("fixed-point clause can only be used on doubles");
+    case 'e':
+      return is({"double", "string"}) ? "" : wrong("scientific clause can only be used on doubles");
+    case 'b':
+      return is({"int", "uint", "bool"}) ? "" : wrong("only integers and bools can be formatted as binary");
+    case 'o':
+      return is({"int", "uint"}) ? "" : wrong("octal clause can only be used on integers");
+    case 'x':
+    case 'X':
+      return is({"int", "uint", "string", "bytes"}) ? "" : wrong("only integers, byte buffers, and strings can be formatted as hex");
+    default:
+      return fmt::format("could not parse formatting clause: unrecognized formatting clause \"{}\"", clause);
+  }
+}
+
+}  // namespace
+
+std::optional<FormatIssue> check_format(std::string_view pattern, const std::vector<FormatArgument>& arguments) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') continue;
+    if (++i >= pattern.size()) return FormatIssue{SIZE_MAX, "unexpected end of string"};
+    if (pattern[i] == '%') continue;
+    if (next >= arguments.size()) return FormatIssue{SIZE_MAX, fmt::format("index {} out of range", next)};
+    if (pattern[i] == '.') {
+      ++i;
+      while (i < pattern.size() && std::isdigit(static_cast<unsigned char>(pattern[i])) != 0) ++i;
+      if (i >= pattern.size()) return FormatIssue{SIZE_MAX, "error while parsing precision: could not find end of precision specifier"};
+    }
+    const auto& argument = arguments[next];
+    const bool is_clause = std::string_view("sdfeboxX").find(pattern[i]) != std::string_view::npos;
+    if (!is_clause || !argument.is_unknown)
+      if (auto why = refuse_type(pattern[i], argument.type); !why.empty()) return FormatIssue{is_clause ? next : SIZE_MAX, std::move(why)};
+    ++next;
+  }
+  if (arguments.size() > next)
+    return FormatIssue{SIZE_MAX, fmt::format("too many arguments supplied to string.format (expected {}, got {})", next, arguments.size())};
+  return std::nullopt;
+}
 
 void add_format(Registry& r) { r.add("format", "string_format", "string.(list(dyn)): string", format); }
 

@@ -94,6 +94,18 @@ class ValueMap final : public Map {
   mutable std::map<std::string, std::size_t, std::less<>> by_text;
 };
 
+/// What is known of one argument of string.format before the program runs.
+struct FormatArgument {
+  std::string type;
+  bool is_unknown = false;
+};
+struct FormatIssue {
+  std::size_t argument = SIZE_MAX;  ///< SIZE_MAX: the whole call.
+  std::string message;
+};
+/// What is wrong with a format string whatever the values are.
+std::optional<FormatIssue> check_format(std::string_view pattern, const std::vector<FormatArgument>& arguments);
+
 /// A compiled pattern, or an error value.
 std::expected<std::shared_ptr<const void>, std::string> compile_pattern(std::string_view pattern);
 

@@ -159,14 +159,14 @@ constexpr NamedFormat kFormats[] = {
        const auto url = UrlValue::parse(s);
        return url ? Complaints{} : Complaints{url.error()};
      }},
-    {"uuid", "uuid", 61, [](std::string_view s) { return is_uuid(s) ? Complaints{} : Complaints{"does not match the UUID format"}; }},
+    {"uuid", "uuid", 70, [](std::string_view s) { return is_uuid(s) ? Complaints{} : Complaints{"does not match the UUID format"}; }},
     {"byte", "byte", 84,
      [](std::string_view s) { return !s.empty() && s.size() % 4 == 0 && base64_decode(s) ? Complaints{} : Complaints{"invalid base64"}; }},
-    {"date", "date", 117,
+    {"date", "date", 70,
      [](std::string_view s) {
        return s.size() == 10 && parse_rfc3339(std::string(s) + "T00:00:00Z") ? Complaints{} : Complaints{"invalid date"};
      }},
-    {"datetime", "datetime", 117, [](std::string_view s) { return parse_rfc3339(s) ? Complaints{} : Complaints{"invalid datetime"}; }},
+    {"datetime", "datetime", 70, [](std::string_view s) { return parse_rfc3339(s) ? Complaints{} : Complaints{"invalid datetime"}; }},
 };
 
 std::shared_ptr<const FormatValue> format_of(const NamedFormat& format) {

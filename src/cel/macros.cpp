@@ -21,6 +21,7 @@ class Expander {
     if (arguments == 2) {
       if (name == "all" || name == "exists" || name == "exists_one" || name == "existsOne") return quantifier(1);
       if (name == "map" || name == "filter") return name == "map" ? map() : filter();
+      if (name == "sortBy") return sort_by();
       if (name == "optMap" || name == "optFlatMap") return optional_map(name == "optMap");
     }
     if (arguments == 3 && name == "map") return map();
@@ -147,6 +148,17 @@ class Expander {
     auto fold = bound(name->name, member("value", target), argument(1));
     if (wraps) fold = member("of", ident("optional"), {fold});
     return call(op::kConditional, {member("hasValue", copy(*target)), fold, member("none", ident("optional"))});
+  }
+  /// list.sortBy(e, key): the list, bound to a name, sorted by what its map gives.
+  NodePtr sort_by() {
+    static constexpr std::string_view kInput = "@__sortBy_input__";
+    const auto& target = *call_->children[0];
+    if (target.kind == NodeKind::kLiteral || target.kind == NodeKind::kMap || target.kind == NodeKind::kStruct)
+      return wrong(target, "sortBy can only be applied to a list, identifier, comprehension, call or select expression");
+    if (!variables(1, "argument is not an identifier")) return nullptr;
+    auto step = call(op::kAdd, {accumulator(), list({argument(1)})});
+    auto keys = comprehension(ident(kInput), list({}), literal(Value::boolean(true)), step, accumulator());
+    return bound(std::string(kInput), call_->children[0], member("@sortByAssociatedKeys", ident(kInput), {keys}));
   }
   NodePtr bind() {
     const auto name = argument(0);

@@ -26,6 +26,13 @@ class Concatenation final : public List {
   Value a_, b_;
 };
 
+/// Without the trait a value has no such operator at all; strings and times answer for themselves.
+Value missing(const Value& v, std::string_view function, bool has_trait) {
+  const bool answers = v.kind() == Kind::kString || v.kind() == Kind::kTimestamp || v.kind() == Kind::kDuration;
+  return has_trait || answers ? no_such_overload() : Value::error(fmt::format("no such overload: {}", function));
+}
+bool is_number(const Value& v) { return v.kind() == Kind::kInt || v.kind() == Kind::kUint || v.kind() == Kind::kDouble; }
+
 __int128 nanos_of(const Value& v) { return static_cast<__int128>(v.seconds()) * 1'000'000'000 + v.nanos(); }
 Value duration_of(__int128 nanos) {
   if (nanos > INT64_MAX || nanos < INT64_MIN) return Value::error("duration overflow");
@@ -71,7 +78,7 @@ Value subtract(const Args& args) {
   if (a.kind() == Kind::kDuration && b.kind() == Kind::kDuration) return duration_of(nanos_of(a) - nanos_of(b));
   if (a.kind() == Kind::kTimestamp && b.kind() == Kind::kDuration) return timestamp_of(nanos_of(a) - nanos_of(b));
   if (a.kind() == Kind::kTimestamp && b.kind() == Kind::kTimestamp) return duration_of(nanos_of(a) - nanos_of(b));
-  return no_such_overload();
+  return missing(a, op::kSubtract, is_number(a));
 }
 
 Value multiply(const Args& args) {
@@ -85,7 +92,7 @@ Value multiply(const Args& args) {
     return __builtin_mul_overflow(a.as_uint(), b.as_uint(), &out) ? Value::error("unsigned integer overflow") : Value::uinteger(out);
   }
   if (a.kind() == Kind::kDouble && b.kind() == Kind::kDouble) return Value::real(a.as_double() * b.as_double());
-  return no_such_overload();
+  return missing(a, op::kMultiply, is_number(a));
 }
 
 Value divide(const Args& args) {
@@ -98,7 +105,7 @@ Value divide(const Args& args) {
   if (a.kind() == Kind::kUint && b.kind() == Kind::kUint)
     return b.as_uint() == 0 ? Value::error("division by zero") : Value::uinteger(a.as_uint() / b.as_uint());
   if (a.kind() == Kind::kDouble && b.kind() == Kind::kDouble) return Value::real(a.as_double() / b.as_double());
-  return no_such_overload();
+  return missing(a, op::kDivide, is_number(a));
 }
 
 Value modulo(const Args& args) {
@@ -110,14 +117,14 @@ Value modulo(const Args& args) {
   }
   if (a.kind() == Kind::kUint && b.kind() == Kind::kUint)
     return b.as_uint() == 0 ? Value::error("modulus by zero") : Value::uinteger(a.as_uint() % b.as_uint());
-  return no_such_overload();
+  return missing(a, op::kModulo, a.kind() == Kind::kInt || a.kind() == Kind::kUint);
 }
 
 Value negate(const Args& args) {
   const auto& a = args[0];
   if (a.kind() == Kind::kInt) return a.as_int() == INT64_MIN ? Value::error("integer overflow") : Value::integer(-a.as_int());
   if (a.kind() == Kind::kDouble) return Value::real(-a.as_double());
-  return Value::error("no such overload: -_");
+  return missing(a, op::kNegate, false);
 }
 
 template <typename Test>
@@ -125,7 +132,7 @@ Value compared(const Args& args, std::string_view function, Test test) {
   const auto kind = args[0].kind();
   const bool is_comparer = kind == Kind::kBool || kind == Kind::kInt || kind == Kind::kUint || kind == Kind::kDouble ||
                            kind == Kind::kString || kind == Kind::kBytes || kind == Kind::kDuration || kind == Kind::kTimestamp;
-  if (!is_comparer) return Value::error(fmt::format("no such overload: {}", function));
+  if (!is_comparer) return missing(args[0], function, false);
   const auto order = compare_values(args[0], args[1]);
   return order ? Value::boolean(test(*order)) : order.error();
 }
@@ -176,7 +183,6 @@ void add_comparison(Registry& r, std::string_view name, std::string_view word, C
 }  // namespace
 
 std::expected<int, Value> compare_values(const Value& a, const Value& b) {
-  const auto is_number = [](const Value& v) { return v.kind() == Kind::kInt || v.kind() == Kind::kUint || v.kind() == Kind::kDouble; };
   if (is_number(a) && is_number(b)) {
     const int order = compare_numbers(a, b);
     if (order == -2) return std::unexpected(Value::error("NaN values cannot be ordered"));
@@ -231,9 +237,8 @@ void add_operators(Registry& r) {
   r.add(op::kAnd, "logical_and", "(bool, bool): bool");
   r.add(op::kOr, "logical_or", "(bool, bool): bool");
   r.add(op::kNot, "logical_not", "(bool): bool");
-  r.add_any(op::kNot, [](const Args& args) {
-    return args[0].kind() == Kind::kBool ? Value::boolean(!args[0].as_bool()) : Value::error("no such overload: !_");
-  });
+  r.add_any(op::kNot,
+            [](const Args& args) { return args[0].kind() == Kind::kBool ? Value::boolean(!args[0].as_bool()) : no_such_overload(); });
   r.add(op::kNotStrictlyFalse, "not_strictly_false", "(bool): bool");
   r.add(op::kEquals, "equals", "(A, A): bool");
   r.add(op::kNotEquals, "not_equals", "(A, A): bool");

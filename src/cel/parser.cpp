@@ -494,7 +494,11 @@ class Parser {
     if (token.kind == Tok::kIdent) return identifier(false);
     if (auto value = literal()) return value;
     if (has_failed_) return nullptr;
-    return fail(fmt::format("mismatched input '{}' expecting {}", token.text, kStartOfExpression));
+    const auto before = at_;
+    take();
+    const bool is_one_too_many = token.kind != Tok::kEnd && starts_expression();
+    at_ = before;
+    return fail(fmt::format("{} input '{}' expecting {}", is_one_too_many ? "extraneous" : "mismatched", token.text, kStartOfExpression));
   }
   NodePtr identifier(bool has_dot) {
     const auto start = now().offset;

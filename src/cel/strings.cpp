@@ -128,6 +128,13 @@ Value substring(const Args& a) {
   return Value::string(std::string(text.substr(from, byte_at(text, end) - from)));
 }
 
+/// These three check their arguments themselves.
+template <typename Test>
+Value test(const Args& a, Test holds) {
+  const bool are_strings = a[0].kind() == Value::Kind::kString && a[1].kind() == Value::Kind::kString;
+  return are_strings ? Value::boolean(holds(a[0].text(), a[1].text())) : no_such_overload();
+}
+
 bool is_space(char32_t c) {
   return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
@@ -175,12 +182,12 @@ Value join(const Args& a) {
 }  // namespace
 
 void add_strings(Registry& r) {
-  r.add("contains", "contains_string", "string.(string): bool",
-        [](const Args& a) { return Value::boolean(a[0].text().find(a[1].text()) != std::string_view::npos); });
-  r.add("endsWith", "ends_with_string", "string.(string): bool",
-        [](const Args& a) { return Value::boolean(a[0].text().ends_with(a[1].text())); });
-  r.add("startsWith", "starts_with_string", "string.(string): bool",
-        [](const Args& a) { return Value::boolean(a[0].text().starts_with(a[1].text())); });
+  r.add("contains", "contains_string", "string.(string): bool");
+  r.add_any("contains", [](const Args& a) { return test(a, [](auto s, auto t) { return s.find(t) != std::string_view::npos; }); });
+  r.add("endsWith", "ends_with_string", "string.(string): bool");
+  r.add_any("endsWith", [](const Args& a) { return test(a, [](auto s, auto t) { return s.ends_with(t); }); });
+  r.add("startsWith", "starts_with_string", "string.(string): bool");
+  r.add_any("startsWith", [](const Args& a) { return test(a, [](auto s, auto t) { return s.starts_with(t); }); });
   r.add("charAt", "string_char_at_int", "string.(int): string", char_at);
   r.add("indexOf", "string_index_of_string", "string.(string): int", index_of);
   r.add("indexOf", "string_index_of_string_int", "string.(string, int): int", index_of);

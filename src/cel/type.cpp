@@ -63,6 +63,19 @@ bool same_type(const Type& a, const Type& b) {
   return true;
 }
 
+namespace {
+
+std::string with_params(const Type& type, std::string (*name)(const Type&)) {
+  if (type->params.empty()) return type->name;
+  std::string out = type->name + "(";
+  for (std::size_t i = 0; i < type->params.size(); ++i) out += (i > 0 ? ", " : "") + name(type->params[i]);
+  return out + ")";
+}
+
+}  // namespace
+
+std::string declared_name(const Type& type) { return with_params(type, declared_name); }
+
 std::string to_string(const Type& type) {
   switch (type->kind) {
     case TypeKind::kAny:
@@ -78,10 +91,7 @@ std::string to_string(const Type& type) {
     default:
       break;
   }
-  if (type->params.empty()) return type->name;
-  std::string out = type->name + "(";
-  for (std::size_t i = 0; i < type->params.size(); ++i) out += (i > 0 ? ", " : "") + to_string(type->params[i]);
-  return out + ")";
+  return with_params(type, to_string);
 }
 
 }  // namespace berth::cel

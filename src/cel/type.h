@@ -70,7 +70,9 @@ Type authorizer_type();
 
 /// The same type by name and parameters.
 bool same_type(const Type& a, const Type& b);
-/// "list(int)", "map(string, dyn)": as messages show it.
+/// The type's own name: "google.protobuf.Duration", "list(dyn)".
+std::string declared_name(const Type& type);
+/// "list(int)", "map(string, dyn)", "duration": as the checker's messages show it.
 std::string to_string(const Type& type);
 
 }  // namespace berth::cel

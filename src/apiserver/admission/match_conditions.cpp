@@ -113,7 +113,7 @@ Expression compile_expression(std::string_view text, const cel::Environment& env
     return out;
   }
   const auto type = program->output_type();
-  const auto shown = type->params.empty() ? type->name : cel::to_string(type);
+  const auto shown = cel::declared_name(type);
   if (results.size() > 0 && std::find(results.begin(), results.end(), shown) == results.end()) {
     if (results.size() == 1) {
       out.error = fmt::format("must evaluate to {} but got {}", *results.begin(), shown);
