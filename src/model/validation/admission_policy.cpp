@@ -137,7 +137,7 @@ void validation_rules(const Value& spec, const Path& spec_at, Errors& errors) {
       errors.invalid(here / "message", message, "must be non-empty if specified");
     else if (has_line_breaks(trimmed(message)))
       errors.invalid(here / "message", message, "must not contain line breaks");
-    supported_value(one, "reason", here, {"Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"}, errors, true);
+    supported_value(one, "reason", here, {"Forbidden", "Invalid", "RequestEntityTooLarge"}, errors, true);
   }
 }
 
@@ -261,7 +261,7 @@ void policy_binding(const Value& doc, Errors& errors) {
     if (get_string(*ref, {"parameterNotFoundAction"}).empty())
       errors.required(ref_at / "parameterNotFoundAction");
     else
-      supported_value(*ref, "parameterNotFoundAction", ref_at, {"Allow", "Deny"}, errors, true);
+      supported_value(*ref, "parameterNotFoundAction", ref_at, {"Deny", "Allow"}, errors, true);
   }
   if (const Value* match = json::find(doc, {"spec", "matchResources"})) match_resources(*match, at / "matchResources", errors);
   const Path actions_at = at / "validationActions";
