@@ -12,7 +12,7 @@ struct Entry {
 using When = Entry::When;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 22> kOrder = {{
+constexpr std::array<Entry, 23> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -56,7 +56,7 @@ constexpr std::array<Entry, 22> kOrder = {{
 }};
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
-constexpr std::array<std::string_view, 15> kAcceptedNames = {"NamespaceExists",
+constexpr std::array<std::string_view, 14> kAcceptedNames = {"NamespaceExists",
                                                              "NamespaceAutoProvision",
                                                              "AlwaysAdmit",
                                                              "CertificateApproval",
