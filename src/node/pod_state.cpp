@@ -88,8 +88,8 @@ json::Object container_status(const ContainerSpec& spec, const ContainerRecord& 
   out["image"] = record.image.empty() ? spec.image : record.image;
   out["imageID"] = record.image_id;
   if (!record.container_id.empty()) out["containerID"] = record.container_id;
-  out["started"] = record.is_started;
-  if (!record.container_id.empty() && spec.role != ContainerRole::kEphemeral) {
+  if (spec.role != ContainerRole::kEphemeral) out["started"] = record.is_started;
+  if (!record.container_id.empty()) {
     out["resources"] = record.resources.is_object() ? record.resources : spec.resources;
     if (const json::Object& requests = json::get_object(spec.resources, {"requests"}); !requests.empty())
       out["allocatedResources"] = requests;
@@ -170,7 +170,9 @@ Verdict pod_ready(const PodSpec& spec, const Verdict& containers, const json::Va
 
 Verdict initialized(const PodSpec& spec, const PodState& state, PodPhase phase) {
   if (phase == PodPhase::kSucceeded) return {true, "PodCompleted", ""};
-  if (is_initialized(spec, state)) return {};
+  // A pod that starts anew stays initialized.
+  const bool was_initialized = std::ranges::any_of(state.containers, &ContainerRecord::is_reset);
+  if (was_initialized || is_initialized(spec, state)) return {};
   std::vector<std::string> incomplete;
   for (std::size_t i = 0; i < spec.containers.size(); ++i) {
     const ContainerRole role = spec.containers[i].role;
@@ -181,6 +183,11 @@ Verdict initialized(const PodSpec& spec, const PodState& state, PodPhase phase) 
   return {false, "ContainersNotInitialized", "containers with incomplete status: " + join_names(incomplete)};
 }
 
+bool could_restart_all(const PodSpec& spec) {
+  return std::ranges::any_of(spec.containers,
+                             [](const ContainerSpec& c) { return std::ranges::any_of(c.restart_rules, &RestartRule::restarts_all); });
+}
+
 json::Value condition_to_json(const ConditionRecord& record) {
   json::Object out;
   out["type"] = record.type;
@@ -188,10 +195,23 @@ json::Value condition_to_json(const ConditionRecord& record) {
   // Explicit nulls take an earlier reason away in a merge patch.
   out["reason"] = record.reason.empty() ? json::Value(nullptr) : json::Value(record.reason);
   out["message"] = record.message.empty() ? json::Value(nullptr) : json::Value(record.message);
-  out["lastProbeTime"] = nullptr;
+  out["lastProbeTime"] = record.type.starts_with("PodResize") ? json::Value(format_rfc3339(record.transition)) : json::Value(nullptr);
   out["lastTransitionTime"] = format_rfc3339(record.transition);
   if (record.observed_generation > 0) out["observedGeneration"] = record.observed_generation;
   return out;
+}
+
+json::Value restarting_condition(const PodState& state, PodPhase phase, const json::Value* observed, TimePoint now) {
+  ConditionRecord record{"AllContainersRestarting", state.is_restarting ? "True" : "False", {}, {}, now};
+  if (phase == PodPhase::kSucceeded || phase == PodPhase::kFailed)
+    record.reason = phase == PodPhase::kFailed ? "PodFailed" : "PodCompleted";
+  else if (state.is_restarting)
+    record.reason = "RestartAllContainersStarted", record.message = "container exited with restart policy rule";
+  if (observed)
+    for (const json::Value& before : json::get_array(*observed, {"conditions"}))
+      if (json::get_string(before, {"type"}) == record.type && json::get_string(before, {"status"}) == record.status)
+        record.transition = parse_rfc3339(json::get_string(before, {"lastTransitionTime"})).value_or(now);
+  return condition_to_json(record);
 }
 
 /// Index into kOwnConditions.
@@ -288,7 +308,7 @@ bool is_initialized(const PodSpec& spec, const PodState& state) {
     const ContainerRecord& record = state.containers[i];
     switch (spec.containers[i].role) {
       case ContainerRole::kMain:
-        if (record.state.kind != ContainerState::Kind::kWaiting || record.last) return true;
+        if (record.state.kind != ContainerState::Kind::kWaiting || (record.last && !record.is_reset)) return true;
         break;
       case ContainerRole::kInit:
         all = all && record.is_ready;
@@ -372,7 +392,9 @@ PodPhase phase_of(const PhaseCounts& counts) {
 
 PodPhase pod_phase(const PodSpec& spec, const PodState& state) {
   if (!state.failure_reason.empty()) return PodPhase::kFailed;
-  return phase_of(count_containers(spec, state));
+  const PodPhase phase = phase_of(count_containers(spec, state));
+  const bool is_last = phase == PodPhase::kFailed || phase == PodPhase::kSucceeded;
+  return state.is_ended && !is_last ? PodPhase::kFailed : phase;
 }
 
 std::optional<PodPhase> pod_outcome(const PodSpec& spec, const PodState& state) {
@@ -405,6 +427,7 @@ json::Value make_pod_status(const PodSpec& spec, PodState& state, const json::Va
   add_condition(conditions, spec, state, kReady, pod_ready(spec, ready, observed), now);
   add_condition(conditions, spec, state, kContainersReady, ready, now);
   add_condition(conditions, spec, state, kScheduled, {}, state.start_time.value_or(now));
+  if (could_restart_all(spec)) conditions.push_back(restarting_condition(state, phase, observed, now));
   if (!state.host_ip.empty()) {
     out["hostIP"] = state.host_ip;
     out["hostIPs"] = json::Array{json::Object{{"ip", state.host_ip}}};
@@ -465,6 +488,7 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
         record.image_id = json::get_string(reported, {"imageID"});
         record.container_id = json::get_string(reported, {"containerID"});
         if (const json::Value* user = json::find(reported, "user")) record.user = *user;
+        if (const json::Value* resources = json::find(reported, "resources")) record.resources = *resources;
         if (record.state.kind == ContainerState::Kind::kRunning) state.has_sandbox = true;
       }
     }
@@ -478,10 +502,10 @@ void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState&
   }
 }
 
-Duration restart_backoff(int restart_count) {
+Duration restart_backoff(int restart_count, Duration most) {
   if (restart_count <= 0) return Duration::zero();
   const int doublings = std::min(restart_count - 1, 5);
-  return std::min<Duration>(std::chrono::seconds(10) * (1 << doublings), std::chrono::seconds(300));
+  return std::min<Duration>(std::chrono::seconds(10) * (1 << doublings), most);
 }
 
 }  // namespace berth::node

@@ -61,6 +61,7 @@ struct ContainerRecord {
   int restart_count = 0;
   bool is_ready = false;
   bool is_started = false;
+  bool is_reset = false;  ///< Ended so that the whole pod starts anew: what it did before counts for nothing.
   std::string image_id, container_id;
   std::string image;      ///< As the runtime names it; empty: as the spec does.
   json::Value resources;  ///< What is in force, {"requests":…,"limits":…}; null: what the spec says, once there is a container.
@@ -89,7 +90,9 @@ struct PodState {
   bool has_sandbox = false;
   /// Set for a pod failed as a whole (eviction, refused admission): overrides the phase that follows from the containers.
   std::string failure_reason, failure_message;
-  bool is_rejected = false;  ///< Refused admission: the status tells of no containers, none was ever looked at.
+  bool is_restarting = false;  ///< All containers are being taken down so that the pod starts anew (RestartAllContainers).
+  bool is_ended = false;       ///< Nothing of it runs any more and nothing will: its phase is a last one.
+  bool is_rejected = false;    ///< Refused admission: the status tells of no containers, none was ever looked at.
   /// The kubelet's own conditions as last reported: status (-1: never) and when it last changed. Order: kOwnConditions.
   struct OwnCondition {
     std::int8_t status = -1;
@@ -119,6 +122,6 @@ struct PodState {
 void restore_pod_state(const PodSpec& spec, const json::Value& status, PodState& state);
 
 /// Delay before restart number `restart_count` + 1: none for the first, then 10 s doubling to 300 s (kubelet's container back-off).
-[[nodiscard]] Duration restart_backoff(int restart_count);
+[[nodiscard]] Duration restart_backoff(int restart_count, Duration most = std::chrono::seconds(300));
 
 }  // namespace berth::node

@@ -238,7 +238,7 @@ check "the pod to be resized runs" eventually 20 status_is grow phase Running
 resize() { kubectl patch pod grow --subresource resize -p "{\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"$1\"}}}]}}" >/dev/null; }
 resize 500
 check "a resize beyond the node waits" eventually 20 status_is grow 'conditions[?(@.type=="PodResizePending")].reason' Deferred
-check "and is an event" eventually 10 event_says grow "Warning ResizeDeferred Pod resize Deferred: "
+check "and is an event" eventually 10 event_says grow "Warning ResizeDeferred Pod resize OutOfcpu: "
 resize 20m
 check "one that fits is done" eventually 30 status_is grow 'containerStatuses[0].resources.requests.cpu' 20m
 check "and leaves no condition behind" eventually 20 sh -c "! kubectl get pod grow -o yaml | grep -q PodResize"

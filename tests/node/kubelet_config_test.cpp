@@ -110,6 +110,57 @@ TEST(KubeletConfig, NumbersOutOfRangeAreRefusedInTheKubeletsWords) {
   EXPECT_EQ(error("imageMaximumGCAge: 48h\nmemorySwap: {swapBehavior: NoSwap}\nenforceNodeAllocatable: [pods]\n"), "");
 }
 
+/// What the kubelet says of these fields, taken from one.
+TEST(KubeletConfig, FieldsWithoutEffectAreRefusedAllTheSame) {
+  const auto refusal = [](std::string_view fields) {
+    const auto settings = load_config_text(
+        fmt::format("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n{}\n", fields), "kubelet.yaml");
+    if (!settings) return settings.error();
+    const std::string words = validate(*settings).value_or("");
+    static constexpr std::string_view kStart = "failed to validate kubelet configuration, error: ";
+    return words.starts_with(kStart) ? words.substr(kStart.size()) : words;
+  };
+  EXPECT_EQ(
+      refusal("{eventBurst: -1, eventRecordQPS: -2, healthzPort: 70000, cpuCFSQuotaPeriod: 2s, systemCgroups: /x}"),
+      "[invalid configuration: systemCgroups (--system-cgroups) was specified and cgroupRoot (--cgroup-root) was not specified, invalid "
+      "configuration: eventBurst (--event-burst) -1 must not be a negative number, invalid configuration: eventRecordQPS (--event-qps) "
+      "-2 must not be a negative number, invalid configuration: healthzPort (--healthz-port) 70000 must be between 1 and 65535, "
+      "inclusive, invalid configuration: cpuCFSQuotaPeriod (--cpu-cfs-quota-period) {2s} must be between 1ms and 1sec, inclusive]");
+  EXPECT_EQ(refusal("{iptablesDropBit: 32, nodeStatusMaxImages: -2, oomScoreAdj: 1001, port: 70000, readOnlyPort: -5, registryBurst: -1}"),
+            "[invalid configuration: iptablesDropBit (--iptables-drop-bit) 32 must be between 0 and 31, inclusive, invalid configuration: "
+            "nodeStatusMaxImages (--node-status-max-images) -2 must be -1 or greater, invalid configuration: oomScoreAdj (--oom-score-adj) "
+            "1001 must be between -1000 and 1000, inclusive, invalid configuration: port (--port) 70000 must be between 1 and 65535, "
+            "inclusive, invalid configuration: readOnlyPort (--read-only-port) -5 must be between 0 and 65535, inclusive, invalid "
+            "configuration: registryBurst (--registry-burst) -1 must not be a negative number]");
+  EXPECT_EQ(refusal("maxParallelImagePulls: 0"), "invalid configuration: maxParallelImagePulls 0 must be a positive number");
+  EXPECT_EQ(
+      refusal("{maxParallelImagePulls: 3, serializeImagePulls: true}"),
+      "invalid configuration: maxParallelImagePulls cannot be larger than 1 unless SerializeImagePulls (--serialize-image-pulls) is set "
+      "to false");
+  EXPECT_EQ(refusal("maxParallelImagePulls: 3"), "");
+  EXPECT_EQ(refusal("{shutdownGracePeriod: 500ms, shutdownGracePeriodCriticalPods: 2s}"),
+            "[invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {500ms}, invalid configuration: "
+            "shutdownGracePeriod {500ms} must be either zero or otherwise >= 1 sec]");
+  EXPECT_EQ(refusal("{shutdownGracePeriod: 5s, shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 3}]}"),
+            "invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time");
+  EXPECT_EQ(refusal("crashLoopBackOff: {maxContainerRestartPeriod: 500ms}"),
+            "invalid configuration: CrashLoopBackOff.MaxContainerRestartPeriod (got: 0.5 seconds) must be set between 1s and 300s");
+  EXPECT_EQ(
+      refusal("{containerLogMaxWorkers: -1, containerLogMonitorInterval: 2s, enableSystemLogQuery: true, enableSystemLogHandler: false, "
+              "memoryThrottlingFactor: 1.5, runOnce: true}"),
+      "[invalid configuration: runOnce (--runOnce) true, Runonce mode has been deprecated and should not be set, invalid configuration: "
+      "memoryThrottlingFactor 1.5 must be greater than 0 and less than or equal to 1.0, invalid configuration: enableSystemLogHandler is "
+      "required for enableSystemLogQuery, invalid configuration: containerLogMaxWorkers must be greater than or equal to 1, invalid "
+      "configuration: containerLogMonitorInterval must be a positive time duration greater than or equal to 3s]");
+  EXPECT_EQ(
+      refusal("{enforceNodeAllocatable: [system-reserved, system-reserved-compressible], systemReservedCgroup: /a, cgroupsPerQOS: false}"),
+      "[invalid configuration: both \"system-reserved\" and \"system-reserved-compressible\" cannot be specified together in "
+      "enforceNodeAllocatable (--enforce-node-allocatable), invalid configuration: cgroupsPerQOS (--cgroups-per-qos) must be set to true "
+      "when \"system-reserved\" contained in enforceNodeAllocatable (--enforce-node-allocatable), invalid configuration: cgroupsPerQOS "
+      "(--cgroups-per-qos) must be set to true when \"system-reserved-compressible\" contained in enforceNodeAllocatable "
+      "(--enforce-node-allocatable)]");
+}
+
 TEST(KubeletConfig, FlagsWithoutAMeaningHereAreTakenWithAWarning) {
   KubeletSettings s;
   EXPECT_FALSE(apply_kubelet_argument(s, "feature-gates", {"X=true"}));

@@ -56,6 +56,7 @@ class AgentImpl final : public Agent {
     loop_.post([this, &done] {
       if (pods_) pods_->stop();
       reporter_.reset();
+      node_informer_.reset();
       recorder_.reset();
       loop_.cancel(manifest_timer_);
       *alive_ = false;
@@ -70,7 +71,7 @@ class AgentImpl final : public Agent {
     if (const auto checked = check_settings(); !checked) return checked;
     if (const auto version = runtime_->call("RuntimeService/Version", json::Object{}, 5000)) {
       runtime_name_ = json::get_string(*version, {"runtime_name"});
-      runtime_version_ = fmt::format("{}://{}", runtime_name_, json::get_string(*version, {"runtime_version"}));
+      runtime_version_ = fmt::format("{}://{}", runtime_name_, plain_version(json::get_string(*version, {"runtime_version"})));
     } else {
       return fail(ErrorCode::kUnavailable, fmt::format("the container runtime does not answer at {}: {}; is it running?",
                                                        options_.runtime.socket, version.error().message));
@@ -107,10 +108,8 @@ class AgentImpl final : public Agent {
       reporting.lease_duration_seconds = options_.settings.node_lease_duration_seconds;
       reporter_ = std::make_unique<NodeReporter>(
           client_, clock_, std::move(reporting), [this] { return node_facts(); }, [this] { registered(); },
-          [this](const std::string& reason, const std::string& message) {
-            recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, "Normal", reason,
-                             message);
-          });
+          [this](const std::string& type, const std::string& reason, const std::string& message) { node_event(type, reason, message); });
+      watch_own_node();
       read_manifests();
       reporter_->start();
       ready.set_value();
@@ -147,8 +146,8 @@ class AgentImpl final : public Agent {
   Result<void> check_settings() {
     if (const auto wrong = eviction::validate(options_.settings)) return invalid(*wrong);
     for (const std::string& warning : options_.settings.warnings) log::warning("node", "{}", warning);
-    if (options_.settings.swap_behavior == "LimitedSwap")
-      log::warning("node", "memorySwap.swapBehavior LimitedSwap has no effect here: containers get no swap");
+    if (options_.settings.swap_behavior == "LimitedSwap" && !cgroups_.is_v2())
+      log::warning("node", "memorySwap.swapBehavior LimitedSwap needs cgroup version 2: containers get no swap");
     if (!is_swap_on()) return {};
     if (options_.settings.fail_swap_on)
       return invalid("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false");
@@ -214,6 +213,10 @@ class AgentImpl final : public Agent {
     environment_->runtime_name = runtime_name_;
     environment_->node_memory_bytes = machine_.memory_bytes;
     environment_->allocatable = resources_.allocatable;
+    environment_->swap.is_counted = cgroups_.counts_swap(paths_.pods_cgroup);
+    if (options_.settings.swap_behavior == "LimitedSwap" && cgroups_.is_v2() && environment_->swap.is_counted)
+      environment_->swap.capacity_bytes = swap_capacity_bytes();
+    environment_->max_restart_backoff = Duration(options_.settings.max_restart_backoff_ns / 1000);
     environment_->host_dns = parse_resolv_conf(read_small_file("/etc/resolv.conf").value_or(""));
     environment_->cluster_dns = options_.settings.cluster_dns;
     if (!options_.settings.cluster_domain.empty()) environment_->cluster_domain = options_.settings.cluster_domain;
@@ -323,8 +326,22 @@ class AgentImpl final : public Agent {
 
   void registered() {
     pods_->start();
-    recorder_->event({.api_version = "v1", .kind = "Node", .name = options_.node_name, .uid = options_.node_name}, "Normal", "Starting",
-                     "Starting kubelet.");
+    node_event("Normal", "Starting", "Starting kubelet.");
+    if (!cgroups_.is_v2())
+      node_event(
+          "Warning", "CgroupV1",
+          "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. Please migrate to cgroup v2. "
+          "More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1");
+    const auto& enforced = options_.settings.enforce_node_allocatable;
+    if (std::ranges::find(enforced, "pods") != enforced.end())
+      node_event("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
+  }
+
+  /// Labels and taints that others give the node decide which pods it takes.
+  void watch_own_node() {
+    node_informer_ = std::make_unique<client::Informer>(client_, model::Gvr{"", "v1", "nodes"},
+                                                        client::InformerOptions{.field_selector = "metadata.name=" + options_.node_name});
+    node_informer_->start();
   }
 
   json::Value summary() {
@@ -349,6 +366,7 @@ class AgentImpl final : public Agent {
     facts.system_uuid = first_line("/sys/class/dmi/id/product_uuid");
     if (facts.system_uuid.empty()) facts.system_uuid = facts.machine_id;
     facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
+    facts.swap_bytes = swap_capacity_bytes();
     facts.os_image = os_image_name(read_small_file("/etc/os-release").value_or(""));
     facts.runtime_version = runtime_version_;
     facts.kubelet_version = options_.kubelet_version;
@@ -371,6 +389,11 @@ class AgentImpl final : public Agent {
     AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);
+    if (const client::ObjectRef known = node_informer_ ? node_informer_->get("", options_.node_name) : nullptr) {
+      const json::Value& document = known->document();
+      node.labels = model::Labels::from_json(json::find(document, {"metadata", "labels"}));
+      for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) node.taints.push_back(model::parse_taint(taint));
+    }
     auto refusal = refuse_pod(node, pod, active);
     if (!refusal || refusal->reason != "NodeAffinity") return refusal;
     // Labels that somebody gave the node in the API count as well.
@@ -385,12 +408,10 @@ class AgentImpl final : public Agent {
     const std::string_view uid = json::get_string(pod, {"metadata", "uid"});
     std::vector<PodDemand> others;
     for (const auto& worker : pods_->workers())
-      if (worker->uid() != uid && !worker->is_over()) others.push_back(PodDemand::of(worker->pod()));
+      if (worker->uid() != uid && !worker->is_over()) others.push_back(PodDemand::of(worker->granted()));
     std::vector<const PodDemand*> active;
     for (const PodDemand& other : others) active.push_back(&other);
-    auto refusal = refuse_resources({options_.node_name, resources_.allocatable, {}, {}}, PodDemand::of(pod), active);
-    if (refusal) refusal->reason = "Deferred";
-    return refusal;
+    return refuse_resources({options_.node_name, resources_.allocatable, {}, {}}, PodDemand::of(pod), active);
   }
 
   Result<Token> request_token(const TokenRequest& request) {
@@ -463,6 +484,7 @@ class AgentImpl final : public Agent {
 
   // On the loop:
   std::unique_ptr<NodeReporter> reporter_;
+  std::unique_ptr<client::Informer> node_informer_;
   std::unique_ptr<client::EventRecorder> recorder_;
   TimerId manifest_timer_ = TimerId::kNone;
   std::vector<std::string> troubles_;  ///< Of the runtime.

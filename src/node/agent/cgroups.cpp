@@ -203,6 +203,10 @@ Result<void> Cgroups::remove(const std::string& path) const {
   return result;
 }
 
+bool Cgroups::counts_swap(const std::string& group) const {
+  return fs::exists(directory("memory", group) + (v2_ ? "/memory.swap.max" : "/memory.memsw.limit_in_bytes"));
+}
+
 bool Cgroups::exists(const std::string& path) const { return fs::is_directory(directory("memory", path)); }
 
 std::vector<std::string> Cgroups::children(const std::string& path) const {

@@ -45,6 +45,8 @@ class Cgroups {
   static Result<Cgroups> at(std::string root);
   /// A hierarchy somewhere else (tests): nothing is checked.
   static Cgroups at(std::string root, bool is_v2);
+  /// Whether the kernel counts swap for this group, so that it can be limited.
+  [[nodiscard]] bool counts_swap(const std::string& group) const;
   [[nodiscard]] bool is_v2() const { return v2_; }
 
   Result<void> create(const std::string& path, const CgroupLimits& limits) const;

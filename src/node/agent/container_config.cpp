@@ -160,6 +160,17 @@ std::string container_hash(const json::Value& container) {
   return fmt::format("{:x}", hash);
 }
 
+std::int64_t swap_limit_bytes(const PodContext& context, const json::Value& container) {
+  const std::string_view name = json::get_string(container, {"name"});
+  const auto facts = std::ranges::find(context.facts.containers, name, &eviction::ContainerFacts::name);
+  if (!context.cgroup_v2 || context.swap.capacity_bytes <= 0 || facts == context.facts.containers.end()) return 0;
+  if (context.facts.is_critical || context.facts.qos != eviction::QosClass::kBurstable) return 0;
+  const std::int64_t request = value_of(facts->requests, "memory"), limit = value_of(facts->limits, "memory");
+  if (request == limit || request > context.node_memory_bytes || context.node_memory_bytes <= 0) return 0;
+  return static_cast<std::int64_t>(static_cast<double>(request) / static_cast<double>(context.node_memory_bytes) *
+                                   static_cast<double>(context.swap.capacity_bytes));
+}
+
 json::Object container_resources(const PodContext& context, const json::Value& container) {
   const std::string_view name = json::get_string(container, {"name"});
   const auto found = std::ranges::find(context.facts.containers, name, &eviction::ContainerFacts::name);
@@ -176,11 +187,13 @@ json::Object container_resources(const PodContext& context, const json::Value& c
   if (memory > 0) out["memory_limit_in_bytes"] = std::to_string(memory);
   out["oom_score_adj"] =
       std::to_string(eviction::oom_score_adjust(context.facts, facts, std::max<std::int64_t>(context.node_memory_bytes, 1)));
-  if (context.cgroup_v2) {
-    // A container dies as a whole, and does not swap its limit away.
-    out["unified"] = json::Object{{"memory.oom.group", "1"}};
-    if (memory > 0) out["memory_swap_limit_in_bytes"] = std::to_string(memory);
-  }
+  json::Object unified;
+  if (context.cgroup_v2) unified["memory.oom.group"] = "1";  // A container dies as a whole.
+  if (context.swap.is_counted && context.cgroup_v2)
+    unified["memory.swap.max"] = std::to_string(swap_limit_bytes(context, container));
+  else if (context.swap.is_counted && memory > 0)
+    out["memory_swap_limit_in_bytes"] = std::to_string(memory);  // Memory and swap together: no swap.
+  if (!unified.empty()) out["unified"] = std::move(unified);
   return out;
 }
 

@@ -19,6 +19,12 @@ struct PlacedVolume {
   bool read_only = false;
 };
 
+/// What containers may swap.
+struct SwapRules {
+  bool is_counted = false;          ///< The kernel counts swap per cgroup: there is something to set.
+  std::int64_t capacity_bytes = 0;  ///< LimitedSwap: all swap of the machine; 0: nobody gets any.
+};
+
 struct PodContext {
   const json::Value& pod;
   const PodSpec& spec;
@@ -33,6 +39,7 @@ struct PodContext {
   PodNames names;
   DnsConfig dns;
   bool cgroup_v2 = false;
+  SwapRules swap;
   std::map<std::string, PlacedVolume> volumes;
 };
 
@@ -59,6 +66,9 @@ struct ContainerPlan {
 /// Changes when a container must be made anew: its name or image.
 [[nodiscard]] std::string container_hash(const json::Value& container);
 
+/// The bytes that a container may swap: of a Burstable pod that is not critical, the part of the machine's swap that its memory request is
+/// of the machine's memory; 0 where it asks for none or for all that it may use (kuberuntime_container_linux.go).
+[[nodiscard]] std::int64_t swap_limit_bytes(const PodContext& context, const json::Value& container);
 /// LinuxContainerResources of one container.
 [[nodiscard]] json::Object container_resources(const PodContext& context, const json::Value& container);
 

@@ -38,37 +38,36 @@ bool compress(const std::string& from) {
 
 }  // namespace
 
-std::optional<std::string> read_log_options(const std::string& query, TimePoint now, LogOptions& options) {
-  const auto number = [](const std::string& text) {
-    std::int64_t value = -1;
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-    return end.ec == std::errc() && end.ptr == text.data() + text.size() && value >= 0 ? std::optional(value) : std::nullopt;
-  };
+std::optional<LogQueryError> read_log_options(const std::string& query, TimePoint now, LogOptions& options) {
+  std::optional<std::int64_t> since_seconds;
   for (const auto& [key, value] : net::parse_query(query)) {
-    const bool yes = value == "true" || value == "1";
-    const auto wrong = [&, key = key, value = value] { return fmt::format("invalid value \"{}\" of {}", value, key); };
+    const bool yes = !value.empty() && value != "false" && value != "0";
     if (key == "timestamps")
       options.timestamps = yes;
     else if (key == "previous")
       options.previous = yes;
     else if (key == "follow")
       options.follow = yes;
-    else if (key == "tailLines" && !(options.tail_lines = number(value)))
-      return wrong();
-    else if (key == "limitBytes" && !(options.limit_bytes = number(value)))
-      return wrong();
     else if (key == "sinceTime" && !(options.since = parse_rfc3339(value)))
-      return wrong();
+      return LogQueryError::kUnreadable;
     else if (key == "stream" && value == "Stdout")
       options.stream = "stdout";
     else if (key == "stream" && value == "Stderr")
       options.stream = "stderr";
-    else if (key == "sinceSeconds") {
-      const auto seconds = number(value);
-      if (!seconds) return wrong();
-      options.since = now - std::chrono::seconds(*seconds);
-    }
+    else if (key == "stream" && value != "All" && !value.empty())
+      return LogQueryError::kInvalid;
+    // "tail" is what older clients say; "all" is as good as nothing.
+    if ((key != "tailLines" && key != "tail" && key != "limitBytes" && key != "sinceSeconds") || (key == "tail" && value == "all"))
+      continue;
+    std::int64_t number = 0;
+    const auto end = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (end.ec != std::errc() || end.ptr != value.data() + value.size()) return LogQueryError::kUnreadable;
+    (key == "limitBytes" ? options.limit_bytes : key == "sinceSeconds" ? since_seconds : options.tail_lines) = number;
   }
+  if (options.tail_lines.value_or(0) < 0 || options.limit_bytes.value_or(1) < 1 || since_seconds.value_or(1) < 1 ||
+      (since_seconds && options.since))
+    return LogQueryError::kInvalid;
+  if (since_seconds) options.since = now - std::chrono::seconds(*since_seconds);
   return std::nullopt;
 }
 

@@ -16,8 +16,9 @@ struct LogOptions {
   std::optional<TimePoint> since;
   std::string stream;  ///< "stdout" or "stderr"; empty: both.
 };
-/// Reads the query of /containerLogs. The text says which parameter is wrong.
-[[nodiscard]] std::optional<std::string> read_log_options(const std::string& query, TimePoint now, LogOptions& options);
+enum class LogQueryError { kUnreadable, kInvalid };  ///< HTTP 400 and 422.
+/// Reads the query of /containerLogs.
+[[nodiscard]] std::optional<LogQueryError> read_log_options(const std::string& query, TimePoint now, LogOptions& options);
 
 [[nodiscard]] std::string render_log(std::string_view raw, const LogOptions& options);
 

@@ -17,16 +17,26 @@ EndpointAttributes endpoint_attributes(const std::string& method, const std::str
   EndpointAttributes out;
   out.verb = method == "POST" ? "create" : method == "PUT" ? "update" : method == "PATCH" ? "patch" : method == "DELETE" ? "delete" : "get";
   const auto below = [&](std::string_view root) { return path == root || path.starts_with(std::string(root) + "/"); };
+  if (below("/pods") || below("/runningpods"))
+    out.subresources.emplace_back("pods");
+  else if (below("/healthz"))
+    out.subresources.emplace_back("healthz");
+  else if (below("/configz"))
+    out.subresources.emplace_back("configz");
   if (below("/stats"))
-    out.subresource = "stats";
+    out.subresources.emplace_back("stats");
   else if (below("/metrics"))
-    out.subresource = "metrics";
+    out.subresources.emplace_back("metrics");
   else if (below("/logs"))
-    out.subresource = "log";
-  else if (below("/spec"))
-    out.subresource = "spec";
+    out.subresources.emplace_back("log");
+  else if (below("/checkpoint"))
+    out.subresources.emplace_back("checkpoint");
+  else if (below("/statusz"))
+    out.subresources.emplace_back("statusz");
+  else if (below("/flagz"))
+    out.subresources.emplace_back("configz");
   else
-    out.subresource = "proxy";
+    out.subresources.emplace_back("proxy");
   return out;
 }
 
@@ -52,7 +62,7 @@ std::optional<EndpointUser> EndpointAccess::authenticate(const net::HttpRequest&
   call.body = json::serialize(review("TokenReview", "authentication.k8s.io", json::Object{{"token", token}}));
   const auto answer = client_.call_and_wait(std::move(call));
   if (!answer) return std::nullopt;
-  Memory memory{clock_.now() + kTokenMemory, {}, false, {}};
+  Memory memory{clock_.now() + kTokenMemory, {}, false};
   if (json::get_bool(*answer, {"status", "authenticated"})) {
     memory.user = EndpointUser{std::string(json::get_string(*answer, {"status", "user", "username"})),
                                std::string(json::get_string(*answer, {"status", "user", "uid"})),
@@ -68,34 +78,38 @@ std::optional<EndpointAccess::Refusal> EndpointAccess::check(const net::HttpRequ
   const auto user = authenticate(request);
   if (!user) return Refusal{401, "Unauthorized"};
   const EndpointAttributes attributes = endpoint_attributes(request.method, request.path);
-  const std::string key =
-      fmt::format("access/{}/{}/{}/{}", user->name, fmt::join(user->groups, ","), attributes.verb, attributes.subresource);
-  Memory memory = remembered(key);
-  if (memory.until == TimePoint{}) {
-    json::Array groups;
-    for (const std::string& group : user->groups) groups.push_back(json::Value(group));
-    json::Object spec{{"user", user->name},
-                      {"groups", std::move(groups)},
-                      {"resourceAttributes", json::Object{{"verb", attributes.verb},
-                                                          {"version", "v1"},
-                                                          {"resource", "nodes"},
-                                                          {"subresource", attributes.subresource},
-                                                          {"name", node_name_}}}};
-    if (!user->uid.empty()) spec["uid"] = user->uid;
-    client::Call call{.verb = "create", .gvr = {"authorization.k8s.io", "v1", "subjectaccessreviews"}};
-    call.body = json::serialize(review("SubjectAccessReview", "authorization.k8s.io", std::move(spec)));
-    const auto answer = client_.call_and_wait(std::move(call));
-    if (!answer)
+  for (const std::string& subresource : attributes.subresources) {
+    const auto allowed = is_allowed(*user, attributes.verb, subresource);
+    if (!allowed)
       return Refusal{500, fmt::format("Authorization error (user={}, verb={}, resource=nodes, subresource={})", user->name, attributes.verb,
-                                      attributes.subresource)};
-    memory.is_allowed = json::get_bool(*answer, {"status", "allowed"});
-    memory.reason = json::get_string(*answer, {"status", "reason"});
-    memory.until = clock_.now() + (memory.is_allowed ? kAllowedMemory : kRefusedMemory);
-    remember(key, memory);
+                                      subresource)};
+    if (*allowed) return std::nullopt;
   }
-  if (memory.is_allowed) return std::nullopt;
-  return Refusal{403, fmt::format("Forbidden (user={}, verb={}, resource=nodes, subresource(s)=[{}])", user->name, attributes.verb,
-                                  attributes.subresource)};
+  return Refusal{403, fmt::format("Forbidden (user={}, verb={}, resource=nodes, subresource(s)=[{}])\n", user->name, attributes.verb,
+                                  fmt::join(attributes.subresources, " "))};
+}
+
+/// Nullopt: nobody could be asked.
+std::optional<bool> EndpointAccess::is_allowed(const EndpointUser& user, const std::string& verb, const std::string& subresource) {
+  const std::string key = fmt::format("access/{}/{}/{}/{}", user.name, fmt::join(user.groups, ","), verb, subresource);
+  Memory memory = remembered(key);
+  if (memory.until != TimePoint{}) return memory.is_allowed;
+  json::Array groups;
+  for (const std::string& group : user.groups) groups.push_back(json::Value(group));
+  json::Object spec{
+      {"user", user.name},
+      {"groups", std::move(groups)},
+      {"resourceAttributes",
+       json::Object{{"verb", verb}, {"version", "v1"}, {"resource", "nodes"}, {"subresource", subresource}, {"name", node_name_}}}};
+  if (!user.uid.empty()) spec["uid"] = user.uid;
+  client::Call call{.verb = "create", .gvr = {"authorization.k8s.io", "v1", "subjectaccessreviews"}};
+  call.body = json::serialize(review("SubjectAccessReview", "authorization.k8s.io", std::move(spec)));
+  const auto answer = client_.call_and_wait(std::move(call));
+  if (!answer) return std::nullopt;
+  memory.is_allowed = json::get_bool(*answer, {"status", "allowed"});
+  memory.until = clock_.now() + (memory.is_allowed ? kAllowedMemory : kRefusedMemory);
+  remember(key, memory);
+  return memory.is_allowed;
 }
 
 }  // namespace berth::node::agent

@@ -19,7 +19,8 @@ struct EndpointUser {
 
 /// What a request is to the authorizer: a verb on nodes/SUBRESOURCE of this node.
 struct EndpointAttributes {
-  std::string verb, subresource;
+  std::string verb;
+  std::vector<std::string> subresources;  ///< Any of these permits: a fine one, then the coarse one.
 };
 [[nodiscard]] EndpointAttributes endpoint_attributes(const std::string& method, const std::string& path);
 
@@ -41,9 +42,9 @@ class EndpointAccess {
     TimePoint until{};
     std::optional<EndpointUser> user;  ///< Of a token.
     bool is_allowed = false;
-    std::string reason;
   };
   std::optional<EndpointUser> authenticate(const net::HttpRequest& request);
+  std::optional<bool> is_allowed(const EndpointUser& user, const std::string& verb, const std::string& subresource);
   Memory remembered(const std::string& key);
   void remember(const std::string& key, Memory memory);
 

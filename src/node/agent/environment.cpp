@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "node/agent/env_file.h"
+#include "node/agent/mounts.h"
 #include "node/agent/object_data.h"
 
 namespace berth::node::agent {
@@ -22,6 +24,23 @@ Result<std::optional<std::string>> referenced_key(const PodContext& context, con
   if (optional) return std::nullopt;
   return fail(ErrorCode::kInvalid, fmt::format("couldn't find key {} in {} {}/{}", key,
                                                kind == ObjectKind::kSecret ? "Secret" : "ConfigMap", context.spec.ns, name));
+}
+
+/// The value of a key in a file of one of the pod's volumes; nullopt when it is optional and not there.
+Result<std::optional<std::string>> file_key(const PodContext& context, const json::Value& reference) {
+  const std::string volume(json::get_string(reference, {"volumeName"})), path(json::get_string(reference, {"path"})),
+      key(json::get_string(reference, {"key"}));
+  const auto placed = context.volumes.find(volume);
+  if (placed == context.volumes.end())
+    return fail(ErrorCode::kInvalid, fmt::format("cannot find the volume \"{}\" referenced by FileKeyRef", volume));
+  const std::string place = placed->second.host_path + "/" + path;
+  // Containers of the pod write there: no link may lead out of the volume.
+  const auto text = read_file_beneath(placed->second.host_path, path);
+  const auto value = text ? env_file_value(*text, key) : Result<std::string>(fail(ErrorCode::kNotFound, "no such file"));
+  if (!value) return fail(ErrorCode::kInvalid, "couldn't parse env file");
+  if (!value->empty()) return *value;
+  if (json::get_bool(reference, {"optional"})) return std::nullopt;
+  return fail(ErrorCode::kInvalid, fmt::format("environment variable key \"{}\" not found in file \"{}\"", key, place));
 }
 
 /// Variables in order; a later definition of a name replaces the earlier one.
@@ -88,6 +107,10 @@ Result<void> add_variable(const PodContext& context, const json::Value& containe
     if (*value) builder.add(name, **value);
   } else if (const json::Value* secret = json::find(*from, "secretKeyRef")) {
     const auto value = referenced_key(context, *secret, ObjectKind::kSecret, objects);
+    if (!value) return std::unexpected(value.error());
+    if (*value) builder.add(name, **value);
+  } else if (const json::Value* file = json::find(*from, "fileKeyRef")) {
+    const auto value = file_key(context, *file);
     if (!value) return std::unexpected(value.error());
     if (*value) builder.add(name, **value);
   }

@@ -25,6 +25,12 @@ void respond_text(net::ResponseWriter& writer, int status, std::string body) {
   respond(writer, status, "text/plain; charset=utf-8", std::move(body));
 }
 
+bool has_init(const PodSpec& spec) {
+  return std::ranges::any_of(spec.containers, [](const ContainerSpec& container) {
+    return container.role == ContainerRole::kInit || container.role == ContainerRole::kSidecar;
+  });
+}
+
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> parts;
   std::string part;
@@ -104,17 +110,19 @@ class HandlerImpl final : public KubeletHandler {
   }
 
   void logs(const std::vector<std::string>& path, const net::HttpRequest& request, const Writer& writer) {
+    LogOptions options;
+    if (const auto wrong = read_log_options(request.query, SystemClock().now(), options))
+      return wrong == LogQueryError::kUnreadable ? respond_text(*writer, 400, R"({"message": "Unable to decode query."})")
+                                                 : respond_text(*writer, 422, R"({"message": "Invalid request."})");
     const auto pod = backend_.find_pod(path[1], path[2]);
-    if (!pod) return respond_text(*writer, 404, fmt::format("pod \"{}\" does not exist\n", path[2]));
+    if (!pod) return respond_text(*writer, 404, fmt::format("pod \"{}\" does not exist", path[2]));
     const auto container = std::ranges::find(pod->spec.containers, path[3], &ContainerSpec::name);
     if (container == pod->spec.containers.end())
-      return respond_text(*writer, 404, fmt::format("container \"{}\" not found in pod \"{}\"\n", path[3], path[2]));
+      return respond_text(*writer, 404, fmt::format("container \"{}\" not found in pod \"{}\"", path[3], path[2]));
     const auto index = static_cast<std::size_t>(container - pod->spec.containers.begin());
     if (index >= pod->state.containers.size())
-      return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is not available\n", path[3], path[2]));
+      return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is not available", path[3], path[2]));
     const ContainerRecord& record = pod->state.containers[index];
-    LogOptions options;
-    if (const auto wrong = read_log_options(request.query, SystemClock().now(), options)) return respond_text(*writer, 422, *wrong + "\n");
     int attempt = record.restart_count;
     const bool waiting_again = record.state.kind == ContainerState::Kind::kWaiting && record.last;
     if (options.previous) {
@@ -123,14 +131,12 @@ class HandlerImpl final : public KubeletHandler {
       if (!waiting_again) --attempt;
     } else if (record.state.kind == ContainerState::Kind::kWaiting && !record.last) {
       const std::string_view reason = record.state.reason;
-      const bool pulling =
-          reason == "ErrImagePull" || reason == "ImagePullBackOff" || reason == "ErrImageNeverPull" || reason == "InvalidImageName";
-      if (pulling || !record.state.message.empty())
-        return respond_text(*writer, 400,
-                            fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2],
-                                        pulling ? "trying and failing to pull image" : record.state.reason));
-      return respond_text(*writer, 400,
-                          fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], record.state.reason));
+      const std::string_view shown = reason == "ErrImagePull"       ? "image can't be pulled"
+                                     : reason == "ImagePullBackOff" ? "trying and failing to pull image"
+                                     : !reason.empty()              ? reason
+                                     : has_init(pod->spec)          ? "PodInitializing"
+                                                                    : "ContainerCreating";
+      return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], shown));
     }
     const std::string file = fmt::format("{}/{}/{}.log", pod->log_directory, path[3], attempt);
     if (!options.follow) return respond_text(*writer, 200, render_log(read_small_file(file).value_or(""), options));

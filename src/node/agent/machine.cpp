@@ -4,6 +4,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 namespace berth::node::agent {
 namespace {
 
@@ -84,6 +86,16 @@ eviction::Machine read_machine(const Cgroups& cgroups, const MachinePaths& paths
       machine.memory_bytes = std::min(machine.memory_bytes, static_cast<std::int64_t>(*memory->limit_bytes));
   machine.root_fs_bytes = static_cast<std::int64_t>(observe_filesystem(paths.node_fs, {}).capacity_bytes.value_or(0));
   machine.max_pid = max_processes(paths);
+  // hugepages-2048kB and the like, each with a file that says how many there are.
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", error)) {
+    const std::string name = entry.path().filename();
+    std::int64_t kib = 0, pages = 0;
+    if (!name.starts_with("hugepages-") || std::from_chars(name.data() + 10, name.data() + name.size(), kib).ec != std::errc()) continue;
+    const std::string text = read_small_file(entry.path().string() + "/nr_hugepages").value_or("0");
+    std::from_chars(text.data(), text.data() + text.size(), pages);
+    machine.huge_pages.push_back({kib, pages});
+  }
   return machine;
 }
 
@@ -115,6 +127,12 @@ bool is_separate_filesystem(const std::string& a, const std::string& b) {
   struct stat first {
   }, second{};
   return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev != second.st_dev;
+}
+
+std::int64_t swap_capacity_bytes(const std::string& proc) {
+  MachinePaths paths;
+  paths.proc = proc;
+  return static_cast<std::int64_t>(meminfo_kib(paths, "SwapTotal").value_or(0) * 1024);
 }
 
 bool is_swap_on(const std::string& proc) {

@@ -31,6 +31,8 @@ struct MachinePaths {
 [[nodiscard]] bool is_separate_filesystem(const std::string& a, const std::string& b);
 /// True when any swap is in use by the system's configuration.
 [[nodiscard]] bool is_swap_on(const std::string& proc = "/proc");
+/// All swap that the machine has.
+[[nodiscard]] std::int64_t swap_capacity_bytes(const std::string& proc = "/proc");
 /// The machine's pressure stall information of "cpu", "memory" or "io"; nullopt where the kernel does not tell.
 [[nodiscard]] std::optional<Pressure> machine_pressure(const MachinePaths& paths, std::string_view resource);
 

@@ -18,6 +18,7 @@ namespace berth::node::agent {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr std::size_t kMaxRead = 1 << 20;
 
 class Fd {
  public:
@@ -43,6 +44,21 @@ int open_beneath(int base, const char* path, std::uint64_t flags) {
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   return static_cast<int>(::syscall(SYS_openat2, base, path, &how, sizeof how));
 }
+
+}  // namespace
+
+std::optional<std::string> read_file_beneath(const std::string& directory, const std::string& path) {
+  Fd base(::open(directory.c_str(), O_PATH | O_CLOEXEC));
+  Fd file(base.get() < 0 ? -1 : open_beneath(base.get(), path.c_str(), O_RDONLY | O_NONBLOCK));
+  if (file.get() < 0) return std::nullopt;
+  std::string text;
+  char buffer[4096];
+  ssize_t n = 0;
+  while (text.size() <= kMaxRead && (n = ::read(file.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(n));
+  return n < 0 || text.size() > kMaxRead ? std::nullopt : std::optional(std::move(text));
+}
+
+namespace {
 
 /// Opens volume/sub, making directories that are missing.
 Result<Fd> open_sub_path(const std::string& volume, const std::string& sub) {

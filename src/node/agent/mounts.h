@@ -9,6 +9,9 @@ namespace berth::node::agent {
 [[nodiscard]] Result<json::Array> container_mounts(const PodContext& context, std::size_t index, int attempt,
                                                    const std::map<std::string, std::string>& variables, std::string& termination_file);
 
+/// A file below a directory, up to 1 MiB, never through a link that leads out of it. Nullopt: there is none that can be read.
+[[nodiscard]] std::optional<std::string> read_file_beneath(const std::string& directory, const std::string& path);
+
 /// Detaches every mount below a directory, deepest first.
 void unmount_below(const std::string& directory);
 /// The mount points below a directory, deepest first, of a mountinfo text.

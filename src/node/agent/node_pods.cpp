@@ -95,7 +95,7 @@ void NodePods::admit(const std::shared_ptr<Pod>& pod, const json::Value& documen
   if (!needs_admission(document)) return;
   std::vector<json::Value> active;
   for (const auto& worker : workers())
-    if (worker != pod->worker && !worker->is_over()) active.push_back(worker->pod());
+    if (worker != pod->worker && !worker->is_over()) active.push_back(worker->granted());
   const auto refusal = refuse_(document, active);
   if (!refusal) return;
   environment_.event(document, "Warning", refusal->reason, refusal->message, "");

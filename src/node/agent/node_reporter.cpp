@@ -12,7 +12,7 @@ const model::Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
 
 NodeReporter::NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts,
                            std::function<void()> registered,
-                           std::function<void(const std::string& reason, const std::string& message)> event)
+                           std::function<void(const std::string& type, const std::string& reason, const std::string& message)> event)
     : client_(client),
       loop_(*client.loop()),
       clock_(clock),
@@ -57,6 +57,9 @@ void NodeReporter::register_node() {
     }
     uid_ = json::get_string(*result, {"metadata", "uid"});
     is_registered_ = true;
+    const std::string boot = facts_().boot_id, before(json::get_string(*result, {"status", "nodeInfo", "bootID"}));
+    if (!before.empty() && before != boot)
+      event_("Warning", "Rebooted", fmt::format("Node {} has been rebooted, boot id: {}", options_.node_name, boot));
     report_status(true);
     renew_lease();
     registered_();
@@ -76,7 +79,7 @@ void NodeReporter::report_status(bool now) {
   const ConditionTimes before = condition_times_;
   json::Value status = make_node_status(facts_(), condition_times_, clock_.now());
   for (const std::string& reason : condition_events(before, condition_times_))
-    event_(reason, fmt::format("Node {} status is now: {}", options_.node_name, reason));
+    event_("Normal", reason, fmt::format("Node {} status is now: {}", options_.node_name, reason));
   json::Value plain = status;
   for (json::Value& condition : plain.as_object()["conditions"].as_array()) condition.as_object().erase("lastHeartbeatTime");
   if (now || !json::equal(plain, reported_status_) || clock_.now() - status_reported_ >= options_.full_report_period) {

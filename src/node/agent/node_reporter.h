@@ -24,7 +24,8 @@ class NodeReporter {
   /// `facts` is asked on the loop whenever a status is made; `registered` is called when the node's object is there; `event` when a
   /// condition changed.
   NodeReporter(client::Client& client, const Clock& clock, NodeReporterOptions options, std::function<NodeFacts()> facts,
-               std::function<void()> registered, std::function<void(const std::string& reason, const std::string& message)> event);
+               std::function<void()> registered,
+               std::function<void(const std::string& type, const std::string& reason, const std::string& message)> event);
   ~NodeReporter();
   NodeReporter(const NodeReporter&) = delete;
   NodeReporter& operator=(const NodeReporter&) = delete;
@@ -48,7 +49,7 @@ class NodeReporter {
   const NodeReporterOptions options_;
   const std::function<NodeFacts()> facts_;
   const std::function<void()> registered_;
-  const std::function<void(const std::string& reason, const std::string& message)> event_;
+  const std::function<void(const std::string& type, const std::string& reason, const std::string& message)> event_;
   std::string uid_;
   bool is_registered_ = false;
   ConditionTimes condition_times_;

@@ -66,6 +66,8 @@ json::Value make_node_status(const NodeFacts& facts, ConditionTimes& times, Time
                                     {"kubeProxyVersion", ""},
                                     {"operatingSystem", "linux"},
                                     {"architecture", kArchitecture}};
+  if (facts.swap_bytes > 0) status["nodeInfo"].as_object()["swap"] = json::Object{{"capacity", facts.swap_bytes}};
+  status["declaredFeatures"] = json::Array{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"};
   status["images"] = facts.images;
   return status;
 }
@@ -117,6 +119,17 @@ json::Array node_images(const json::Value& listed) {
   json::Array out;
   for (Image& image : images) out.push_back(json::Object{{"names", std::move(image.names)}, {"sizeBytes", image.bytes}});
   return out;
+}
+
+std::string plain_version(std::string_view version) {
+  if (version.starts_with('v')) version.remove_prefix(1);
+  std::size_t end = 0, dots = 0;
+  while (end < version.size() &&
+         (std::isdigit(static_cast<unsigned char>(version[end])) != 0 ||
+          (version[end] == '.' && end + 1 < version.size() && std::isdigit(static_cast<unsigned char>(version[end + 1])) != 0)))
+    dots += version[end++] == '.' ? 1 : 0;
+  const bool is_semantic = dots == 2 && end < version.size() && (version[end] == '-' || version[end] == '+');
+  return std::string(is_semantic || end == 0 ? version : version.substr(0, end));
 }
 
 std::string os_image_name(std::string_view os_release) {

@@ -19,6 +19,7 @@ struct NodeFacts {
   /// Why the node is not ready: each is a reason's text; empty: it is ready.
   std::vector<std::string> not_ready;
   std::string machine_id, system_uuid, boot_id, kernel_version, os_image, runtime_version, kubelet_version;
+  std::int64_t swap_bytes = 0;
   /// Images on the node as the status lists them: names and bytes, largest first, at most 50.
   json::Array images;
 };
@@ -37,6 +38,9 @@ using ConditionTimes = std::map<std::string, std::pair<std::string, TimePoint>>;
 
 /// status.images from the runtime's ListImages answer (ImageService): names with digests first, the largest 50 images.
 [[nodiscard]] json::Array node_images(const json::Value& listed);
+
+/// A runtime's version as the node shows it: "1.6.20" of "v1.6.20~ds1"; a semantic version stays whole.
+[[nodiscard]] std::string plain_version(std::string_view version);
 
 /// PRETTY_NAME of an os-release file's text; "Linux" without one.
 [[nodiscard]] std::string os_image_name(std::string_view os_release);

@@ -14,6 +14,7 @@ constexpr Duration kFirstImageBackoff = std::chrono::seconds(10), kMaxImageBacko
 constexpr Duration kShowPullError = std::chrono::seconds(3);  // ErrImagePull is to be seen before ImagePullBackOff.
 constexpr Duration kBackoffReset = std::chrono::minutes(10);  // A container that ran so long starts its back-off anew.
 constexpr std::int64_t kMinimumGraceSeconds = 2;
+constexpr Duration kShowStartError = std::chrono::seconds(1);  // So long at least the reason is to be seen before the back-off.
 
 TimePoint from_nanoseconds(std::string_view text) {
   std::int64_t ns = 0;
@@ -74,8 +75,10 @@ Result<void> PodWorker::take_in(const json::Value& listed) {
   const json::Value& s = *json::find(*status, "status");
   if (own.id != id) {
     const int crashes = own.crashes;
+    json::Value allocated = std::move(own.allocated);
     own = Container{.id = id, .attempt = attempt};
     own.crashes = crashes;
+    own.allocated = std::move(allocated);
     own.hash = json::get_string(listed, {"annotations", "io.kubernetes.container.hash"});
     if (record.state.kind == Kind::kTerminated && record.state.container_id != environment_.runtime_name + "://" + id)
       record.last = record.state;
@@ -175,11 +178,12 @@ bool PodWorker::wait_for_backoff(std::size_t i, TimePoint now, TimePoint& next) 
   Container& own = containers_[i];
   const ContainerState* ended = record.state.kind == Kind::kTerminated ? &record.state : record.last ? &*record.last : nullptr;
   if (ended && spec_.containers[i].role != ContainerRole::kEphemeral) {
-    const Duration backoff = restart_backoff(own.crashes);
+    const Duration backoff = restart_backoff(own.crashes, environment_.max_restart_backoff);
     const TimePoint due = ended->finished_at + backoff;
     if (now < due) {
       next = std::min(next, due);
-      if (record.state.kind == Kind::kTerminated) {
+      const bool shows_failed_start = record.state.reason == "RunContainerError" || record.state.reason == "PostStartHookError";
+      if (record.state.kind == Kind::kTerminated || (shows_failed_start && now >= own.not_before)) {
         set_waiting(i, "CrashLoopBackOff",
                     fmt::format("back-off {} restarting failed container={} pod={}", format_go_duration(backoff), spec_.containers[i].name,
                                 pod_words(spec_)));
@@ -344,9 +348,17 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   emit("Normal", "Created", "Container created", i);
   const auto began = environment_.runtime.call("RuntimeService/StartContainer", json::Object{{"container_id", id}}, 120'000);
   if (!began) {
-    (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}});
     if (ran_before) ++own.crashes;
-    return failed("RunContainerError", began.error().message);
+    emit("Warning", "Failed", "Error: " + began.error().message, i);
+    if (take_start_error(i, id, began.error().message)) {
+      next = std::min(next, now + kShowStartError);
+      return;
+    }
+    (void)environment_.runtime.call("RuntimeService/RemoveContainer", json::Object{{"container_id", id}});
+    set_waiting(i, "RunContainerError", began.error().message);
+    own.not_before = environment_.clock.now() + kConfigRetry;
+    next = std::min(next, own.not_before);
+    return;
   }
   emit("Normal", "Started", "Container started", i);
   const std::string previous = own.id;
@@ -355,6 +367,22 @@ void PodWorker::start_container(PodContext& context, std::size_t i, TimePoint no
   remove_old_containers(i, previous);
   run_post_start(i);
   next = now;  // The next init container, or the probes, follow at once.
+}
+
+/// A container that could not be started is one that ended at once, where the runtime says so: it counts as a try, with its own back-off.
+bool PodWorker::take_start_error(std::size_t i, const std::string& id, const std::string& message) {
+  const auto listed = environment_.runtime.call("RuntimeService/ListContainers", json::Object{{"filter", json::Object{{"id", id}}}});
+  if (!listed) return false;
+  for (const json::Value& entry : json::get_array(*listed, {"containers"})) {
+    if (json::get_string(entry, {"id"}) != id || json::get_string(entry, {"state"}) != "CONTAINER_EXITED") continue;
+    const std::string previous = containers_[i].id;
+    if (!take_in(entry) || state_.containers[i].state.kind != Kind::kTerminated) return false;
+    set_waiting(i, "RunContainerError", message);
+    containers_[i].not_before = environment_.clock.now() + kShowStartError;
+    remove_old_containers(i, previous);
+    return true;
+  }
+  return false;
 }
 
 /// The record of a container that has just been started.
@@ -366,7 +394,8 @@ void PodWorker::started(std::size_t i, const std::string& id, int attempt) {
   containers_[i] = Container{.id = id, .attempt = attempt};
   containers_[i].crashes = crashes;
   containers_[i].hash = container_hash(container);
-  if (const json::Value* resources = json::find(container, "resources")) containers_[i].applied = *resources;
+  containers_[i].applied = containers_[i].allocated = spec_.containers[i].resources;
+  record.is_reset = false;
   record.restart_count = attempt;
   record.container_id = fmt::format("{}://{}", environment_.runtime_name, id);
   record.state = ContainerState{.kind = Kind::kRunning, .started_at = environment_.clock.now()};
@@ -409,11 +438,14 @@ void PodWorker::run_post_start(std::size_t i) {
   if (!hook) return;
   const auto wrong = run_hook(*hook, probe_target(i), 3600, &interrupt_);
   if (!wrong || interrupt_) return;
-  log::warning("node", "pod {}/{}: postStart of {}: {}", spec_.ns, spec_.name, spec_.containers[i].name, *wrong);
+  log::warning("node", "pod {}/{}: postStart of {}: {}", spec_.ns, spec_.name, spec_.containers[i].name, wrong->error);
   emit("Warning", "FailedPostStartHook", "PostStartHook failed", i);
   emit("Normal", "Killing", "FailedPostStartHook", i);
   kill_container(i, grace_period());
   look_ = true;
+  if (const auto loaded = load_runtime_state(); !loaded || state_.containers[i].state.kind != Kind::kTerminated) return;
+  set_waiting(i, "PostStartHookError", hook_message(*hook, spec_.containers[i].name, pod_words(spec_), *wrong));
+  containers_[i].not_before = environment_.clock.now() + kShowStartError;
 }
 
 /// preStop, then the stop signal, then the kill when `grace` is over. May run on several threads, one a container.

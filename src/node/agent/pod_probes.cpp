@@ -69,7 +69,7 @@ void PodWorker::take_probe_results() {
   }
 }
 
-void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::optional<std::string>& wrong) {
+void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::optional<ProbeFailure>& wrong) {
   Container& own = containers_[i];
   ContainerRecord& record = state_.containers[i];
   const json::Value& container = container_spec(pod_, i);
@@ -77,7 +77,9 @@ void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::opti
   const char* field = kind == ProbeKind::kStartup ? "startupProbe" : kind == ProbeKind::kReadiness ? "readinessProbe" : "livenessProbe";
   const json::Value* probe = json::find(container, field);
   if (!probe) return;
-  if (wrong) emit("Warning", "Unhealthy", fmt::format("{} probe failed: {}", word, *wrong), i);
+  if (wrong && wrong->is_error)
+    return emit("Warning", "Unhealthy", fmt::format("{} probe errored and resulted in unknown state: {}", word, wrong->text), i);
+  if (wrong) emit("Warning", "Unhealthy", fmt::format("{} probe failed: {}", word, wrong->text), i);
   ProbeCounter& counter = kind == ProbeKind::kStartup ? own.startup : kind == ProbeKind::kReadiness ? own.readiness : own.liveness;
   if (!counter.take(*probe, !wrong)) return;
   const bool well = *counter.verdict();
@@ -85,17 +87,29 @@ void PodWorker::take_probe_result(std::size_t i, ProbeKind kind, const std::opti
     record.is_ready = well;
     return;
   }
-  if (well) {
-    if (kind == ProbeKind::kLiveness) return;
-    record.is_started = true;
-    record.is_ready = !json::find(container, "readinessProbe");
-    return;
-  }
-  emit("Normal", "Killing",
-       fmt::format("Container {} failed {} probe, will be restarted", spec_.containers[i].name,
-                   kind == ProbeKind::kStartup ? "startup" : "liveness"),
-       i);
-  const std::int64_t own_grace = json::get_int(*probe, {"terminationGracePeriodSeconds"}, -1);
+  if (!well) return kill_unhealthy(i, kind, *probe);
+  if (kind == ProbeKind::kLiveness) return;
+  record.is_started = true;
+  record.is_ready = !json::find(container, "readinessProbe");
+}
+
+/// Stops a container that its probe has condemned. Its exit code is not known yet: only policies, not rules, say whether it comes back.
+void PodWorker::kill_unhealthy(std::size_t i, ProbeKind kind, const json::Value& probe) {
+  const ContainerSpec& spec = spec_.containers[i];
+  const bool comes_back = spec.restart_policy != RestartPolicy::kNever;
+  bool any_other = false;
+  for (std::size_t other = 0; other < spec_.containers.size(); ++other)
+    any_other = any_other || (other != i && spec_.containers[other].role == ContainerRole::kMain &&
+                              !is_done(spec_.containers[other], state_.containers[other]));
+  // With the last container the pod ends.
+  if (!comes_back && !any_other)
+    emit("Normal", "Killing", "Stopping container " + spec.name, i);
+  else
+    emit("Normal", "Killing",
+         fmt::format("Container {} failed {} probe{}", spec.name, kind == ProbeKind::kStartup ? "startup" : "liveness",
+                     comes_back ? ", will be restarted" : ""),
+         i);
+  const std::int64_t own_grace = json::get_int(probe, {"terminationGracePeriodSeconds"}, -1);
   kill_container(i, own_grace >= 0 ? std::chrono::seconds(own_grace) : grace_period());
   look_ = true;
 }

@@ -56,6 +56,51 @@ bool PodWorker::clear_condition(std::string_view type) {
   return std::erase_if(state_.extra_conditions, [&](const ConditionRecord& record) { return record.type == type; }) > 0;
 }
 
+/// Whether a container that may swap asks for another amount of memory without a restart: its share of the swap would have to follow.
+bool PodWorker::swap_is_in_the_way(const PodContext& context) const {
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
+    const json::Value& container = container_spec(pod_, i);
+    const json::Value wanted = wanted_resources(container);
+    if (containers_[i].allocated.is_null() || swap_limit_bytes(context, container) == 0) continue;
+    if (json::get_string(containers_[i].allocated, {"requests", "memory"}) == json::get_string(wanted, {"requests", "memory"})) continue;
+    if (!needs_restart(container, containers_[i].allocated, wanted)) return true;
+  }
+  return false;
+}
+
+json::Value PodWorker::granted_pod() const {
+  json::Value pod = pod_;
+  std::size_t i = 0;
+  for (const std::string_view list : {"initContainers", "containers"}) {
+    json::Value* containers = json::find(pod, {"spec", list});
+    if (!containers || !containers->is_array()) continue;
+    for (json::Value& container : containers->get_array()) {
+      if (!containers_[i].allocated.is_null()) container.as_object()["resources"] = containers_[i].allocated;
+      ++i;
+    }
+  }
+  return pod;
+}
+
+/// What the status tells as allocated, and what other pods find taken, is what was granted.
+void PodWorker::show_granted_resources() {
+  bool differs = false;
+  for (std::size_t i = 0; i < containers_.size(); ++i)
+    differs = differs || (!containers_[i].allocated.is_null() && spec_.containers[i].role != ContainerRole::kEphemeral &&
+                          !json::equal(containers_[i].allocated, wanted_resources(container_spec(pod_, i))));
+  json::Value granted;
+  if (differs) granted = granted_pod();
+  PodSpec shown = read_pod_spec(differs ? granted : pod_);
+  // The class that a pod started with stays its class, as its cgroup does.
+  const eviction::QosClass qos = facts_.qos;
+  facts_ = eviction::read_pod_facts(differs ? granted : pod_);
+  facts_.qos = qos;
+  spec_.resources = std::move(shown.resources);
+  for (std::size_t i = 0; i < spec_.containers.size(); ++i) spec_.containers[i].resources = std::move(shown.containers[i].resources);
+  std::lock_guard lock(mutex_);
+  shown_granted_ = std::move(granted);
+}
+
 bool PodWorker::resize_containers(PodContext& context) {
   bool is_wanted = false;
   for (std::size_t i = 0; i < spec_.containers.size(); ++i) {
@@ -65,6 +110,7 @@ bool PodWorker::resize_containers(PodContext& context) {
     const json::Value wanted = wanted_resources(container_spec(pod_, i));
     // After a restart of the agent, what is in force is taken to be what was reported.
     if (own.applied.is_null()) own.applied = record.resources.is_object() ? record.resources : wanted;
+    if (own.allocated.is_null()) own.allocated = own.applied;
     if (json::equal(own.applied, wanted)) record.resources = wanted;
     is_wanted = is_wanted || !json::equal(own.applied, wanted);
   }
@@ -73,18 +119,29 @@ bool PodWorker::resize_containers(PodContext& context) {
     clear_condition(kInProgress);
     return false;
   }
+  if (swap_is_in_the_way(context)) {
+    const char* why = "In-place resize of containers with swap is not supported.";
+    const auto known = std::ranges::find(state_.extra_conditions, kPending, &ConditionRecord::type);
+    if (known == state_.extra_conditions.end() || known->reason != "Infeasible")
+      emit("Warning", "ResizeInfeasible", resize_message("Pod resize Infeasible", pod_, why), containers_.size());
+    set_condition(kPending, "Infeasible", why);
+    return false;
+  }
   if (const auto refusal = environment_.refuse_resize ? environment_.refuse_resize(pod_) : std::nullopt) {
     const auto known = std::ranges::find(state_.extra_conditions, kPending, &ConditionRecord::type);
-    if (known == state_.extra_conditions.end() || known->reason != refusal->reason || known->message != refusal->message)
-      emit("Warning", "Resize" + refusal->reason, resize_message("Pod resize " + refusal->reason, pod_, refusal->message),
-           containers_.size());
-    set_condition(kPending, refusal->reason, refusal->message);
+    if (known == state_.extra_conditions.end() || known->message != refusal->message)
+      // The event names what is short; the condition says that it may come yet.
+      emit("Warning", "ResizeDeferred", resize_message("Pod resize " + refusal->reason, pod_, refusal->message), containers_.size());
+    set_condition(kPending, "Deferred", refusal->message);
     return true;
   }
   clear_condition(kPending);
+  for (std::size_t i = 0; i < containers_.size(); ++i) containers_[i].allocated = wanted_resources(container_spec(pod_, i));
+  show_granted_resources();
   if (std::ranges::find(state_.extra_conditions, kInProgress, &ConditionRecord::type) == state_.extra_conditions.end()) {
     set_condition(kInProgress, "", "");
     emit("Normal", "ResizeStarted", resize_message("Pod resize started", pod_, ""), containers_.size());
+    publish();
   }
   const bool is_done = apply_resize(context);
   if (!is_done) return true;

@@ -65,11 +65,13 @@ PodWorker::PodWorker(PodEnvironment& environment, json::Value pod)
   for (std::size_t i = 0; i < containers_.size(); ++i) {
     ContainerRecord& record = state_.containers[i];
     containers_[i].crashes = record.restart_count;
+    if (record.resources.is_object()) containers_[i].allocated = record.resources;
     // What runs is for the runtime to say; a report of running containers may be older than a reboot.
     if (!is_running(record)) continue;
     record.state = ContainerState{};
     record.is_ready = record.is_started = false;
   }
+  show_granted_resources();
   state_.host_ip = environment_.host_ip;
   if (!state_.start_time) state_.start_time = environment_.clock.now();
   shown_pod_ = pod_;
@@ -140,6 +142,10 @@ json::Value PodWorker::pod() const {
   std::lock_guard lock(mutex_);
   return shown_pod_;
 }
+json::Value PodWorker::granted() const {
+  std::lock_guard lock(mutex_);
+  return shown_granted_.is_null() ? shown_pod_ : shown_granted_;
+}
 PodState PodWorker::state() const {
   std::lock_guard lock(mutex_);
   return shown_state_;
@@ -207,12 +213,9 @@ void PodWorker::adopt(json::Value pod) {
   pod_ = std::move(pod);
   spec_ = read_pod_spec(pod_);
   if (is_deleting_) forbid_restarts();
-  // The class that a pod started with stays its class, as its cgroup does.
-  const eviction::QosClass qos = facts_.qos;
-  facts_ = eviction::read_pod_facts(pod_);
-  facts_.qos = qos;
   state_.containers.resize(spec_.containers.size());
   containers_.resize(spec_.containers.size());
+  show_granted_resources();
   std::lock_guard lock(mutex_);
   shown_pod_ = pod_;
 }
@@ -304,11 +307,13 @@ TimePoint PodWorker::sync_running(TimePoint now) {
       return now + kRetry * 5;
     }
   if (const auto sandbox = ensure_sandbox(context); !sandbox) {
-    emit("Warning", "FailedCreatePodSandBox", "Failed to create pod sandbox: " + rpc_error(sandbox.error()), containers_.size());
+    if (!interrupt_)
+      emit("Warning", "FailedCreatePodSandBox", "Failed to create pod sandbox: " + rpc_error(sandbox.error()), containers_.size());
     publish();
     return now + kRetry;
   }
   restart_changed_containers();
+  restart_all_containers();
   if (resize_containers(context)) next = std::min(next, now + kResizeRetry);
   start_containers(context, now, next);
   run_probes(now, next);
@@ -331,6 +336,7 @@ PodContext PodWorker::make_context() {
                      {},
                      {},
                      environment_.cgroups.is_v2(),
+                     environment_.swap,
                      {}};
   if (context.pod_ips.empty() && !state_.pod_ip.empty()) context.pod_ips.push_back(state_.pod_ip);
   bool fell_back = false;
@@ -465,6 +471,7 @@ void PodWorker::stop_everything(const Stop& stop) {
     log::warning("node", "pod {}/{}: {}", spec_.ns, spec_.name, removed.error().message);
   volumes_ready_ = false;
   account_for_unknown_containers();
+  state_.is_ended = true;
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;

@@ -36,6 +36,8 @@ struct PodEnvironment {
   std::string runtime_name = "containerd";  ///< Before "://" in container ids.
   std::int64_t node_memory_bytes = 1;
   eviction::ResourceList allocatable;
+  SwapRules swap;
+  Duration max_restart_backoff = std::chrono::seconds(300);
   DnsConfig host_dns;                    ///< The machine's resolv.conf.
   std::vector<std::string> cluster_dns;  ///< Name servers of the cluster; empty: it has none.
   std::string cluster_domain = "cluster.local";
@@ -47,7 +49,7 @@ struct PodEnvironment {
   std::function<void(const json::Value& pod, const std::string& type, const std::string& reason, const std::string& message,
                      const std::string& field_path)>
       event;
-  /// Why a running pod cannot have the resources that its spec now asks for (reason Deferred or Infeasible); empty or nullopt: it can.
+  /// Why a running pod cannot have the resources that its spec now asks for yet (OutOfcpu, …); empty or nullopt: it can.
   std::function<std::optional<Refusal>(const json::Value& pod)> refuse_resize;
   /// The Node object's uid; empty until it is registered. On the loop only.
   std::function<std::string()> node_uid;
@@ -87,6 +89,8 @@ class PodWorker {
   /// Deleted, and everything of it is gone from this machine.
   [[nodiscard]] bool is_finished() const;
   [[nodiscard]] json::Value pod() const;
+  /// The same with the resources that the node has granted: what it takes of the node.
+  [[nodiscard]] json::Value granted() const;
   [[nodiscard]] PodState state() const;
   [[nodiscard]] const std::string& uid() const { return uid_; }
   [[nodiscard]] std::string cgroup() const;
@@ -111,6 +115,7 @@ class PodWorker {
     bool is_known = false;  ///< The record describes this id's end.
     std::string hash;       ///< container_hash of the spec that it was made from; empty: not known.
     json::Value applied;    ///< Its spec's resources as they are in force; null: not known.
+    json::Value allocated;  ///< Those that the node has granted, which a resize may still be on its way to; null: the spec's.
     ProbeCounter startup, readiness, liveness;
     int crashes = 0;  ///< Restarts that count for the next back-off.
     std::optional<Duration> image_backoff;
@@ -156,6 +161,7 @@ class PodWorker {
   void image_failed(std::size_t i, const json::Value& container, const Error& error, TimePoint now, TimePoint& next);
   void started(std::size_t i, const std::string& id, int attempt);
   void run_post_start(std::size_t i);
+  bool take_start_error(std::size_t i, const std::string& id, const std::string& message);
   void remove_old_containers(std::size_t i, const std::string& previous);
   void set_waiting(std::size_t i, std::string reason, std::string message);
   void kill_container(std::size_t i, Duration grace);
@@ -168,7 +174,12 @@ class PodWorker {
   void run_probes(TimePoint now, TimePoint& next);
   void start_probe(std::size_t i, ProbeKind kind, const json::Value& probe, ProbeCounter& counter, TimePoint now, TimePoint& next);
   void take_probe_results();
-  void take_probe_result(std::size_t i, ProbeKind kind, const std::optional<std::string>& wrong);
+  void take_probe_result(std::size_t i, ProbeKind kind, const std::optional<ProbeFailure>& wrong);
+  void kill_unhealthy(std::size_t i, ProbeKind kind, const json::Value& probe);
+
+  // pod_restart.cpp
+  /// Where a container ended so that its rules want the whole pod started anew: stops all and sets them back to their beginning.
+  void restart_all_containers();
 
   // pod_resize.cpp
   /// Brings running containers to resources that changed in the spec.
@@ -177,6 +188,10 @@ class PodWorker {
   bool apply_resize(PodContext& context);
   void set_condition(std::string_view type, std::string_view reason, std::string_view message);
   bool clear_condition(std::string_view type);
+  [[nodiscard]] bool swap_is_in_the_way(const PodContext& context) const;
+  /// The pod's spec as the node has granted it: with the resources from before a resize that has to wait.
+  [[nodiscard]] json::Value granted_pod() const;
+  void show_granted_resources();
 
   PodEnvironment& environment_;
   const std::string uid_;
@@ -207,7 +222,7 @@ class PodWorker {
   std::optional<json::Value> fresh_pod_;
   std::optional<Stop> stop_;
   std::optional<Failure> failure_;
-  json::Value shown_status_, shown_pod_;
+  json::Value shown_status_, shown_pod_, shown_granted_;
   PodState shown_state_;
   std::string shown_sandbox_;
   std::shared_ptr<ProbeInbox> inbox_;

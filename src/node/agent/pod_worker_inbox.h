@@ -12,7 +12,7 @@ struct PodWorker::ProbeInbox {
     std::size_t container = 0;
     std::string container_id;
     ProbeKind kind{};
-    std::optional<std::string> wrong;
+    std::optional<ProbeFailure> wrong;
   };
   std::mutex mutex;
   std::vector<Result> results;

@@ -11,6 +11,7 @@
 
 #include "net/client.h"
 #include "node/agent/object_data.h"
+#include "node/agent/pod_worker.h"
 #include "node/cri/grpc_health.h"
 
 namespace berth::node::agent {
@@ -120,8 +121,9 @@ std::string command_line(const json::Array& command) {
 
 struct ExecResult {
   std::int64_t exit_code = 0;
-  std::string output;
+  std::string output, error_output;
   std::optional<std::string> error;  ///< It could not be run, or not in time.
+  bool is_late = false;
 };
 
 ExecResult exec(const json::Value& action, const ProbeTarget& target, std::int64_t seconds, const std::atomic<bool>* cancel) {
@@ -136,9 +138,11 @@ ExecResult exec(const json::Value& action, const ProbeTarget& target, std::int64
                       answer.error().message.find("Deadline") != std::string::npos;
     return {-1,
             {},
-            late ? fmt::format("command timed out: \"{}\" timed out after {}s", command_line(command), seconds) : answer.error().message};
+            {},
+            late ? fmt::format("command timed out: \"{}\" timed out after {}s", command_line(command), seconds) : rpc_error(answer.error()),
+            late};
   }
-  ExecResult result{json::get_int(*answer, {"exit_code"}), {}, {}};
+  ExecResult result{json::get_int(*answer, {"exit_code"}), {}, decode_base64(json::get_string(*answer, {"stderr"})), {}};
   for (const std::string_view stream : {"stdout", "stderr"}) result.output += decode_base64(json::get_string(*answer, {stream}));
   if (result.output.size() > kMaxOutput) result.output.resize(kMaxOutput);
   return result;
@@ -146,42 +150,45 @@ ExecResult exec(const json::Value& action, const ProbeTarget& target, std::int64
 
 }  // namespace
 
-std::optional<std::string> run_probe(const json::Value& probe, const ProbeTarget& target) {
+std::optional<ProbeFailure> run_probe(const json::Value& probe, const ProbeTarget& target) {
   const std::int64_t seconds = std::max<std::int64_t>(1, json::get_int(probe, {"timeoutSeconds"}, 1));
   const int timeout_ms = static_cast<int>(std::min<std::int64_t>(seconds, 3600) * 1000);
   if (const json::Value* action = json::find(probe, "exec")) {
     const ExecResult result = exec(*action, target, seconds, nullptr);
-    if (result.error) return result.error;
-    return result.exit_code == 0 ? std::nullopt : std::optional(result.output);
+    if (result.error) return ProbeFailure{*result.error, !result.is_late};
+    return result.exit_code == 0 ? std::nullopt : std::optional(ProbeFailure{result.output});
   }
   if (const json::Value* get = json::find(probe, "httpGet")) {
     const HttpAnswer answer = http_get(*get, target, timeout_ms, "kube-probe/1.36");
-    if (answer.status == 0) return answer.error;
-    return answer.status >= 200 && answer.status < 400 ? std::nullopt
-                                                       : std::optional(fmt::format("HTTP probe failed with statuscode: {}", answer.status));
+    if (answer.status == 0) return ProbeFailure{answer.error};
+    if (answer.status >= 200 && answer.status < 400) return std::nullopt;
+    return ProbeFailure{fmt::format("HTTP probe failed with statuscode: {}", answer.status)};
   }
+  const auto failure = [](std::optional<std::string> wrong) {
+    return wrong ? std::optional(ProbeFailure{std::move(*wrong)}) : std::nullopt;
+  };
   if (const json::Value* tcp = json::find(probe, "tcpSocket"))
-    return probe_tcp(host_of(*tcp, target), port_of(json::find(*tcp, "port"), target.container), timeout_ms);
+    return failure(probe_tcp(host_of(*tcp, target), port_of(json::find(*tcp, "port"), target.container), timeout_ms));
   if (const json::Value* action = json::find(probe, "grpc"))
-    return cri::check_grpc_health(host_and_port(target.pod_ip, static_cast<int>(json::get_int(*action, {"port"}))),
-                                  std::string(json::get_string(*action, {"service"})), timeout_ms);
-  return "this kind of probe is not supported by this node";
+    return failure(cri::check_grpc_health(host_and_port(target.pod_ip, static_cast<int>(json::get_int(*action, {"port"}))),
+                                          std::string(json::get_string(*action, {"service"})), timeout_ms));
+  return ProbeFailure{"missing probe handler", true};
 }
 
-std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds,
+std::optional<HookFailure> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds,
                                     const std::atomic<bool>* cancel) {
   if (const json::Value* action = json::find(handler, "exec")) {
     const ExecResult result = exec(*action, target, seconds, cancel);
-    if (result.error) return result.error;
-    return result.exit_code == 0
-               ? std::nullopt
-               : std::optional(fmt::format("command '{}' exited with {}: {}", command_line(json::get_array(*action, {"command"})),
-                                           result.exit_code, result.output));
+    if (result.error) return HookFailure{*result.error, result.output};
+    if (result.exit_code == 0) return std::nullopt;
+    return HookFailure{fmt::format("command '{}' exited with {}: {}", command_line(json::get_array(*action, {"command"})), result.exit_code,
+                                   result.error_output),
+                       result.output};
   }
   if (const json::Value* get = json::find(handler, "httpGet")) {
     // Any answer will do, as in the kubelet.
     const HttpAnswer answer = http_get(*get, target, static_cast<int>(std::min<std::int64_t>(seconds, 3600) * 1000), "kube-lifecycle/1.36");
-    return answer.status != 0 ? std::nullopt : std::optional(answer.error);
+    return answer.status != 0 ? std::nullopt : std::optional(HookFailure{answer.error, {}});
   }
   if (const json::Value* sleep = json::find(handler, "sleep")) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(std::min(json::get_int(*sleep, {"seconds"}), seconds));
@@ -189,7 +196,19 @@ std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarge
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     return std::nullopt;
   }
-  return "invalid handler: no action is set";
+  return HookFailure{"invalid handler: no action is set", {}};
+}
+
+std::string hook_message(const json::Value& handler, std::string_view container, std::string_view pod, const HookFailure& failure) {
+  if (const json::Value* action = json::find(handler, "exec"))
+    return fmt::format("Exec lifecycle hook ([{}]) for Container \"{}\" in Pod \"{}\" failed - error: {}, message: {}",
+                       command_line(json::get_array(*action, {"command"})), container, pod, failure.error,
+                       json::serialize(json::Value(failure.output)));
+  if (json::find(handler, "httpGet"))
+    return fmt::format("HTTP lifecycle hook ({}) for Container \"{}\" in Pod \"{}\" failed - error: {}",
+                       json::get_string(handler, {"httpGet", "path"}), container, pod, failure.error);
+  return fmt::format("Sleep lifecycle hook ({}) for Container \"{}\" in Pod \"{}\" failed - error: {}",
+                     json::get_int(handler, {"sleep", "seconds"}), container, pod, failure.error);
 }
 
 bool ProbeCounter::take(const json::Value& probe, bool success) {

@@ -16,13 +16,26 @@ struct ProbeTarget {
   json::Value container;  ///< Its spec, for named ports.
 };
 
-/// One try: nullopt means success, otherwise what went wrong, as it appears behind "Readiness probe failed: ". Blocks up to the probe's
-/// timeout.
-[[nodiscard]] std::optional<std::string> run_probe(const json::Value& probe, const ProbeTarget& target);
+struct ProbeFailure {
+  std::string text;  ///< As it appears behind "Readiness probe failed: ".
+  /// The probe could not be made at all: that says nothing about the container, and counts for nothing.
+  bool is_error = false;
+};
+
+/// One try: nullopt means success, otherwise what went wrong. Blocks up to the probe's timeout.
+[[nodiscard]] std::optional<ProbeFailure> run_probe(const json::Value& probe, const ProbeTarget& target);
+
+struct HookFailure {
+  std::string error, output;
+};
 
 /// A postStart or preStop handler: nullopt when it ran well. Blocks up to `seconds`, or until `cancel`.
-[[nodiscard]] std::optional<std::string> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds,
+[[nodiscard]] std::optional<HookFailure> run_hook(const json::Value& handler, const ProbeTarget& target, std::int64_t seconds,
                                                   const std::atomic<bool>* cancel);
+
+/// What a container's status says of a failed postStart handler. `pod` is NAME_NAMESPACE(UID).
+[[nodiscard]] std::string hook_message(const json::Value& handler, std::string_view container, std::string_view pod,
+                                       const HookFailure& failure);
 
 /// Counts tries against successThreshold and failureThreshold.
 class ProbeCounter {

@@ -298,6 +298,11 @@ Result<void> set_up_volumes(PodContext& context, const ObjectSource& objects, co
     const std::string name(json::get_string(volume, {"name"}));
     if (!is_mounted(context.pod, name)) continue;  // What no container looks at need not be there.
     auto placed = place_volume(setup, volume, name);
+    if (!placed && !claim_name(context.pod, volume).empty())
+      return fail(placed.error().code,
+                  fmt::format("Unable to attach or mount volumes: unmounted volumes=[{0}], unattached volumes=[], failed to "
+                              "process volumes=[{0}]: {1}",
+                              name, placed.error().message));
     if (!placed)
       return fail(placed.error().code, fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", name, placed.error().message));
     context.volumes[name] = std::move(*placed);

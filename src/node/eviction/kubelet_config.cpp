@@ -237,7 +237,13 @@ void read_field_without_effect(Decoder& decoder, KubeletSettings& s, std::string
     case FieldType::kOther:
       break;
   }
-  if (!value.is_null()) s.warnings.push_back(fmt::format("the configuration's field \"{}\" has no effect here", key));
+  if (value.is_null()) return;
+  s.other[key] = value;
+  if (key == "crashLoopBackOff") {
+    if (const auto most = parse_duration_ns(json::get_string(value, {"maxContainerRestartPeriod"}))) s.max_restart_backoff_ns = *most;
+    return;
+  }
+  s.warnings.push_back(fmt::format("the configuration's field \"{}\" has no effect here", key));
 }
 
 void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, const json::Value& value) {

@@ -35,6 +35,8 @@ struct KubeletSettings {
   int container_log_max_files = 5;
   std::vector<std::string> cluster_dns;  ///< Name servers that pods get.
   std::string cluster_domain;
+  std::int64_t max_restart_backoff_ns = 300'000'000'000;  ///< crashLoopBackOff.maxContainerRestartPeriod.
+  json::Object other;  ///< Fields of the document that have no effect here but must be well all the same.
   /// What was read and has no effect here, for whoever starts the node to say.
   std::vector<std::string> warnings;
 

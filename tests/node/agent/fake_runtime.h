@@ -35,10 +35,11 @@ class FakeRuntime final : public cri::Channel {
       return sandboxes[id_of(request, "pod_sandbox_id")].as_object()["state"] = "SANDBOX_NOTREADY", json::Object{};
     if (name == "RemovePodSandbox") return sandboxes.erase(id_of(request, "pod_sandbox_id")), json::Object{};
     if (name == "CreateContainer") return create(request);
-    if (name == "StartContainer") return containers[id_of(request, "container_id")].state = "CONTAINER_RUNNING", json::Object{};
+    if (name == "StartContainer") return start(request);
     if (name == "ContainerStatus") return status(request);
     if (name == "StopContainer") return stop(request, cancel, lock);
     if (name == "RemoveContainer") return containers.erase(id_of(request, "container_id")), json::Object{};
+    if (name == "ExecSync" && !exec_error.empty()) return fail(ErrorCode::kInternal, exec_error);
     if (name == "ExecSync") return json::Object{{"exit_code", exec_exit_code}, {"stderr", "bm8="}};
     if (name == "ImageStatus") return image_status(request);
     if (name == "PullImage") return pull(request);
@@ -46,6 +47,10 @@ class FakeRuntime final : public cri::Channel {
     return fail(ErrorCode::kInternal, "no such method");
   }
 
+  void allow_starts() {
+    std::lock_guard lock(mutex_);
+    start_error.clear();
+  }
   /// The running container of that name ends.
   void end(const std::string& name, int exit_code) {
     std::lock_guard lock(mutex_);
@@ -80,6 +85,7 @@ class FakeRuntime final : public cri::Channel {
   std::set<std::string> images{"app:1"};
   std::set<std::string> pullable;
   std::atomic<int> exec_exit_code{0};
+  std::string exec_error, start_error;  ///< Set: every such call fails so; a container that cannot be started has ended.
   std::atomic<bool> is_down{false}, ignores_stop_signals{false};
   std::vector<json::Value> updates, pulls;
   std::vector<std::int64_t> stop_timeouts;
@@ -130,6 +136,14 @@ class FakeRuntime final : public cri::Channel {
     const std::string id = container.id;
     containers[id] = std::move(container);
     return json::Object{{"container_id", id}};
+  }
+  Result<json::Value> start(const json::Value& request) {
+    Container& container = containers[id_of(request, "container_id")];
+    container.state = start_error.empty() ? "CONTAINER_RUNNING" : "CONTAINER_EXITED";
+    if (start_error.empty()) return json::Object{};
+    container.exit_code = 128;
+    container.reason = "StartError";
+    return fail(ErrorCode::kInternal, start_error);
   }
   Result<json::Value> status(const json::Value& request) {
     const auto found = containers.find(id_of(request, "container_id"));

@@ -7,6 +7,7 @@
 
 #include "node/agent/atomic_writer.h"
 #include "node/agent/container_logs.h"
+#include "node/agent/env_file.h"
 #include "node/agent/mounts.h"
 #include "node/agent/termination_message.h"
 
@@ -71,6 +72,25 @@ TEST(ContainerLogs, LinesAreShownAsAsked) {
   EXPECT_EQ(render_log("garbage\n\n x\n", {}), "");
 }
 
+TEST(EnvFiles, QuotedValuesAreTakenAsTheyStand) {
+  const char* text = "# comment\n\n  A='x $y' # why\nB= 'z'\nC='one\ntwo'\nD='e'\n";
+  EXPECT_EQ(*env_file_value(text, "A"), "x $y");
+  EXPECT_EQ(*env_file_value(text, "B"), "") << "a blank behind the sign ends the value, as in a shell";
+  EXPECT_EQ(*env_file_value(text, "C"), "one\ntwo");
+  EXPECT_EQ(*env_file_value(text, "D"), "e");
+  EXPECT_EQ(*env_file_value(text, "X"), "");
+  for (const char* bad : {"A=x", "A", "A ='x'", "='x'", "A='x", "A='x'y"}) EXPECT_FALSE(env_file_value(bad, "A")) << bad;
+  EXPECT_EQ(*env_file_value("A='x'\nrubbish", "A"), "x") << "what comes later is not looked at";
+}
+
+TEST_F(FilesTest, NoLinkLeadsOutOfAVolume) {
+  append("inside", "text");
+  ASSERT_EQ(::symlink("/etc/hostname", (root_ + "/out").c_str()), 0);
+  EXPECT_EQ(read_file_beneath(root_, "inside"), "text");
+  EXPECT_FALSE(read_file_beneath(root_, "out"));
+  EXPECT_FALSE(read_file_beneath(root_, "../etc/hostname"));
+}
+
 TEST(ContainerLogs, QueriesAreChecked) {
   LogOptions options;
   EXPECT_FALSE(
@@ -78,8 +98,18 @@ TEST(ContainerLogs, QueriesAreChecked) {
   EXPECT_EQ(options.tail_lines, 5);
   EXPECT_EQ(options.since, parse_rfc3339("2026-01-01T00:59:00Z"));
   EXPECT_EQ(options.stream, "stdout");
-  for (const char* query : {"tailLines=x", "tailLines=-1", "sinceTime=yesterday", "limitBytes=1.5"})
-    EXPECT_TRUE(read_log_options(query, {}, options)) << query;
+  for (const char* query : {"tailLines=x", "sinceTime=yesterday", "limitBytes=1.5"}) {
+    LogOptions fresh;
+    EXPECT_EQ(read_log_options(query, {}, fresh), LogQueryError::kUnreadable) << query;
+  }
+  for (const char* query :
+       {"tailLines=-1", "limitBytes=0", "sinceSeconds=0", "stream=Other", "sinceSeconds=5&sinceTime=2026-01-01T00:00:00Z"}) {
+    LogOptions fresh;
+    EXPECT_EQ(read_log_options(query, {}, fresh), LogQueryError::kInvalid) << query;
+  }
+  LogOptions older;
+  EXPECT_FALSE(read_log_options("tail=all&follow", {}, older));
+  EXPECT_FALSE(older.tail_lines);
 }
 
 TEST_F(FilesTest, AFollowedLogIsReadOverItsRotation) {

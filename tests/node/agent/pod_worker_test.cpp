@@ -340,7 +340,7 @@ TEST_F(PodWorkerTest, AResizeThatDoesNotFitWaitsAndSaysSo) {
   std::atomic<bool> fits = false;
   environment_->refuse_resize = [&](const json::Value&) -> std::optional<Refusal> {
     if (fits) return std::nullopt;
-    return Refusal{"Deferred", "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"};
+    return Refusal{"OutOfcpu", "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"};
   };
   const auto condition = [&](std::string_view type) {
     const json::Value status = worker_->status();
@@ -355,7 +355,7 @@ TEST_F(PodWorkerTest, AResizeThatDoesNotFitWaitsAndSaysSo) {
   ASSERT_TRUE(eventually_phase("Running"));
   worker_->update(pod("containers: [{name: c, image: 'app:1', resources: {requests: {cpu: 9}}}]"));
   ASSERT_TRUE(eventually([&] { return condition("PodResizePending") == "Deferred"; }));
-  EXPECT_TRUE(has_event("Warning ResizeDeferred Pod resize Deferred: "));
+  EXPECT_TRUE(has_event("Warning ResizeDeferred Pod resize OutOfcpu: "));
   EXPECT_EQ(condition("PodResizeInProgress"), "absent");
   fits = true;
   pass(std::chrono::seconds(11));
@@ -431,6 +431,61 @@ TEST_F(PodWorkerTest, AContainersOwnRulesDecideWhetherItIsRestarted) {
   runtime_.end("c", 1);
   worker_->wake();
   ASSERT_TRUE(eventually_phase("Failed"));
+}
+
+TEST_F(PodWorkerTest, ARuleMayRestartAllContainers) {
+  start(pod(
+      "{restartPolicy: Never, initContainers: [{name: i, image: 'app:1'}], containers: [{name: c, image: 'app:1', restartPolicy: Never, "
+      "restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]}, {name: d, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually([&] { return runtime_.running("i").has_value(); }));
+  runtime_.end("i", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("d"); }));
+  runtime_.end("c", 42);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.running("i").has_value(); })) << "from the first init container on";
+  EXPECT_FALSE(runtime_.running("d")) << "the others were stopped";
+  runtime_.end("i", 0);
+  worker_->wake();
+  ASSERT_TRUE(eventually([&] { return runtime_.running("c") && runtime_.running("d"); }));
+  ASSERT_TRUE(eventually_phase("Running"));
+  EXPECT_EQ(json::get_int(json::get_array(worker_->status(), {"containerStatuses"})[1], {"restartCount"}), 1);
+  EXPECT_NE(json::serialize(worker_->status()).find("AllContainersRestarting"), std::string::npos);
+}
+
+TEST_F(PodWorkerTest, AProbeThatCannotBeMadeCountsForNothing) {
+  runtime_.exec_error = "no such file";
+  start(
+      pod("containers: [{name: c, image: 'app:1', livenessProbe: {exec: {command: [nonsense]}, periodSeconds: 1, failureThreshold: 1}}]"));
+  ASSERT_TRUE(eventually([&] {
+    return has_event(
+        "Warning Unhealthy Liveness probe errored and resulted in unknown state: rpc error: code = Unknown desc = no such file");
+  }));
+  EXPECT_FALSE(has_event("Killing"));
+}
+
+TEST_F(PodWorkerTest, AContainerThatCannotBeStartedHasEndedOnceMore) {
+  runtime_.start_error = "exec: nonsense: not found";
+  start(pod("containers: [{name: c, image: 'app:1'}]"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "RunContainerError"; }));
+  EXPECT_EQ(container_field(0, {"lastState", "terminated", "reason"}), "StartError");
+  pass(std::chrono::seconds(2));
+  ASSERT_TRUE(eventually([&] { return runtime_.count("StartContainer") == 2; })) << "the first time again at once";
+  pass(std::chrono::seconds(2));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "CrashLoopBackOff"; }));
+  runtime_.allow_starts();
+  pass(std::chrono::seconds(11));
+  ASSERT_TRUE(eventually_phase("Running"));
+}
+
+TEST_F(PodWorkerTest, AFailedPostStartHookIsToldOf) {
+  runtime_.exec_exit_code = 3;
+  start(pod("containers: [{name: c, image: 'app:1', lifecycle: {postStart: {exec: {command: [sh, -c, 'exit 3']}}}}]"));
+  ASSERT_TRUE(eventually([&] { return container_field(0, {"state", "waiting", "reason"}) == "PostStartHookError"; }));
+  EXPECT_EQ(
+      container_field(0, {"state", "waiting", "message"}),
+      "Exec lifecycle hook ([sh -c exit 3]) for Container \"c\" in Pod \"p_default(uid-1)\" failed - error: command 'sh -c exit 3' exited "
+      "with 3: no, message: \"no\"");
 }
 
 TEST_F(PodWorkerTest, AFailedPodSaysSoWhenItsContainersHaveEnded) {

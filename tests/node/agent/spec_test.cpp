@@ -85,6 +85,7 @@ class ContextTest : public ::testing::Test {
                    {},
                    {},
                    false,
+                   {},
                    {}};
     out.allocatable["memory"] = *model::Quantity::parse("512Mi");
     out.names.hostname = "p";
@@ -95,6 +96,28 @@ class ContextTest : public ::testing::Test {
   eviction::PodFacts facts;
   ObjectSource objects;
 };
+
+TEST_F(ContextTest, LimitedSwapIsSharedByMemoryRequests) {
+  load(
+      "{containers: [{name: part, resources: {requests: {memory: 256Mi}}}, {name: all, resources: {requests: {memory: 1Mi}, limits: "
+      "{memory: "
+      "1Mi}}}, {name: none}]}");
+  PodContext with = context();
+  with.swap = {true, 1LL << 30};
+  const auto swap = [&](std::size_t i) {
+    const json::Value resources = container_resources(with, container_spec(document, i));
+    return std::string(json::get_string(resources, {"unified", "memory.swap.max"}));
+  };
+  EXPECT_EQ(swap(0), "") << "cgroup version 1 has no such thing";
+  EXPECT_EQ(json::get_string(json::Value(container_resources(with, container_spec(document, 1))), {"memory_swap_limit_in_bytes"}),
+            "1048576");
+  with.cgroup_v2 = true;
+  EXPECT_EQ(swap(0), std::to_string(256LL << 20)) << "a quarter of the memory, a quarter of the swap";
+  EXPECT_EQ(swap(1), "0") << "it asks for all that it may use";
+  EXPECT_EQ(swap(2), "0");
+  with.swap.capacity_bytes = 0;
+  EXPECT_EQ(swap(0), "0") << "NoSwap";
+}
 
 TEST_F(ContextTest, VariablesOfEverySource) {
   load(R"x(containers:
@@ -268,10 +291,14 @@ TEST(NodeStatus, ImagesAreListedLargestFirst) {
 }
 
 TEST(EndpointAccess, PathsAreSubresourcesOfTheNode) {
-  EXPECT_EQ(endpoint_attributes("GET", "/stats/summary").subresource, "stats");
-  EXPECT_EQ(endpoint_attributes("GET", "/metrics/resource").subresource, "metrics");
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(endpoint_attributes("GET", "/stats/summary").subresources, Names{"stats"});
+  EXPECT_EQ(endpoint_attributes("GET", "/metrics/resource").subresources, Names{"metrics"});
+  EXPECT_EQ(endpoint_attributes("GET", "/pods").subresources, (Names{"pods", "proxy"})) << "the fine one first";
+  EXPECT_EQ(endpoint_attributes("GET", "/configz").subresources, (Names{"configz", "proxy"}));
+  EXPECT_EQ(endpoint_attributes("POST", "/checkpoint/a/b/c").subresources, Names{"checkpoint"});
   EXPECT_EQ(endpoint_attributes("POST", "/exec/a/b/c").verb, "create");
-  EXPECT_EQ(endpoint_attributes("GET", "/statsx").subresource, "proxy");
+  EXPECT_EQ(endpoint_attributes("GET", "/statsx").subresources, Names{"proxy"});
 }
 
 TEST(GrpcHealth, MessagesByHand) {
