@@ -66,6 +66,7 @@ constexpr std::pair<std::string_view, std::string_view> kResources[] = {{"", "na
                                                                         {"resource.k8s.io", "deviceclasses"},
                                                                         {"resource.k8s.io", "resourceslices"},
                                                                         {"resource.k8s.io", "resourceclaims"},
+                                                                        {"storage.k8s.io", "volumeattachments"},
                                                                         {"policy", "poddisruptionbudgets"},
                                                                         {"scheduling.k8s.io", "priorityclasses"},
                                                                         {"", "pods"}};

@@ -14,35 +14,9 @@
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
+#include "scheduler/config/shown.h"
 
 namespace berth::cli {
-namespace {
-
-/// The configuration in force, as /configz shows it.
-json::Value config_document(const scheduler::config::SchedulerConfig& config) {
-  json::Array profiles, extenders;
-  for (const placement::Profile& profile : config.profiles) profiles.push_back(json::Object{{"schedulerName", profile.scheduler_name}});
-  for (const auto& extender : config.extenders)
-    extenders.push_back(json::Object{{"urlPrefix", extender.url_prefix}, {"weight", extender.weight}});
-  const auto seconds = [](std::int64_t ms) { return fmt::format("{}s", static_cast<double>(ms) / 1000); };
-  const auto& election = config.leader_election;
-  return json::Object{{"Parallelism", config.parallelism},
-                      {"LeaderElection", json::Object{{"LeaderElect", election.leader_elect},
-                                                      {"LeaseDuration", seconds(election.lease_duration_ms)},
-                                                      {"RenewDeadline", seconds(election.renew_deadline_ms)},
-                                                      {"RetryPeriod", seconds(election.retry_period_ms)},
-                                                      {"ResourceLock", election.resource_lock},
-                                                      {"ResourceName", election.resource_name},
-                                                      {"ResourceNamespace", election.resource_namespace}}},
-                      {"PercentageOfNodesToScore", config.percentage_of_nodes_to_score},
-                      {"PodInitialBackoffSeconds", config.pod_initial_backoff_seconds},
-                      {"PodMaxBackoffSeconds", config.pod_max_backoff_seconds},
-                      {"Profiles", std::move(profiles)},
-                      {"Extenders", std::move(extenders)}};
-}
-
-}  // namespace
-
 void SchedulerFlags::add_to(CLI::App& app) {
   app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")
       ->capture_default_str();
@@ -85,6 +59,8 @@ SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, sched
       client_(std::move(transport), &loop_, "berth-scheduler"),
       options_(std::move(options)),
       election_(std::move(election)) {
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) == 0 && host[0] != 0) options_.host = host;
   if (!options_.metrics) options_.metrics = std::make_shared<metrics::Registry>();
   metrics_ = options_.metrics;
 }
@@ -100,7 +76,7 @@ client::ComponentServerOptions SchedulerRole::port_options(const scheduler::conf
   out.name = "kube-scheduler";
   out.metrics = [registry = metrics_] { return registry->expose(); };
   out.config_name = "componentconfig";
-  out.config = [shown = config_document(config)] { return shown; };
+  out.config = [document = scheduler::config::shown(config)] { return document; };
   out.checks.push_back(loop_check("scheduler-loop", loop_));
   out.checks.push_back(
       {"informer-sync",

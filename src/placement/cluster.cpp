@@ -51,6 +51,8 @@ Cluster::Cluster(Era era) : era_(era), names_(std::make_shared<NameIndex>()), po
   objects_.csi_nodes = std::make_shared<Table<model::CsiNodeView>>();
   objects_.csi_drivers = std::make_shared<Table<model::CsiDriverView>>();
   objects_.storage_capacities = std::make_shared<Table<model::CsiStorageCapacityView>>();
+  objects_.volume_attachments = std::make_shared<Table<model::VolumeAttachmentView>>();
+  objects_.volume_attachments_by_name = std::make_shared<Table<model::VolumeAttachmentView>>();
   objects_.disruption_budgets = std::make_shared<Table<model::PodDisruptionBudgetView>>();
   objects_.priority_classes = std::make_shared<Table<model::PriorityClassView>>();
   objects_.resource_claims = std::make_shared<Table<model::ResourceClaimView>>();
@@ -391,6 +393,20 @@ void Cluster::set_pending_allocation(const std::string& claim_uid, std::shared_p
     pending_allocations_[claim_uid] = std::move(allocation);
 }
 
+void Cluster::put_attachment(std::shared_ptr<const model::VolumeAttachmentView> attachment) {
+  drop_attachment(attachment->meta.name);
+  put(objects_.volume_attachments, attachment, attachment->node_name + "/" + attachment->meta.name);
+  const std::string name = attachment->meta.name;
+  put(objects_.volume_attachments_by_name, std::move(attachment), name);
+}
+
+bool Cluster::drop_attachment(std::string_view name) {
+  const auto found = objects_.volume_attachments_by_name->find(name);
+  if (found == objects_.volume_attachments_by_name->end()) return false;
+  drop(objects_.volume_attachments, found->second->node_name + "/" + std::string(name));
+  return drop(objects_.volume_attachments_by_name, name);
+}
+
 bool Cluster::upsert(const json::Value& object) {
   const auto kind = json::get_string(object, {"kind"});
   const auto store = [&]<typename T>(TablePtr<T>& table) {
@@ -418,6 +434,10 @@ bool Cluster::upsert(const json::Value& object) {
   if (kind == "CSINode") return store(objects_.csi_nodes);
   if (kind == "CSIDriver") return store(objects_.csi_drivers);
   if (kind == "CSIStorageCapacity") return store(objects_.storage_capacities);
+  if (kind == "VolumeAttachment") {
+    put_attachment(std::make_shared<const model::VolumeAttachmentView>(model::VolumeAttachmentView::parse(object)));
+    return true;
+  }
   if (kind == "PodDisruptionBudget") return store(objects_.disruption_budgets);
   if (kind == "PriorityClass") return store(objects_.priority_classes);
   if (kind == "ResourceClaim") {
@@ -444,6 +464,7 @@ bool Cluster::remove(std::string_view kind, std::string_view ns, std::string_vie
   if (kind == "CSINode") return drop(objects_.csi_nodes, key);
   if (kind == "CSIDriver") return drop(objects_.csi_drivers, key);
   if (kind == "CSIStorageCapacity") return drop(objects_.storage_capacities, key);
+  if (kind == "VolumeAttachment") return drop_attachment(name);
   if (kind == "PodDisruptionBudget") return drop(objects_.disruption_budgets, key);
   if (kind == "PriorityClass") return drop(objects_.priority_classes, key);
   if (kind == "ResourceClaim") {

@@ -198,6 +198,8 @@ class Cluster {
   /// Null: no longer. A claim that comes with an allocation of its own has no pending one any more.
   void set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation);
   [[nodiscard]] const Table<model::PriorityClassView>& priority_classes() const { return *objects_.priority_classes; }
+  /// By "node/name": those of one node stand together.
+  [[nodiscard]] const Table<model::VolumeAttachmentView>& volume_attachments() const { return *objects_.volume_attachments; }
   void upsert(std::shared_ptr<const model::PersistentVolumeView> object);
   void upsert(std::shared_ptr<const model::PersistentVolumeClaimView> object);
   void upsert(std::shared_ptr<const model::NamespaceView> object);
@@ -246,6 +248,7 @@ class Cluster {
     TablePtr<model::CsiNodeView> csi_nodes;
     TablePtr<model::CsiDriverView> csi_drivers;
     TablePtr<model::CsiStorageCapacityView> storage_capacities;
+    TablePtr<model::VolumeAttachmentView> volume_attachments, volume_attachments_by_name;
     TablePtr<model::PodDisruptionBudgetView> disruption_budgets;
     TablePtr<model::PriorityClassView> priority_classes;
     TablePtr<model::ResourceClaimView> resource_claims;
@@ -266,6 +269,8 @@ class Cluster {
   void touch_objects();
   template <typename T>
   void put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key);
+  void put_attachment(std::shared_ptr<const model::VolumeAttachmentView> attachment);
+  bool drop_attachment(std::string_view name);
   template <typename T>
   bool drop(TablePtr<T>& table, std::string_view key);
 

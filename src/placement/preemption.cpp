@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
+#include <vector>
 
 #include "placement/plugins/pod_claims.h"
 #include "placement/preemption_words.h"
@@ -96,6 +98,91 @@ bool helps(const Framework& framework, const Cluster& cluster, const PodInfo& po
   return framework.run_filter_with_nominated(state, pod, *node).is_success();
 }
 
+/// Tries on one node which pods must go. The state is the caller's before and after it; in between it knows of the pods that are tried
+/// away. Copying it for every node would cost nodes times topology domains.
+class DryRun {
+ public:
+  DryRun(const Framework& framework, CycleState& state, const PodInfo& pod, const NodeInfo& node)
+      : framework_(framework), state_(state), pod_(pod), node_(node), left_(node) {}
+
+  std::optional<Candidate> select(Status& why) {
+    auto out = try_victims(why);
+    for (const auto& other : std::exchange(away_, {})) {
+      left_.add_pod(other);
+      is_spoilt_ = !framework_.run_add_pod(state_, pod_, *other, left_).is_success() || is_spoilt_;
+    }
+    return out;
+  }
+  /// The state could not be brought back: a plugin failed on the way.
+  [[nodiscard]] bool is_spoilt() const { return is_spoilt_; }
+
+ private:
+  Status take(const PodInfoPtr& other) {
+    left_.remove_pod(other->key);
+    Status status = framework_.run_remove_pod(state_, pod_, *other, left_);
+    if (status.is_success())
+      away_.push_back(other);
+    else
+      is_spoilt_ = true;
+    return status;
+  }
+  Status give_back(const PodInfoPtr& other) {
+    left_.add_pod(other);
+    Status status = framework_.run_add_pod(state_, pod_, *other, left_);
+    if (status.is_success())
+      std::erase(away_, other);
+    else
+      is_spoilt_ = true;
+    return status;
+  }
+
+  std::optional<Candidate> try_victims(Status& why) {
+    std::vector<PodInfoPtr> potential;
+    for (const auto& other : node_.pods)
+      if (other->view().priority < pod_.view().priority) potential.push_back(other);
+    if (potential.empty()) {
+      why = Status::unresolvable(std::string(kNoVictims));
+      return std::nullopt;
+    }
+    for (const auto& other : potential)
+      if (why = take(other); !why.is_success()) return std::nullopt;
+    // Not even an otherwise empty node would do: affinity to a victim never counts.
+    why = framework_.run_filter_with_nominated(state_, pod_, left_);
+    if (!why.is_success()) return std::nullopt;
+
+    std::ranges::stable_sort(potential, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
+    const auto violates = budget_violations(state_.cluster(), potential);
+    Candidate out{node_.index, {}, 0};
+    // Those whose eviction breaks a budget are the first to stay.
+    for (const bool violating : {true, false}) {
+      for (std::size_t i = 0; i < potential.size(); ++i) {
+        if (violates[i] != violating) continue;
+        if (why = give_back(potential[i]); !why.is_success()) return std::nullopt;
+        if (framework_.run_filter_with_nominated(state_, pod_, left_).is_success()) continue;
+        if (why = take(potential[i]); !why.is_success()) return std::nullopt;
+        out.victims.push_back(potential[i]);
+        out.budget_violations += violating;
+      }
+    }
+    why = Status::success();
+    if (out.victims.empty()) {
+      why = Status::error(fmt::format("expected at least one victim pod on node \"{}\"", node_.name));
+      return std::nullopt;
+    }
+    if (framework_.profile().era != Era::k120)
+      std::ranges::stable_sort(out.victims, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
+    return out;
+  }
+
+  const Framework& framework_;
+  CycleState& state_;
+  const PodInfo& pod_;
+  const NodeInfo& node_;
+  NodeInfo left_;
+  std::vector<PodInfoPtr> away_;
+  bool is_spoilt_ = false;
+};
+
 Status default_preemption(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
                           const PreemptionOptions& options, PostFilterResult& out) {
   const Era era = framework.profile().era;
@@ -106,6 +193,7 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
   if (const auto why = not_eligible(cluster, *pod, verdicts, era)) return rejected(std::string(*why));
 
   std::map<std::string, std::size_t> reasons;
+  std::vector<std::string> errors;
   std::size_t not_helpful = 0;
   std::optional<CycleState> state;
   for (const NodeInfo* node : cluster.nodes()) {
@@ -118,7 +206,9 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
       (void)framework.run_pre_filter(*state, *pod);
     }
     Status why;
-    auto candidate = select_victims(framework, *state, *pod, *node, why);
+    DryRun run(framework, *state, *pod, *node);
+    auto candidate = run.select(why);
+    if (run.is_spoilt()) state.reset();
     if (candidate && options.budgets_are_hard && candidate->budget_violations > 0) {
       candidate.reset();
       why = Status::unschedulable(std::string(words::kHardBudget));
@@ -126,9 +216,11 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
     if (candidate) {
       out.candidates.push_back(std::move(*candidate));
     } else {
+      if (why.is_error() && era != Era::k120) errors.push_back(why.message());
       for (const auto& reason : why.reasons) ++reasons[reason];
     }
   }
+  if (out.candidates.empty() && !errors.empty()) return Status::error("preemption: " + words::aggregate(errors));
   if (not_helpful != 0) reasons[std::string(kNotHelpful)] += not_helpful;
   pick(cluster, out);
   while (options.confirm && out.choice() != nullptr && !helps(framework, cluster, *pod, *out.choice())) {
@@ -190,6 +282,12 @@ std::string words::fit_error(std::size_t node_count, const std::map<std::string,
   return out;
 }
 
+std::string words::aggregate(std::vector<std::string> errors) {
+  std::set<std::string> seen;
+  std::erase_if(errors, [&](const std::string& one) { return !seen.insert(one).second; });
+  return errors.size() == 1 ? errors.front() : fmt::format("[{}]", fmt::join(errors, ", "));
+}
+
 Status words::rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile) {
   return refused(fit_error(node_count, reasons), profile);
 }
@@ -230,50 +328,8 @@ std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<Po
 
 std::optional<Candidate> select_victims(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node,
                                         Status& why) {
-  std::vector<PodInfoPtr> potential;
-  for (const auto& other : node.pods)
-    if (other->view().priority < pod.view().priority) potential.push_back(other);
-  if (potential.empty()) {
-    why = Status::unresolvable(std::string(kNoVictims));
-    return std::nullopt;
-  }
   CycleState dry = state.clone();
-  NodeInfo left = node;
-  for (const auto& other : potential) {
-    left.remove_pod(other->key);
-    why = framework.run_remove_pod(dry, pod, *other, left);
-    if (!why.is_success()) return std::nullopt;
-  }
-  // Not even an otherwise empty node would do: affinity to a victim never counts.
-  why = framework.run_filter_with_nominated(dry, pod, left);
-  if (!why.is_success()) return std::nullopt;
-
-  std::ranges::stable_sort(potential, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
-  const auto violates = budget_violations(state.cluster(), potential);
-  Candidate out{node.index, {}, 0};
-  // Those whose eviction breaks a budget are the first to stay.
-  for (const bool violating : {true, false}) {
-    for (std::size_t i = 0; i < potential.size(); ++i) {
-      if (violates[i] != violating) continue;
-      left.add_pod(potential[i]);
-      why = framework.run_add_pod(dry, pod, *potential[i], left);
-      if (!why.is_success()) return std::nullopt;
-      if (framework.run_filter_with_nominated(dry, pod, left).is_success()) continue;
-      left.remove_pod(potential[i]->key);
-      why = framework.run_remove_pod(dry, pod, *potential[i], left);
-      if (!why.is_success()) return std::nullopt;
-      out.victims.push_back(potential[i]);
-      out.budget_violations += violating;
-    }
-  }
-  why = Status::success();
-  if (out.victims.empty()) {
-    why = Status::error(fmt::format("expected at least one victim pod on node \"{}\"", node.name));
-    return std::nullopt;
-  }
-  if (framework.profile().era != Era::k120)
-    std::ranges::stable_sort(out.victims, [](const auto& a, const auto& b) { return is_more_important(*a, *b); });
-  return out;
+  return DryRun(framework, dry, pod, node).select(why);
 }
 
 PostFilterResult run_post_filter(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "placement/profile.h"
 #include "placement/status.h"
@@ -17,6 +18,8 @@ inline constexpr std::string_view kHardBudget = "evicting there would violate a 
 
 /// "0/5 nodes are available: 2 …, 3 ….": why evicting helps nowhere.
 std::string fit_error(std::size_t node_count, const std::map<std::string, std::size_t>& reasons);
+/// Several errors as one (apimachinery's Aggregate): each text once, in brackets when there are more.
+std::string aggregate(std::vector<std::string> errors);
 /// The whole stage's status when evicting helps nowhere and PreFilter had let the pod through.
 Status rejected(std::size_t node_count, const std::map<std::string, std::size_t>& reasons, const Profile& profile);
 

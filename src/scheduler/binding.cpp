@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "placement/plugins/volumes.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace berth::scheduler {
@@ -94,7 +95,8 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
   if (!is_leader) return fail("leadership was lost");
   const model::PodView& pod = binding->info->view();
   const ObjectRef now = informers.get(kPods).get(pod.meta.ns, pod.meta.name);
-  if (now == nullptr || now->uid() != pod.meta.uid || now->is_deleting()) return fail("the pod is gone");
+  if (now == nullptr || now->uid() != pod.meta.uid || now->is_deleting())
+    return fail(fmt::format("pod does not exist any more: pod \"{}\" not found", pod.meta.name));
   for (std::size_t i = 0; i < binding->writes.size(); ++i) {
     const placement::PreBindWrite& write = binding->writes[i];
     if (!write.uid.empty()) {
@@ -108,14 +110,21 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
     }
     if (!write.wait_bound || write.resource != "persistentvolumeclaims") continue;
     const ObjectRef claim = informers.get(kClaims).get(write.ns, write.name);
-    if (claim == nullptr) return fail(fmt::format("persistentvolumeclaim \"{}\" not found", write.name));
-    const json::Value document = claim->document();
-    if (json::get_string(document, {"status", "phase"}) == "Bound") continue;
-    const bool is_current = claim->revision() >= binding->written_at[i];
     const bool wants_provisioning = json::find(write.merge_patch, {"metadata", "annotations", kSelectedNode}) != nullptr;
+    if (claim == nullptr)
+      return fail(fmt::format("failed to check {}: persistentvolumeclaims \"{}/{}\" not found",
+                              wants_provisioning ? "provisioning pvc" : "binding", write.ns, write.name));
+    const json::Value document = claim->document();
+    const bool is_current = claim->revision() >= binding->written_at[i];
     // A provisioner that cannot serve this node takes the annotation away.
-    if (is_current && wants_provisioning && json::get_string(document, {"metadata", "annotations", kSelectedNode}) != binding->node_name)
-      return fail(fmt::format("selectedNode annotation reset for PVC \"{}\"", write.name));
+    if (is_current && wants_provisioning && json::get_string(document, {"metadata", "annotations", kSelectedNode}) != binding->node_name) {
+      const bool has_any = !json::get_object(document, {"metadata", "annotations"}).empty();
+      return fail(has_any ? fmt::format("provisioning failed for PVC \"{}\"", write.name)
+                          : fmt::format("selectedNode annotation reset for PVC \"{}\"", write.name));
+    }
+    const bool is_bound = !json::get_string(document, {"spec", "volumeName"}).empty() &&
+                          json::find(document, {"metadata", "annotations", placement::volumes::kBindCompleted}) != nullptr;
+    if (is_current && is_bound) continue;
     if (loop.now() >= binding->claims_deadline) return fail("context deadline exceeded");
     loop.schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this(), binding] {
       if (const auto self = weak.lock()) self->wait_for_claims(binding);
@@ -129,6 +138,8 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
 void Scheduler::Impl::bind(const BindingPtr& binding) {
   if (!is_leader) return binding_failed(binding, kBindStep, "leadership was lost");
   const model::PodView& pod = binding->info->view();
+  observe_point("PreBind", pod.scheduler_name, seconds_since(binding->step_started));
+  binding->step_started = loop.now();
   pre_binding.erase(pod.meta.uid);
   if (extenders != nullptr && extenders->bind_for(pod)) {
     const auto bound = extenders->bind(pod, binding->node_name);
@@ -176,6 +187,8 @@ void Scheduler::Impl::binding_done(Binding& binding) {
   give_slot(binding);
   queue.done(binding.entry.pod.uid);
   const model::PodView& pod = binding.info->view();
+  observe_point("Bind", pod.scheduler_name, seconds_since(binding.step_started));
+  observe("scheduled", binding.info, seconds_since(binding.started));
   recorder(pod.scheduler_name)
       .event(reference(*binding.object), "Normal", "Scheduled",
              fmt::format("Successfully assigned {} to {}", binding.info->key, binding.node_name), "Binding");
@@ -204,25 +217,29 @@ void Scheduler::Impl::binding_failed(const BindingPtr& binding, std::string_view
   const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
   const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
   const placement::NodeInfo* node = cluster.node(binding->node);
+  if (step == kPreBindStep || step == kBindStep)
+    observe_point(step == kBindStep ? "Bind" : "PreBind", info->view().scheduler_name, seconds_since(binding->step_started), "Error");
+  if (step == kPreBindStep)
+    registry->counter("scheduler_volume_scheduling_stage_error_total", "Volume scheduling stage error count", {{"operation", "bind"}})
+        .add();
   if (!is_bound) {
     static const placement::NodeInfo kGone;
+    const TimePoint unreserving = loop.now();
     binding->framework->run_unreserve(binding->state, *info, node != nullptr ? *node : kGone, cluster);
     unreserve_claims(*binding);
+    observe_point("Unreserve", info->view().scheduler_name, seconds_since(unreserving));
   }
   if (assumed.erase(uid) != 0) {
     cluster.forget(info->key);
     node = cluster.node(binding->node);
-    if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding->node, {ClusterEvent::kAssignedPodDeleted, info.get(), nullptr});
+    if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding->node, {.pod_before = info.get()});
   }
   const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();
   if (still_waits) {
     std::string message = step.empty() ? why : fmt::format("running {}: {}", step, why);
     if (cluster.era() == placement::Era::k120 && step != kPreBindStep && step != kClaimStep) message = "binding rejected: " + message;
     log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, message);
-    registry
-        ->counter("scheduler_schedule_attempts_total", "Number of attempts to schedule pods, by the result.",
-                  {{"profile", info->view().scheduler_name}, {"result", "error"}})
-        .add();
+    observe("error", info, seconds_since(binding->started));
     want_node(now, PodGlance(now->bytes()), nullptr);
     queue.failed(uid, loop.now());
     if (is_leader) report_error(info, message, !binding->writes.empty());

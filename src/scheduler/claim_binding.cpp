@@ -178,6 +178,7 @@ void Scheduler::Impl::gate_by_claims(const std::string& uid, Waiting& entry) {
   const model::PodView& pod = entry.info->view();
   const bool is_gated = !frameworks.at(pod.scheduler_name)->run_pre_enqueue(pod, &cluster).is_success();
   if (is_gated == queued->pod.gated) return;
+  count_gate(entry, is_gated);
   QueuedPod same = queued->pod;
   same.gated = is_gated;
   queue.add_or_update(same, loop.now(), false);

@@ -34,6 +34,7 @@ const std::vector<Candidates>& table() {
       {"ResourceClaim", "resource.k8s.io", "resourceclaims", {"v1"}, kResourceClaim},
       {"ResourceSlice", "resource.k8s.io", "resourceslices", {"v1"}, kDevices},
       {"DeviceClass", "resource.k8s.io", "deviceclasses", {"v1"}, kDevices},
+      {"VolumeAttachment", "storage.k8s.io", "volumeattachments", {"v1"}, kVolumeAttachmentDeleted},
       {"PodDisruptionBudget", "policy", "poddisruptionbudgets", {"v1", "v1beta1"}, kDisruptionBudget},
   };
   return kinds;

@@ -52,22 +52,33 @@ void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
   const PodInfoPtr info = found->second.info;
   const ObjectRef object = found->second.object;
   const FrameworkPtr framework = frameworks.at(info->view().scheduler_name);
+  if (object->is_deleting()) {
+    recorder(info->view().scheduler_name)
+        .event(reference(*object), "Warning", "FailedScheduling", fmt::format("skip schedule deleting pod: {}", info->key), "Scheduling");
+    return forget_waiting(entry.pod.uid);
+  }
   const TimePoint start = loop.now();
   std::optional<placement::Evaluation> refused;
   const Decision decision = decide(framework, info, object, refused);
-  const double seconds = static_cast<double>((loop.now() - start).count()) / 1e6;
+  const double seconds = seconds_since(start);
   registry
       ->histogram("scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds",
                   metrics::exponential_buckets(0.001, 2, 15))
       .observe(seconds);
   switch (decision.outcome) {
     case Decision::Outcome::kScheduled:
-      observe("scheduled", info, seconds);
-      return commit(entry, info, framework, decision.node);
+      return commit(entry, info, framework, decision.node, start);
     case Decision::Outcome::kUnschedulable:
       observe("unschedulable", info, seconds);
       return give_up_for_now(entry, info, framework, *decision.diagnosis, refused);
     case Decision::Outcome::kError:
+      if (cluster.node_count() == 0) {
+        // Nothing rejected it, so that no event can be known to help: it is tried again and again.
+        observe("unschedulable", info, seconds);
+        set_nominated(found->second, "");
+        report_failure(info, "Unschedulable", decision.error, "");
+        return queue.failed(entry.pod.uid, loop.now());
+      }
       observe("error", info, seconds);
       report_error(info, decision.error);
       return queue.failed(entry.pod.uid, loop.now());
@@ -100,14 +111,20 @@ Decision Scheduler::Impl::decide(const FrameworkPtr& framework, const PodInfoPtr
 }
 
 /// Assumes the pod on the node and begins to bind it.
-void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework, NodeIndex node) {
+void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework, NodeIndex node,
+                             TimePoint started) {
   auto state = framework->new_cycle(cluster);
   std::vector<placement::PreBindWrite> writes;
   if (!info->view().volumes.empty() || !info->view().resource_claims.empty()) {
     placement::Status status = framework->run_pre_filter(state, *info).status;
     if (status.is_success() || status.is_skip()) status = framework->run_filter(state, *info, *cluster.node(node));
-    if (status.is_success()) status = framework->run_reserve(state, *info, *cluster.node(node), cluster);
+    const TimePoint reserving = loop.now();
+    if (status.is_success()) {
+      status = framework->run_reserve(state, *info, *cluster.node(node), cluster);
+      observe_point("Reserve", info->view().scheduler_name, seconds_since(reserving), status.is_success() ? "Success" : "Error");
+    }
     if (!status.is_success()) {
+      observe("error", info, seconds_since(started));
       report_error(info, status.message());
       return queue.failed(entry.pod.uid, loop.now());
     }
@@ -118,8 +135,22 @@ void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoP
   cluster.assume(info, node);
   assumed[entry.pod.uid] = info->key;
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
-  auto binding = std::make_shared<Binding>(Binding{
-      entry, info, object, framework, node, cluster.node(node)->name, std::move(state), std::move(writes), 0, {}, {}, false, false, false});
+  auto binding = std::make_shared<Binding>(Binding{entry,
+                                                   info,
+                                                   object,
+                                                   framework,
+                                                   node,
+                                                   cluster.node(node)->name,
+                                                   started,
+                                                   loop.now(),
+                                                   std::move(state),
+                                                   std::move(writes),
+                                                   0,
+                                                   {},
+                                                   {},
+                                                   false,
+                                                   false,
+                                                   false});
   take_slot(*binding);
   if (promised != binding->node_name) wake_for_nomination(info, promised);
   announce(binding);

@@ -24,6 +24,41 @@ Result<std::string> file_or_data(const std::string& file, const std::string& dat
   return text.str();
 }
 
+/// Where the verb is asked (extender.go, send).
+std::string address(const config::Extender& extender, const std::string& verb) {
+  const std::size_t end = extender.url_prefix.find_last_not_of('/');
+  return extender.url_prefix.substr(0, end == std::string::npos ? 0 : end + 1) + "/" + verb;
+}
+
+/// A connection's failure in the words that Go's HTTP client has for it, where there are such.
+std::string connection_words(const std::string& why) {
+  constexpr std::string_view kCannot = "cannot connect to ";
+  if (why.find("timeout awaiting") != std::string::npos || why.find("timed out") != std::string::npos)
+    return "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
+  const std::size_t colon = why.find(": ");
+  if (!why.starts_with(kCannot) || colon == std::string::npos) return why;
+  std::string reason = why.substr(colon + 2);
+  if (!reason.empty()) reason.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(reason.front())));
+  return fmt::format("dial tcp {}: connect: {}", why.substr(kCannot.size(), colon - kCannot.size()), reason);
+}
+
+/// What Go's decoder says of an answer that cannot be one.
+std::string decoding_words(const std::string& body, const Result<json::Value>& parsed, std::string_view type) {
+  const std::size_t first = body.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return "EOF";
+  if (!parsed) {
+    if (std::string_view("{[\"-0123456789tfn").find(body[first]) == std::string_view::npos)
+      return fmt::format("invalid character '{}' looking for beginning of value", body[first]);
+    return parsed.error().message;
+  }
+  const char* what = parsed->is_string()   ? "string"
+                     : parsed->is_array()  ? "array"
+                     : parsed->is_bool()   ? "bool"
+                     : parsed->is_object() ? "object"
+                                           : "number";
+  return fmt::format("json: cannot unmarshal {} into Go value of type v1.{}", what, type);
+}
+
 json::Value arguments(const config::Extender& extender, const json::Value& pod, const std::vector<std::string>& names,
                       const std::function<json::Value(const std::string&)>& node_document) {
   json::Object out = {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", nullptr}};
@@ -75,11 +110,10 @@ Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::E
     std::promise<net::HttpResponse> answer;
     clients[extender]->send(std::move(request), [&](net::HttpResponse response) { answer.set_value(std::move(response)); });
     net::HttpResponse response = answer.get_future().get();
-    if (response.status == 0)
-      return fail(ErrorCode::kUnavailable, fmt::format("extender {}: {}", configs[extender].url_prefix, response.body));
+    const std::string url = address(configs[extender], verb);
+    if (response.status == 0) return fail(ErrorCode::kUnavailable, fmt::format("Post \"{}\": {}", url, connection_words(response.body)));
     if (response.status != 200)
-      return fail(ErrorCode::kUnavailable,
-                  fmt::format("failed {} with extender at URL {}, code {}", verb, configs[extender].url_prefix, response.status));
+      return fail(ErrorCode::kUnavailable, fmt::format("failed {} with extender at URL {}, code {}", verb, url, response.status));
     return std::move(response.body);
   };
   return std::make_unique<Extenders>(configs, post);
@@ -115,7 +149,7 @@ Result<json::Value> Extenders::ask(std::size_t i, const std::string& verb, const
   if (!answer) return std::unexpected(answer.error());
   auto result = json::parse(*answer);
   if (!result || !result->is_object())
-    return invalid(fmt::format("extender {}: the answer to {} is not a JSON object", configs_[i].url_prefix, verb));
+    return invalid(decoding_words(*answer, result, verb == configs_[i].preempt_verb ? "ExtenderPreemptionResult" : "ExtenderFilterResult"));
   return std::move(*result);
 }
 
@@ -159,13 +193,15 @@ Result<void> Extenders::prioritize(std::size_t i, const json::Value& pod,
   auto body = post_(i, extender.prioritize_verb, json::serialize(arguments(extender, pod, out.names, node_document)));
   if (!body) return std::unexpected(body.error());
   const auto result = json::parse(*body);
-  if (!result || !result->is_array())
-    return invalid(fmt::format("extender {}: the answer to {} is not a JSON list", extender.url_prefix, extender.prioritize_verb));
+  if (!result || !result->is_array()) return invalid(decoding_words(*body, result, "HostPriorityList"));
   for (const auto& entry : result->get_array()) {
     const std::string host(json::get_string(entry, {"Host"}));
-    const std::int64_t score = std::clamp<std::int64_t>(json::get_int(entry, {"Score"}), 0, 10);
-    out.scores[host] =
-        placement::saturating_add(out.scores[host], score * std::min<std::int64_t>(extender.weight, INT64_MAX / 1000) * kScoreScale);
+    // Scores outside 0 to 10 count as they are.
+    std::int64_t weighted = 0;
+    if (__builtin_mul_overflow(json::get_int(entry, {"Score"}), extender.weight, &weighted) ||
+        __builtin_mul_overflow(weighted, kScoreScale, &weighted))
+      continue;
+    out.scores[host] = placement::saturating_add(out.scores[host], weighted);
   }
   return {};
 }
@@ -205,7 +241,8 @@ placement::Decision Extenders::choose(const placement::Cluster& cluster, const p
     out.diagnosis = std::move(diagnosis);
     return out;
   }
-  for (std::size_t i = 0; i < configs_.size(); ++i) {
+  // One node alone is not scored.
+  for (std::size_t i = 0; i < configs_.size() && narrowing.names.size() > 1; ++i) {
     // What an extender thinks of nodes is advice: its failure costs its votes, not the pod.
     if (!configs_[i].prioritize_verb.empty() && is_interested(configs_[i], pod.view()))
       (void)prioritize(i, pod_document, node_document, narrowing);

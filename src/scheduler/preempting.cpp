@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "placement/preemption_words.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace berth::scheduler {
@@ -40,11 +41,16 @@ void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const
   if (!framework->profile().post_filter.empty()) {
     const TimePoint start = loop.now();
     const placement::PostFilterResult result = find_room(framework, info, refused);
-    observe_point("PostFilter", info->view().scheduler_name, static_cast<double>((loop.now() - start).count()) / 1e6);
+    observe_point("PostFilter", info->view().scheduler_name, seconds_since(start),
+                  result.status.is_success() ? "Success"
+                  : result.status.is_error() ? "Error"
+                                             : "Unschedulable");
     post_filter_message = result.status.message();
     if (result.release) release_claim(*result.release);
     Waiting& mine = waiting.at(entry.pod.uid);
-    registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
+    // After a PreFilter that rejected the pod for good, the plugins before DefaultPreemption fail already.
+    const bool was_asked = result.status.code != placement::Code::kError || diagnosis.pre_filter.is_success();
+    if (was_asked) registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
     if (const placement::Candidate* choice = result.choice()) {
       nominate = cluster.node(choice->node)->name;
       preempt(info, *choice, *nominate);
@@ -75,13 +81,12 @@ placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& frame
   result.candidates.clear();
   if (!left) {
     result.best.reset();
-    result.status = placement::Status::error(left.error().message);
+    result.status = placement::Status::error("preemption: " + left.error().message);
     return result;
   }
   result.candidates = std::move(*left);
   placement::choose_candidate(*framework, cluster, *info, how, result);
-  if (result.choice() == nullptr)
-    result.status = placement::Status::unschedulable("preemption: no candidate node for preemption was left by the extenders");
+  if (result.choice() == nullptr) result.status = placement::words::refused("no candidate node for preemption", framework->profile());
   return result;
 }
 
@@ -105,9 +110,9 @@ void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate
     going.emplace_back(victim, object);
   }
   if (open.victims.empty()) preempting.erase(preemptor_pod.meta.uid);
-  if (!going.empty() || !called_off.empty())
-    registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
-        .observe(static_cast<double>(choice.victims.size()));
+  if (going.empty() && called_off.empty()) return;  // All of them go already: nothing is to be done, and nobody loses anything by it.
+  registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
+      .observe(static_cast<double>(choice.victims.size()));
   for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
   for (const BindingPtr& binding : called_off) {
     report_eviction(info, reference(*binding->object), node_name, " (in kube-scheduler memory).");

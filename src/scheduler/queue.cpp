@@ -53,15 +53,16 @@ TimePoint SchedulingQueue::backoff_end(const Entry& entry) const {
   return entry.queued_at + std::min(backoff, options_.max_backoff);
 }
 
-void SchedulingQueue::enter_backoff_or_active(Slot& slot, TimePoint now) {
+void SchedulingQueue::enter_backoff_or_active(Slot& slot, TimePoint now, std::string_view event) {
   const TimePoint end = backoff_end(slot.entry);
   if (end > now)
     enter(slot, Box::kBackoff, end, slot.entry.consecutive_errors == 0);
   else
     enter(slot, Box::kActive);
+  count(end > now ? "backoff" : "active", event);
 }
 
-void SchedulingQueue::add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate) {
+void SchedulingQueue::add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate, std::string_view event) {
   auto& owned = pods_[pod.uid];
   if (!owned) {
     owned = std::make_unique<Slot>();
@@ -69,6 +70,7 @@ void SchedulingQueue::add_or_update(const QueuedPod& pod, TimePoint now, bool re
     owned->entry.pod = pod;
     owned->entry.queued_at = now;
     enter(*owned, pod.gated ? Box::kGated : Box::kActive);
+    count(pod.gated ? "unschedulable" : "active", "UnschedulablePodAdd");
     return;
   }
   Slot& slot = *owned;
@@ -85,8 +87,9 @@ void SchedulingQueue::add_or_update(const QueuedPod& pod, TimePoint now, bool re
     enter(slot, Box::kGated);
   } else if (box == Box::kGated) {
     enter(slot, Box::kActive);
+    count("active", "UnschedulablePodUpdatePodSchedulingGatesEliminated");
   } else if (box == Box::kUnschedulable && reactivate) {
-    enter_backoff_or_active(slot, now);
+    enter_backoff_or_active(slot, now, event);
   } else {
     enter(slot, box, until, pops_early);
   }
@@ -96,6 +99,7 @@ void SchedulingQueue::remove(const std::string& uid) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
   leave(*found->second);
+  if (found->second->box != Box::kInFlight) hold_rejection(*found->second, false);
   pods_.erase(found);
 }
 
@@ -106,10 +110,12 @@ void SchedulingQueue::promote(TimePoint now) {
       const bool long_wait = slot.box == Box::kUnschedulable;
       leave(slot);
       slot.entry.waited_in_vain = slot.entry.waited_in_vain || long_wait;
-      if (long_wait)
-        enter_backoff_or_active(slot, now);
-      else
+      if (long_wait) {
+        enter_backoff_or_active(slot, now, "UnschedulableTimeout");
+      } else {
         enter(slot, Box::kActive);
+        count("active", "BackoffComplete");
+      }
     }
 }
 
@@ -122,7 +128,9 @@ std::optional<SchedulingQueue::Entry> SchedulingQueue::pop(TimePoint now) {
   promote(now);
   if (active_.empty() && early_.empty()) return std::nullopt;
   Slot& slot = active_.empty() ? *early_.begin()->second.slot : *active_.begin()->slot;
+  if (active_.empty()) count("active", "PopFromBackoffQ");
   leave(slot);
+  hold_rejection(slot, false);
   enter(slot, Box::kInFlight);
   ++slot.entry.attempts;
   if (slot.entry.first_attempt == TimePoint{}) slot.entry.first_attempt = now;
@@ -140,6 +148,8 @@ void SchedulingQueue::unschedulable(const std::string& uid, PluginSet rejected_b
   slot.entry.waited_in_vain = false;
   ++slot.entry.unschedulable_count;
   slot.entry.consecutive_errors = 0;
+  hold_rejection(slot, true);
+  count("unschedulable", "ScheduleAttemptFailure");
   if (slot.entry.pod.gated)
     enter(slot, Box::kGated);
   else
@@ -158,9 +168,11 @@ void SchedulingQueue::failed(const std::string& uid, TimePoint now) {
     enter(slot, Box::kGated);
   else
     enter(slot, Box::kBackoff, backoff_end(slot.entry));
+  count(slot.entry.pod.gated ? "unschedulable" : "backoff", "ScheduleAttemptFailure");
 }
 
-std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help) {
+std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help,
+                                  std::string_view event) {
   std::vector<Slot*> moving;
   for (const auto& [until, sequence, slot] : unschedulable_) {
     const Entry& entry = slot->entry;
@@ -168,7 +180,7 @@ std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const std::f
   }
   for (Slot* slot : moving) {
     leave(*slot);
-    enter_backoff_or_active(*slot, now);
+    enter_backoff_or_active(*slot, now, event);
   }
   return moving.size();
 }
@@ -179,6 +191,7 @@ void SchedulingQueue::retry_after_backoff(const std::string& uid, TimePoint now)
   Slot& slot = *found->second;
   leave(slot);
   enter(slot, Box::kBackoff, std::max(now, backoff_end(slot.entry)));
+  count("backoff", "ForceActivate");
 }
 
 void SchedulingQueue::activate(const std::string& uid) {
@@ -188,6 +201,7 @@ void SchedulingQueue::activate(const std::string& uid) {
   if (slot.box != Box::kBackoff && slot.box != Box::kUnschedulable) return;
   leave(slot);
   enter(slot, Box::kActive);
+  count("active", "ForceActivate");
 }
 
 std::optional<TimePoint> SchedulingQueue::next_wake() const {

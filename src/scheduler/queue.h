@@ -45,9 +45,18 @@ struct QueueOptions {
   bool pops_from_backoff = true;
 };
 
+/// Told of every move, for metrics. Members may be empty.
+struct QueueObserver {
+  /// A pod entered a queue ("active", "backoff", "unschedulable") because of the event.
+  std::function<void(std::string_view queue, std::string_view event)> on_incoming;
+  /// Whether the queue holds the pod as rejected by these plugins, or does no more (it is popped or gone).
+  std::function<void(const std::string& uid, PluginSet rejected_by, bool holds)> on_rejection;
+};
+
 class SchedulingQueue {
  public:
   explicit SchedulingQueue(QueueOptions options) : options_(options) {}
+  void observe(QueueObserver observer) { observer_ = std::move(observer); }
 
   struct Entry {
     QueuedPod pod;
@@ -62,7 +71,7 @@ class SchedulingQueue {
 
   /// A pod that needs a node, new or changed. A pod already known keeps its place unless the change may make it schedulable
   /// (`reactivate`): then it leaves `unschedulable` for `backoff` or `active`. A gate that closes or opens moves it.
-  void add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate);
+  void add_or_update(const QueuedPod& pod, TimePoint now, bool reactivate, std::string_view event = "UnschedulablePodUpdate");
   /// The pod is bound or gone.
   void remove(const std::string& uid);
 
@@ -75,8 +84,9 @@ class SchedulingQueue {
   void failed(const std::string& uid, TimePoint now);
 
   /// Moves unschedulable pods that were rejected by one of `plugins` (or by none known) and for which `could_help` says yes.
-  /// Returns how many moved.
-  std::size_t wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help);
+  /// Returns how many moved. `event` names the cause.
+  std::size_t wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help,
+                   std::string_view event = "ForceActivate");
   /// Moves one unschedulable pod to backoff, where it stays until its backoff is over even if there is nothing else to do.
   void retry_after_backoff(const std::string& uid, TimePoint now);
   /// Moves one pod to active at once, its backoff forgotten (kube-scheduler's Activate).
@@ -123,11 +133,18 @@ class SchedulingQueue {
   }
   void leave(Slot& slot);
   void enter(Slot& slot, Box box, TimePoint until = {}, bool pops_early = false);
+  void count(std::string_view queue, std::string_view event) const {
+    if (observer_.on_incoming) observer_.on_incoming(queue, event);
+  }
+  void hold_rejection(const Slot& slot, bool holds) const {
+    if (observer_.on_rejection && slot.entry.rejected_by != 0) observer_.on_rejection(slot.entry.pod.uid, slot.entry.rejected_by, holds);
+  }
   [[nodiscard]] TimePoint backoff_end(const Entry& entry) const;
-  void enter_backoff_or_active(Slot& slot, TimePoint now);
+  void enter_backoff_or_active(Slot& slot, TimePoint now, std::string_view event);
   void promote(TimePoint now);
 
   QueueOptions options_;
+  QueueObserver observer_;
   std::uint64_t sequence_ = 0;
   std::unordered_map<std::string, std::unique_ptr<Slot>> pods_;
   std::set<ActiveKey> active_;

@@ -14,6 +14,15 @@ bool any_profile_is_hard(const SchedulerOptions& options) {
   return std::ranges::any_of(options.profiles, [](const auto& profile) { return profile.args.preemption.budgets_are_hard; });
 }
 
+void count_held_by(metrics::Registry& registry, std::string_view plugin, const std::string& profile, bool holds) {
+  registry
+      .gauge("scheduler_unschedulable_pods",
+             "The number of unschedulable pods broken down by plugin name. A pod counts for every plugin that rejected it, so that the "
+             "figures of several plugins are not to be added.",
+             {{"plugin", std::string(plugin)}, {"profile", profile}})
+      .add(holds ? 1 : -1);
+}
+
 QueueOptions queue_options(const SchedulerOptions& options) {
   QueueOptions out = options.queue;
   if (options.profiles.front().era == placement::Era::k120) out.pops_from_backoff = false;
@@ -32,6 +41,10 @@ Scheduler::Impl::Impl(client::Client& c, client::InformerFactory& f, SchedulerOp
       preemptor(cluster, options.preemption),
       queue(queue_options(options)),
       registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()) {
+  queue.observe({[this](std::string_view name, std::string_view event) { count_incoming(name, event); },
+                 [this](const std::string& uid, PluginSet rejected_by, bool holds) { count_rejection(uid, rejected_by, holds); }});
+  registry->counter("scheduler_pod_scheduled_after_flush_total",
+                    "Number of pods successfully scheduled after being flushed from unschedulablePods due to timeout.");
   if (!any_profile_is_hard(options)) return;
   placement::PreemptionOptions hard = options.preemption;
   hard.budgets_are_hard = true;
@@ -69,18 +82,47 @@ void Scheduler::Impl::observe(const char* result, const PodInfoPtr& info, double
       .observe(seconds);
 }
 
-void Scheduler::Impl::observe_point(const char* point, const std::string& profile, double seconds) {
+void Scheduler::Impl::observe_point(const char* point, const std::string& profile, double seconds, const char* status) {
   registry
       ->histogram("scheduler_framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.",
-                  metrics::exponential_buckets(0.0001, 2, 12), {{"extension_point", point}, {"profile", profile}, {"status", "Success"}})
+                  metrics::exponential_buckets(0.0001, 2, 12), {{"extension_point", point}, {"profile", profile}, {"status", status}})
       .observe(seconds);
 }
 
-void Scheduler::Impl::count_incoming(const char* queue_name, const char* event) {
+void Scheduler::Impl::observe_event(const std::string& label, TimePoint start) {
+  registry
+      ->histogram("scheduler_event_handling_duration_seconds", "Event handling latency in seconds.",
+                  metrics::exponential_buckets(0.0001, 2, 12), {{"event", label}})
+      .observe(seconds_since(start));
+}
+
+void Scheduler::Impl::observe_events(EventSet events, TimePoint start) {
+  for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i)
+    if (const auto event = static_cast<ClusterEvent>(i); events.has(event) && event != ClusterEvent::kNodeCordoned)
+      observe_event(event_label(event), start);
+}
+
+void Scheduler::Impl::count_incoming(std::string_view queue_name, std::string_view event) {
   registry
       ->counter("scheduler_queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.",
-                {{"queue", queue_name}, {"event", event}})
+                {{"event", std::string(event)}, {"queue", std::string(queue_name)}})
       .add();
+}
+
+void Scheduler::Impl::count_rejection(const std::string& uid, PluginSet rejected_by, bool holds) {
+  const auto found = waiting.find(uid);
+  if (found == waiting.end()) return;
+  for (const std::string_view plugin : bits.names(rejected_by))
+    if (plugin != "DisruptionBudgets") count_held_by(*registry, plugin, found->second.info->view().scheduler_name, holds);
+}
+
+void Scheduler::Impl::count_gate(Waiting& entry, bool is_gated) {
+  const model::PodView& pod = entry.info->view();
+  const std::string plugin = !is_gated ? "" : pod.scheduling_gates.empty() ? "DynamicResources" : "SchedulingGates";
+  const std::string before = std::exchange(entry.gated_by, plugin);
+  if (before == plugin) return;
+  if (!before.empty()) count_held_by(*registry, before, pod.scheduler_name, false);
+  if (!plugin.empty()) count_held_by(*registry, plugin, pod.scheduler_name, true);
 }
 
 void Scheduler::Impl::update_gauges() {
@@ -130,7 +172,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
     client::EventRecorderOptions recorder;
     recorder.shape = client::EventRecorderOptions::Shape::kEvents;
     recorder.component = profile.scheduler_name;
-    recorder.host = "berth";
+    recorder.host = options.host;
     impl->recorders.emplace(profile.scheduler_name, std::make_unique<client::EventRecorder>(client, recorder));
   }
   return std::unique_ptr<Scheduler>(new Scheduler(std::move(impl)));

@@ -34,6 +34,7 @@ struct SchedulerOptions {
   std::size_t max_bindings_in_flight = 512;
   /// Decisions made before the loop gets to other work.
   std::size_t cycles_per_turn = 128;
+  std::string host = "berth";                  ///< The machine's name: events are reported by SCHEDULERNAME-HOST.
   std::shared_ptr<metrics::Registry> metrics;  ///< Made when null.
   /// Sees every preemption before it is carried out, with the cluster it was planned on (simulations judge it). May be empty.
   std::function<void(const placement::Cluster&, const placement::PodInfoPtr& preemptor, const placement::Candidate& choice)> on_preemption;

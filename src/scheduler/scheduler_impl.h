@@ -11,6 +11,7 @@
 #include "placement/preemptor.h"
 #include "scheduler/consulted.h"
 #include "scheduler/extender.h"
+#include "scheduler/hints.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/wakeup.h"
 
@@ -26,6 +27,7 @@ inline const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 /// What of a pod decides whether placement must look at a new revision of it, read without building a document.
 struct PodGlance {
   std::string_view node_name, phase, generation, scheduler_name, resize, nominated, start_time, claims;
+  std::string_view running, running_init, resources;  ///< What the status says that containers, and the pod, run with.
   /// The bytes must outlive it.
   explicit PodGlance(const std::string& bytes);
   [[nodiscard]] bool is_terminal() const { return phase == "Succeeded" || phase == "Failed"; }
@@ -41,6 +43,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     placement::PodInfoPtr info;  ///< Its nominated node is always `nominated`.
     client::ObjectRef object;
     std::string message;    ///< The condition's message last written by us; empty: see the object.
+    std::string gated_by;   ///< The plugin that scheduler_unschedulable_pods counts it for; empty: none.
     std::string nominated;  ///< Where preemption makes room for it; empty for none. The API may lag behind.
   };
   /// Victims of one preemptor whose eviction the watch has not shown yet. Until then nothing about the preemptor is decided: the plan would
@@ -57,6 +60,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     placement::FrameworkPtr framework;
     placement::NodeIndex node;
     std::string node_name;
+    TimePoint started;         ///< When the attempt began.
+    TimePoint step_started{};  ///< When PreBind or Bind did.
     placement::CycleState state;
     std::vector<placement::PreBindWrite> writes;
     std::size_t written = 0;
@@ -99,7 +104,9 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void node_added(const client::ObjectRef& object);
   void node_updated(const client::ObjectRef& before, const client::ObjectRef& after);
   void node_deleted(const client::ObjectRef& object);
-  void object_changed(const Consulted& kind, const client::Object& object);
+  /// `before` and `after` as in a watch: null before it was there, null once it is gone.
+  void object_changed(const Consulted& kind, const client::ObjectRef& before, const client::ObjectRef& after);
+  void wake_for_object(const Consulted& kind, const client::ObjectRef& before, const json::Value* after, ObjectVerb verb);
   void pod_added(const client::ObjectRef& object);
   void pod_updated(const client::ObjectRef& before, const client::ObjectRef& after);
   void pod_deleted(const client::ObjectRef& object);
@@ -112,11 +119,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void set_nominated(Waiting& entry, const std::string& node_name);
 
   // waking.cpp
-  /// Wakes the pods that the events could help. `node` is the node they happened on, where there is one: a pod whose rejection was about
-  /// nodes one by one is woken only if that node takes it now, or would after a preemption.
+  /// Wakes the pods that the events could help, as the hints of the plugins that rejected them say. `node` is the node they happened on,
+  /// where there is one: when more than a thousand pods wait, only those are woken that the node takes now, or would after a preemption.
   /// Pods above `up_to_priority` are left where they are.
-  void wake(EventSet events, placement::NodeIndex node, const PodChange& change = {},
-            std::optional<std::int64_t> up_to_priority = std::nullopt);
+  void wake(EventSet events, placement::NodeIndex node, Change change = {}, std::optional<std::int64_t> up_to_priority = std::nullopt);
+  std::size_t wake_for(placement::NodeIndex node, const Change& change, std::string_view label,
+                       std::optional<std::int64_t> up_to_priority = std::nullopt);
   [[nodiscard]] bool node_takes(const std::string& uid, const placement::NodeInfo& node);
   /// The pod counts on room on the node no more: that is as good as a pod that left, for pods of no higher priority.
   void wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name);
@@ -130,7 +138,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   [[nodiscard]] placement::Decision decide(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info,
                                            const client::ObjectRef& object, std::optional<placement::Evaluation>& refused);
   void commit(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework,
-              placement::NodeIndex node);
+              placement::NodeIndex node, TimePoint started);
   [[nodiscard]] json::Value node_document(const std::string& name) const;
   [[nodiscard]] json::Value pod_document(const placement::PodInfo& pod) const;
 
@@ -188,9 +196,15 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   [[nodiscard]] client::EventRecorder& recorder(const std::string& scheduler_name) { return *recorders.at(scheduler_name); }
   [[nodiscard]] static client::ObjectReference reference(const client::Object& pod);
   [[nodiscard]] static client::ObjectReference reference(const placement::PodInfo& pod);
+  [[nodiscard]] double seconds_since(TimePoint start) const { return static_cast<double>((loop.now() - start).count()) / 1e6; }
   void observe(const char* result, const placement::PodInfoPtr& info, double seconds);
-  void observe_point(const char* point, const std::string& profile, double seconds);
-  void count_incoming(const char* queue_name, const char* event);
+  void observe_point(const char* point, const std::string& profile, double seconds, const char* status = "Success");
+  void observe_event(const std::string& label, TimePoint start);
+  void observe_events(EventSet events, TimePoint start);
+  void count_incoming(std::string_view queue_name, std::string_view event);
+  /// scheduler_unschedulable_pods of the plugins that hold the pod back.
+  void count_rejection(const std::string& uid, PluginSet rejected_by, bool holds);
+  void count_gate(Waiting& entry, bool is_gated);
   void update_gauges();
 };
 

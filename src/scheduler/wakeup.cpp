@@ -1,7 +1,11 @@
 #include "scheduler/wakeup.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+
+#include "scheduler/hints.h"
 
 namespace berth::scheduler {
 namespace {
@@ -11,39 +15,39 @@ using enum ClusterEvent;
 constexpr EventSet all_events() {
   EventSet out;
   for (unsigned i = 0; i < static_cast<unsigned>(kCount); ++i)
-    if (static_cast<ClusterEvent>(i) != kDisruptionBudget) out |= static_cast<ClusterEvent>(i);
+    if (static_cast<ClusterEvent>(i) != kDisruptionBudget && static_cast<ClusterEvent>(i) != kNodeCordoned)
+      out |= static_cast<ClusterEvent>(i);
   return out;
-}
-
-bool any_term_matches(const std::vector<placement::AffinityTerm>& terms, const placement::Cluster& cluster, const placement::PodInfo* pod) {
-  if (pod == nullptr) return false;
-  return std::ranges::any_of(terms,
-                             [&](const auto& term) { return term.matches(pod->view(), cluster.namespace_labels(pod->view().ns())); });
 }
 
 }  // namespace
 
 EventSet events_of(std::string_view plugin) {
+  // Every plugin that waits for new nodes is told of taints too (kube-scheduler's buildQueueingHintMap): a node may come tainted.
+  static constexpr EventSet kNewNode = {kNodeAdded, kNodeTaints};
   // Volumes of clouds are limited by what the node says and by what runs there.
-  constexpr EventSet kCloudLimits = {kNodeAdded, kNodeAllocatable, kAssignedPodDeleted, kClaim, kPersistentVolume, kStorageClass, kCsiNode};
+  constexpr EventSet kCloudLimits = {kNodeAdded, kNodeTaints,       kNodeAllocatable, kAssignedPodDeleted,
+                                     kClaim,     kPersistentVolume, kStorageClass,    kCsiNode};
+  const auto with = [](EventSet more) { return EventSet(kNewNode) |= more; };
   static const std::map<std::string_view, EventSet> table = {
-      {"NodeResourcesFit", {kNodeAdded, kNodeAllocatable, kAssignedPodDeleted, kAssignedPodResized, kOwnScaledDown}},
-      {"DynamicResources", {kNodeAdded, kNodeLabels, kNodeAllocatable, kResourceClaim, kDevices, kOwnClaims}},
-      {"NodePorts", {kNodeAdded, kAssignedPodDeleted}},
-      {"NodeName", {kNodeAdded}},
-      {"NodeUnschedulable", {kNodeAdded, kNodeTaints, kOwnTolerations}},
-      {"NodeAffinity", {kNodeAdded, kNodeLabels}},
-      {"NodeLabel", {kNodeAdded, kNodeLabels}},
-      {"TaintToleration", {kNodeAdded, kNodeTaints, kOwnTolerations}},
-      {"InterPodAffinity", {kNodeAdded, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kNamespaces, kOwnLabels}},
+      {"NodeResourcesFit", with({kNodeAllocatable, kAssignedPodDeleted, kAssignedPodResized, kOwnScaledDown})},
+      {"DynamicResources", with({kNodeLabels, kNodeAllocatable, kResourceClaim, kDevices, kOwnClaims})},
+      {"NodePorts", with(kAssignedPodDeleted)},
+      {"NodeName", kNewNode},
+      {"NodeUnschedulable", with(kOwnTolerations)},
+      {"NodeAffinity", with(kNodeLabels)},
+      {"NodeLabel", with(kNodeLabels)},
+      {"NodeDeclaredFeatures", with(kNodeFeatures)},
+      {"TaintToleration", with(kOwnTolerations)},
+      {"InterPodAffinity", with({kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kNamespaces, kOwnLabels})},
       {"PodTopologySpread",
-       {kNodeAdded, kNodeDeleted, kNodeLabels, kNodeTaints, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels}},
+       with({kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels, kOwnTolerations})},
       {"ServiceAffinity",
-       {kNodeAdded, kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kServices, kOwnLabels}},
-      {"VolumeBinding", {kNodeAdded, kNodeLabels, kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity}},
-      {"VolumeZone", {kNodeAdded, kNodeLabels, kPersistentVolume, kClaim, kStorageClass}},
-      {"VolumeRestrictions", {kNodeAdded, kAssignedPodDeleted, kClaim}},
-      {"NodeVolumeLimits", {kNodeAdded, kAssignedPodDeleted, kClaim, kCsiNode}},
+       with({kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kServices, kOwnLabels})},
+      {"VolumeBinding", with({kNodeLabels, kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity})},
+      {"VolumeZone", with({kNodeLabels, kPersistentVolume, kClaim, kStorageClass})},
+      {"VolumeRestrictions", with({kAssignedPodDeleted, kClaim})},
+      {"NodeVolumeLimits", {kAssignedPodDeleted, kClaim, kCsiNode, kVolumeAttachmentDeleted}},
       {"EBSLimits", kCloudLimits},
       {"GCEPDLimits", kCloudLimits},
       {"AzureDiskLimits", kCloudLimits},
@@ -60,6 +64,7 @@ PluginSet PluginBits::bit(std::string_view plugin) {
   if (found == names_.end()) {
     names_.emplace_back(plugin);
     events_.push_back(events_of(plugin));
+    hints_.push_back(hint_of(plugin));
     found = names_.end() - 1;
   }
   return PluginSet{1} << std::min<std::size_t>(static_cast<std::size_t>(found - names_.begin()), 63);
@@ -85,6 +90,47 @@ std::vector<std::string_view> PluginBits::names(PluginSet plugins) const {
   return out;
 }
 
+bool PluginBits::any_hint(PluginSet plugins, const HintContext& context, const placement::PodInfo& pending, const Change& change) const {
+  for (std::size_t i = 0; i < names_.size(); ++i)
+    if ((plugins & (PluginSet{1} << std::min<std::size_t>(i, 63))) != 0 && events_[i].has(change.event) &&
+        hints_[i](context, pending, change))
+      return true;
+  return false;
+}
+
+std::string event_label(ClusterEvent event, std::string_view kind, ObjectVerb verb) {
+  static constexpr std::array<std::string_view, 3> kVerbs = {"Add", "Update", "Delete"};
+  static const std::map<ClusterEvent, std::string_view> table = {
+      {kNodeAdded, "NodeAdd"},
+      {kNodeAllocatable, "NodeUpdateNodeAllocatable"},
+      {kNodeLabels, "NodeUpdateNodeLabel"},
+      {kNodeTaints, "NodeUpdateNodeTaint"},
+      {kNodeConditions, "NodeUpdateNodeCondition"},
+      {kNodeOther, "NodeUpdateNodeAnnotation"},
+      {kNodeFeatures, "NodeUpdateNodeDeclaredFeature"},
+      {kNodeDeleted, "NodeDelete"},
+      {kAssignedPodAdded, "AssignedPodAdd"},
+      {kAssignedPodLabels, "AssignedPodUpdatePodLabel"},
+      {kAssignedPodResized, "AssignedPodUpdatePodScaleDown"},
+      {kAssignedPodDeleted, "AssignedPodDelete"},
+      {kOwnLabels, "UnschedulablePodUpdatePodLabel"},
+      {kOwnTolerations, "UnschedulablePodUpdatePodToleration"},
+      {kOwnScaledDown, "UnschedulablePodUpdatePodScaleDown"},
+      {kOwnClaims, "UnschedulablePodUpdatePodGeneratedResourceClaim"},
+  };
+  if (const auto found = table.find(event); found != table.end()) return std::string(found->second);
+  static constexpr std::array<std::string_view, 5> kStorage = {"StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity",
+                                                               "VolumeAttachment"};
+  const bool is_storage = std::ranges::find(kStorage, kind) != kStorage.end();
+  const bool is_about_devices = event == kResourceClaim || event == kDevices;
+  if (kind.empty() && is_about_devices) kind = event == kDevices ? "ResourceSlice" : "ResourceClaim";
+  return fmt::format("{}{}{}",
+                     is_storage         ? "storage.k8s.io/"
+                     : is_about_devices ? "resource.k8s.io/"
+                                        : "",
+                     kind, kVerbs[static_cast<std::size_t>(verb)]);
+}
+
 EventSet node_changes(const model::NodeView& a, const model::NodeView& b) {
   const auto conditions = [](const model::NodeView& node) {
     std::vector<std::pair<std::string, std::string>> out;
@@ -103,10 +149,20 @@ EventSet node_changes(const model::NodeView& a, const model::NodeView& b) {
   EventSet out;
   if (a.allocatable != b.allocatable) out |= kNodeAllocatable;
   if (a.meta.labels != b.meta.labels) out |= kNodeLabels;
-  if (a.taints != b.taints || a.unschedulable != b.unschedulable) out |= kNodeTaints;
+  if (a.taints != b.taints || (a.unschedulable && !b.unschedulable)) out |= kNodeTaints;
+  if (!a.unschedulable && b.unschedulable) out |= kNodeCordoned;
+  if (a.declared_features != b.declared_features) out |= kNodeFeatures;
   if (conditions(a) != conditions(b)) out |= kNodeConditions;
   if (a.meta.annotations != b.meta.annotations || images(a) != images(b)) out |= kNodeOther;
   return out;
+}
+
+bool is_scaled_down(const placement::PodInfo& before, const placement::PodInfo& after) {
+  const placement::Resource& then = before.request.total;
+  const placement::Resource& now = after.request.total;
+  return now.cpu_milli < then.cpu_milli || now.memory_bytes < then.memory_bytes ||
+         now.ephemeral_storage_bytes < then.ephemeral_storage_bytes ||
+         std::ranges::any_of(then.scalars, [&](const auto& one) { return now.scalar(one.first) < one.second; });
 }
 
 EventSet own_changes(const placement::PodInfo& before, const placement::PodInfo& after) {
@@ -114,35 +170,8 @@ EventSet own_changes(const placement::PodInfo& before, const placement::PodInfo&
   if (before.view().meta.labels != after.view().meta.labels) out |= kOwnLabels;
   if (before.view().tolerations != after.view().tolerations) out |= kOwnTolerations;
   if (before.view().resource_claims != after.view().resource_claims) out |= kOwnClaims;
-  if (!(before.request.total == after.request.total)) out |= kOwnScaledDown;
+  if (is_scaled_down(before, after)) out |= kOwnScaledDown;
   return out;
-}
-
-bool affinity_may_help(const placement::Cluster& cluster, const placement::PodInfo& pending, const PodChange& change) {
-  if (change.pod == nullptr) return true;
-  if (change.events.has(kAssignedPodDeleted))
-    return any_term_matches(pending.required_anti_affinity, cluster, change.pod) ||
-           any_term_matches(change.pod->required_anti_affinity, cluster, &pending) ||
-           // The last pod it wanted to be near may go: then it may be the first of its own group anywhere.
-           any_term_matches(pending.required_affinity, cluster, change.pod);
-  if (any_term_matches(pending.required_affinity, cluster, change.pod)) return true;
-  // It wears another label now: it may have left a group that is kept off, or the last one of a group that is wanted near.
-  return change.before != nullptr && (any_term_matches(pending.required_anti_affinity, cluster, change.before) ||
-                                      any_term_matches(pending.required_affinity, cluster, change.before));
-}
-
-bool spread_may_help(const placement::PodInfo& pending, const PodChange& change) {
-  if (change.pod == nullptr) return true;
-  if (change.pod->view().ns() != pending.view().ns()) return false;
-  bool has_hard = false;
-  for (const auto& constraint : pending.view().spread_constraints) {
-    if (!constraint.is_hard) continue;
-    has_hard = true;
-    if (constraint.selector.matches(change.pod->view().meta.labels) ||
-        (change.before != nullptr && constraint.selector.matches(change.before->view().meta.labels)))
-      return true;
-  }
-  return !has_hard;
 }
 
 }  // namespace berth::scheduler

@@ -18,9 +18,11 @@ enum class ClusterEvent : std::uint8_t {
   kNodeAdded,
   kNodeAllocatable,
   kNodeLabels,
-  kNodeTaints,  ///< Also spec.unschedulable.
+  kNodeTaints,  ///< Also the end of spec.unschedulable.
   kNodeConditions,
-  kNodeOther,  ///< Annotations, images.
+  kNodeOther,     ///< Annotations, images.
+  kNodeFeatures,  ///< status.declaredFeatures
+  kNodeCordoned,  ///< Helps nobody.
   kNodeDeleted,
   kAssignedPodAdded,
   kAssignedPodLabels,
@@ -41,6 +43,7 @@ enum class ClusterEvent : std::uint8_t {
   kDevices,           ///< Classes and slices of devices.
   kOwnClaims,         ///< The claims that were made for the pending pod.
   kDisruptionBudget,  ///< Helps only where budgets are hard.
+  kVolumeAttachmentDeleted,
   kCount
 };
 
@@ -63,9 +66,21 @@ class EventSet {
  private:
   std::uint32_t bits_ = 0;
 };
+static_assert(static_cast<unsigned>(ClusterEvent::kCount) <= 32);
 
 /// The events that could cure a rejection by the plugin; all of them for a plugin nobody knows.
 [[nodiscard]] EventSet events_of(std::string_view plugin);
+
+struct Change;
+struct HintContext;
+/// See hints.h.
+using Hint = bool (*)(const HintContext& context, const placement::PodInfo& pending, const Change& change);
+
+/// What became of an object of a consulted kind.
+enum class ObjectVerb : std::uint8_t { kAdded, kUpdated, kDeleted };
+/// The event as kube-scheduler's metrics name it (ClusterEvent.Label): "NodeAdd", "AssignedPodDelete"; `verb` is for consulted kinds, whose
+/// resource is `kind`.
+[[nodiscard]] std::string event_label(ClusterEvent event, std::string_view kind = {}, ObjectVerb verb = ObjectVerb::kUpdated);
 
 /// Gives every plugin name a bit. At most 64 names are told apart; the rest share the last bit.
 class PluginBits {
@@ -74,29 +89,21 @@ class PluginBits {
   /// The bits of the plugins whose rejection one of the events could cure.
   [[nodiscard]] PluginSet cured_by(EventSet events) const;
   [[nodiscard]] std::vector<std::string_view> names(PluginSet plugins) const;
+  /// One of the plugins' hints says that the change could cure its rejection of the pod.
+  [[nodiscard]] bool any_hint(PluginSet plugins, const HintContext& context, const placement::PodInfo& pending, const Change& change) const;
 
  private:
   PluginSet bit(std::string_view plugin);
   std::vector<std::string> names_;
   std::vector<EventSet> events_;  ///< Parallel to names_.
+  std::vector<Hint> hints_;       ///< Parallel to names_.
 };
 
 /// What of a node changed between two revisions, as far as placement reads it; empty for a heartbeat.
 [[nodiscard]] EventSet node_changes(const model::NodeView& before, const model::NodeView& after);
+/// Some request of the pod became smaller.
+[[nodiscard]] bool is_scaled_down(const placement::PodInfo& before, const placement::PodInfo& after);
 /// What of a pending pod changed that its own rejection may depend on.
 [[nodiscard]] EventSet own_changes(const placement::PodInfo& before, const placement::PodInfo& after);
-
-/// An event about an assigned pod: `pod` is the pod after it (before it, when it was deleted), `before` its last revision when it changed.
-struct PodChange {
-  EventSet events;
-  const placement::PodInfo* pod = nullptr;
-  const placement::PodInfo* before = nullptr;
-};
-/// Whether the change could cure a rejection of `pending` by InterPodAffinity: it brings a pod that `pending` wants to be near, or takes
-/// one away that either keeps off the other.
-[[nodiscard]] bool affinity_may_help(const placement::Cluster& cluster, const placement::PodInfo& pending, const PodChange& change);
-/// Whether it could cure a rejection by PodTopologySpread: a pod in the namespace that a constraint counts. Pods without hard constraints
-/// of their own were rejected by default ones: true.
-[[nodiscard]] bool spread_may_help(const placement::PodInfo& pending, const PodChange& change);
 
 }  // namespace berth::scheduler

@@ -1,6 +1,5 @@
 // Which waiting pods an event wakes.
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "scheduler/scheduler_impl.h"
@@ -10,12 +9,29 @@ namespace berth::scheduler {
 using placement::NodeIndex;
 using placement::PodInfo;
 
-void Scheduler::Impl::wake(EventSet events, NodeIndex node, const PodChange& change, std::optional<std::int64_t> up_to_priority) {
-  if (queue.sizes().unschedulable == 0 && preempting.empty()) return;
-  static constexpr std::array<std::string_view, 1> kAffinity = {"InterPodAffinity"}, kSpread = {"PodTopologySpread"};
-  const PluginSet affinity = bits.set_of(kAffinity), spread = bits.set_of(kSpread), cured = bits.cured_by(events);
+namespace {
+
+constexpr std::size_t kCrowd = 1000;
+
+}  // namespace
+
+void Scheduler::Impl::wake(EventSet events, NodeIndex node, Change change, std::optional<std::int64_t> up_to_priority) {
+  if (events.empty() || (queue.sizes().unschedulable == 0 && preempting.empty())) return;
+  std::size_t moved = 0;
+  for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i) {
+    change.event = static_cast<ClusterEvent>(i);
+    if (events.has(change.event)) moved += wake_for(node, change, event_label(change.event), up_to_priority);
+  }
+  if (moved > 0) post_turn();
+}
+
+std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std::string_view label,
+                                      std::optional<std::int64_t> up_to_priority) {
   const placement::NodeInfo* on = node.is_valid() ? cluster.node(node) : nullptr;
   if (on != nullptr && on->node == nullptr) on = nullptr;
+  // Hints are generous. Where thousands wait, each event would have all of them tried: then the node of the event must take the pod.
+  const bool is_crowded = on != nullptr && queue.sizes().unschedulable > kCrowd;
+  const PluginSet cured = is_crowded ? ~PluginSet{0} : bits.cured_by(change.event);
   // Pods of one class get one answer; a nominated pod is a class of its own.
   std::map<std::tuple<std::uint64_t, std::int64_t, std::string>, bool> takes;
   std::size_t checks_left = 200;
@@ -24,29 +40,27 @@ void Scheduler::Impl::wake(EventSet events, NodeIndex node, const PodChange& cha
     const auto found = waiting.find(entry.pod.uid);
     if (found == waiting.end() || entry.rejected_by == 0) return true;
     const PodInfo& pending = *found->second.info;
-    const PluginSet hit = entry.rejected_by & cured;
-    if ((hit & affinity) != 0 && affinity_may_help(cluster, pending, change)) return true;
-    if ((hit & spread) != 0 && spread_may_help(pending, change)) return true;
-    const PluginSet rest = hit & ~(affinity | spread);
-    if (on == nullptr || rest == 0) return rest != 0;
-    if (checks_left == 0) return true;
-    // Whatever rejected it elsewhere still does; so the node of the event must take it.
+    const auto hinted = [&] {
+      return bits.any_hint(entry.rejected_by, {cluster, frameworks.at(pending.view().scheduler_name)->profile()}, pending, change);
+    };
+    if (!is_crowded) return hinted();
     const std::tuple key(pending.class_hash, pending.view().priority, found->second.nominated);
-    const auto [at, is_new] = takes.emplace(key, false);
-    if (is_new) {
-      --checks_left;
-      at->second = node_takes(entry.pod.uid, *on);
-    }
-    return at->second;
+    const auto known = takes.find(key);
+    if (known != takes.end()) return known->second;
+    if (checks_left == 0) return hinted();
+    --checks_left;
+    return takes.emplace(key, node_takes(entry.pod.uid, *on)).first->second;
   };
-  const std::size_t moved = queue.wake(cured, loop.now(), [&](const SchedulingQueue::Entry& entry) {
-    if (!helps(entry)) return false;
-    const auto open = preempting.find(entry.pod.uid);
-    if (open == preempting.end()) return true;
-    open->second.missed_event = true;
-    return false;
-  });
-  if (moved > 0) post_turn();
+  return queue.wake(
+      cured, loop.now(),
+      [&](const SchedulingQueue::Entry& entry) {
+        if (!helps(entry)) return false;
+        const auto open = preempting.find(entry.pod.uid);
+        if (open == preempting.end()) return true;
+        open->second.missed_event = true;
+        return false;
+      },
+      label);
 }
 
 bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeInfo& node) {
@@ -78,7 +92,7 @@ bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeIn
 void Scheduler::Impl::wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name) {
   const placement::NodeInfo* node = node_name.empty() ? nullptr : cluster.find_node(node_name);
   if (node == nullptr) return;
-  wake(ClusterEvent::kAssignedPodDeleted, node->index, {ClusterEvent::kAssignedPodDeleted, pod.get(), nullptr}, pod->view().priority);
+  wake(ClusterEvent::kAssignedPodDeleted, node->index, {.pod_before = pod.get()}, pod->view().priority);
 }
 
 void Scheduler::Impl::wake_nominated(NodeIndex node) {

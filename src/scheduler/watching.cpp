@@ -18,8 +18,9 @@ using placement::PodInfoPtr;
 
 PodGlance::PodGlance(const std::string& bytes) {
   static const json::PathScanner scanner({"spec.nodeName", "status.phase", "metadata.generation", "spec.schedulerName", "status.resize",
-                                          "status.nominatedNodeName", "status.startTime", "status.resourceClaimStatuses"});
-  std::array<std::string_view, 8> values;
+                                          "status.nominatedNodeName", "status.startTime", "status.resourceClaimStatuses",
+                                          "status.containerStatuses", "status.initContainerStatuses", "status.resources"});
+  std::array<std::string_view, 11> values;
   if (!scanner.scan(bytes, values)) return;
   const auto plain = [](std::string_view raw) {
     bool ok = true;
@@ -34,7 +35,22 @@ PodGlance::PodGlance(const std::string& bytes) {
   nominated = plain(values[5]);
   start_time = values[6];
   claims = values[7];
+  running = values[8];
+  running_init = values[9];
+  resources = values[10];
 }
+
+namespace {
+
+/// Two statuses of containers that may say otherwise what they run with.
+bool runs_with_other_resources(std::string_view before, std::string_view now) {
+  if (before == now) return false;
+  return std::ranges::any_of(std::array{before, now}, [](std::string_view one) {
+    return one.find("\"resources\"") != std::string_view::npos || one.find("\"allocatedResources\"") != std::string_view::npos;
+  });
+}
+
+}  // namespace
 
 bool same_spec(const Object& a, const PodGlance& glance_a, const Object& b, const PodGlance& glance_b) {
   if (a.labels() != b.labels()) return false;
@@ -63,17 +79,11 @@ void Scheduler::Impl::subscribe() {
 void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
   kinds = std::move(served);
   for (const Consulted& kind : kinds) {
-    const auto changed = [weak = weak_from_this(), kind](const ObjectRef& object) {
-      if (const auto self = weak.lock()) self->object_changed(kind, *object);
+    const auto changed = [weak = weak_from_this(), kind](const ObjectRef& before, const ObjectRef& after) {
+      if (const auto self = weak.lock()) self->object_changed(kind, before, after);
     };
-    informers.get(kind.gvr).add_handler({changed, [changed](const ObjectRef&, const ObjectRef& after) { changed(after); },
-                                         [weak = weak_from_this(), kind](const ObjectRef& object) {
-                                           if (const auto self = weak.lock()) {
-                                             self->cluster.remove(kind.kind, object->ns(), object->name());
-                                             if (kind.event == ClusterEvent::kResourceClaim) return self->claim_changed(nullptr, nullptr);
-                                             self->wake(kind.event, {});
-                                           }
-                                         }});
+    informers.get(kind.gvr).add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
+                                         [changed](const ObjectRef& object) { changed(object, nullptr); }});
   }
   wait_for_sync(0);
 }
@@ -101,24 +111,30 @@ void Scheduler::Impl::wait_for_sync(int round) {
 }
 
 void Scheduler::Impl::node_added(const ObjectRef& object) {
+  const TimePoint start = loop.now();
   const NodeIndex index = cluster.upsert_node(std::make_shared<model::NodeView>(model::NodeView::parse(object->document())));
-  wake(ClusterEvent::kNodeAdded, index);
+  wake(ClusterEvent::kNodeAdded, index, {.node = cluster.node(index)->node.get()});
+  observe_events(ClusterEvent::kNodeAdded, start);
 }
 
 void Scheduler::Impl::node_updated(const ObjectRef& before, const ObjectRef& after) {
+  const TimePoint start = loop.now();
   auto view = std::make_shared<model::NodeView>(model::NodeView::parse(after->document()));
   const placement::NodeInfo* known = cluster.find_node(view->name());
-  const EventSet events =
-      known != nullptr && known->node != nullptr ? node_changes(*known->node, *view) : EventSet(ClusterEvent::kNodeAdded);
+  const model::NodeViewPtr was = known != nullptr ? known->node : nullptr;
+  const EventSet events = was != nullptr ? node_changes(*was, *view) : EventSet(ClusterEvent::kNodeAdded);
   if (events.empty()) return;
   const NodeIndex index = cluster.upsert_node(std::move(view));
-  wake(events, index);
+  wake(events, index, {.node_before = was.get(), .node = cluster.node(index)->node.get()});
   wake_nominated(index);
+  observe_events(events, start);
 }
 
 void Scheduler::Impl::node_deleted(const ObjectRef& object) {
+  const TimePoint start = loop.now();
   const placement::NodeInfo* known = cluster.find_node(object->name());
   const std::vector<PodInfoPtr> nominated = known != nullptr ? cluster.nominated(known->index) : std::vector<PodInfoPtr>();
+  const model::NodeViewPtr was = known != nullptr ? known->node : nullptr;
   cluster.remove_node(object->name());
   // Nothing will be freed there any more.
   for (const PodInfoPtr& pod : nominated)
@@ -126,37 +142,62 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
       set_nominated(found->second, "");
       queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == pod->view().meta.uid; });
     }
-  wake(ClusterEvent::kNodeDeleted, {});
+  wake(ClusterEvent::kNodeDeleted, {}, {.node_before = was.get()});
+  observe_events(ClusterEvent::kNodeDeleted, start);
 }
 
-void Scheduler::Impl::object_changed(const Consulted& kind, const Object& object) {
-  json::Value document = object.document();
-  if (!document.is_object()) return;
-  // The items of a list leave out what the list says.
-  if (json::find(document, "kind") == nullptr) document.get_object()["kind"] = kind.kind;
-  if (kind.event == ClusterEvent::kResourceClaim) {
-    const placement::ClaimPtr before = cluster.find_claim(object.ns(), object.name());
+void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& before, const ObjectRef& after) {
+  const TimePoint start = loop.now();
+  json::Value document = after != nullptr ? after->document() : json::Value();
+  if (after == nullptr) {
+    cluster.remove(kind.kind, before->ns(), before->name());
+    if (kind.event == ClusterEvent::kResourceClaim) return claim_changed(nullptr, nullptr);
+  } else {
+    if (!document.is_object()) return;
+    // The items of a list leave out what the list says.
+    if (json::find(document, "kind") == nullptr) document.get_object()["kind"] = kind.kind;
+    if (kind.event == ClusterEvent::kResourceClaim) {
+      const placement::ClaimPtr claim_before = cluster.find_claim(after->ns(), after->name());
+      cluster.upsert(document);
+      return claim_changed(claim_before, cluster.find_claim(after->ns(), after->name()));
+    }
     cluster.upsert(document);
-    return claim_changed(before, cluster.find_claim(object.ns(), object.name()));
   }
-  cluster.upsert(document);
-  wake(kind.event, {});
+  const ObjectVerb verb = after == nullptr ? ObjectVerb::kDeleted : before == nullptr ? ObjectVerb::kAdded : ObjectVerb::kUpdated;
+  wake_for_object(kind, before, after == nullptr ? nullptr : &document, verb);
+  observe_event(event_label(kind.event, kind.kind, verb), start);
+}
+
+void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& before, const json::Value* after, ObjectVerb verb) {
+  if (queue.sizes().unschedulable == 0 && preempting.empty()) return;
+  const bool counts_when_gone = kind.event == ClusterEvent::kVolumeAttachmentDeleted;
+  // Of volumes and their like only what comes or changes helps; of attachments only what goes; of namespaces, services and budgets all.
+  const bool is_about_volumes = kind.event >= ClusterEvent::kPersistentVolume && kind.event <= ClusterEvent::kCsiStorageCapacity;
+  if (after == nullptr ? is_about_volumes : counts_when_gone) return;
+  const json::Value was = before != nullptr ? before->document() : json::Value();
+  const Change change{.event = kind.event, .object_before = before != nullptr ? &was : nullptr, .object = after};
+  if (wake_for({}, change, event_label(kind.event, kind.kind, verb)) > 0) post_turn();
 }
 
 void Scheduler::Impl::pod_added(const ObjectRef& object) {
+  const TimePoint start = loop.now();
   const PodGlance glance(object->bytes());
   if (object->is_deleting()) victim_seen(object->uid());
-  if (!glance.node_name.empty())
+  const bool is_assigned = !glance.node_name.empty();
+  if (is_assigned)
     place(object, ClusterEvent::kAssignedPodAdded);
   else
     want_node(object, glance, nullptr);
+  observe_event(is_assigned ? "AssignedPodAdd" : "UnschedulablePodAdd", start);
 }
 
 void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& after) {
+  const TimePoint start = loop.now();
   const PodGlance then(before->bytes()), now(after->bytes());
   if (now.node_name.empty()) {
     if (after->is_deleting()) victim_seen(after->uid());
-    return want_node(after, now, before);
+    want_node(after, now, before);
+    return observe_event("UnschedulablePodUpdate", start);
   }
   if (then.node_name.empty()) {
     place(after, ClusterEvent::kAssignedPodAdded);
@@ -166,14 +207,19 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
     EventSet events;
     if (before->labels() != after->labels()) events |= ClusterEvent::kAssignedPodLabels;
     const bool same = same_spec(*before, then, *after, now) && then.resize == now.resize && before->is_deleting() == after->is_deleting();
-    if (!same && events.empty()) events |= ClusterEvent::kAssignedPodResized;
+    // What runs counts against what is asked for, while a resize is under way.
+    const bool runs_otherwise = then.resources != now.resources || runs_with_other_resources(then.running, now.running) ||
+                                runs_with_other_resources(then.running_init, now.running_init);
+    if (!same || runs_otherwise) events |= ClusterEvent::kAssignedPodResized;
     // Preemption goes by when pods started; nobody is woken by it.
-    if (!same || then.start_time != now.start_time) place(after, events);
+    if (!events.empty() || then.start_time != now.start_time) place(after, events);
   }
   if (after->is_deleting()) victim_seen(after->uid());
+  observe_event(then.node_name.empty() ? "AssignedPodAdd" : "AssignedPodUpdate", start);
 }
 
 void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
+  const TimePoint start = loop.now();
   const std::string key = object->key();
   const PodInfoPtr info = cluster.find_pod(key);
   const NodeIndex node = cluster.pod_node(key);
@@ -181,7 +227,8 @@ void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
   assumed.erase(object->uid());
   forget_waiting(object->uid());
   victim_seen(object->uid());
-  if (node.is_valid()) wake(ClusterEvent::kAssignedPodDeleted, node, {ClusterEvent::kAssignedPodDeleted, info.get(), nullptr});
+  if (node.is_valid()) wake(ClusterEvent::kAssignedPodDeleted, node, {.pod_before = info.get()});
+  observe_event(node.is_valid() ? "AssignedPodDelete" : "UnschedulablePodDelete", start);
 }
 
 void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
@@ -196,18 +243,30 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
   // The room is already taken by the assumed pod; only somebody's first sight of it can help others.
   if (!confirms_assumption) cluster.upsert_pod(info);
   const NodeIndex node_after = cluster.pod_node(object->key());
-  wake(events, node_after.is_valid() ? node_after : node_before, {events, info.get(), before.get()});
+  if (events.has(ClusterEvent::kAssignedPodResized) && (before == nullptr || !is_scaled_down(*before, *info))) {
+    // Something else of it changed, which helps nobody.
+    if (!events.has(ClusterEvent::kAssignedPodLabels)) return;
+    events = ClusterEvent::kAssignedPodLabels;
+  }
+  Change change{.pod_before = before.get(), .pod = info.get()};
+  if (events.has(ClusterEvent::kAssignedPodAdded)) change.pod_before = nullptr;
+  if (events.has(ClusterEvent::kAssignedPodDeleted)) {
+    change.pod_before = before != nullptr ? before.get() : info.get();
+    change.pod = nullptr;
+  }
+  wake(events, node_after.is_valid() ? node_after : node_before, change);
 }
 
 void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance, const ObjectRef& before) {
   const std::string& uid = object->uid();
   if (assumed.contains(uid)) return;  // On its way; the watch will say.
-  if (!frameworks.contains(glance.scheduler_name) || object->is_deleting() || glance.is_terminal()) return forget_waiting(uid);
+  if (!frameworks.contains(glance.scheduler_name) || glance.is_terminal()) return forget_waiting(uid);
   const auto known = waiting.find(uid);
   if (known != waiting.end() && before != nullptr) {
     Waiting& entry = known->second;
     const PodGlance then(before->bytes());
     entry.object = object;
+    if (object->is_deleting()) set_nominated(entry, "");  // It will not come; its next turn says so.
     // Only a revision that changes the nomination says something about it: ours may not have arrived there yet.
     if (then.nominated != glance.nominated && entry.nominated != glance.nominated) set_nominated(entry, std::string(glance.nominated));
     if (same_spec(*before, then, *object, glance) && then.claims == glance.claims) return;  // Status alone changed, mostly by us.
@@ -216,17 +275,28 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
   if (known != waiting.end()) view->nominated_node_name = known->second.nominated;
   const auto info = PodInfo::make(std::move(view), cluster.era());
   Waiting& entry = waiting[uid];
-  const EventSet own = entry.info != nullptr ? own_changes(*entry.info, *info) : EventSet();
+  const PodInfoPtr was = entry.info;
+  const EventSet own = was != nullptr ? own_changes(*was, *info) : EventSet();
   entry.info = info;
   entry.object = object;
   set_nominated(entry, info->view().nominated_node_name);
   const placement::FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
+  const TimePoint asked = loop.now();
   const bool is_gated = !framework->run_pre_enqueue(info->view(), &cluster).is_success();
+  observe_point("PreEnqueue", info->view().scheduler_name, seconds_since(asked), is_gated ? "UnschedulableAndUnresolvable" : "Success");
   const auto priority = static_cast<std::int32_t>(std::clamp<std::int64_t>(info->view().priority, INT32_MIN, INT32_MAX));
   const SchedulingQueue::Entry* queued = queue.find(uid);
-  if (queued == nullptr) count_incoming(is_gated ? "gated" : "active", "UnschedulablePodAdd");
-  const bool may_help = queued == nullptr || queued->rejected_by == 0 || (queued->rejected_by & bits.cured_by(own)) != 0;
-  queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help);
+  count_gate(entry, is_gated);
+  bool may_help = queued == nullptr || queued->rejected_by == 0;
+  std::string label = "UnschedulablePodUpdate";
+  for (const ClusterEvent event :
+       {ClusterEvent::kOwnLabels, ClusterEvent::kOwnScaledDown, ClusterEvent::kOwnTolerations, ClusterEvent::kOwnClaims}) {
+    if (may_help || !own.has(event)) continue;
+    const Change change{.event = event, .pod_before = was.get(), .pod = info.get()};
+    may_help = bits.any_hint(queued->rejected_by, {cluster, framework->profile()}, *info, change);
+    label = event_label(event);
+  }
+  queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help, label);
   post_turn();
 }
 
@@ -247,8 +317,9 @@ void Scheduler::Impl::forget_waiting(const std::string& uid) {
   const PodInfoPtr info = found->second.info;
   const std::string promised = found->second.nominated;
   cluster.nominate(info, "");
-  waiting.erase(found);
   queue.remove(uid);
+  count_gate(found->second, false);
+  waiting.erase(found);
   if (const auto open = preempting.find(uid); open != preempting.end()) {
     for (const std::string& victim : open->second.victims) preempted_by.erase(victim);
     preempting.erase(open);

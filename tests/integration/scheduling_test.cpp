@@ -86,6 +86,122 @@ TEST(World, NoPodIsLostOrDoubledWhenTheSchedulerDiesAtAnyMoment) {
   for (const auto& [node, used] : cpu_milli) EXPECT_LE(used, 8000) << node;
 }
 
+/// A node without a kubelet, whose status and taints the test writes itself.
+class ByHand : public ::testing::Test {
+ protected:
+  void node(const std::string& name, const std::string& cpu, const std::string& taints = "[]") {
+    world_.create(fmt::format(
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: {}, labels: {{made: by-hand}}}}\nspec: {{taints: {}}}\nstatus: {{allocatable: "
+        "{{cpu: \"{}\", memory: 8Gi, pods: \"10\"}}, conditions: [{{type: Ready, status: \"True\"}}]}}\n",
+        name, taints, cpu));
+    open(name, taints);
+  }
+  /// Replaces the taints, those that admission set included.
+  void open(const std::string& name, const std::string& taints = "[]") {
+    patch("nodes", name, "", fmt::format(R"({{"spec":{{"taints":{}}}}})", json::serialize(*json::parse_yaml(taints))));
+  }
+  void pod(const std::string& name, const std::string& cpu, const std::string& metadata = "", const std::string& spec = "") {
+    world_.create(fmt::format(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}{}}}\nspec: {{nodeSelector: {{made: by-hand}}{}, containers: [{{name: c, image: i, "
+        "resources: {{requests: {{cpu: \"{}\"}}}}}}]}}\n",
+        name, metadata, spec, cpu));
+    world_.run(seconds(3));
+  }
+  void patch(const std::string& resource, const std::string& name, const std::string& subresource, const std::string& body) {
+    client::Call call;
+    call.verb = "patch";
+    call.gvr = {"", "v1", resource};
+    call.ns = resource == "pods" ? "default" : "";
+    call.name = name;
+    call.subresource = subresource;
+    call.content_type = "application/merge-patch+json";
+    call.body = body;
+    const auto done = world_.client().call_and_wait(call);
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  std::string where(const std::string& pod) { return std::string(json::get_string(world_.get("", "pods", pod), {"spec", "nodeName"})); }
+  std::string why(const std::string& pod, std::string_view field = "message") {
+    return condition(world_.get("", "pods", pod), "PodScheduled", field);
+  }
+
+  World world_{{.nodes = 1}};
+};
+
+TEST_F(ByHand, ANodeThatComesTaintedIsUsedOnceItIsOpen) {
+  node("small", "1");
+  pod("p", "2");
+  EXPECT_TRUE(why("p").starts_with("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match")) << why("p");
+  node("late", "4", "[{key: k, effect: NoSchedule}]");
+  world_.run(seconds(3));
+  EXPECT_NE(why("p").find("1 node(s) had untolerated taint(s)"), std::string::npos) << why("p");
+  open("late");
+  world_.run(seconds(3));
+  EXPECT_EQ(where("p"), "late");
+}
+
+TEST_F(ByHand, WhatIsSaidOfAPendingPodKeepsUpWithTheNodes) {
+  node("one", "1");
+  pod("p", "2");
+  patch("nodes", "one", "", R"({"spec":{"unschedulable":true}})");
+  world_.run(seconds(3));
+  EXPECT_NE(why("p").find("1 Insufficient cpu"), std::string::npos) << "a cordon helps nobody, nobody is asked again";
+  node("two", "4", "[{key: k, effect: NoSchedule}]");
+  world_.run(seconds(3));
+  EXPECT_TRUE(
+      why("p").starts_with("0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated "
+                           "taint(s), 1 node(s) were unschedulable."))
+      << why("p");
+}
+
+TEST_F(ByHand, APodThatShrinksInPlaceMakesRoom) {
+  node("one", "2");
+  pod("big", "2");
+  ASSERT_EQ(where("big"), "one");
+  pod("p", "1");
+  ASSERT_EQ(where("p"), "");
+  patch("pods", "big", "resize", R"({"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}})");
+  const auto runs_with = [&](const char* cpu) {
+    patch("pods", "big", "status",
+          fmt::format(R"({{"status":{{"containerStatuses":[{{"name":"c","image":"i","imageID":"i","ready":true,"restartCount":0,)"
+                      R"("resources":{{"requests":{{"cpu":"{0}"}}}},"allocatedResources":{{"cpu":"{0}"}}}}]}}}})",
+                      cpu));
+    world_.run(seconds(3));
+  };
+  runs_with("2");
+  runs_with("1");
+  EXPECT_EQ(where("p"), "one");
+}
+
+TEST_F(ByHand, APendingPodThatIsDeletedIsLeftAloneAndTheEventSaysSo) {
+  node("one", "1");
+  pod("p", "2", ", finalizers: [example.com/hold]");
+  client::Call call;
+  call.verb = "delete";
+  call.gvr = {"", "v1", "pods"};
+  call.ns = "default";
+  call.name = "p";
+  ASSERT_TRUE(world_.client().call_and_wait(call));
+  world_.run(seconds(3));
+  node("two", "4");
+  world_.run(seconds(3));
+  EXPECT_EQ(where("p"), "");
+  auto page = world_.client().list_and_wait({"events.k8s.io", "v1", "events"}, "default");
+  ASSERT_TRUE(page);
+  EXPECT_TRUE(std::ranges::any_of(page->items, [](const json::Value& one) {
+    return json::get_string(one, {"note"}) == "skip schedule deleting pod: default/p" &&
+           json::get_string(one, {"reason"}) == "FailedScheduling" && json::get_string(one, {"type"}) == "Warning";
+  }));
+}
+
+TEST(World, WithoutNodesPodsAreUnschedulableNotInError) {
+  World world({.nodes = 0});
+  world.create(deployment_yaml("web", 1, "100m"));
+  world.run(seconds(10));
+  ASSERT_EQ(world.pods().size(), 1u);
+  EXPECT_EQ(condition(world.pods()[0], "PodScheduled", "reason"), "Unschedulable");
+  EXPECT_EQ(condition(world.pods()[0], "PodScheduled", "message"), "no nodes available to schedule pods");
+}
+
 TEST(World, GatedPodsWaitUntilTheGateOpens) {
   World world;
   world.create(

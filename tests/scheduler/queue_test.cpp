@@ -1,5 +1,6 @@
 #include "scheduler/queue.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace berth::scheduler {
@@ -173,6 +174,45 @@ TEST(SchedulingQueue, AnUnschedulableHighPriorityPodDoesNotBlockLowerOnes) {
   EXPECT_EQ(queue.pop(kStart)->pod.name, "high");
   queue.unschedulable("uid-high", 1, kStart);
   EXPECT_EQ(queue.pop(kStart)->pod.name, "low");
+}
+
+TEST(SchedulingQueue, TellsWhatEntersWhichQueueAndWhoHoldsAPodBack) {
+  SchedulingQueue queue({});
+  std::vector<std::string> moves;
+  PluginSet held = 0;
+  queue.observe({[&](std::string_view name, std::string_view event) { moves.push_back(fmt::format("{} {}", name, event)); },
+                 [&](const std::string&, PluginSet rejected_by, bool holds) { held = holds ? held | rejected_by : held & ~rejected_by; }});
+  const auto moved = [&] { return std::exchange(moves, {}); };
+  using Moves = std::vector<std::string>;
+  queue.add_or_update(pod("a"), kStart, false);
+  EXPECT_EQ(moved(), Moves{"active UnschedulablePodAdd"});
+  queue.pop(kStart);
+  queue.unschedulable("uid-a", 0b10, kStart);
+  EXPECT_EQ(moved(), Moves{"unschedulable ScheduleAttemptFailure"});
+  EXPECT_EQ(held, 0b10u);
+  queue.wake(
+      ~PluginSet{0}, kStart, [](const auto&) { return true; }, "NodeAdd");
+  EXPECT_EQ(moved(), Moves{"backoff NodeAdd"});
+  EXPECT_EQ(held, 0b10u) << "until it is tried again";
+  queue.pop(kStart);
+  EXPECT_EQ(moved(), Moves{"active PopFromBackoffQ"});
+  EXPECT_EQ(held, 0u);
+  queue.failed("uid-a", kStart);
+  EXPECT_EQ(moved(), Moves{"backoff ScheduleAttemptFailure"});
+  queue.pop(kStart + seconds(11));
+  EXPECT_EQ(moved(), Moves{"active BackoffComplete"});
+  queue.unschedulable("uid-a", 0b1, kStart + seconds(11));
+  EXPECT_EQ(held, 0b1u);
+  queue.remove("uid-a");
+  EXPECT_EQ(held, 0u);
+  moved();
+  QueuedPod gated = pod("b");
+  gated.gated = true;
+  queue.add_or_update(gated, kStart, false);
+  EXPECT_EQ(moved(), Moves{"unschedulable UnschedulablePodAdd"});
+  gated.gated = false;
+  queue.add_or_update(gated, kStart, false);
+  EXPECT_EQ(moved(), Moves{"active UnschedulablePodUpdatePodSchedulingGatesEliminated"});
 }
 
 }  // namespace

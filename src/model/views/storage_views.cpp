@@ -117,6 +117,15 @@ CsiDriverView CsiDriverView::parse(const json::Value& object) {
   return out;
 }
 
+VolumeAttachmentView VolumeAttachmentView::parse(const json::Value& object) {
+  VolumeAttachmentView out;
+  out.meta = ObjectMeta::parse(object);
+  out.attacher = string_at(object, {"spec", "attacher"});
+  out.node_name = string_at(object, {"spec", "nodeName"});
+  out.volume_name = string_at(object, {"spec", "source", "persistentVolumeName"});
+  return out;
+}
+
 CsiStorageCapacityView CsiStorageCapacityView::parse(const json::Value& object) {
   CsiStorageCapacityView out;
   out.meta = ObjectMeta::parse(object);

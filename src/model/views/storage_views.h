@@ -67,6 +67,13 @@ struct CsiDriverView {
   static CsiDriverView parse(const json::Value& object);
 };
 
+struct VolumeAttachmentView {
+  ObjectMeta meta;
+  std::string attacher, node_name;
+  std::string volume_name;  ///< spec.source.persistentVolumeName; empty for an inline volume.
+  static VolumeAttachmentView parse(const json::Value& object);
+};
+
 struct CsiStorageCapacityView {
   ObjectMeta meta;
   std::string storage_class;

@@ -49,6 +49,11 @@ class NodeVolumeLimits final : public Plugin {
       added.erase(volume);
       ++present[driver];
     }
+    // What is attached still, or already, without a pod that uses it.
+    Attached alone;
+    if (era_ != Era::k120) collect_attachments(cluster, node.name, alone);
+    for (const auto& [volume, driver] : alone)
+      if (!attached.contains(volume)) ++present[driver];
     for (const auto& [volume, driver] : added) ++wanted[driver];
     for (const auto& [driver, count] : wanted) {
       const auto limit = limits.find(driver);
@@ -108,6 +113,15 @@ class NodeVolumeLimits final : public Plugin {
     const auto plugin = volumes::in_tree_plugin(*volume);
     if (volumes::is_counted_as_csi(csi_node, plugin, era_))
       add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(*volume), out);
+  }
+
+  static void collect_attachments(const Cluster& cluster, const std::string& node_name, Attached& out) {
+    const std::string prefix = node_name + "/";
+    const auto& all = cluster.volume_attachments();
+    for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix); ++at) {
+      const auto* volume = volumes::find_volume(cluster, at->second->volume_name);
+      if (volume != nullptr && !volume->csi_driver.empty()) add(at->second->attacher, volume->csi_handle, out);
+    }
   }
 
   /// Without a volume yet the class tells the driver, and the claim stands for the volume.

@@ -19,26 +19,6 @@ bool is_restricted(const model::VolumeView& volume) {
          volume.kind == Kind::kIscsi;
 }
 
-bool conflicts(const model::VolumeView& a, const model::VolumeView& b) {
-  if (a.kind != b.kind) return false;
-  const bool both_read = a.read_only && b.read_only;
-  switch (a.kind) {
-    case Kind::kGcePersistentDisk:
-      return a.id == b.id && !both_read;
-    case Kind::kAwsElasticBlockStore:
-      return a.id == b.id;
-    case Kind::kIscsi:
-      return a.id == b.id && !both_read;
-    case Kind::kRbd: {
-      const bool share_monitor =
-          std::ranges::any_of(a.monitors, [&](const auto& one) { return std::ranges::find(b.monitors, one) != b.monitors.end(); });
-      return share_monitor && a.pool == b.pool && a.id == b.id && !both_read;
-    }
-    default:
-      return false;
-  }
-}
-
 struct State : Cloneable<State> {
   std::set<std::string, std::less<>> once_claims;  ///< The pod's claims of mode ReadWriteOncePod.
   int conflicting_references = 0;                  ///< Uses of them by scheduled pods.
@@ -79,7 +59,7 @@ class VolumeRestrictions final : public Plugin {
       if (!is_restricted(volume)) continue;
       for (const auto& other : node.pods)
         for (const auto& existing : other->view().volumes)
-          if (conflicts(volume, existing)) return Status::unschedulable(std::string(kDiskConflict));
+          if (volumes::conflict(volume, existing)) return Status::unschedulable(std::string(kDiskConflict));
     }
     const auto* data = era_ == Era::k120 ? nullptr : state.get<State>(slot());
     if (data != nullptr && data->conflicting_references > 0) return Status::unschedulable(std::string(kInUse));

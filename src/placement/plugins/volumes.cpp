@@ -207,4 +207,24 @@ std::optional<std::set<std::string, std::less<>>> label_zones(std::string_view t
   }
 }
 
+bool conflict(const model::VolumeView& a, const model::VolumeView& b) {
+  if (a.kind != b.kind) return false;
+  const bool both_read = a.read_only && b.read_only;
+  switch (a.kind) {
+    case model::VolumeView::Kind::kGcePersistentDisk:
+      return a.id == b.id && !both_read;
+    case model::VolumeView::Kind::kAwsElasticBlockStore:
+      return a.id == b.id;
+    case model::VolumeView::Kind::kIscsi:
+      return a.id == b.id && !both_read;
+    case model::VolumeView::Kind::kRbd: {
+      const bool share_monitor =
+          std::ranges::any_of(a.monitors, [&](const auto& one) { return std::ranges::find(b.monitors, one) != b.monitors.end(); });
+      return share_monitor && a.pool == b.pool && a.id == b.id && !both_read;
+    }
+    default:
+      return false;
+  }
+}
+
 }  // namespace berth::placement::volumes

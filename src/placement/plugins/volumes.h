@@ -36,6 +36,9 @@ std::string not_found(std::string_view resource, std::string_view name);
 /// Empty when the ephemeral volume's claim belongs to the pod; else why not.
 std::string wrong_owner(const model::PodView& pod, const Claim& claim, Era era);
 
+/// The two may not be used on one node (VolumeRestrictions: disks that only one may mount, or only to read).
+bool conflict(const model::VolumeView& a, const model::VolumeView& b);
+
 /// The in-tree plugin of a pod's inline volume or of a volume: "kubernetes.io/aws-ebs"; empty for others.
 std::string_view in_tree_plugin(const model::VolumeView& volume);
 std::string_view in_tree_plugin(const Volume& volume);

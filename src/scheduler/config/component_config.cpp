@@ -38,33 +38,6 @@ constexpr Point kPoints[] = {
     {"postBind", "PostBindPlugin", &Profile::post_bind, &Points::post_bind},
 };
 
-/// The default multiPoint set of v1 and v1beta3, in order.
-const Uses& default_multi_point() {
-  static const Uses kPlugins = {
-      {"SchedulingGates", 0},
-      {"PrioritySort", 0},
-      {"NodeUnschedulable", 0},
-      {"NodeName", 0},
-      {"TaintToleration", 3},
-      {"NodeAffinity", 2},
-      {"NodePorts", 0},
-      {"NodeResourcesFit", 1},
-      {"VolumeRestrictions", 0},
-      {"NodeVolumeLimits", 0},
-      {"VolumeBinding", 0},
-      {"VolumeZone", 0},
-      {"PodTopologySpread", 2},
-      {"InterPodAffinity", 2},
-      {"DynamicResources", 2},
-      {"DefaultPreemption", 0},
-      {"NodeResourcesBalancedAllocation", 1},
-      {"ImageLocality", 1},
-      {"DefaultBinder", 0},
-      {"NodeDeclaredFeatures", 0},
-  };
-  return kPlugins;
-}
-
 /// Where a plugin takes part; nothing for one that does not exist.
 Points points_of(std::string_view name, const Profile& profile) {
   const auto* registration = placement::find_plugin(name);
@@ -420,6 +393,32 @@ class ComponentReader {
 };
 
 }  // namespace
+
+const std::vector<placement::PluginUse>& default_multi_point() {
+  static const std::vector<placement::PluginUse> kPlugins = {
+      {"SchedulingGates", 0},
+      {"PrioritySort", 0},
+      {"NodeUnschedulable", 0},
+      {"NodeName", 0},
+      {"TaintToleration", 3},
+      {"NodeAffinity", 2},
+      {"NodePorts", 0},
+      {"NodeResourcesFit", 1},
+      {"VolumeRestrictions", 0},
+      {"NodeVolumeLimits", 0},
+      {"VolumeBinding", 0},
+      {"VolumeZone", 0},
+      {"PodTopologySpread", 2},
+      {"InterPodAffinity", 2},
+      {"DynamicResources", 2},
+      {"DefaultPreemption", 0},
+      {"NodeResourcesBalancedAllocation", 1},
+      {"ImageLocality", 1},
+      {"DefaultBinder", 0},
+      {"NodeDeclaredFeatures", 0},
+  };
+  return kPlugins;
+}
 
 SchedulerConfig read_component_config(const Reader& document, std::optional<Era> era) { return ComponentReader(document, era).read(); }
 

@@ -23,6 +23,7 @@ Result<SchedulerConfig> read_document(const json::Value& document, const ParseOp
     out = read_policy(root);
   } else if (kind == "KubeSchedulerConfiguration") {
     out = read_component_config(root, options.era);
+    out.source = document;
   } else {
     constexpr std::string_view kKinds[] = {"KubeSchedulerConfiguration", "Policy"};
     root.problem("kind", fmt::format("unknown kind \"{}\"{}; a scheduler reads KubeSchedulerConfiguration or Policy", kind,

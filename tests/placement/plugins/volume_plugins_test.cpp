@@ -81,6 +81,36 @@ TEST(NodeVolumeLimits, CountsVolumesOfADriverOnce) {
   }
 }
 
+TEST(NodeVolumeLimits, AttachmentsThatNoPodStandsForCountToday) {
+  for (const Era era : {Era::k120, Era::k136}) {
+    PluginWorld world(era);
+    world.add("{kind: Node, metadata: {name: node}}")
+        .add("{kind: CSINode, metadata: {name: node}, spec: {drivers: [{name: csi.x, nodeID: node, allocatable: {count: 1}}]}}");
+    for (const char* name : {"data", "left"}) {
+      world.add(
+          fmt::format("{{kind: PersistentVolume, metadata: {{name: pv-{0}}}, spec: {{capacity: {{storage: 1Gi}}, csi: {{driver: csi.x, "
+                      "volumeHandle: {0}}}}}}}",
+                      name));
+      world.add(claim(name, fmt::format("volumeName: pv-{}", name)));
+    }
+    const auto attach = [&](const char* name, const char* node, const char* volume) {
+      world.add(
+          fmt::format("{{kind: VolumeAttachment, metadata: {{name: {}}}, spec: {{attacher: csi.x, nodeName: {}, source: "
+                      "{{persistentVolumeName: {}}}}}}}",
+                      name, node, volume));
+    };
+    const std::string full = era == Era::k120 ? "fits" : "NodeVolumeLimits Unschedulable: node(s) exceed max volume count";
+    attach("a", "another", "pv-left");
+    EXPECT_EQ(world.verdict("node", world.pod(kUsesData)), "fits");
+    attach("b", "node", "pv-left");
+    EXPECT_EQ(world.verdict("node", world.pod(kUsesData)), full);
+    world.cluster.remove("VolumeAttachment", "", "b");
+    EXPECT_EQ(world.verdict("node", world.pod(kUsesData)), "fits");
+    attach("c", "node", "pv-gone");
+    EXPECT_EQ(world.verdict("node", world.pod(kUsesData)), "fits") << "a volume nobody knows";
+  }
+}
+
 TEST(CloudLimits, CountDisksByTheNodesAllocatableIn120) {
   PluginWorld world(Era::k120);
   world.add(

@@ -1,0 +1,217 @@
+// What a plugin's hint says to an event (kube-scheduler's queueing hints).
+#include "scheduler/hints.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::scheduler {
+namespace {
+
+using enum ClusterEvent;
+using model::NodeView;
+using placement::PodInfo;
+using placement::PodInfoPtr;
+
+class Hints : public ::testing::Test {
+ protected:
+  bool says(std::string_view plugin, const PodInfoPtr& pending, const Change& change) {
+    EXPECT_TRUE(events_of(plugin).has(change.event)) << plugin << " is not told of " << event_label(change.event);
+    return hint_of(plugin)({cluster_, profile_}, *pending, change);
+  }
+  static PodInfoPtr pod(const std::string& name, const std::string& app, const std::string& spec = "", const std::string& ns = "default",
+                        const std::string& cpu = "1") {
+    auto document = json::parse_yaml(fmt::format(
+        "metadata: {{name: {0}, namespace: {1}, uid: {0}, labels: {{app: {2}}}}}\nspec: {{containers: [{{name: c, resources: {{requests: "
+        "{{cpu: \"{3}\"}}}}}}]{4}}}",
+        name, ns, app, cpu, spec));
+    return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), placement::Era::k136);
+  }
+  static NodeView node(const std::string& labels = "", const std::string& spec = "", const std::string& allocatable = "cpu: 4, pods: 110") {
+    return NodeView::parse(*json::parse_yaml(
+        fmt::format("metadata: {{name: node-1, labels: {{{}}}}}\nspec: {{{}}}\nstatus: {{allocatable: {{{}}}}}", labels, spec, allocatable)));
+  }
+  static std::string affinity(const char* kind, const char* app) {
+    return fmt::format(
+        ", affinity: {{{}: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: zone, labelSelector: {{matchLabels: {{app: "
+        "{}}}}}}}]}}}}",
+        kind, app);
+  }
+  static std::string spread(const char* app, const char* more = "") {
+    return fmt::format(
+        ", topologySpreadConstraints: [{{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {{matchLabels: "
+        "{{app: {}}}}}{}}}]",
+        app, more);
+  }
+  static json::Value object(const std::string& yaml) { return *json::parse_yaml(yaml); }
+
+  placement::Cluster cluster_;
+  placement::Profile profile_ = placement::default_profile(placement::Era::k136);
+};
+
+TEST_F(Hints, ResourcesWaitForANodeThatIsBigEnough) {
+  const auto pending = pod("p", "x", "", "default", "2");
+  const NodeView small = node("", "", "cpu: 1, pods: 110"), big = node(), memory = node("", "", "cpu: 4, memory: 1Gi, pods: 110");
+  EXPECT_FALSE(says("NodeResourcesFit", pending, {.event = kNodeAdded, .node = &small}));
+  EXPECT_TRUE(says("NodeResourcesFit", pending, {.event = kNodeAdded, .node = &big}));
+  EXPECT_TRUE(says("NodeResourcesFit", pending, {.event = kNodeAllocatable, .node_before = &small, .node = &big}));
+  EXPECT_FALSE(says("NodeResourcesFit", pending, {.event = kNodeAllocatable, .node_before = &big, .node = &memory}));
+  const NodeView more_pods = node("", "", "cpu: 4, pods: 111");
+  EXPECT_TRUE(says("NodeResourcesFit", pending, {.event = kNodeAllocatable, .node_before = &big, .node = &more_pods}));
+}
+
+TEST_F(Hints, APluginThatWaitsForNodesIsWokenByTheirTaintsToo) {
+  const auto pending = pod("p", "x", "", "default", "2");
+  const NodeView tainted = node("", "taints: [{key: k, effect: NoSchedule}]"), open = node();
+  for (const auto* plugin : {"NodeResourcesFit", "NodeAffinity", "NodePorts", "InterPodAffinity", "VolumeBinding", "NodeName"})
+    EXPECT_TRUE(says(plugin, pending, {.event = kNodeTaints, .node_before = &tainted, .node = &open})) << plugin;
+}
+
+TEST_F(Hints, ResourcesWaitForPodsThatLeaveOrShrinkInWhatIsAskedFor) {
+  const auto pending = pod("p", "x"), big = pod("q", "x", "", "default", "3"), small = pod("q", "x", "", "default", "2");
+  EXPECT_TRUE(says("NodeResourcesFit", pending, {.event = kAssignedPodDeleted, .pod_before = big.get()}));
+  EXPECT_TRUE(says("NodeResourcesFit", pending, {.event = kAssignedPodResized, .pod_before = big.get(), .pod = small.get()}));
+  EXPECT_FALSE(says("NodeResourcesFit", pending, {.event = kAssignedPodResized, .pod_before = small.get(), .pod = big.get()}));
+}
+
+TEST_F(Hints, NodeAffinityWaitsForANodeThatBeginsToMatch) {
+  const auto pending = pod("p", "x", ", nodeSelector: {disk: ssd}");
+  const NodeView none = node("disk: hdd"), ssd = node("disk: ssd"), other = node("disk: ssd, rack: r");
+  EXPECT_FALSE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &none}));
+  EXPECT_TRUE(says("NodeAffinity", pending, {.event = kNodeAdded, .node = &ssd}));
+  EXPECT_TRUE(says("NodeAffinity", pending, {.event = kNodeLabels, .node_before = &none, .node = &ssd}));
+  EXPECT_FALSE(says("NodeAffinity", pending, {.event = kNodeLabels, .node_before = &ssd, .node = &other}));
+}
+
+TEST_F(Hints, TaintsAndCordonsWaitForThemToGo) {
+  const auto pending = pod("p", "x");
+  const NodeView tainted = node("", "taints: [{key: k, effect: NoSchedule}]"),
+                 soft = node("", "taints: [{key: k, effect: PreferNoSchedule}]");
+  const NodeView cordoned = node("", "unschedulable: true"), open = node();
+  EXPECT_TRUE(says("TaintToleration", pending, {.event = kNodeTaints, .node_before = &tainted, .node = &soft}));
+  EXPECT_FALSE(says("TaintToleration", pending, {.event = kNodeTaints, .node_before = &soft, .node = &tainted}));
+  EXPECT_FALSE(says("TaintToleration", pending, {.event = kNodeTaints, .node_before = &cordoned, .node = &open}));
+  EXPECT_TRUE(says("NodeUnschedulable", pending, {.event = kNodeTaints, .node_before = &cordoned, .node = &open}));
+  EXPECT_FALSE(says("NodeUnschedulable", pending, {.event = kNodeTaints, .node_before = &tainted, .node = &open}));
+  EXPECT_TRUE(says("TaintToleration", pending, {.event = kOwnTolerations, .pod_before = pending.get(), .pod = pending.get()}));
+  EXPECT_FALSE(says("NodeUnschedulable", pending, {.event = kOwnTolerations, .pod_before = pending.get(), .pod = pending.get()}));
+  const auto tolerant = pod("p", "x", ", tolerations: [{operator: Exists}]");
+  EXPECT_TRUE(says("NodeUnschedulable", tolerant, {.event = kOwnTolerations, .pod_before = pending.get(), .pod = tolerant.get()}));
+}
+
+TEST_F(Hints, PortsWaitForThePodThatHasThem) {
+  const auto with_port = [](const std::string& name, int port) {
+    auto document = json::parse_yaml(fmt::format(
+        "metadata: {{name: {0}, namespace: default, uid: {0}}}\nspec: {{containers: [{{name: c, ports: [{{hostPort: {1}}}]}}]}}", name,
+        port));
+    return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), placement::Era::k136);
+  };
+  const auto pending = with_port("p", 80), same = with_port("q", 80), other = with_port("r", 81);
+  EXPECT_TRUE(says("NodePorts", pending, {.event = kAssignedPodDeleted, .pod_before = same.get()}));
+  EXPECT_FALSE(says("NodePorts", pending, {.event = kAssignedPodDeleted, .pod_before = other.get()}));
+}
+
+TEST_F(Hints, AffinityWaitsForThePodItWantsToBeNear) {
+  const auto pending = pod("p", "x", affinity("podAffinity", "web"));
+  const auto web = pod("w", "web"), other = pod("w", "other"), elsewhere = pod("w2", "web", "", "another-namespace");
+  EXPECT_TRUE(says("InterPodAffinity", pending, {.event = kAssignedPodAdded, .pod = web.get()}));
+  EXPECT_FALSE(says("InterPodAffinity", pending, {.event = kAssignedPodAdded, .pod = other.get()}));
+  EXPECT_FALSE(says("InterPodAffinity", pending, {.event = kAssignedPodAdded, .pod = elsewhere.get()}));
+  EXPECT_FALSE(says("InterPodAffinity", pending, {.event = kAssignedPodDeleted, .pod_before = other.get()}));
+  EXPECT_TRUE(says("InterPodAffinity", pending, {.event = kAssignedPodLabels, .pod_before = other.get(), .pod = web.get()}));
+  const NodeView nowhere = node(), here = node("zone: a"), there = node("zone: b");
+  EXPECT_FALSE(says("InterPodAffinity", pending, {.event = kNodeAdded, .node = &nowhere}));
+  EXPECT_TRUE(says("InterPodAffinity", pending, {.event = kNodeAdded, .node = &here}));
+  EXPECT_TRUE(says("InterPodAffinity", pending, {.event = kNodeLabels, .node_before = &here, .node = &there}));
+  EXPECT_FALSE(says("InterPodAffinity", pending, {.event = kNodeLabels, .node_before = &here, .node = &nowhere}));
+}
+
+TEST_F(Hints, AntiAffinityWaitsForTheOtherToGoOnEitherSide) {
+  const auto pending = pod("p", "x", affinity("podAntiAffinity", "web"));
+  const auto web = pod("w", "web"), other = pod("w", "other");
+  EXPECT_TRUE(says("InterPodAffinity", pending, {.event = kAssignedPodDeleted, .pod_before = web.get()}));
+  EXPECT_TRUE(says("InterPodAffinity", pending, {.event = kAssignedPodLabels, .pod_before = web.get(), .pod = other.get()}));
+  EXPECT_FALSE(says("InterPodAffinity", pending, {.event = kAssignedPodAdded, .pod = web.get()}));
+  EXPECT_FALSE(says("InterPodAffinity", pending, {.event = kAssignedPodDeleted, .pod_before = other.get()}));
+  const auto shunned = pod("s", "web"), shunning = pod("h", "y", affinity("podAntiAffinity", "web"));
+  EXPECT_TRUE(says("InterPodAffinity", shunned, {.event = kAssignedPodDeleted, .pod_before = shunning.get()}));
+}
+
+TEST_F(Hints, ANodeThatMovesFreesThoseWhomPodsThereKeepOff) {
+  const auto shunned = pod("s", "web"), shunning = pod("h", "y", affinity("podAntiAffinity", "web") + ", nodeName: node-1");
+  const NodeView here = node("zone: a"), there = node("zone: b");
+  EXPECT_FALSE(says("InterPodAffinity", shunned, {.event = kNodeLabels, .node_before = &here, .node = &there}));
+  cluster_.upsert_node(std::make_shared<NodeView>(here));
+  cluster_.upsert_pod(shunning);
+  EXPECT_TRUE(says("InterPodAffinity", shunned, {.event = kNodeLabels, .node_before = &here, .node = &there}));
+}
+
+TEST_F(Hints, SpreadLooksAtThePodsAndNodesThatItCounts) {
+  const auto pending = pod("p", "web", spread("web"));
+  const auto web = pod("w", "web"), other = pod("w", "other"), elsewhere = pod("e", "web", "", "another-namespace");
+  EXPECT_TRUE(says("PodTopologySpread", pending, {.event = kAssignedPodDeleted, .pod_before = web.get()}));
+  EXPECT_FALSE(says("PodTopologySpread", pending, {.event = kAssignedPodDeleted, .pod_before = other.get()}));
+  EXPECT_FALSE(says("PodTopologySpread", pending, {.event = kAssignedPodDeleted, .pod_before = elsewhere.get()}));
+  EXPECT_TRUE(says("PodTopologySpread", pending, {.event = kAssignedPodLabels, .pod_before = web.get(), .pod = other.get()}));
+  EXPECT_FALSE(says("PodTopologySpread", pending, {.event = kAssignedPodLabels, .pod_before = web.get(), .pod = web.get()}));
+  const NodeView nowhere = node(), here = node("zone: a"), there = node("zone: b"),
+                 tainted = node("zone: a", "taints: [{key: k, effect: NoSchedule}]");
+  EXPECT_FALSE(says("PodTopologySpread", pending, {.event = kNodeAdded, .node = &nowhere}));
+  EXPECT_TRUE(says("PodTopologySpread", pending, {.event = kNodeAdded, .node = &here}));
+  EXPECT_TRUE(says("PodTopologySpread", pending, {.event = kNodeDeleted, .node_before = &here}));
+  EXPECT_FALSE(says("PodTopologySpread", pending, {.event = kNodeDeleted, .node_before = &nowhere}));
+  EXPECT_TRUE(says("PodTopologySpread", pending, {.event = kNodeLabels, .node_before = &here, .node = &there}));
+  EXPECT_FALSE(says("PodTopologySpread", pending, {.event = kNodeLabels, .node_before = &here, .node = &here}));
+  EXPECT_TRUE(says("PodTopologySpread", pending, {.event = kNodeTaints, .node_before = &here, .node = &tainted}));
+}
+
+TEST_F(Hints, SpreadIsCuredByATolerationOnlyWhereItHonorsTaints) {
+  const auto ignores = pod("p", "web", spread("web")), honors = pod("p", "web", spread("web", ", nodeTaintsPolicy: Honor"));
+  EXPECT_FALSE(says("PodTopologySpread", ignores, {.event = kOwnTolerations, .pod_before = ignores.get(), .pod = ignores.get()}));
+  EXPECT_TRUE(says("PodTopologySpread", honors, {.event = kOwnTolerations, .pod_before = honors.get(), .pod = honors.get()}));
+}
+
+TEST_F(Hints, VolumesWaitForTheirOwnClaims) {
+  const auto pending = pod("p", "x", ", volumes: [{name: v, persistentVolumeClaim: {claimName: mine}}]");
+  const auto mine = object("metadata: {name: mine, namespace: default}"), other = object("metadata: {name: other, namespace: default}");
+  const auto elsewhere = object("metadata: {name: mine, namespace: another}");
+  for (const auto* plugin : {"VolumeBinding", "VolumeZone", "VolumeRestrictions", "NodeVolumeLimits"}) {
+    EXPECT_TRUE(says(plugin, pending, {.event = kClaim, .object = &mine})) << plugin;
+    EXPECT_FALSE(says(plugin, pending, {.event = kClaim, .object = &other})) << plugin;
+    EXPECT_FALSE(says(plugin, pending, {.event = kClaim, .object = &elsewhere})) << plugin;
+  }
+  EXPECT_TRUE(says("VolumeBinding", pending, {.event = kClaim, .object_before = &mine, .object = &mine}));
+  EXPECT_FALSE(says("VolumeRestrictions", pending, {.event = kClaim, .object_before = &mine, .object = &mine}));
+  EXPECT_FALSE(says("NodeVolumeLimits", pending, {.event = kClaim, .object_before = &mine, .object = &mine}));
+  EXPECT_TRUE(says("NodeVolumeLimits", pending, {.event = kVolumeAttachmentDeleted, .object_before = &other}));
+  EXPECT_FALSE(says("NodeVolumeLimits", pod("q", "x"), {.event = kVolumeAttachmentDeleted, .object_before = &other}));
+}
+
+TEST_F(Hints, OfStorageOnlyWhatBecameMoreHelps) {
+  const auto pending = pod("p", "x", ", volumes: [{name: v, persistentVolumeClaim: {claimName: mine}}]");
+  const auto little = object("{metadata: {name: k}, capacity: 1Gi}"), much = object("{metadata: {name: k}, capacity: 2Gi}");
+  EXPECT_TRUE(says("VolumeBinding", pending, {.event = kCsiStorageCapacity, .object_before = &little, .object = &much}));
+  EXPECT_FALSE(says("VolumeBinding", pending, {.event = kCsiStorageCapacity, .object_before = &much, .object = &little}));
+  const auto one = object("spec: {drivers: [{name: d, allocatable: {count: 1}}]}"),
+             two = object("spec: {drivers: [{name: d, allocatable: {count: 2}}]}");
+  EXPECT_TRUE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &one, .object = &two}));
+  EXPECT_FALSE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &two, .object = &one}));
+  const auto plain = object("metadata: {name: c}"), late = object("{metadata: {name: c}, volumeBindingMode: WaitForFirstConsumer}");
+  EXPECT_FALSE(says("VolumeZone", pending, {.event = kStorageClass, .object = &plain}));
+  EXPECT_TRUE(says("VolumeZone", pending, {.event = kStorageClass, .object = &late}));
+  EXPECT_TRUE(says("VolumeBinding", pending, {.event = kStorageClass, .object = &plain}));
+  EXPECT_FALSE(says("VolumeBinding", pending, {.event = kStorageClass, .object_before = &plain, .object = &late}));
+  const auto zone_a = object("metadata: {labels: {topology.kubernetes.io/zone: a}}"),
+             zone_b = object("metadata: {labels: {topology.kubernetes.io/zone: b}}");
+  EXPECT_TRUE(says("VolumeZone", pending, {.event = kPersistentVolume, .object_before = &zone_a, .object = &zone_b}));
+  EXPECT_FALSE(says("VolumeZone", pending, {.event = kPersistentVolume, .object_before = &zone_a, .object = &zone_a}));
+}
+
+TEST_F(Hints, EventsAreNamedAsInKubeSchedulersMetrics) {
+  EXPECT_EQ(event_label(kNodeTaints), "NodeUpdateNodeTaint");
+  EXPECT_EQ(event_label(kAssignedPodDeleted), "AssignedPodDelete");
+  EXPECT_EQ(event_label(kOwnLabels), "UnschedulablePodUpdatePodLabel");
+  EXPECT_EQ(event_label(kClaim, "PersistentVolumeClaim", ObjectVerb::kAdded), "PersistentVolumeClaimAdd");
+  EXPECT_EQ(event_label(kCsiNode, "CSINode", ObjectVerb::kUpdated), "storage.k8s.io/CSINodeUpdate");
+}
+
+}  // namespace
+}  // namespace berth::scheduler
