@@ -15,6 +15,7 @@
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
 #include "scheduler/config/shown.h"
+#include "scheduler/extender.h"
 
 namespace berth::cli {
 void SchedulerFlags::add_to(CLI::App& app) {
@@ -176,6 +177,7 @@ int run_scheduler(const std::vector<std::string>& args) {
   auto config = flags.config();
   if (!config) return report(config.error());
   if (validate_only) {
+    if (const auto extenders = scheduler::Extenders::create(config->extenders); !extenders) return report(extenders.error());
     std::printf("the configuration is valid: %zu profile(s)\n", config->profiles.size());
     return 0;
   }

@@ -83,6 +83,9 @@ struct Extenders::Narrowing {
 Result<std::unique_ptr<Extenders>> Extenders::create(const std::vector<config::Extender>& configs) {
   std::vector<std::shared_ptr<net::HttpClient>> clients;
   for (const auto& extender : configs) {
+    if (extender.insecure_skip_verify && (!extender.ca_file.empty() || !extender.ca_data.empty()))
+      return invalid(
+          fmt::format("extender {}: specifying a root certificates file with the insecure flag is not allowed", extender.url_prefix));
     net::ClientConfig config;
     config.url = extender.url_prefix;
     // enableHTTPS without a certificate authority means an unverified server.

@@ -52,8 +52,7 @@ void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const
     const bool was_asked = result.status.code != placement::Code::kError || diagnosis.pre_filter.is_success();
     if (was_asked) registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
     if (const placement::Candidate* choice = result.choice()) {
-      nominate = cluster.node(choice->node)->name;
-      preempt(info, *choice, *nominate);
+      nominate = preempt(info, *choice);
     } else if (!mine.nominated.empty() && post_filter_message.find("not eligible due to a terminating pod") == std::string::npos) {
       nominate = "";  // The room that was promised will not come.
     }
@@ -90,9 +89,10 @@ placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& frame
   return result;
 }
 
-void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name) {
+std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidate choice) {
   const model::PodView& preemptor_pod = info->view();
   if (options.on_preemption) options.on_preemption(cluster, info, choice);
+  const std::string node_name = cluster.node(choice.node)->name;
   Preempting& open = preempting[preemptor_pod.meta.uid];
   std::vector<std::pair<PodInfoPtr, ObjectRef>> going;
   std::vector<std::string> names;
@@ -110,7 +110,8 @@ void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate
     going.emplace_back(victim, object);
   }
   if (open.victims.empty()) preempting.erase(preemptor_pod.meta.uid);
-  if (going.empty() && called_off.empty()) return;  // All of them go already: nothing is to be done, and nobody loses anything by it.
+  if (going.empty() && called_off.empty())
+    return node_name;  // All of them go already: nothing is to be done, and nobody loses anything by it.
   registry->histogram("scheduler_preemption_victims", "Number of selected preemption victims", metrics::exponential_buckets(1, 2, 7))
       .observe(static_cast<double>(choice.victims.size()));
   for (const auto& [victim, object] : going) evict(info, victim, object, node_name);
@@ -142,6 +143,7 @@ void Scheduler::Impl::preempt(const PodInfoPtr& info, const placement::Candidate
     else
       queue.activate(uid);
   }
+  return node_name;
 }
 
 /// Condition DisruptionTarget, then the deletion, then the event.

@@ -36,8 +36,9 @@ struct SchedulerOptions {
   std::size_t cycles_per_turn = 128;
   std::string host = "berth";                  ///< The machine's name: events are reported by SCHEDULERNAME-HOST.
   std::shared_ptr<metrics::Registry> metrics;  ///< Made when null.
-  /// Sees every preemption before it is carried out, with the cluster it was planned on (simulations judge it). May be empty.
-  std::function<void(const placement::Cluster&, const placement::PodInfoPtr& preemptor, const placement::Candidate& choice)> on_preemption;
+  /// Sees every preemption before it is carried out, with the cluster it was planned on (simulations judge it). What it makes of the choice
+  /// is carried out: tests break a rule on purpose that way. May be empty.
+  std::function<void(const placement::Cluster&, const placement::PodInfoPtr& preemptor, placement::Candidate& choice)> on_preemption;
 };
 
 /// Lives on the client's loop: construct, start and destroy it there. Restart-safe at any moment: what counts is in the API.

@@ -176,7 +176,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
                                                       const std::optional<placement::Evaluation>& refused);
   /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node. A victim whose
   /// volumes are still being bound is not deleted: its binding is called off, and it queues again.
-  void preempt(const placement::PodInfoPtr& info, const placement::Candidate& choice, const std::string& node_name);
+  /// Returns the node that is to be nominated.
+  std::string preempt(const placement::PodInfoPtr& info, placement::Candidate choice);
   void evict(const placement::PodInfoPtr& preemptor, const placement::PodInfoPtr& victim, const client::ObjectRef& object,
              const std::string& node_name);
   /// The event on the victim; `how` is added to its words.

@@ -4,6 +4,8 @@
 // everything is healed, time passes, and nobody may wait who could be placed, with or without preemption.
 //
 //   BERTH_SIMULATION_SEEDS=500 BERTH_SIMULATION_FIRST=1000 BERTH_SIMULATION_STEPS=400 test_simulation
+#include <gtest/gtest-spi.h>
+
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -41,8 +43,15 @@ struct Plan {
 
 class Story {
  public:
-  explicit Story(std::uint64_t seed)
-      : random_(seed), framework_(*placement::Framework::create(placement::default_profile(placement::Era::k136))), world_(options(seed)) {
+  /// What a broken scheduler makes of a plan before it carries it out; true when it changed it.
+  using Mutation =
+      std::function<bool(const Cluster&, const PodInfoPtr& pod, const placement::PostFilterResult& all, placement::Candidate&)>;
+
+  explicit Story(std::uint64_t seed, Mutation mutation = {})
+      : mutation_(std::move(mutation)),
+        random_(seed),
+        framework_(*placement::Framework::create(placement::default_profile(placement::Era::k136))),
+        world_(options(seed)) {
     for (const auto& [name, value, policy] :
          {std::tuple{"low", 10, ""}, {"middle", 100, ""}, {"high", 1000, ""}, {"patient", 500, "preemptionPolicy: Never\n"}})
       world_.create(
@@ -66,7 +75,11 @@ class Story {
   WorldOptions options(std::uint64_t seed) {
     WorldOptions out{.nodes = kNodes, .node_cpu = "8"};
     out.scheduler.engine.seed = seed;
-    out.scheduler.on_preemption = [this](const Cluster& cluster, const PodInfoPtr& pod, const placement::Candidate& choice) {
+    out.scheduler.on_preemption = [this](const Cluster& cluster, const PodInfoPtr& pod, placement::Candidate& choice) {
+      if (mutation_) {
+        const auto all = placement::run_post_filter(*framework_, cluster, pod, placement::evaluate(*framework_, cluster, *pod), {});
+        mutated_ += mutation_(cluster, pod, all, choice);
+      }
       judge(cluster, pod, choice);
     };
     return out;
@@ -254,6 +267,7 @@ class Story {
     const auto after = placement::evaluate(*framework_, without, *pod);
     EXPECT_TRUE(std::ranges::any_of(after.feasible, [&](const auto& one) { return one.node == choice.node; }))
         << pod->key << " does not fit on " << node << " after the eviction";
+    check_nobody_is_spared_in_vain(cluster, *pod, choice);
     placement::PreemptionOptions all;
     const auto oracle = placement::run_post_filter(*framework_, cluster, pod, evaluation, all);
     EXPECT_TRUE(std::ranges::find(oracle.tied, choice.node) != oracle.tied.end())
@@ -270,6 +284,19 @@ class Story {
       ADD_FAILURE() << pod->key << " preempts on " << node << " after it did on " << last->second.node << ", where nothing changed";
     }
     plans_[plan.preemptor_uid] = std::move(plan);
+  }
+
+  /// Each victim is needed: with it left where it is, the pod does not fit. (Spreading apart, where one more pod may even help.)
+  void check_nobody_is_spared_in_vain(const Cluster& cluster, const placement::PodInfo& pod, const placement::Candidate& choice) {
+    if (!pod.view().spread_constraints.empty()) return;
+    for (const auto& spared : choice.victims) {
+      Cluster with = cluster.fork();
+      for (const auto& victim : choice.victims)
+        if (victim != spared) with.remove_pod(victim->key);
+      const auto evaluation = placement::evaluate(*framework_, with, pod);
+      EXPECT_TRUE(std::ranges::none_of(evaluation.feasible, [&](const auto& one) { return one.node == choice.node; }))
+          << spared->key << " is evicted for " << pod.key << ", which would fit beside it";
+    }
   }
 
   static std::set<std::string> spread_peers(const Cluster& cluster, const placement::PodInfo& pod) {
@@ -343,6 +370,7 @@ class Story {
     TimePoint at;
   };
 
+  Mutation mutation_;
   std::mt19937_64 random_;
   placement::FrameworkPtr framework_;
   std::map<std::string, std::string> bound_;  ///< uid to node.
@@ -355,7 +383,7 @@ class Story {
   World world_;
 
  public:
-  int plans_made_ = 0;
+  int plans_made_ = 0, mutated_ = 0;
 };
 
 TEST(Simulation, PreemptionStaysRightThroughFailures) {
@@ -370,6 +398,60 @@ TEST(Simulation, PreemptionStaysRightThroughFailures) {
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(plans, seeds) << "the stories hardly preempt: they show nothing";
+}
+
+/// A scheduler with one rule of preemption broken must be found out: an invariant that cannot fail proves nothing.
+bool is_found_out(const Story::Mutation& mutation, const char* words) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    ::testing::TestPartResultArray problems;
+    {
+      const ::testing::ScopedFakeTestPartResultReporter reporter(::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD,
+                                                                 &problems);
+      Story story(seed, mutation);
+      story.run(30);
+    }
+    for (int i = 0; i < problems.size(); ++i)
+      if (std::string_view(problems.GetTestPartResult(i).message()).find(words) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+TEST(Simulation, ABrokenRuleOfPreemptionIsFoundOut) {
+  using placement::Candidate;
+  using placement::PostFilterResult;
+  const auto too_few = [](const Cluster&, const PodInfoPtr&, const PostFilterResult&, Candidate& choice) {
+    choice.victims.pop_back();
+    return true;
+  };
+  EXPECT_TRUE(is_found_out(too_few, "does not fit on"));
+  const auto one_more = [](auto&& is_wanted) {
+    return [is_wanted](const Cluster& cluster, const PodInfoPtr& pod, const PostFilterResult&, Candidate& choice) {
+      for (const auto& other : cluster.node(choice.node)->pods) {
+        if (std::ranges::find(choice.victims, other) != choice.victims.end() || !is_wanted(*pod, *other)) continue;
+        choice.victims.push_back(other);
+        return true;
+      }
+      return false;
+    };
+  };
+  const auto is_lower = [](const placement::PodInfo& pod, const placement::PodInfo& other) {
+    return other.view().priority < pod.view().priority;
+  };
+  EXPECT_TRUE(is_found_out(one_more(is_lower), "which would fit beside it"));
+  EXPECT_TRUE(is_found_out(one_more([&](const auto& pod, const auto& other) { return !is_lower(pod, other); }), "is no lower than"));
+  const auto any_other = [](auto&& is_wanted) {
+    return [is_wanted](const Cluster&, const PodInfoPtr&, const PostFilterResult& all, Candidate& choice) {
+      for (const Candidate& other : all.candidates) {
+        if (std::ranges::find(all.tied, other.node) != all.tied.end() || !is_wanted(other, choice)) continue;
+        choice = other;
+        return true;
+      }
+      return false;
+    };
+  };
+  EXPECT_TRUE(is_found_out(any_other([](const auto&, const auto&) { return true; }), "is not among the best candidates"));
+  EXPECT_TRUE(
+      is_found_out(any_other([](const auto& a, const auto& b) { return a.budget_violations > b.budget_violations; }), "breaks budgets on"));
 }
 
 }  // namespace

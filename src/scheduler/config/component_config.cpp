@@ -191,6 +191,18 @@ class ComponentReader {
   }
 
  private:
+  /// Arguments may say what they are; then it must be what the plugin takes.
+  static void check_args_type(const std::string& plugin, const Reader& args) {
+    if (!args.is_object()) return;
+    constexpr std::string_view kGroup = "kubescheduler.config.k8s.io/";
+    const std::string kind = args.string("kind"), version = args.string("apiVersion"), wanted = plugin + "Args";
+    const bool has_kind = kind.empty() || kind == wanted, has_version = version.empty() || version.starts_with(kGroup);
+    if (has_kind && has_version) return;
+    args.problem(has_kind ? "apiVersion" : "kind",
+                 fmt::format("decoding args for plugin {}: no kind \"{}\" is registered for version \"{}\"", plugin,
+                             kind.empty() ? wanted : kind, version.empty() ? "kubescheduler.config.k8s.io/v1" : version));
+  }
+
   void read_version() {
     const std::string text = document_.string("apiVersion");
     constexpr std::pair<std::string_view, Version> kVersions[] = {{"kubescheduler.config.k8s.io/v1", Version::kV1},
@@ -337,6 +349,7 @@ class ComponentReader {
         config.problem(fmt::format("Invalid value: \"{}\": was invalid in version \"kubescheduler.config.k8s.io/v1\"", name));
       // What a plugin that is not here was told does no harm; Kubernetes accepts it as well.
       if (placement::find_plugin(name) == nullptr || (is_v1 && is_one_of(kOldPlugins, name))) continue;
+      check_args_type(name, config.field("args"));
       read_plugin_args(name, config.field("args"), out_.era, profile.args);
     }
     read_plugins(item.field("plugins"), profile);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/base64.h"
+#include "model/validation/validation.h"
 #include "placement/resource.h"
 #include "scheduler/config/sections.h"
 
@@ -34,7 +35,9 @@ void read_managed_resources(const Reader& list, Extender& out) {
     if (!item.expect_object()) continue;
     item.only({"name", "ignoredByScheduler"});
     const std::string name = item.string("name");
-    if (!placement::is_extended_resource_name(name))
+    if (const std::string why = model::validation::check_qualified_name(name); !why.empty())
+      item.problem("name", fmt::format("Invalid value: \"{}\": {}", name, why));
+    else if (!placement::is_extended_resource_name(name))
       item.problem("name", fmt::format("Invalid value: \"{}\": {} is an invalid extended resource name", name, name));
     const bool is_twice = std::ranges::any_of(out.managed_resources, [&](const auto& other) { return other.name == name; });
     if (is_twice) item.problem("name", fmt::format("Duplicate value: \"{}\"", name));
