@@ -26,8 +26,8 @@ class Hints : public ::testing::Test {
     return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), placement::Era::k136);
   }
   static NodeView node(const std::string& labels = "", const std::string& spec = "", const std::string& allocatable = "cpu: 4, pods: 110") {
-    return NodeView::parse(*json::parse_yaml(
-        fmt::format("metadata: {{name: node-1, labels: {{{}}}}}\nspec: {{{}}}\nstatus: {{allocatable: {{{}}}}}", labels, spec, allocatable)));
+    return NodeView::parse(*json::parse_yaml(fmt::format(
+        "metadata: {{name: node-1, labels: {{{}}}}}\nspec: {{{}}}\nstatus: {{allocatable: {{{}}}}}", labels, spec, allocatable)));
   }
   static std::string affinity(const char* kind, const char* app) {
     return fmt::format(
@@ -187,14 +187,14 @@ TEST_F(Hints, VolumesWaitForTheirOwnClaims) {
 
 TEST_F(Hints, OfStorageOnlyWhatBecameMoreHelps) {
   const auto pending = pod("p", "x", ", volumes: [{name: v, persistentVolumeClaim: {claimName: mine}}]");
-  const auto little = object("{metadata: {name: k}, capacity: 1Gi}"), much = object("{metadata: {name: k}, capacity: 2Gi}");
+  const auto little = object("metadata: {name: k}\ncapacity: 1Gi"), much = object("metadata: {name: k}\ncapacity: 2Gi");
   EXPECT_TRUE(says("VolumeBinding", pending, {.event = kCsiStorageCapacity, .object_before = &little, .object = &much}));
   EXPECT_FALSE(says("VolumeBinding", pending, {.event = kCsiStorageCapacity, .object_before = &much, .object = &little}));
   const auto one = object("spec: {drivers: [{name: d, allocatable: {count: 1}}]}"),
              two = object("spec: {drivers: [{name: d, allocatable: {count: 2}}]}");
   EXPECT_TRUE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &one, .object = &two}));
   EXPECT_FALSE(says("NodeVolumeLimits", pending, {.event = kCsiNode, .object_before = &two, .object = &one}));
-  const auto plain = object("metadata: {name: c}"), late = object("{metadata: {name: c}, volumeBindingMode: WaitForFirstConsumer}");
+  const auto plain = object("metadata: {name: c}"), late = object("metadata: {name: c}\nvolumeBindingMode: WaitForFirstConsumer");
   EXPECT_FALSE(says("VolumeZone", pending, {.event = kStorageClass, .object = &plain}));
   EXPECT_TRUE(says("VolumeZone", pending, {.event = kStorageClass, .object = &late}));
   EXPECT_TRUE(says("VolumeBinding", pending, {.event = kStorageClass, .object = &plain}));
