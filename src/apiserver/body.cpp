@@ -200,7 +200,7 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
 }
 
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
-                                       const std::vector<std::string>& duplicates) {
+                                       const std::vector<std::string>& duplicates, bool fills) {
   auto* object = document.if_object();
   if (object == nullptr)
     return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
@@ -209,7 +209,7 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   (*object)["apiVersion"] = kind.api_version();
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;
-  if (auto decoded = model::decode(kind, document, report); !decoded) return decoded;
+  if (auto decoded = model::decode(kind, document, report, fills); !decoded) return decoded;
   if (!report.unknown_fields.empty() || !duplicates.empty()) {
     const StrictFindings findings(document, report.unknown_fields, duplicates);
     if (request.field_validation == FieldValidation::kStrict)

@@ -13,9 +13,9 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
 /// duplicate fields treated as fieldValidation says, defaulted.
 model::ApiResult<json::Value> decode_object_body(Request& request);
 
-/// The same for a document at hand: what follows parsing. Also for the results of patches.
+/// The same for a document at hand: what follows parsing. Also for the results of patches. `fills`: as in model::decode.
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
-                                       const std::vector<std::string>& duplicates);
+                                       const std::vector<std::string>& duplicates, bool fills = true);
 
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);

@@ -87,9 +87,59 @@ bool is_zero(const json::Value& value) {
   }
 }
 
+/// Go's layout of a MicroTime asks for exactly six digits of a second, after "2006-01-02T15:04:05".
+bool has_six_digits(std::string_view text) {
+  if (text.size() < 27 || text[19] != '.') return false;
+  return std::ranges::all_of(text.substr(20, 6), [](char c) { return c >= '0' && c <= '9'; }) && !(text[26] >= '0' && text[26] <= '9');
+}
+
+json::Value zero_of(const TypeRef& ref);
+
+void fill(const TypeDef& type, json::Object& object) {
+  for (const FieldDef* field : type.always_written)
+    if (!object.contains(field->name)) object[field->name] = zero_of(field->ref);
+}
+
+/// As encoding/json writes what Go has not set.
+json::Value zero_of(const TypeRef& ref) {
+  switch (ref.kind) {
+    case Kind::kString:
+    case Kind::kBytes:
+      return json::Value("");
+    case Kind::kBool:
+      return json::Value(false);
+    case Kind::kInt32:
+    case Kind::kInt64:
+    case Kind::kDouble:
+    case Kind::kIntOrString:
+      return json::Value(0);
+    case Kind::kQuantity:
+      return json::Value("0");
+    case Kind::kStruct: {
+      json::Object object;
+      fill(*ref.type, object);
+      return json::Value(std::move(object));
+    }
+    default:
+      return json::Value(nullptr);
+  }
+}
+
+void fill_deep(const TypeRef& ref, json::Value& value) {
+  if (ref.kind == Kind::kStruct && value.is_object()) {
+    for (auto& member : value.get_object())
+      if (const FieldDef* field = ref.type->field({member.key().data(), member.key().size()})) fill_deep(field->ref, member.value());
+    fill(*ref.type, value.get_object());
+  } else if (ref.kind == Kind::kList && value.is_array()) {
+    for (json::Value& item : value.get_array()) fill_deep(*ref.element, item);
+  } else if (ref.kind == Kind::kMap && value.is_object()) {
+    for (auto& member : value.get_object()) fill_deep(*ref.element, member.value());
+  }
+}
+
 class Decoder {
  public:
-  Decoder(const KindInfo& kind, DecodeReport& report) : kind_(kind), report_(report) {}
+  Decoder(const KindInfo& kind, DecodeReport& report, bool fills) : kind_(kind), report_(report), fills_(fills) {}
 
   ApiResult<void> run(json::Value& doc) {
     if (!doc.is_object())
@@ -138,6 +188,7 @@ class Decoder {
       }
       ++it;
     }
+    if (fills_ && !type.always_written.empty()) fill(type, object);
   }
 
   void walk(const TypeRef& ref, json::Value& value, const TypeDef* owner, const Step* step) {
@@ -216,8 +267,10 @@ class Decoder {
     if (!value.is_string()) return mismatch(value, ref, owner, step);
     const std::string text(json::as_view(value));
     const auto time = parse_rfc3339(text);
+    const char* layout = ref.kind == Kind::kTime ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00";
+    if (time && ref.kind == Kind::kMicroTime && !has_six_digits(text))
+      return set_error(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \".000000\"", text, layout, text.substr(19)));
     if (!time) {
-      const char* layout = ref.kind == Kind::kTime ? "2006-01-02T15:04:05Z07:00" : "2006-01-02T15:04:05.000000Z07:00";
       return set_error(fmt::format("parsing time \"{}\" as \"{}\": cannot parse \"{}\" as \"2006\"", text, layout, text));
     }
     const std::string canonical = ref.kind == Kind::kTime ? format_rfc3339(*time) : format_rfc3339_micro(*time);
@@ -237,11 +290,16 @@ class Decoder {
 
   const KindInfo& kind_;
   DecodeReport& report_;
+  bool fills_;
   std::string error_;
 };
 
 }  // namespace
 
-ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report) { return Decoder(kind, report).run(doc); }
+ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills) {
+  return Decoder(kind, report, fills).run(doc);
+}
+
+void fill_always_written(const KindInfo& kind, json::Value& doc) { fill_deep(TypeRef{Kind::kStruct, type_of(kind)}, doc); }
 
 }  // namespace berth::model

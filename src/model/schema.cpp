@@ -46,18 +46,17 @@ class Tables {
     }
   }
 
-  /// Kinds that are custom resources elsewhere keep what they were given, as those do; so does what has a server of its own.
+  /// Kinds that are custom resources elsewhere keep what they were given, as those do; so do metrics, which have a server of their own.
   static bool is_custom(std::string_view type) {
     return type.starts_with("autoscaling.openshift.") || type.starts_with("machine.") || type.starts_with("metrics.") ||
-           type.starts_with("apiregistration.") || type.starts_with("meta.v1.Status");
+           type.starts_with("meta.v1.Status");
   }
   void mark_zeros() {
     for (auto& [name, type] : types_)
       for (FieldDef& field : type.fields) {
         const Kind kind = field.ref.kind;
         field.omits_zero = !is_custom(name) && kind != Kind::kAny && kind != Kind::kStruct && kind != Kind::kQuantity &&
-                           kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString && field.name != "apiVersion" &&
-                           field.name != "kind";
+                           kind != Kind::kTime && kind != Kind::kMicroTime && kind != Kind::kIntOrString;
       }
     TypeDef* type = nullptr;
     const std::string_view text = kept_zeros();
@@ -70,8 +69,14 @@ class Tables {
         const auto found = types_.find(word.substr(0, word.size() - 1));
         type = found == types_.end() ? nullptr : &found->second;
       } else if (type != nullptr) {
-        for (FieldDef& field : type->fields)
-          if (field.name == word) field.omits_zero = false;
+        const bool always = word.ends_with('!');
+        if (always) word.remove_suffix(1);
+        for (FieldDef& field : type->fields) {
+          if (field.name != word) continue;
+          field.omits_zero = false;
+          field.is_always_written = always;
+          if (always) type->always_written.push_back(&field);
+        }
       }
     }
   }

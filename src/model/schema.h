@@ -53,6 +53,7 @@ struct FieldDef {
   std::vector<std::string> list_keys;  ///< kMap.
   bool is_atomic = false;              ///< A map or struct that is owned as a whole.
   bool omits_zero = false;             ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
+  bool is_always_written = false;      ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
   std::vector<int> proto;              ///< Field numbers from the type's message down; empty: not known in protobuf form.
 };
 
@@ -65,6 +66,7 @@ struct TypeDef {
   [[nodiscard]] std::string openapi_name() const;
 
   std::unordered_map<std::string_view, const FieldDef*> by_name;
+  std::vector<const FieldDef*> always_written;
 };
 
 /// The type of a kind's whole object; never null for a kind of the table.
@@ -80,9 +82,11 @@ struct DecodeReport {
 };
 
 /// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does,
-/// drops nulls and zeros that say nothing (FieldDef::omits_zero). Unknown fields are kept (SPEC A3) and reported. `doc` is half-changed
-/// after an error.
-ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report);
+/// drops nulls and zeros that say nothing (FieldDef::omits_zero) and, with `fills`, adds those that are always written. Unknown fields are
+/// kept (SPEC A3) and reported. `doc` is half-changed after an error.
+ApiResult<void> decode(const KindInfo& kind, json::Value& doc, DecodeReport& report, bool fills = true);
+/// Adds what is always written (FieldDef::is_always_written) and not there. For a document that passed decode.
+void fill_always_written(const KindInfo& kind, json::Value& doc);
 /// Between the versions that share one storage (HPA v1 and v2, core and events.k8s.io Events, PriorityClass v1beta1). Sets apiVersion and
 /// kind.
 void convert(const KindInfo& from, const KindInfo& to, json::Value& doc);

@@ -58,7 +58,7 @@ TEST(Decode, CanonicalisesQuantitiesAndTimesAndDropsNulls) {
   ASSERT_TRUE(decode(kind("", "v1", "Pod"), doc, report).has_value());
   EXPECT_EQ(
       json::serialize(doc),
-      R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":[{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}}}]}})");
+      R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":[{"resources":{"requests":{"cpu":"500m","memory":"1Gi"}},"name":""}]},"status":{}})");
 }
 
 TEST(Decode, SurvivesWrongTypesEverywhere) {

@@ -239,7 +239,7 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   }
   Configuration out;
   out.written = config;
-  if (auto decoded = decode_document(request, kind, config, {}); !decoded) return std::unexpected(decoded.error());
+  if (auto decoded = decode_document(request, kind, config, {}, false); !decoded) return std::unexpected(decoded.error());
   const auto name = json::get_string(config, {"metadata", "name"});
   if (!name.empty() && name != request.info.name)
     return std::unexpected(
@@ -289,7 +289,8 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
     auto merged = apply::apply(kind, live, shared->document, shared->written, writer, request->force);
     if (!merged) return merged;
     if (subresource.empty() && request->field_manager == "kubectl") keep_last_applied(*merged, shared->written);
-    // Defaults come back where the prune took a field away.
+    // Zeros and defaults come back where the prune took a field away.
+    model::fill_always_written(kind, *merged);
     model::apply_defaults(kind, *merged);
     return merged;
   };

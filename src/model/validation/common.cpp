@@ -26,7 +26,7 @@ bool is_subdomain(std::string_view text) {
   return true;
 }
 
-std::string too_long_text(std::size_t limit) { return fmt::format("must be no more than {} characters", limit); }
+std::string too_long_text(std::size_t limit) { return fmt::format("must be no more than {} bytes", limit); }
 
 /// Adds a sentence to those there are.
 void say(std::string& sentences, std::string_view sentence) { sentences += (sentences.empty() ? "" : "\n") + std::string(sentence); }
@@ -95,7 +95,7 @@ void Errors::not_supported_value(const Path& at, const Value& value, const std::
 std::string check_dns1123_label(std::string_view text) {
   std::string out;
   if (text.size() > 63) say(out, too_long_text(63));
-  if (!matches_label(text, is_lower_alnum, "-")) say(out, kLabelText);
+  if (!matches_label(text, is_lower_alnum, "-")) say(out, is_subdomain(text) ? "must not contain dots" : kLabelText);
   return out;
 }
 
@@ -197,7 +197,7 @@ std::string check_port_number(std::int64_t port) {
 
 std::string check_port_name(std::string_view text) {
   std::string out;
-  if (text.size() > 15) say(out, "must be no more than 15 characters");
+  if (text.size() > 15) say(out, too_long_text(15));
   if (text.empty() || !std::ranges::all_of(text, [](char c) { return is_lower_alnum(c) || c == '-'; }))
     say(out, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   if (std::none_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
