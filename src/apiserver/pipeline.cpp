@@ -6,6 +6,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "model/go_words.h"
+#include "model/warnings.h"
 
 namespace berth::apiserver {
 namespace {
@@ -172,6 +173,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (request->kind == nullptr && !is_served(info.group, info.version))
     return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
+  if (const auto warning = model::kind_warning(*request->kind); !warning.empty()) request->warnings.emplace_back(warning);
   const auto& kind = *request->kind;
   const bool is_namespaces = kind.plural == "namespaces" && kind.group.empty();
   if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());

@@ -5,6 +5,7 @@
 #include "apiserver/device_rules.h"
 #include "model/devices.h"
 #include "model/schema.h"
+#include "model/warnings.h"
 
 namespace berth::apiserver {
 namespace {
@@ -122,6 +123,13 @@ std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kin
   return model::invalid_object(kind.group, kind.kind, json::get_string(current, {"metadata", "name"}), errors);
 }
 
+/// Each sentence once, however often the write is tried.
+void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object) {
+  auto& warnings = operation.request->warnings;
+  for (auto& sentence : model::write_warnings(*operation.kind, old_object, object))
+    if (std::ranges::find(warnings, sentence) == warnings.end()) warnings.push_back(std::move(sentence));
+}
+
 bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind.plural == "services"; }
 
 }  // namespace
@@ -228,6 +236,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
     model::prepare_for_create(*operation->kind, object);
     if (const auto errors = find_faults(*this, *operation, nullptr, object); !errors.empty())
       return operation->fail(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
+    warn(*operation, nullptr, object);
     admission->validate(operation->admission, [this, operation](Admitted valid) {
       if (!valid) return operation->fail(std::move(valid.error()));
       commit_create(operation);
@@ -334,10 +343,11 @@ void ApiServer::Impl::commit_update(const WritePtr& operation) {
   const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
   if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->admission.old_object))
     return operation->fail(std::move(*refused));
-  if (operation->prepares) model::prepare_for_update(kind, operation->admission.old_object, object, strategy);
+  if (operation->prepares) model::prepare_for_update(kind, operation->admission.old_object, object, strategy, now_text());
   if (operation->validates) {
     const auto errors = find_faults(*this, *operation, &operation->admission.old_object, object);
     if (!errors.empty()) return operation->fail(model::invalid_object(kind.group, kind.kind, operation->name, errors));
+    if (operation->subresource.empty()) warn(*operation, &operation->admission.old_object, object);
   }
   if (!operation->admits) return finish_update(operation);
   admission->validate(operation->admission, [this, operation](Admitted valid) {

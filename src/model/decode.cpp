@@ -182,6 +182,13 @@ class Decoder {
       }
       walk(field->ref, it->value(), &type, &step);
       if (!error_.empty()) return;
+      // A handler of nothing but a dropped signal is none.
+      const bool is_emptied = drops_ && it->value().is_object() && it->value().get_object().empty() && key == "lifecycle";
+      drops_ = field->is_off;
+      if (field->is_off || is_emptied) {
+        it = object.erase(it);
+        continue;
+      }
       if (field->omits_zero && is_zero(it->value())) {
         it = object.erase(it);
         continue;
@@ -291,6 +298,7 @@ class Decoder {
   const KindInfo& kind_;
   DecodeReport& report_;
   bool fills_;
+  bool drops_ = false;  ///< The last field walked was of a feature that is off.
   std::string error_;
 };
 

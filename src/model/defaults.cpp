@@ -189,10 +189,10 @@ void volume(Object& object) {
     put_string(*source, "keyring", "/etc/ceph/keyring");
   }
   if (Object* source = child(object, "azureDisk")) {
-    put_string(*source, "cachingMode", "ReadWrite");
+    put(*source, "cachingMode", "ReadWrite");
     put_string(*source, "fsType", "ext4");
     put(*source, "readOnly", false);
-    put_string(*source, "kind", "Shared");
+    put(*source, "kind", "Shared");
   }
   if (Object* source = child(object, "scaleIO")) {
     put_string(*source, "storageMode", "ThinProvisioned");
@@ -200,7 +200,7 @@ void volume(Object& object) {
   }
   if (Object* ephemeral = child(object, "ephemeral"))
     if (Object* claim = child(*ephemeral, "volumeClaimTemplate"))
-      if (Object* spec = child(*claim, "spec")) put_string(*spec, "volumeMode", "Filesystem");
+      if (Object* spec = child(*claim, "spec")) put(*spec, "volumeMode", "Filesystem");
 }
 
 }  // namespace
@@ -285,7 +285,7 @@ void replication_controller(Object& doc) {
 
 void persistent_volume_claim(Object& doc) {
   Object& spec = make_child(doc, "spec");
-  put_string(spec, "volumeMode", "Filesystem");
+  put(spec, "volumeMode", "Filesystem");
   if (Object* source = child(spec, "dataSource"); source != nullptr && !spec.contains("dataSourceRef"))
     spec["dataSourceRef"] = Object(*source);
   else if (Object* ref = child(spec, "dataSourceRef"); ref != nullptr && !spec.contains("dataSource") && !ref->contains("namespace"))
@@ -333,7 +333,7 @@ void job_spec(Object& spec) {
   put(spec, "parallelism", 1);
   const bool per_index = spec.contains("backoffLimitPerIndex");
   put(spec, "backoffLimit", per_index ? std::int64_t{INT32_MAX} : std::int64_t{6});
-  put_string(spec, "completionMode", "NonIndexed");
+  put(spec, "completionMode", "NonIndexed");
   put(spec, "suspend", false);
   put(spec, "manualSelector", false);
   if (Object* policy = child(spec, "podFailurePolicy"))
@@ -383,7 +383,7 @@ void service(Object& doc) {
   const bool has_external = external != nullptr && external->is_array() && !external->get_array().empty();
   if (type == "NodePort" || type == "LoadBalancer" || (type == "ClusterIP" && has_external))
     put_string(spec, "externalTrafficPolicy", "Cluster");
-  if (type != "ExternalName") put_string(spec, "internalTrafficPolicy", "Cluster");
+  if (type != "ExternalName") put(spec, "internalTrafficPolicy", "Cluster");
   if (type == "LoadBalancer") put(spec, "allocateLoadBalancerNodePorts", true);
 }
 
@@ -409,7 +409,7 @@ void horizontal_pod_autoscaler(Object& doc) {
   const auto rules = [&](std::string_view key, bool up) {
     Object& one = make_child(*behavior, key);
     if (up) put(one, "stabilizationWindowSeconds", 0);
-    put_string(one, "selectPolicy", "Max");
+    put(one, "selectPolicy", "Max");
     if (list(one, "policies") == nullptr || list(one, "policies")->empty()) {
       Array policies{Object{{"type", "Percent"}, {"value", 100}, {"periodSeconds", 15}}};
       if (up) policies.insert(policies.begin(), Object{{"type", "Pods"}, {"value", 4}, {"periodSeconds", 15}});
@@ -422,15 +422,15 @@ void horizontal_pod_autoscaler(Object& doc) {
 
 void webhooks(Object& doc, bool mutating) {
   each(doc, "webhooks", [&](Object& hook) {
-    put_string(hook, "failurePolicy", "Fail");
-    put_string(hook, "matchPolicy", "Equivalent");
+    put(hook, "failurePolicy", "Fail");
+    put(hook, "matchPolicy", "Equivalent");
     put(hook, "namespaceSelector", Object());
     put(hook, "objectSelector", Object());
     put(hook, "timeoutSeconds", 10);
-    if (mutating) put_string(hook, "reinvocationPolicy", "Never");
+    if (mutating) put(hook, "reinvocationPolicy", "Never");
     if (Object* config = child(hook, "clientConfig"))
       if (Object* target = child(*config, "service")) put(*target, "port", 443);
-    each(hook, "rules", [](Object& rule) { put_string(rule, "scope", "*"); });
+    each(hook, "rules", [](Object& rule) { put(rule, "scope", "*"); });
   });
 }
 
@@ -456,14 +456,14 @@ void policy_binding(Object& doc) {
 }
 
 void storage_class(Object& doc) {
-  put_string(doc, "reclaimPolicy", "Delete");
-  put_string(doc, "volumeBindingMode", "Immediate");
+  put(doc, "reclaimPolicy", "Delete");
+  put(doc, "volumeBindingMode", "Immediate");
 }
 
 void persistent_volume(Object& doc) {
   Object& spec = make_child(doc, "spec");
   put_string(spec, "persistentVolumeReclaimPolicy", "Retain");
-  put_string(spec, "volumeMode", "Filesystem");
+  put(spec, "volumeMode", "Filesystem");
   if (Object* host = child(spec, "hostPath")) put(*host, "type", "");
   put_string(make_child(doc, "status"), "phase", "Pending");
 }
@@ -500,18 +500,18 @@ void csi_driver(Object& doc) {
   put(spec, "attachRequired", true);
   put(spec, "podInfoOnMount", false);
   put(spec, "storageCapacity", false);
-  put_string(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+  put(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
   put(spec, "requiresRepublish", false);
   put(spec, "seLinuxMount", false);
   if (list(spec, "volumeLifecycleModes") == nullptr) spec["volumeLifecycleModes"] = Array{"Persistent"};
 }
 
-void priority_class(Object& doc) { put_string(doc, "preemptionPolicy", "PreemptLowerPriority"); }
+void priority_class(Object& doc) { put(doc, "preemptionPolicy", "PreemptLowerPriority"); }
 
 void endpoint_slice(Object& doc) {
   each(doc, "ports", [](Object& port) {
     put(port, "name", "");
-    put_string(port, "protocol", "TCP");
+    put(port, "protocol", "TCP");
   });
 }
 
@@ -526,6 +526,8 @@ void network_policy(Object& doc) {
     if (list(spec, "egress") != nullptr && !list(spec, "egress")->empty()) types.push_back("Egress");
     spec["policyTypes"] = std::move(types);
   }
+  for (const char* direction : {"ingress", "egress"})
+    each(spec, direction, [](Object& rule) { each(rule, "ports", [](Object& port) { put(port, "protocol", "TCP"); }); });
 }
 
 void namespace_object(Object& doc) {
@@ -565,6 +567,33 @@ void fold_string_data(Object& doc) {
     data[key] = out;
   }
   doc.erase("stringData");
+}
+
+void api_service(Object& doc) {
+  if (Object* spec = child(doc, "spec"))
+    if (Object* service = child(*spec, "service")) put(*service, "port", 443);
+}
+
+void flow_schema(Object& doc) {
+  Value& precedence = make_child(doc, "spec")["matchingPrecedence"];
+  if (!precedence.is_int64() || precedence.get_int64() == 0) precedence = 1000;
+}
+
+void priority_level(Object& doc) {
+  Object& spec = make_child(doc, "spec");
+  if (Object* exempt = child(spec, "exempt")) {
+    put(*exempt, "nominalConcurrencyShares", 0);
+    put(*exempt, "lendablePercent", 0);
+  }
+  Object* limited = child(spec, "limited");
+  if (limited == nullptr) return;
+  put(*limited, "nominalConcurrencyShares", 30);
+  put(*limited, "lendablePercent", 0);
+  Object* response = child(*limited, "limitResponse");
+  Object* queuing = response == nullptr ? nullptr : child(*response, "queuing");
+  if (queuing == nullptr) return;
+  for (const auto& [key, number] : {std::pair("queues", 64), std::pair("handSize", 8), std::pair("queueLengthLimit", 50)})
+    if (Value& value = (*queuing)[key]; !value.is_int64() || value.get_int64() == 0) value = number;
 }
 
 void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSeconds", 3600); }
@@ -613,6 +642,9 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"ResourceClaim", devices::default_claim},
       {"ResourceSlice", devices::default_slice},
       {"ResourceClaimTemplate", devices::default_claim_template},
+      {"APIService", api_service},
+      {"FlowSchema", flow_schema},
+      {"PriorityLevelConfiguration", priority_level},
       {"TokenRequest", token_request}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())
     return horizontal_pod_autoscaler_v1(doc.get_object());

@@ -112,7 +112,9 @@ class Tables {
           field.list_keys.emplace_back(text.substr(at, comma - at));
           at = comma + 1;
         }
-      } else if (text == "map=atomic")
+      } else if (text == "off")
+        field.is_off = true;
+      else if (text == "map=atomic")
         field.is_atomic = true;
       else if (text.starts_with('#')) {
         for (std::size_t at = 1; at < text.size();) {

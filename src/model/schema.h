@@ -53,8 +53,9 @@ struct FieldDef {
   std::vector<std::string> list_keys;  ///< kMap.
   bool is_atomic = false;              ///< A map or struct that is owned as a whole.
   bool omits_zero = false;             ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
-  bool is_always_written = false;      ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
-  std::vector<int> proto;              ///< Field numbers from the type's message down; empty: not known in protobuf form.
+  bool is_off = false;                 ///< Of a feature that is off by default: what is given is dropped.
+  bool is_always_written = false;  ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
+  std::vector<int> proto;          ///< Field numbers from the type's message down; empty: not known in protobuf form.
 };
 
 struct TypeDef {
@@ -97,8 +98,9 @@ void apply_defaults(const KindInfo& kind, json::Value& doc);
 void prepare_for_create(const KindInfo& kind, json::Value& doc);
 /// The strategy's part at update: a main-resource update keeps the old status, a status update everything but status; generation rises when
 /// the spec changed. `subresource` is "", "status", "finalize", or a pod's "ephemeralcontainers" or "resize", which move just that part
-/// (others write through their own code and use "").
-void prepare_for_update(const KindInfo& kind, const json::Value& old, json::Value& doc, std::string_view subresource);
+/// (others write through their own code and use ""). `now`: the time, as stored times are written; where it is empty no time is noted.
+void prepare_for_update(const KindInfo& kind, const json::Value& old, json::Value& doc, std::string_view subresource,
+                        std::string_view now = {});
 
 /// All findings in field order, in Kubernetes' words. Never crashes, whatever the document.
 FieldErrors validate_create(const KindInfo& kind, const json::Value& doc);

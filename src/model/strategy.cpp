@@ -37,6 +37,7 @@ Value initial_status(const KindInfo& kind) {
   if (kind.kind == "DaemonSet")
     return {{"currentNumberScheduled", 0}, {"numberMisscheduled", 0}, {"desiredNumberScheduled", 0}, {"numberReady", 0}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version != "v1") return {{"desiredReplicas", 0}, {"currentMetrics", nullptr}};
+  if (kind.kind == "VolumeAttachment") return {{"attached", false}};
   if (kind.kind == "HorizontalPodAutoscaler") return {{"currentReplicas", 0}, {"desiredReplicas", 0}};
   if (kind.kind == "PodDisruptionBudget")
     return {{"disruptionsAllowed", 0}, {"currentHealthy", 0}, {"desiredHealthy", 0}, {"expectedPods", 0}};
@@ -99,6 +100,19 @@ void agree_on_addresses(Value& pod) {
     json::set(pod, {"status", "podIPs"}, json::Array{Object{{"ip", one}}});
   else if (one.empty() && !first.empty())
     json::set(pod, {"status", "podIP"}, Value(first));
+}
+
+/// When the object was made, as its metadata says.
+std::string created_at(const Value& doc) { return std::string(json::get_string(doc, {"metadata", "creationTimestamp"})); }
+
+/// A volume's status says since when it has its phase.
+void note_phase(const Value& old, std::string_view now, Value& volume) {
+  const bool is_same = json::get_string(old, {"status", "phase"}) == json::get_string(volume, {"status", "phase"});
+  const Value* before = json::find(old, {"status", "lastPhaseTransitionTime"});
+  if (is_same && json::find(volume, {"status", "lastPhaseTransitionTime"}) == nullptr && before != nullptr)
+    json::set(volume, {"status", "lastPhaseTransitionTime"}, *before);
+  else if (!is_same && !now.empty())
+    json::set(volume, {"status", "lastPhaseTransitionTime"}, Value(now));
 }
 
 /// What must travel with every partial update: the precondition and the record of who wrote what.
@@ -217,14 +231,44 @@ void merge_label_keys(Value& pod) {
 
 }  // namespace
 
+namespace {
+
+/// Of what an account may use only the names count.
+void keep_secret_names(Value& account) {
+  Value* secrets = json::find(account, "secrets");
+  if (secrets == nullptr || !secrets->is_array()) return;
+  for (Value& secret : secrets->get_array()) {
+    Object kept;
+    if (const std::string name(json::get_string(secret, {"name"})); !name.empty()) kept["name"] = name;
+    secret = std::move(kept);
+  }
+}
+
+/// The form before v1 had the labels of an endpoint's node; a v1 client says them by fields.
+void drop_old_topology(const Value* old, Value& slice) {
+  Value* endpoints = json::find(slice, "endpoints");
+  if (endpoints == nullptr || !endpoints->is_array()) return;
+  const Value* before = old == nullptr ? nullptr : json::find(*old, "endpoints");
+  if (before != nullptr && json::equal(*before, *endpoints)) return;
+  for (Value& endpoint : endpoints->get_array())
+    if (endpoint.is_object()) endpoint.get_object().erase("deprecatedTopology");
+}
+
+/// Kinds whose generation is only counted from the first change on.
+bool counts_late(const KindInfo& kind) { return kind.kind == "CSIDriver"; }
+
+}  // namespace
+
 void prepare_for_create(const KindInfo& kind, Value& doc) {
-  if (kind.generation)
+  if (kind.kind == "ServiceAccount") keep_secret_names(doc);
+  if (kind.kind == "EndpointSlice" && kind.version == "v1") drop_old_topology(nullptr, doc);
+  if (kind.generation && !counts_late(kind))
     json::set(doc, {"metadata", "generation"}, 1);
   else
     json::erase(doc, {"metadata", "generation"});
   if (has_status(kind) && kind.kind != "Node") {
     doc.get_object()["status"] = initial_status(kind);
-    if (kind.kind == "HorizontalPodAutoscaler") json::erase(doc, {"status", "currentMetrics"});
+    if (kind.kind == "PersistentVolume") json::set(doc, {"status", "lastPhaseTransitionTime"}, Value(created_at(doc)));
   }
   if (kind.kind == "Pod") {
     merge_label_keys(doc);
@@ -233,6 +277,8 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
       json::set(doc, {"status", "conditions"},
                 json::Array{Object{{"type", "PodScheduled"},
                                    {"status", "False"},
+                                   {"lastProbeTime", nullptr},
+                                   {"lastTransitionTime", created_at(doc)},
                                    {"reason", "SchedulingGated"},
                                    {"message", "Scheduling is blocked due to non-empty scheduling gates"}}});
   }
@@ -249,7 +295,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
   }
 }
 
-void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource) {
+void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
   if (subresource == "status") {
     // Of the rest, the metadata that clients write moves too, as Kubernetes' own kinds let their controllers do (a Deployment's revision
     // annotation comes this way from kube-controller-manager). A Deployment's labels, a Pod's owners, and the metadata of custom kinds,
@@ -268,6 +314,7 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
     carry_request_metadata(doc, kept);
     if (kind.kind == "ResourceClaim") devices::drop_deallocated_statuses(old, kept);
     if (kind.kind == "Pod") agree_on_addresses(kept);
+    if (kind.kind == "PersistentVolume") note_phase(old, now, kept);
     if (kind.kind == "Pod" && json::get_string(kept, {"status", "qosClass"}).empty())
       json::set(kept, {"status", "qosClass"}, Value(pod_qos_class(old)));
     doc = std::move(kept);
@@ -281,17 +328,20 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
     copy_member(old, doc, "status");
   if (kind.group == "resource.k8s.io") devices::drop_disabled_fields(kind, doc);
   if (kind.kind == "DaemonSet") count_template_generation(old, doc);
+  if (kind.kind == "ServiceAccount") keep_secret_names(doc);
+  if (kind.kind == "EndpointSlice" && kind.version == "v1") drop_old_topology(&old, doc);
   if (kind.kind == "Service" && subresource.empty()) prepare_service_update(old, doc);
   if (kind.kind == "Namespace" && subresource.empty()) {
     if (const Value* finalizers = json::find(old, {"spec", "finalizers"})) json::set(doc, {"spec", "finalizers"}, *finalizers);
   }
   if (kind.generation) {
-    const std::int64_t generation = json::get_int(old, {"metadata", "generation"}, 1);
-    bool changed = !same_but_metadata_and_status(old, doc);
+    const std::int64_t generation = json::get_int(old, {"metadata", "generation"}, counts_late(kind) ? 0 : 1);
+    // Of a class of priorities nothing that counts can change.
+    bool changed = kind.kind != "PriorityClass" && !same_but_metadata_and_status(old, doc);
     // A Deployment hands its annotations on to its sets: a change of them is work as well.
     if (kind.kind == "Deployment" && kind.group == "apps" && subresource.empty())
       changed |= !json::equal(json::get_object(old, {"metadata", "annotations"}), json::get_object(doc, {"metadata", "annotations"}));
-    json::set(doc, {"metadata", "generation"}, changed ? generation + 1 : generation);
+    if (changed || generation > 0) json::set(doc, {"metadata", "generation"}, changed ? generation + 1 : generation);
   }
 }
 

@@ -24,8 +24,9 @@ Value sample(const TypeRef& ref, int depth) {
     case Kind::kQuantity:
       return "1";
     case Kind::kTime:
-    case Kind::kMicroTime:
       return "2026-01-01T00:00:00Z";
+    case Kind::kMicroTime:
+      return "2026-01-01T00:00:00.000000Z";
     case Kind::kBytes:
       return "YQ==";
     case Kind::kString:

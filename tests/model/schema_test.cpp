@@ -70,5 +70,37 @@ TEST(Decode, SurvivesWrongTypesEverywhere) {
   }
 }
 
+TEST(Decode, WritesWhatKubernetesAlwaysWrites) {
+  DecodeReport report;
+  json::Value event = json::parse(R"({"metadata":{"name":"e"},"involvedObject":{"kind":""}})").value();
+  ASSERT_TRUE(decode(*find_kind("", "v1", "Event"), event, report));
+  EXPECT_EQ(*json::find(event, "firstTimestamp"), nullptr);
+  EXPECT_EQ(*json::find(event, "source"), json::Value(json::Object()));
+  EXPECT_EQ(*json::find(event, "reportingComponent"), "");
+  EXPECT_EQ(json::find(event, {"involvedObject", "kind"}), nullptr) << "an empty kind of a reference says nothing";
+  json::Value applied = json::parse(R"({"metadata":{"name":"e"}})").value();
+  ASSERT_TRUE(decode(*find_kind("", "v1", "Event"), applied, report, false));
+  EXPECT_EQ(json::find(applied, "source"), nullptr) << "who applies owns only what he names";
+}
+
+TEST(Decode, DropsWhatBelongsToFeaturesThatAreOff) {
+  DecodeReport report;
+  json::Value pod = json::parse(R"({"spec":{"schedulingGroup":{"podGroupName":"g"},
+                                    "containers":[{"name":"c","lifecycle":{"stopSignal":"SIGINT"}}]}})")
+                        .value();
+  ASSERT_TRUE(decode(*find_kind("", "v1", "Pod"), pod, report));
+  EXPECT_EQ(json::find(pod, {"spec", "schedulingGroup"}), nullptr);
+  EXPECT_EQ(json::find(json::get_array(pod, {"spec", "containers"})[0], "lifecycle"), nullptr) << "nothing was left of it";
+  EXPECT_TRUE(report.unknown_fields.empty());
+}
+
+TEST(Decode, MicroTimesHaveSixDigits) {
+  DecodeReport report;
+  json::Value lease = json::parse(R"({"spec":{"renewTime":"2026-01-01T00:00:00Z"}})").value();
+  const auto decoded = decode(*find_kind("coordination.k8s.io", "v1", "Lease"), lease, report);
+  ASSERT_FALSE(decoded);
+  EXPECT_NE(decoded.error().message.find("cannot parse \"Z\" as \".000000\""), std::string::npos) << decoded.error().message;
+}
+
 }  // namespace
 }  // namespace berth::model

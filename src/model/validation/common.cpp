@@ -265,6 +265,12 @@ void annotations(const Value& map, const Path& at, Errors& errors) {
   if (bytes > 256 * 1024) errors.too_long(at, 256 * 1024);
 }
 
+void finalizer_name(std::string_view name, const Path& at, const Path& unknown_at, Errors& errors) {
+  if (const std::string why = check_qualified_name(name); !why.empty()) errors.invalid(at, name, why);
+  if (name.find('/') == std::string_view::npos && name != "kubernetes" && name != "orphan" && name != "foregroundDeletion")
+    errors.invalid(unknown_at, name, "name is neither a standard finalizer name nor is it fully qualified");
+}
+
 void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   const Path at("metadata");
   const std::string_view name = json::get_string(doc, {"metadata", "name"}), generate = json::get_string(doc, {"metadata", "generateName"});
@@ -300,9 +306,10 @@ void object_meta(const KindInfo& kind, const Value& doc, Errors& errors) {
   for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"})) {
     const std::string_view text = finalizer.is_string() ? json::as_view(finalizer) : "";
     const Path one = finalizers[index++];
-    if (const std::string why = check_qualified_name(text); !why.empty()) errors.invalid(finalizers, text, why);
-    if (is_builtin && text.find('/') == std::string_view::npos && text != "kubernetes" && text != "orphan" && text != "foregroundDeletion")
-      errors.invalid(one, text, "name is neither a standard finalizer name nor is it fully qualified");
+    if (is_builtin)
+      finalizer_name(text, finalizers, one, errors);
+    else if (const std::string why = check_qualified_name(text); !why.empty())
+      errors.invalid(finalizers, text, why);
   }
   std::string controller;
   const Path owners = at / "ownerReferences";
@@ -433,8 +440,7 @@ FieldErrors validate_create(const KindInfo& kind, const json::Value& doc) {
   else if (kind.group.empty() && kind.kind == "Node")
     node(doc, errors);
   else if (!workload(kind, nullptr, doc, errors) && !device_kind(kind, nullptr, doc, errors))
-    other(kind, doc, errors);
-  if (kind.group == "events.k8s.io" && kind.kind == "Event") event_create(doc, errors);
+    other(kind, nullptr, doc, errors);
   return errors.take();
 }
 
@@ -453,8 +459,7 @@ FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const 
   } else if (workload(kind, &old, doc, errors)) {
     workload_update(kind, old, doc, errors);
   } else if (!device_kind(kind, &old, doc, errors)) {
-    other(kind, doc, errors);
-    other_update(kind, old, doc, errors);
+    other(kind, &old, doc, errors);
   }
   return errors.take();
 }

@@ -59,42 +59,6 @@ void disruption_budget(const Value& doc, Errors& errors) {
     supported_value(*spec, "unhealthyPodEvictionPolicy", at, {"AlwaysAllow", "IfHealthyBudget"}, errors);
 }
 
-void config_map(const Value& doc, bool secret, Errors& errors) {
-  std::size_t bytes = 0;
-  for (const char* field : {"data", "binaryData"}) {
-    const Path at(field);
-    for (const auto& [key, value] : get_object(doc, {field})) {
-      const std::string_view name(key.data(), key.size());
-      if (const std::string why = check_config_map_key(name); !why.empty()) errors.invalid(Path::map_key(at, name), name, why);
-      bytes += value.is_string() ? value.get_string().size() : 0;
-      if (std::string_view(field) == "binaryData" && get_object(doc, {"data"}).contains(name))
-        errors.invalid(Path::map_key(at, name), name, "duplicate of key present in data");
-    }
-  }
-  const std::size_t limit = 1024 * 1024;
-  if (bytes > (secret ? limit * 4 / 3 : limit)) errors.too_long(secret ? Path("data") : Path(""), limit);
-  if (!secret) return;
-  const std::string_view type = get_string(doc, {"type"});
-  const Path data("data");
-  const auto need = [&](std::string_view key) {
-    if (json::find(doc, {"data", key}) == nullptr) errors.required(Path::map_key(data, key));
-  };
-  if (type == "kubernetes.io/tls") need("tls.crt"), need("tls.key");
-  if (type == "kubernetes.io/dockerconfigjson") need(".dockerconfigjson");
-  if (type == "kubernetes.io/dockercfg") need(".dockercfg");
-  if (type == "kubernetes.io/ssh-auth" && get_string(doc, {"data", "ssh-privatekey"}).empty())
-    errors.required(Path::map_key(data, "ssh-privatekey"));
-  if (type == "kubernetes.io/basic-auth" && json::find(doc, {"data", "username"}) == nullptr &&
-      json::find(doc, {"data", "password"}) == nullptr)
-    need("username"), need("password");
-  if (type == "kubernetes.io/service-account-token" &&
-      get_string(doc, {"metadata", "annotations", "kubernetes.io/service-account.name"}).empty()) {
-    const Path meta("metadata");
-    const Path annotations = meta / "annotations";
-    errors.required(Path::map_key(annotations, "kubernetes.io/service-account.name"));
-  }
-}
-
 void lease(const Value& doc, Errors& errors) {
   const Path at("spec");
   const Value* duration = json::find(doc, {"spec", "leaseDurationSeconds"});
@@ -103,33 +67,6 @@ void lease(const Value& doc, Errors& errors) {
   const Value* transitions = json::find(doc, {"spec", "leaseTransitions"});
   if (transitions != nullptr && get_int(doc, {"spec", "leaseTransitions"}) < 0)
     errors.invalid(at / "leaseTransitions", *transitions, "must be greater than or equal to 0");
-}
-
-/// legacyValidateEvent, on either group's form of an Event: events.k8s.io names the same facts anew.
-void event(const KindInfo& kind, const Value& doc, Errors& errors) {
-  const bool is_new = kind.group == "events.k8s.io";
-  const char* object = is_new ? "regarding" : "involvedObject";
-  const std::string_view involved = get_string(doc, {object, "namespace"}), ns = get_string(doc, {"metadata", "namespace"});
-  const bool has_time = json::find(doc, {"eventTime"}) != nullptr;
-  const auto mismatch = [&] { errors.invalid(Path("involvedObject") / "namespace", involved, "does not match event.namespace"); };
-  if (!has_time) {
-    if (involved.empty() ? !ns.empty() && ns != "default" : involved != ns) mismatch();
-  } else {
-    if (involved.empty() && ns != "default" && ns != "kube-system") mismatch();
-    const char* controller = is_new ? "reportingController" : "reportingComponent";
-    const std::string_view reporter = get_string(doc, {controller});
-    if (reporter.empty()) errors.required(Path(controller));
-    if (const std::string why = check_qualified_name(reporter); !why.empty()) errors.invalid(Path(controller), reporter, why);
-    const auto bounded = [&](const char* field, const char* shown, std::size_t limit, bool is_needed) {
-      const std::string_view text = get_string(doc, {field});
-      if (is_needed && text.empty()) errors.required(Path(shown));
-      if (text.size() > limit) errors.invalid(Path(shown), "", fmt::format("can have at most {} characters", limit));
-    };
-    bounded("reportingInstance", "reportingInstance", 128, true);
-    bounded("action", "action", 128, true);
-    bounded("reason", "reason", 128, true);
-    bounded(is_new ? "note" : "message", "message", 1024, false);
-  }
 }
 
 void cluster_autoscaler(const Value& doc, Errors& errors) {
@@ -146,112 +83,113 @@ void cluster_autoscaler(const Value& doc, Errors& errors) {
   }
 }
 
+void namespace_object(const Value& doc, Errors& errors) {
+  const Path spec("spec");
+  for (const Value& finalizer : get_array(doc, {"spec", "finalizers"}))
+    finalizer_name(finalizer.is_string() ? json::as_view(finalizer) : "", spec / "finalizers", spec / "finalizers", errors);
+}
+
+void storage_class_update(const Value& old, const Value& doc, Errors& errors) {
+  for (const char* key : {"parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"}) immutable(old, doc, {key}, Path(key), errors);
+}
+
+void attributes_class_update(const Value& old, const Value& doc, Errors& errors) {
+  for (const char* key : {"driverName", "parameters"}) {
+    const Value *before = json::find(old, key), *after = json::find(doc, key);
+    if ((before == nullptr) != (after == nullptr) || (before != nullptr && !json::equal(*before, *after)))
+      errors.forbidden(Path(key), fmt::format("updates to {} are forbidden.", key));
+  }
+}
+
+void role_binding_update(const Value& old, const Value& doc, Errors& errors) {
+  const Value *before = json::find(old, "roleRef"), *after = json::find(doc, "roleRef");
+  if (before != nullptr && after != nullptr && !json::equal(*before, *after))
+    errors.invalid(Path("roleRef"), *after, "cannot change roleRef");
+}
+
+void priority_class_update(const Value& old, const Value& doc, Errors& errors) {
+  if (get_int(old, {"value"}) != get_int(doc, {"value"})) errors.forbidden(Path("value"), "may not be changed in an update.");
+  immutable(old, doc, {"preemptionPolicy"}, Path("preemptionPolicy"), errors);
+}
+
+void capacity_update(const Value& old, const Value& doc, Errors& errors) {
+  for (const char* key : {"nodeTopology", "storageClassName"}) immutable(old, doc, {key}, Path(key), errors);
+}
+
+/// How the objects of a kind are checked.
+struct Rules {
+  void (*always)(const Value& doc, Errors& errors) = nullptr;                    ///< Created and, unless `create_only`, updated.
+  void (*update)(const Value& old, const Value& doc, Errors& errors) = nullptr;  ///< Then, at an update.
+  bool create_only = false;
+};
+
+const Rules* rules_of(const KindInfo& kind) {
+  static const std::map<std::string_view, Rules> kRules = {
+      {"PriorityClass", {priority_class, priority_class_update, true}},
+      {"PodDisruptionBudget", {disruption_budget}},
+      {"Service", {service, service_update}},
+      {"ConfigMap", {config_map, [](const Value& old, const Value& doc, Errors& e) { config_data_update(old, doc, false, e); }}},
+      {"Secret", {secret, [](const Value& old, const Value& doc, Errors& e) { config_data_update(old, doc, true, e); }}},
+      {"Namespace", {namespace_object, nullptr, true}},
+      {"PersistentVolumeClaim", {[](const Value& doc, Errors& e) { claim_spec(doc, Path("spec"), e); }, claim_update}},
+      {"PersistentVolume", {volume, volume_update}},
+      {"StorageClass", {storage_class, storage_class_update, true}},
+      {"VolumeAttributesClass", {volume_attributes_class, attributes_class_update}},
+      {"VolumeAttachment",
+       {volume_attachment, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"spec"}, Path("spec"), e); }}},
+      {"CSIStorageCapacity", {storage_capacity, capacity_update, true}},
+      {"CSINode", {csi_node, csi_node_update}},
+      {"CSIDriver", {csi_driver, csi_driver_update}},
+      {"ResourceQuota", {quota, quota_update}},
+      {"LimitRange", {limit_range}},
+      {"Role", {[](const Value& doc, Errors& e) { roles(doc, false, e); }}},
+      {"ClusterRole", {[](const Value& doc, Errors& e) { roles(doc, true, e); }}},
+      {"RoleBinding", {[](const Value& doc, Errors& e) { role_binding(doc, false, e); }, role_binding_update}},
+      {"ClusterRoleBinding", {[](const Value& doc, Errors& e) { role_binding(doc, true, e); }, role_binding_update}},
+      {"Endpoints", {endpoints}},
+      {"MutatingWebhookConfiguration", {webhooks}},
+      {"ValidatingWebhookConfiguration", {webhooks}},
+      {"ValidatingAdmissionPolicy", {validating_admission_policy}},
+      {"ValidatingAdmissionPolicyBinding", {policy_binding}},
+      {"Lease", {lease}},
+      {"Ingress", {ingress}},
+      {"IngressClass", {ingress_class, ingress_class_update}},
+      {"NetworkPolicy", {network_policy}},
+      {"IPAddress",
+       {ip_address,
+        [](const Value& old, const Value& doc, Errors& e) {
+          immutable(old, doc, {"spec", "parentRef"}, Path("spec") / "parentRef", e);
+        },
+        true}},
+      {"ServiceCIDR", {service_cidr, service_cidr_update, true}},
+      {"RuntimeClass",
+       {runtime_class, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"handler"}, Path("handler"), e); }, true}},
+      {"APIService", {api_service}},
+      {"FlowSchema", {flow_schema}},
+      {"PriorityLevelConfiguration", {priority_level}},
+      {"ClusterAutoscaler", {cluster_autoscaler}},
+      {"PodTemplate", {[](const Value& doc, Errors& e) { pod_template(doc, Path(""), e); }}},
+  };
+  const auto found = kRules.find(kind.kind);
+  return found == kRules.end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
-void event_create(const Value& doc, Errors& errors) {
-  if (json::find(doc, {"series"}) != nullptr) {
-    if (get_int(doc, {"series", "count"}) < 2) errors.invalid(Path("series") / "count", "", "should be at least 2");
-    if (json::find(doc, {"series", "lastObservedTime"}) == nullptr) errors.required(Path("series") / "lastObservedTime");
-  }
-  if (json::find(doc, {"eventTime"}) == nullptr) errors.required(Path("eventTime"));
-  const std::string_view type = get_string(doc, {"type"});
-  if (type != "Normal" && type != "Warning") errors.invalid(Path("type"), "", fmt::format("has invalid value: {}", type));
-  for (const auto& [field, shown] :
-       {std::pair("deprecatedFirstTimestamp", "firstTimestamp"), std::pair("deprecatedLastTimestamp", "lastTimestamp")})
-    if (json::find(doc, {field}) != nullptr) errors.invalid(Path(shown), "", "needs to be unset");
-  if (get_int(doc, {"deprecatedCount"}) != 0) errors.invalid(Path("count"), "", "needs to be unset");
-  if (!get_string(doc, {"deprecatedSource", "component"}).empty() || !get_string(doc, {"deprecatedSource", "host"}).empty())
-    errors.invalid(Path("source"), "", "needs to be unset");
-}
-
-void other(const KindInfo& kind, const Value& doc, Errors& errors) {
-  const std::string_view name = kind.kind;
-  if (name == "PriorityClass")
-    priority_class(doc, errors);
-  else if (name == "PodDisruptionBudget")
-    disruption_budget(doc, errors);
-  else if (name == "Service")
-    service(doc, errors);
-  else if (name == "ConfigMap")
-    config_map(doc, false, errors);
-  else if (name == "Secret")
-    config_map(doc, true, errors);
-  else if (name == "PersistentVolumeClaim")
-    claim_spec(doc, Path("spec"), errors);
-  else if (name == "PersistentVolume")
-    volume(doc, errors);
-  else if (name == "StorageClass")
-    storage_class(doc, errors);
-  else if (name == "ResourceQuota")
-    quota(doc, errors);
-  else if (name == "LimitRange")
-    limit_range(doc, errors);
-  else if (name == "Role" || name == "ClusterRole")
-    roles(doc, name == "ClusterRole", errors);
-  else if (name == "RoleBinding" || name == "ClusterRoleBinding")
-    role_binding(doc, name == "ClusterRoleBinding", errors);
-  else if (name == "HorizontalPodAutoscaler")
-    horizontal_pod_autoscaler(doc, errors);
-  else if (name == "CSINode")
-    csi_node(doc, errors);
-  else if (name == "CSIDriver")
-    csi_driver(doc, errors);
-  else if (name == "Endpoints")
-    endpoints(doc, errors);
-  else if (name == "MutatingWebhookConfiguration" || name == "ValidatingWebhookConfiguration")
-    webhooks(doc, errors);
-  else if (name == "ValidatingAdmissionPolicy")
-    validating_admission_policy(doc, errors);
-  else if (name == "ValidatingAdmissionPolicyBinding")
-    policy_binding(doc, errors);
-  else if (name == "Lease")
-    lease(doc, errors);
-  else if (name == "Event" && kind.group.empty())
+void other(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors) {
+  if (kind.kind == "Event") {
     event(kind, doc, errors);
-  else if (name == "ClusterAutoscaler")
-    cluster_autoscaler(doc, errors);
-  else if (name == "PodTemplate")
-    pod_template(doc, Path(""), errors);
-}
-
-void other_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors) {
-  const std::string_view name = kind.kind;
-  if (name == "ConfigMap" || name == "Secret") {
-    if (get_bool(old, {"immutable"})) {
-      if (!get_bool(doc, {"immutable"})) errors.forbidden(Path("immutable"), "field is immutable when `immutable` is set");
-      for (const char* key : {"data", "binaryData"}) {
-        const Value* before = json::find(old, key);
-        const Value* after = json::find(doc, key);
-        if ((before == nullptr) != (after == nullptr) || (before != nullptr && !json::equal(*before, *after)))
-          errors.forbidden(Path(key), "field is immutable when `immutable` is set");
-      }
-    }
-    if (name == "Secret") immutable(old, doc, {"type"}, Path("type"), errors);
-  } else if (name == "PriorityClass") {
-    if (get_int(old, {"value"}) != get_int(doc, {"value"})) errors.forbidden(Path("value"), "may not be changed in an update.");
-    immutable(old, doc, {"preemptionPolicy"}, Path("preemptionPolicy"), errors);
-  } else if (name == "StorageClass") {
-    for (const char* key : {"provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"}) {
-      const Value* before = json::find(old, key);
-      const Value* after = json::find(doc, key);
-      if ((before == nullptr) != (after == nullptr) || (before != nullptr && !json::equal(*before, *after)))
-        errors.forbidden(Path(key), fmt::format("updates to {} are forbidden.", key));
-    }
-  } else if (name == "RoleBinding" || name == "ClusterRoleBinding") {
-    const Value* before = json::find(old, "roleRef");
-    const Value* after = json::find(doc, "roleRef");
-    if (before != nullptr && after != nullptr && !json::equal(*before, *after))
-      errors.invalid(Path("roleRef"), *after, "cannot change roleRef");
-  } else if (name == "ResourceQuota") {
-    const Path at("spec");
-    immutable(old, doc, {"spec", "scopes"}, at / "scopes", errors);
-  } else if (name == "PersistentVolume") {
-    volume_update(old, doc, errors);
-  } else if (name == "PersistentVolumeClaim") {
-    claim_update(old, doc, errors);
-  } else if (name == "Service") {
-    service_update(old, doc, errors);
+    if (kind.group.empty()) return;
+    return old == nullptr ? event_create(doc, errors) : event_update(*old, doc, errors);
   }
+  if (kind.kind == "EndpointSlice") return endpoint_slice(old, doc, errors);
+  if (kind.kind == "ControllerRevision") return controller_revision(old, doc, errors);
+  if (kind.kind == "HorizontalPodAutoscaler") return horizontal_pod_autoscaler(old, doc, errors);
+  const Rules* rules = rules_of(kind);
+  if (rules == nullptr) return;
+  if (old == nullptr || !rules->create_only) rules->always(doc, errors);
+  if (old == nullptr && kind.kind == "Ingress") ingress_create(doc, errors);
+  if (old != nullptr && rules->update != nullptr) rules->update(*old, doc, errors);
 }
 
 }  // namespace berth::model::validation

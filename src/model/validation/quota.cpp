@@ -224,4 +224,15 @@ void limit_range(const Value& doc, Errors& errors) {
   }
 }
 
+void quota_update(const Value& old, const Value& doc, Errors& errors) {
+  const Path at("spec");
+  const auto set_of = [](const Value& object) {
+    std::set<std::string_view> out;
+    for (const Value& scope : get_array(object, {"spec", "scopes"})) out.insert(scope.is_string() ? json::as_view(scope) : "");
+    return out;
+  };
+  const Value* scopes_now = json::find(doc, {"spec", "scopes"});
+  if (set_of(old) != set_of(doc)) errors.invalid(at / "scopes", scopes_now == nullptr ? Value(nullptr) : *scopes_now, kImmutable);
+}
+
 }  // namespace berth::model::validation

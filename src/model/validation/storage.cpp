@@ -244,16 +244,4 @@ void csi_node(const Value& doc, Errors& errors) {
   }
 }
 
-void csi_driver(const Value& doc, Errors& errors) {
-  const Path meta("metadata");
-  csi_driver_name(get_string(doc, {"metadata", "name"}), meta / "name", errors);
-  const Path at("spec");
-  for (const Value& mode : get_array(doc, {"spec", "volumeLifecycleModes"})) {
-    const std::string_view text = mode.is_string() ? json::as_view(mode) : "";
-    if (text != "Persistent" && text != "Ephemeral") errors.not_supported(at / "volumeLifecycleModes", text, {"Ephemeral", "Persistent"});
-  }
-  if (const Value* spec = json::find(doc, "spec"))
-    supported_value(*spec, "fsGroupPolicy", at, {"File", "None", "ReadWriteOnceWithFSType"}, errors);
-}
-
 }  // namespace berth::model::validation

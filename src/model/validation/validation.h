@@ -150,7 +150,31 @@ void volume_update(const Value& old, const Value& doc, Errors& errors);
 void csi_driver_name(std::string_view name, const Path& at, Errors& errors);
 void storage_class(const Value& doc, Errors& errors);
 void csi_node(const Value& doc, Errors& errors);
+void csi_node_update(const Value& old, const Value& doc, Errors& errors);
 void csi_driver(const Value& doc, Errors& errors);
+void csi_driver_update(const Value& old, const Value& doc, Errors& errors);
+void storage_parameters(const Value& doc, bool may_be_empty, Errors& errors);
+/// The name of a driver in `field`.
+void provisioner(const Value& doc, std::string_view field, Errors& errors);
+void volume_attachment(const Value& doc, Errors& errors);
+void storage_capacity(const Value& doc, Errors& errors);
+void volume_attributes_class(const Value& doc, Errors& errors);
+void ingress(const Value& doc, Errors& errors);
+/// What is asked of a new Ingress beyond `ingress`.
+void ingress_create(const Value& doc, Errors& errors);
+void ingress_status(const Value& doc, Errors& errors);
+void ingress_class(const Value& doc, Errors& errors);
+void ingress_class_update(const Value& old, const Value& doc, Errors& errors);
+void network_policy(const Value& doc, Errors& errors);
+void ip_address(const Value& doc, Errors& errors);
+void service_cidr(const Value& doc, Errors& errors);
+void service_cidr_update(const Value& old, const Value& doc, Errors& errors);
+/// `old`: null at creation.
+void endpoint_slice(const Value* old, const Value& doc, Errors& errors);
+void runtime_class(const Value& doc, Errors& errors);
+void api_service(const Value& doc, Errors& errors);
+void flow_schema(const Value& doc, Errors& errors);
+void priority_level(const Value& doc, Errors& errors);
 void service(const Value& doc, Errors& errors);
 void service_update(const Value& old, const Value& doc, Errors& errors);
 void endpoints(const Value& doc, Errors& errors);
@@ -163,11 +187,12 @@ void policy_binding(const Value& doc, Errors& errors);
 void roles(const Value& doc, bool cluster, Errors& errors);
 void role_binding(const Value& doc, bool cluster, Errors& errors);
 void quota(const Value& doc, Errors& errors);
+void quota_update(const Value& old, const Value& doc, Errors& errors);
 void limit_range(const Value& doc, Errors& errors);
 /// A string member, where there is one, is one of `supported`; an empty one counts as given only with `even_empty`.
 void supported_value(const Value& object, std::string_view key, const Path& at, const std::vector<std::string_view>& supported,
                      Errors& errors, bool even_empty = false);
-void horizontal_pod_autoscaler(const Value& doc, Errors& errors);
+void horizontal_pod_autoscaler(const Value* old, const Value& doc, Errors& errors);
 void node(const Value& doc, Errors& errors);
 void node_update(const Value& old, const Value& doc, Errors& errors);
 /// Kinds of apps, batch and core's ReplicationController; false when `kind` is none of them.
@@ -176,11 +201,19 @@ bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, E
 /// A Job's spec, and a CronJob's.
 void job(const Value& spec, const Path& at, Errors& errors);
 void cron_job(const Value& spec, const Path& at, Errors& errors);
-/// Everything else.
-void other(const KindInfo& kind, const Value& doc, Errors& errors);
-/// What events.k8s.io/v1 asks of a new Event beyond `other` (ValidateEventCreate).
+/// Everything else. `old`: null at creation.
+void other(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
+void event(const KindInfo& kind, const Value& doc, Errors& errors);
+/// What events.k8s.io/v1 asks beyond `event` (ValidateEventCreate, ValidateEventUpdate).
 void event_create(const Value& doc, Errors& errors);
-void other_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
+void event_update(const Value& old, const Value& doc, Errors& errors);
+void config_map(const Value& doc, Errors& errors);
+void secret(const Value& doc, Errors& errors);
+/// What an immutable one keeps, and a Secret's type.
+void config_data_update(const Value& old, const Value& doc, bool is_secret, Errors& errors);
+void controller_revision(const Value* old, const Value& doc, Errors& errors);
+/// A finalizer of Kubernetes' own kinds: findings of its form at `at`, of its being unknown at `unknown_at`.
+void finalizer_name(std::string_view name, const Path& at, const Path& unknown_at, Errors& errors);
 /// Empty, or why a cron schedule is none.
 std::string check_cron_schedule(std::string_view text);
 

@@ -1,0 +1,48 @@
+#include "model/validation/ip_range.h"
+
+#include <arpa/inet.h>
+
+#include <charconv>
+
+#include "model/validation/validation.h"
+
+namespace berth::model::validation {
+
+std::optional<IpRange> parse_ip(std::string_view text) {
+  if (!is_ip(text)) return std::nullopt;
+  IpRange out;
+  out.is_v6 = text.find(':') != std::string_view::npos;
+  out.bits = out.width();
+  if (inet_pton(out.is_v6 ? AF_INET6 : AF_INET, std::string(text).c_str(), out.bytes.data()) != 1) return std::nullopt;
+  return out;
+}
+
+std::optional<IpRange> parse_cidr(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  auto out = parse_ip(text.substr(0, slash));
+  const std::string_view bits = text.substr(slash + 1);
+  if (!out || bits.empty() || bits.size() > 3) return std::nullopt;
+  const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), out->bits);
+  if (error != std::errc() || end != bits.data() + bits.size() || out->bits > out->width()) return std::nullopt;
+  return out;
+}
+
+bool IpRange::contains(const IpRange& other) const {
+  if (is_v6 != other.is_v6) return false;
+  for (unsigned bit = 0; bit < bits; ++bit) {
+    const unsigned mask = 0x80U >> (bit % 8);
+    if (((bytes[bit / 8] ^ other.bytes[bit / 8]) & mask) != 0) return false;
+  }
+  return true;
+}
+
+std::string_view endpoint_ip_problem(const IpRange& address) {
+  const auto within = [&](std::string_view range) { return parse_cidr(range)->contains(address); };
+  if (within("127.0.0.0/8") || within("::1/128")) return "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+  if (within("169.254.0.0/16") || within("fe80::/10")) return "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+  if (within("224.0.0.0/24") || within("ff02::/16")) return "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+  return {};
+}
+
+}  // namespace berth::model::validation

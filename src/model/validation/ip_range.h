@@ -1,0 +1,29 @@
+// Addresses and ranges of them, as texts of API objects hold them.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace berth::model::validation {
+
+/// An address, or a range when `bits` is shorter than it.
+struct IpRange {
+  bool is_v6 = false;
+  std::array<std::uint8_t, 16> bytes{};
+  unsigned bits = 0;  ///< Of the prefix.
+
+  [[nodiscard]] unsigned width() const { return is_v6 ? 128 : 32; }
+  /// Whether the other's first address lies within.
+  [[nodiscard]] bool contains(const IpRange& other) const;
+};
+
+/// Empty: the text is no address.
+std::optional<IpRange> parse_ip(std::string_view text);
+/// "10.0.0.0/8", "fd00::/64"; bits beyond the prefix may be set.
+std::optional<IpRange> parse_cidr(std::string_view text);
+
+/// Why an endpoint may not have the address; empty when it may, or when it is none (ValidateEndpointIP).
+std::string_view endpoint_ip_problem(const IpRange& address);
+
+}  // namespace berth::model::validation
