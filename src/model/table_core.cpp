@@ -208,8 +208,9 @@ Array event_cells(const Value& o, TimePoint now) {
     object = kind + "/" + std::string(get_string(*involved, {"name"}));
   }
   std::string source(get_string(o, {"source", "component"}));
-  if (source.empty()) source = first_of({{"reportingComponent"}, {"reportingController"}, {"deprecatedSource", "component"}});
-  if (const std::string_view host = get_string(o, {"source", "host"}); !host.empty()) source += fmt::format(", {}", host);
+  if (source.empty()) source = first_of({{"deprecatedSource", "component"}, {"reportingComponent"}, {"reportingController"}});
+  const std::string_view host = first_of({{"source", "host"}, {"deprecatedSource", "host"}, {"reportingInstance"}});
+  if (!host.empty()) source += fmt::format(", {}", host);
   std::string message(first_of({{"message"}, {"note"}}));
   while (!message.empty() && message.back() == '\n') message.pop_back();
   return {Value(human_age(last_time, now)),

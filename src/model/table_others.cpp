@@ -1,6 +1,8 @@
 // Cells of policy, storage, access and the machine kinds.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/clock.h"
 #include "model/quantity.h"
 #include "model/selector.h"
@@ -38,11 +40,13 @@ Array storage_class_cells(const Value& o, TimePoint now) {
 
 Array csi_node_cells(const Value& o, TimePoint now) { return {name_of(o), get_array(o, {"spec", "drivers"}).size(), age_of(o, now)}; }
 Array csi_driver_cells(const Value& o, TimePoint now) {
+  std::vector<std::string> audiences;
+  for (const Value& request : get_array(o, {"spec", "tokenRequests"})) audiences.emplace_back(get_string(request, {"audience"}));
   return {name_of(o),
           get_bool(o, {"spec", "attachRequired"}),
           get_bool(o, {"spec", "podInfoOnMount"}),
           get_bool(o, {"spec", "storageCapacity"}),
-          or_unset(""),
+          audiences.empty() ? or_unset("") : Value(fmt::format("{}", fmt::join(audiences, ","))),
           get_bool(o, {"spec", "requiresRepublish"}),
           array_text(get_array(o, {"spec", "volumeLifecycleModes"})),
           age_of(o, now)};
@@ -98,16 +102,45 @@ Array revision_cells(const Value& o, TimePoint now) {
   return {name_of(o), controller, get_int(o, {"revision"}), age_of(o, now)};
 }
 Array ingress_cells(const Value& o, TimePoint now) {
+  constexpr std::size_t kShownHosts = 3;
   std::vector<std::string> hosts;
-  for (const Value& rule : get_array(o, {"spec", "rules"})) hosts.emplace_back(get_string(rule, {"host"}));
-  return {name_of(o), or_none(get_string(o, {"spec", "ingressClassName"})),     hosts.empty() ? "*" : join(hosts),
-          "",         get_array(o, {"spec", "tls"}).empty() ? "80" : "80, 443", age_of(o, now)};
+  bool more = false;
+  const Array& rules = get_array(o, {"spec", "rules"});
+  for (const Value& rule : rules) {
+    more |= hosts.size() == kShownHosts;
+    if (const std::string_view host = get_string(rule, {"host"}); !more && !host.empty()) hosts.emplace_back(host);
+  }
+  std::string shown = hosts.empty() ? "*" : join(hosts);
+  if (more) shown += fmt::format(" + {} more...", rules.size() - kShownHosts);
+  std::set<std::string> addresses;
+  for (const Value& point : get_array(o, {"status", "loadBalancer", "ingress"})) {
+    const std::string_view ip = get_string(point, {"ip"}), host = get_string(point, {"hostname"});
+    if (!ip.empty() || !host.empty()) addresses.emplace(ip.empty() ? host : ip);
+  }
+  return {name_of(o),
+          or_none(get_string(o, {"spec", "ingressClassName"})),
+          shown,
+          fmt::format("{}", fmt::join(addresses, ",")),
+          get_array(o, {"spec", "tls"}).empty() ? "80" : "80, 443",
+          age_of(o, now)};
 }
 Array network_policy_cells(const Value& o, TimePoint now) {
   return {name_of(o), selector_text(o, {"spec", "podSelector"}), age_of(o, now)};
 }
 Array runtime_class_cells(const Value& o, TimePoint now) { return {name_of(o), Value(get_string(o, {"handler"})), age_of(o, now)}; }
-Array api_service_cells(const Value& o, TimePoint now) { return {name_of(o), "Local", "True", age_of(o, now)}; }
+Array api_service_cells(const Value& o, TimePoint now) {
+  // What this server answers itself needs nobody else to be there.
+  if (json::find(o, {"spec", "service"}) == nullptr) return {name_of(o), "Local", "True", age_of(o, now)};
+  std::string available = "Unknown";
+  for (const Value& condition : get_array(o, {"status", "conditions"})) {
+    if (get_string(condition, {"type"}) != "Available") continue;
+    available = get_string(condition, {"status"});
+    if (available != "True") available += fmt::format(" ({})", get_string(condition, {"reason"}));
+  }
+  const std::string service =
+      fmt::format("{}/{}", get_string(o, {"spec", "service", "namespace"}), get_string(o, {"spec", "service", "name"}));
+  return {name_of(o), service, available, age_of(o, now)};
+}
 
 Array machine_cells(const Value& o, TimePoint now) {
   return {name_of(o),

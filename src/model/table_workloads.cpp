@@ -140,7 +140,11 @@ std::string hpa_targets(const Value& o) {
     }
     parts.push_back(name.empty() ? fmt::format("{}/{}", now_text, wanted) : fmt::format("{}: {}/{}", name, now_text, wanted));
   }
-  return parts.empty() ? "<none>" : join(parts, ", ");
+  if (parts.empty()) return "<none>";
+  constexpr std::size_t kShown = 2;
+  const std::size_t hidden = parts.size() > kShown ? parts.size() - kShown : 0;
+  parts.resize(parts.size() - hidden);
+  return hidden == 0 ? join(parts, ", ") : fmt::format("{} + {} more...", join(parts, ", "), hidden);
 }
 
 }  // namespace
