@@ -29,6 +29,12 @@ void full_domain_name(const Value& address, const Path& at, Errors& errors) {
   }
 }
 
+/// Whether the slice says where this server itself is; one that listens on the loopback alone is found there.
+bool is_own(const Value& slice) {
+  return get_string(slice, {"metadata", "namespace"}) == "default" &&
+         get_string(slice, {"metadata", "labels", "kubernetes.io/service-name"}) == "kubernetes";
+}
+
 void address(const Value& value, std::string_view type, const Path& list_at, const Path& at, Errors& errors) {
   if (type == "FQDN") return full_domain_name(value, at, errors);
   if (type != "IPv4" && type != "IPv6") return;
@@ -56,12 +62,12 @@ void hints(const Value& endpoint, std::string_view list, std::string (*check)(st
   }
 }
 
-void endpoint(const Value& value, std::string_view type, const Path& at, Errors& errors) {
+void endpoint(const Value& value, std::string_view type, bool own, const Path& at, Errors& errors) {
   const Path list = at / "addresses";
   const json::Array& addresses = get_array(value, {"addresses"});
   if (addresses.empty()) errors.required(list, "must contain at least 1 address");
   if (addresses.size() > kMaxAddresses) errors.too_many(list, addresses.size(), kMaxAddresses);
-  for (std::size_t i = 0; i < addresses.size(); ++i) address(addresses[i], type, list, list[i], errors);
+  for (std::size_t i = 0; i < addresses.size() && !own; ++i) address(addresses[i], type, list, list[i], errors);
   if (json::find(value, "nodeName") != nullptr)
     if (const std::string why = check_dns1123_subdomain(get_string(value, {"nodeName"})); !why.empty())
       errors.invalid(at / "nodeName", get_string(value, {"nodeName"}), why);
@@ -113,7 +119,7 @@ void endpoint_slice(const Value* old, const Value& doc, Errors& errors) {
   const bool is_kept = old != nullptr && json::equal(Value(all), Value(get_array(*old, {"endpoints"})));
   if (!is_kept && all.size() > kMaxEndpoints) errors.too_many(at, all.size(), kMaxEndpoints);
   if (!is_kept && all.size() <= kMaxEndpoints)
-    for (std::size_t i = 0; i < all.size(); ++i) endpoint(all[i], type, at[i], errors);
+    for (std::size_t i = 0; i < all.size(); ++i) endpoint(all[i], type, is_own(doc), at[i], errors);
   if (old != nullptr) immutable(*old, doc, {"addressType"}, Path("addressType"), errors);
 }
 
