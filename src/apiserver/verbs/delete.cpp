@@ -187,7 +187,11 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
   proposal.is_delete = mark.remove_now;
   if (mark.remove_now) proposal.value.clear();
   server.cache->propose(std::move(proposal), [&server, deletion, mark, before = std::move(before)](ProposeResult result) {
-    if (result && mark.remove_next) return server.offload([&server, deletion] { attempt(server, deletion); });
+    if (result && mark.remove_next) {
+      // The state that was asked for is the one before this step.
+      json::erase(deletion->options, {"preconditions", "resourceVersion"});
+      return server.offload([&server, deletion] { attempt(server, deletion); });
+    }
     if (result) {
       if (!before.is_null()) server.services.release_unused(before, nullptr);
       return deletion->done(ApiServer::Impl::DeleteOutcome{std::move(*result), {}, mark.remove_now});

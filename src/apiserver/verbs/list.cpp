@@ -76,7 +76,8 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
   // "Whatever you have" comes whole, as from Kubernetes' watch cache.
   if (request.query.get("resourceVersion") == "0") plan.limit = 0;
   const auto revision = read_revision(request.query.get("resourceVersion"));
-  if (!revision) return std::unexpected(revision.error());
+  // Lists alone call that the client's mistake.
+  if (!revision) return std::unexpected(model::bad_request("invalid resource version: " + revision.error().message));
   if (const auto token_text = request.query.get("continue"); !token_text.empty()) {
     const auto token = ContinueToken::parse(token_text);
     if (!token)

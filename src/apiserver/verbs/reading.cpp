@@ -45,8 +45,10 @@ model::ApiResult<std::optional<Revision>> read_revision(std::string_view text) {
   Revision revision = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), revision);
   if (error == std::errc() && end == text.data() + text.size() && revision >= 0) return std::optional<Revision>(revision);
-  return std::unexpected(model::bad_request(fmt::format(
-      "invalid resource version: resourceVersion: Invalid value: \"{0}\": strconv.ParseUint: parsing \"{0}\": invalid syntax", text)));
+  model::ApiStatus status;
+  status.code = 500;
+  status.message = fmt::format("resourceVersion: Invalid value: \"{0}\": strconv.ParseUint: parsing \"{0}\": invalid syntax", text);
+  return std::unexpected(std::move(status));
 }
 
 std::optional<model::ApiStatus> check_list_options(const Request& request, bool is_watch) {

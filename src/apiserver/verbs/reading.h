@@ -10,7 +10,7 @@ namespace berth::apiserver {
 /// The filter that path and selectors ask for. 400 for selectors that are malformed or not supported, in Kubernetes' words.
 model::ApiResult<WatchFilter> read_filter(const Request& request);
 
-/// A resourceVersion parameter: nullopt when absent; an error (400, as Kubernetes answers) when it is not a number.
+/// A resourceVersion parameter: nullopt when absent; an error (500, as Kubernetes answers) when it is not a number.
 model::ApiResult<std::optional<Revision>> read_revision(std::string_view text);
 
 /// What Kubernetes says about the combination of resourceVersion, resourceVersionMatch, continue and sendInitialEvents.
