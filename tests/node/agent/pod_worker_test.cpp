@@ -322,7 +322,7 @@ TEST_F(PodWorkerTest, ResourcesChangeInPlace) {
   ASSERT_TRUE(eventually_phase("Running"));
   worker_->update(pod("containers: [{name: c, image: 'app:1', resources: {requests: {cpu: 200m}, limits: {memory: 128Mi}}}]"));
   ASSERT_TRUE(eventually([&] { return container_field(0, {"resources", "limits", "memory"}) == "128Mi"; }));
-  ASSERT_EQ(runtime_.updates.size(), 1u);
+  ASSERT_TRUE(eventually([&] { return runtime_.updates.size() == 1; }));
   EXPECT_EQ(json::get_string(runtime_.updates[0], {"linux", "memory_limit_in_bytes"}), std::to_string(128 << 20));
   EXPECT_EQ(runtime_.count("CreateContainer"), 1) << "nothing was restarted";
   std::string limit;

@@ -98,10 +98,11 @@ class ContextTest : public ::testing::Test {
 };
 
 TEST_F(ContextTest, LimitedSwapIsSharedByMemoryRequests) {
-  load(
-      "{containers: [{name: part, resources: {requests: {memory: 256Mi}}}, {name: all, resources: {requests: {memory: 1Mi}, limits: "
-      "{memory: "
-      "1Mi}}}, {name: none}]}");
+  load(R"(containers:
+- {name: part, resources: {requests: {memory: 256Mi}}}
+- {name: all, resources: {requests: {memory: 1Mi}, limits: {memory: 1Mi}}}
+- {name: none}
+)");
   PodContext with = context();
   with.swap = {true, 1LL << 30};
   const auto swap = [&](std::size_t i) {
