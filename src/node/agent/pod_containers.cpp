@@ -394,7 +394,7 @@ void PodWorker::started(std::size_t i, const std::string& id, int attempt) {
   containers_[i] = Container{.id = id, .attempt = attempt};
   containers_[i].crashes = crashes;
   containers_[i].hash = container_hash(container);
-  containers_[i].applied = containers_[i].allocated = spec_.containers[i].resources;
+  containers_[i].applied = containers_[i].allocated = record.resources = spec_.containers[i].resources;
   record.is_reset = false;
   record.restart_count = attempt;
   record.container_id = fmt::format("{}://{}", environment_.runtime_name, id);
