@@ -15,7 +15,7 @@ std::vector<PluginUse> names(std::initializer_list<const char*> list) {
 Profile profile_136() {
   Profile out;
   out.era = Era::k136;
-  out.pre_enqueue = names({"SchedulingGates"});
+  out.pre_enqueue = names({"SchedulingGates", "DynamicResources"});
   out.queue_sort = names({"PrioritySort"});
   out.pre_filter = names({"NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding",
                           "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"});
