@@ -49,8 +49,8 @@ TEST_F(Policies, RefuseWhatDoesNotHold) {
 TEST_F(Policies, ParametersVariablesAndMessages) {
   ASSERT_EQ(post(kMaps, map("limits", R"({"most":"2"})"))->status, 201);
   policy(
-      R"("paramKind":{"apiVersion":"v1","kind":"ConfigMap"},"variables":[{"name":"count","expression":"has(object.data) ? object.data.size() : 0"},{"name":"most","expression":"int(params.data.most)"
-}],"validations":[{"expression":"variables.count <= variables.most","messageExpression":"'at most ' + string(variables.most) + ' keys in ' + namespaceObject.metadata.name"}])");
+      R"j("paramKind":{"apiVersion":"v1","kind":"ConfigMap"},"variables":[{"name":"count","expression":"has(object.data) ? object.data.size() : 0"},{"name":"most","expression":"int(params.data.most)"
+}],"validations":[{"expression":"variables.count <= variables.most","messageExpression":"'at most ' + string(variables.most) + ' keys in ' + namespaceObject.metadata.name"}])j");
   bind(R"("paramRef":{"name":"limits","namespace":"default","parameterNotFoundAction":"Deny"},"validationActions":["Deny"])");
 EXPECT_EQ(refusal(map("fits", R"({"a":"1","b":"2"})")), "admitted");
 EXPECT_EQ(refusal(map("big", R"({"a":"1","b":"2","c":"3"})")),
@@ -74,7 +74,7 @@ TEST_F(Policies, MissingParametersAndFailures) {
 }
 
 TEST_F(Policies, WarnAndConditions) {
-  policy(R"("matchConditions":[{"name":"guarded","expression":"object.metadata.name.startsWith('g')"}],"validations":[{"expression":"false","message":"never"}])");
+  policy(R"j("matchConditions":[{"name":"guarded","expression":"object.metadata.name.startsWith('g')"}],"validations":[{"expression":"false","message":"never"}])j");
   bind(R"("validationActions":["Warn"])");
 const auto warned = post(kMaps, map("g1"));
 EXPECT_EQ(warned->status, 201);
