@@ -1,5 +1,6 @@
 #include "apiserver/body.h"
 
+#include "base/utf8.h"
 #include "model/go_words.h"
 #include "model/protobuf.h"
 
@@ -76,18 +77,6 @@ class StrictFindings {
   std::set<std::string, std::less<>> unknown_, seen_;
   std::map<std::string, std::vector<std::string>, std::less<>> by_parent_;
 };
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    for (std::size_t j = 1; j < length; ++j)
-      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return false;
-    i += length;
-  }
-  return true;
-}
 
 /// The Go package of a kind's internal type.
 std::string_view internal_package(std::string_view group) {

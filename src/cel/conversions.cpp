@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "cel/functions.h"
 #include "cel/opaque.h"
 #include "cel/text.h"

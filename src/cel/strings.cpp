@@ -1,4 +1,5 @@
 // The string functions of the language and of its extension library, version 2 (ext/strings.go).
+#include "base/utf8.h"
 #include "cel/functions.h"
 #include "cel/opaque.h"
 #include "cel/text.h"

@@ -98,15 +98,6 @@ std::size_t code_points(std::string_view text) {
   return count;
 }
 
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto n = decode(text, at).first;
-    if (n == 0) return false;
-    at += n;
-  }
-  return true;
-}
-
 void append_utf8(std::string& out, char32_t point) {
   if (point < 0x80) {
     out += static_cast<char>(point);

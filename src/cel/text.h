@@ -14,7 +14,6 @@ std::size_t utf8_length(std::string_view text, std::size_t at);
 /// The code point at `at`; U+FFFD for what is not UTF-8.
 char32_t utf8_at(std::string_view text, std::size_t at);
 std::size_t code_points(std::string_view text);
-bool is_utf8(std::string_view text);
 void append_utf8(std::string& out, char32_t point);
 /// The code points of a text, each as its own bytes.
 std::vector<std::string_view> split_points(std::string_view text);

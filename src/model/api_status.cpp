@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace berth::model {
 namespace {
 
@@ -147,7 +149,7 @@ json::Value ApiStatus::to_json() const {
                    {"apiVersion", "v1"},
                    {"metadata", json::Object()},
                    {"status", code >= 200 && code < 300 ? "Success" : "Failure"}};
-  if (!message.empty()) out["message"] = message;
+  if (!message.empty()) out["message"] = to_utf8(message);
   if (!reason.empty()) out["reason"] = reason;
   json::Object details;
   if (!name.empty()) details["name"] = name;

@@ -6,34 +6,13 @@
 #include <mutex>
 
 #include "base/base64.h"
+#include "base/utf8.h"
 
 namespace berth::net {
 namespace {
 
 enum Opcode : std::uint8_t { kContinuation = 0, kText = 1, kBinary = 2, kClose = 8, kPing = 9, kPong = 10 };
 constexpr std::uint16_t kNormal = 1000, kProtocolError = 1002, kNoCode = 1005, kAbnormal = 1006, kBadData = 1007, kTooBig = 1009;
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t more = lead < 0x80                   ? 0
-                             : lead >= 0xC2 && lead < 0xE0 ? 1
-                             : (lead & 0xF0) == 0xE0       ? 2
-                             : lead >= 0xF0 && lead < 0xF5 ? 3
-                                                           : 9;
-    if (more == 9 || i + more >= text.size() + (more == 0 ? 1 : 0)) return false;
-    for (std::size_t k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return false;
-    }
-    const auto second = more > 0 ? static_cast<unsigned char>(text[i + 1]) : 0;
-    // Overlong forms, surrogates and what lies beyond U+10FFFF.
-    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-        (lead == 0xF4 && second > 0x8F))
-      return false;
-    i += more + 1;
-  }
-  return true;
-}
 
 bool is_valid_close_code(unsigned code) {
   return (code >= 1000 && code <= 1014 && code != 1004 && code != kNoCode && code != kAbnormal) || (code >= 3000 && code <= 4999);

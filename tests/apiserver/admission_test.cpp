@@ -143,6 +143,8 @@ TEST_F(Admission, LimitRangesDefaultAndBound) {
 TEST_F(Admission, QuotaCountsStrictly) {
   const std::string quota = "/api/v1/namespaces/default/resourcequotas";
   create(quota, R"({"metadata":{"name":"q"},"spec":{"hard":{"pods":"2","requests.cpu":"1"}}})");
+  EXPECT_EQ(post(std::string(kPods) + "?dryRun=All", with_resources(R"({"cpu":"3"})"))->status, 201) << "not taken up yet";
+  EXPECT_EQ(patch(quota + "/q/status", R"({"status":{"hard":{"pods":"2","requests.cpu":"1"}}})")->status, 200);
   auto unknown = post(kPods, with_resources(R"({"cpu":"100m"})"));
   EXPECT_STATUS(unknown, 403, "Forbidden");
   EXPECT_NE(unknown->body.find("status unknown for quota: q, resources: pods,requests.cpu"), std::string::npos) << unknown->body;

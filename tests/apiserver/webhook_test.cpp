@@ -159,17 +159,16 @@ TEST_F(Webhooks, MatchConditionsDecideAndMustCompile) {
       std::string::npos)
       << wrong->body;
   EXPECT_NE(wrong->body.find("must evaluate to bool but got int"), std::string::npos) << wrong->body;
-  configure("validating", R"(,"matchConditions":[{"name":"named","expression":"object.metadata.name.startsWith('guarded')"
-},
-    {"name":"not-system","expression":"!request.userInfo.groups.exists(g, g == 'nobody')"}])");
+  configure("validating", R"json(,"matchConditions":[{"name":"named","expression":"object.metadata.name.startsWith('guarded')"},
+    {"name":"not-system","expression":"!request.userInfo.groups.exists(g, g == 'nobody')"}])json");
   EXPECT_EQ(send_and_wait("POST", kMaps, config_map("free"))->status, 201);
-EXPECT_EQ(send_and_wait("POST", kMaps, config_map("guarded"))->status, 400);
-remove(path + "/w");
-configure("validating", R"(,"matchConditions":[{"name":"broken","expression":"object.metadata.nope == 1"}])");
-const auto failed = send_and_wait("POST", kMaps, config_map("c"));
-EXPECT_EQ(failed->status, 403);
-EXPECT_EQ(text(failed->document(), {"message"}),
-          "configmaps \"c\" is forbidden: expression 'object.metadata.nope == 1' resulted in error: no such key: nope");
+  EXPECT_EQ(send_and_wait("POST", kMaps, config_map("guarded"))->status, 400);
+  remove(path + "/w");
+  configure("validating", R"(,"matchConditions":[{"name":"broken","expression":"object.metadata.nope == 1"}])");
+  const auto failed = send_and_wait("POST", kMaps, config_map("c"));
+  EXPECT_EQ(failed->status, 403);
+  EXPECT_EQ(text(failed->document(), {"message"}),
+            "configmaps \"c\" is forbidden: expression 'object.metadata.nope == 1' resulted in error: no such key: nope");
 }
 
 }  // namespace

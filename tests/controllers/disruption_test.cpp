@@ -151,10 +151,11 @@ TEST_F(Budgets, UnmanagedPodsAreToldWithTheSelector) {
 
 TEST_F(Budgets, APodThatWasSparedLosesItsMark) {
   const auto put = [&](const char* name, const char* reason) {
-    world.api.put(kinds().pod,
-                  yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{nodeName: n}}\nstatus: {{phase: Running, "
-                                   "conditions: [{{type: DisruptionTarget, status: 'True', reason: {}, lastTransitionTime: '{}'}}]}}\n",
-                                   name, reason, format_rfc3339(world.loop.now()))));
+    world.api.put(
+        kinds().pod,
+        yaml(fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{nodeName: node-1}}\nstatus: {{phase: Running, "
+                         "conditions: [{{type: DisruptionTarget, status: 'True', reason: {}, lastTransitionTime: '{}'}}]}}\n",
+                         name, reason, format_rfc3339(world.loop.now()))));
   };
   put("spared", "PreemptionByScheduler");
   put("slow", "TerminationByKubelet");

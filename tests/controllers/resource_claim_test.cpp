@@ -63,7 +63,7 @@ TEST_F(ResourceClaimTest, WaitsForTheTemplate) {
 
 TEST_F(ResourceClaimTest, AFinishedPodGivesTheDevicesBack) {
   const json::Value pod =
-      api.put(kinds().pod, yaml("metadata: {name: p}\nspec: {nodeName: n, resourceClaims: [{name: gpu, resourceClaimName: shared}]}\n"
+      api.put(kinds().pod, yaml("metadata: {name: p}\nspec: {nodeName: node-1, resourceClaims: [{name: gpu, resourceClaimName: shared}]}\n"
                                 "status: {phase: Running}\n"));
   put_used_claim(std::string(json::get_string(pod, {"metadata", "uid"})));
   loop.run_for(seconds(1));
@@ -86,7 +86,7 @@ TEST_F(ResourceClaimTest, AUserThatIsNowhereIsTakenOff) {
 
 TEST_F(ResourceClaimTest, APodThatGotItsNodeByHandUsesTheClaim) {
   put_used_claim("other");
-  api.put(kinds().pod, yaml("metadata: {name: p2}\nspec: {nodeName: n, resourceClaims: [{name: gpu, resourceClaimName: shared}]}\n"
+  api.put(kinds().pod, yaml("metadata: {name: p2}\nspec: {nodeName: node-1, resourceClaims: [{name: gpu, resourceClaimName: shared}]}\n"
                             "status: {phase: Running}\n"));
   // Before the other user is found to be gone, both are there.
   loop.run_for(std::chrono::milliseconds(50));

@@ -334,8 +334,9 @@ TEST_F(StatefulSetTest, RevisionsAreKeptUpToTheLimitAndReused) {
 }
 
 TEST_F(StatefulSetTest, AnAdoptedPodGetsItsLabels) {
-  api.put(kinds().pod, yaml("{apiVersion: v1, kind: Pod, metadata: {name: w-0, labels: {app: w}}, spec: {nodeName: n}, status: {phase: "
-                            "Running, conditions: [{type: Ready, status: 'True'}]}}"));
+  api.put(kinds().pod,
+          yaml("{apiVersion: v1, kind: Pod, metadata: {name: w-0, labels: {app: w}}, spec: {nodeName: node-1}, status: {phase: "
+               "Running, conditions: [{type: Ready, status: 'True'}]}}"));
   put_set(1, "  updateStrategy: {type: OnDelete}\n");
   settle(2);
   const json::Value pod = api.get(kinds().pod, "w-0");

@@ -51,10 +51,10 @@ TEST(Wakeup, APluginNobodyKnowsIsWokenByEverythingButBudgets) {
 
 TEST(Wakeup, ANodesHeartbeatIsNoChange) {
   const auto node = [](std::string_view extra) {
-    auto document =
-        json::parse_yaml(fmt::format("metadata: {{name: n, labels: {{a: b}}}}\nspec: {{}}\nstatus: {{allocatable: {{cpu: 4}}, conditions: "
-                                     "[{{type: Ready, status: \"True\", lastHeartbeatTime: {}}}]}}",
-                                     extra));
+    auto document = json::parse_yaml(
+        fmt::format("metadata: {{name: node-n, labels: {{a: b}}}}\nspec: {{}}\nstatus: {{allocatable: {{cpu: 4}}, conditions: "
+                    "[{{type: Ready, status: \"True\", lastHeartbeatTime: {}}}]}}",
+                    extra));
     return model::NodeView::parse(*document);
   };
   EXPECT_TRUE(node_changes(node("\"2026-01-01T00:00:00Z\""), node("\"2026-01-01T00:00:10Z\"")).empty());

@@ -77,11 +77,11 @@ class ResourceQuota final : public AdmissionPlugin {
 
   static Admitted check_complete(const AdmissionRequest& request, const json::Value& quota) {
     std::set<std::string> hard, unknown;
-    const auto& status_hard = json::get_object(quota, {"status", "hard"});
     const auto& used = json::get_object(quota, {"status", "used"});
-    for (const auto& [resource, amount] : json::get_object(quota, {"spec", "hard"})) {
+    // What the quota controller has not taken up yet limits nothing, as in Kubernetes.
+    for (const auto& [resource, amount] : json::get_object(quota, {"status", "hard"})) {
       hard.emplace(resource);
-      if (!status_hard.contains(resource) || !used.contains(resource)) unknown.emplace(resource);
+      if (!used.contains(resource)) unknown.emplace(resource);
     }
     const std::string name(json::get_string(quota, {"metadata", "name"}));
     if (request.is("", "pods")) {

@@ -6,6 +6,7 @@
 #include "apiserver/patch/json_patch.h"
 #include "apiserver/patch/strategic_merge.h"
 #include "apiserver/write.h"
+#include "base/utf8.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver {
@@ -210,6 +211,8 @@ struct Configuration {
 };
 
 model::ApiResult<Configuration> read_configuration(Request& request, const model::KindInfo& kind) {
+  if (!is_utf8(request.http.body))
+    return std::unexpected(model::bad_request("error decoding YAML: error converting YAML to JSON: yaml: the body is not valid UTF-8"));
   auto documents = json::parse_yaml_stream(request.http.body);
   if (!documents) {
     const auto why = yaml_error(documents.error().message);

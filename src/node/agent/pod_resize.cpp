@@ -143,8 +143,10 @@ bool PodWorker::resize_containers(PodContext& context) {
     emit("Normal", "ResizeStarted", resize_message("Pod resize started", pod_, ""), containers_.size());
     publish();
   }
+  // Around the containers: the pod's cgroup grows before them, and what cannot shrink before them does so after them.
+  (void)ensure_cgroup();
   const bool is_done = apply_resize(context);
-  if (!is_done) return true;
+  if (!ensure_cgroup() || !is_done) return true;
   clear_condition(kInProgress);
   emit("Normal", "ResizeCompleted", resize_message("Pod resize completed", pod_, ""), containers_.size());
   return false;

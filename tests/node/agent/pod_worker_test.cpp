@@ -325,9 +325,11 @@ TEST_F(PodWorkerTest, ResourcesChangeInPlace) {
   ASSERT_TRUE(eventually([&] { return runtime_.updates.size() == 1; }));
   EXPECT_EQ(json::get_string(runtime_.updates[0], {"linux", "memory_limit_in_bytes"}), std::to_string(128 << 20));
   EXPECT_EQ(runtime_.count("CreateContainer"), 1) << "nothing was restarted";
-  std::string limit;
-  std::ifstream(root_ + "/cgroup/kubepods/burstable/poduid-1/memory.max") >> limit;
-  EXPECT_EQ(limit, std::to_string(128 << 20));
+  EXPECT_TRUE(eventually([&] {
+    std::string limit;
+    std::ifstream(root_ + "/cgroup/kubepods/burstable/poduid-1/memory.max") >> limit;
+    return limit == std::to_string(128 << 20);
+  }));
 }
 
 TEST_F(PodWorkerTest, AMissingConfigMapKeepsTheContainerWaiting) {
