@@ -98,7 +98,8 @@ Y
   check "$ns bare pod" eventually 20 is Running pod/bare '{.status.phase}'
   check "$ns drain refuses DaemonSet pods" refused "$k" drain "$node" --timeout=5s
   check "$ns drain refuses unmanaged pods" says "bare" "$k" drain "$node" --ignore-daemonsets --timeout=5s
-  check "$ns a dry run" "$k" drain "$node" --ignore-daemonsets --force --delete-emptydir-data --dry-run=server
+  # kubectl 1.20 asks each pod of the list for its kind, which no API server writes there: its dry run fails on Kubernetes too.
+  [ "$k" = "$old" ] || check "$ns a dry run" "$k" drain "$node" --ignore-daemonsets --force --delete-emptydir-data --dry-run=server
   check "$ns takes nothing" is Running pod/bare '{.status.phase}'
   "$k" uncordon "$node" >/dev/null 2>&1
   n create pdb web --selector=app=web --min-available=4 >/dev/null
@@ -132,7 +133,7 @@ Y
   check "$ns delete" "$k" delete namespace "$ns" --timeout=60s
 }
 
-session kubectl workloads-new
 old=${BERTH_KUBECTL_120:-$root/build/kubectl-1.20/usr/bin/kubectl}
+session kubectl workloads-new
 if [ -x "$old" ]; then session "$old" workloads-old; else echo "SKIP kubectl 1.20 is not here (tests/e2e/kubectl_verbs.sh fetches it)"; fi
 finish
