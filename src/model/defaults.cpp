@@ -574,28 +574,6 @@ void api_service(Object& doc) {
     if (Object* service = child(*spec, "service")) put(*service, "port", 443);
 }
 
-void flow_schema(Object& doc) {
-  Value& precedence = make_child(doc, "spec")["matchingPrecedence"];
-  if (!precedence.is_int64() || precedence.get_int64() == 0) precedence = 1000;
-}
-
-void priority_level(Object& doc) {
-  Object& spec = make_child(doc, "spec");
-  if (Object* exempt = child(spec, "exempt")) {
-    put(*exempt, "nominalConcurrencyShares", 0);
-    put(*exempt, "lendablePercent", 0);
-  }
-  Object* limited = child(spec, "limited");
-  if (limited == nullptr) return;
-  put(*limited, "nominalConcurrencyShares", 30);
-  put(*limited, "lendablePercent", 0);
-  Object* response = child(*limited, "limitResponse");
-  Object* queuing = response == nullptr ? nullptr : child(*response, "queuing");
-  if (queuing == nullptr) return;
-  for (const auto& [key, number] : {std::pair("queues", 64), std::pair("handSize", 8), std::pair("queueLengthLimit", 50)})
-    if (Value& value = (*queuing)[key]; !value.is_int64() || value.get_int64() == 0) value = number;
-}
-
 void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSeconds", 3600); }
 
 }  // namespace
@@ -643,8 +621,6 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"ResourceSlice", devices::default_slice},
       {"ResourceClaimTemplate", devices::default_claim_template},
       {"APIService", api_service},
-      {"FlowSchema", flow_schema},
-      {"PriorityLevelConfiguration", priority_level},
       {"TokenRequest", token_request}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())
     return horizontal_pod_autoscaler_v1(doc.get_object());

@@ -349,6 +349,7 @@ storage.v1.VolumeAttachment: spec! status!
 storage.v1.VolumeAttachmentSource: persistentVolumeName
 storage.v1.VolumeAttachmentSpec: attacher! nodeName! source!
 storage.v1.VolumeAttachmentStatus: attached!
+storage.v1.VolumeAttributesClass: driverName!
 storage.v1.VolumeError: errorCode time!
 storage.v1.VolumeNodeResources: count
 )kept";

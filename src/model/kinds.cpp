@@ -215,6 +215,7 @@ std::vector<KindInfo> make_groups() {
       Entry("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities"),
       Entry("storage.k8s.io", "v1", "StorageClass", "storageclasses").shorts({"sc"}).cluster(),
       Entry("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments").cluster().subs({"status"}),
+      Entry("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses").shorts({"vac"}).cluster(),
       Entry("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes").cluster().verbs(kReadOnly).not_stored(),
       Entry("metrics.k8s.io", "v1beta1", "PodMetrics", "pods").verbs(kReadOnly).not_stored(),
       Entry("machine.openshift.io", "v1beta1", "Machine", "machines").subs({"status"}).generation(),

@@ -134,6 +134,7 @@ const Table& printers() {
       {"StorageClass",
        {{{"Name"}, {"Provisioner"}, {"ReclaimPolicy"}, {"VolumeBindingMode"}, {"AllowVolumeExpansion", 0, "boolean"}, {"Age"}},
         storage_class_cells}},
+      {"VolumeAttributesClass", {{{"Name"}, {"DriverName"}, {"Age"}}, volume_attributes_class_cells}},
       {"CSINode", {{{"Name"}, {"Drivers", 0, "integer"}, {"Age"}}, csi_node_cells}},
       {"CSIDriver",
        {{{"Name"},

@@ -38,6 +38,10 @@ Array storage_class_cells(const Value& o, TimePoint now) {
           age_of(o, now)};
 }
 
+Array volume_attributes_class_cells(const Value& o, TimePoint now) {
+  return {name_of(o), Value(get_string(o, {"driverName"})), age_of(o, now)};
+}
+
 Array csi_node_cells(const Value& o, TimePoint now) { return {name_of(o), get_array(o, {"spec", "drivers"}).size(), age_of(o, now)}; }
 Array csi_driver_cells(const Value& o, TimePoint now) {
   std::vector<std::string> audiences;

@@ -48,6 +48,7 @@ json::Array hpa_cells(const json::Value& o, TimePoint now);
 json::Array hpa_v1_cells(const json::Value& o, TimePoint now);
 json::Array priority_class_cells(const json::Value& o, TimePoint now);
 json::Array storage_class_cells(const json::Value& o, TimePoint now);
+json::Array volume_attributes_class_cells(const json::Value& o, TimePoint now);
 json::Array csi_node_cells(const json::Value& o, TimePoint now);
 json::Array csi_driver_cells(const json::Value& o, TimePoint now);
 json::Array lease_cells(const json::Value& o, TimePoint now);

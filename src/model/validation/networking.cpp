@@ -265,49 +265,4 @@ void ingress_class_update(const Value& old, const Value& doc, Errors& errors) {
   immutable(old, doc, {"spec", "controller"}, at / "controller", errors);
 }
 
-void ip_address(const Value& doc, Errors& errors) {
-  const Path spec("spec");
-  const Path at = spec / "parentRef";
-  const Value* parent = json::find(doc, {"spec", "parentRef"});
-  if (parent == nullptr) return errors.required(at);
-  if (const std::string_view group = get_string(*parent, {"group"}); !group.empty())
-    tell(at / "group", group, check_dns1123_subdomain(group), errors);
-  for (const char* key : {"resource", "name", "namespace"}) {
-    const std::string_view text = get_string(*parent, {key});
-    if (!text.empty())
-      tell(at / key, text, check_path_segment(text), errors);
-    else if (std::string_view(key) != "namespace")
-      errors.required(at / key);
-  }
-}
-
-void service_cidr(const Value& doc, Errors& errors) {
-  const Path spec("spec");
-  const Path at = spec / "cidrs";
-  const json::Array& all = get_array(doc, {"spec", "cidrs"});
-  if (all.empty()) return errors.required(at, "at least one CIDR required");
-  if (all.size() > 2) return errors.invalid(at, Value(json::Object{{"CIDRs", all}}), "may only hold up to 2 values");
-  std::vector<bool> families;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto range = all[i].is_string() ? parse_cidr(json::as_view(all[i])) : std::nullopt;
-    if (range)
-      families.push_back(range->is_v6);
-    else
-      errors.invalid(at[i], all[i], kCidrText);
-  }
-  if (families.size() == 2 && families[0] == families[1])
-    errors.invalid(at, Value(all), "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64");
-}
-
-void service_cidr_update(const Value& old, const Value& doc, Errors& errors) {
-  const Path spec("spec");
-  const Path at = spec / "cidrs";
-  const json::Array &before = get_array(old, {"spec", "cidrs"}), &after = get_array(doc, {"spec", "cidrs"});
-  // A second family may be added, nothing else moves.
-  if (before.size() != after.size() && !(before.size() == 1 && after.size() == 2)) return errors.invalid(at, Value(after), kImmutable);
-  for (std::size_t i = 0; i < before.size(); ++i)
-    if (before[i] != after[i]) errors.invalid(at[i], after[i], kImmutable);
-  if (before.size() != after.size()) service_cidr(doc, errors);
-}
-
 }  // namespace berth::model::validation

@@ -155,18 +155,9 @@ const Rules* rules_of(const KindInfo& kind) {
       {"Ingress", {ingress}},
       {"IngressClass", {ingress_class, ingress_class_update}},
       {"NetworkPolicy", {network_policy}},
-      {"IPAddress",
-       {ip_address,
-        [](const Value& old, const Value& doc, Errors& e) {
-          immutable(old, doc, {"spec", "parentRef"}, Path("spec") / "parentRef", e);
-        },
-        true}},
-      {"ServiceCIDR", {service_cidr, service_cidr_update, true}},
       {"RuntimeClass",
        {runtime_class, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"handler"}, Path("handler"), e); }, true}},
       {"APIService", {api_service}},
-      {"FlowSchema", {flow_schema}},
-      {"PriorityLevelConfiguration", {priority_level}},
       {"ClusterAutoscaler", {cluster_autoscaler}},
       {"PodTemplate", {[](const Value& doc, Errors& e) { pod_template(doc, Path(""), e); }}},
   };

@@ -166,15 +166,10 @@ void ingress_status(const Value& doc, Errors& errors);
 void ingress_class(const Value& doc, Errors& errors);
 void ingress_class_update(const Value& old, const Value& doc, Errors& errors);
 void network_policy(const Value& doc, Errors& errors);
-void ip_address(const Value& doc, Errors& errors);
-void service_cidr(const Value& doc, Errors& errors);
-void service_cidr_update(const Value& old, const Value& doc, Errors& errors);
 /// `old`: null at creation.
 void endpoint_slice(const Value* old, const Value& doc, Errors& errors);
 void runtime_class(const Value& doc, Errors& errors);
 void api_service(const Value& doc, Errors& errors);
-void flow_schema(const Value& doc, Errors& errors);
-void priority_level(const Value& doc, Errors& errors);
 void service(const Value& doc, Errors& errors);
 void service_update(const Value& old, const Value& doc, Errors& errors);
 void endpoints(const Value& doc, Errors& errors);
