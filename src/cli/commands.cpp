@@ -94,6 +94,8 @@ const std::vector<Command>& commands() {
       {"scheduler", "the scheduler, for this or any Kubernetes API server", "Run a control plane", run_scheduler},
       {"controllers", "the controllers: workloads, node life cycle, taint eviction, garbage collection", "Run a control plane",
        run_controllers},
+      {"descheduler", "moves pods that have a better place by now: once, on a schedule, or as a plan only", "Run a control plane",
+       run_descheduler},
       {"node", "this machine as a node: real containers through containerd", "Run a control plane", run_node},
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
       {"webhook", "an admission webhook that gives pods tolerations and node affinity by rules", "Run a control plane", run_webhook},

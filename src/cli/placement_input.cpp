@@ -10,7 +10,9 @@
 #include <set>
 #include <sstream>
 
+#include "client/list_all.h"
 #include "model/schema.h"
+#include "placement/cluster_kinds.h"
 
 namespace berth::cli {
 namespace {
@@ -50,52 +52,17 @@ void take_apart(json::Value document, std::vector<json::Value>& out) {
   }
 }
 
-/// What placement reads, in an order in which pods come last.
-constexpr std::pair<std::string_view, std::string_view> kResources[] = {{"", "namespaces"},
-                                                                        {"", "nodes"},
-                                                                        {"", "services"},
-                                                                        {"", "replicationcontrollers"},
-                                                                        {"apps", "replicasets"},
-                                                                        {"apps", "statefulsets"},
-                                                                        {"", "persistentvolumes"},
-                                                                        {"", "persistentvolumeclaims"},
-                                                                        {"storage.k8s.io", "storageclasses"},
-                                                                        {"storage.k8s.io", "csinodes"},
-                                                                        {"storage.k8s.io", "csidrivers"},
-                                                                        {"storage.k8s.io", "csistoragecapacities"},
-                                                                        {"resource.k8s.io", "deviceclasses"},
-                                                                        {"resource.k8s.io", "resourceslices"},
-                                                                        {"resource.k8s.io", "resourceclaims"},
-                                                                        {"storage.k8s.io", "volumeattachments"},
-                                                                        {"policy", "poddisruptionbudgets"},
-                                                                        {"scheduling.k8s.io", "priorityclasses"},
-                                                                        {"", "pods"}};
-
 Result<bool> read_live(const ConnectionFlags& flags, placement::Cluster& cluster) {
   auto session = Session::open(flags);
   if (!session) return std::unexpected(session.error());
-  for (const auto& [group, plural] : kResources) {
-    const auto* kind = model::find_resource(group, plural);
-    if (kind == nullptr) continue;
-    client::ListOptions options;
-    options.limit = 5000;
-    do {
-      auto page = (*session)->client().list_and_wait(kind->gvr(), "", options);
-      if (!page) {
-        // A server may not serve a kind, or not let us read it; the answer then does without it, except for these.
-        if (plural == "nodes" || plural == "pods")
-          return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, page.error().message));
-        if (page.error().code != 404)
-          std::fprintf(stderr, "warning: listing %s: %s\n", std::string(plural).c_str(), page.error().message.c_str());
-        break;
-      }
-      for (auto& item : page->items) {
-        if (!item.is_object()) continue;
-        item.get_object()["kind"] = kind->kind;
-        cluster.upsert(item);
-      }
-      options.continue_token = page->continue_token;
-    } while (!options.continue_token.empty());
+  for (const auto& [group, plural] : placement::kClusterResources) {
+    const auto read = client::list_all((*session)->client(), group, plural, [&](const json::Value& item) { cluster.upsert(item); });
+    if (read) continue;
+    // A server may not serve a kind, or not let us read it; the answer then does without it, except for these.
+    if (plural == "nodes" || plural == "pods")
+      return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, read.error().message));
+    if (read.error().code != 404)
+      std::fprintf(stderr, "warning: listing %s: %s\n", std::string(plural).c_str(), read.error().message.c_str());
   }
   return true;
 }
@@ -147,7 +114,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
   return out;
 }
 
-Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
+Result<PlacementInput> read_placement_config(const PlacementFlags& flags) {
   std::optional<placement::Era> era;
   if (!flags.compatibility.empty()) era = flags.compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
   auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
@@ -163,10 +130,17 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
     if (!framework) return std::unexpected(framework.error());
     out.frameworks.emplace(profile.scheduler_name, std::move(*framework));
   }
+  return out;
+}
+
+Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
+  auto input = read_placement_config(flags);
+  if (!input) return input;
+  PlacementInput& out = *input;
   if (flags.cluster_files.empty()) {
     auto read = read_live(flags.connection, out.cluster);
     if (!read) return std::unexpected(read.error());
-    return out;
+    return input;
   }
   auto objects = read_objects(flags.cluster_files);
   if (!objects) return std::unexpected(objects.error());
@@ -192,7 +166,7 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
     for (const auto& pod : node->pods) out.ignored.push_back(fmt::format("Pod {}: its node {} is not there", pod->key, node->name));
   }
   out.objects = std::move(*objects);
-  return out;
+  return input;
 }
 
 json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace) {

@@ -38,6 +38,8 @@ struct PlacementInput {
 void warn_of_ignored(const PlacementInput& input);
 /// All documents of the files; Lists (also typed ones such as NodeList) are taken apart. Errors name the file.
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files);
+/// Reads the configuration alone; the cluster is empty.
+Result<PlacementInput> read_placement_config(const PlacementFlags& flags);
 /// Reads the configuration and the cluster.
 Result<PlacementInput> read_placement_input(const PlacementFlags& flags);
 /// What the API server would have done to a pod of a manifest: defaults, namespace, priority by class. Requires a document of kind Pod.

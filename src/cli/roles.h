@@ -8,6 +8,7 @@ namespace berth::cli {
 int run_up(const std::vector<std::string>& args);
 int run_server(const std::vector<std::string>& args);
 int run_scheduler(const std::vector<std::string>& args);
+int run_descheduler(const std::vector<std::string>& args);
 int run_controllers(const std::vector<std::string>& args);
 int run_nodes(const std::vector<std::string>& args);
 int run_webhook(const std::vector<std::string>& args);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/controllers_role.h"
+#include "cli/descheduler_role.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/real_node.h"
@@ -81,6 +82,26 @@ void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, 
   }
 }
 
+/// With the scheduler's own profiles. The errors name the flag or the policy's line.
+Result<std::unique_ptr<DeschedulerRole>> descheduler_of_up(const std::string& policy_file, const std::string& interval_text,
+                                                           const scheduler::config::SchedulerConfig& scheduler,
+                                                           std::shared_ptr<client::Transport> transport) {
+  const auto interval = parse_interval(interval_text);
+  if (!interval || *interval < std::chrono::seconds(1))
+    return invalid(fmt::format("--descheduling-interval {}: a duration of a second or more is wanted, such as 5m", interval_text));
+  auto policy = descheduler::load_policy(policy_file);
+  if (!policy) return std::unexpected(policy.error());
+  descheduler::DeschedulerOptions options;
+  options.policy = std::move(*policy);
+  options.era = scheduler.era;
+  for (const auto& profile : scheduler.profiles) {
+    auto framework = placement::Framework::create(profile);
+    if (!framework) return std::unexpected(framework.error());
+    options.frameworks.emplace(profile.scheduler_name, std::move(*framework));
+  }
+  return std::make_unique<DeschedulerRole>(std::move(transport), std::move(options), *interval);
+}
+
 }  // namespace
 
 int run_up(const std::vector<std::string>& args) {
@@ -114,6 +135,9 @@ int run_up(const std::vector<std::string>& args) {
       ->capture_default_str();
   app.add_option("--controllers-secure-port", controllers_port, "The same of the controllers; auto: 10257 or any free one; 0: none")
       ->capture_default_str();
+  std::string descheduler_policy, descheduling_interval = "5m";
+  app.add_option("--descheduler-policy", descheduler_policy, "Run the descheduler too, with this DeschedulerPolicy");
+  app.add_option("--descheduling-interval", descheduling_interval, "Pause between the starts of two of its cycles")->capture_default_str();
   if (const auto code = parse_args(app, args)) return *code;
   if (const auto wrong = read_scenario(scenario, nodes.fleet)) {
     std::fprintf(stderr, "error: %s\n", wrong->c_str());
@@ -162,6 +186,13 @@ int run_up(const std::vector<std::string>& args) {
   if (!scheduler_served) return report(scheduler_served.error());
   auto controllers_served = serve("--controllers-secure-port", controllers_port, 10257, controllers_role.port_options());
   if (!controllers_served) return report(controllers_served.error());
+  std::unique_ptr<DeschedulerRole> descheduler_role;
+  if (!descheduler_policy.empty()) {
+    auto made = descheduler_of_up(descheduler_policy, descheduling_interval, *scheduler_config,
+                                  role.in_process("system:descheduler", {"system:masters"}));
+    if (!made) return report(made.error());
+    descheduler_role = std::move(*made);
+  }
   std::unique_ptr<RealNode> real_node;
   std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
   if (has_real_node) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "scheduler/config/reader.h"
+#include "base/config_reader.h"
 
-namespace berth::scheduler::config {
+namespace berth::config {
 namespace {
 
 std::string_view trim(std::string_view text) {
@@ -82,4 +82,4 @@ std::string repair_document_policy(std::string_view text) {
   return out;
 }
 
-}  // namespace berth::scheduler::config
+}  // namespace berth::config

@@ -1,4 +1,4 @@
-#include "scheduler/config/reader.h"
+#include "base/config_reader.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace berth::scheduler::config {
+namespace berth::config {
 namespace {
 
 std::string_view type_name(const json::Value& value) {
@@ -238,4 +238,4 @@ std::function<int(const std::string&)> line_finder(std::string text) {
   };
 }
 
-}  // namespace berth::scheduler::config
+}  // namespace berth::config

@@ -1,0 +1,262 @@
+#include "cli/descheduler_role.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <future>
+
+#include "base/log.h"
+#include "cli/parse.h"
+#include "cli/placement_input.h"
+#include "cli/process.h"
+#include "cli/roles.h"
+#include "client/kubeconfig.h"
+
+namespace berth::cli {
+namespace {
+
+using descheduler::PlacementCheck;
+
+std::string host_name() {
+  char host[256] = {};
+  return gethostname(host, sizeof host - 1) == 0 ? host : "";
+}
+
+/// A dump's cluster: the same cycle, with nothing behind it.
+int plan_for_files(const PlacementFlags& flags, const PlacementInput& input, const descheduler::DeschedulerOptions& options,
+                   const std::string& at, const std::function<void(const descheduler::CycleResult&)>& print) {
+  auto objects = read_objects(flags.cluster_files);
+  if (!objects) return report(objects.error());
+  descheduler::Snapshot snapshot(input.config.era);
+  for (const json::Value& object : *objects)
+    if (!json::get_string(object, {"metadata", "name"}).empty()) snapshot.add(object);
+  snapshot.finish();
+  descheduler::CycleOptions cycle;
+  cycle.now = SystemClock().now();
+  if (!at.empty()) {
+    const auto time = parse_rfc3339(at);
+    if (!time) return report(Error{ErrorCode::kInvalid, fmt::format("--at {}: not a time such as 2026-01-02T03:04:05Z", at)});
+    cycle.now = *time;
+  }
+  cycle.check = options.check;
+  const auto result = descheduler::run_cycle(options.policy, snapshot, options.frameworks, cycle);
+  if (!result) return report(result.error());
+  print(*result);
+  return 0;
+}
+
+struct Flags {
+  PlacementFlags placement;
+  ComponentPortFlags port;
+  std::string policy_file, interval = "0", check = "better", output = "text", at;
+  std::string lease_duration = "137s", renew_deadline = "107s", retry_period = "26s", lease_name = "descheduler", lease_ns = "kube-system";
+  bool dry_run = false, leader_elect = false, disable_metrics = false, validate_only = false;
+  int verbosity = 0;
+
+  void add_to(CLI::App& app) {
+    app.add_option("--policy-config-file", policy_file, "DeschedulerPolicy (descheduler/v1alpha1 or v1alpha2), YAML or JSON")->required();
+    placement.add_to(app);
+    app.add_option("--client-connection-kubeconfig", placement.connection.kubeconfig, "The same as --kubeconfig");
+    app.add_flag("--dry-run", dry_run, "Print the plan: which pod, from where, why, and where it would go; change nothing");
+    app.add_option("--descheduling-interval", interval, "Pause between the starts of two cycles, such as 5m; 0: one cycle, then the end")
+        ->capture_default_str();
+    app.add_option("--placement-check", check,
+                   "When a pod is evicted: better (the placement engine puts it elsewhere), fits (it fits on some node, perhaps the same), "
+                   "off (always)")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"better", "fits", "off"}));
+    app.add_option("-o,--output", output, "text or json")->capture_default_str()->check(CLI::IsMember({"text", "json"}));
+    app.add_option("--at", at, "With --cluster: the time at which pods' ages count (RFC 3339; default: now)");
+    app.add_flag("--validate", validate_only, "Only check the policy");
+    app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "With an interval: only one of several works at a time");
+    app.add_option("--leader-elect-lease-duration", lease_duration, "How long the others wait for a leader that is silent")
+        ->capture_default_str();
+    app.add_option("--leader-elect-renew-deadline", renew_deadline, "How long the leader tries to renew")->capture_default_str();
+    app.add_option("--leader-elect-retry-period", retry_period, "Pause between two tries")->capture_default_str();
+    app.add_option("--leader-elect-resource-name", lease_name, "Name of the Lease")->capture_default_str();
+    app.add_option("--leader-elect-resource-namespace", lease_ns, "Its namespace")->capture_default_str();
+    app.add_flag("--disable-metrics", disable_metrics, "Serve no port at all");
+    app.add_option("-v,--v", verbosity, "4 or more lists every pod that stays, with the reason");
+    port.add_to(app, 10258);
+  }
+
+  [[nodiscard]] Result<std::optional<client::LeaderElectionConfig>> election(Duration every) const {
+    if (!leader_elect) return std::nullopt;
+    if (every == Duration::zero()) return invalid("--leader-elect: leaderElection must be used with deschedulingInterval");
+    if (dry_run) {
+      std::fprintf(stderr, "warning: a dry run does not compete for the leadership\n");
+      return std::nullopt;
+    }
+    const auto lease = parse_interval(lease_duration), renew = parse_interval(renew_deadline), retry = parse_interval(retry_period);
+    if (!lease || !renew || !retry) return invalid("--leader-elect-…: a duration such as 15s is wanted");
+    client::LeaderElectionConfig out{.ns = lease_ns,
+                                     .name = lease_name,
+                                     .identity = fmt::format("{}_{}", host_name(), getpid()),
+                                     .lease_duration = *lease,
+                                     .renew_deadline = *renew,
+                                     .retry_period = *retry};
+    if (const auto valid = client::LeaderElector::validate(out); !valid) return std::unexpected(valid.error());
+    return out;
+  }
+};
+
+}  // namespace
+
+std::optional<Duration> parse_interval(const std::string& text) {
+  const auto out = parse_go_duration(text);
+  return !out || *out < Duration::zero() ? std::nullopt : out;
+}
+
+DeschedulerRole::DeschedulerRole(std::shared_ptr<client::Transport> transport, descheduler::DeschedulerOptions options, Duration interval,
+                                 std::optional<client::LeaderElectionConfig> election)
+    : transport_(transport), descheduler_(std::move(transport), std::move(options), metrics_), interval_(interval) {
+  if (election)
+    elect(std::move(*election));
+  else
+    is_leading_ = true;
+  thread_ = std::thread([this] { run(); });
+}
+
+void DeschedulerRole::elect(client::LeaderElectionConfig config) {
+  election_loop_ = std::make_unique<ThreadLoop>("election");
+  election_client_ = std::make_unique<client::Client>(transport_, election_loop_.get(), "berth-descheduler");
+  election_loop_->post([this, config = std::move(config)] {
+    const auto lead = [this](bool is_leading) {
+      const std::lock_guard lock(mutex_);
+      is_leading_ = is_leading;
+      wake_.notify_all();
+      return is_stopping_;
+    };
+    elector_ = std::make_unique<client::LeaderElector>(
+        *election_client_, config,
+        client::LeaderCallbacks{[lead] {
+                                  log::info("descheduler", "leading");
+                                  lead(true);
+                                },
+                                [lead] {
+                                  if (lead(false)) return;
+                                  log::error("descheduler", "leadership lost: stopping");
+                                  kill(getpid(), SIGTERM);
+                                },
+                                [](const std::string& leader) { log::info("descheduler", "the leader is {}", leader); }});
+    elector_->start();
+  });
+}
+
+void DeschedulerRole::run() {
+  std::unique_lock lock(mutex_);
+  while (!is_stopping_) {
+    wake_.wait(lock, [this] { return is_leading_ || is_stopping_; });
+    if (is_stopping_) return;
+    const auto next = std::chrono::steady_clock::now() + interval_;
+    lock.unlock();
+    const auto result = descheduler_.run_once();
+    if (!result)
+      log::error("descheduler", "the cycle failed: {}", result.error().message);
+    else
+      log::info("descheduler", "cycle done: {} of {} chosen pods evicted", result->evicted(), result->attempts.size());
+    if (result)
+      for (const auto& run : result->runs)
+        if (!run.error.empty()) log::error("descheduler", "{}: {}", descheduler::strategy_name(run.strategy), run.error);
+    lock.lock();
+    wake_.wait_until(lock, next, [this] { return is_stopping_; });
+  }
+}
+
+client::ComponentServerOptions DeschedulerRole::port_options() {
+  client::ComponentServerOptions out;
+  out.name = "descheduler";
+  out.metrics = [registry = metrics_] { return registry->expose(); };
+  out.transport = transport_;
+  return out;
+}
+
+DeschedulerRole::~DeschedulerRole() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    wake_.notify_all();
+  }
+  thread_.join();
+  if (!election_loop_) return;
+  auto done = std::make_shared<std::promise<void>>();
+  election_loop_->post([this, done] {
+    if (elector_ && elector_->is_leader())
+      elector_->stop([done] { done->set_value(); });
+    else
+      done->set_value();
+  });
+  done->get_future().wait_for(std::chrono::seconds(2));
+  std::promise<void> gone;
+  election_loop_->post([&] {
+    elector_.reset();
+    gone.set_value();
+  });
+  gone.get_future().wait();
+  election_loop_->stop();
+}
+
+int run_descheduler(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Evicts pods that have a better place by now, as a DeschedulerPolicy says, so that the scheduler moves them. A pod goes only if the\n"
+      "scheduler's own placement engine shows that it would not come back to where it was.\n"
+      "  berth descheduler --policy-config-file policy.yaml --dry-run            # the plan, on the current cluster\n"
+      "  berth descheduler --policy-config-file policy.yaml --cluster dump.yaml  # the plan, on a dump\n"
+      "  berth descheduler --policy-config-file policy.yaml --descheduling-interval 5m --leader-elect",
+      "berth descheduler");
+  Flags flags;
+  flags.add_to(app);
+  if (const auto code = parse_args(app, args)) return *code;
+  const auto interval = parse_interval(flags.interval);
+  if (!interval)
+    return report(Error{ErrorCode::kInvalid, fmt::format("--descheduling-interval {}: not a duration such as 5m", flags.interval)});
+  auto policy = descheduler::load_policy(flags.policy_file);
+  if (!policy) return report(policy.error());
+  for (const std::string& warning : policy->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  if (flags.validate_only) {
+    std::printf("the policy is valid: %zu profile(s)\n", policy->profiles.size());
+    return 0;
+  }
+  auto election = flags.election(*interval);
+  if (!election) return report(election.error());
+  auto input = read_placement_config(flags.placement);
+  if (!input) return report(input.error());
+  descheduler::DeschedulerOptions options;
+  options.policy = std::move(*policy);
+  options.frameworks = input->frameworks;
+  options.era = input->config.era;
+  options.check = flags.check == "off"    ? PlacementCheck::kOff
+                  : flags.check == "fits" ? PlacementCheck::kFits
+                                          : PlacementCheck::kBetterPlace;
+  options.dry_run = flags.dry_run;
+  options.host = host_name();
+  const auto print = [&](const descheduler::CycleResult& result) {
+    const bool is_plan = flags.dry_run || !flags.placement.cluster_files.empty();
+    const std::string text = flags.output == "json" ? json::serialize_pretty(descheduler::to_json(result, is_plan))
+                                                    : descheduler::to_text(result, is_plan, flags.verbosity >= 4 ? SIZE_MAX : 20);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  if (!flags.placement.cluster_files.empty()) return plan_for_files(flags.placement, *input, options, flags.at, print);
+
+  if (*interval != Duration::zero()) block_signals();
+  auto transport = client::transport_from_kubeconfig(flags.placement.connection.kubeconfig, flags.placement.connection.context);
+  if (!transport) return report(transport.error());
+  if (*interval == Duration::zero()) {
+    descheduler::Descheduler once(*transport, std::move(options), std::make_shared<metrics::Registry>());
+    const auto result = once.run_once();
+    if (!result) return report(result.error());
+    print(*result);
+    return 0;
+  }
+  DeschedulerRole role(*transport, std::move(options), *interval, std::move(*election));
+  if (flags.disable_metrics) flags.port.port = 0;
+  auto served = serve_component(flags.port, role.port_options());
+  if (!served) return report(served.error());
+  wait_for_signal();
+  return 0;
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,14 @@
+// Reading all objects of a resource, page by page: for commands and for components that look at a whole cluster now and then.
+#pragma once
+#include <functional>
+#include <string_view>
+
+#include "client/client.h"
+
+namespace berth::client {
+
+/// Lists the resource over all namespaces, blocking, and hands over each object with its `kind` filled in. A resource of this build's
+/// tables; others are not found. A list that expires on the way is an error, and objects may have been handed over by then.
+ApiResult<void> list_all(Client& client, std::string_view group, std::string_view plural, const std::function<void(json::Value)>& visit);
+
+}  // namespace berth::client

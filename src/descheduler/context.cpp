@@ -1,0 +1,152 @@
+#include "descheduler/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace berth::descheduler {
+namespace {
+
+void add(Amounts& to, const Amounts& what, std::int64_t sign) {
+  for (const auto& [name, amount] : what) to[name] += sign * amount;
+}
+
+}  // namespace
+
+Context::Context(const Policy& policy, const Snapshot& snapshot, const Frameworks& frameworks, const CycleOptions& options,
+                 CycleResult& result)
+    : policy_(policy),
+      snapshot_(snapshot),
+      options_(options),
+      result_(result),
+      judge_(snapshot.cluster, frameworks, options.check),
+      budgets_(snapshot.budgets) {
+  for (const placement::NodeInfo* info : snapshot.cluster.nodes()) {
+    const model::NodeView& view = *info->node;
+    if (!is_ready(view)) continue;
+    Node node{.view = &view, .capacity = capacity_of(view)};
+    node.used["pods"] = 0;
+    if (const auto found = snapshot.pods_by_node.find(view.name()); found != snapshot.pods_by_node.end()) node.pods = found->second;
+    for (const PodPtr& pod : node.pods) {
+      if (pod->view().is_terminal()) continue;
+      add(node.used, requests_of(*pod->info), 1);
+      ++node.used["pods"];
+    }
+    (policy.node_selector.matches(view.labels()) ? nodes_ : other_nodes_).push_back(std::move(node));
+  }
+  std::ranges::sort(nodes_, {}, [](const Node& node) -> const std::string& { return node.name(); });
+}
+
+Result<void> Context::enter(const Profile& profile) {
+  profile_ = &profile;
+  priority_threshold_ = profile.evictor.priority_threshold;
+  const std::string& name = profile.evictor.priority_threshold_class;
+  if (name.empty()) return {};
+  const auto& classes = snapshot_.cluster.priority_classes();
+  if (const auto found = classes.find(name); found != classes.end())
+    priority_threshold_ = found->second->value;
+  else if (name == "system-cluster-critical" || name == "system-node-critical")
+    priority_threshold_ = kSystemCriticalPriority + (name == "system-node-critical" ? 1000 : 0);
+  else
+    return invalid(
+        fmt::format("unable to get priority value from the priority class: priorityclasses.scheduling.k8s.io \"{}\" not found", name));
+  if (*priority_threshold_ > kSystemCriticalPriority)
+    return invalid(fmt::format("priority threshold can't be greater than {}", kSystemCriticalPriority));
+  return {};
+}
+
+Node* Context::find(std::string_view name) {
+  const auto found = std::ranges::lower_bound(nodes_, name, {}, [](const Node& node) { return std::string_view(node.name()); });
+  return found != nodes_.end() && found->name() == name ? &*found : nullptr;
+}
+
+std::vector<PodPtr> Context::running(const Node& node) {
+  std::vector<PodPtr> out;
+  for (const PodPtr& pod : node.pods)
+    if (!pod->view().is_terminal()) out.push_back(pod);
+  return out;
+}
+
+bool Context::selects(const Plugin& plugin, const Pod& pod) {
+  return plugin.namespaces.admits(pod.view().ns()) && (!plugin.labels || plugin.labels->matches(pod.view().meta.labels));
+}
+
+bool Context::may_evict(const Plugin& plugin, const Pod& pod) { return selects(plugin, pod) && filter(pod) && pre_eviction_filter(pod); }
+
+Verdict Context::refuse(Eviction eviction, Outcome outcome, std::string message, Verdict verdict) {
+  result_.attempts.push_back({std::move(eviction), outcome, std::move(message)});
+  return verdict;
+}
+
+Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule& rule) {
+  if (evicted_.contains(pod->key())) return Verdict::kRefused;
+  Eviction eviction{pod, profile_->name, strategy_, std::move(why), ""};
+  const std::string& ns = pod->view().ns();
+  if (policy_.max_evictions_total && evicted_total_ + 1 > *policy_.max_evictions_total)
+    return refuse(std::move(eviction), Outcome::kTotalLimit, fmt::format("the limit of the cycle is {}", *policy_.max_evictions_total),
+                  Verdict::kTotalLimit);
+  if (policy_.max_evictions_per_node && evicted_by_node_[pod->node] + 1 > *policy_.max_evictions_per_node)
+    return refuse(std::move(eviction), Outcome::kNodeLimit, fmt::format("the limit of a node is {}", *policy_.max_evictions_per_node),
+                  Verdict::kNodeLimit);
+  if (policy_.max_evictions_per_namespace && evicted_by_namespace_[ns] + 1 > *policy_.max_evictions_per_namespace)
+    return refuse(std::move(eviction), Outcome::kNamespaceLimit,
+                  fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace), Verdict::kRefused);
+  Judgement judgement = judge_.judge(*pod, rule);
+  if (!judgement.is_accepted) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::move(judgement.reason), Verdict::kRefused);
+  eviction.destination = std::move(judgement.destination);
+  std::optional<Answer> answer;
+  if (options_.counts_budgets) answer = ask_budgets(*pod);
+  if (!answer && options_.evict) answer = options_.evict(eviction);
+  if (answer && answer->outcome != Outcome::kEvicted) {
+    judge_.undo(*pod);
+    return refuse(std::move(eviction), answer->outcome, std::move(answer->message), Verdict::kRefused);
+  }
+  ++evicted_total_;
+  ++evicted_by_node_[pod->node];
+  ++evicted_by_namespace_[ns];
+  for (const auto& owner : pod->owners()) ++evicted_by_owner_[owner.uid];
+  forget(pod);
+  result_.attempts.push_back({std::move(eviction), Outcome::kEvicted, ""});
+  return Verdict::kEvicted;
+}
+
+void Context::forget(const PodPtr& pod) {
+  evicted_.insert(pod->key());
+  Node* node = find(pod->node);
+  if (node == nullptr || std::erase(node->pods, pod) == 0 || pod->view().is_terminal()) return;
+  add(node->used, requests_of(*pod->info), -1);
+  --node->used["pods"];
+}
+
+// The rules of pods/eviction (pkg/registry/core/pod/rest/eviction.go).
+std::optional<Answer> Context::ask_budgets(const Pod& pod) {
+  if (pod.view().is_terminal() || pod.view().phase == "Pending" || pod.view().meta.is_deleting) return std::nullopt;
+  const auto found = budgets_.find(pod.view().ns());
+  if (found == budgets_.end()) return std::nullopt;
+  Budget* held = nullptr;
+  for (Budget& budget : found->second) {
+    if (!budget.selector.matches(pod.view().meta.labels)) continue;
+    if (held != nullptr)
+      return Answer{Outcome::kFailed, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."};
+    held = &budget;
+  }
+  if (held == nullptr || (!pod.is_ready && (held->always_allows_unhealthy || held->has_healthy_budget))) return std::nullopt;
+  if (held->allowed <= 0) return Answer{Outcome::kProtected, "Cannot evict pod as it would violate the pod's disruption budget."};
+  --held->allowed;
+  return std::nullopt;
+}
+
+void sort_by_priority(std::vector<PodPtr>& pods) {
+  std::ranges::stable_sort(
+      pods, {}, [](const PodPtr& pod) { return std::tuple(pod->priority.value_or(INT64_MIN), pod->qos, pod->prefers_no_eviction); });
+}
+
+bool tolerates(const model::PodView& pod, const std::vector<model::Taint>& taints, const std::function<bool(const model::Taint&)>& counts) {
+  return std::ranges::all_of(taints, [&](const model::Taint& taint) {
+    return (counts && !counts(taint)) || std::ranges::any_of(pod.tolerations, [&](const auto& one) { return one.tolerates(taint); });
+  });
+}
+
+bool is_hard_taint(const model::Taint& taint) { return taint.effect == "NoSchedule" || taint.effect == "NoExecute"; }
+
+}  // namespace berth::descheduler

@@ -1,0 +1,106 @@
+// What strategies work with: the nodes as the cycle has left them so far, and the evictor. Internal to this folder.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "descheduler/cycle.h"
+
+namespace berth::descheduler {
+
+/// A node that the policy operates on, and what is on it after the evictions so far.
+struct Node {
+  const model::NodeView* view = nullptr;
+  Amounts capacity;          ///< Allocatable, or capacity.
+  Amounts used;              ///< Requests of the pods that are not finished; "pods" is their number.
+  std::vector<PodPtr> pods;  ///< Finished ones too. In order of namespace and name.
+  [[nodiscard]] const std::string& name() const { return view->name(); }
+  [[nodiscard]] const model::Labels& labels() const { return view->labels(); }
+};
+
+/// How an attempt ended, as far as a strategy goes on by it.
+enum class Verdict : std::uint8_t { kEvicted, kNodeLimit, kTotalLimit, kRefused };
+
+/// One profile's view of a cycle. Node references hold while the context lives; a node's `pods` change with each eviction.
+class Context {
+ public:
+  Context(const Policy& policy, const Snapshot& snapshot, const Frameworks& frameworks, const CycleOptions& options, CycleResult& result);
+
+  /// From now on evictions are by this profile's evictor. The error: a priority class is not there.
+  Result<void> enter(const Profile& profile);
+  void enter(Strategy strategy) { strategy_ = strategy; }
+
+  /// Ready and selected by the policy, in order of name.
+  [[nodiscard]] std::vector<Node>& nodes() { return nodes_; }
+  /// Null for a node that the policy does not operate on.
+  [[nodiscard]] Node* find(std::string_view name);
+  [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
+  [[nodiscard]] TimePoint now() const { return options_.now; }
+  /// On the node, not finished.
+  [[nodiscard]] static std::vector<PodPtr> running(const Node& node);
+
+  /// DefaultEvictor's Filter: empty when the pod may be evicted, otherwise what protects it.
+  [[nodiscard]] std::string why_protected(const Pod& pod) const;
+  [[nodiscard]] bool filter(const Pod& pod) const { return why_protected(pod).empty(); }
+  /// DefaultEvictor's PreEvictionFilter: nodeFit and the namespace's labels.
+  [[nodiscard]] bool pre_eviction_filter(const Pod& pod);
+  /// Both, and the plugin's namespaces and labels.
+  [[nodiscard]] bool may_evict(const Plugin& plugin, const Pod& pod);
+  /// The plugin's namespaces and labels alone.
+  [[nodiscard]] static bool selects(const Plugin& plugin, const Pod& pod);
+
+  /// The subset of the scheduler's filters that nodeFit is (pkg/descheduler/node NodeFit).
+  [[nodiscard]] bool fits(const Pod& pod, const Node& node) const;
+  [[nodiscard]] bool fits_any(const Pod& pod, std::span<const Node* const> nodes, bool other_than_its_own) const;
+
+  /// Limits, then the placement engine with `rule`, then the budget, then the eviction itself.
+  Verdict evict(const PodPtr& pod, std::string why, const DestinationRule& rule = {});
+  /// Of the last attempt: where the replacement goes; empty when it is not known.
+  [[nodiscard]] const std::string& last_destination() const { return result_.attempts.back().eviction.destination; }
+
+ private:
+  Verdict refuse(Eviction eviction, Outcome outcome, std::string message, Verdict verdict);
+  std::optional<Answer> ask_budgets(const Pod& pod);
+  void forget(const PodPtr& pod);
+
+  const Policy& policy_;
+  const Snapshot& snapshot_;
+  const CycleOptions& options_;
+  CycleResult& result_;
+  Judge judge_;
+  std::vector<Node> nodes_;
+  std::vector<Node> other_nodes_;  ///< Ready, but not selected by the policy: places for pods to go to.
+  std::map<std::string, std::vector<Budget>, std::less<>> budgets_;
+  std::set<std::string, std::less<>> evicted_;
+  std::map<std::string, std::uint64_t, std::less<>> evicted_by_node_, evicted_by_namespace_, evicted_by_owner_;
+  std::uint64_t evicted_total_ = 0;
+  const Profile* profile_ = nullptr;
+  std::optional<std::int64_t> priority_threshold_;
+  Strategy strategy_ = Strategy::kRemoveDuplicates;
+};
+
+/// By priority, then BestEffort before Burstable before Guaranteed, then those that ask not to be evicted last; equals stay in order
+/// (pkg/descheduler/pod SortPodsBasedOnPriorityLowToHigh).
+void sort_by_priority(std::vector<PodPtr>& pods);
+/// Every taint for which `counts` holds is tolerated.
+bool tolerates(const model::PodView& pod, const std::vector<model::Taint>& taints, const std::function<bool(const model::Taint&)>& counts);
+/// The effects that keep a pod off a node.
+bool is_hard_taint(const model::Taint& taint);
+
+// The strategies. Each runs over the whole of ctx.nodes().
+void remove_duplicates(Context& ctx, const Plugin& plugin);
+void remove_interpod_anti_affinity(Context& ctx, const Plugin& plugin);
+void remove_node_affinity(Context& ctx, const Plugin& plugin);
+void remove_node_taints(Context& ctx, const Plugin& plugin);
+void remove_topology_spread(Context& ctx, const Plugin& plugin);
+void remove_too_many_restarts(Context& ctx, const Plugin& plugin);
+void remove_failed(Context& ctx, const Plugin& plugin);
+void remove_by_life_time(Context& ctx, const Plugin& plugin);
+/// The errors: metrics of a node are missing.
+Result<void> low_node_utilization(Context& ctx, const Plugin& plugin);
+Result<void> high_node_utilization(Context& ctx, const Plugin& plugin);
+
+}  // namespace berth::descheduler

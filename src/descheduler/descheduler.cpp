@@ -1,0 +1,185 @@
+#include "descheduler/descheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "client/list_all.h"
+#include "placement/cluster_kinds.h"
+
+namespace berth::descheduler {
+namespace {
+
+constexpr std::string_view kName = "sigs.k8s.io/descheduler";
+constexpr std::string_view kEventController = "sigs.k8s.io.descheduler";
+const model::Gvr kPods{"", "v1", "pods"};
+const model::Gvr kEvents{"events.k8s.io", "v1", "events"};
+
+const std::vector<double> kLoopBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500};
+const std::vector<double> kStrategyBounds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100};
+
+double monotonic_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void count_attempt(metrics::Registry& registry, const Attempt& attempt) {
+  const Eviction& eviction = attempt.eviction;
+  const std::string strategy(strategy_name(eviction.strategy));
+  if (attempt.outcome == Outcome::kNoBetterPlace) {
+    registry
+        .counter("berth_descheduler_no_better_place_total", "Pods that a strategy chose and the placement engine knew no better place for.",
+                 {{"strategy", strategy}, {"profile", eviction.profile}})
+        .add();
+    return;
+  }
+  const metrics::Labels labels = {{"result", std::string(result_label(attempt.outcome))},
+                                  {"strategy", strategy},
+                                  {"profile", eviction.profile},
+                                  {"namespace", eviction.pod->view().ns()},
+                                  {"node", eviction.pod->node}};
+  const std::string help =
+      "Number of total evicted pods, by the result, by the strategy, by the namespace, by the node name. 'error' result means a pod could "
+      "not be evicted";
+  for (const char* name : {"descheduler_pods_evicted", "descheduler_pods_evicted_total"}) registry.counter(name, help, labels).add();
+}
+
+}  // namespace
+
+Result<Snapshot> read_snapshot(client::Client& client, placement::Era era, bool with_metrics, std::vector<std::string>& warnings) {
+  Snapshot out(era);
+  std::vector<std::string> refused;
+  for (const auto& [group, plural] : placement::kClusterResources) {
+    const auto read = client::list_all(client, group, plural, [&](const json::Value& item) { out.add(item); });
+    if (read) continue;
+    if (plural == "nodes" || plural == "pods")
+      return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, read.error().message));
+    if (read.error().code == 403)
+      refused.emplace_back(plural);
+    else if (read.error().code != 404)
+      warnings.push_back(fmt::format("listing {}: {}", plural, read.error().message));
+  }
+  if (!refused.empty())
+    warnings.push_back(
+        fmt::format("not allowed to list {}: places are judged without them, so that fewer pods may be evicted", fmt::join(refused, ", ")));
+  if (with_metrics) {
+    for (const char* plural : {"nodes", "pods"}) {
+      auto page = client.list_and_wait({"metrics.k8s.io", "v1beta1", plural}, "");
+      if (!page) return fail(ErrorCode::kUnavailable, fmt::format("listing {}.metrics.k8s.io: {}", plural, page.error().message));
+      for (const json::Value& item : page->items) out.add_usage(item);
+    }
+  }
+  out.finish();
+  return out;
+}
+
+Descheduler::Descheduler(std::shared_ptr<client::Transport> transport, DeschedulerOptions options,
+                         std::shared_ptr<metrics::Registry> metrics)
+    : client_(std::move(transport), nullptr, "berth-descheduler"), options_(std::move(options)), metrics_(std::move(metrics)) {
+  metrics_->gauge("descheduler_build_info", "Build info about descheduler", {{"DeschedulerVersion", std::string(kBuildVersion)}}).set(1);
+}
+
+Result<CycleResult> Descheduler::run_once() {
+  const double start = monotonic_seconds();
+  std::vector<std::string> warnings;
+  auto snapshot = read_snapshot(client_, options_.era, options_.policy.needs_metrics(), warnings);
+  for (const std::string& warning : warnings)
+    if (warned_.insert(warning).second) log::warning("descheduler", "{}", warning);
+  if (!snapshot) return std::unexpected(snapshot.error());
+  // One reading says little: new ones count a tenth, as in metricscollector.go.
+  for (auto& [node, usage] : snapshot->node_usage) {
+    if (const auto before = smoothed_usage_.find(node); before != smoothed_usage_.end())
+      for (auto& [name, amount] : usage)
+        amount = std::llround(0.9 * static_cast<double>(before->second[name]) + 0.1 * static_cast<double>(amount));
+  }
+  smoothed_usage_ = snapshot->node_usage;
+
+  CycleOptions cycle;
+  cycle.now = SystemClock().now();
+  cycle.check = options_.check;
+  // The API knows the budgets as they are now; a dry run changes none, so that the plan's own evictions must be counted here.
+  cycle.counts_budgets = options_.dry_run;
+  cycle.evict = [this](const Eviction& eviction) { return evict(eviction); };
+  cycle.stopwatch = monotonic_seconds;
+  auto result = run_cycle(options_.policy, *snapshot, options_.frameworks, cycle);
+  if (!result) return result;
+  tell(*result);
+  for (const char* name : {"descheduler_descheduler_loop_duration_seconds", "descheduler_loop_duration_seconds"})
+    metrics_->histogram(name, "Time taken to complete a full descheduling cycle", kLoopBounds).observe(monotonic_seconds() - start);
+  return result;
+}
+
+Answer Descheduler::evict(const Eviction& eviction) {
+  const model::PodView& pod = eviction.pod->view();
+  json::Object options;
+  if (options_.policy.grace_period_seconds) options["gracePeriodSeconds"] = *options_.policy.grace_period_seconds;
+  if (!pod.meta.uid.empty()) options["preconditions"] = json::Object{{"uid", pod.meta.uid}};
+  if (options_.dry_run) options["dryRun"] = json::Array{"All"};
+  const json::Object body = {
+      {"apiVersion", "policy/v1"},
+      {"kind", "Eviction"},
+      {"metadata", json::Object{{"name", pod.name()},
+                                {"namespace", pod.ns()},
+                                {"annotations", json::Object{{"reason", fmt::format("triggered by {}/{}: {}", eviction.profile,
+                                                                                    strategy_name(eviction.strategy), eviction.why)},
+                                                             {"requested-by", kName}}}}},
+      {"deleteOptions", std::move(options)}};
+  client::Call call{.verb = "create", .gvr = kPods, .ns = pod.ns(), .name = pod.name(), .subresource = "eviction"};
+  if (options_.dry_run) call.query = "dryRun=All";
+  call.body = json::serialize(body);
+  call.answer = client::Answer::kNone;
+  const auto answer = client_.call_and_wait(std::move(call));
+  if (answer) return {Outcome::kEvicted, ""};
+  const model::ApiStatus& error = answer.error();
+  if (error.code == 429) return {Outcome::kProtected, error.message};
+  // Who may only look may still plan.
+  if (options_.dry_run && (error.code == 403 || error.code == 401)) return {Outcome::kEvicted, ""};
+  return {Outcome::kFailed, error.message};
+}
+
+void Descheduler::tell(const CycleResult& result) {
+  for (const Attempt& attempt : result.attempts) {
+    const Eviction& eviction = attempt.eviction;
+    count_attempt(*metrics_, attempt);
+    if (options_.dry_run) continue;
+    if (attempt.outcome == Outcome::kEvicted) {
+      log::info("descheduler", "evicted {} from {} by {}: {}{}", eviction.pod->key(), eviction.pod->node, strategy_name(eviction.strategy),
+                eviction.why, eviction.destination.empty() ? "" : "; its place is on " + eviction.destination);
+      write_event(eviction, "Normal", strategy_name(eviction.strategy),
+                  fmt::format("pod eviction from {} node by {}", eviction.pod->node, kName));
+    } else if (attempt.outcome != Outcome::kNoBetterPlace && options_.policy.eviction_failure_events) {
+      write_event(eviction, "Warning", "EvictionFailed",
+                  fmt::format("pod eviction from {} node by {} failed: {}", eviction.pod->node, kName, attempt.message));
+    }
+  }
+  for (const StrategyRun& run : result.runs) {
+    const metrics::Labels labels = {{"strategy", std::string(strategy_name(run.strategy))}, {"profile", run.profile}};
+    for (const char* name : {"descheduler_descheduler_strategy_duration_seconds", "descheduler_strategy_duration_seconds"})
+      metrics_->histogram(name, "Time taken to complete Each strategy of the descheduling operation", kStrategyBounds, labels)
+          .observe(run.seconds);
+  }
+}
+
+void Descheduler::write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note) {
+  const model::PodView& pod = eviction.pod->view();
+  const TimePoint now = SystemClock().now();
+  const auto suffix = static_cast<std::uint64_t>(now.time_since_epoch().count()) * 1000 + events_++ % 1000;
+  const json::Object event = {
+      {"apiVersion", "events.k8s.io/v1"},
+      {"kind", "Event"},
+      {"metadata", json::Object{{"name", fmt::format("{}.{:x}", pod.name(), suffix)}, {"namespace", pod.ns()}}},
+      {"eventTime", format_rfc3339_micro(now)},
+      {"reportingController", kEventController},
+      {"reportingInstance", fmt::format("{}-{}", kEventController, options_.host)},
+      {"action", "Descheduled"},
+      {"reason", reason},
+      {"type", type},
+      {"note", note},
+      {"regarding",
+       json::Object{{"apiVersion", "v1"}, {"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.meta.uid}}}};
+  // An event is told once; whoever may not write events does without.
+  (void)client_.create_and_wait(kEvents, pod.ns(), event);
+}
+
+}  // namespace berth::descheduler

@@ -1,0 +1,54 @@
+// The descheduler's shell: reads the cluster, runs a cycle, evicts through the API, tells of it in events and metrics (SPEC G4, I6).
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/metrics.h"
+#include "client/client.h"
+#include "descheduler/cycle.h"
+
+namespace berth::descheduler {
+
+struct DeschedulerOptions {
+  Policy policy;
+  Frameworks frameworks;  ///< The profiles of the cluster's scheduler.
+  placement::Era era = placement::Era::k136;
+  PlacementCheck check = PlacementCheck::kBetterPlace;
+  bool dry_run = false;
+  std::string host;  ///< For the events' reporting instance.
+};
+
+/// Everything that a cycle reads. Nodes and pods must be listed; what else the server refuses or does not have is done without, and said in
+/// `warnings`. Blocks.
+Result<Snapshot> read_snapshot(client::Client& client, placement::Era era, bool with_metrics, std::vector<std::string>& warnings);
+
+/// Blocking; for one thread that is not the transport's.
+class Descheduler {
+ public:
+  Descheduler(std::shared_ptr<client::Transport> transport, DeschedulerOptions options, std::shared_ptr<metrics::Registry> metrics);
+
+  /// One cycle. On a dry run the server is asked whether it would evict (dryRun=All), and nothing changes. The error: the cluster cannot be
+  /// read, or a priority class of the policy is not there.
+  Result<CycleResult> run_once();
+  [[nodiscard]] const DeschedulerOptions& options() const { return options_; }
+
+ private:
+  Answer evict(const Eviction& eviction);
+  void tell(const CycleResult& result);
+  void write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note);
+
+  client::Client client_;
+  DeschedulerOptions options_;
+  std::shared_ptr<metrics::Registry> metrics_;
+  std::map<std::string, Amounts, std::less<>> smoothed_usage_;  ///< Of nodes, over cycles.
+  std::set<std::string> warned_;
+  std::uint64_t events_ = 0;
+};
+
+/// The plan, or what was done, as a table for people. `is_plan`: nothing was done. Of the pods that stay at most `most_kept` are listed.
+std::string to_text(const CycleResult& result, bool is_plan, std::size_t most_kept);
+json::Value to_json(const CycleResult& result, bool is_plan);
+
+}  // namespace berth::descheduler

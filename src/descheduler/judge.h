@@ -1,0 +1,55 @@
+// Whether an eviction makes anything better: the placement engine's word on where the pod's replacement would go (SPEC G4).
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "descheduler/snapshot.h"
+#include "placement/engine.h"
+#include "placement/framework.h"
+
+namespace berth::descheduler {
+
+/// How much the engine must show before a pod is evicted.
+enum class PlacementCheck : std::uint8_t {
+  kBetterPlace,  ///< The replacement goes elsewhere, whichever of the equally best nodes the scheduler takes.
+  kFits,         ///< It fits on some node, perhaps on the one it came from.
+  kOff,          ///< Nothing: as kubernetes-sigs/descheduler without nodeFit.
+};
+
+using Frameworks = std::map<std::string, placement::FrameworkPtr, std::less<>>;  ///< By scheduler name.
+
+/// Says why a node is no better place by what the strategy is after; empty when it is one. An empty function accepts every node.
+using DestinationRule = std::function<std::string(const placement::NodeInfo&)>;
+
+struct Judgement {
+  bool is_accepted = false;
+  std::string destination;  ///< Of an accepted one: where the replacement goes, first by name among equals. Empty when nothing comes back.
+  std::string reason;       ///< Of a refused one, for people.
+};
+
+/// Keeps a fork of the cluster on which each accepted eviction has happened and its replacement runs, so that a plan of several is judged
+/// in sequence. Owner: one cycle; single-threaded. The cluster given may go away; the frameworks must stay.
+class Judge {
+ public:
+  Judge(const placement::Cluster& cluster, const Frameworks& frameworks, PlacementCheck check);
+
+  /// Accepted: on the fork the pod is gone and its replacement is at its destination. Refused: the fork is as before.
+  Judgement judge(const Pod& pod, const DestinationRule& rule);
+  /// An accepted eviction that then did not happen.
+  void undo(const Pod& pod);
+  [[nodiscard]] const placement::Cluster& cluster() const { return *cluster_; }
+
+ private:
+  Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule);
+  std::unique_ptr<placement::Cluster> cluster_;
+  const Frameworks& frameworks_;
+  PlacementCheck check_;
+  placement::Engine engine_;
+};
+
+/// The pod as its controller makes it anew: without a node, status or nomination. It keeps its name.
+placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::Era era);
+
+}  // namespace berth::descheduler

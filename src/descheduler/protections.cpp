@@ -1,0 +1,118 @@
+// DefaultEvictor: which pods may be evicted at all (SPEC G3; pkg/framework/plugins/defaultevictor), and nodeFit (pkg/descheduler/node).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "descheduler/context.h"
+
+namespace berth::descheduler {
+namespace {
+
+bool is_daemon_pod(const Pod& pod) {
+  return std::ranges::any_of(pod.owners(), [](const auto& owner) { return owner.kind == "DaemonSet"; });
+}
+
+/// Empty when none of the pod's claims is of a protected class.
+std::string why_claims_protect(const Pod& pod, const std::set<std::string, std::less<>>& classes, const placement::Cluster& cluster) {
+  if (pod.claims.empty()) return "";
+  if (classes.empty()) return "pod with PVC is protected against eviction";
+  for (const std::string& name : pod.claims) {
+    const auto found = cluster.claims().find(pod.view().ns() + "/" + name);
+    if (found == cluster.claims().end()) return fmt::format("failed to get persistent volume claim \"{}\"/\"{}\"", pod.view().ns(), name);
+    const std::string storage_class = found->second->class_name();
+    if (storage_class.empty()) return fmt::format("failed to resolve storage class for pod \"{}\"/\"{}\"", pod.view().ns(), name);
+    if (classes.contains(storage_class)) return fmt::format("pod using protected storage class \"{}\"", storage_class);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Context::why_protected(const Pod& pod) const {
+  const EvictorArgs& args = profile_->evictor;
+  const model::ObjectMeta& meta = pod.view().meta;
+  // Whatever an annotation says: the pod goes anyway, or comes back at once where it was.
+  if (evicted_.contains(pod.key()) || meta.is_deleting) return "pod is terminating";
+  if (pod.is_mirror) return "pod is a mirror pod";
+  if (pod.is_static) return "pod is a static pod";
+  if (pod.has_evict_annotation) return "";
+  if (args.no_eviction_is_mandatory && pod.prefers_no_eviction) return "pod asks for no eviction";
+  if (pod.owners().empty() && (args.protects_failed_bare || pod.view().phase != "Failed"))
+    return args.protects_failed_bare ? "pod does not have any ownerRefs" : "pod does not have any ownerRefs and is not in failed phase";
+  if (args.protects_system_critical) {
+    if (pod.priority.value_or(0) >= kSystemCriticalPriority || pod.is_critical_by_annotation)
+      return "pod has system critical priority and is protected against eviction";
+    if (pod.priority && priority_threshold_ && *pod.priority >= *priority_threshold_)
+      return "pod has higher priority than specified priority class threshold";
+  }
+  if (args.protects_local_storage && pod.has_local_storage) return "pod has local storage and is protected against eviction";
+  if (args.protects_daemon_sets && is_daemon_pod(pod)) return "daemonset pods are protected against eviction";
+  if (args.protects_pvc)
+    if (auto why = why_claims_protect(pod, args.protected_storage_classes, snapshot_.cluster); !why.empty()) return why;
+  if (args.protects_without_budget) {
+    const auto found = snapshot_.budgets.find(meta.ns);
+    if (found == snapshot_.budgets.end() ||
+        std::ranges::none_of(found->second, [&](const Budget& budget) { return budget.selector.matches(meta.labels); }))
+      return "pod does not have a PodDisruptionBudget and is protected against eviction";
+  }
+  if (args.protects_resource_claims && !pod.view().resource_claims.empty())
+    return "pod has ResourceClaims and descheduler is configured to protect ResourceClaims pods";
+  if (args.labels && !args.labels->matches(meta.labels)) return "pod labels do not match the labelSelector filter in the policy parameter";
+  if (args.min_replicas > 1 && pod.owners().size() == 1) {
+    const std::string& uid = pod.owners()[0].uid;
+    const auto all = snapshot_.pods_by_owner.find(uid);
+    const auto gone = evicted_by_owner_.find(uid);
+    const std::uint64_t count =
+        (all == snapshot_.pods_by_owner.end() ? 0 : all->second.size()) - (gone == evicted_by_owner_.end() ? 0 : gone->second);
+    if (count < args.min_replicas)
+      return fmt::format("owner has {} replicas which is less than minReplicas of {}", count, args.min_replicas);
+  }
+  if (args.min_pod_age && (!pod.started || options_.now - *pod.started < *args.min_pod_age))
+    return fmt::format("pod age is not older than MinPodAge: {} seconds", format_go_duration(*args.min_pod_age));
+  return "";
+}
+
+bool Context::pre_eviction_filter(const Pod& pod) {
+  const EvictorArgs& args = profile_->evictor;
+  if (args.node_fit) {
+    // Of all ready nodes that nodeFit's own selector picks, not only those that the policy operates on.
+    std::vector<const Node*> candidates;
+    for (const std::vector<Node>* group : {&nodes_, &other_nodes_})
+      for (const Node& node : *group)
+        if (args.node_selector_parsed.matches(node.labels())) candidates.push_back(&node);
+    if (!fits_any(pod, candidates, true)) return false;
+  }
+  if (!args.namespace_labels || args.namespace_labels->is_everything()) return true;
+  const auto& namespaces = snapshot_.cluster.namespaces();
+  const auto found = namespaces.find(pod.view().ns());
+  return found != namespaces.end() && args.namespace_labels->matches(found->second->meta.labels);
+}
+
+bool Context::fits(const Pod& pod, const Node& node) const {
+  const model::PodView& view = pod.view();
+  if (node.view->unschedulable || !view.matches_node_selector(node.labels(), node.name())) return false;
+  if (!tolerates(view, node.view->taints, is_hard_taint)) return false;
+  for (const auto& term : pod.info->required_anti_affinity) {
+    if (node.labels().get(term.topology_key) == nullptr) continue;
+    for (const PodPtr& other : node.pods)
+      if (!other->view().is_terminal() && other->view().name() != view.name() &&
+          term.matches(other->view(), snapshot_.cluster.namespace_labels(other->view().ns())))
+        return false;
+  }
+  if (pod.node == node.name()) return true;
+  const auto available = [&](std::string_view resource) {
+    const auto capacity = node.capacity.find(resource);
+    const auto used = node.used.find(resource);
+    return (capacity == node.capacity.end() ? 0 : capacity->second) - (used == node.used.end() ? 0 : used->second);
+  };
+  for (const auto& [resource, amount] : requests_of(*pod.info))
+    if (amount > 0 && amount > available(resource)) return false;
+  return available("pods") > 0;
+}
+
+bool Context::fits_any(const Pod& pod, std::span<const Node* const> nodes, bool other_than_its_own) const {
+  return std::ranges::any_of(nodes,
+                             [&](const Node* node) { return !(other_than_its_own && node->name() == pod.node) && fits(pod, *node); });
+}
+
+}  // namespace berth::descheduler

@@ -1,0 +1,162 @@
+#include "descheduler/snapshot.h"
+
+#include <algorithm>
+
+#include "placement/resource.h"
+
+namespace berth::descheduler {
+namespace {
+
+constexpr std::string_view kEvict = "descheduler.alpha.kubernetes.io/evict";
+constexpr std::string_view kPreferNoEviction = "descheduler.alpha.kubernetes.io/prefer-no-eviction";
+constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
+constexpr std::string_view kSource = "kubernetes.io/config.source";
+constexpr std::string_view kCritical = "scheduler.alpha.kubernetes.io/critical-pod";
+
+/// pkg/utils/qos.go: init containers count like the others; cpu and memory alone matter.
+Qos qos_of(const json::Value& document) {
+  const auto said = json::get_string(document, {"status", "qosClass"});
+  if (said == "BestEffort") return Qos::kBestEffort;
+  if (said == "Burstable") return Qos::kBurstable;
+  if (said == "Guaranteed") return Qos::kGuaranteed;
+  std::map<std::string, __int128> requests, limits;
+  bool is_guaranteed = true;
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    for (const json::Value& container : json::get_array(document, {"spec", list})) {
+      int limited = 0;
+      for (const std::string_view field : {"requests", "limits"}) {
+        for (const auto& [name, quantity] : model::parse_resource_list(json::find(container, {"resources", field}))) {
+          if ((name != "cpu" && name != "memory") || quantity.nano() <= 0) continue;
+          (field == "requests" ? requests : limits)[name] += quantity.nano();
+          limited += field == "limits";
+        }
+      }
+      is_guaranteed &= limited == 2;
+    }
+  }
+  if (requests.empty() && limits.empty()) return Qos::kBestEffort;
+  return is_guaranteed && requests == limits ? Qos::kGuaranteed : Qos::kBurstable;
+}
+
+void read_container_states(const json::Value& document, std::string_view list, ContainerState::Kind kind,
+                           std::vector<ContainerState>& out) {
+  for (const json::Value& status : json::get_array(document, {"status", list})) {
+    ContainerState one{.kind = kind, .restarts = json::get_int(status, {"restartCount"})};
+    one.waiting_reason = json::get_string(status, {"state", "waiting", "reason"});
+    one.terminated_reason = json::get_string(status, {"state", "terminated", "reason"});
+    if (json::find(status, {"state", "terminated"}) != nullptr) one.exit_code = json::get_int(status, {"state", "terminated", "exitCode"});
+    out.push_back(std::move(one));
+  }
+}
+
+Budget read_budget(const json::Value& document) {
+  Budget out;
+  const auto selector = model::Selector::from_label_selector(json::find(document, {"spec", "selector"}));
+  out.selector = selector ? *selector : model::Selector::nothing();
+  out.allowed = json::get_int(document, {"status", "disruptionsAllowed"});
+  out.always_allows_unhealthy = json::get_string(document, {"spec", "unhealthyPodEvictionPolicy"}) == "AlwaysAllow";
+  const std::int64_t desired = json::get_int(document, {"status", "desiredHealthy"});
+  out.has_healthy_budget = desired > 0 && json::get_int(document, {"status", "currentHealthy"}) >= desired;
+  return out;
+}
+
+}  // namespace
+
+std::int64_t Pod::restarts(bool including_init) const {
+  std::int64_t out = 0;
+  for (const ContainerState& one : containers)
+    if (one.kind == ContainerState::Kind::kContainer || (including_init && one.kind == ContainerState::Kind::kInit)) out += one.restarts;
+  return out;
+}
+
+Pod Pod::parse(const json::Value& document, placement::PodInfoPtr info) {
+  Pod out;
+  out.node = info->view().node_name;
+  out.reason = json::get_string(document, {"status", "reason"});
+  out.created = parse_rfc3339(info->view().meta.creation_timestamp);
+  out.started = parse_rfc3339(info->view().start_time);
+  if (const auto* priority = json::find(document, {"spec", "priority"}); priority != nullptr && priority->is_int64())
+    out.priority = priority->get_int64();
+  out.qos = qos_of(document);
+  read_container_states(document, "containerStatuses", ContainerState::Kind::kContainer, out.containers);
+  read_container_states(document, "initContainerStatuses", ContainerState::Kind::kInit, out.containers);
+  read_container_states(document, "ephemeralContainerStatuses", ContainerState::Kind::kEphemeral, out.containers);
+  for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
+    PodCondition one{std::string(json::get_string(condition, {"type"})), std::string(json::get_string(condition, {"status"})),
+                     std::string(json::get_string(condition, {"reason"})),
+                     parse_rfc3339(json::get_string(condition, {"lastTransitionTime"}))};
+    out.is_ready |= one.type == "Ready" && one.status == "True";
+    out.conditions.push_back(std::move(one));
+  }
+  for (const json::Value& volume : json::get_array(document, {"spec", "volumes"})) {
+    out.has_local_storage |= json::find(volume, "hostPath") != nullptr || json::find(volume, "emptyDir") != nullptr;
+    if (json::find(volume, "persistentVolumeClaim") != nullptr)
+      out.claims.emplace_back(json::get_string(volume, {"persistentVolumeClaim", "claimName"}));
+  }
+  out.has_node_selector =
+      json::find(document, {"spec", "nodeSelector"}) != nullptr || json::find(document, {"spec", "affinity", "nodeAffinity"}) != nullptr;
+  const model::ObjectMeta& meta = info->view().meta;
+  out.has_evict_annotation = meta.annotation(kEvict) != nullptr;
+  out.prefers_no_eviction = meta.annotation(kPreferNoEviction) != nullptr;
+  out.is_mirror = meta.annotation(kMirror) != nullptr;
+  const std::string* source = meta.annotation(kSource);
+  out.is_static = source != nullptr && *source != "api";
+  out.is_critical_by_annotation = meta.annotation(kCritical) != nullptr;
+  out.info = std::move(info);
+  return out;
+}
+
+std::int64_t amount_of(std::string_view resource, const model::Quantity& quantity) {
+  return resource == "cpu" ? quantity.milli_value() : quantity.value();
+}
+
+Amounts requests_of(const placement::PodInfo& pod) {
+  const placement::Resource& total = pod.request.total;
+  Amounts out = {{"cpu", total.cpu_milli}, {"memory", total.memory_bytes}, {"ephemeral-storage", total.ephemeral_storage_bytes}};
+  for (const auto& [name, amount] : total.scalars) out[name] = amount;
+  return out;
+}
+
+Amounts capacity_of(const model::NodeView& node) {
+  Amounts out;
+  for (const auto& [name, quantity] : node.allocatable.empty() ? node.capacity : node.allocatable) out[name] = amount_of(name, quantity);
+  return out;
+}
+
+bool is_ready(const model::NodeView& node) {
+  return std::ranges::none_of(node.conditions,
+                              [](const auto& condition) { return condition.type == "Ready" && condition.status != "True"; });
+}
+
+void Snapshot::add(const json::Value& object) {
+  const auto kind = json::get_string(object, {"kind"});
+  if (kind == "PodMetrics" || kind == "NodeMetrics") return add_usage(object);
+  if (kind == "PodDisruptionBudget")
+    budgets[std::string(json::get_string(object, {"metadata", "namespace"}))].push_back(read_budget(object));
+  if (kind != "Pod") {
+    cluster.upsert(object);
+    return;
+  }
+  auto info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(object)), cluster.era());
+  cluster.upsert_pod(info);
+  const auto pod = std::make_shared<const Pod>(Pod::parse(object, std::move(info)));
+  if (!pod->node.empty()) pods_by_node[pod->node].push_back(pod);
+  for (const auto& owner : pod->owners()) pods_by_owner[owner.uid].push_back(pod);
+}
+
+void Snapshot::finish() {
+  for (auto& [node, pods] : pods_by_node) std::ranges::sort(pods, {}, [](const PodPtr& pod) { return pod->key(); });
+}
+
+void Snapshot::add_usage(const json::Value& metrics) {
+  const std::string ns(json::get_string(metrics, {"metadata", "namespace"}));
+  const std::string name(json::get_string(metrics, {"metadata", "name"}));
+  const auto add = [](Amounts& to, const json::Value* usage) {
+    for (const auto& [resource, quantity] : model::parse_resource_list(usage)) to[resource] += amount_of(resource, quantity);
+  };
+  if (ns.empty()) return add(node_usage[name], json::find(metrics, "usage"));
+  auto& usage = pod_usage[ns + "/" + name];
+  for (const json::Value& container : json::get_array(metrics, {"containers"})) add(usage, json::find(container, "usage"));
+}
+
+}  // namespace berth::descheduler

@@ -1,0 +1,94 @@
+// The cluster as one descheduling cycle sees it. A value: no I/O, no clock.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "placement/cluster.h"
+
+namespace berth::descheduler {
+
+/// In the order in which pods are given up.
+enum class Qos : std::uint8_t { kBestEffort, kBurstable, kGuaranteed };
+
+struct ContainerState {
+  enum class Kind : std::uint8_t { kContainer, kInit, kEphemeral };
+  Kind kind = Kind::kContainer;
+  std::int64_t restarts = 0;
+  std::string waiting_reason, terminated_reason;
+  std::optional<std::int64_t> exit_code;  ///< Of a terminated one.
+};
+
+struct PodCondition {
+  std::string type, status, reason;
+  std::optional<TimePoint> last_transition;
+};
+
+/// A pod on a node, with what strategies and protections read of it.
+struct Pod {
+  placement::PodInfoPtr info;
+  std::string node;
+  std::string reason;  ///< status.reason
+  std::optional<TimePoint> created, started;
+  std::optional<std::int64_t> priority;  ///< Nullopt when the spec has none.
+  Qos qos = Qos::kBestEffort;
+  std::vector<ContainerState> containers;
+  std::vector<PodCondition> conditions;
+  std::vector<std::string> claims;  ///< persistentVolumeClaim volumes.
+  bool has_local_storage = false;   ///< A hostPath or emptyDir volume.
+  bool has_node_selector = false;   ///< spec.nodeSelector or spec.affinity.nodeAffinity is there.
+  bool has_evict_annotation = false, prefers_no_eviction = false;
+  bool is_mirror = false, is_static = false;
+  bool is_critical_by_annotation = false;  ///< scheduler.alpha.kubernetes.io/critical-pod, as the OpenShift documents mark them.
+  bool is_ready = false;
+
+  [[nodiscard]] const model::PodView& view() const { return info->view(); }
+  [[nodiscard]] const std::string& key() const { return info->key; }
+  [[nodiscard]] const std::vector<model::OwnerReference>& owners() const { return view().meta.owner_references; }
+  [[nodiscard]] std::int64_t restarts(bool including_init) const;
+  static Pod parse(const json::Value& document, placement::PodInfoPtr info);
+};
+using PodPtr = std::shared_ptr<const Pod>;
+
+/// A PodDisruptionBudget as the eviction API reads it.
+struct Budget {
+  model::Selector selector;
+  std::int64_t allowed = 0;
+  bool always_allows_unhealthy = false;  ///< unhealthyPodEvictionPolicy: AlwaysAllow.
+  bool has_healthy_budget = false;       ///< currentHealthy >= desiredHealthy > 0: an unhealthy pod takes nothing from it.
+};
+
+/// Amounts by resource: cpu in thousandths, everything else in whole units.
+using Amounts = std::map<std::string, std::int64_t, std::less<>>;
+
+/// Reads one quantity in the units of Amounts.
+std::int64_t amount_of(std::string_view resource, const model::Quantity& quantity);
+/// What the pod requests, without "pods".
+Amounts requests_of(const placement::PodInfo& pod);
+/// A node's allocatable, or its capacity when it has none.
+Amounts capacity_of(const model::NodeView& node);
+bool is_ready(const model::NodeView& node);
+
+struct Snapshot {
+  placement::Cluster cluster;
+  std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_node;   ///< Finished pods too; each in order of namespace and name.
+  std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_owner;  ///< By the owner's uid: of all pods, whether on a node or not.
+  std::map<std::string, std::vector<Budget>, std::less<>> budgets;        ///< By namespace.
+  /// What metrics.k8s.io says; empty when it was not asked.
+  std::map<std::string, Amounts, std::less<>> node_usage;
+  std::map<std::string, Amounts, std::less<>> pod_usage;  ///< By "namespace/name".
+
+  explicit Snapshot(placement::Era era = placement::Era::k136) : cluster(era) {}
+  /// Any kind: what is of no use is ignored. Call finish when all are in.
+  void add(const json::Value& object);
+  void finish();
+  /// A NodeMetrics or PodMetrics of metrics.k8s.io.
+  void add_usage(const json::Value& metrics);
+};
+
+}  // namespace berth::descheduler

@@ -1,0 +1,259 @@
+// LowNodeUtilization and HighNodeUtilization (pkg/framework/plugins/nodeutilization): pods move from nodes that have too much, or too
+// little to be worth keeping, to those that have room.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "descheduler/context.h"
+
+namespace berth::descheduler {
+namespace {
+
+using Percents = std::map<std::string, double, std::less<>>;
+
+struct NodeUsage {
+  Node* node = nullptr;
+  Amounts usage;     ///< Of the resources that count; changes as pods leave and arrive.
+  Percents percent;  ///< At the start.
+  Amounts limit;     ///< Capacity, cut to the upper threshold where there is one.
+  enum class Group : std::uint8_t { kBetween, kUnder, kOver } group = Group::kBetween;
+};
+
+/// What the two strategies share: usage and limits of all nodes.
+class Utilization {
+ public:
+  Utilization(Context& ctx, const Plugin& plugin) : ctx_(ctx), args_(plugin.utilization) {
+    resources_ = {"cpu", "memory", "pods"};
+    for (const auto& [name, percent] : args_.thresholds) resources_.insert(name);
+  }
+
+  /// The error: metrics of a node are missing.
+  Result<void> measure() {
+    for (Node& node : ctx_.nodes()) {
+      NodeUsage one{.node = &node};
+      const auto& measured = ctx_.snapshot().node_usage;
+      const auto found = measured.find(node.name());
+      if (args_.use_metrics && found == measured.end())
+        return invalid(fmt::format("unable to find node \"{}\" in the collected metrics", node.name()));
+      const Amounts& from = args_.use_metrics ? found->second : node.used;
+      for (const std::string& name : resources_) {
+        const auto amount = from.find(name);
+        if (args_.use_metrics && amount == from.end() && name != "pods")
+          return invalid(fmt::format("unable to find \"{}\" resource for collected \"{}\" node metric", name, node.name()));
+        one.usage[name] = name == "pods" ? node.used["pods"] : amount == from.end() ? 0 : amount->second;
+        const auto capacity = node.capacity.find(name);
+        if (capacity == node.capacity.end()) continue;
+        one.percent[name] = capacity->second > 0 ? static_cast<double>(one.usage[name]) / static_cast<double>(capacity->second) * 100 : 0;
+      }
+      nodes_.push_back(std::move(one));
+    }
+    return {};
+  }
+
+  /// The average of all nodes, with the thresholds as distances from it, kept between 0 and 100.
+  [[nodiscard]] Percents around_average(const Thresholds& distances, double sign) const {
+    Percents out;
+    for (const auto& [name, distance] : distances) {
+      double sum = 0, count = 0;
+      for (const NodeUsage& one : nodes_)
+        if (const auto found = one.percent.find(name); found != one.percent.end()) sum += found->second, ++count;
+      if (count > 0) out[name] = std::clamp(sum / count + sign * distance, 0.0, 100.0);
+    }
+    return out;
+  }
+
+  void set_limits(const Percents& upper) {
+    for (NodeUsage& one : nodes_) {
+      for (const std::string& name : resources_) {
+        const auto capacity = one.node->capacity.find(name);
+        const auto percent = upper.find(name);
+        one.limit[name] = capacity == one.node->capacity.end() ? 0
+                          : percent == upper.end()
+                              ? capacity->second
+                              : static_cast<std::int64_t>(percent->second * 0.01 * static_cast<double>(capacity->second));
+      }
+    }
+  }
+
+  static bool is_below(const NodeUsage& one, const Percents& thresholds) {
+    return std::ranges::all_of(thresholds, [&](const auto& entry) { return percent(one, entry.first) <= entry.second; });
+  }
+  static bool is_above(const NodeUsage& one, const Percents& thresholds) {
+    return std::ranges::any_of(thresholds, [&](const auto& entry) { return percent(one, entry.first) > entry.second; });
+  }
+
+  [[nodiscard]] std::vector<NodeUsage>& nodes() { return nodes_; }
+  [[nodiscard]] NodeUsage* find(std::string_view name) {
+    const auto found = std::ranges::find(nodes_, name, [](const NodeUsage& one) -> const std::string& { return one.node->name(); });
+    return found == nodes_.end() ? nullptr : &*found;
+  }
+
+  /// What the pod takes, "pods" with it; nullopt when nobody measured it.
+  [[nodiscard]] std::optional<Amounts> usage_of(const Pod& pod) const {
+    Amounts all;
+    if (args_.use_metrics) {
+      const auto found = ctx_.snapshot().pod_usage.find(pod.key());
+      if (found == ctx_.snapshot().pod_usage.end()) return std::nullopt;
+      all = found->second;
+    } else {
+      all = requests_of(*pod.info);
+    }
+    Amounts out;
+    for (const std::string& name : resources_) {
+      const auto found = all.find(name);
+      out[name] = name == "pods" ? 1 : found == all.end() ? 0 : found->second;
+    }
+    return out;
+  }
+
+  static std::int64_t total(const NodeUsage& one) {
+    std::int64_t out = 0;
+    for (const auto& [name, amount] : one.usage) out += amount;
+    return out;
+  }
+
+ private:
+  static double percent(const NodeUsage& one, const std::string& name) {
+    const auto found = one.percent.find(name);
+    return found == one.percent.end() ? 0 : found->second;
+  }
+
+  Context& ctx_;
+  const UtilizationArgs& args_;
+  std::set<std::string> resources_;
+  std::vector<NodeUsage> nodes_;  ///< In order of name.
+};
+
+struct Moves {
+  std::vector<NodeUsage*> from, to;
+  std::function<bool(const NodeUsage&)> wants_more;  ///< The source node still has something to give.
+  std::function<bool(const Pod&)> chooses;           ///< Beyond the evictor's filter.
+  std::function<std::string(const NodeUsage&, const Amounts&)> why_no_place;
+  std::string why;
+};
+
+bool has_room(const Amounts& available) {
+  return std::ranges::all_of(available, [](const auto& entry) { return entry.second > 0; });
+}
+
+/// Evicts from one node. False: the cycle's limit is reached.
+bool empty_node(Context& ctx, const Plugin& plugin, Utilization& all, const Moves& moves, NodeUsage& source, Amounts& available) {
+  std::vector<PodPtr> pods;
+  for (const PodPtr& pod : Context::running(*source.node))
+    if (ctx.filter(*pod) && (!moves.chooses || moves.chooses(*pod))) pods.push_back(pod);
+  sort_by_priority(pods);
+  std::uint64_t evicted = 0;
+  for (const PodPtr& pod : pods) {
+    if (!moves.wants_more(source) || !has_room(available)) return true;
+    if (plugin.utilization.max_evictions_per_node && evicted >= *plugin.utilization.max_evictions_per_node) return true;
+    const bool is_tolerant =
+        std::ranges::any_of(moves.to, [&](const NodeUsage* to) { return tolerates(pod->view(), to->node->view->taints, {}); });
+    if (!is_tolerant || !plugin.namespaces.admits(pod->view().ns()) || !ctx.pre_eviction_filter(*pod)) continue;
+    const auto usage = all.usage_of(*pod);
+    if (!usage) continue;
+    const DestinationRule rule = [&](const placement::NodeInfo& to) -> std::string {
+      const NodeUsage* known = all.find(to.name);
+      return known == nullptr ? "" : moves.why_no_place(*known, *usage);
+    };
+    const Verdict verdict = ctx.evict(pod, moves.why, rule);
+    if (verdict == Verdict::kTotalLimit) return false;
+    if (verdict == Verdict::kNodeLimit) return true;
+    if (verdict != Verdict::kEvicted) continue;
+    ++evicted;
+    NodeUsage* to = all.find(ctx.last_destination());
+    for (const auto& [name, amount] : *usage) {
+      source.usage[name] -= amount;
+      available[name] -= amount;
+      if (to != nullptr) to->usage[name] += amount;
+    }
+  }
+  return true;
+}
+
+void move_pods(Context& ctx, const Plugin& plugin, Utilization& all, const Moves& moves) {
+  Amounts available;
+  for (const NodeUsage* to : moves.to)
+    for (const auto& [name, amount] : to->usage) available[name] += to->limit.at(name) - amount;
+  for (NodeUsage* source : moves.from)
+    if (!empty_node(ctx, plugin, all, moves, *source, available)) return;
+}
+
+Percents percents(const Thresholds& thresholds) { return {thresholds.begin(), thresholds.end()}; }
+
+}  // namespace
+
+Result<void> low_node_utilization(Context& ctx, const Plugin& plugin) {
+  const UtilizationArgs& args = plugin.utilization;
+  Utilization all(ctx, plugin);
+  if (auto measured = all.measure(); !measured) return measured;
+  const Percents lower = args.use_deviation_thresholds ? all.around_average(args.thresholds, -1) : percents(args.thresholds);
+  const Percents upper = args.use_deviation_thresholds ? all.around_average(args.target_thresholds, 1) : percents(args.target_thresholds);
+  all.set_limits(upper);
+  Moves moves;
+  for (NodeUsage& one : all.nodes()) {
+    // An unschedulable node is never underutilized: nothing could go there.
+    if (!one.node->view->unschedulable && Utilization::is_below(one, lower)) {
+      one.group = NodeUsage::Group::kUnder;
+      moves.to.push_back(&one);
+    } else if (Utilization::is_above(one, upper)) {
+      one.group = NodeUsage::Group::kOver;
+      moves.from.push_back(&one);
+    }
+  }
+  if (static_cast<std::int64_t>(moves.to.size()) <= args.number_of_nodes || moves.to.size() == all.nodes().size() || moves.from.empty())
+    return {};
+  std::ranges::stable_sort(moves.from, std::greater{}, [](const NodeUsage* one) { return Utilization::total(*one); });
+  moves.wants_more = [](const NodeUsage& source) {
+    return std::ranges::any_of(source.usage, [&](const auto& entry) { return entry.second > source.limit.at(entry.first); });
+  };
+  moves.why = "the node is above the target thresholds";
+  moves.why_no_place = [&upper](const NodeUsage& to, const Amounts& usage) -> std::string {
+    if (to.group == NodeUsage::Group::kOver) return "which is above the target thresholds as well";
+    for (const auto& [name, percent] : upper)
+      if (to.usage.at(name) + usage.at(name) > to.limit.at(name)) return fmt::format("which would then be above the target for {}", name);
+    return "";
+  };
+  move_pods(ctx, plugin, all, moves);
+  return {};
+}
+
+Result<void> high_node_utilization(Context& ctx, const Plugin& plugin) {
+  const UtilizationArgs& args = plugin.utilization;
+  Utilization all(ctx, plugin);
+  if (auto measured = all.measure(); !measured) return measured;
+  const Percents lower = percents(args.thresholds);
+  all.set_limits({});
+  Moves moves;
+  for (NodeUsage& one : all.nodes()) {
+    if (Utilization::is_below(one, lower)) {
+      one.group = NodeUsage::Group::kUnder;
+      moves.from.push_back(&one);
+    } else if (!one.node->view->unschedulable) {
+      moves.to.push_back(&one);
+    }
+  }
+  if (moves.from.empty() || static_cast<std::int64_t>(moves.from.size()) <= args.number_of_nodes ||
+      moves.from.size() == all.nodes().size() || moves.to.empty())
+    return {};
+  std::ranges::stable_sort(moves.from, {}, [](const NodeUsage* one) { return Utilization::total(*one); });
+  moves.wants_more = [](const NodeUsage&) { return true; };
+  if (args.only_thresholding_resources) {
+    moves.chooses = [&args](const Pod& pod) {
+      const auto asks = [&](const model::ContainerView& container) {
+        return std::ranges::any_of(args.thresholds,
+                                   [&](const auto& entry) { return model::find_resource(container.requests, entry.first) != nullptr; });
+      };
+      return std::ranges::any_of(pod.view().containers, asks) || std::ranges::any_of(pod.view().init_containers, asks);
+    };
+  }
+  moves.why = "the node is below the thresholds and could be emptied";
+  moves.why_no_place = [](const NodeUsage& to, const Amounts&) -> std::string {
+    return to.group == NodeUsage::Group::kUnder
+               ? "which is below the thresholds too: HighNodeUtilization wants a scheduler profile that fills nodes (MostAllocated)"
+               : "";
+  };
+  move_pods(ctx, plugin, all, moves);
+  return {};
+}
+
+}  // namespace berth::descheduler
