@@ -19,7 +19,7 @@ Context::Context(const Policy& policy, const Snapshot& snapshot, const Framework
       snapshot_(snapshot),
       options_(options),
       result_(result),
-      judge_(snapshot.cluster, frameworks, options.check),
+      judge_(snapshot, frameworks, options.check),
       budgets_(snapshot.budgets) {
   for (const placement::NodeInfo* info : snapshot.cluster.nodes()) {
     const model::NodeView& view = *info->node;

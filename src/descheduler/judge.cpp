@@ -6,8 +6,9 @@
 
 namespace berth::descheduler {
 
-placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::Era era) {
+placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::Era era, const model::Labels* labels) {
   auto view = std::make_shared<model::PodView>(pod.view());
+  if (labels != nullptr) view->meta.labels = *labels;
   view->meta.uid += "-next";
   view->meta.is_deleting = false;
   view->node_name.clear();
@@ -21,8 +22,9 @@ placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::E
   return placement::PodInfo::make(std::move(view), era);
 }
 
-Judge::Judge(const placement::Cluster& cluster, const Frameworks& frameworks, PlacementCheck check)
-    : cluster_(std::make_unique<placement::Cluster>(cluster.fork())),
+Judge::Judge(const Snapshot& snapshot, const Frameworks& frameworks, PlacementCheck check)
+    : snapshot_(snapshot),
+      cluster_(std::make_unique<placement::Cluster>(snapshot.cluster.fork())),
       frameworks_(frameworks),
       check_(check),
       engine_(*cluster_, {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}) {}
@@ -32,8 +34,15 @@ Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
   if (pod.view().is_terminal()) return {true, "", ""};
   cluster_->remove_pod(pod.key());
   if (check_ == PlacementCheck::kOff) return {true, "", ""};
-  const auto replacement = replacement_of(*pod.info, cluster_->era());
-  Judgement out = decide(pod, replacement, rule);
+  auto replacement = replacement_of(*pod.info, cluster_->era());
+  Judgement out = decide(pod, replacement, rule, false);
+  // A pod that was labelled by hand is judged as it is; where its replacement goes is its template's matter. Without the labels that made
+  // it leave, the old node may be as good as others, but not the best.
+  const auto labels = snapshot_.replacement_labels(pod.view());
+  if (out.is_accepted && labels && *labels != pod.view().meta.labels) {
+    replacement = replacement_of(*pod.info, cluster_->era(), &*labels);
+    out = decide(pod, replacement, {}, true);
+  }
   if (out.is_accepted)
     cluster_->assume(replacement, cluster_->find_node(out.destination)->index);
   else
@@ -41,7 +50,7 @@ Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
   return out;
 }
 
-Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule) {
+Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal) const {
   const std::string& scheduler = pod.view().scheduler_name;
   const auto found = frameworks_.find(scheduler.empty() ? std::string_view("default-scheduler") : std::string_view(scheduler));
   if (found == frameworks_.end())

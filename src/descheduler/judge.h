@@ -30,10 +30,10 @@ struct Judgement {
 };
 
 /// Keeps a fork of the cluster on which each accepted eviction has happened and its replacement runs, so that a plan of several is judged
-/// in sequence. Owner: one cycle; single-threaded. The cluster given may go away; the frameworks must stay.
+/// in sequence. Owner: one cycle; single-threaded. Snapshot and frameworks must stay.
 class Judge {
  public:
-  Judge(const placement::Cluster& cluster, const Frameworks& frameworks, PlacementCheck check);
+  Judge(const Snapshot& snapshot, const Frameworks& frameworks, PlacementCheck check);
 
   /// Accepted: on the fork the pod is gone and its replacement is at its destination. Refused: the fork is as before.
   Judgement judge(const Pod& pod, const DestinationRule& rule);
@@ -42,14 +42,16 @@ class Judge {
   [[nodiscard]] const placement::Cluster& cluster() const { return *cluster_; }
 
  private:
-  Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule);
+  Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal) const;
+  const Snapshot& snapshot_;
   std::unique_ptr<placement::Cluster> cluster_;
   const Frameworks& frameworks_;
   PlacementCheck check_;
-  placement::Engine engine_;
+  mutable placement::Engine engine_;
 };
 
-/// The pod as its controller makes it anew: without a node, status or nomination. It keeps its name.
-placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::Era era);
+/// The pod as its controller makes it anew: without a node, status or nomination. It keeps its name, and its labels unless others are
+/// given.
+placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::Era era, const model::Labels* labels = nullptr);
 
 }  // namespace berth::descheduler

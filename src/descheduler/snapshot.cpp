@@ -134,6 +134,9 @@ void Snapshot::add(const json::Value& object) {
   if (kind == "PodDisruptionBudget")
     budgets[std::string(json::get_string(object, {"metadata", "namespace"}))].push_back(read_budget(object));
   if (kind != "Pod") {
+    if (kind == "ReplicaSet" || kind == "ReplicationController" || kind == "StatefulSet")
+      template_labels[std::string(json::get_string(object, {"metadata", "uid"}))] =
+          model::Labels::from_json(json::find(object, {"spec", "template", "metadata", "labels"}));
     cluster.upsert(object);
     return;
   }
@@ -142,6 +145,18 @@ void Snapshot::add(const json::Value& object) {
   const auto pod = std::make_shared<const Pod>(Pod::parse(object, std::move(info)));
   if (!pod->node.empty()) pods_by_node[pod->node].push_back(pod);
   for (const auto& owner : pod->owners()) pods_by_owner[owner.uid].push_back(pod);
+}
+
+std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& pod) const {
+  const model::OwnerReference* owner = pod.meta.controller();
+  const auto found = owner == nullptr ? template_labels.end() : template_labels.find(owner->uid);
+  if (found == template_labels.end()) return std::nullopt;
+  if (owner->kind != "StatefulSet") return found->second;
+  // Those that its controller adds to each pod.
+  auto pairs = found->second.pairs();
+  for (const std::string_view key : {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "controller-revision-hash"})
+    if (const std::string* value = pod.meta.labels.get(key)) pairs.emplace_back(key, *value);
+  return model::Labels(std::move(pairs));
 }
 
 void Snapshot::finish() {

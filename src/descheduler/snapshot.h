@@ -79,6 +79,8 @@ struct Snapshot {
   std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_node;   ///< Finished pods too; each in order of namespace and name.
   std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_owner;  ///< By the owner's uid: of all pods, whether on a node or not.
   std::map<std::string, std::vector<Budget>, std::less<>> budgets;        ///< By namespace.
+  /// What the pods that a ReplicaSet, ReplicationController or StatefulSet makes are labelled with, by its uid.
+  std::map<std::string, model::Labels, std::less<>> template_labels;
   /// What metrics.k8s.io says; empty when it was not asked.
   std::map<std::string, Amounts, std::less<>> node_usage;
   std::map<std::string, Amounts, std::less<>> pod_usage;  ///< By "namespace/name".
@@ -87,6 +89,8 @@ struct Snapshot {
   /// Any kind: what is of no use is ignored. Call finish when all are in.
   void add(const json::Value& object);
   void finish();
+  /// The labels of the pod's replacement; nullopt when nothing is known but its own.
+  [[nodiscard]] std::optional<model::Labels> replacement_labels(const model::PodView& pod) const;
   /// A NodeMetrics or PodMetrics of metrics.k8s.io.
   void add_usage(const json::Value& metrics);
 };

@@ -376,6 +376,26 @@ TEST(BetterPlace, NowhereToGo) {
       << kept_because(result, "a");
 }
 
+TEST(BetterPlace, ReplacementsHaveTheirTemplatesLabels) {
+  const auto run = [](std::string_view sets) {
+    World world;
+    world.add(sets).node("n1").node("n2");
+    world.pod("a", "n1", "{metadata: {labels: {app: a, by: hand}}, spec: {nodeSelector: {}}}")
+        .pod("b", "n1", "{spec: {" + kHostAnti + "}}");
+    world.pod("c", "n1", "{spec: {" + kHostAnti + "}}")
+        .pods("other", 3, "n2", "{metadata: {ownerReferences: [{kind: ReplicaSet, name: o, uid: o}]}}");
+    return world.run(one_plugin("RemovePodsViolatingInterPodAntiAffinity", "{}"));
+  };
+  const char* bare =
+      "{kind: ReplicaSet, apiVersion: apps/v1, metadata: {name: web, namespace: default, uid: web-uid}, spec: {selector: {matchLabels: {x: "
+      "y}}, "
+      "template: {metadata: {labels: {x: y}}}}}";
+  EXPECT_EQ(moves(run("{kind: Nothing}")), (Names{"a n1->n2"}));
+  // The template lacks the label: whoever comes would go to n1, which has more room.
+  const CycleResult kept = run(bare);
+  EXPECT_EQ(kept_because(kept, "a"), "it would come back to n1");
+}
+
 TEST(BetterPlace, APlanIsJudgedInSequence) {
   // One place only: the second pod must stay, for the first has taken it.
   World world;

@@ -10,7 +10,8 @@
 namespace berth::descheduler::test {
 
 inline json::Value yaml(std::string_view text) {
-  auto parsed = json::parse_yaml(text);
+  // A text that begins with a brace would be read as JSON.
+  auto parsed = json::parse_yaml("# YAML\n" + std::string(text));
   EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message) << "\n" << text;
   return parsed ? *parsed : json::Value(json::Object{});
 }
@@ -29,7 +30,7 @@ inline void merge(json::Value& into, const json::Value& extra) {
 class World {
  public:
   World& add(std::string_view text) {
-    auto all = json::parse_yaml_stream(text);
+    auto all = json::parse_yaml_stream("# YAML\n" + std::string(text));
     EXPECT_TRUE(all) << text;
     if (all)
       for (const auto& one : *all) snapshot_.add(one);

@@ -84,8 +84,9 @@ class Utilization {
 
   [[nodiscard]] std::vector<NodeUsage>& nodes() { return nodes_; }
   [[nodiscard]] NodeUsage* find(std::string_view name) {
-    const auto found = std::ranges::find(nodes_, name, [](const NodeUsage& one) -> const std::string& { return one.node->name(); });
-    return found == nodes_.end() ? nullptr : &*found;
+    const auto name_of = [](const NodeUsage& one) { return std::string_view(one.node->name()); };
+    const auto found = std::ranges::lower_bound(nodes_, name, {}, name_of);
+    return found == nodes_.end() || found->node->name() != name ? nullptr : &*found;
   }
 
   /// What the pod takes, "pods" with it; nullopt when nobody measured it.

@@ -1,0 +1,147 @@
+// The shell: what it reads, what it asks of the API, what it tells (SPEC G3, G4, I6).
+#include <map>
+
+#include "descheduler/descheduler.h"
+#include "tests/descheduler/world.h"
+
+namespace berth::descheduler::test {
+namespace {
+
+/// Answers lists from a table and notes everything else.
+class FakeTransport final : public client::Transport {
+ public:
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    if (request.method == "GET") {
+      if (forbidden.contains(request.path)) return done({403, {}, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})"});
+      json::Array items;
+      for (const auto& item : lists[request.path]) items.push_back(item);
+      return done({200, {}, json::serialize(json::Object{{"kind", "List"}, {"metadata", json::Object{}}, {"items", std::move(items)}})});
+    }
+    const int status = request.path.ends_with("/eviction") ? eviction_status : 201;
+    sent.push_back(request);
+    done({status, {}, status == 201 ? "{}" : R"({"kind":"Status","message":"Cannot evict pod","code":)" + std::to_string(status) + "}"});
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest, net::StreamCallbacks) override { return nullptr; }
+  void upgrade(net::HttpRequest, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)>) override {}
+
+  std::map<std::string, std::vector<json::Value>> lists;
+  std::set<std::string> forbidden;
+  std::vector<net::HttpRequest> sent;
+  int eviction_status = 201;
+};
+
+struct Shell {
+  std::shared_ptr<FakeTransport> transport = std::make_shared<FakeTransport>();
+  std::shared_ptr<metrics::Registry> metrics = std::make_shared<metrics::Registry>();
+  DeschedulerOptions options;
+
+  Shell() {
+    transport->lists["/api/v1/nodes"] = {yaml("{metadata: {name: old}, spec: {taints: [{key: x, effect: NoSchedule}]}, status: "
+                                              "{allocatable: {cpu: '4', memory: 8Gi, pods: '9'}}}"),
+                                         yaml("{metadata: {name: new}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '9'}}}")};
+    transport->lists["/api/v1/pods"] = {
+        yaml("{metadata: {name: a, namespace: ns, uid: u1, ownerReferences: [{kind: ReplicaSet, name: r, uid: r}]}, spec: {nodeName: old, "
+             "containers: [{name: c, image: i}]}, status: {phase: Running}}")};
+    options.policy = *parse_policy(
+        one_plugin("RemovePodsViolatingNodeTaints", "{}", "{}", "gracePeriodSeconds: 5\nevictionFailureEventNotification: true\n"), "p");
+    options.frameworks.emplace("default-scheduler", *placement::Framework::create(placement::default_profile(placement::Era::k136)));
+    options.host = "here";
+  }
+  CycleResult run() {
+    Descheduler descheduler(transport, options, metrics);
+    auto result = descheduler.run_once();
+    EXPECT_TRUE(result) << (result ? "" : result.error().message);
+    return result ? *result : CycleResult{};
+  }
+};
+
+TEST(Shell, EvictsThroughTheApiAndTellsOfIt) {
+  Shell shell;
+  EXPECT_EQ(shell.run().evicted(), 1u);
+  ASSERT_EQ(shell.transport->sent.size(), 2u);
+  EXPECT_EQ(shell.transport->sent[0].path, "/api/v1/namespaces/ns/pods/a/eviction");
+  EXPECT_EQ(shell.transport->sent[0].query, "");
+  const json::Value body = *json::parse(shell.transport->sent[0].body);
+  EXPECT_EQ(json::get_string(body, {"apiVersion"}), "policy/v1");
+  EXPECT_EQ(json::get_int(body, {"deleteOptions", "gracePeriodSeconds"}), 5);
+  EXPECT_EQ(json::get_string(body, {"deleteOptions", "preconditions", "uid"}), "u1");
+  EXPECT_EQ(shell.transport->sent[1].path, "/apis/events.k8s.io/v1/namespaces/ns/events");
+  const json::Value event = *json::parse(shell.transport->sent[1].body);
+  EXPECT_EQ(json::get_string(event, {"reason"}), "RemovePodsViolatingNodeTaints");
+  EXPECT_EQ(json::get_string(event, {"action"}), "Descheduled");
+  EXPECT_EQ(json::get_string(event, {"note"}), "pod eviction from old node by sigs.k8s.io/descheduler");
+  EXPECT_NE(
+      shell.metrics->expose().find("descheduler_pods_evicted_total{result=\"success\",strategy=\"RemovePodsViolatingNodeTaints\",profile="
+                                   "\"p\",namespace=\"ns\",node=\"old\"} 1"),
+      std::string::npos)
+      << shell.metrics->expose();
+  EXPECT_NE(shell.metrics->expose().find("descheduler_loop_duration_seconds_count 1"), std::string::npos);
+}
+
+TEST(Shell, ABudgetsNoIsNoEviction) {
+  Shell shell;
+  shell.transport->eviction_status = 429;
+  const CycleResult result = shell.run();
+  EXPECT_EQ(result.evicted(), 0u);
+  EXPECT_EQ(result.attempts.at(0).outcome, Outcome::kProtected);
+  ASSERT_EQ(shell.transport->sent.size(), 2u);  // The eviction and, as asked for, the event of its failure.
+  EXPECT_NE(shell.transport->sent[1].body.find("EvictionFailed"), std::string::npos);
+  EXPECT_NE(shell.metrics->expose().find("result=\"error\""), std::string::npos);
+}
+
+TEST(Shell, ADryRunAsksAndChangesNothing) {
+  Shell shell;
+  shell.options.dry_run = true;
+  EXPECT_EQ(shell.run().evicted(), 1u);
+  ASSERT_EQ(shell.transport->sent.size(), 1u);
+  EXPECT_EQ(shell.transport->sent[0].query, "dryRun=All");
+  EXPECT_NE(shell.transport->sent[0].body.find("\"dryRun\":[\"All\"]"), std::string::npos);
+  shell.transport->eviction_status = 403;  // Who may only look may still plan.
+  EXPECT_EQ(shell.run().evicted(), 1u);
+  shell.transport->eviction_status = 429;
+  EXPECT_EQ(shell.run().evicted(), 0u);
+}
+
+TEST(Shell, DoesWithoutWhatItMayNotList) {
+  Shell shell;
+  for (const char* path : {"/api/v1/services", "/apis/apps/v1/replicasets", "/apis/policy/v1/poddisruptionbudgets", "/api/v1/namespaces"})
+    shell.transport->forbidden.insert(path);
+  EXPECT_EQ(shell.run().evicted(), 1u);
+  client::Client client(shell.transport, nullptr, "test");
+  std::vector<std::string> warnings;
+  ASSERT_TRUE(read_snapshot(client, placement::Era::k136, false, warnings));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("services, replicasets"), std::string::npos) << warnings[0];
+}
+
+TEST(Shell, WithoutNodesOrPodsNothingIsDone) {
+  Shell shell;
+  shell.transport->forbidden.insert("/api/v1/pods");
+  Descheduler descheduler(shell.transport, shell.options, shell.metrics);
+  const auto result = descheduler.run_once();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "listing pods: no");
+}
+
+TEST(PlanText, SaysWhoGoesWhereAndWhoStaysWhy) {
+  World world;
+  world.node("n1", "{spec: {taints: [{key: x, effect: NoSchedule}]}}")
+      .node("n2", "{status: {allocatable: {pods: '1'}}}")
+      .pods("a", 2, "n1");
+  const CycleResult result = world.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"));
+  const std::string text = to_text(result, true, 20);
+  EXPECT_NE(text.find("POD           FROM   TO   STRATEGY                        WHY\n"
+                      "default/a-0   n1     n2   RemovePodsViolatingNodeTaints   it does not tolerate the node's taints\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("default/a-1   n1   RemovePodsViolatingNodeTaints   no better place   it would fit nowhere"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1 pod would be evicted; nothing was changed\n"), std::string::npos) << text;
+  EXPECT_NE(to_text(result, true, 0).find("and 1 more that stay"), std::string::npos);
+  const json::Value document = to_json(result, true);
+  EXPECT_EQ(json::get_string(json::get_array(document, {"evictions"}).at(0), {"destination"}), "n2");
+  EXPECT_EQ(json::get_string(json::get_array(document, {"kept"}).at(0), {"keptBy"}), "no better place");
+}
+
+}  // namespace
+}  // namespace berth::descheduler::test
