@@ -121,4 +121,13 @@ Y
 check "a wrong policy is told with its line" says 'bad.yaml:5: profiles[0].plugins.deschedule.enabled' desched "$work/bad.yaml"
 check "leader election wants an interval" says 'leaderElection must be used with deschedulingInterval' desched "$examples/policy.yaml" --leader-elect
 kill "${pids[@]}" 2>/dev/null; wait "${pids[@]}" 2>/dev/null
+
+# Within berth up.
+stop_up
+start_up --nodes 5 --zones 1 --real-node off --descheduler-policy "$examples/policy-remove-duplicates.yaml" --descheduling-interval 1s
+only node-1
+deploy again 3 100m >/dev/null
+check "a deployment on one node again" eventually 30 running again 3
+all_nodes
+check "berth up spreads it by itself" eventually 20 spread again 3
 finish
