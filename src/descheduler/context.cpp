@@ -79,7 +79,8 @@ Verdict Context::refuse(Eviction eviction, Outcome outcome, std::string message,
 }
 
 Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule& rule) {
-  if (evicted_.contains(pod->key())) return Verdict::kRefused;
+  // Again: what was evicted since the strategy chose may have left its owner with too few.
+  if (evicted_.contains(pod->key()) || !filter(*pod)) return Verdict::kRefused;
   Eviction eviction{pod, profile_->name, strategy_, std::move(why), ""};
   const std::string& ns = pod->view().ns();
   if (policy_.max_evictions_total && evicted_total_ + 1 > *policy_.max_evictions_total)
