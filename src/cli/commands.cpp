@@ -96,6 +96,7 @@ const std::vector<Command>& commands() {
        run_controllers},
       {"descheduler", "moves pods that have a better place by now: once, on a schedule, or as a plan only", "Run a control plane",
        run_descheduler},
+      {"autoscaler", "adds nodes for pods without room, removes nodes without need", "Run a control plane", run_autoscaler},
       {"node", "this machine as a node: real containers through containerd", "Run a control plane", run_node},
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
       {"webhook", "an admission webhook that gives pods tolerations and node affinity by rules", "Run a control plane", run_webhook},

@@ -12,6 +12,7 @@ int run_descheduler(const std::vector<std::string>& args);
 int run_controllers(const std::vector<std::string>& args);
 int run_nodes(const std::vector<std::string>& args);
 int run_webhook(const std::vector<std::string>& args);
+int run_autoscaler(const std::vector<std::string>& args);
 int run_node(const std::vector<std::string>& args);
 
 }  // namespace berth::cli

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "cli/autoscaler_role.h"
 #include "cli/controllers_role.h"
 #include "cli/descheduler_role.h"
 #include "cli/parse.h"
@@ -129,7 +130,7 @@ int run_up(const std::vector<std::string>& args) {
   app.add_option("--scenario", scenario, kScenarioHelp);
   std::string devices;
   app.add_option("--devices", devices, kDevicesHelp);
-  std::string scheduler_port = "auto", controllers_port = "auto";
+  std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto";
   app.add_option("--scheduler-secure-port", scheduler_port,
                  "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")
       ->capture_default_str();
@@ -138,6 +139,11 @@ int run_up(const std::vector<std::string>& args) {
   std::string descheduler_policy, descheduling_interval = "5m";
   app.add_option("--descheduler-policy", descheduler_policy, "Run the descheduler too, with this DeschedulerPolicy");
   app.add_option("--descheduling-interval", descheduling_interval, "Pause between the starts of two of its cycles")->capture_default_str();
+  app.add_option("--autoscaler-secure-port", autoscaler_port, "The same of the cluster autoscaler; auto: 8085 or any free one; 0: none")
+      ->capture_default_str();
+  std::string scan_interval = "10s";
+  app.add_option("--scan-interval", scan_interval, "How often the cluster autoscaler looks, where a ClusterAutoscaler named default is")
+      ->capture_default_str();
   if (const auto code = parse_args(app, args)) return *code;
   if (const auto wrong = read_scenario(scenario, nodes.fleet)) {
     std::fprintf(stderr, "error: %s\n", wrong->c_str());
@@ -145,6 +151,11 @@ int run_up(const std::vector<std::string>& args) {
   }
   if (const auto wrong = read_devices(devices, nodes.node_template)) {
     std::fprintf(stderr, "error: %s\n", wrong->c_str());
+    return 2;
+  }
+  const auto scan = parse_go_duration(scan_interval);
+  if (!scan || *scan < std::chrono::milliseconds(100)) {
+    std::fprintf(stderr, "error: --scan-interval: \"%s\" is not a duration of at least 100ms\n", scan_interval.c_str());
     return 2;
   }
   block_signals();
@@ -172,6 +183,7 @@ int run_up(const std::vector<std::string>& args) {
   NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
   auto options = controllers.options(role.ca_pem(), role.master_config().controller_arguments);
   if (!options) return report(options.error());
+  options->simulated_machines = true;
   ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), *options);
   auto scheduler_config = scheduler.config(role.master_config().scheduler_config_file);
   if (!scheduler_config) return report(scheduler_config.error());
@@ -193,6 +205,12 @@ int run_up(const std::vector<std::string>& args) {
     if (!made) return report(made.error());
     descheduler_role = std::move(*made);
   }
+  auto framework = placement::Framework::create(scheduler_config->profiles.front());
+  if (!framework) return report(framework.error());
+  AutoscalerRole autoscaler_role(role.in_process("system:serviceaccount:openshift-machine-api:cluster-autoscaler", {"system:masters"}),
+                                 {.framework = *framework, .scan_interval = *scan});
+  auto autoscaler_served = serve("--autoscaler-secure-port", autoscaler_port, 8085, autoscaler_role.port_options());
+  if (!autoscaler_served) return report(autoscaler_served.error());
   std::unique_ptr<RealNode> real_node;
   std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
   if (has_real_node) {
@@ -206,7 +224,8 @@ int run_up(const std::vector<std::string>& args) {
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
   std::printf("export KUBECONFIG=%s\n", role.kubeconfig_path().c_str());
   std::fflush(stdout);
-  for (const auto& [name, served] : {std::pair("scheduler", scheduler_served->get()), std::pair("controllers", controllers_served->get())})
+  for (const auto& [name, served] : {std::pair("scheduler", scheduler_served->get()), std::pair("controllers", controllers_served->get()),
+                                     std::pair("autoscaler", autoscaler_served->get())})
     if (served != nullptr) log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, role.host(), served->port());
   wait_for_signal();
   if (real_node) log::info("up", "containers of the real node run on; the next start takes them over");

@@ -33,6 +33,9 @@ const Kinds& kinds() {
     k.cluster_role = model::find_kind("rbac.authorization.k8s.io", "v1", "ClusterRole");
     k.resource_claim = model::find_kind("resource.k8s.io", "v1", "ResourceClaim");
     k.resource_claim_template = model::find_kind("resource.k8s.io", "v1", "ResourceClaimTemplate");
+    k.machine = model::find_kind("machine.openshift.io", "v1beta1", "Machine");
+    k.machine_set = model::find_kind("machine.openshift.io", "v1beta1", "MachineSet");
+    k.machine_autoscaler = model::find_kind("autoscaling.openshift.io", "v1beta1", "MachineAutoscaler");
     return k;
   }();
   return all;

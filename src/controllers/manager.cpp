@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "client/leader_election.h"
+#include "controllers/machines.h"
 #include "controllers/services.h"
 
 namespace berth::controllers {
@@ -173,6 +174,11 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_volume_protection_controller());
   all.push_back(make_ephemeral_volume_controller());
   all.push_back(make_resource_claim_controller());
+  if (options.simulated_machines) {
+    all.push_back(make_machine_set_controller());
+    all.push_back(make_simulated_machine_controller());
+    all.push_back(make_machine_autoscaler_controller());
+  }
   std::erase_if(all, [&](const ControllerPtr& controller) {
     return options.disabled.contains(controller->name()) ||
            (!options.enabled_only.empty() && !options.enabled_only.contains(controller->name()));

@@ -24,6 +24,8 @@ struct ManagerOptions {
   PodGarbageCollectorOptions pod_gc;
   HorizontalPodAutoscalerOptions horizontal_pod_autoscaler;
   ReplicaSetOptions replica_set;
+  /// MachineSets make Machines, and Machines simulated nodes (machines.h): where no machine-api-operator does.
+  bool simulated_machines = false;
   bool trace = false;
   bool leader_elect = false;  ///< With the Lease kube-system/kube-controller-manager.
   std::string identity;       ///< For the Lease.

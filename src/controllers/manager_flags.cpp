@@ -238,6 +238,11 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
   if (name == "horizontal-pod-autoscaler-initial-readiness-delay") return set_duration(hpa.initial_readiness_delay, name, value);
   if (name == "horizontal-pod-autoscaler-tolerance") return set_number(hpa.tolerance, name, value);
   if (name == "feature-gates") return set_gates(value, notes);
+  if (name == "simulated-machines") {
+    if (value != "true" && value != "false") return invalid(fmt::format("--simulated-machines: \"{}\" is neither true nor false", value));
+    options.simulated_machines = value == "true";
+    return {};
+  }
   if (name == "leader-elect") {
     if (value != "true" && value != "false") return invalid(fmt::format("--leader-elect: \"{}\" is neither true nor false", value));
     options.leader_elect = value == "true";

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "base/clock.h"
 #include "model/quantity.h"
 #include "model/validation/validation.h"
 
@@ -69,18 +70,96 @@ void lease(const Value& doc, Errors& errors) {
     errors.invalid(at / "leaseTransitions", *transitions, "must be greater than or equal to 0");
 }
 
+/// The words of a CustomResourceDefinition's schema: these kinds are such resources where they come from.
+void at_least(const Value& doc, json::Path path, const Path& at, std::int64_t minimum, Errors& errors) {
+  const Value* found = json::find(doc, path);
+  if (found != nullptr && get_int(doc, path, minimum) < minimum)
+    errors.invalid(at, *found, fmt::format("{} in body should be greater than or equal to {}", at.text(), minimum));
+}
+
+void duration_text(const Value& doc, json::Path path, const Path& at, Errors& errors) {
+  const Value* found = json::find(doc, path);
+  if (found == nullptr) return;
+  const auto parsed = parse_go_duration(get_string(doc, path));
+  if (!parsed || *parsed < Duration::zero())
+    errors.invalid(at, *found, fmt::format("{} in body should match '([0-9]*(\\.[0-9]*)?[a-z]+)+'", at.text()));
+}
+
+void filled_text(const Value& doc, json::Path path, const Path& at, Errors& errors) {
+  const Value* found = json::find(doc, path);
+  if (found == nullptr)
+    errors.required(at);
+  else if (get_string(doc, path).empty())
+    errors.invalid(at, *found, fmt::format("{} in body should be at least 1 chars long", at.text()));
+}
+
+void gpu_limits(const Value& doc, const Path& limits, Errors& errors) {
+  std::size_t i = 0;
+  const Path list = limits / "gpus";
+  for (const Value& gpu : get_array(doc, {"spec", "resourceLimits", "gpus"})) {
+    const Path at = list[i++];
+    filled_text(gpu, {"type"}, at / "type", errors);
+    for (const char* key : {"min", "max"})
+      if (json::find(gpu, key) == nullptr) errors.required(at / key);
+    at_least(gpu, {"min"}, at / "min", 0, errors);
+    at_least(gpu, {"max"}, at / "max", 1, errors);
+    if (get_int(gpu, {"max"}) < get_int(gpu, {"min"}))
+      errors.invalid(at / "max", Value(get_int(gpu, {"max"})), "must be greater than or equal to min");
+  }
+}
+
+void scale_down(const Value& doc, const Path& at, Errors& errors) {
+  if (json::find(doc, {"spec", "scaleDown"}) == nullptr) return;
+  if (json::find(doc, {"spec", "scaleDown", "enabled"}) == nullptr) errors.required(at / "enabled");
+  for (const char* key : {"delayAfterAdd", "delayAfterDelete", "delayAfterFailure", "unneededTime"})
+    duration_text(doc, {"spec", "scaleDown", key}, at / key, errors);
+  if (const Value* threshold = json::find(doc, {"spec", "scaleDown", "utilizationThreshold"})) {
+    const std::string text(get_string(doc, {"spec", "scaleDown", "utilizationThreshold"}));
+    const bool is_fraction = text.size() > 2 && text.starts_with("0.") && text.find_first_not_of("0123456789", 2) == std::string::npos;
+    if (!is_fraction)
+      errors.invalid(at / "utilizationThreshold", *threshold,
+                     fmt::format("{} in body should match '(0.[0-9]+)'", (at / "utilizationThreshold").text()));
+  }
+}
+
 void cluster_autoscaler(const Value& doc, Errors& errors) {
   const Path meta("metadata");
   if (get_string(doc, {"metadata", "name"}) != "default")
     errors.invalid(meta / "name", get_string(doc, {"metadata", "name"}), "the ClusterAutoscaler must be named \"default\"");
   const Path at("spec");
   const Path limits = at / "resourceLimits";
+  at_least(doc, {"spec", "resourceLimits", "maxNodesTotal"}, limits / "maxNodesTotal", 0, errors);
   for (const char* key : {"cores", "memory"}) {
     const std::int64_t low = get_int(doc, {"spec", "resourceLimits", key, "min"}),
                        high = get_int(doc, {"spec", "resourceLimits", key, "max"}, INT64_MAX);
     if (low < 0) errors.invalid(limits / key / "min", Value(low), kNegative);
     if (high < low) errors.invalid(limits / key / "max", Value(high), "must be greater than or equal to min");
   }
+  gpu_limits(doc, limits, errors);
+  scale_down(doc, at / "scaleDown", errors);
+  duration_text(doc, {"spec", "scaleUp", "newPodScaleUpDelay"}, at / "scaleUp" / "newPodScaleUpDelay", errors);
+  duration_text(doc, {"spec", "maxNodeProvisionTime"}, at / "maxNodeProvisionTime", errors);
+  at_least(doc, {"spec", "logVerbosity"}, at / "logVerbosity", 0, errors);
+  std::size_t i = 0;
+  for (const Value& expander : get_array(doc, {"spec", "expanders"})) {
+    const std::string_view word = expander.is_string() ? json::as_view(expander) : "";
+    // Beyond OpenShift's three, the cluster autoscaler's others that need no cloud's prices.
+    if (word != "LeastWaste" && word != "Priority" && word != "Random" && word != "MostPods" && word != "LeastNodes")
+      errors.not_supported((at / "expanders")[i], word, {"LeastNodes", "LeastWaste", "MostPods", "Priority", "Random"});
+    ++i;
+  }
+}
+
+void machine_autoscaler(const Value& doc, Errors& errors) {
+  const Path at("spec");
+  for (const char* key : {"minReplicas", "maxReplicas"})
+    if (json::find(doc, {"spec", key}) == nullptr) errors.required(at / key);
+  at_least(doc, {"spec", "minReplicas"}, at / "minReplicas", 0, errors);
+  at_least(doc, {"spec", "maxReplicas"}, at / "maxReplicas", 1, errors);
+  const std::int64_t low = get_int(doc, {"spec", "minReplicas"}), high = get_int(doc, {"spec", "maxReplicas"}, INT64_MAX);
+  if (high < low) errors.invalid(at / "maxReplicas", Value(high), "must be greater than or equal to minReplicas");
+  for (const char* key : {"kind", "name"})
+    filled_text(doc, {"spec", "scaleTargetRef", key}, at / "scaleTargetRef" / key, errors);
 }
 
 void namespace_object(const Value& doc, Errors& errors) {
@@ -159,6 +238,7 @@ const Rules* rules_of(const KindInfo& kind) {
        {runtime_class, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"handler"}, Path("handler"), e); }, true}},
       {"APIService", {api_service}},
       {"ClusterAutoscaler", {cluster_autoscaler}},
+      {"MachineAutoscaler", {machine_autoscaler}},
       {"PodTemplate", {[](const Value& doc, Errors& e) { pod_template(doc, Path(""), e); }}},
   };
   const auto found = kRules.find(kind.kind);

@@ -1,0 +1,322 @@
+#include "autoscaler/actuator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/log.h"
+
+namespace berth::autoscaler {
+namespace {
+
+using client::ApiResult;
+using client::Call;
+
+const model::Gvr kNodes{"", "v1", "nodes"};
+const model::Gvr kPods{"", "v1", "pods"};
+const model::Gvr kMachines{"machine.openshift.io", "v1beta1", "machines"};
+const model::Gvr kMachineSets{"machine.openshift.io", "v1beta1", "machinesets"};
+constexpr const char* kMergePatch = "application/merge-patch+json";
+
+/// The node's taints without those of this key, and with one more when `effect` is given.
+json::Array taints_with(const json::Value& node, std::string_view key, std::string_view effect, TimePoint now) {
+  json::Array out;
+  for (const json::Value& taint : json::get_array(node, {"spec", "taints"}))
+    if (json::get_string(taint, {"key"}) != key) out.push_back(taint);
+  if (!effect.empty())
+    out.push_back(json::Object{{"key", key},
+                               {"value", std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count())},
+                               {"effect", effect}});
+  return out;
+}
+
+}  // namespace
+
+struct Actuator::Impl : std::enable_shared_from_this<Impl> {
+  /// One node on its way out.
+  struct Removal {
+    NodeRemoval plan;
+    Options options;
+    TimePoint started{}, evicted{};
+    std::set<std::string> refused;  ///< Keys of pods that could not be evicted yet.
+    int under_way = 0;
+  };
+  using RemovalPtr = std::shared_ptr<Removal>;
+
+  Impl(client::Client& c, const World& w, client::EventRecorder& e, ActuatorCallbacks cb)
+      : client(c), world(w), events(e), callbacks(std::move(cb)) {}
+
+  client::Client& client;
+  const World& world;
+  client::EventRecorder& events;
+  ActuatorCallbacks callbacks;
+  client::ObjectReference status_object;
+  bool stopped = false;
+
+  [[nodiscard]] TimePoint now() const { return client.loop()->now(); }
+
+  /// Calls back only while this object lives.
+  template <typename F>
+  auto guarded(F f) {
+    return [weak = weak_from_this(), f = std::move(f)](auto&&... args) {
+      const auto self = weak.lock();
+      if (self && !self->stopped) f(*self, std::forward<decltype(args)>(args)...);
+    };
+  }
+  void later(Duration delay, std::function<void(Impl&)> f) { client.loop()->schedule_after(delay, guarded(std::move(f))); }
+
+  void event(const client::ObjectReference& about, bool is_warning, const std::string& reason, const std::string& message) {
+    events.event(about, is_warning ? "Warning" : "Normal", reason, message);
+  }
+  static client::ObjectReference about(const Pod& pod) {
+    return {"v1", "Pod", pod.view().ns(), pod.view().name(), pod.view().meta.uid, "", ""};
+  }
+  [[nodiscard]] client::ObjectReference about_node(const std::string& name) const {
+    const json::Value* node = world.find("Node", "", name);
+    return {"v1", "Node", "", name, node != nullptr ? std::string(json::get_string(*node, {"metadata", "uid"})) : "", "", ""};
+  }
+
+  void say(const Note& note) {
+    log::info("autoscaler", "{}: {}", note.reason, note.message);
+    if (note.pod != nullptr)
+      event(about(*note.pod), note.is_warning, note.reason, note.message);
+    else if (!note.node.empty())
+      event(about_node(note.node), note.is_warning, note.reason, note.message);
+    else if (!status_object.name.empty())
+      event(status_object, note.is_warning, note.reason, note.message);
+  }
+  void say(std::string reason, std::string message, bool is_warning = false) {
+    say(Note{nullptr, "", is_warning, std::move(reason), std::move(message)});
+  }
+
+  void patch_taints(const std::string& name, std::string_view key, std::string_view effect, std::optional<bool> cordon,
+                    std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 5) {
+    const json::Value* node = world.find("Node", "", name);
+    if (node == nullptr) return done(*this, std::unexpected(model::not_found("", "nodes", name)));
+    json::Object spec{{"taints", taints_with(*node, key, effect, now())}};
+    if (cordon) spec["unschedulable"] = *cordon;
+    const json::Value body =
+        json::Object{{"metadata", json::Object{{"resourceVersion", json::get_string(*node, {"metadata", "resourceVersion"})}}},
+                     {"spec", std::move(spec)}};
+    Call call{.verb = "patch", .gvr = kNodes, .name = name, .body = json::serialize(body), .content_type = kMergePatch};
+    call.answer = client::Answer::kIdentity;
+    std::string effect_text(effect), key_text(key);
+    client.call(std::move(call), guarded([=](Impl& self, ApiResult<json::Value> result) {
+                  // Somebody else wrote the node meanwhile: heartbeats do. The informer brings the new revision.
+                  if (!result && result.error().code == 409 && tries > 1)
+                    return self.later(std::chrono::milliseconds(100),
+                                      [=](Impl& again) { again.patch_taints(name, key_text, effect_text, cordon, done, tries - 1); });
+                  done(self, std::move(result));
+                }));
+  }
+
+  void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted,
+                    std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 20) {
+    const auto [ns, name] = split_group_id(group);
+    Call get{.verb = "get", .gvr = kMachineSets, .ns = ns, .name = name};
+    client.call(
+        std::move(get), guarded([=](Impl& self, ApiResult<json::Value> found) {
+          if (!found) return done(self, std::move(found));
+          const auto replicas = wanted(json::get_int(*found, {"spec", "replicas"}, 1));
+          if (!replicas) return done(self, std::move(found));
+          const json::Value body =
+              json::Object{{"metadata", json::Object{{"resourceVersion", json::get_string(*found, {"metadata", "resourceVersion"})}}},
+                           {"spec", json::Object{{"replicas", *replicas}}}};
+          Call patch{
+              .verb = "patch", .gvr = kMachineSets, .ns = ns, .name = name, .body = json::serialize(body), .content_type = kMergePatch};
+          patch.answer = client::Answer::kIdentity;
+          self.client.call(std::move(patch), self.guarded([=](Impl& again, ApiResult<json::Value> result) {
+            if (!result && result.error().code == 409 && tries > 1)
+              return again.later(std::chrono::milliseconds(50), [=](Impl& retry) { retry.set_replicas(group, wanted, done, tries - 1); });
+            done(again, std::move(result));
+          }));
+        }));
+  }
+
+  void grow(const Resize& resize) {
+    set_replicas(
+        resize.group,
+        [resize](std::int64_t replicas) {
+          // Somebody scaled it meanwhile: what they want is kept where it is more.
+          return replicas >= resize.to ? std::nullopt : std::optional(resize.to);
+        },
+        [resize](Impl& self, const ApiResult<json::Value>& result) {
+          if (result) {
+            self.say("ScaledUpGroup", fmt::format("Scale-up: group {} size set to {} instead of {} (max: {})", resize.group, resize.to,
+                                                  resize.from, resize.max));
+            self.callbacks.grown(resize.group, resize.to - resize.from);
+            return;
+          }
+          self.say("FailedToScaleUpGroup", fmt::format("Scale-up failed for group {}: {}", resize.group, result.error().message), true);
+          self.callbacks.grow_failed(resize.group, result.error().message);
+        });
+  }
+
+  /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one.
+  void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
+    const std::size_t slash = instance.find('/');
+    const std::string mark = format_rfc3339(now());
+    const json::Value body =
+        json::Object{{"metadata", json::Object{{"annotations", json::Object{{kDeleteMachine, mark}, {kOldDeleteMachine, mark}}}}}};
+    Call call{.verb = "patch",
+              .gvr = kMachines,
+              .ns = instance.substr(0, slash),
+              .name = instance.substr(slash + 1),
+              .body = json::serialize(body),
+              .content_type = kMergePatch};
+    call.answer = client::Answer::kIdentity;
+    client.call(std::move(call), guarded([=](Impl& self, ApiResult<json::Value> marked) {
+                  if (!marked) return done(self, std::move(marked));
+                  self.set_replicas(
+                      group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; }, done);
+                }));
+  }
+
+  void remove(const NodeRemoval& plan, const Options& options) {
+    auto removal = std::make_shared<Removal>();
+    removal->plan = plan;
+    removal->options = options;
+    removal->started = now();
+    const std::optional<bool> cordon = options.cordon_before_terminating ? std::optional(true) : std::nullopt;
+    patch_taints(plan.node, kToBeDeletedTaint, "NoSchedule", cordon, [removal](Impl& self, const ApiResult<json::Value>& result) {
+      if (!result) return self.fail(removal, "failed to mark the node as toBeDeleted/unschedulable: " + result.error().message, false);
+      self.event(self.about_node(removal->plan.node), false, "ScaleDown", "marked the node as toBeDeleted/unschedulable");
+      for (const PodPtr& pod : removal->plan.evict) removal->refused.insert(pod->key());
+      self.evict(removal);
+    });
+  }
+
+  void evict(const RemovalPtr& removal) {
+    std::vector<PodPtr> pods;
+    for (const PodPtr& pod : removal->plan.evict) {
+      if (!removal->refused.contains(pod->key())) continue;
+      if (is_there(*pod))
+        pods.push_back(pod);
+      else
+        removal->refused.erase(pod->key());
+    }
+    removal->under_way = static_cast<int>(pods.size());
+    if (pods.empty()) {
+      removal->evicted = now();
+      return wait_for_end(removal);
+    }
+    for (const PodPtr& pod : pods) {
+      const std::int64_t most = std::chrono::duration_cast<std::chrono::seconds>(removal->options.max_pod_grace_period).count();
+      const std::int64_t grace = std::min(pod->view().termination_grace_period_seconds, most);
+      const json::Value body = json::Object{{"apiVersion", "policy/v1"},
+                                            {"kind", "Eviction"},
+                                            {"metadata", json::Object{{"namespace", pod->view().ns()}, {"name", pod->view().name()}}},
+                                            {"deleteOptions", json::Object{{"gracePeriodSeconds", grace}}}};
+      Call call{.verb = "create",
+                .gvr = kPods,
+                .ns = pod->view().ns(),
+                .name = pod->view().name(),
+                .subresource = "eviction",
+                .body = json::serialize(body)};
+      call.answer = client::Answer::kNone;
+      client.call(std::move(call),
+                  guarded([removal, pod](Impl& self, const ApiResult<json::Value>& result) { self.evicted(removal, *pod, result); }));
+    }
+  }
+
+  void evicted(const RemovalPtr& removal, const Pod& pod, const ApiResult<json::Value>& result) {
+    if (result || result.error().code == 404) {
+      removal->refused.erase(pod.key());
+      if (result) {
+        event(about(pod), false, "ScaleDown", "deleting pod for node scale down");
+        callbacks.evicted(1);
+      }
+    }
+    if (--removal->under_way > 0) return;
+    if (removal->refused.empty()) {
+      removal->evicted = now();
+      return wait_for_end(removal);
+    }
+    if (removal->started + removal->options.max_pod_eviction_time <= now()) {
+      for (const PodPtr& held : removal->plan.evict)
+        if (removal->refused.contains(held->key())) event(about(*held), true, "ScaleDownFailed", "failed to delete pod for ScaleDown");
+      return fail(removal, fmt::format("failed to drain the node: pods were not evicted in time: {}", fmt::join(removal->refused, ", ")),
+                  true);
+    }
+    later(std::min<Duration>(std::chrono::seconds(10), removal->options.max_pod_eviction_time),
+          [removal](Impl& self) { self.evict(removal); });
+  }
+
+  [[nodiscard]] bool is_there(const Pod& pod) const {
+    const auto found = world.pods().find(pod.key());
+    return found != world.pods().end() && found->second->view().meta.uid == pod.view().meta.uid;
+  }
+
+  void wait_for_end(const RemovalPtr& removal) {
+    std::int64_t grace = 0;
+    bool waits = false;
+    for (const PodPtr& pod : removal->plan.evict) {
+      grace = std::max(grace, pod->view().termination_grace_period_seconds);
+      waits = waits || is_there(*pod);
+    }
+    const Duration most = std::min<Duration>(std::chrono::seconds(grace), removal->options.max_pod_grace_period) + std::chrono::seconds(10);
+    if (waits && removal->evicted + most > now())
+      return later(std::chrono::milliseconds(250), [removal](Impl& self) { self.wait_for_end(removal); });
+    if (waits) return fail(removal, "failed to drain the node: pods remain after their grace period", true);
+    delete_machine(removal->plan.group, removal->plan.instance, [removal](Impl& self, const ApiResult<json::Value>& result) {
+      if (!result) return self.fail(removal, "failed to delete the machine: " + result.error().message, true);
+      const std::string& node = removal->plan.node;
+      self.event(self.about_node(node), false, "ScaleDown", "nodes removed by cluster autoscaler");
+      if (removal->plan.is_empty())
+        self.say("ScaleDownEmpty", fmt::format("Scale-down: empty node {} removed", node));
+      else
+        self.say("ScaleDown", fmt::format("Scale-down: node {} removed with drain", node));
+      self.callbacks.removal_ended(node, removal->plan.is_empty(), true);
+    });
+  }
+
+  void fail(const RemovalPtr& removal, const std::string& why, bool is_tainted) {
+    const std::string& node = removal->plan.node;
+    log::warning("autoscaler", "node {}: {}", node, why);
+    event(about_node(node), true, "ScaleDownFailed", why);
+    if (is_tainted) untaint(node, kToBeDeletedTaint, removal->options.cordon_before_terminating);
+    callbacks.removal_ended(node, removal->plan.is_empty(), false);
+  }
+
+  void untaint(const std::string& node, std::string_view key, bool uncordon = false) {
+    patch_taints(node, key, "", uncordon ? std::optional(false) : std::nullopt, [node](Impl&, const ApiResult<json::Value>& result) {
+      if (!result && result.error().code != 404) log::warning("autoscaler", "node {}: taint not removed: {}", node, result.error().message);
+    });
+  }
+};
+
+Actuator::Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks)
+    : impl_(std::make_shared<Impl>(client, world, events, std::move(callbacks))) {}
+Actuator::~Actuator() { impl_->stopped = true; }
+
+void Actuator::set_status_object(client::ObjectReference object) { impl_->status_object = std::move(object); }
+
+void Actuator::carry_out(const Actions& actions, const Options& options) {
+  for (const Note& note : actions.notes) impl_->say(note);
+  for (const Resize& resize : actions.grow) impl_->grow(resize);
+  for (const Resize& resize : actions.give_up)
+    impl_->set_replicas(
+        resize.group, [resize](std::int64_t replicas) { return replicas == resize.from ? std::optional(resize.to) : std::nullopt; },
+        [group = resize.group](Impl&, const ApiResult<json::Value>& result) {
+          if (!result) log::warning("autoscaler", "group {}: {}", group, result.error().message);
+        });
+  for (const auto& [group, instance] : actions.delete_instances)
+    impl_->delete_machine(group, instance, [instance](Impl&, const ApiResult<json::Value>& result) {
+      if (!result) log::warning("autoscaler", "machine {}: {}", instance, result.error().message);
+    });
+  for (const NodeRemoval& removal : actions.remove) impl_->remove(removal, options);
+  for (const auto& [node, is_wanted] : actions.soft_taints)
+    impl_->patch_taints(node, kDeletionCandidateTaint, is_wanted ? "PreferNoSchedule" : "", std::nullopt,
+                        [node](Impl&, const ApiResult<json::Value>& result) {
+                          if (!result && result.error().code != 404)
+                            log::warning("autoscaler", "node {}: {}", node, result.error().message);
+                        });
+}
+
+void Actuator::clean_up() {
+  for (const placement::NodeInfo* node : impl_->world.cluster().nodes())
+    if (has_taint(*node->node, kToBeDeletedTaint)) impl_->untaint(node->name, kToBeDeletedTaint);
+}
+
+}  // namespace berth::autoscaler

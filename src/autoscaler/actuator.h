@@ -1,0 +1,43 @@
+// Carries the autoscaler's actions out: MachineSets' replicas, taints, evictions, events. Lives on its client's loop.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "autoscaler/autoscaler.h"
+#include "autoscaler/world.h"
+#include "client/client.h"
+#include "client/event_recorder.h"
+
+namespace berth::autoscaler {
+
+struct ActuatorCallbacks {
+  std::function<void(const std::string& group, std::int64_t nodes)> grown;
+  std::function<void(const std::string& group, const std::string& message)> grow_failed;
+  std::function<void(const std::string& node, bool was_empty, bool succeeded)> removal_ended;
+  std::function<void(std::int64_t pods)> evicted;
+};
+
+/// The removal of a node:  taint -> evict (again while budgets refuse) -> wait until its pods are gone -> mark the machine -> one replica
+/// less Whatever fails takes the taint away again; the node stays.
+class Actuator {
+ public:
+  /// `world` and `events` must outlive it.
+  Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks);
+  ~Actuator();
+  Actuator(const Actuator&) = delete;
+  Actuator& operator=(const Actuator&) = delete;
+
+  void carry_out(const Actions& actions, const Options& options);
+  /// Takes away what an earlier autoscaler left on nodes: they are judged anew.
+  void clean_up();
+  /// What events without a pod or node are about.
+  void set_status_object(client::ObjectReference object);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace berth::autoscaler

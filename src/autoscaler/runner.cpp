@@ -1,0 +1,259 @@
+#include "autoscaler/runner.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "autoscaler/actuator.h"
+#include "autoscaler/status_report.h"
+#include "base/log.h"
+#include "client/informer.h"
+
+namespace berth::autoscaler {
+namespace {
+
+using client::Object;
+using client::ObjectRef;
+
+const model::Gvr kConfigMaps{"", "v1", "configmaps"};
+constexpr std::string_view kStatusName = "cluster-autoscaler-status";
+
+struct Watched {
+  std::string_view kind;
+  model::Gvr gvr;
+};
+/// What is watched, where the server serves it. Without the last two there is nothing to scale.
+const std::vector<Watched>& watched() {
+  static const std::vector<Watched> all = {
+      {"Node", {"", "v1", "nodes"}},
+      {"Pod", {"", "v1", "pods"}},
+      {"Namespace", {"", "v1", "namespaces"}},
+      {"Service", {"", "v1", "services"}},
+      {"ReplicationController", {"", "v1", "replicationcontrollers"}},
+      {"ReplicaSet", {"apps", "v1", "replicasets"}},
+      {"StatefulSet", {"apps", "v1", "statefulsets"}},
+      {"DaemonSet", {"apps", "v1", "daemonsets"}},
+      {"Job", {"batch", "v1", "jobs"}},
+      {"PersistentVolume", {"", "v1", "persistentvolumes"}},
+      {"PersistentVolumeClaim", {"", "v1", "persistentvolumeclaims"}},
+      {"StorageClass", {"storage.k8s.io", "v1", "storageclasses"}},
+      {"CSINode", {"storage.k8s.io", "v1", "csinodes"}},
+      {"CSIDriver", {"storage.k8s.io", "v1", "csidrivers"}},
+      {"CSIStorageCapacity", {"storage.k8s.io", "v1", "csistoragecapacities"}},
+      {"PodDisruptionBudget", {"policy", "v1", "poddisruptionbudgets"}},
+      {"ResourceClaim", {"resource.k8s.io", "v1", "resourceclaims"}},
+      {"ResourceSlice", {"resource.k8s.io", "v1", "resourceslices"}},
+      {"DeviceClass", {"resource.k8s.io", "v1", "deviceclasses"}},
+      {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
+      {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
+      {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
+  };
+  return all;
+}
+
+}  // namespace
+
+struct Runner::Impl : std::enable_shared_from_this<Impl> {
+  Impl(client::Client& c, RunnerOptions o, metrics::Registry& m)
+      : client(c),
+        options(std::move(o)),
+        metrics(m),
+        core(options.framework, options.seed),
+        events(c, {.component = "cluster-autoscaler"}),
+        actuator(c, world, events,
+                 {[this](const std::string&, std::int64_t nodes) { count("scaled_up_nodes_total", "nodes added by CA", nodes); },
+                  [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
+                  [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
+                  [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); }}) {}
+
+  client::Client& client;
+  RunnerOptions options;
+  metrics::Registry& metrics;
+  World world;
+  Autoscaler core;
+  client::EventRecorder events;
+  Actuator actuator;
+  StatusReport report;
+  std::vector<std::unique_ptr<client::Informer>> informers;
+  std::size_t probes_open = 0;
+  std::unique_ptr<client::LeaderElector> elector;
+  std::function<void()> lost;
+  Options current;
+  std::string last_problem, last_status;
+  bool stopped = false, leading = false, ready = false, has_machines = false;
+  TimerId timer = TimerId::kNone;
+
+  template <typename F>
+  auto guarded(F f) {
+    return [weak = weak_from_this(), f = std::move(f)](auto&&... args) {
+      const auto self = weak.lock();
+      if (self && !self->stopped) f(*self, std::forward<decltype(args)>(args)...);
+    };
+  }
+
+  void count(const std::string& name, const std::string& what, std::int64_t amount, metrics::Labels labels = {}) {
+    metrics.counter("cluster_autoscaler_" + name, "[ALPHA] Number of " + what + ".", std::move(labels)).add(static_cast<double>(amount));
+  }
+
+  void start() {
+    probes_open = watched().size();
+    for (const Watched& one : watched()) probe(one);
+    // Only one object of the namespace's ConfigMaps matters.
+    informers.push_back(std::make_unique<client::Informer>(
+        client, kConfigMaps,
+        client::InformerOptions{.ns = options.ns, .field_selector = "metadata.name=cluster-autoscaler-priority-expander"}));
+    subscribe(*informers.back(), "ConfigMap");
+    informers.back()->start();
+  }
+
+  /// A kind that this server does not serve is left out; a server that does not answer is asked again.
+  void probe(const Watched& one) {
+    client::Call call{.verb = "list", .gvr = one.gvr, .query = "limit=1"};
+    call.answer = client::Answer::kNone;
+    client.call(std::move(call), guarded([&one](Impl& self, const client::ApiResult<json::Value>& result) {
+                  if (!result && result.error().code != 404) {
+                    self.client.loop()->schedule_after(std::chrono::seconds(2), self.guarded([&one](Impl& again) { again.probe(one); }));
+                    return;
+                  }
+                  if (result) {
+                    self.has_machines |= one.kind == "MachineSet";
+                    self.informers.push_back(std::make_unique<client::Informer>(self.client, one.gvr));
+                    self.subscribe(*self.informers.back(), one.kind);
+                    self.informers.back()->start();
+                  }
+                  if (--self.probes_open == 0) self.wait_for_sync();
+                }));
+  }
+
+  void subscribe(client::Informer& informer, std::string_view kind) {
+    const auto put = [kind](Impl& self, const ObjectRef& object) {
+      json::Value document = object->document();
+      if (!document.is_object()) return;
+      // The items of a list leave out what the list says.
+      document.get_object()["kind"] = kind;
+      self.world.upsert(document);
+    };
+    informer.add_handler(
+        {.on_add = guarded(put),
+         .on_update = guarded([put](Impl& self, const ObjectRef&, const ObjectRef& after) { put(self, after); }),
+         .on_delete = guarded([kind](Impl& self, const ObjectRef& object) { self.world.remove(kind, object->ns(), object->name()); })});
+  }
+
+  void wait_for_sync() {
+    for (const auto& informer : informers)
+      if (!informer->has_synced()) {
+        client.loop()->schedule_after(std::chrono::milliseconds(50), guarded([](Impl& self) { self.wait_for_sync(); }));
+        return;
+      }
+    ready = true;
+    if (!has_machines) log::warning("autoscaler", "this server serves no machine.openshift.io MachineSets: there is nothing to scale");
+    elect();
+  }
+
+  void elect() {
+    if (!options.leader_elect) return lead();
+    client::LeaderElectionConfig config;
+    config.ns = options.ns;
+    config.name = "cluster-autoscaler";
+    config.identity = options.identity;
+    config.seed = options.seed;
+    client::LeaderCallbacks callbacks;
+    callbacks.on_started_leading = [this] { lead(); };
+    callbacks.on_stopped_leading = [this] {
+      leading = false;
+      if (lost) lost();
+    };
+    elector = std::make_unique<client::LeaderElector>(client, config, std::move(callbacks));
+    elector->start();
+  }
+
+  void lead() {
+    leading = true;
+    if (world.cluster_autoscaler() != nullptr || options.options) actuator.clean_up();
+    actuator.set_status_object({"v1", "ConfigMap", options.ns, std::string(kStatusName), "", "", ""});
+    tick();
+  }
+
+  void tick() {
+    if (!leading) return;
+    const TimePoint start = client.loop()->now();
+    step();
+    const Duration pause = options.scan_interval.value_or(current.scan_interval);
+    timer = client.loop()->schedule_at(start + pause, guarded([](Impl& self) { self.tick(); }));
+  }
+
+  /// The options that hold now; nullopt: nobody wants scaling, or what they want makes no sense.
+  std::optional<Options> wanted() {
+    if (options.options) return options.options;
+    const json::Value* object = world.cluster_autoscaler();
+    if (object == nullptr) return std::nullopt;
+    auto parsed = Options::parse(*object);
+    if (parsed) {
+      last_problem.clear();
+      return std::move(*parsed);
+    }
+    if (last_problem != parsed.error().message) log::error("autoscaler", "ClusterAutoscaler default: {}", parsed.error().message);
+    last_problem = parsed.error().message;
+    return std::nullopt;
+  }
+
+  void step() {
+    const auto options_now = wanted();
+    if (!options_now) return;
+    current = *options_now;
+    const TimePoint now = client.loop()->now();
+    const Snapshot snapshot = world.snapshot();
+    const Actions actions = core.step(snapshot, current, now);
+    actuator.carry_out(actions, current);
+    publish_metrics(metrics, actions.status, current);
+    metrics.gauge("cluster_autoscaler_last_activity", "[ALPHA] Last time certain part of CA logic executed.", {{"activity", "main"}})
+        .set(static_cast<double>(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count()));
+    write_status(report.write(actions.status, now), now);
+  }
+
+  void write_status(const std::string& text, TimePoint now) {
+    const json::Value body = json::Object{
+        {"apiVersion", "v1"},
+        {"kind", "ConfigMap"},
+        {"metadata", json::Object{{"name", kStatusName},
+                                  {"namespace", options.ns},
+                                  {"annotations", json::Object{{"cluster-autoscaler.kubernetes.io/last-updated", format_rfc3339(now)}}}}},
+        {"data", json::Object{{"status", text}}}};
+    client.patch(kConfigMaps, options.ns, std::string(kStatusName), client::PatchType::kApply, body,
+                 guarded([](Impl& self, const client::ApiResult<json::Value>& result) {
+                   if (!result) {
+                     log::warning("autoscaler", "status: {}", result.error().message);
+                     return;
+                   }
+                   self.actuator.set_status_object({"v1", "ConfigMap", self.options.ns, std::string(kStatusName),
+                                                    std::string(json::get_string(*result, {"metadata", "uid"})), "", ""});
+                 }),
+                 "", client::Answer::kIdentity);
+  }
+
+  void grow_failed(const std::string& group, const std::string& message) {
+    count("failed_scale_ups_total", "times scale-up operation has failed", 1, {{"reason", "cloudProviderError"}});
+    core.grow_failed(group, message, current, client.loop()->now());
+  }
+
+  void removed(const std::string& node, bool was_empty, bool succeeded) {
+    if (succeeded) count("scaled_down_nodes_total", "nodes removed by CA", 1, {{"reason", was_empty ? "empty" : "underutilized"}});
+    core.removal_ended(node, succeeded, client.loop()->now());
+  }
+};
+
+Runner::Runner(client::Client& client, RunnerOptions options, metrics::Registry& metrics)
+    : impl_(std::make_shared<Impl>(client, std::move(options), metrics)) {}
+
+Runner::~Runner() {
+  impl_->stopped = true;
+  impl_->elector.reset();
+  if (impl_->timer != TimerId::kNone) impl_->client.loop()->cancel(impl_->timer);
+}
+
+void Runner::start() { impl_->start(); }
+bool Runner::has_synced() const { return impl_->ready; }
+void Runner::on_lost_leadership(std::function<void()> lost) { impl_->lost = std::move(lost); }
+
+}  // namespace berth::autoscaler

@@ -1,0 +1,46 @@
+// The autoscaler against an API server: watches in, a step every ten seconds, writes out (SPEC section H).
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "autoscaler/options.h"
+#include "base/metrics.h"
+#include "client/leader_election.h"
+#include "placement/framework.h"
+
+namespace berth::autoscaler {
+
+struct RunnerOptions {
+  /// Of the status ConfigMap, the priority expander's ConfigMap and the Lease.
+  std::string ns = "kube-system";
+  /// The scheduler's own profile: what fits is asked of it.
+  placement::FrameworkPtr framework;
+  /// Instead of the ClusterAutoscaler named default; without either nothing is done.
+  std::optional<Options> options;
+  std::optional<Duration> scan_interval;
+  std::uint64_t seed = 0;
+  bool leader_elect = false;  ///< With the Lease cluster-autoscaler.
+  std::string identity;
+};
+
+/// Lives on its client's loop: construct, start and destroy it there. The metrics must outlive it.
+class Runner {
+ public:
+  Runner(client::Client& client, RunnerOptions options, metrics::Registry& metrics);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  void start();
+  [[nodiscard]] bool has_synced() const;
+  /// Called on the loop; the process should end.
+  void on_lost_leadership(std::function<void()> lost);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace berth::autoscaler

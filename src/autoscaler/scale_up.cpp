@@ -1,0 +1,174 @@
+#include "autoscaler/scale_up.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace berth::autoscaler {
+namespace {
+
+constexpr std::int64_t kMostNodesAtOnce = 1000;  // The cluster autoscaler's --max-nodes-per-scaleup.
+
+struct Planner {
+  const ScaleUpInput& input;
+  const Options& options;
+  ScaleUpPlan plan;
+  std::vector<PodGroup> alike;
+  std::map<std::string, std::string, std::less<>> skipped;  ///< Groups that may not grow, and why.
+  std::vector<const NodeGroup*> valid;
+
+  [[nodiscard]] const NodeTemplate& template_of(const std::string& group) const { return input.templates->find(group)->second; }
+  [[nodiscard]] Amounts amounts(const std::string& group) const { return amounts_of(*template_of(group).node, options); }
+
+  void sort_out_groups() {
+    for (const NodeGroup& group : *input.groups) {
+      if (const auto why = input.not_ready.find(group.id); why != input.not_ready.end()) {
+        skipped[group.id] = why->second;
+      } else if (group.target >= group.max) {
+        skipped[group.id] = "max node group size reached";
+      } else if (const auto found = input.templates->find(group.id); found == input.templates->end() || found->second.node == nullptr) {
+        skipped[group.id] = "not ready for scale-up";
+      } else if (const auto over = input.limits->exceeded(amounts(group.id)); !over.empty()) {
+        skipped[group.id] = fmt::format("max cluster {} limit reached", fmt::join(over, ", "));
+      } else {
+        valid.push_back(&group);
+      }
+    }
+  }
+
+  /// Which pods a new node of the group could take, each kind tried alone.
+  void try_template(const NodeGroup& group) {
+    placement::Simulation simulation(*input.cluster, input.framework);
+    const auto node = add_node(simulation, template_of(group.id), "template-node-for-" + group.id);
+    for (PodGroup& pods : alike) {
+      placement::Status status = simulation.fits(*pods.pods.front()->info, node);
+      if (status.is_success())
+        pods.fits.push_back(group.id);
+      else
+        pods.refusals[group.id] = std::move(status.reasons);
+    }
+  }
+
+  [[nodiscard]] std::vector<const PodGroup*> fitting(const std::string& group) const {
+    std::vector<const PodGroup*> out;
+    for (const PodGroup& pods : alike)
+      if (std::ranges::find(pods.fits, group) != pods.fits.end()) out.push_back(&pods);
+    return out;
+  }
+
+  /// Groups whose nodes would be as good, for the same pods.
+  [[nodiscard]] std::vector<const NodeGroup*> similar_to(const NodeGroup& group) const {
+    std::vector<const NodeGroup*> out;
+    if (!options.balance_similar_node_groups) return out;
+    const auto pods = fitting(group.id);
+    for (const NodeGroup* other : valid) {
+      if (other->id == group.id || !are_similar(template_of(group.id), template_of(other->id), options.balancing_ignored_labels)) continue;
+      const auto theirs = fitting(other->id);
+      if (std::ranges::all_of(pods, [&](const PodGroup* one) { return std::ranges::find(theirs, one) != theirs.end(); }))
+        out.push_back(other);
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::vector<ExpansionOption> expansion_options() const {
+    std::vector<ExpansionOption> out;
+    for (const NodeGroup* group : valid) {
+      auto pods = fitting(group->id);
+      if (pods.empty()) continue;
+      std::int64_t most = group->max - group->target;
+      for (const NodeGroup* similar : similar_to(*group)) most += similar->max - similar->target;
+      if (options.max_nodes_total > 0) most = std::min(most, std::max<std::int64_t>(options.max_nodes_total - input.node_count, 0));
+      ExpansionOption option =
+          estimate(*input.cluster, input.framework, group->id, template_of(group->id), std::move(pods), std::min(most, kMostNodesAtOnce));
+      if (option.nodes > 0 && !option.pods.empty()) out.push_back(std::move(option));
+    }
+    return out;
+  }
+
+  /// Over all groups, how often each reason came.
+  [[nodiscard]] std::string reasons_for(const PodGroup& pods) const {
+    if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal) return "max total nodes in cluster reached";
+    std::map<std::string, int> counts;
+    for (const auto& [group, reasons] : pods.refusals)
+      for (const std::string& reason : reasons) ++counts[reason];
+    for (const auto& [group, reason] : skipped) ++counts[reason];
+    std::vector<std::string> words;
+    for (const auto& [reason, count] : counts) words.push_back(fmt::format("{} {}", count, reason));
+    return fmt::format("{}", fmt::join(words, ", "));
+  }
+
+  /// The nodes of the best option, capped by all limits and split over similar groups.
+  [[nodiscard]] std::vector<Resize> resizes_of(const ExpansionOption& best, std::int64_t new_nodes) const {
+    const NodeGroup* main = *std::ranges::find_if(valid, [&](const NodeGroup* group) { return group->id == best.group; });
+    std::vector<Resize> groups = {{main->id, main->target, main->target, main->max}};
+    for (const NodeGroup* similar : similar_to(*main)) groups.push_back({similar->id, similar->target, similar->target, similar->max});
+    std::vector<Resize> out = balance(std::move(groups), input.limits->allowed(amounts(best.group), new_nodes));
+    ClusterLimits limits = *input.limits;
+    for (Resize& resize : out) {
+      const Amounts cost = amounts(resize.group);
+      resize.to = resize.from + limits.allowed(cost, resize.to - resize.from);
+      limits.add(cost, resize.to - resize.from);
+    }
+    std::erase_if(out, [](const Resize& resize) { return resize.to <= resize.from; });
+    return out;
+  }
+
+  /// Lets the scheduler's engine place the pods in the scheduler's order on the nodes of the plan, and takes back nodes it leaves empty.
+  void keep_only_used() {
+    placement::Simulation simulation(*input.cluster, input.framework);
+    std::map<placement::NodeIndex, Resize*> added;
+    std::map<const Resize*, std::int64_t> used;
+    for (Resize& resize : plan.resizes)
+      for (std::int64_t i = resize.from; i < resize.to; ++i)
+        added[add_node(simulation, template_of(resize.group), fmt::format("new-{}-{}", resize.group, i))] = &resize;
+    std::set<placement::NodeIndex> taken;
+    plan.helped.clear();
+    for (const PodPtr& pod : input.pending) {
+      const placement::NodeIndex node = simulation.place(pod->info);
+      const auto found = added.find(node);
+      if (!node.is_valid() || found == added.end()) continue;
+      plan.helped.push_back(pod);
+      if (taken.insert(node).second) ++used[found->second];
+    }
+    for (Resize& resize : plan.resizes) resize.to = resize.from + used[&resize];
+    std::erase_if(plan.resizes, [](const Resize& resize) { return resize.to <= resize.from; });
+  }
+
+  void run() {
+    alike = group_alike(input.pending);
+    sort_out_groups();
+    for (const NodeGroup* group : valid) try_template(*group);
+    plan.result = ScaleUpPlan::Result::kNoOptions;
+    const bool is_full = options.max_nodes_total > 0 && input.node_count >= options.max_nodes_total;
+    if (is_full && std::ranges::any_of(alike, [](const PodGroup& pods) { return !pods.fits.empty(); })) {
+      plan.result = ScaleUpPlan::Result::kLimitedByMaxNodesTotal;
+    } else if (auto best = choose(expansion_options(), options.expanders, input.priorities, input.seed, &plan.warnings)) {
+      std::int64_t new_nodes = best->nodes;
+      if (options.max_nodes_total > 0) new_nodes = std::min(new_nodes, options.max_nodes_total - input.node_count);
+      plan.resizes = resizes_of(*best, new_nodes);
+      keep_only_used();
+      if (!plan.resizes.empty()) plan.result = ScaleUpPlan::Result::kSuccessful;
+    }
+    for (const PodGroup& pods : alike)
+      if (pods.fits.empty() || plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal)
+        for (const PodPtr& pod : pods.pods) plan.not_helped.emplace_back(pod, reasons_for(pods));
+  }
+};
+
+}  // namespace
+
+std::string to_string(const std::vector<Resize>& plan) {
+  std::vector<std::string> words;
+  for (const Resize& resize : plan)
+    words.push_back(fmt::format("{{{} {}->{} (max: {})}}", resize.group, resize.from, resize.to, resize.max));
+  return fmt::format("[{}]", fmt::join(words, " "));
+}
+
+ScaleUpPlan plan_scale_up(const ScaleUpInput& input, const Options& options) {
+  if (input.pending.empty()) return {};
+  Planner planner{input, options, {}, {}, {}, {}};
+  planner.run();
+  return std::move(planner.plan);
+}
+
+}  // namespace berth::autoscaler

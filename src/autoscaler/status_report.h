@@ -1,0 +1,25 @@
+// What the autoscaler says of itself: the ConfigMap cluster-autoscaler-status and the metrics cluster_autoscaler_*.
+#pragma once
+#include <map>
+#include <string>
+
+#include "autoscaler/autoscaler.h"
+#include "base/metrics.h"
+
+namespace berth::autoscaler {
+
+/// The status as the cluster autoscaler's document (clusterstate/api), with the times of the last changes kept between calls.
+class StatusReport {
+ public:
+  /// YAML for data.status.
+  std::string write(const Status& status, TimePoint now);
+
+ private:
+  /// When a condition last changed.
+  std::string since(const std::string& what, std::string_view value, TimePoint now);
+  std::map<std::string, std::pair<std::string, std::string>> last_;  ///< By condition: its value, and since when.
+};
+
+void publish_metrics(metrics::Registry& registry, const Status& status, const Options& options);
+
+}  // namespace berth::autoscaler

@@ -1,0 +1,257 @@
+#include "autoscaler/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace berth::autoscaler {
+namespace {
+
+using json::get_string;
+
+constexpr std::string_view kCapacityPrefix = "capacity.cluster-autoscaler.kubernetes.io/";
+constexpr std::string_view kPriorityConfigMap = "cluster-autoscaler-priority-expander";
+
+std::string key_of(std::string_view kind, std::string_view ns, std::string_view name) { return fmt::format("{}/{}/{}", kind, ns, name); }
+
+std::optional<std::int64_t> parse_number(std::string_view text) {
+  std::int64_t out = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (text.empty() || wrong != std::errc() || end != text.data() + text.size() || out < 0) return std::nullopt;
+  return out;
+}
+
+/// The annotations of one MachineSet, read as a node's capacity. Each reader is false when the text is malformed.
+struct CapacityReader {
+  const json::Value& set;
+  json::Object capacity;
+
+  [[nodiscard]] std::string_view annotation(std::string_view prefix, std::string_view name) const {
+    return get_string(set, {"metadata", "annotations", fmt::format("{}{}", prefix, name)});
+  }
+  bool quantity(std::string_view name, std::string_view resource) {
+    const std::string_view text = annotation(kCapacityPrefix, name);
+    if (text.empty()) return true;
+    if (!model::Quantity::parse(text)) return false;
+    capacity[resource] = text;
+    return true;
+  }
+  bool number(std::string_view prefix, std::string_view name, std::string_view resource, std::string_view suffix = {}) {
+    const std::string_view text = annotation(prefix, name);
+    if (text.empty() || capacity.contains(resource)) return true;
+    const auto parsed = parse_number(text);
+    if (!parsed) return false;
+    if (*parsed > 0) capacity[resource] = fmt::format("{}{}", *parsed, suffix);
+    return true;
+  }
+  bool read() {
+    constexpr std::string_view kOld = "machine.openshift.io/";
+    std::string gpu(annotation(kCapacityPrefix, "gpu-type"));
+    if (gpu.empty()) gpu = "nvidia.com/gpu";
+    const bool ok = quantity("cpu", "cpu") && number(kOld, "vCPU", "cpu") && quantity("memory", "memory") &&
+                    number(kOld, "memoryMb", "memory", "Mi") && quantity("ephemeral-disk", "ephemeral-storage") &&
+                    number(kCapacityPrefix, "gpu-count", gpu) && number(kOld, "GPU", gpu) && number(kCapacityPrefix, "maxPods", "pods") &&
+                    number(kOld, "maxPods", "pods");
+    if (!capacity.contains("pods")) capacity["pods"] = "110";
+    return ok && capacity.contains("cpu") && capacity.contains("memory");
+  }
+};
+
+/// "a=b,c=d" into an object.
+void add_labels(std::string_view text, json::Object& labels) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    if (const std::size_t equals = part.find('='); equals != std::string_view::npos)
+      labels[part.substr(0, equals)] = part.substr(equals + 1);
+  }
+}
+
+/// "key=value:Effect,key:Effect"
+void add_taints(std::string_view text, json::Array& taints) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::size_t colon = part.rfind(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string_view left = part.substr(0, colon);
+    const std::size_t equals = left.find('=');
+    taints.push_back(json::Object{{"key", left.substr(0, equals)},
+                                  {"value", equals == std::string_view::npos ? std::string_view() : left.substr(equals + 1)},
+                                  {"effect", part.substr(colon + 1)}});
+  }
+}
+
+/// Where a machine of the provider's spec would stand, as its node's labels say it.
+void add_place(const json::Value& provider, json::Object& labels) {
+  const auto add = [&labels](std::string_view label, std::initializer_list<std::string_view> values) {
+    for (const std::string_view value : values)
+      if (!value.empty()) labels[label] = value;
+  };
+  add("topology.kubernetes.io/zone", {get_string(provider, {"availabilityZone"}), get_string(provider, {"zone"}),
+                                      get_string(provider, {"placement", "availabilityZone"})});
+  add("topology.kubernetes.io/region",
+      {get_string(provider, {"location"}), get_string(provider, {"region"}), get_string(provider, {"placement", "region"})});
+  add("node.kubernetes.io/instance-type",
+      {get_string(provider, {"machineType"}), get_string(provider, {"vmSize"}), get_string(provider, {"instanceType"})});
+}
+
+}  // namespace
+
+std::string group_id(std::string_view ns, std::string_view name) { return fmt::format("MachineSet/{}/{}", ns, name); }
+
+std::pair<std::string, std::string> split_group_id(std::string_view id) {
+  constexpr std::string_view kKind = "MachineSet/";
+  const std::size_t slash = id.rfind('/');
+  if (!id.starts_with(kKind) || slash < kKind.size()) return {};
+  return {std::string(id.substr(kKind.size(), slash - kKind.size())), std::string(id.substr(slash + 1))};
+}
+
+model::NodeViewPtr template_of(const json::Value& machine_set) {
+  CapacityReader reader{machine_set, {}};
+  if (!reader.read()) return nullptr;
+  json::Object labels{{"kubernetes.io/arch", "amd64"}, {"kubernetes.io/os", "linux"}, {"node-role.kubernetes.io/worker", ""}};
+  if (const json::Value* provider = json::find(machine_set, {"spec", "template", "spec", "providerSpec", "value"}))
+    add_place(*provider, labels);
+  for (const auto& [key, value] : json::get_object(machine_set, {"spec", "template", "spec", "metadata", "labels"})) labels[key] = value;
+  add_labels(reader.annotation(kCapacityPrefix, "labels"), labels);
+  json::Array taints = json::get_array(machine_set, {"spec", "template", "spec", "taints"});
+  add_taints(reader.annotation(kCapacityPrefix, "taints"), taints);
+  const json::Value node =
+      json::Object{{"metadata", json::Object{{"name", "template"}, {"labels", std::move(labels)}}},
+                   {"spec", json::Object{{"taints", std::move(taints)}}},
+                   {"status", json::Object{{"capacity", reader.capacity},
+                                           {"allocatable", reader.capacity},
+                                           {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", "True"}}}}}}};
+  return std::make_shared<const model::NodeView>(model::NodeView::parse(node));
+}
+
+World::Machine World::parse_machine(const json::Value& machine) {
+  Machine out;
+  out.ns = get_string(machine, {"metadata", "namespace"});
+  for (const json::Value& owner : json::get_array(machine, {"metadata", "ownerReferences"}))
+    if (get_string(owner, {"kind"}) == "MachineSet") {
+      out.set_uid = get_string(owner, {"uid"});
+      out.set_name = get_string(owner, {"name"});
+    }
+  out.node = get_string(machine, {"status", "nodeRef", "name"});
+  out.provider_id = get_string(machine, {"spec", "providerID"});
+  out.created = parse_rfc3339(get_string(machine, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
+  const json::Object& annotations = json::get_object(machine, {"metadata", "annotations"});
+  out.is_leaving = !get_string(machine, {"metadata", "deletionTimestamp"}).empty() || annotations.contains(kDeleteMachine) ||
+                   annotations.contains(kOldDeleteMachine);
+  return out;
+}
+
+void World::see_node(const json::Value& node) {
+  const std::string name(get_string(node, {"metadata", "name"}));
+  cluster_.upsert_node(std::make_shared<const model::NodeView>(model::NodeView::parse(node)));
+  if (const std::string_view machine = get_string(node, {"metadata", "annotations", kMachineAnnotation}); !machine.empty())
+    node_of_machine_[std::string(machine)] = name;
+  if (const std::string_view id = get_string(node, {"spec", "providerID"}); !id.empty()) node_of_provider_id_[std::string(id)] = name;
+  kept_[key_of("Node", "", name)] = node;
+}
+
+void World::see_pod(const json::Value& pod) {
+  PodPtr parsed = Pod::parse(pod, era_);
+  cluster_.upsert_pod(parsed->info);
+  std::string key = parsed->key();
+  if (parsed->view().is_terminal() && parsed->facts.is_finished)
+    pods_.erase(key);
+  else
+    pods_[std::move(key)] = std::move(parsed);
+}
+
+void World::upsert(const json::Value& object) {
+  const std::string_view kind = get_string(object, {"kind"}), ns = get_string(object, {"metadata", "namespace"}),
+                         name = get_string(object, {"metadata", "name"});
+  if (kind == "Node") return see_node(object);
+  if (kind == "Pod") return see_pod(object);
+  if (kind == "Machine") {
+    machines_[fmt::format("{}/{}", ns, name)] = parse_machine(object);
+  } else if (kind == "MachineSet") {
+    kept_[key_of(kind, ns, name)] = object;
+  } else if (kind == "ClusterAutoscaler") {
+    if (name == "default") cluster_autoscaler_ = object;
+  } else if (kind == "DaemonSet") {
+    daemons_[fmt::format("{}/{}", ns, name)] = daemon_pod(object, era_);
+  } else if (kind == "Job") {
+    jobs_.insert(fmt::format("{}/{}", ns, name));
+  } else if (kind == "ConfigMap") {
+    if (name == kPriorityConfigMap) priorities_ = std::string(get_string(object, {"data", "priorities"}));
+  } else {
+    (void)cluster_.upsert(object);
+  }
+}
+
+void World::remove(std::string_view kind, std::string_view ns, std::string_view name) {
+  const std::string key = fmt::format("{}/{}", ns, name);
+  if (kind == "Node") {
+    cluster_.remove_node(name);
+    std::erase_if(node_of_machine_, [&](const auto& entry) { return entry.second == name; });
+    std::erase_if(node_of_provider_id_, [&](const auto& entry) { return entry.second == name; });
+    kept_.erase(key_of(kind, "", name));
+  } else if (kind == "Pod") {
+    cluster_.remove_pod(key);
+    pods_.erase(key);
+  } else if (kind == "Machine") {
+    machines_.erase(key);
+  } else if (kind == "MachineSet") {
+    kept_.erase(key_of(kind, ns, name));
+  } else if (kind == "ClusterAutoscaler") {
+    if (name == "default") cluster_autoscaler_ = json::Value();
+  } else if (kind == "DaemonSet") {
+    daemons_.erase(key);
+  } else if (kind == "Job") {
+    jobs_.erase(key);
+  } else if (kind == "ConfigMap") {
+    if (name == kPriorityConfigMap) priorities_.reset();
+  } else {
+    (void)cluster_.remove(kind, ns, name);
+  }
+}
+
+const json::Value* World::find(std::string_view kind, std::string_view ns, std::string_view name) const {
+  const auto found = kept_.find(key_of(kind, ns, name));
+  return found == kept_.end() ? nullptr : &found->second;
+}
+
+Instance World::instance_of(const std::string& key, const Machine& machine) const {
+  Instance out{key, machine.node, machine.created, machine.is_leaving};
+  if (out.node.empty())
+    if (const auto found = node_of_machine_.find(key); found != node_of_machine_.end()) out.node = found->second;
+  if (out.node.empty() && !machine.provider_id.empty())
+    if (const auto found = node_of_provider_id_.find(machine.provider_id); found != node_of_provider_id_.end()) out.node = found->second;
+  return out;
+}
+
+Snapshot World::snapshot() const {
+  Snapshot out{.cluster = &cluster_, .pods = &pods_, .jobs = jobs_, .priorities = priorities_};
+  for (const auto& [key, info] : daemons_) {
+    out.daemons.push_back(info);
+    out.daemon_sets.insert(key);
+  }
+  std::multimap<std::pair<std::string_view, std::string_view>, const std::pair<const std::string, Machine>*> by_set;
+  for (const auto& machine : machines_)
+    by_set.emplace(std::pair<std::string_view, std::string_view>{machine.second.ns, machine.second.set_name}, &machine);
+  const std::string first = "MachineSet/";
+  for (auto at = kept_.lower_bound(first); at != kept_.end() && at->first.starts_with(first); ++at) {
+    const json::Value& set = at->second;
+    const std::string_view ns = get_string(set, {"metadata", "namespace"}), name = get_string(set, {"metadata", "name"});
+    const auto low = parse_number(get_string(set, {"metadata", "annotations", kMinSize}));
+    const auto high = parse_number(get_string(set, {"metadata", "annotations", kMaxSize}));
+    // Without a maximum, or with one that makes no sense, nobody asked for it to be scaled.
+    if (!high || *high < 1 || low.value_or(0) > *high || !get_string(set, {"metadata", "deletionTimestamp"}).empty()) continue;
+    NodeGroup group{.id = group_id(ns, name), .min = low.value_or(0), .max = *high, .target = json::get_int(set, {"spec", "replicas"}, 1)};
+    const auto [begin, end] = by_set.equal_range({ns, name});
+    for (auto machine = begin; machine != end; ++machine)
+      group.instances.push_back(instance_of(machine->second->first, machine->second->second));
+    std::ranges::sort(group.instances, {}, &Instance::id);
+    group.template_node = template_of(set);
+    out.groups.push_back(std::move(group));
+  }
+  return out;
+}
+
+}  // namespace berth::autoscaler

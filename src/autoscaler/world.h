@@ -1,0 +1,66 @@
+// The API's objects kept as what the autoscaler decides on: MachineSets are its groups of nodes (SPEC H6). Pure: told of objects, no I/O.
+#pragma once
+#include <map>
+#include <string>
+
+#include "autoscaler/snapshot.h"
+#include "base/json.h"
+
+namespace berth::autoscaler {
+
+inline constexpr std::string_view kMinSize = "machine.openshift.io/cluster-api-autoscaler-node-group-min-size";
+inline constexpr std::string_view kMaxSize = "machine.openshift.io/cluster-api-autoscaler-node-group-max-size";
+inline constexpr std::string_view kDeleteMachine = "machine.openshift.io/delete-machine";
+inline constexpr std::string_view kOldDeleteMachine = "machine.openshift.io/cluster-api-delete-machine";
+inline constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
+
+/// "MachineSet/namespace/name", as node groups are called in events and in the priority expander's patterns.
+std::string group_id(std::string_view ns, std::string_view name);
+/// The other way: empty strings when it is not one.
+std::pair<std::string, std::string> split_group_id(std::string_view id);
+
+/// What the annotations of a MachineSet say of its machines, for groups that have none yet: cpu, memory, gpu-count, gpu-type, maxPods,
+/// ephemeral-disk, labels and taints below capacity.cluster-autoscaler.kubernetes.io/, or OpenShift's vCPU, memoryMb, GPU and maxPods.
+/// Labels and taints also come from spec.template.spec. Null when CPU or memory is missing or something is malformed.
+model::NodeViewPtr template_of(const json::Value& machine_set);
+
+/// Single-threaded.
+class World {
+ public:
+  explicit World(placement::Era era = placement::Era::k136) : era_(era), cluster_(era) {}
+  /// Any object; kinds that do not matter are ignored.
+  void upsert(const json::Value& object);
+  void remove(std::string_view kind, std::string_view ns, std::string_view name);
+
+  /// Holds until the next change.
+  [[nodiscard]] Snapshot snapshot() const;
+  [[nodiscard]] const placement::Cluster& cluster() const { return cluster_; }
+  [[nodiscard]] const PodMap& pods() const { return pods_; }
+  /// The ClusterAutoscaler named default; null when there is none.
+  [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
+  [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view ns, std::string_view name) const;
+
+ private:
+  struct Machine {
+    std::string set_uid, set_name, ns, node, provider_id;
+    TimePoint created{};
+    bool is_leaving = false;
+  };
+  static Machine parse_machine(const json::Value& machine);
+  void see_node(const json::Value& node);
+  void see_pod(const json::Value& pod);
+  [[nodiscard]] Instance instance_of(const std::string& key, const Machine& machine) const;
+
+  placement::Era era_;
+  placement::Cluster cluster_;
+  PodMap pods_;
+  std::map<std::string, Machine> machines_;               ///< By "namespace/name".
+  std::map<std::string, json::Value, std::less<>> kept_;  ///< MachineSets and Nodes by "Kind/namespace/name".
+  std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;
+  std::map<std::string, placement::PodInfoPtr> daemons_;
+  std::set<std::string, std::less<>> jobs_;
+  std::optional<std::string> priorities_;
+  json::Value cluster_autoscaler_;
+};
+
+}  // namespace berth::autoscaler
