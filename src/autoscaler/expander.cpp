@@ -65,11 +65,15 @@ Result<Priorities> parse_priorities(const std::string& text) {
 
 void keep_highest_priority(std::vector<ExpansionOption>& options, const std::optional<std::string>& priorities,
                            std::vector<std::string>& warnings) {
-  if (!priorities) return warnings.emplace_back("Priority expander config map cluster-autoscaler-priority-expander not found"), void();
+  if (!priorities) {
+    warnings.emplace_back("Priority expander config map cluster-autoscaler-priority-expander not found");
+    return;
+  }
   const auto parsed = parse_priorities(*priorities);
-  if (!parsed)
-    return warnings.push_back(fmt::format("Wrong configuration for priority expander: {}. Ignoring update.", parsed.error().message)),
-           void();
+  if (!parsed) {
+    warnings.push_back(fmt::format("Wrong configuration for priority expander: {}. Ignoring update.", parsed.error().message));
+    return;
+  }
   std::int64_t highest = -1;
   std::vector<std::int64_t> found;
   for (const ExpansionOption& option : options) {
@@ -82,9 +86,10 @@ void keep_highest_priority(std::vector<ExpansionOption>& options, const std::opt
     found.push_back(best);
     highest = std::max(highest, best);
   }
-  if (highest < 0)
-    return warnings.emplace_back("Priority expander: no priorities info found for any of the expansion options. No options filtered."),
-           void();
+  if (highest < 0) {
+    warnings.emplace_back("Priority expander: no priorities info found for any of the expansion options. No options filtered.");
+    return;
+  }
   std::vector<ExpansionOption> kept;
   for (std::size_t i = 0; i < options.size(); ++i)
     if (found[i] == highest) kept.push_back(std::move(options[i]));

@@ -81,7 +81,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::function<void()> lost;
   Options current;
   std::string last_problem, last_status;
-  bool stopped = false, leading = false, ready = false, has_machines = false;
+  bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false;
   TimerId timer = TimerId::kNone;
 
   template <typename F>
@@ -200,8 +200,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
 
   void step() {
     const auto options_now = wanted();
-    if (!options_now) return;
+    if (!options_now) return retire();
     current = *options_now;
+    is_active = true;
     const TimePoint now = client.loop()->now();
     const Snapshot snapshot = world.snapshot();
     const Actions actions = core.step(snapshot, current, now);
@@ -210,6 +211,16 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     metrics.gauge("cluster_autoscaler_last_activity", "[ALPHA] Last time certain part of CA logic executed.", {{"activity", "main"}})
         .set(static_cast<double>(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count()));
     write_status(report.write(actions.status, now), now);
+  }
+
+  /// Nobody wants scaling any more: what it left on nodes goes.
+  void retire() {
+    if (!is_active) return;
+    is_active = false;
+    Actions farewell;
+    for (const placement::NodeInfo* node : world.cluster().nodes())
+      if (has_taint(*node->node, kDeletionCandidateTaint)) farewell.soft_taints.emplace_back(node->name, false);
+    actuator.carry_out(farewell, current);
   }
 
   void write_status(const std::string& text, TimePoint now) {

@@ -158,8 +158,7 @@ void machine_autoscaler(const Value& doc, Errors& errors) {
   at_least(doc, {"spec", "maxReplicas"}, at / "maxReplicas", 1, errors);
   const std::int64_t low = get_int(doc, {"spec", "minReplicas"}), high = get_int(doc, {"spec", "maxReplicas"}, INT64_MAX);
   if (high < low) errors.invalid(at / "maxReplicas", Value(high), "must be greater than or equal to minReplicas");
-  for (const char* key : {"kind", "name"})
-    filled_text(doc, {"spec", "scaleTargetRef", key}, at / "scaleTargetRef" / key, errors);
+  for (const char* key : {"kind", "name"}) filled_text(doc, {"spec", "scaleTargetRef", key}, at / "scaleTargetRef" / key, errors);
 }
 
 void namespace_object(const Value& doc, Errors& errors) {
