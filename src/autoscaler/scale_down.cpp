@@ -26,19 +26,35 @@ class Remover {
   Remover(const ScaleDownInput& input, const Options& options, TimePoint now)
       : input_(input), options_(options), now_(now), budgets_(*input.snapshot->cluster) {}
 
-  void consider(const std::string& name, ScaleDownFindings& out) {
-    const NodeInfo* node = input_.simulation->cluster().find_node(name);
-    const auto group = input_.group_of.find(name);
+  /// Nodes worth a simulation, judged before any is simulated.
+  [[nodiscard]] std::vector<Removable> eligible(ScaleDownFindings& out) const {
+    std::vector<Removable> found;
+    for (const std::string& name : input_.candidates) {
+      const NodeInfo* node = input_.simulation->cluster().find_node(name);
+      const auto group = input_.group_of.find(name);
+      const auto stays = [&](std::string_view reason) { out.unremovable.push_back({name, reason, {}}); };
+      if (node == nullptr || node->node == nullptr) {
+        stays("NoNodeInfo");
+      } else if (has_taint(*node->node, kToBeDeletedTaint)) {
+        stays("CurrentlyBeingDeleted");
+      } else if (const std::string* off = node->node->meta.annotation(kScaleDownDisabled); off != nullptr && *off == "true") {
+        stays("ScaleDownDisabledAnnotation");
+      } else if (group == input_.group_of.end()) {
+        stays("NotAutoscaled");
+      } else if (const double used = utilization_of(*node, *input_.snapshot->pods, options_, now_); used > options_.utilization_threshold) {
+        stays("NotUnderutilized");
+      } else {
+        found.push_back({name, group->second->id, used, {}, false, false});
+      }
+    }
+    return found;
+  }
+
+  void consider(Removable found, ScaleDownFindings& out) {
+    const NodeInfo* node = input_.simulation->cluster().find_node(found.node);
     const auto stays = [&](std::string_view reason, std::string detail = {}) {
-      out.unremovable.push_back({name, reason, std::move(detail)});
+      out.unremovable.push_back({found.node, reason, std::move(detail)});
     };
-    if (node == nullptr || node->node == nullptr) return stays("NoNodeInfo");
-    if (has_taint(*node->node, kToBeDeletedTaint)) return stays("CurrentlyBeingDeleted");
-    if (const std::string* off = node->node->meta.annotation(kScaleDownDisabled); off != nullptr && *off == "true")
-      return stays("ScaleDownDisabledAnnotation");
-    if (group == input_.group_of.end()) return stays("NotAutoscaled");
-    Removable found{name, group->second->id, utilization_of(*node, *input_.snapshot->pods, options_, now_), {}, false, false};
-    if (found.utilization > options_.utilization_threshold) return stays("NotUnderutilized");
     if (std::string blocker = sort_pods(*node, found); !blocker.empty()) return stays("BlockedByPod", std::move(blocker));
     if (!move_pods(*node, found.moved)) return stays("NoPlaceToMovePods");
     found.is_risky = !budgets_.take(found.moved);
@@ -125,7 +141,7 @@ double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& o
 ScaleDownFindings find_removable(const ScaleDownInput& input, const Options& options, TimePoint now) {
   ScaleDownFindings out;
   Remover remover(input, options, now);
-  for (const std::string& name : input.candidates) remover.consider(name, out);
+  for (Removable& one : remover.eligible(out)) remover.consider(std::move(one), out);
   return out;
 }
 

@@ -111,9 +111,11 @@ class TestCluster {
   std::string labels;  ///< Of nodes made from here on: ", key: value".
 };
 
+/// Why the node stays; empty for one that goes when its time has come.
 inline std::string reason_of(const Actions& actions, const std::string& node) {
   for (const Unremovable& one : actions.status.unremovable)
-    if (one.node == node) return std::string(one.reason) + (one.detail.empty() ? "" : " " + one.detail.substr(0, one.detail.find(':')));
+    if (one.node == node && one.reason != "NotUnneededLongEnough")
+      return std::string(one.reason) + (one.detail.empty() ? "" : " " + one.detail.substr(0, one.detail.find(':')));
   return "";
 }
 inline std::string message_for(const Actions& actions, const std::string& pod) {

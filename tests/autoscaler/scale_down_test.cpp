@@ -58,8 +58,7 @@ TEST(ScaleDown, HalfOfCpuOrMemoryIsTheThreshold) {
   for (const auto& [cpu, memory, reason] :
        {std::tuple("4", "1Gi", ""), std::tuple("4100m", "1Gi", "NotUnderutilized"), std::tuple("1", "17Gi", "NotUnderutilized")}) {
     Two cluster;
-    cluster.set("b", {.replicas = 1, .cpu = "64", .memory = "256Gi"});
-    cluster.machine("b", "b-1");
+    cluster.node("big", "64", "256Gi");
     cluster.pod("p", {.cpu = cpu, .memory = memory, .node = "a-1"});
     const Actions actions = cluster.step();
     EXPECT_EQ(reason_of(actions, "a-1"), reason) << cpu << " " << memory;

@@ -132,7 +132,7 @@ TEST(ScaleUp, ExpandersChoose) {
   const auto chosen = [](const std::string& expanders, const std::string& priorities = "") {
     TestCluster cluster;
     cluster.options = options_of(fmt::format("{{expanders: [{}]}}", expanders));
-    // Two pods of 3 cores: one node of "large" takes both, of "fit" one each; "small-memory" only has room for one pod's memory in all.
+    // Two pods of 3 cores: one node of "large" takes both, of "fit" one each; "only" can have a single node, which one of them fills.
     cluster.set("fit", {.cpu = "4", .memory = "4Gi"});
     cluster.set("large", {.cpu = "32", .memory = "128Gi"});
     cluster.set("only", {.max = 1, .cpu = "3", .memory = "2Gi"});
@@ -174,7 +174,7 @@ TEST(ScaleUp, SimilarGroupsAreKeptEqual) {
   cluster.set("a", {.annotations = fmt::format(fmt::runtime(place), "a", 1)});
   cluster.set("b", {.max = 2, .annotations = fmt::format(fmt::runtime(place), "b", 2)});
   cluster.set("c", {.annotations = fmt::format(fmt::runtime(place), "c", 3)});
-  cluster.set("other", {.cpu = "64", .memory = "256Gi"});
+  cluster.set("other", {.cpu = "512", .memory = "2048Gi"});
   cluster.pods(9, {.cpu = "7"});
   Actions actions = cluster.step();
   std::map<std::string, std::int64_t> sizes;
