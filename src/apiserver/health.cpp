@@ -1,5 +1,6 @@
 // Requests for no resource: discovery, health, version, metrics, OpenAPI.
 #include "apiserver/impl.h"
+#include "apiserver/offer.h"
 #include "model/discovery.h"
 
 namespace berth::apiserver {
@@ -31,6 +32,7 @@ bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
   if (parts.empty() || (parts[0] != "api" && parts[0] != "apis")) return false;
   const auto accept = request->http.headers.get("Accept");
   const bool core = parts[0] == "api";
+  request->accept.format = status_format(accept);
   if (parts.size() == 1) {
     if (const auto version = aggregated_version(accept); !version.empty()) {
       account(*request, 200);

@@ -82,6 +82,8 @@ struct ApiServer::Impl {
   /// An object of request.kind in the form asked for (object, Table, PartialObjectMetadata), converted to the version asked for.
   void respond_object(Request& request, int code, const ObjectPtr& object);
   void respond_document(Request& request, int code, const json::Value& document);
+  /// A stored object of request.kind's own version, whole or its metadata.
+  void respond_protobuf(Request& request, int code, const StoredObject& object);
   void respond_success(Request& request, int code, std::string_view name, std::string_view uid);
   net::Headers headers_for(const Request& request, std::string_view content_type) const;
   void account(Request& request, int code);

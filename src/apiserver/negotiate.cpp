@@ -60,6 +60,8 @@ Alternative parse_alternative(std::string_view text) {
   return alternative;
 }
 
+constexpr std::string_view kProtobufType = "application/vnd.kubernetes.protobuf";
+
 std::optional<Negotiated> accept_one(const Alternative& alternative, const Offer& offer) {
   Negotiated out;
   out.pretty = alternative.pretty;
@@ -67,6 +69,8 @@ std::optional<Negotiated> accept_one(const Alternative& alternative, const Offer
     out.format = Format::kJson;
   } else if (alternative.type == "application/yaml" && !offer.watch) {
     out.format = Format::kYaml;
+  } else if (alternative.type == kProtobufType && (alternative.as.empty() ? offer.protobuf : alternative.as != "Table")) {
+    out.format = Format::kProtobuf;
   } else {
     return std::nullopt;
   }
@@ -141,13 +145,12 @@ model::ApiResult<Negotiated> negotiate(std::string_view accept, bool allow_forms
   return negotiate(accept, offer);
 }
 
-bool prefers_yaml(std::string_view accept) {
-  for (const auto part : split(accept, ',')) {
-    const auto type = lower(trim(part.substr(0, part.find(';'))));
-    if (type == "application/yaml") return true;
-    if (type == "application/json" || type == "*/*" || type == "application/*") return false;
-  }
-  return false;
+Format status_format(std::string_view accept) {
+  Offer offer;
+  offer.forms = false;
+  offer.protobuf = true;
+  const auto negotiated = negotiate(accept, offer);
+  return negotiated ? negotiated->format : Format::kJson;
 }
 
 std::string media_type(std::string_view content_type) { return lower(trim(content_type.substr(0, content_type.find(';')))); }

@@ -7,7 +7,7 @@
 
 namespace berth::apiserver {
 
-enum class Format { kJson, kYaml };
+enum class Format { kJson, kYaml, kProtobuf };
 enum class ObjectForm { kFull, kTable, kPartialMetadata, kPartialMetadataList };
 
 struct Negotiated {
@@ -17,8 +17,8 @@ struct Negotiated {
 };
 
 /// Reads an Accept header: the first acceptable alternative by quality, then order. Empty accepts JSON. 406 when nothing offered can be
-/// made (application/vnd.kubernetes.protobuf alone included). `allow_forms`: Table and PartialObjectMetadata may be asked for here;
-/// otherwise those alternatives are passed over.
+/// made. `allow_forms`: Table and PartialObjectMetadata may be asked for here; otherwise those alternatives are passed over. Protobuf is
+/// passed over here (offer.h).
 model::ApiResult<Negotiated> negotiate(std::string_view accept, bool allow_forms = true);
 
 /// The format of a request body by its Content-Type (empty: JSON). 415 for others.

@@ -6,6 +6,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "model/go_words.h"
+#include "model/protobuf.h"
 #include "model/warnings.h"
 
 namespace berth::apiserver {
@@ -184,6 +185,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   offer.watch = info.verb == "watch";
   offer.list = reads && info.subresource.empty() && (offer.watch || info.verb == "list");
   offer.forms = info.subresource.empty() || info.subresource == "status" || info.subresource == "scale";
+  offer.protobuf = model::has_protobuf(kind);
   offer.kind = type;
   offer.checks_form = info.verb == "get" || info.verb == "list";
   auto accept = negotiate(request->http.headers.get("Accept"), offer);

@@ -3,6 +3,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "apiserver/schema_bridge.h"
+#include "model/protobuf.h"
 
 namespace berth::apiserver {
 namespace {
@@ -23,6 +24,12 @@ bool wants_pretty(const Request& request) {
   if (request.query.has("pretty")) return false;
   const auto agent = request.http.headers.get("User-Agent");
   return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
+}
+
+std::string_view content_type_of(Format format) {
+  return format == Format::kProtobuf ? "application/vnd.kubernetes.protobuf"
+         : format == Format::kYaml   ? "application/yaml"
+                                     : "application/json";
 }
 
 json::Value partial_metadata(const json::Value& document) {
@@ -99,13 +106,18 @@ void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& s
   account(request, status.code);
   net::HttpResponse response;
   response.status = status.code;
-  const bool yaml = prefers_yaml(request.http.headers.get("Accept"));
-  response.headers = headers_for(request, yaml ? "application/yaml" : "application/json");
+  const auto document = status.to_json();
+  auto format = status_format(request.http.headers.get("Accept"));
+  std::optional<std::string> body;
+  if (format == Format::kProtobuf) body = model::encode_protobuf(document);
+  if (format == Format::kProtobuf && !body) format = Format::kJson;
+  response.headers = headers_for(request, content_type_of(format));
   // Who may not even ask is answered before any resource is looked up.
   if (status.code == 403 && request.kind == nullptr) response.headers.add("X-Content-Type-Options", "nosniff");
   if (status.retry_after_seconds > 0) response.headers.add("Retry-After", std::to_string(status.retry_after_seconds));
-  const auto document = status.to_json();
-  if (yaml) {
+  if (body) {
+    response.body = std::move(*body);
+  } else if (format == Format::kYaml) {
     response.body = json::to_yaml(by_name(document));
   } else {
     response.body = (wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document)) + "\n";
@@ -127,11 +139,16 @@ void ApiServer::Impl::respond_json(Request& request, int code, const json::Value
   account(request, code);
   net::HttpResponse response;
   response.status = code;
-  if (request.accept.format == Format::kYaml) {
-    response.headers = headers_for(request, "application/yaml");
+  std::optional<std::string> body;
+  if (request.accept.format == Format::kProtobuf) body = model::encode_protobuf(document);
+  if (body) {
+    response.headers = headers_for(request, content_type_of(Format::kProtobuf));
+    response.body = std::move(*body);
+  } else if (request.accept.format == Format::kYaml) {
+    response.headers = headers_for(request, content_type_of(Format::kYaml));
     response.body = json::to_yaml(by_name(document));
   } else {
-    response.headers = headers_for(request, "application/json");
+    response.headers = headers_for(request, content_type_of(Format::kJson));
     response.body = (wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document)) + "\n";
   }
   request.writer->respond(std::move(response));
@@ -151,7 +168,22 @@ void ApiServer::Impl::respond_object(Request& request, int code, const ObjectPtr
     request.writer->respond_shared(code, headers_for(request, "application/json"), {object->value});
     return;
   }
+  if (as_stored && request.kind != nullptr && request.accept.format == Format::kProtobuf) return respond_protobuf(request, code, *object);
   respond_document(request, code, read_document(request, *object));
+}
+
+void ApiServer::Impl::respond_protobuf(Request& request, int code, const StoredObject& object) {
+  const bool is_whole = request.accept.form == ObjectForm::kFull;
+  auto body = is_whole
+                  ? model::encode_protobuf(*model::type_of(*request.kind), request.kind->api_version(), request.kind->kind, *object.value)
+                  : model::encode_protobuf(model::partial_metadata_type(), "meta.k8s.io/v1", "PartialObjectMetadata", *object.value);
+  if (!body) return respond_document(request, code, decode_object(object));
+  account(request, code);
+  net::HttpResponse response;
+  response.status = code;
+  response.headers = headers_for(request, content_type_of(Format::kProtobuf));
+  response.body = std::move(*body);
+  request.writer->respond(std::move(response));
 }
 
 void ApiServer::Impl::respond_document(Request& request, int code, const json::Value& document) {

@@ -111,31 +111,12 @@ Value read_int_or_string(std::string_view message) {
 
 Value read_value(const TypeRef& ref, const Field& field, int depth);
 
-/// A zero that Go's struct holds by value and JSON leaves out; other integers are pointers, whose zero says something (replicas: 0).
+/// A message always carries its plain members; a zero of theirs is what JSON leaves out. One of a pointer says something (replicas: 0).
 bool is_plain_zero(const FieldDef& field, const Value& value) {
-  static constexpr std::string_view kByValue[] = {"hostPort",
-                                                  "nodePort",
-                                                  "minReadySeconds",
-                                                  "generation",
-                                                  "observedGeneration",
-                                                  "initialDelaySeconds",
-                                                  "timeoutSeconds",
-                                                  "periodSeconds",
-                                                  "successThreshold",
-                                                  "failureThreshold",
-                                                  "count",
-                                                  "healthCheckNodePort",
-                                                  "remainingItemCount",
-                                                  "updatedReplicas",
-                                                  "readyReplicas",
-                                                  "availableReplicas",
-                                                  "unavailableReplicas",
-                                                  "fullyLabeledReplicas",
-                                                  "active",
-                                                  "succeeded",
-                                                  "failed"};
-  return value.is_int64() && value.get_int64() == 0 &&
-         std::find(std::begin(kByValue), std::end(kByValue), field.name) != std::end(kByValue);
+  if (value.is_null()) return true;
+  if (!field.omits_zero) return false;
+  return (value.is_int64() && value.get_int64() == 0) || (value.is_string() && value.get_string().empty()) ||
+         (value.is_bool() && !value.get_bool());
 }
 
 /// Reads the fields of one message into `out`; `prefix` are the numbers of the messages that JSON spreads into this object.
@@ -172,10 +153,7 @@ void read_message(const TypeDef& type, std::string_view message, std::vector<int
         map.get_object()[key] = read_value(*exact->ref.element, value, depth);
       } else {
         Value value = read_value(exact->ref, field, depth);
-        // A message always carries its plain members; empty ones are what JSON leaves out.
-        const bool empty = value.is_null() || (value.is_string() && value.get_string().empty()) ||
-                           (value.is_bool() && !value.get_bool() && !exact->required);
-        if (!empty && !is_plain_zero(*exact, value)) out[exact->name] = std::move(value);
+        if (!is_plain_zero(*exact, value)) out[exact->name] = std::move(value);
       }
     } else if (spread) {
       read_message(type, field.bytes, prefix, out, depth + 1);
@@ -219,9 +197,17 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
       auto parsed = json::parse(first_bytes(field.bytes, 1));  // RawExtension, FieldsV1: JSON inside.
       return parsed ? std::move(*parsed) : Value(nullptr);
     }
-    case Kind::kList:
+    case Kind::kList: {  // In a map, where a list is a message of its own.
+      Value list;
+      list.emplace_array();
+      Reader reader(field.bytes);
+      Field item;
+      while (reader.next(item))
+        if (item.number == 1) list.get_array().push_back(read_value(*ref.element, item, depth + 1));
+      return list;
+    }
     case Kind::kMap:
-      break;  // Lists of lists and maps of maps do not exist in the API.
+      break;  // Maps of maps do not exist in the API.
   }
   return nullptr;
 }
@@ -235,15 +221,7 @@ Result<json::Value> decode_protobuf(std::string_view body) {
     const std::string_view unknown = body.substr(4);
     const std::string_view type_meta = first_bytes(unknown, 1);
     const std::string_view api_version = first_bytes(type_meta, 1), kind = first_bytes(type_meta, 2);
-    const std::size_t slash = api_version.find('/');
-    const std::string_view group = slash == std::string_view::npos ? std::string_view() : api_version.substr(0, slash);
-    const std::string_view version = slash == std::string_view::npos ? api_version : api_version.substr(slash + 1);
-    const KindInfo* info = find_kind(group, version, kind);
-    const TypeDef* type = info != nullptr ? type_of(*info) : nullptr;
-    if (kind == "DeleteOptions") type = find_type("meta.v1.DeleteOptions");
-    if (kind == "Eviction") type = find_type("policy.v1.Eviction");
-    if (kind == "Scale") type = find_type("autoscaling.v1.Scale");
-    if (kind == "TokenRequest") type = find_type("authentication.v1.TokenRequest");
+    const TypeDef* type = kind == "DeleteOptions" ? find_type("meta.v1.DeleteOptions") : protobuf_type(api_version, kind);
     if (type == nullptr) return invalid(fmt::format("no kind \"{}\" is registered for version \"{}\"", kind, api_version));
     Object out{{"apiVersion", api_version}, {"kind", kind}};
     std::vector<int> prefix;

@@ -203,8 +203,6 @@ TEST_F(Crud, FormsByAcceptHeader) {
   EXPECT_EQ(text(partial->document(), {"kind"}), "PartialObjectMetadata");
   EXPECT_EQ(json::find(partial->document(), "data"), nullptr);
   EXPECT_STATUS(send("GET", kMaps, "", "", {{"Accept", "image/png"}}), 406, "NotAcceptable");
-  EXPECT_STATUS(send("GET", kMaps, "", "", {{"Accept", "application/vnd.kubernetes.protobuf"}}), 406, "NotAcceptable");
-  EXPECT_EQ(send("GET", kMaps, "", "", {{"Accept", "application/vnd.kubernetes.protobuf,application/json"}})->status, 200);
   auto yaml = send("GET", std::string(kMaps) + "/a", "", "", {{"Accept", "application/yaml"}});
   EXPECT_TRUE(yaml->body.starts_with("apiVersion: v1\n")) << yaml->body;
 }

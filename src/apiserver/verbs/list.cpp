@@ -3,6 +3,7 @@
 #include "apiserver/schema_bridge.h"
 #include "apiserver/verbs/continue_token.h"
 #include "apiserver/verbs/reading.h"
+#include "model/protobuf.h"
 
 namespace berth::apiserver {
 namespace {
@@ -24,18 +25,24 @@ std::string list_head(const model::KindInfo& kind, std::string_view list_kind, s
 class ListStream : public std::enable_shared_from_this<ListStream> {
  public:
   using Render = std::function<void(std::string& out, const ObjectPtr&)>;
-  ListStream(std::shared_ptr<net::ResponseWriter> writer, std::string head, std::vector<ObjectPtr> items, Render render)
-      : writer_(std::move(writer)), chunk_(std::move(head)), items_(std::move(items)), render_(std::move(render)) {}
+  struct Frame {
+    std::string head;
+    std::string_view separator, tail;
+  };
+  ListStream(std::shared_ptr<net::ResponseWriter> writer, Frame frame, std::vector<ObjectPtr> items, Render render)
+      : writer_(std::move(writer)), frame_(std::move(frame)), items_(std::move(items)), render_(std::move(render)) {
+    chunk_ = std::move(frame_.head);
+  }
 
   void pump() {
     while (true) {
       while (next_ < items_.size() && chunk_.size() < kChunkBytes) {
-        if (next_ > 0) chunk_ += ',';
+        if (next_ > 0) chunk_ += frame_.separator;
         render_(chunk_, items_[next_]);
         items_[next_++].reset();
       }
       const bool is_last = next_ == items_.size();
-      if (is_last) chunk_ += "]}";
+      if (is_last) chunk_ += frame_.tail;
       if (!writer_->write(make_bytes(std::exchange(chunk_, {})))) return;
       if (is_last) return writer_->finish();
       chunk_.reserve(kChunkBytes + 16 * 1024);
@@ -45,6 +52,7 @@ class ListStream : public std::enable_shared_from_this<ListStream> {
 
  private:
   std::shared_ptr<net::ResponseWriter> writer_;
+  Frame frame_;
   std::string chunk_;
   std::vector<ObjectPtr> items_;
   Render render_;
@@ -98,6 +106,71 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
     }
   }
   return plan;
+}
+
+std::size_t stored_bytes(const std::vector<ObjectPtr>& items) {
+  std::size_t bytes = 0;
+  for (const auto& item : items) bytes += item->value->size();
+  return bytes;
+}
+
+/// Short lists at once, long ones chunk by chunk.
+void send_list(ApiServer::Impl& server, Request& request, std::string_view content_type, ListStream::Frame frame,
+               std::vector<ObjectPtr> items, ListStream::Render render) {
+  server.account(request, 200);
+  const std::size_t bytes = stored_bytes(items);
+  auto headers = server.headers_for(request, content_type);
+  if (bytes > kChunkBytes) {
+    request.writer->start_stream(200, std::move(headers));
+    std::make_shared<ListStream>(request.writer, std::move(frame), std::move(items), std::move(render))->pump();
+    return;
+  }
+  std::string body = std::move(frame.head);
+  body.reserve(body.size() + bytes + items.size() + 8);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) body += frame.separator;
+    render(body, items[i]);
+  }
+  body += frame.tail;
+  net::HttpResponse response;
+  response.headers = std::move(headers);
+  response.body = std::move(body);
+  request.writer->respond(std::move(response));
+}
+
+/// A list's body says how long it is before its first item, so the items of a long one are measured first and written afterwards: twice the
+/// work, but no list is ever held whole.
+void send_protobuf_list(ApiServer::Impl& server, const RequestPtr& request, ListResult result, const std::string& token,
+                        std::optional<std::int64_t> remaining) {
+  const auto& kind = *request->kind;
+  const bool is_partial = request->accept.form != ObjectForm::kFull;
+  const bool as_stored = &storage_kind(kind) == &kind;
+  const auto& type = is_partial ? model::partial_metadata_type() : *model::type_of(kind);
+  const ListStream::Render render = [&server, request, &type, as_stored](std::string& out, const ObjectPtr& object) {
+    std::string item;
+    const bool good = as_stored ? model::encode_message(type, *object->value, item)
+                                : model::encode_message(type, json::serialize(server.read_document(*request, *object)), item);
+    model::append_field(out, 2, good ? item : std::string_view());
+  };
+  std::string first;
+  model::append_field(first, 1, model::encode_list_meta(std::to_string(result.revision), token, remaining));
+  std::size_t size = first.size();
+  if (stored_bytes(result.items) > kChunkBytes) {
+    std::string item;
+    for (const auto& object : result.items) {
+      item.clear();
+      render(item, object);
+      size += item.size();
+    }
+  } else {
+    for (const auto& object : result.items) render(first, object);
+    size = first.size();
+    result.items.clear();
+  }
+  const auto api_version = is_partial ? std::string("meta.k8s.io/v1") : kind.api_version();
+  const auto list_kind = is_partial ? std::string_view("PartialObjectMetadataList") : std::string_view(kind.list_kind);
+  send_list(server, *request, "application/vnd.kubernetes.protobuf",
+            {model::protobuf_head(api_version, list_kind, size) + first, "", model::protobuf_tail()}, std::move(result.items), render);
 }
 
 json::Value expired_token(const model::ApiStatus& status, const std::string& fresh_token) {
@@ -163,6 +236,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
     return server.respond_json(
         *request, 200, make_table(kind, documents, std::move(metadata), request->query.get("includeObject"), true, server.loop.now()));
   }
+  if (request->accept.format == Format::kProtobuf) return send_protobuf_list(server, request, std::move(result), token, remaining);
   const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
   auto head = partial ? list_head(kind, "PartialObjectMetadataList", "meta.k8s.io/v1", result.revision, token, remaining)
                       : list_head(kind, "", "", result.revision, token, remaining);
@@ -188,7 +262,10 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
     };
   } else {
     render = [&server, request](std::string& out, const ObjectPtr& object) {
-      json::serialize_to(out, server.read_document(*request, *object));
+      auto document = server.read_document(*request, *object);
+      document.get_object().erase("apiVersion");
+      document.get_object().erase("kind");
+      json::serialize_to(out, document);
     };
   }
   if (request->accept.format == Format::kYaml || request->query.flag("pretty")) {
@@ -200,26 +277,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
     auto document = json::parse(text + "]}");
     return server.respond_json(*request, 200, document ? *document : json::Value());
   }
-  server.account(*request, 200);
-  std::size_t bytes = 0;
-  for (const auto& item : result.items) bytes += item->value->size();
-  auto headers = server.headers_for(*request, "application/json");
-  if (bytes > kChunkBytes) {
-    request->writer->start_stream(200, std::move(headers));
-    std::make_shared<ListStream>(request->writer, std::move(head), std::move(result.items), std::move(render))->pump();
-    return;
-  }
-  std::string body = std::move(head);
-  body.reserve(body.size() + bytes + result.items.size() + 8);
-  for (std::size_t i = 0; i < result.items.size(); ++i) {
-    if (i > 0) body += ',';
-    render(body, result.items[i]);
-  }
-  body += "]}";
-  net::HttpResponse response;
-  response.headers = std::move(headers);
-  response.body = std::move(body);
-  request->writer->respond(std::move(response));
+  send_list(server, *request, "application/json", {std::move(head), ",", "]}"}, std::move(result.items), std::move(render));
 }
 
 }  // namespace berth::apiserver

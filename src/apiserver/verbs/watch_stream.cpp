@@ -1,7 +1,11 @@
 #include "apiserver/verbs/watch_stream.h"
 
+#include <array>
+#include <span>
+
 #include "apiserver/schema_bridge.h"
 #include "apiserver/verbs/watch_flush.h"
+#include "model/protobuf.h"
 
 namespace berth::apiserver {
 namespace {
@@ -33,22 +37,46 @@ void append_plain(std::string& out, WatchEventType type, const std::string& obje
   out += "}\n";
 }
 
-/// The bytes of an event as every watcher of the stored form gets them. Watchers are served one after the other by the publishing thread,
-/// so remembering the last one makes each event's bytes once.
-Bytes plain_frame(WatchEventType type, const ObjectPtr& object) {
-  struct Last {
+std::string protobuf_frame(const model::KindInfo& kind, WatchEventType type, const std::string& object) {
+  std::string out;
+  const auto body = model::encode_protobuf(*model::type_of(kind), kind.api_version(), kind.kind, object);
+  if (body) model::append_watch_frame(out, type_name(type), *body);
+  return out;
+}
+
+/// The bytes of an event as every watcher of the stored form gets them, made once: watchers are served by few threads, one after the other,
+/// with events of the same few revisions.
+class FrameCache {
+ public:
+  struct Entry {
     WatchEventType type{};
     ObjectPtr object;
     Bytes bytes;
   };
-  thread_local Last last;
-  if (last.object != object || last.type != type) {
-    std::string text;
-    text.reserve(object->value->size() + 40);
-    append_plain(text, type, *object->value);
-    last = {type, object, make_bytes(std::move(text))};
+  const Bytes& get(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
+    const auto places = is_protobuf ? std::span<Entry>(protobuf_) : std::span<Entry>(json_);
+    auto& entry = places[static_cast<std::size_t>(object->revision) % places.size()];
+    if (entry.object != object || entry.type != type) {
+      std::string text;
+      if (is_protobuf) {
+        text = protobuf_frame(kind, type, *object->value);
+      } else {
+        text.reserve(object->value->size() + 40);
+        append_plain(text, type, *object->value);
+      }
+      entry = {type, object, make_bytes(std::move(text))};
+    }
+    return entry.bytes;
   }
-  return last.bytes;
+
+ private:
+  std::array<Entry, 1> json_;       // A copy is cheap to make again.
+  std::array<Entry, 64> protobuf_;  // A turn's worth.
+};
+
+const Bytes& plain_frame(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
+  thread_local FrameCache cache;
+  return cache.get(kind, is_protobuf, type, object);
 }
 
 }  // namespace
@@ -56,6 +84,7 @@ Bytes plain_frame(WatchEventType type, const ObjectPtr& object) {
 WatchStream::WatchStream(ApiServer::Impl& server, RequestPtr request, Options options)
     : server_(server), request_(std::move(request)), options_(options), in_initial_state_(options.initial_state) {
   is_plain_ = request_->accept.form == ObjectForm::kFull && &storage_kind(*request_->kind) == request_->kind;
+  is_protobuf_ = request_->accept.format == Format::kProtobuf;
 }
 
 void WatchStream::start(WatchFilter filter, Revision after) {
@@ -69,7 +98,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
     if (const auto self = weak.lock()) self->close();
   });
   server_.account(*request_, 200);
-  auto headers = server_.headers_for(*request_, "application/json");
+  auto headers = server_.headers_for(*request_, is_protobuf_ ? "application/vnd.kubernetes.protobuf;stream=watch" : "application/json");
   writer.start_stream(200, std::move(headers));
   auto watch = server_.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
@@ -265,6 +294,7 @@ void WatchStream::schedule_bookmark() {
 Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
   // Watchers of the same things are served one after the other with the same batches: the bytes are made once for all of them.
   struct Last {
+    bool is_protobuf = false;
     std::vector<std::pair<WatchEventType, ObjectPtr>> events;
     Bytes bytes;
   };
@@ -274,7 +304,7 @@ Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
     return std::equal(batch.begin(), batch.end(), last.events.begin(), last.events.end(),
                       [](const Pending& event, const auto& known) { return event.type == known.first && event.object == known.second; });
   };
-  if (is_shared && last.bytes != nullptr && is_last()) return last.bytes;
+  if (is_shared && last.bytes != nullptr && last.is_protobuf == is_protobuf_ && is_last()) return last.bytes;
   std::string text;
   text.reserve(size + 64);
   for (const auto& event : batch) append_frame(text, event);
@@ -283,12 +313,13 @@ Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
     last.events.clear();
     for (const auto& event : batch) last.events.emplace_back(event.type, event.object);
     last.bytes = bytes;
+    last.is_protobuf = is_protobuf_;
   }
   return bytes;
 }
 
 Bytes WatchStream::frame(const Pending& event) {
-  if (is_plain_ && event.type != WatchEventType::kBookmark) return plain_frame(event.type, event.object);
+  if (is_plain_ && event.type != WatchEventType::kBookmark) return plain_frame(*request_->kind, is_protobuf_, event.type, event.object);
   std::string text;
   append_frame(text, event);
   return make_bytes(std::move(text));
@@ -296,6 +327,7 @@ Bytes WatchStream::frame(const Pending& event) {
 
 void WatchStream::append_frame(std::string& out, const Pending& event) {
   if (event.type == WatchEventType::kBookmark) return append_bookmark(out, event);
+  if (is_protobuf_) return append_protobuf(out, event);
   if (is_plain_) return append_plain(out, event.type, *event.object->value);
   out += fmt::format(R"({{"type":"{}","object":)", type_name(event.type));
   append_object(out, event);
@@ -308,7 +340,7 @@ void WatchStream::append_object(std::string& out, const Pending& event) {
     json::Object metadata{{"resourceVersion", std::to_string(event.object->revision)}};
     json::serialize_to(out, make_table(*request_->kind, {&document, 1}, std::move(metadata), request_->query.get("includeObject"),
                                        !std::exchange(table_columns_sent_, true), server_.loop.now()));
-  } else if (request_->accept.form == ObjectForm::kPartialMetadata || request_->accept.form == ObjectForm::kPartialMetadataList) {
+  } else if (is_partial()) {
     json::Object partial{{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
     if (const auto* metadata = json::find(document, "metadata")) partial["metadata"] = *metadata;
     json::serialize_to(out, partial);
@@ -317,7 +349,34 @@ void WatchStream::append_object(std::string& out, const Pending& event) {
   }
 }
 
+bool WatchStream::is_partial() const {
+  return request_->accept.form == ObjectForm::kPartialMetadata || request_->accept.form == ObjectForm::kPartialMetadataList;
+}
+
+void WatchStream::append_protobuf(std::string& out, const Pending& event) {
+  if (is_plain_) {
+    out += *plain_frame(*request_->kind, true, event.type, event.object);
+  } else if (is_partial()) {
+    const auto body =
+        model::encode_protobuf(model::partial_metadata_type(), "meta.k8s.io/v1", "PartialObjectMetadata", *event.object->value);
+    if (body) model::append_watch_frame(out, type_name(event.type), *body);
+  } else {
+    out += protobuf_frame(*request_->kind, event.type, json::serialize(server_.read_document(*request_, *event.object)));
+  }
+}
+
 void WatchStream::append_bookmark(std::string& out, const Pending& event) {
+  if (is_protobuf_) {
+    json::Value metadata = json::Object{{"resourceVersion", std::to_string(event.revision)}};
+    if (event.ends_initial_state) json::set(metadata, {"annotations", "k8s.io/initial-events-end"}, "true");
+    const auto kind = is_partial() ? std::string_view("PartialObjectMetadata") : request_->kind->kind;
+    const auto api_version = is_partial() ? std::string("meta.k8s.io/v1") : request_->kind->api_version();
+    // No kind keeps its resourceVersion elsewhere, so the metadata alone says all.
+    const auto body = model::encode_protobuf(model::partial_metadata_type(), api_version, kind,
+                                             json::serialize(json::Object{{"metadata", std::move(metadata)}}));
+    if (body) model::append_watch_frame(out, "BOOKMARK", *body);
+    return;
+  }
   std::string_view kind = request_->kind->kind;
   std::string api_version = request_->kind->api_version();
   if (request_->accept.form == ObjectForm::kTable) {
@@ -335,10 +394,14 @@ void WatchStream::append_bookmark(std::string& out, const Pending& event) {
 }
 
 void WatchStream::write_expired() {
-  std::string text = R"({"type":"ERROR","object":)";
-  text += json::serialize(
-      model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())).to_json());
-  text += "}\n";
+  const auto status =
+      model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())).to_json();
+  std::string text;
+  if (is_protobuf_) {
+    if (const auto body = model::encode_protobuf(status)) model::append_watch_frame(text, "ERROR", *body);
+  } else {
+    append_plain(text, WatchEventType::kError, json::serialize(status));
+  }
   request_->writer->write(make_bytes(std::move(text)));
   request_->writer->finish();
 }

@@ -47,12 +47,15 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void append_frame(std::string& out, const Pending& event);
   void append_object(std::string& out, const Pending& event);
   void append_bookmark(std::string& out, const Pending& event);
+  void append_protobuf(std::string& out, const Pending& event);
+  [[nodiscard]] bool is_partial() const;
   void write_expired();
 
   ApiServer::Impl& server_;
   RequestPtr request_;
   Options options_;
-  bool is_plain_ = false;  ///< Stored bytes as they are.
+  bool is_plain_ = false;  ///< The stored version, whole: every such watcher in the same format gets the same bytes.
+  bool is_protobuf_ = false;
   bool is_v1_bookmark_ = true;
 
   std::mutex mutex_;
