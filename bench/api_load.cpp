@@ -173,15 +173,46 @@ std::string node_json(std::size_t index) {
       index, index % 3);
 }
 
-WatchCounter::WatchCounter(client::Transport& transport, std::string path, std::string query) {
+namespace {
+
+/// The bytes of field `number` of a protobuf message, or nothing; a malformed message has no fields.
+std::string_view field_bytes(std::string_view message, std::uint64_t number) {
+  std::size_t at = 0;
+  const auto varint = [&] {
+    std::uint64_t value = 0;
+    for (int shift = 0; at < message.size() && shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(message[at++]);
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) break;
+    }
+    return value;
+  };
+  while (at < message.size()) {
+    const std::uint64_t tag = varint(), value = varint();
+    if ((tag & 7) == 0) continue;
+    if ((tag & 7) != 2 || value > message.size() - at) return {};
+    if (tag >> 3 == number) return message.substr(at, value);
+    at += value;
+  }
+  return {};
+}
+
+}  // namespace
+
+WatchCounter::WatchCounter(client::Transport& transport, std::string path, std::string query, WatchForm form) {
   net::HttpRequest request;
   request.method = "GET";
   request.path = std::move(path);
   request.query = "watch=true&allowWatchBookmarks=true" + (query.empty() ? "" : "&" + query);
-  request.headers.add("Accept", "application/json");
+  const bool is_protobuf = form == WatchForm::kProtobuf;
+  request.headers.add("Accept", is_protobuf ? "application/vnd.kubernetes.protobuf,application/json" : "application/json");
   net::StreamCallbacks callbacks;
   callbacks.on_header = [this](int status, const net::Headers&) { started = status == 200; };
-  callbacks.on_data = [this](std::string_view data) { consume(data); };
+  if (is_protobuf) {
+    callbacks.on_data = [this](std::string_view data) { consume_frames(data); };
+  } else {
+    callbacks.on_data = [this](std::string_view data) { consume(data); };
+  }
   callbacks.on_end = [this](const std::string&) { ended = true; };
   stream_ = transport.stream(std::move(request), std::move(callbacks));
 }
@@ -207,26 +238,55 @@ void WatchCounter::consume(std::string_view data) {
   }
 }
 
+void WatchCounter::consume_frames(std::string_view data) {
+  if (!partial_.empty()) {
+    partial_ += data;
+    data = partial_;
+  }
+  while (data.size() >= 4) {
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < 4; ++i) size = size << 8 | static_cast<unsigned char>(data[i]);
+    if (data.size() - 4 < size) break;
+    look_at_frame(data.substr(4, size));
+    data.remove_prefix(4 + size);
+  }
+  if (partial_.empty()) {
+    partial_ = data;
+  } else {
+    partial_.erase(0, partial_.size() - data.size());
+  }
+}
+
+void WatchCounter::look_at_frame(std::string_view frame) {
+  // metav1.WatchEvent {1: type, 2: RawExtension {1: body}}, the body "k8s\0" and runtime.Unknown {2: Pod {1: ObjectMeta {6}, 2: PodSpec
+  // {10}}}.
+  const auto body = field_bytes(field_bytes(frame, 2), 1);
+  const auto pod = field_bytes(body.substr(std::min<std::size_t>(4, body.size())), 2);
+  const auto digits = field_bytes(field_bytes(pod, 1), 6);
+  std::uint64_t revision = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), revision);
+  const auto type = field_bytes(frame, 1);
+  count_event(type, revision, type == "MODIFIED" && !field_bytes(field_bytes(pod, 2), 10).empty());
+}
+
 void WatchCounter::look_at(std::string_view line) {
+  constexpr std::string_view kHead = R"({"type":")", kRevision = R"("resourceVersion":")", kNode = R"("nodeName":")";
+  std::uint64_t revision = 0;
+  if (const auto* at = static_cast<const char*>(memmem(line.data(), line.size(), kRevision.data(), kRevision.size())))
+    std::from_chars(at + kRevision.size(), line.data() + line.size(), revision);
+  auto type = line.substr(std::min(kHead.size(), line.size()));
+  type = type.substr(0, type.find('"'));
+  count_event(type, revision, type == "MODIFIED" && memmem(line.data(), line.size(), kNode.data(), kNode.size()) != nullptr);
+}
+
+void WatchCounter::count_event(std::string_view type, std::uint64_t revision, bool is_bound) {
   const auto count = [](std::atomic<std::size_t>& counter) {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   };
-  constexpr std::string_view kRevision = R"("resourceVersion":")";
-  if (const auto* at = static_cast<const char*>(memmem(line.data(), line.size(), kRevision.data(), kRevision.size()))) {
-    std::uint64_t revision = 0;
-    std::from_chars(at + kRevision.size(), line.data() + line.size(), revision);
-    if (revision <= last_revision_ && !line.starts_with(R"({"type":"BOOKMARK")")) count(disordered);
-    last_revision_ = revision;
-  }
-  if (line.starts_with(R"({"type":"ADDED")")) {
-    count(added);
-  } else if (line.starts_with(R"({"type":"MODIFIED")")) {
-    constexpr std::string_view kNode = R"("nodeName":")";
-    if (memmem(line.data(), line.size(), kNode.data(), kNode.size()) != nullptr) count(bound);
-    count(modified);
-  } else {
-    count(line.starts_with(R"({"type":"DELETED")") ? deleted : other);
-  }
+  if (revision <= last_revision_ && type != "BOOKMARK") count(disordered);
+  last_revision_ = revision;
+  if (is_bound) count(bound);
+  count(type == "ADDED" ? added : type == "MODIFIED" ? modified : type == "DELETED" ? deleted : other);
 }
 
 double own_cpu_seconds() {

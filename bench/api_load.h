@@ -64,18 +64,25 @@ net::HttpRequest post_json(std::string path, std::string body);
 std::string pod_json(const std::string& name, const std::string& ns);
 std::string node_json(std::size_t index);
 
+/// In what a watch's events come: client-go based clients (kubelets, schedulers, controllers) ask for protobuf, kubectl and most others for
+/// JSON.
+enum class WatchForm { kJson, kProtobuf };
+
 /// Follows a watch and counts events by type without decoding objects. Every event's resourceVersion is read: `disordered` counts those
 /// that are not above the one before, so that with the right number of events none is missing and none came twice.
 class WatchCounter {
  public:
-  WatchCounter(client::Transport& transport, std::string path, std::string query);
+  WatchCounter(client::Transport& transport, std::string path, std::string query, WatchForm form = WatchForm::kJson);
   ~WatchCounter();
   std::atomic<std::size_t> added{0}, modified{0}, deleted{0}, other{0}, bound{0}, disordered{0};
   std::atomic<bool> started{false}, ended{false};
 
  private:
   void consume(std::string_view data);
+  void consume_frames(std::string_view data);
   void look_at(std::string_view line);
+  void look_at_frame(std::string_view frame);
+  void count_event(std::string_view type, std::uint64_t revision, bool is_bound);
   std::uint64_t last_revision_ = 0;
   std::string partial_;
   std::unique_ptr<net::StreamHandle> stream_;

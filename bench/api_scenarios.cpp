@@ -13,6 +13,12 @@ std::optional<std::string> make_namespace(Target& target, const std::string& ns)
     return post_json("/api/v1/namespaces", fmt::format(R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"}}}})", ns));
   });
   if (made.failed != 0 && made.first_error.find("409") == std::string::npos) return made.first_error;
+  // Where no controller makes it, no pod can be created without.
+  const LoadResult account = run_load(target.transport(), 1, 1, [&](std::size_t) {
+    return post_json(fmt::format("/api/v1/namespaces/{}/serviceaccounts", ns),
+                     R"({"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}})");
+  });
+  if (account.failed != 0 && account.first_error.find("409") == std::string::npos) return account.first_error;
   return std::nullopt;
 }
 
@@ -94,13 +100,13 @@ json::Object api_list(const Options& options) {
 /// The watchers of one round: some on one node's pods each, as kubelets have them, some on all pods of the namespace.
 class Watchers {
  public:
-  Watchers(Target& target, int per_node, int full) {
+  Watchers(Target& target, int per_node, int full, WatchForm form) {
     const std::string from_now = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
     for (int i = 0; i < per_node; ++i)
       all_.push_back(std::make_unique<WatchCounter>(target.transport(), "/api/v1/pods",
-                                                    fmt::format("{}&fieldSelector=spec.nodeName%3Dnode-{}", from_now, i)));
+                                                    fmt::format("{}&fieldSelector=spec.nodeName%3Dnode-{}", from_now, i), form));
     for (int i = 0; i < full; ++i) {
-      all_.push_back(std::make_unique<WatchCounter>(target.transport(), "/api/v1/namespaces/bench/pods", from_now));
+      all_.push_back(std::make_unique<WatchCounter>(target.transport(), "/api/v1/namespaces/bench/pods", from_now, form));
       full_.push_back(all_.back().get());
     }
   }
@@ -135,8 +141,16 @@ json::Object api_watch(const Options& options) {
   if (auto error = make_namespace(**target, "bench")) return failure(*error);
   const auto count = static_cast<std::size_t>(10'000 * options.scale);
   constexpr int kPairs = 5;
-  constexpr std::array<std::pair<int, int>, 3> kKinds = {{{0, 0}, {1000, 0}, {1000, 20}}};
-  std::array<std::vector<double>, 3> rates, cpu_us;
+  struct Round {
+    const char* name;
+    int per_node, full;
+    WatchForm form;
+  };
+  constexpr std::array<Round, 4> kKinds = {{{"without", 0, 0, WatchForm::kJson},
+                                            {"1000_node_watchers", 1000, 0, WatchForm::kProtobuf},
+                                            {"and_20_full_watchers", 1000, 20, WatchForm::kProtobuf},
+                                            {"and_20_full_json_watchers", 1000, 20, WatchForm::kJson}}};
+  std::array<std::vector<double>, kKinds.size()> rates, cpu_us;
   std::size_t made = 0;
   const auto cpu = [&] { return own_cpu_seconds() + ((*target)->server() != nullptr ? (*target)->server()->cpu_seconds() : 0); };
   create_pods(**target, "bench", count / 2, 1'000'000);  // Connections, caches, allocators.
@@ -144,7 +158,7 @@ json::Object api_watch(const Options& options) {
   for (int pair = 0; pair < kPairs; ++pair) {
     for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
       usleep(300'000);  // The end of the last round's thousand connections is not this one's cost.
-      Watchers watchers(**target, kKinds[kind].first, kKinds[kind].second);
+      Watchers watchers(**target, kKinds[kind].per_node, kKinds[kind].full, kKinds[kind].form);
       if (!watchers.wait_started()) return failure("not every watch started");
       const double cpu_before = cpu(), start = now_seconds();
       const LoadResult load = create_pods(**target, "bench", count, made);
@@ -158,14 +172,15 @@ json::Object api_watch(const Options& options) {
   }
   const auto percent = [](double share) { return std::round(share * 1000) / 10; };
   json::Object out{{"seconds", now_seconds() - begin}, {"pods", made}};
-  const std::array<const char*, 3> names = {"without", "1000_node_watchers", "and_20_full_watchers"};
   for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
-    out[fmt::format("per_s_{}", names[kind])] = std::round(median(rates[kind]));
-    out[fmt::format("cpu_us_{}", names[kind])] = std::round(median(cpu_us[kind]) * 10) / 10;
+    out[fmt::format("per_s_{}", kKinds[kind].name)] = std::round(median(rates[kind]));
+    out[fmt::format("cpu_us_{}", kKinds[kind].name)] = std::round(median(cpu_us[kind]) * 10) / 10;
   }
   out["loss_percent_node_watchers"] = percent(1 - median(rates[1]) / median(rates[0]));
   out["loss_percent"] = percent(1 - median(rates[2]) / median(rates[0]));
   out["loss_percent_by_cpu"] = percent(1 - median(cpu_us[0]) / median(cpu_us[2]));
+  out["loss_percent_json"] = percent(1 - median(rates[3]) / median(rates[0]));
+  out["loss_percent_json_by_cpu"] = percent(1 - median(cpu_us[0]) / median(cpu_us[3]));
   add_server(out, **target);
   return out;
 }
@@ -178,15 +193,21 @@ json::Object watch_fan_out(const Options& options) {
   if (auto error = make_namespace(**target, "bench")) return failure(*error);
   const auto count = static_cast<std::size_t>(10'000 * options.scale);
   constexpr int kPairs = 5;
-  constexpr std::array<int, 2> kWatchers = {0, 20};
-  std::array<std::vector<double>, 2> rates, client_us, server_us;
+  struct Round {
+    const char* name;
+    int watchers;
+    WatchForm form;
+  };
+  constexpr std::array<Round, 3> kRounds = {
+      {{"0_watchers", 0, WatchForm::kJson}, {"20_watchers", 20, WatchForm::kProtobuf}, {"20_json_watchers", 20, WatchForm::kJson}}};
+  std::array<std::vector<double>, kRounds.size()> rates, client_us, server_us;
   std::size_t made = 0;
   const auto server_cpu = [&] { return (*target)->server() != nullptr ? (*target)->server()->cpu_seconds() : 0; };
   create_pods(**target, "bench", count / 2, 1'000'000);  // Connections, caches, allocators.
   const double begin = now_seconds();
   for (int pair = 0; pair < kPairs; ++pair) {
-    for (std::size_t kind = 0; kind < kWatchers.size(); ++kind) {
-      Watchers watchers(**target, 0, kWatchers[kind]);
+    for (std::size_t kind = 0; kind < kRounds.size(); ++kind) {
+      Watchers watchers(**target, 0, kRounds[kind].watchers, kRounds[kind].form);
       if (!watchers.wait_started()) return failure("not every watch started");
       const double client = own_cpu_seconds(), server = server_cpu(), start = now_seconds();
       const LoadResult load = create_pods(**target, "bench", count, made);
@@ -200,8 +221,8 @@ json::Object watch_fan_out(const Options& options) {
     }
   }
   json::Object out{{"seconds", now_seconds() - begin}, {"pods", made}};
-  for (std::size_t kind = 0; kind < kWatchers.size(); ++kind) {
-    const std::string suffix = fmt::format("{}_watchers", kWatchers[kind]);
+  for (std::size_t kind = 0; kind < kRounds.size(); ++kind) {
+    const std::string suffix = kRounds[kind].name;
     out["per_s_" + suffix] = std::round(median(rates[kind]));
     out["client_cpu_us_" + suffix] = std::round(median(client_us[kind]) * 10) / 10;
     out["server_cpu_us_" + suffix] = std::round(median(server_us[kind]) * 10) / 10;
