@@ -1,5 +1,6 @@
 #include "apiserver/object_codec.h"
 
+#include "base/json_quote.h"
 #include "base/json_scan.h"
 
 namespace berth::apiserver {
@@ -10,7 +11,7 @@ constexpr std::array<std::string_view, 4> kIdentity = {"name", "generateName", "
 void write_member(std::string& out, std::string_view key, const json::Value& value, bool& first) {
   if (!first) out += ',';
   first = false;
-  json::serialize_to(out, json::Value(key));
+  json::quote_to(out, key);
   out += ':';
   json::serialize_to(out, value);
 }

@@ -67,8 +67,13 @@ std::string NameSource::suffix() {
 std::string NameSource::uid() {
   const auto high = (next() & 0xffffffffffff0fffULL) | 0x4000;
   const auto low = (next() & 0x3fffffffffffffffULL) | 0x8000000000000000ULL;
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff, high & 0xffff, low >> 48,
-                     low & 0xffffffffffffULL);
+  std::string out(36, '-');
+  for (std::size_t digit = 0, at = 0; digit < 32; ++digit, ++at) {
+    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) ++at;
+    const auto bits = digit < 16 ? high : low;
+    out[at] = "0123456789abcdef"[bits >> (60 - 4 * (digit % 16)) & 15];
+  }
+  return out;
 }
 
 Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,

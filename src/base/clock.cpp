@@ -18,6 +18,22 @@ std::string format_date_time(TimePoint t) {
   const sys_days day = floor<days>(t);
   const year_month_day date(day);
   const hh_mm_ss<Duration> time(t - day);
+  if (const int year = static_cast<int>(date.year()); year >= 0 && year <= 9999) {
+    // By hand: every write asks for it several times.
+    std::string out = "0000-00-00T00:00:00";
+    const auto put = [&](std::size_t at, unsigned value) {
+      out[at] = static_cast<char>('0' + value / 10);
+      out[at + 1] = static_cast<char>('0' + value % 10);
+    };
+    put(0, static_cast<unsigned>(year) / 100);
+    put(2, static_cast<unsigned>(year) % 100);
+    put(5, static_cast<unsigned>(date.month()));
+    put(8, static_cast<unsigned>(date.day()));
+    put(11, static_cast<unsigned>(time.hours().count()));
+    put(14, static_cast<unsigned>(time.minutes().count()));
+    put(17, static_cast<unsigned>(time.seconds().count()));
+    return out;
+  }
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
                      static_cast<unsigned>(date.day()), time.hours().count(), time.minutes().count(), time.seconds().count());
 }

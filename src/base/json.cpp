@@ -4,7 +4,10 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <set>
+
+#include "base/json_quote.h"
 
 namespace berth::json {
 namespace {
@@ -102,7 +105,34 @@ class DuplicateScanner {
 
 // ---- serialising
 
+/// Whether a JSON string's inside is the text as it is.
+bool is_plain(std::string_view text) {
+  // Eight bytes at a time: a high bit is left where a byte is a quote, a backslash or below a blank.
+  constexpr std::uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
+  const auto zeros = [](std::uint64_t word) { return (word - kOnes) & ~word & kHighs; };
+  std::size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + i, sizeof word);
+    const std::uint64_t below = (word - kOnes * 0x20) & ~word & kHighs;
+    if ((below | zeros(word ^ (kOnes * '"')) | zeros(word ^ (kOnes * '\\'))) != 0) return false;
+  }
+  for (; i < text.size(); ++i)
+    if (static_cast<unsigned char>(text[i]) < 0x20 || text[i] == '"' || text[i] == '\\') return false;
+  return true;
+}
+
 void append_string(std::string& out, std::string_view text) {
+  if (is_plain(text)) {
+    const std::size_t begin = out.size(), end = begin + text.size() + 2;
+    out.resize_and_overwrite(end, [&](char* at, std::size_t) {
+      at[begin] = '"';
+      std::memcpy(at + begin + 1, text.data(), text.size());
+      at[end - 1] = '"';
+      return end;
+    });
+    return;
+  }
   out += '"';
   std::size_t run = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -261,6 +291,8 @@ void serialize_to(std::string& out, const Value& value) {
   }
 }
 
+void quote_to(std::string& out, std::string_view text) { append_string(out, text); }
+
 std::string serialize(const Value& value) {
   std::string out;
   out.reserve(1024);
@@ -275,12 +307,24 @@ std::string serialize_pretty(const Value& value) {
   return out;
 }
 
+namespace {
+
+/// As if_contains; of the small objects that documents are made of without a call for every member.
+const Value* member(const Object& object, std::string_view key) {
+  if (object.size() > 18 || key.empty()) return object.if_contains(key);  // Then it is hashed.
+  for (const auto& [name, value] : object)
+    if (name.size() == key.size() && name.back() == key.back() && std::memcmp(name.data(), key.data(), key.size()) == 0) return &value;
+  return nullptr;
+}
+
+}  // namespace
+
 const Value* find(const Value& root, Path path) {
   const Value* at = &root;
   for (const std::string_view key : path) {
     const Object* object = at->if_object();
     if (object == nullptr) return nullptr;
-    at = object->if_contains(key);
+    at = member(*object, key);
     if (at == nullptr || at->is_null()) return nullptr;
   }
   return at;

@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <cstring>
+
 namespace berth {
 namespace {
 
@@ -22,6 +24,12 @@ std::size_t character_length(std::string_view text) {
 
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
+    // Most texts are ASCII.
+    for (std::uint64_t word = 0; text.size() >= sizeof word; text.remove_prefix(sizeof word)) {
+      std::memcpy(&word, text.data(), sizeof word);
+      if ((word & 0x8080808080808080) != 0) break;
+    }
+    if (text.empty()) break;
     const std::size_t length = character_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);

@@ -132,6 +132,10 @@ std::vector<std::string_view> AdmissionChain::names() const {
 }
 
 void AdmissionChain::step(std::size_t index, bool mutating, AdmissionRequest* request, AdmitDone done) const {
+  for (; index < plugins_.size() && !plugins_[index]->may_wait(); ++index) {
+    auto admitted = mutating ? plugins_[index]->mutate(*request) : plugins_[index]->validate(*request);
+    if (!admitted) return done(std::move(admitted));
+  }
   if (index == plugins_.size()) return done({});
   auto next = [this, index, mutating, request, done = std::move(done)](Admitted admitted) mutable {
     if (!admitted) return done(std::move(admitted));

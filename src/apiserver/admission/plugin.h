@@ -75,6 +75,8 @@ class AdmissionPlugin {
   [[nodiscard]] virtual std::string_view name() const = 0;
   virtual Admitted mutate(AdmissionRequest&) { return {}; }
   virtual Admitted validate(const AdmissionRequest&) { return {}; }
+  /// Whether it overrides what follows; the others are asked without any.
+  [[nodiscard]] virtual bool may_wait() const { return false; }
   virtual void mutate_async(AdmissionRequest& request, AdmitDone done) { done(mutate(request)); }
   virtual void validate_async(const AdmissionRequest& request, AdmitDone done) { done(validate(request)); }
 };

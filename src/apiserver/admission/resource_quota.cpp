@@ -45,6 +45,7 @@ class ResourceQuota final : public AdmissionPlugin {
       : cache_(context.cache), quotas_(context.mirror("", "resourcequotas")), offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "ResourceQuota"; }
 
+  [[nodiscard]] bool may_wait() const override { return true; }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     if (!applies(request)) return done({});
     const auto quotas = quotas_.list(request.ns);

@@ -1,4 +1,6 @@
 // ServiceAccount: every pod runs as one, and its token is mounted as a projected volume (plugin/pkg/admission/serviceaccount).
+#include <mutex>
+
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_helpers.h"
 
@@ -19,8 +21,9 @@ class ServiceAccount final : public AdmissionPlugin {
     auto& spec = json::ensure_object(request.object, {"spec"});
     if (json::get_string(request.object, {"spec", "serviceAccountName"}).empty()) spec["serviceAccountName"] = "default";
     const std::string account_name(json::get_string(request.object, {"spec", "serviceAccountName"}));
-    const auto account = find(request, account_name);
-    if (!account) return std::unexpected(account.error());
+    const auto found = find(request, account_name);
+    if (!found) return std::unexpected(found.error());
+    const auto account = document_of(*found);
     if (should_mount(request.object, *account)) mount_token(spec);
     if (const auto& secrets = json::get_array(*account, {"imagePullSecrets"});
         !secrets.empty() && json::find(request.object, {"spec", "imagePullSecrets"}) == nullptr)
@@ -48,16 +51,24 @@ class ServiceAccount final : public AdmissionPlugin {
  private:
   static bool applies(const AdmissionRequest& request) { return request.is("", "pods") && request.operation == Operation::kCreate; }
 
-  model::ApiResult<json::Value> find(const AdmissionRequest& request, const std::string& account_name) const {
-    const auto found = cache_.get(make_key("", "serviceaccounts", request.ns, account_name));
-    if (found != nullptr) {
-      auto document = json::parse(*found->value);
-      return document ? std::move(*document) : json::Value(json::Object());
-    }
+  /// Null: there is none yet, and none is needed.
+  model::ApiResult<ObjectPtr> find(const AdmissionRequest& request, const std::string& account_name) const {
+    auto found = cache_.get(make_key("", "serviceaccounts", request.ns, account_name));
     // A namespace's default account is made by a controller a moment after the namespace: its pods need not wait for it.
-    if (account_name == "default") return json::Value(json::Object());
+    if (found != nullptr || account_name == "default") return found;
     return std::unexpected(request.forbidden(
         fmt::format("error looking up service account {}/{}: serviceaccount \"{}\" not found", request.ns, account_name, account_name)));
+  }
+
+  /// Most pods follow one that had the same account.
+  std::shared_ptr<const json::Value> document_of(const ObjectPtr& account) {
+    const std::lock_guard lock(mutex_);
+    if (document_ == nullptr || account_ != account) {
+      auto parsed = account != nullptr ? json::parse(*account->value) : Result<json::Value>(json::Object());
+      document_ = std::make_shared<const json::Value>(parsed ? std::move(*parsed) : json::Value(json::Object()));
+      account_ = account;
+    }
+    return document_;
   }
 
   static bool should_mount(const json::Value& pod, const json::Value& account) {
@@ -103,19 +114,27 @@ class ServiceAccount final : public AdmissionPlugin {
   }
 
   static json::Object token_volume(const std::string& name) {
-    json::Array sources;
-    // 3607 s: an hour, and recognisable as the value that nobody chose.
-    sources.push_back(json::Object{{"serviceAccountToken", json::Object{{"expirationSeconds", 3607}, {"path", "token"}}}});
-    sources.push_back(
-        json::Object{{"configMap", json::Object{{"name", "kube-root-ca.crt"},
-                                                {"items", json::Array{json::Object{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}});
-    json::Object field{{"path", "namespace"}, {"fieldRef", json::Object{{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}}}};
-    sources.push_back(json::Object{{"downwardAPI", json::Object{{"items", json::Array{std::move(field)}}}}});
-    return json::Object{{"name", name}, {"projected", json::Object{{"sources", std::move(sources)}, {"defaultMode", 420}}}};
+    static const json::Object kVolume = [] {
+      json::Array sources;
+      // 3607 s: an hour, and recognisable as the value that nobody chose.
+      sources.push_back(json::Object{{"serviceAccountToken", json::Object{{"expirationSeconds", 3607}, {"path", "token"}}}});
+      sources.push_back(
+          json::Object{{"configMap", json::Object{{"name", "kube-root-ca.crt"},
+                                                  {"items", json::Array{json::Object{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}});
+      json::Object field{{"path", "namespace"}, {"fieldRef", json::Object{{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}}}};
+      sources.push_back(json::Object{{"downwardAPI", json::Object{{"items", json::Array{std::move(field)}}}}});
+      return json::Object{{"name", ""}, {"projected", json::Object{{"sources", std::move(sources)}, {"defaultMode", 420}}}};
+    }();
+    json::Object out = kVolume;
+    out["name"] = name;
+    return out;
   }
 
   ObjectCache& cache_;
   std::function<std::string()> random_suffix_;
+  std::mutex mutex_;
+  ObjectPtr account_;
+  std::shared_ptr<const json::Value> document_;  ///< Of account_.
 };
 
 }  // namespace

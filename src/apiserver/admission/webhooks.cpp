@@ -90,6 +90,7 @@ class MutatingWebhook final : public AdmissionPlugin {
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "MutatingAdmissionWebhook"; }
 
+  [[nodiscard]] bool may_wait() const override { return true; }
   void mutate_async(AdmissionRequest& request, AdmitDone done) override {
     auto matches = source_.matching(request);
     if (!matches) return done(std::unexpected(std::move(matches.error())));
@@ -187,6 +188,7 @@ class ValidatingWebhook final : public AdmissionPlugin {
         offload_(context.offload) {}
   [[nodiscard]] std::string_view name() const override { return "ValidatingAdmissionWebhook"; }
 
+  [[nodiscard]] bool may_wait() const override { return true; }
   void validate_async(const AdmissionRequest& request, AdmitDone done) override {
     if (auto sound = check_expressions(request); !sound) return done(std::move(sound));
     auto found = source_.matching(request);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace berth::apiserver::apply {
 
 std::string field_element(std::string_view name) {
@@ -10,19 +12,43 @@ std::string field_element(std::string_view name) {
   return out;
 }
 
+std::size_t FieldSet::place_of(std::string_view element) const {
+  const auto found = std::lower_bound(children_.begin(), children_.end(), element,
+                                      [](const auto& child, std::string_view wanted) { return child.first < wanted; });
+  return static_cast<std::size_t>(found - children_.begin());
+}
+
+bool FieldSet::is_at(std::size_t place, std::string_view element) const {
+  return place < children_.size() && children_[place].first == element;
+}
+
 const FieldSet* FieldSet::find(std::string_view element) const {
-  const auto found = children_.find(element);
-  return found == children_.end() ? nullptr : &found->second;
+  const auto place = place_of(element);
+  return is_at(place, element) ? &children_[place].second : nullptr;
 }
 
 FieldSet& FieldSet::child(std::string_view element) {
-  const auto found = children_.find(element);
-  if (found != children_.end()) return found->second;
-  return children_.emplace(std::string(element), FieldSet()).first->second;
+  const auto place = place_of(element);
+  if (!is_at(place, element)) {
+    if (children_.empty()) children_.reserve(4);
+    children_.emplace(children_.begin() + static_cast<std::ptrdiff_t>(place), std::string(element), FieldSet());
+  }
+  return children_[place].second;
+}
+
+void FieldSet::put(std::string element, FieldSet below) {
+  const auto place = place_of(element);
+  if (is_at(place, element)) {
+    children_[place].second = std::move(below);
+  } else {
+    if (children_.empty()) children_.reserve(4);
+    children_.emplace(children_.begin() + static_cast<std::ptrdiff_t>(place), std::move(element), std::move(below));
+  }
 }
 
 void FieldSet::erase(std::string_view element) {
-  if (const auto found = children_.find(element); found != children_.end()) children_.erase(found);
+  const auto place = place_of(element);
+  if (is_at(place, element)) children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(place));
 }
 
 void FieldSet::unite(const FieldSet& other) {
@@ -33,10 +59,10 @@ void FieldSet::unite(const FieldSet& other) {
 void FieldSet::subtract(const FieldSet& other) {
   if (other.member_) member_ = false;
   for (const auto& [element, below] : other.children_) {
-    const auto mine = children_.find(element);
-    if (mine == children_.end()) continue;
-    mine->second.subtract(below);
-    if (mine->second.empty()) children_.erase(mine);
+    const auto place = place_of(element);
+    if (!is_at(place, element)) continue;
+    children_[place].second.subtract(below);
+    if (children_[place].second.empty()) children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(place));
   }
 }
 
@@ -47,7 +73,7 @@ FieldSet FieldSet::intersect(const FieldSet& other) const {
     const auto* theirs = other.find(element);
     if (theirs == nullptr) continue;
     auto both = below.intersect(*theirs);
-    if (!both.empty()) out.children_.emplace(element, std::move(both));
+    if (!both.empty()) out.children_.emplace_back(element, std::move(both));
   }
   return out;
 }
@@ -120,15 +146,17 @@ FieldSet FieldSet::from_json(const json::Value& fields) {
     auto child = from_json(below);
     // An element with nothing below it stands for itself.
     if (const auto* members = below.if_object(); members != nullptr && members->empty()) child.member_ = true;
-    out.children_.insert_or_assign(std::string(element), std::move(child));
+    out.child(element) = std::move(child);
   }
   return out;
 }
 
 json::Value FieldSet::to_json() const {
   json::Object out;
-  if (member_ && !children_.empty()) out["."] = json::Object();
-  for (const auto& [element, below] : children_) out[element] = below.to_json();
+  if (children_.empty()) return out;
+  out.reserve(children_.size() + 1);
+  if (member_) out.emplace(".", json::Object());
+  for (const auto& [element, below] : children_) out.emplace(element, below.to_json());
   return out;
 }
 

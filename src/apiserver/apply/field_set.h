@@ -1,10 +1,8 @@
 // Sets of field paths in the form of metadata.managedFields[].fieldsV1 (structured-merge-diff's fieldpath.Set). Pure.
 #pragma once
-#include <functional>
-#include <map>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -15,14 +13,17 @@ namespace berth::apiserver::apply {
 /// item), "i:N" (index). A node that is a member is itself in the set; its children are longer paths.
 class FieldSet {
  public:
-  using Children = std::map<std::string, FieldSet, std::less<>>;
+  using Children = std::vector<std::pair<std::string, FieldSet>>;  ///< By element.
 
   [[nodiscard]] bool is_member() const { return member_; }
   void set_member(bool member = true) { member_ = member; }
   [[nodiscard]] const Children& children() const { return children_; }
   /// Null when there is no such element.
   [[nodiscard]] const FieldSet* find(std::string_view element) const;
+  /// Made when there is none. Valid until another child is made or erased.
   FieldSet& child(std::string_view element);
+  /// Makes `below` what is below the element.
+  void put(std::string element, FieldSet below);
   void erase(std::string_view element);
   /// Nothing in the set, here or below.
   [[nodiscard]] bool empty() const { return !member_ && children_.empty(); }
@@ -45,8 +46,12 @@ class FieldSet {
   friend bool operator==(const FieldSet&, const FieldSet&) = default;
 
  private:
+  /// Where the element is, or would be.
+  [[nodiscard]] std::size_t place_of(std::string_view element) const;
+  [[nodiscard]] bool is_at(std::size_t place, std::string_view element) const;
+
   bool member_ = false;
-  Children children_;
+  Children children_;  // A few, made in one piece: every creation of an object makes some dozens of sets.
 };
 
 /// "f:name", as a path element.

@@ -158,7 +158,7 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
       return;
     }
   }
-  const auto comparison = compare_documents(kind, live, updated, writer.subresource);
+  auto comparison = compare_documents(kind, live, updated, writer.subresource);
   const auto api_version = kind.api_version();
   Entry* own = nullptr;
   for (auto& entry : entries) {
@@ -172,7 +172,11 @@ void track_update(const model::KindInfo& kind, const json::Value* live, json::Va
   }
   if (!comparison.changed.empty()) {
     if (own == nullptr) own = &entries.emplace_back(Entry{writer.manager, "Update", api_version, writer.subresource, "", {}});
-    own->fields.unite(comparison.changed);
+    if (own->fields.empty()) {
+      own->fields = std::move(comparison.changed);
+    } else {
+      own->fields.unite(comparison.changed);
+    }
     own->time = format_rfc3339(writer.time);
   }
   write_entries(updated, std::move(entries));

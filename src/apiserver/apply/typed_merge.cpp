@@ -1,5 +1,7 @@
 #include "apiserver/apply/typed_merge.h"
 
+#include "base/json_quote.h"
+
 namespace berth::apiserver::apply {
 namespace {
 
@@ -44,12 +46,14 @@ void compare_leaf(const json::Value* before, const json::Value* after, FieldSet&
 void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
                 FieldSet& removed);
 
-void compare_member(const Shape& shape, std::string_view element, const json::Value* before, const json::Value* after, bool always_present,
+/// `element` names the member; asked only where something differs.
+template <typename Element>
+void compare_member(const Shape& shape, const Element& element, const json::Value* before, const json::Value* after, bool always_present,
                     FieldSet& changed, FieldSet& removed) {
   FieldSet changed_below, removed_below;
   compare_at(shape, before, after, always_present, changed_below, removed_below);
-  if (!changed_below.empty()) changed.child(element) = std::move(changed_below);
-  if (!removed_below.empty()) removed.child(element) = std::move(removed_below);
+  if (!changed_below.empty()) changed.put(element(), std::move(changed_below));
+  if (!removed_below.empty()) removed.put(element(), std::move(removed_below));
 }
 
 /// `always_present`: of the object itself. What is always there in an object is so only where that object was there as well.
@@ -59,12 +63,14 @@ void compare_objects(const Shape& shape, const json::Object* before, const json:
   const auto& old_members = before ? *before : kNone;
   const auto& new_members = after ? *after : kNone;
   for (const auto& [key, value] : new_members)
-    compare_member(shape.member(key), field_element(key), present(old_members.if_contains(key)), present(&value),
-                   shape.is_always_present(key) && (before != nullptr || always_present), changed, removed);
+    compare_member(
+        shape.member(key), [&] { return field_element(key); }, present(old_members.if_contains(key)), present(&value),
+        (before != nullptr || always_present) && shape.is_always_present(key), changed, removed);
   for (const auto& [key, value] : old_members)
     if (!new_members.contains(key))
-      compare_member(shape.member(key), field_element(key), present(&value), nullptr,
-                     shape.is_always_present(key) && (after != nullptr || always_present), changed, removed);
+      compare_member(
+          shape.member(key), [&] { return field_element(key); }, present(&value), nullptr,
+          (after != nullptr || always_present) && shape.is_always_present(key), changed, removed);
 }
 
 bool compare_lists(const Shape& shape, const json::Array* before, const json::Array* after, FieldSet& changed, FieldSet& removed) {
@@ -79,16 +85,22 @@ bool compare_lists(const Shape& shape, const json::Array* before, const json::Ar
   const auto below = shape.element();
   for (std::size_t i = 0; i < new_items.size(); ++i) {
     const auto found = old_by_name.find((*new_names)[i]);
-    compare_member(below, (*new_names)[i], found == old_by_name.end() ? nullptr : found->second, &new_items[i], false, changed, removed);
+    compare_member(
+        below, [&] { return (*new_names)[i]; }, found == old_by_name.end() ? nullptr : found->second, &new_items[i], false, changed,
+        removed);
     if (found != old_by_name.end()) old_by_name.erase(found);
   }
-  for (const auto& [name, item] : old_by_name) compare_member(below, name, item, nullptr, false, changed, removed);
+  for (const auto& [name, item] : old_by_name)
+    compare_member(
+        below, [&, of = name] { return std::string(of); }, item, nullptr, false, changed, removed);
   return true;
 }
 
 void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
                 FieldSet& removed) {
   if (before == nullptr && after == nullptr) return;
+  // Most of an object stays as it is in most updates: no names are made for that.
+  if (before != nullptr && after != nullptr && json::equal(*before, *after)) return;
   const auto& sample = after ? *after : *before;
   if (before != nullptr && after != nullptr && before->kind() != after->kind()) return compare_leaf(before, after, changed, removed);
   const bool granular = is_granular_object(shape, sample) || (sample.is_array() && shape.is_list() && shape.list() != List::kAtomic);
@@ -195,7 +207,7 @@ std::optional<std::string> key_element(const Shape& list, const json::Value& ele
     // A key may be absent (a topology constraint's, a port's host address); validation says where it may not.
     if (value == nullptr) continue;
     if (out.size() > 3) out += ',';
-    json::serialize_to(out, json::Value(key));
+    json::quote_to(out, key);
     out += ':';
     json::serialize_to(out, *value);
   }

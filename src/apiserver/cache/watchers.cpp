@@ -97,62 +97,70 @@ void WatcherTable::remove(const std::shared_ptr<WatchState>& state) {
   if (bucket.all.empty() && bucket.by_name.empty() && fields_empty) buckets_.erase(filter.prefix);
 }
 
-void WatcherTable::collect(const Bucket& bucket, const Change& change, List& found) {
-  const auto append = [&](const List& list) { found.insert(found.end(), list.begin(), list.end()); };
-  const auto append_from = [&](const ByText& lists, std::string_view text) {
-    if (auto at = lists.find(text); at != lists.end()) append(at->second);
+template <typename Each>
+void WatcherTable::collect(const Bucket& bucket, const Change& change, const Each& each) {
+  const auto visit = [&](const List& list) {
+    for (const auto& state : list) each(state);
   };
-  append(bucket.all);
-  if (!bucket.by_name.empty()) append_from(bucket.by_name, change.object->meta.name);
+  const auto visit_from = [&](const ByText& lists, std::string_view text) {
+    if (auto at = lists.find(text); at != lists.end()) visit(at->second);
+  };
+  visit(bucket.all);
+  if (!bucket.by_name.empty()) visit_from(bucket.by_name, change.object->meta.name);
   for (const auto& [field, by_value] : bucket.by_field) {
     if (by_value.empty()) continue;
     std::string_view now = change.object->meta.field(field);
-    append_from(by_value, now);
+    visit_from(by_value, now);
     if (change.previous == nullptr) continue;
-    if (std::string_view before = change.previous->meta.field(field); before != now) append_from(by_value, before);
+    if (std::string_view before = change.previous->meta.field(field); before != now) visit_from(by_value, before);
   }
 }
 
 void WatcherTable::publish(std::span<const Change> changes) {
-  for (const Change& change : changes) publish_one(change);
+  distribute(changes);
+  gone_.assign(changes.size(), nullptr);
+  // Watch by watch: each is locked once a group, and what it works on stays in the processor's cache.
   for (auto& state : touched_) {
-    std::lock_guard lock(state->mutex);
-    state->needs_flush = false;
-    if (!state->is_closed) state->sink->flush();
-  }
-  touched_.clear();
-}
-
-void WatcherTable::publish_one(const Change& change) {
-  found_.clear();
-  {
-    std::shared_lock lock(mutex_);
-    std::string_view key = change.object->key;
-    const auto look = [&](std::string_view prefix) {
-      if (auto bucket = buckets_.find(prefix); bucket != buckets_.end()) collect(bucket->second, change, found_);
-    };
-    look(resource_prefix(key));
-    if (!change.object->meta.ns.empty()) look(key.substr(0, key.rfind('/') + 1));
-  }
-  ObjectPtr gone;
-  for (auto& state : found_) {
     bool keep;
     {
       std::lock_guard lock(state->mutex);
-      if (state->is_replaying && !state->is_closed) {
-        state->pending.push_back(change);
-        continue;
-      }
-      const Revision before = state->delivered;
-      keep = deliver_change(*state, change, gone);
-      if (state->delivered != before && !state->needs_flush) {
-        state->needs_flush = true;
-        touched_.push_back(state);
-      }
+      keep = deliver_due(*state, changes);
     }
+    state->due.clear();
     if (!keep) remove(state);
   }
-  found_.clear();
+  touched_.clear();
+  gone_.clear();
+}
+
+void WatcherTable::distribute(std::span<const Change> changes) {
+  std::shared_lock lock(mutex_);
+  for (std::uint32_t i = 0; i < changes.size(); ++i) {
+    const Change& change = changes[i];
+    const auto note = [&](const std::shared_ptr<WatchState>& state) {
+      if (state->due.empty()) touched_.push_back(state);
+      state->due.push_back(i);
+    };
+    const auto look = [&](std::string_view prefix) {
+      if (auto bucket = buckets_.find(prefix); bucket != buckets_.end()) collect(bucket->second, change, note);
+    };
+    std::string_view key = change.object->key;
+    look(resource_prefix(key));
+    if (!change.object->meta.ns.empty()) look(key.substr(0, key.rfind('/') + 1));
+  }
+}
+
+bool WatcherTable::deliver_due(WatchState& state, std::span<const Change> changes) {
+  const Revision before = state.delivered;
+  for (const std::uint32_t i : state.due) {
+    if (state.is_replaying && !state.is_closed) {
+      state.pending.push_back(changes[i]);
+    } else if (!deliver_change(state, changes[i], gone_[i])) {
+      return false;
+    }
+  }
+  if (state.delivered != before && !state.is_closed) state.sink->flush();
+  return true;
 }
 
 std::size_t WatcherTable::size() const {

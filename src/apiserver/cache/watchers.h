@@ -29,8 +29,9 @@ struct WatchState {
   bool is_closed = false;
   bool is_replaying = true;  ///< The starter delivers the past; what is published meanwhile waits in `pending`.
   std::vector<Change> pending;
-  bool needs_flush = false;  ///< Has had deliveries of the group being published.
-  Revision delivered = 0;    ///< Everything up to it was delivered, or was before the watch's start.
+  Revision delivered = 0;  ///< Everything up to it was delivered, or was before the watch's start.
+  /// Which changes of the group being published may concern it. The publisher's own, without the mutex.
+  std::vector<std::uint32_t> due;
 };
 
 /// Turns one change into the event this watch sees, if any, as Kubernetes does: leaving the selector is a deletion of the previous state.
@@ -59,13 +60,18 @@ class WatcherTable {
     std::vector<std::pair<std::string, ByText>> by_field;
   };
   List& list_of(const WatchFilter& filter);
-  static void collect(const Bucket& bucket, const Change& change, List& found);
-  void publish_one(const Change& change);
+  template <typename Each>
+  static void collect(const Bucket& bucket, const Change& change, const Each& each);
+  /// Notes in every watch concerned which changes may concern it, and the watches in `touched_`.
+  void distribute(std::span<const Change> changes);
+  /// False: the sink gave up.
+  bool deliver_due(WatchState& state, std::span<const Change> changes);
 
   mutable std::shared_mutex mutex_;
   std::unordered_map<std::string, Bucket, Hash, std::equal_to<>> buckets_;
   std::size_t size_ = 0;
-  List found_, touched_;  ///< Of publish; members to keep their memory.
+  List touched_;                 ///< Of publish; a member to keep its memory.
+  std::vector<ObjectPtr> gone_;  ///< Of publish, by change: see deliver_change.
 };
 
 }  // namespace berth::apiserver
