@@ -120,14 +120,20 @@ const std::vector<Command>& commands() {
 int main(int argc, char** argv) {
   std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--version") name = "version";
+  std::vector<std::string> args(argv + std::min(argc, 2), argv + argc);
+  if (name == "help" && !args.empty() && !args.front().starts_with('-')) {
+    name = args.front();  // berth help COMMAND …
+    args.erase(args.begin());
+    args.emplace_back("--help");
+  }
   if (name == "--help" || name == "-h" || name == "help") {
     print_help(stdout);
     return 0;
   }
   for (const Command& command : commands())
-    if (command.name == name) return command.run(std::vector<std::string>(argv + 2, argv + argc));
-  std::fprintf(stderr, "error: unknown command \"%s\"\n\n", name.c_str());
-  print_help(stderr);
+    if (command.name == name) return command.run(args);
+  std::fprintf(stderr, "error: unknown %s \"%s\"\nRun berth --help for the commands.\n", name.starts_with('-') ? "flag" : "command",
+               name.c_str());
   return 2;
 }
 

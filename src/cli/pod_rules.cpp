@@ -1,7 +1,8 @@
 #include "cli/pod_rules.h"
 
-#include "base/base64.h"
 #include <algorithm>
+
+#include "base/base64.h"
 
 namespace berth::cli {
 namespace {

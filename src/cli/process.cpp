@@ -17,6 +17,7 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);  // A closed terminal stops it as Ctrl-C does; nohup, which ignores the signal, keeps it running.
   return set;
 }
 
@@ -67,6 +68,16 @@ Result<void> make_private_directory(const std::string& path) {
     return fail(ErrorCode::kInvalid, fmt::format("{}: cannot make the directory: {}", path, std::strerror(errno)));
   return {};
 }
+
+std::string shell_word(std::string_view text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::string_view("/._-+:@%").find(c) != std::string_view::npos; };
+  if (!text.empty() && std::ranges::all_of(text, plain)) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string url_host(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }
 
 void raise_file_limit() {
   rlimit limit{};

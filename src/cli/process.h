@@ -7,9 +7,9 @@
 
 namespace berth::cli {
 
-/// Blocks SIGINT, SIGTERM and SIGPIPE in this thread and all made after it: call first in a role's main.
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGPIPE in this thread and all made after it: call first in a role's main.
 void block_signals();
-/// Waits for SIGINT or SIGTERM and returns its number. A second SIGINT later ends the process at once.
+/// Waits for SIGINT, SIGTERM or SIGHUP and returns its number. A second SIGINT later ends the process at once.
 int wait_for_signal();
 /// `host:port`, `:port` or `host`; the port may be 0. The error says what is wrong.
 struct ListenAddress {
@@ -19,6 +19,10 @@ struct ListenAddress {
 Result<ListenAddress> parse_listen(const std::string& text, std::uint16_t default_port);
 /// Makes a directory (and those above it) with mode 0700; an existing one is left as it is.
 Result<void> make_private_directory(const std::string& path);
+/// `text` as one word of a shell, quoted where that is needed.
+std::string shell_word(std::string_view text);
+/// A host as URLs hold it: an IPv6 address in brackets.
+std::string url_host(const std::string& host);
 /// Raises the limit of open files as far as the system lets us: each watch of a node is a connection.
 void raise_file_limit();
 

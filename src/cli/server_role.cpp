@@ -192,8 +192,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
   role->listener_ = std::move(*listener);
   const std::string shown_host = listen->host == "0.0.0.0" || listen->host == "::" ? "127.0.0.1" : listen->host;
-  role->url_ = fmt::format("https://{}:{}", shown_host.find(':') == std::string::npos ? shown_host : "[" + shown_host + "]",
-                           role->listener_->port());
+  role->url_ = fmt::format("https://{}:{}", url_host(shown_host), role->listener_->port());
 
   role->kubeconfig_path_ = role->data_dir_ + "/admin.kubeconfig";
   const TimePoint now = role->clock_->now();
@@ -230,7 +229,8 @@ int run_server(const std::vector<std::string>& args) {
   raise_file_limit();
   auto role = ServerRole::start(flags, {});
   if (!role) return report(role.error());
-  std::printf("berth server is serving on %s\nexport KUBECONFIG=%s\n", (*role)->url().c_str(), (*role)->kubeconfig_path().c_str());
+  std::printf("berth server is serving on %s\nexport KUBECONFIG=%s\n", (*role)->url().c_str(),
+              shell_word((*role)->kubeconfig_path()).c_str());
   std::fflush(stdout);
   wait_for_signal();
   log::info("server", "stopping");

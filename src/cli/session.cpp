@@ -103,7 +103,15 @@ Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::str
   std::string types = args[0];
   for (std::size_t start = 0; start <= types.size();) {
     const std::size_t end = std::min(types.find(',', start), types.size());
-    auto kind = resolve_resource(types.substr(start, end - start));
+    const std::string word = types.substr(start, end - start);
+    if (lower(word) == "all" && args.size() == 1) {
+      for (const model::KindInfo& one : model::all_kinds())
+        if (std::ranges::find(one.categories, "all") != one.categories.end() && model::find_resource(one.group, one.plural) == &one)
+          out.push_back({&one, ""});
+      start = end + 1;
+      continue;
+    }
+    auto kind = resolve_resource(word);
     if (!kind) return std::unexpected(kind.error());
     if (args.size() == 1) out.push_back({*kind, ""});
     for (std::size_t i = 1; i < args.size(); ++i) out.push_back({*kind, args[i]});
@@ -150,7 +158,7 @@ Result<const model::KindInfo*> kind_of(const json::Value& document) {
   return info;
 }
 
-void print_table(const json::Value& table, bool wide, bool with_namespace, bool with_header) {
+void print_table(const json::Value& table, bool wide, bool with_namespace, bool with_header, const model::KindInfo* named) {
   std::vector<std::vector<std::string>> lines;
   std::vector<std::size_t> columns;
   std::vector<std::string> header;
@@ -169,6 +177,7 @@ void print_table(const json::Value& table, bool wide, bool with_namespace, bool 
     if (with_namespace) line.emplace_back(json::get_string(row, {"object", "metadata", "namespace"}));
     const json::Array& cells = json::get_array(row, {"cells"});
     for (const std::size_t column : columns) line.push_back(column < cells.size() ? cell_text(cells[column]) : "");
+    if (named != nullptr && !columns.empty()) line[with_namespace ? 1 : 0] = qualified_name(*named, line[with_namespace ? 1 : 0]);
     lines.push_back(std::move(line));
   }
   std::vector<std::size_t> widths(header.size(), 0);

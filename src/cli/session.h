@@ -44,7 +44,8 @@ struct ResourceName {
   const model::KindInfo* kind = nullptr;
   std::string name;
 };
-/// `pods`, `pods a b`, `deploy/web job/x`: kinds with names; one entry with an empty name when only a kind is given.
+/// `pods`, `pods a b`, `deploy/web job/x`: kinds with names; one entry with an empty name when only a kind is given. `all` is every kind
+/// of that category.
 Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::string>& args);
 
 /// One object of a file.
@@ -60,8 +61,9 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
 /// The kind of a manifest; the error names what is missing or unknown.
 Result<const model::KindInfo*> kind_of(const json::Value& document);
 
-/// Prints a meta.k8s.io Table as kubectl does; `wide` shows all columns. With `with_namespace` a NAMESPACE column comes first.
-void print_table(const json::Value& table, bool wide, bool with_namespace, bool with_header);
+/// Prints a meta.k8s.io Table as kubectl does; `wide` shows all columns. With `with_namespace` a NAMESPACE column comes first. With `named`
+/// names are shown as "deployment.apps/web".
+void print_table(const json::Value& table, bool wide, bool with_namespace, bool with_header, const model::KindInfo* named = nullptr);
 
 /// "error: …" on standard error; returns 1, the exit code.
 int report(const Error& error);

@@ -222,11 +222,12 @@ int run_up(const std::vector<std::string>& args) {
   }
   std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
-  std::printf("export KUBECONFIG=%s\n", role.kubeconfig_path().c_str());
+  std::printf("export KUBECONFIG=%s\n", shell_word(role.kubeconfig_path()).c_str());
   std::fflush(stdout);
   for (const auto& [name, served] : {std::pair("scheduler", scheduler_served->get()), std::pair("controllers", controllers_served->get()),
                                      std::pair("autoscaler", autoscaler_served->get())})
-    if (served != nullptr) log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, role.host(), served->port());
+    if (served != nullptr)
+      log::info("up", "{}: /metrics, /healthz and /configz on https://{}:{}", name, url_host(role.host()), served->port());
   wait_for_signal();
   if (real_node) log::info("up", "containers of the real node run on; the next start takes them over");
   log::info("up", "stopping; everything is kept in {}", role.data_dir());

@@ -88,6 +88,8 @@ int run_get(const std::vector<std::string>& args) {
   int code = 0;
   std::vector<json::Value> documents;
   const model::KindInfo* printed = nullptr;
+  const bool several_kinds = std::ranges::any_of(*targets, [&](const ResourceName& one) { return one.kind != targets->front().kind; });
+  bool found = false, in_namespaces = false;
   for (const ResourceName& target : *targets) {
     const std::string ns = target.kind->namespaced && !everywhere ? (*session)->ns() : "";
     const std::string path = client::resource_path(target.kind->gvr(), ns, target.name);
@@ -97,13 +99,12 @@ int run_get(const std::vector<std::string>& args) {
         code = report(table.error());
         continue;
       }
-      if (json::get_array(*table, {"rows"}).empty()) {
-        std::fprintf(stderr, target.kind->namespaced && !everywhere ? "No resources found in %s namespace.\n" : "No resources found\n",
-                     ns.c_str());
-        continue;
-      }
+      in_namespaces = in_namespaces || !ns.empty();
+      if (json::get_array(*table, {"rows"}).empty()) continue;
+      found = true;
       if (printed != nullptr && printed != target.kind) std::printf("\n");
-      print_table(*table, output == "wide", everywhere && target.kind->namespaced, !no_header && printed != target.kind);
+      print_table(*table, output == "wide", everywhere && target.kind->namespaced, !no_header && printed != target.kind,
+                  several_kinds ? target.kind : nullptr);
       printed = target.kind;
       continue;
     }
@@ -129,6 +130,8 @@ int run_get(const std::vector<std::string>& args) {
       }
     }
   }
+  if ((output.empty() || output == "wide") && !found && code == 0)
+    std::fprintf(stderr, in_namespaces ? "No resources found in %s namespace.\n" : "No resources found\n", (*session)->ns().c_str());
   if (output == "name") {
     for (const json::Value& document : documents)
       if (auto kind = kind_of(document))
