@@ -47,12 +47,11 @@ Result<void> ServiceAllocator::configure(const std::string& cidr, int first_port
     return invalid(fmt::format("service address range \"{}\" is not an IPv4 range with a prefix of 8 to 30 bits", cidr));
   if (first_port < 1 || last_port > 65535 || first_port > last_port)
     return invalid(fmt::format("node port range {}-{} is wrong", first_port, last_port));
-  cidr_ = cidr;
   size_ = std::uint32_t{1} << (32 - bits);
   base_ = *base & ~(size_ - 1);
   cursor_ = 10;  // The first few are left to well-known services.
   if (cursor_ >= size_ - 1) cursor_ = 2;
-  first_port_ = port_cursor_ = first_port;
+  first_port_ = first_port;
   last_port_ = last_port;
   return {};
 }
@@ -68,10 +67,14 @@ void ServiceAllocator::adopt(const json::Value& service) {
 }
 
 std::optional<int> ServiceAllocator::take_free_port() {
+  // The first ports are left, while others are free, to those who name theirs (KEP-3668: a thirty-second of the range, 16 to 128).
   const int count = last_port_ - first_port_ + 1;
+  const int named = count <= 16 ? 0 : std::clamp(count / 32, 16, 128);
+  const int start = std::uniform_int_distribution<int>(named, count - 1)(random_);
   for (int tried = 0; tried < count; ++tried) {
-    if (ports_.insert(port_cursor_).second) return port_cursor_;
-    port_cursor_ = port_cursor_ == last_port_ ? first_port_ : port_cursor_ + 1;
+    const int upper = count - named;
+    const int offset = tried < upper ? named + (start - named + tried) % upper : tried - upper;
+    if (ports_.insert(first_port_ + offset).second) return first_port_ + offset;
   }
   return std::nullopt;
 }
@@ -102,10 +105,9 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     } else if (cluster_ip != "None" && cluster_ip != old_ip) {
       const auto address = parse_ipv4(cluster_ip);
       if (!address || *address <= base_ || *address >= base_ + size_ - 1)
-        return fail(invalid_service(
-            service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
-            fmt::format("failed to allocate IP {0}: the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}",
-                        cluster_ip, cidr_)));
+        return fail(
+            invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
+                            fmt::format("failed to allocate IP {}: the provided network does not match the current range", cluster_ip)));
       if (!addresses_.insert(*address).second)
         return fail(invalid_service(service, "spec.clusterIPs", fmt::format("[\"{}\"]", cluster_ip),
                                     fmt::format("failed to allocate IP {}: provided IP is already allocated", cluster_ip)));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,10 +39,9 @@ class ServiceAllocator {
   /// Marks it as taken; nothing when the range is full. Under the lock.
   std::optional<int> take_free_port();
   std::mutex mutex_;
-  std::string cidr_;
   std::uint32_t base_ = 0, size_ = 0, cursor_ = 0;
   int first_port_ = 30000, last_port_ = 32767;
-  int port_cursor_ = 30000;
+  std::mt19937 random_{20};  ///< Where the search for a free port begins: ports of deleted Services are not soon used again.
   std::set<std::uint32_t> addresses_;
   std::set<int> ports_;
 };
