@@ -189,7 +189,7 @@ model::ApiResult<json::Value> parse_body(const Request& request, std::string_vie
 }
 
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
-                                       const std::vector<std::string>& duplicates, bool fills) {
+                                       const std::vector<std::string>& duplicates, bool fills, const StoredDocument& stored) {
   auto* object = document.if_object();
   if (object == nullptr)
     return std::unexpected(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {}{}", kind.kind,
@@ -199,27 +199,34 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;
   if (auto decoded = model::decode(kind, document, report, fills); !decoded) return decoded;
+  if (!report.unknown_fields.empty() && stored) {
+    // What the server itself keeps and shows is no mistake of who sends it back.
+    model::DecodeReport kept;
+    if (auto before = stored(); before && model::decode(kind, *before, kept, false))
+      std::erase_if(report.unknown_fields,
+                    [&](const auto& path) { return std::ranges::find(kept.unknown_fields, path) != kept.unknown_fields.end(); });
+  }
   if (!report.unknown_fields.empty() || !duplicates.empty()) {
     const StrictFindings findings(document, report.unknown_fields, duplicates);
     if (request.field_validation == FieldValidation::kStrict)
       return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
                                                      kind.version, kind.kind, fmt::join(findings.lines, ", "))));
-    if (request.field_validation == FieldValidation::kWarn) {
+    if (request.field_validation == FieldValidation::kWarn)
       for (const auto& line : findings.lines) request.warnings.push_back(line);
-      // Who asks for warnings gets Kubernetes' behaviour; who says nothing keeps fields that this server does not know yet (SPEC A3).
-      if (request.query.has("fieldValidation")) drop_unknown(Shape::of(kind), document);
-    }
+    // Who sends the parameter gets Kubernetes' behaviour; who says nothing keeps fields that this server does not know yet (SPEC A3).
+    if (request.query.has("fieldValidation")) drop_unknown(Shape::of(kind), document);
   }
   return {};
 }
 
-model::ApiResult<json::Value> decode_object_body(Request& request) {
+model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored) {
   std::vector<std::string> duplicates;
   // Looking for duplicates is a pass of its own: for those who say that they want to know.
   const bool looks = request.query.has("fieldValidation") && request.field_validation != FieldValidation::kIgnore;
   auto document = parse_body(request, request.kind->kind, looks ? &duplicates : nullptr);
   if (!document) return document;
-  if (auto decoded = decode_document(request, *request.kind, *document, duplicates); !decoded) return std::unexpected(decoded.error());
+  if (auto decoded = decode_document(request, *request.kind, *document, duplicates, true, stored); !decoded)
+    return std::unexpected(decoded.error());
   model::apply_defaults(*request.kind, *document);
   return document;
 }

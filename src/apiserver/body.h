@@ -9,13 +9,16 @@ namespace berth::apiserver {
 /// appended to `duplicates` when given.
 model::ApiResult<json::Value> parse_body(const Request& request, std::string_view kind, std::vector<std::string>* duplicates = nullptr);
 
+/// The object as it is stored, in the request's version; nothing when there is none. Asked only when unknown fields were found.
+using StoredDocument = std::function<std::optional<json::Value>()>;
+
 /// Body of a create or update of request.kind: parsed, apiVersion and kind checked (filled in when absent), types checked, unknown and
-/// duplicate fields treated as fieldValidation says, defaulted.
-model::ApiResult<json::Value> decode_object_body(Request& request);
+/// duplicate fields treated as fieldValidation says, defaulted. Unknown fields that the stored object has, too, are not complained about.
+model::ApiResult<json::Value> decode_object_body(Request& request, const StoredDocument& stored = {});
 
 /// The same for a document at hand: what follows parsing. Also for the results of patches. `fills`: as in model::decode.
 model::ApiResult<void> decode_document(Request& request, const model::KindInfo& kind, json::Value& document,
-                                       const std::vector<std::string>& duplicates, bool fills = true);
+                                       const std::vector<std::string>& duplicates, bool fills = true, const StoredDocument& stored = {});
 
 /// The document with the members of every object in the order of their names: as Go writes maps, and reads YAML.
 json::Value by_name(json::Value value);

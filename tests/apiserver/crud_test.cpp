@@ -168,8 +168,16 @@ TEST_F(Crud, UnknownFieldsByValidationMode) {
   auto silent = post(path + "?fieldValidation=Ignore", body);
   EXPECT_EQ(silent->status, 201);
   EXPECT_TRUE(silent->headers.get("Warning").empty());
-  // What this server does not know survives (SPEC A3).
+  EXPECT_EQ(json::find(read(path + "/d"), {"spec", "replicasx"}), nullptr);
+  remove(path + "/d");
+  // Without the parameter what this server does not know survives (SPEC A3), and is no mistake of who sends it back.
+  EXPECT_EQ(post(path, body)->headers.get("Warning"), "299 - \"unknown field \\\"spec.replicasx\\\"\"");
+  auto kept = read(path + "/d");
+  EXPECT_EQ(json::get_int(kept, {"spec", "replicasx"}), 3);
+  EXPECT_EQ(put(path + "/d?fieldValidation=Strict", kept)->status, 200);
   EXPECT_EQ(json::get_int(read(path + "/d"), {"spec", "replicasx"}), 3);
+  json::set(kept, {"spec", "other"}, 1);
+  EXPECT_STATUS(put(path + "/d?fieldValidation=Strict", kept), 400, "BadRequest");
 }
 
 TEST_F(Crud, StatusOnlyThroughItsSubresource) {

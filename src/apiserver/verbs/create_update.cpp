@@ -19,15 +19,17 @@ void ApiServer::Impl::create(const RequestPtr& request) {
 }
 
 void ApiServer::Impl::update(const RequestPtr& request) {
-  auto document = decode_object_body(*request);
+  auto document = decode_object_body(*request, [&]() -> std::optional<json::Value> {
+    const auto stored = cache->get(object_key(*request->kind, request->info.ns, request->info.name));
+    return stored == nullptr ? std::nullopt : std::optional(read_document(*request, *stored));
+  });
   if (!document) return respond_status(*request, document.error());
   if (auto matched = match_path(*request, *document, true); !matched) return respond_status(*request, matched.error());
   auto operation = make_write(request);
   if (is_created_by_update(*request->kind) && operation->subresource.empty()) {
     operation->produce_new = [this, request, document = *document]() -> model::ApiResult<json::Value> {
       if (const auto uid = json::get_string(document, {"metadata", "uid"}); !uid.empty())
-        return std::unexpected(model::conflict(request->kind->group, request->kind->plural, request->info.name,
-                                               fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: ", uid)));
+        return std::unexpected(precondition_conflict(*request->kind, request->info.ns, request->info.name, "UID", uid, ""));
       if (auto refused = refuse_creation(*request)) return std::unexpected(std::move(*refused));
       auto fresh = document;
       json::erase(fresh, {"metadata", "resourceVersion"});

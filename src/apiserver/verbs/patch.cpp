@@ -81,7 +81,7 @@ model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const mo
     patched.get_object()["apiVersion"] = kind.api_version();
     patched.get_object()["kind"] = kind.kind;
   }
-  if (auto decoded = decode_document(*request, kind, patched, duplicates); !decoded) {
+  if (auto decoded = decode_document(*request, kind, patched, duplicates, true, [&] { return std::optional(current); }); !decoded) {
     auto& status = decoded.error();
     const auto strict = status.message.find("strict decoding error");
     const auto reason = strict != std::string::npos ? status.message.substr(strict) : bare_reason(status.message);
