@@ -25,6 +25,16 @@ std::vector<std::string_view> split(std::string_view path) {
   return parts;
 }
 
+/// Whether a GET could be answered.
+bool is_known_path(std::string_view path) {
+  const auto parts = split(path);
+  if (parts.empty()) return true;
+  if (parts[0] == "apis" && parts.size() > 1) return model::discovery_group(parts[1]).has_value();
+  static constexpr std::string_view kFirst[] = {"api",     "apis",    "healthz", "livez",  "readyz",
+                                                "metrics", "version", "openapi", "openid", ".well-known"};
+  return std::ranges::find(kFirst, parts[0]) != std::end(kFirst);
+}
+
 }  // namespace
 
 bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
@@ -103,12 +113,14 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
 void ApiServer::Impl::non_resource(const RequestPtr& request) {
   const auto& path = request->http.path;
   if (request->http.method != "GET" && request->http.method != "HEAD") {
+    if (!is_known_path(path)) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
     return respond_status(*request, model::method_not_allowed());
   }
   for (std::string_view health : {"/healthz", "/livez", "/readyz"})
     if (path == health || path.starts_with(std::string(health) + "/")) return serve_health(request, path);
   if (path == "/metrics") return serve_metrics(request);
   if (path == "/version" || path == "/version/") {
+    request->accept.pretty = true;
     return respond_json(*request, 200,
                         json::Object{{"major", "1"},
                                      {"minor", "32"},
@@ -146,6 +158,7 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
       known.insert(fmt::format("/apis/{}/{}", kind.group, kind.version));
     }
     json::Array paths(known.begin(), known.end());
+    request->accept.pretty = true;
     return respond_json(*request, 200, json::Object{{"paths", std::move(paths)}});
   }
   respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");

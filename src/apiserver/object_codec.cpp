@@ -48,6 +48,15 @@ std::string source_path(std::string_view plural, std::string_view field) {
   return std::string(field);
 }
 
+/// An event without a source is selected by who reports it (pkg/registry/core/event, ToSelectableFields).
+void complete_source(const model::KindInfo& kind, ObjectMeta& meta) {
+  if (kind.plural != "events") return;
+  const auto named = [&](std::string_view name) { return std::ranges::find(meta.fields, name, [](const auto& f) { return f.first; }); };
+  if (named("source") != meta.fields.end()) return;
+  if (const auto reporter = named("reportingComponent"); reporter != meta.fields.end())
+    meta.fields.emplace_back("source", std::string(reporter->second));
+}
+
 std::string scalar_text(const json::Value& value) {
   if (value.is_string()) return std::string(json::as_view(value));
   return json::serialize(value);
@@ -135,6 +144,7 @@ ObjectMeta extract_meta(const model::KindInfo& kind, const json::Value& document
     std::string text = value != nullptr && !value->is_object() && !value->is_array() ? scalar_text(*value) : std::string(default_of(field));
     if (!text.empty()) meta.fields.emplace_back(field, std::move(text));
   }
+  complete_source(kind, meta);
   return meta;
 }
 
@@ -162,6 +172,7 @@ ObjectMeta extract_meta(std::string_view key, const std::string& value, Duration
     if (!text.empty()) meta.fields.emplace_back(plan.fields[i], std::move(text));
   }
   if (plan.kind != nullptr && plan.kind->plural == "events") {
+    complete_source(*plan.kind, meta);
     TimePoint latest{};
     for (auto index : {kCreated, kLast, kEventTime})
       if (const auto t = parse_rfc3339(json::unquote(values[index]))) latest = std::max(latest, *t);
@@ -187,6 +198,7 @@ json::Value decode_object(const StoredObject& object) {
 
 std::string stored_field(const model::KindInfo& kind, std::string_view field) {
   if (field == "metadata.name" || (field == "metadata.namespace" && kind.namespaced)) return std::string(field);
+  if (std::ranges::find(kind.field_selectors, field) == kind.field_selectors.end()) return {};
   std::string name(field);
   if (kind.plural == "events" && kind.group == "events.k8s.io") {
     if (name.starts_with("regarding.")) name = "involvedObject." + name.substr(10);
@@ -195,8 +207,6 @@ std::string stored_field(const model::KindInfo& kind, std::string_view field) {
   const auto& stored = storage_kind(kind);
   for (const auto& supported : stored.field_selectors)
     if (supported == name) return name;
-  // A namespace is selected by its name as "name", too.
-  if (kind.plural == "namespaces" && field == "name") return "metadata.name";
   return {};
 }
 

@@ -171,7 +171,19 @@ void ApiServer::Impl::dispatch(const RequestPtr& request) {
 void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   auto& info = request->info;
   request->kind = model::find_resource(info.group, info.version, info.resource);
-  if (request->kind == nullptr && !is_served(info.group, info.version))
+  if (info.group == "apiextensions.k8s.io" && info.version == "v1" && info.resource == "customresourcedefinitions" &&
+      info.subresource.empty()) {
+    // kubectl asks for them before it says that a kind is not there. There are none, and none can be made.
+    if (info.verb == "get") return respond_status(*request, model::not_found(info.group, info.resource, info.name));
+    if (info.verb == "list")
+      return respond_json(*request, 200,
+                          json::Object{{"kind", "CustomResourceDefinitionList"},
+                                       {"apiVersion", "apiextensions.k8s.io/v1"},
+                                       {"metadata", json::Object{{"resourceVersion", std::to_string(cache->revision())}}},
+                                       {"items", json::Array{}}});
+  }
+  // Below a group that is served everything that is not found has a Status (there a web service of its own answers).
+  if (request->kind == nullptr && !is_served(info.group, info.version) && !model::discovery_group(info.group))
     return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
   if (const auto warning = model::kind_warning(*request->kind); !warning.empty()) request->warnings.emplace_back(warning);

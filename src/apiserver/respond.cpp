@@ -3,6 +3,7 @@
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "apiserver/schema_bridge.h"
+#include "base/json_indented.h"
 #include "model/protobuf.h"
 
 namespace berth::apiserver {
@@ -30,6 +31,11 @@ std::string_view content_type_of(Format format) {
   return format == Format::kProtobuf ? "application/vnd.kubernetes.protobuf"
          : format == Format::kYaml   ? "application/yaml"
                                      : "application/json";
+}
+
+/// As Kubernetes' serializers write it: one line that ends, or indented text that does not.
+std::string body_text(const json::Value& document, bool pretty) {
+  return pretty ? json::serialize_indented(document, 2) : json::serialize(document) + "\n";
 }
 
 json::Value partial_metadata(const json::Value& document) {
@@ -120,7 +126,7 @@ void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& s
   } else if (format == Format::kYaml) {
     response.body = json::to_yaml(by_name(document));
   } else {
-    response.body = (wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document)) + "\n";
+    response.body = body_text(document, wants_pretty(request));
   }
   request.writer->respond(std::move(response));
 }
@@ -149,7 +155,7 @@ void ApiServer::Impl::respond_json(Request& request, int code, const json::Value
     response.body = json::to_yaml(by_name(document));
   } else {
     response.headers = headers_for(request, content_type_of(Format::kJson));
-    response.body = (wants_pretty(request) ? json::serialize_pretty(document) : json::serialize(document)) + "\n";
+    response.body = body_text(document, wants_pretty(request));
   }
   request.writer->respond(std::move(response));
 }

@@ -134,6 +134,24 @@ bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind
 
 }  // namespace
 
+model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
+                                       std::string_view asked, std::string_view present) {
+  // Where kube-apiserver keeps these in etcd (pkg/kubeapiserver, SpecialDefaultResourcePrefixes); all others under their plural.
+  static const std::map<std::string_view, std::string_view> kPrefixes = {{"replicationcontrollers", "controllers"},
+                                                                         {"endpoints", "services/endpoints"},
+                                                                         {"services", "services/specs"},
+                                                                         {"nodes", "minions"},
+                                                                         {"ingresses", "ingress"}};
+  const auto special = kPrefixes.find(kind.plural);
+  const auto prefix = special == kPrefixes.end() ? std::string_view(kind.plural) : special->second;
+  const auto key = ns.empty() ? fmt::format("/registry/{}/{}", prefix, name) : fmt::format("/registry/{}/{}/{}", prefix, ns, name);
+  return model::conflict(
+      kind.group, kind.plural, name,
+      fmt::format("StorageError: invalid object, Code: 4, Key: {0}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                  "{1} in precondition: {2}, {1} in object meta: {3}",
+                  key, what, asked, present));
+}
+
 bool has_finalizers(const json::Value& document) { return !json::get_array(document, {"metadata", "finalizers"}).empty(); }
 
 bool is_created_by_update(const model::KindInfo& kind) {
@@ -295,9 +313,12 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
 
   const auto revision = json::get_string(*updated, {"metadata", "resourceVersion"});
   operation->insists_on_revision = false;
-  // Another uid is told first.
+  // Another uid is told first, by the storage (rest.DefaultUpdatedObjectInfo's preconditions).
   const auto sent_uid = json::get_string(*updated, {"metadata", "uid"});
   const bool asks_uid = !sent_uid.empty() && sent_uid != operation->base->meta.uid;
+  if (asks_uid && operation->request->info.verb == "update")
+    return operation->fail(
+        precondition_conflict(kind, operation->request->info.ns, operation->name, "UID", sent_uid, operation->base->meta.uid));
   if (!revision.empty() && revision != "0") {
     // A patch carries the present revision along: only a revision of the client's own is an insistence.
     operation->insists_on_revision = !operation->request->info.verb.starts_with("patch");
@@ -314,11 +335,6 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
         model::invalid_object(kind.group, kind.plural, operation->name,
                               {{model::FieldError::Type::kInvalid, "metadata.resourceVersion", "0", "must be specified for an update"}}));
   }
-  const auto uid = json::get_string(*updated, {"metadata", "uid"});
-  if (operation->request->info.verb == "update" && !uid.empty() && uid != operation->base->meta.uid)
-    return operation->fail(model::conflict(
-        kind.group, kind.plural, operation->name,
-        fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, operation->base->meta.uid)));
   if (operation->validates) {
     if (auto wrong = check_system_metadata(kind, operation->current, *updated)) return operation->fail(std::move(*wrong));
   }

@@ -60,6 +60,11 @@ Proposal make_proposal(const ApiServer::Impl& server, const model::KindInfo& kin
 
 bool has_finalizers(const json::Value& document);
 
+/// The 409 of a write whose uid or revision (`what`: "UID", "ResourceVersion") is not the stored object's (apiserver/pkg/storage,
+/// Preconditions).
+model::ApiStatus precondition_conflict(const model::KindInfo& kind, std::string_view ns, std::string_view name, std::string_view what,
+                                       std::string_view asked, std::string_view present);
+
 /// Kinds that a PUT to a name that is not there creates (the strategies' AllowCreateOnUpdate).
 bool is_created_by_update(const model::KindInfo& kind);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/json_indented.h"
 #include "base/json_quote.h"
 
 namespace berth::json {
@@ -206,9 +207,9 @@ void append_scalar(std::string& out, const Value& value) {
   }
 }
 
-void append_pretty(std::string& out, const Value& value, std::size_t indent) {
+void append_pretty(std::string& out, const Value& value, std::size_t width, std::size_t indent) {
   const auto open = [&](char bracket) { out += bracket; };
-  const auto line = [&](std::size_t depth) { out.append(1, '\n').append(depth * 4, ' '); };
+  const auto line = [&](std::size_t depth) { out.append(1, '\n').append(depth * width, ' '); };
   if (const Object* object = value.if_object()) {
     open('{');
     bool first = true;
@@ -218,7 +219,7 @@ void append_pretty(std::string& out, const Value& value, std::size_t indent) {
       line(indent + 1);
       append_string(out, {key.data(), key.size()});
       out += ": ";
-      append_pretty(out, member, indent + 1);
+      append_pretty(out, member, width, indent + 1);
     }
     if (!first) line(indent);
     out += '}';
@@ -229,7 +230,7 @@ void append_pretty(std::string& out, const Value& value, std::size_t indent) {
       if (!first) out += ',';
       first = false;
       line(indent + 1);
-      append_pretty(out, member, indent + 1);
+      append_pretty(out, member, width, indent + 1);
     }
     if (!first) line(indent);
     out += ']';
@@ -300,12 +301,13 @@ std::string serialize(const Value& value) {
   return out;
 }
 
-std::string serialize_pretty(const Value& value) {
+std::string serialize_indented(const Value& value, std::size_t width) {
   std::string out;
-  append_pretty(out, value, 0);
-  out += '\n';
+  append_pretty(out, value, width, 0);
   return out;
 }
+
+std::string serialize_pretty(const Value& value) { return serialize_indented(value, 4) + '\n'; }
 
 namespace {
 

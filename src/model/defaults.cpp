@@ -574,6 +574,11 @@ void api_service(Object& doc) {
     if (Object* service = child(*spec, "service")) put(*service, "port", 443);
 }
 
+void ingress_class(Object& doc) {
+  if (Object* spec = child(doc, "spec"))
+    if (Object* parameters = child(*spec, "parameters")) put(*parameters, "scope", "Cluster");
+}
+
 void token_request(Object& doc) { put(make_child(doc, "spec"), "expirationSeconds", 3600); }
 
 }  // namespace
@@ -617,6 +622,7 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"PriorityClass", priority_class},
       {"EndpointSlice", endpoint_slice},
       {"NetworkPolicy", network_policy},
+      {"IngressClass", ingress_class},
       {"ResourceClaim", devices::default_claim},
       {"ResourceSlice", devices::default_slice},
       {"ResourceClaimTemplate", devices::default_claim_template},

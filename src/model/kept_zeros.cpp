@@ -98,7 +98,7 @@ batch.v1.JobCondition: lastProbeTime! lastTransitionTime! status! type!
 batch.v1.JobSpec: activeDeadlineSeconds backoffLimit backoffLimitPerIndex completionMode completions managedBy manualSelector
   maxFailedIndexes parallelism podReplacementPolicy suspend template! ttlSecondsAfterFinished
 batch.v1.JobStatus: failedIndexes ready terminating
-batch.v1.JobTemplateSpec: spec!
+batch.v1.JobTemplateSpec: metadata! spec!
 batch.v1.PodFailurePolicy: rules!
 batch.v1.PodFailurePolicyOnExitCodesRequirement: containerName operator! values!
 batch.v1.PodFailurePolicyOnPodConditionsPattern: status! type!
@@ -193,7 +193,7 @@ core.v1.PersistentVolumeClaim: spec! status!
 core.v1.PersistentVolumeClaimCondition: lastProbeTime! lastTransitionTime! status! type!
 core.v1.PersistentVolumeClaimSpec: resources! storageClassName volumeAttributesClassName volumeMode
 core.v1.PersistentVolumeClaimStatus: currentVolumeAttributesClassName
-core.v1.PersistentVolumeClaimTemplate: spec!
+core.v1.PersistentVolumeClaimTemplate: metadata! spec!
 core.v1.PersistentVolumeClaimVolumeSource: claimName!
 core.v1.PersistentVolumeSpec: volumeAttributesClassName volumeMode
 core.v1.PhotonPersistentDiskVolumeSource: pdID!
@@ -214,7 +214,7 @@ core.v1.PodSecurityContext: fsGroup fsGroupChangePolicy runAsGroup runAsNonRoot 
 core.v1.PodSpec: activeDeadlineSeconds automountServiceAccountToken containers! enableServiceLinks hostUsers hostnameOverride
   preemptionPolicy priority runtimeClassName setHostnameAsFQDN shareProcessNamespace terminationGracePeriodSeconds
 core.v1.PodTemplate: template!
-core.v1.PodTemplateSpec: spec!
+core.v1.PodTemplateSpec: metadata! spec!
 core.v1.PortStatus: error port! protocol!
 core.v1.PortworxVolumeSource: volumeID!
 core.v1.PreferredSchedulingTerm: preference! weight!

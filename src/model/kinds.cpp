@@ -94,7 +94,7 @@ std::vector<KindInfo> make_core() {
           .subs({"attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "status"})
           .generation()
           .fields({"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
-                   "status.phase", "status.podIP", "status.nominatedNodeName"}),
+                   "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"}),
       Entry("", "v1", "PodTemplate", "podtemplates").generation(),
       Entry("", "v1", "ReplicationController", "replicationcontrollers")
           .shorts({"rc"})
@@ -114,17 +114,11 @@ std::vector<KindInfo> make_core() {
 }
 
 std::vector<KindInfo> make_groups() {
-  const std::vector<std::string> event_fields = {"regarding.kind",
-                                                 "regarding.namespace",
-                                                 "regarding.name",
-                                                 "regarding.uid",
-                                                 "regarding.apiVersion",
-                                                 "regarding.resourceVersion",
-                                                 "regarding.fieldPath",
-                                                 "reason",
-                                                 "reportingController",
-                                                 "source",
-                                                 "type"};
+  const std::vector<std::string> event_fields = {"regarding.kind",       "regarding.namespace",
+                                                 "regarding.name",       "regarding.uid",
+                                                 "regarding.apiVersion", "regarding.resourceVersion",
+                                                 "regarding.fieldPath",  "reason",
+                                                 "reportingController",  "type"};
   return {
       Entry("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
           .categories({"api-extensions"})
@@ -147,12 +141,7 @@ std::vector<KindInfo> make_groups() {
       Entry("apps", "v1", "ControllerRevision", "controllerrevisions"),
       Entry("apps", "v1", "DaemonSet", "daemonsets").shorts({"ds"}).categories({"all"}).subs({"status"}).generation(),
       Entry("apps", "v1", "Deployment", "deployments").shorts({"deploy"}).categories({"all"}).subs({"scale", "status"}).generation(),
-      Entry("apps", "v1", "ReplicaSet", "replicasets")
-          .shorts({"rs"})
-          .categories({"all"})
-          .subs({"scale", "status"})
-          .fields({"status.replicas"})
-          .generation(),
+      Entry("apps", "v1", "ReplicaSet", "replicasets").shorts({"rs"}).categories({"all"}).subs({"scale", "status"}).generation(),
       Entry("apps", "v1", "StatefulSet", "statefulsets").shorts({"sts"}).categories({"all"}).subs({"scale", "status"}).generation(),
       Entry("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews").cluster().verbs(kCreateOnly).not_stored(),
       Entry("authentication.k8s.io", "v1", "TokenReview", "tokenreviews").cluster().verbs(kCreateOnly).not_stored(),

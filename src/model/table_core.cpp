@@ -102,6 +102,10 @@ Array node_cells(const Value& o, TimePoint now) {
     return {};
   };
   const auto or_unknown = [](std::string_view text) { return Value(text.empty() ? std::string_view("<unknown>") : text); };
+  std::string kernel(get_string(o, {"status", "nodeInfo", "kernelVersion"}, "<unknown>"));
+  if (kernel.empty()) kernel = "<unknown>";
+  if (const auto architecture = get_string(o, {"status", "nodeInfo", "architecture"}); !architecture.empty())
+    kernel += fmt::format(" ({})", architecture);
   return {name_of(o),
           join(status),
           roles.empty() ? "<none>" : join(roles),
@@ -110,7 +114,7 @@ Array node_cells(const Value& o, TimePoint now) {
           or_none(address("InternalIP")),
           or_none(address("ExternalIP")),
           or_unknown(get_string(o, {"status", "nodeInfo", "osImage"})),
-          or_unknown(get_string(o, {"status", "nodeInfo", "kernelVersion"})),
+          Value(kernel),
           or_unknown(get_string(o, {"status", "nodeInfo", "containerRuntimeVersion"}))};
 }
 
@@ -121,7 +125,7 @@ Array config_map_cells(const Value& o, TimePoint now) {
 Array secret_cells(const Value& o, TimePoint now) {
   return {name_of(o), Value(get_string(o, {"type"})), get_object(o, {"data"}).size(), age_of(o, now)};
 }
-Array service_account_cells(const Value& o, TimePoint now) { return {name_of(o), get_array(o, {"secrets"}).size(), age_of(o, now)}; }
+Array service_account_cells(const Value& o, TimePoint now) { return {name_of(o), age_of(o, now)}; }
 
 Array service_cells(const Value& o, TimePoint now) {
   std::vector<std::string> ports, external;

@@ -31,7 +31,7 @@ const Table& printers() {
       {"Namespace", {{{"Name"}, {"Status"}, {"Age"}}, namespace_cells}},
       {"ConfigMap", {{{"Name"}, {"Data"}, {"Age"}}, config_map_cells}},
       {"Secret", {{{"Name"}, {"Type"}, {"Data"}, {"Age"}}, secret_cells}},
-      {"ServiceAccount", {{{"Name"}, {"Secrets"}, {"Age"}}, service_account_cells}},
+      {"ServiceAccount", {{{"Name"}, {"Age"}}, service_account_cells}},
       {"Service", {{{"Name"}, {"Type"}, {"Cluster-IP"}, {"External-IP"}, {"Port(s)"}, {"Age"}, {"Selector", 1}}, service_cells}},
       {"Endpoints", {{{"Name"}, {"Endpoints"}, {"Age"}}, endpoints_cells}},
       {"EndpointSlice", {{{"Name"}, {"AddressType"}, {"Ports"}, {"Endpoints"}, {"Age"}}, endpoint_slice_cells}},

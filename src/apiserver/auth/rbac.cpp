@@ -175,10 +175,7 @@ class RbacAuthorizerImpl final : public RbacAuthorizer {
 
   UserRules rules_for(const UserInfo& user, const std::string& ns) override {
     UserRules rules;
-    if (user.in_group(kMasters)) {
-      rules.resource.push_back({{"*"}, {"*"}, {"*"}, {}});
-      rules.non_resource.push_back({{"*"}, {"*"}});
-    }
+    // Masters hold cluster-admin by its binding; what they may do without any role no resolver tells (as in Kubernetes).
     if (node_name_of(user)) {
       rules.incomplete = true;
       rules.evaluation_error = "node authorizer does not support user rule resolution";

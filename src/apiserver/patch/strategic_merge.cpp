@@ -181,9 +181,10 @@ Result<void> check_order(const Shape& list, const json::Array& patch, const json
   for (const auto& element : patch) {
     if (!key.empty() && json::find(element, kPatch) != nullptr) continue;
     const auto* wanted = key.empty() ? &element : json::find(element, key);
+    if (wanted == nullptr) return no_merge_key(element, key);
     const auto is_wanted = [&](const json::Value& one) {
       const auto* named = key.empty() ? &one : json::find(one, key);
-      return wanted != nullptr && named != nullptr && json::equal(*named, *wanted);
+      return named != nullptr && json::equal(*named, *wanted);
     };
     while (at < order.size() && !is_wanted(order[at])) ++at;
     if (at == order.size())

@@ -37,21 +37,18 @@ namespace {
 model::ApiStatus binding_conflict(std::string_view name, std::string_view why) { return model::conflict("", "pods/binding", name, why); }
 
 model::ApiResult<json::Value> bound(const json::Value& pod, const json::Value& binding, const std::string& name, TimePoint now) {
+  const auto& pods = *model::find_resource("", "pods");
+  for (const auto& [field, what] : {std::pair("uid", "UID"), std::pair("resourceVersion", "ResourceVersion")}) {
+    const auto asked = json::get_string(binding, {"metadata", field}), its = json::get_string(pod, {"metadata", field});
+    if (!asked.empty() && asked != its)
+      return std::unexpected(precondition_conflict(pods, json::get_string(pod, {"metadata", "namespace"}), name, what, asked, its));
+  }
   if (json::find(pod, {"metadata", "deletionTimestamp"}) != nullptr)
     return std::unexpected(binding_conflict(name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name)));
   if (const auto node = json::get_string(pod, {"spec", "nodeName"}); !node.empty())
     return std::unexpected(binding_conflict(name, fmt::format("pod {} is already assigned to node \"{}\"", name, node)));
   if (!json::get_array(pod, {"spec", "schedulingGates"}).empty())
     return std::unexpected(binding_conflict(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name)));
-  const auto uid = json::get_string(binding, {"metadata", "uid"});
-  if (const auto its = json::get_string(pod, {"metadata", "uid"}); !uid.empty() && uid != its)
-    return std::unexpected(
-        model::conflict("", "pods", name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid, its)));
-  const auto revision = json::get_string(binding, {"metadata", "resourceVersion"});
-  if (const auto its = json::get_string(pod, {"metadata", "resourceVersion"}); !revision.empty() && revision != its)
-    return std::unexpected(model::conflict(
-        "", "pods", name,
-        fmt::format("Precondition failed: ResourceVersion in precondition: {}, ResourceVersion in object meta: {}", revision, its)));
   auto updated = pod;
   json::ensure_object(updated, {"spec"})["nodeName"] = json::get_string(binding, {"target", "name"});
   for (const auto& [key, value] : json::get_object(binding, {"metadata", "annotations"}))

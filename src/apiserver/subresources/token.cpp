@@ -41,6 +41,11 @@ void ApiServer::Impl::token(const RequestPtr& request) {
                                                   "must match the service account name if specified"}}));
   const auto account = cache->get(object_key(*request->kind, request->info.ns, request->info.name));
   if (account == nullptr) return respond_status(*request, model::not_found("", "serviceaccounts", request->info.name));
+  if (const auto uid = json::get_string(*body, {"metadata", "uid"}); !uid.empty() && uid != account->meta.uid)
+    return respond_status(
+        *request, model::conflict("authentication.k8s.io", "TokenRequest", request->info.name,
+                                  fmt::format("the UID in the token request ({}) does not match the UID of the service account ({})", uid,
+                                              account->meta.uid)));
   const auto seconds = json::get_int(*body, {"spec", "expirationSeconds"}, 3600);
   if (const auto errors = check_token_request(*body, seconds); !errors.empty())
     return respond_status(*request, model::invalid_object("authentication.k8s.io", "TokenRequest", "", errors));
@@ -101,6 +106,7 @@ void ApiServer::Impl::token(const RequestPtr& request) {
       auto& metadata = json::ensure_object(answer, {"metadata"});
       metadata["name"] = request->info.name;
       metadata["namespace"] = request->info.ns;
+      metadata["uid"] = spec.service_account_uid;
       metadata["creationTimestamp"] = now_text();
       auto& answered = json::ensure_object(answer, {"spec"});
       answered["expirationSeconds"] = spec.expiration_seconds;
@@ -126,6 +132,7 @@ void ApiServer::Impl::review(const RequestPtr& request) {
   if (plural == "selfsubjectaccessreviews") answer = auth::review_self_subject_access(authorizer, request->user, std::move(*body));
   if (plural == "selfsubjectrulesreviews") answer = auth::review_self_subject_rules(authorizer, request->user, std::move(*body));
   if (plural == "selfsubjectreviews") answer = auth::review_self_subject(request->user, std::move(*body));
+  if (plural == "selfsubjectreviews" && answer) json::set(*answer, {"metadata", "creationTimestamp"}, now_text());
   if (!answer) return respond_status(*request, answer.error());
   respond_json(*request, 201, *answer);
 }

@@ -90,7 +90,7 @@ void pod_resize(const Value& old, const Value& doc, Errors& errors) {
     return errors.forbidden(root, "static pods cannot be resized");
   if (get_string(old, {"spec", "os", "name"}) == "windows") return errors.forbidden(root, "windows pods cannot be resized");
   if (pod_qos_class(old) != pod_qos_class(doc))
-    errors.invalid(at, pod_qos_class(doc), "Pod QOS Class may not change as a result of resizing");
+    errors.invalid(at, get_string(old, {"status", "qosClass"}), "Pod QOS Class may not change as a result of resizing");
   if (!node_can_resize(old)) errors.forbidden(at, "Pod running on node without support for resize");
   if (has_pod_level_resources(old) || has_pod_level_resources(doc))
     return errors.forbidden(root, "pods with pod-level resources cannot be resized");

@@ -1,12 +1,13 @@
 // A unified diff of two documents (Kubernetes: apimachinery/pkg/util/diff).
 #include <fmt/format.h>
 
+#include "base/json_indented.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
 namespace {
 
-constexpr std::size_t kContext = 10;
+constexpr std::size_t kContext = 3;
 constexpr std::size_t kMaxCells = 4'000'000;  ///< Beyond, what lies between the first and the last change is shown as replaced.
 
 using Lines = std::vector<std::string_view>;
@@ -18,6 +19,22 @@ Lines split_lines(std::string_view text) {
     out.push_back(text.substr(0, end));
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
   }
+  return out;
+}
+
+/// Members in one order, so that only what changed differs.
+Value by_name(const Value& value) {
+  if (const auto* list = value.if_array()) {
+    json::Array out;
+    for (const auto& element : *list) out.push_back(by_name(element));
+    return out;
+  }
+  const auto* object = value.if_object();
+  if (object == nullptr) return value;
+  std::map<std::string_view, const Value*> members;
+  for (const auto& [key, member] : *object) members.emplace(std::string_view(key), &member);
+  json::Object out;
+  for (const auto& [key, member] : members) out[key] = by_name(*member);
   return out;
 }
 
@@ -60,7 +77,7 @@ std::string range(std::size_t start, std::size_t length) {
 }  // namespace
 
 std::string spec_difference(const Value& wanted, const Value& present) {
-  const std::string left = json::serialize_pretty(wanted), right = json::serialize_pretty(present);
+  const std::string left = json::serialize_indented(by_name(present), 2), right = json::serialize_indented(by_name(wanted), 2);
   const Lines a = split_lines(left), b = split_lines(right);
   std::size_t head = 0, tail = 0;
   while (head < a.size() && head < b.size() && a[head] == b[head]) ++head;
@@ -70,7 +87,7 @@ std::string spec_difference(const Value& wanted, const Value& present) {
   append_edits(std::span(a).subspan(head, a.size() - head - tail), std::span(b).subspan(head, b.size() - head - tail), edits);
   for (std::size_t i = a.size() - tail; i < a.size(); ++i) edits.push_back({' ', a[i]});
 
-  std::string out = "--- expected\n+++ got\n";
+  std::string out;
   std::size_t line_a = 0, line_b = 0;
   const auto pass = [&](const Edit& edit) {
     line_a += edit.mark != '+';
