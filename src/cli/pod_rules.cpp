@@ -1,8 +1,7 @@
 #include "cli/pod_rules.h"
 
-#include <algorithm>
-
 #include "base/base64.h"
+#include <algorithm>
 
 namespace berth::cli {
 namespace {
