@@ -5,6 +5,7 @@
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
+#include "model/discovery.h"
 #include "model/go_words.h"
 #include "model/protobuf.h"
 #include "model/warnings.h"

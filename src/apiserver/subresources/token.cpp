@@ -132,7 +132,7 @@ void ApiServer::Impl::review(const RequestPtr& request) {
   if (plural == "selfsubjectaccessreviews") answer = auth::review_self_subject_access(authorizer, request->user, std::move(*body));
   if (plural == "selfsubjectrulesreviews") answer = auth::review_self_subject_rules(authorizer, request->user, std::move(*body));
   if (plural == "selfsubjectreviews") answer = auth::review_self_subject(request->user, std::move(*body));
-  if (plural == "selfsubjectreviews" && answer) json::set(*answer, {"metadata", "creationTimestamp"}, now_text());
+  if (plural == "selfsubjectreviews" && answer) json::set(*answer, {"metadata", "creationTimestamp"}, json::Value(now_text()));
   if (!answer) return respond_status(*request, answer.error());
   respond_json(*request, 201, *answer);
 }
