@@ -275,41 +275,4 @@ std::string_view describe(std::string_view type, std::string_view field) {
   return field.empty() || any == texts().end() ? std::string_view() : any->second;
 }
 
-const std::vector<std::string_view>& enum_values(std::string_view type, std::string_view field) {
-  static const std::map<std::string_view, std::vector<std::string_view>> table = {
-      {"PodSpec.restartPolicy", {"Always", "Never", "OnFailure"}},
-      {"PodSpec.dnsPolicy", {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"}},
-      {"PodSpec.preemptionPolicy", {"Never", "PreemptLowerPriority"}},
-      {"Container.imagePullPolicy", {"Always", "IfNotPresent", "Never"}},
-      {"Container.terminationMessagePolicy", {"FallbackToLogsOnError", "File"}},
-      {"ContainerPort.protocol", {"SCTP", "TCP", "UDP"}},
-      {"ServicePort.protocol", {"SCTP", "TCP", "UDP"}},
-      {"ServiceSpec.type", {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"}},
-      {"ServiceSpec.sessionAffinity", {"ClientIP", "None"}},
-      {"Taint.effect", {"NoExecute", "NoSchedule", "PreferNoSchedule"}},
-      {"Toleration.effect", {"NoExecute", "NoSchedule", "PreferNoSchedule"}},
-      {"Toleration.operator", {"Equal", "Exists"}},
-      {"NodeSelectorRequirement.operator", {"DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"}},
-      {"TopologySpreadConstraint.whenUnsatisfiable", {"DoNotSchedule", "ScheduleAnyway"}},
-      {"TopologySpreadConstraint.nodeAffinityPolicy", {"Honor", "Ignore"}},
-      {"TopologySpreadConstraint.nodeTaintsPolicy", {"Honor", "Ignore"}},
-      {"DeploymentStrategy.type", {"Recreate", "RollingUpdate"}},
-      {"StatefulSetSpec.podManagementPolicy", {"OrderedReady", "Parallel"}},
-      {"StatefulSetUpdateStrategy.type", {"OnDelete", "RollingUpdate"}},
-      {"DaemonSetUpdateStrategy.type", {"OnDelete", "RollingUpdate"}},
-      {"CronJobSpec.concurrencyPolicy", {"Allow", "Forbid", "Replace"}},
-      {"JobSpec.completionMode", {"Indexed", "NonIndexed"}},
-      {"PriorityClass.preemptionPolicy", {"Never", "PreemptLowerPriority"}},
-      {"PersistentVolumeSpec.persistentVolumeReclaimPolicy", {"Delete", "Recycle", "Retain"}},
-      {"StorageClass.reclaimPolicy", {"Delete", "Recycle", "Retain"}},
-      {"StorageClass.volumeBindingMode", {"Immediate", "WaitForFirstConsumer"}},
-      {"PodStatus.phase", {"Failed", "Pending", "Running", "Succeeded", "Unknown"}},
-      {"NamespaceStatus.phase", {"Active", "Terminating"}},
-  };
-  static const std::vector<std::string_view> none;
-  const std::string key = std::string(type.substr(type.rfind('.') + 1)) + "." + std::string(field);
-  const auto found = table.find(key);
-  return found == table.end() ? none : found->second;
-}
-
 }  // namespace berth::model

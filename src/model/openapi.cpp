@@ -26,6 +26,15 @@ constexpr std::string_view kTimeName = "io.k8s.apimachinery.pkg.apis.meta.v1.Tim
 constexpr std::string_view kMicroTimeName = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
 constexpr std::string_view kIntOrStringName = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
+constexpr std::string_view kFieldsName = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1";
+constexpr std::string_view kRawName = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+
+/// The definition of a field that takes anything; empty for kinds that are not Kubernetes' own.
+std::string_view any_name(const TypeDef& type, const FieldDef& field) {
+  if (field.name == "fieldsV1") return kFieldsName;
+  return type.openapi_name().starts_with("io.k8s.api.") ? kRawName : std::string_view();
+}
+
 /// Writes schemas in one dialect: v2 puts references under #/definitions, v3 under #/components/schemas and wraps them in allOf.
 class Writer {
  public:
@@ -33,16 +42,14 @@ class Writer {
 
   Object reference(std::string_view name) const { return Object{{"$ref", prefix_ + std::string(name)}}; }
 
+  Object wrapped(std::string_view name, bool in_property) const {
+    // In v3 a reference with siblings (description, default) is only heard inside allOf.
+    if (v3_ && in_property) return Object{{"allOf", Array{reference(name)}}};
+    return reference(name);
+  }
+
   Object ref_schema(const TypeRef& ref, bool in_property) const {
-    const auto wrapped = [&](std::string_view name) {
-      Object out;
-      // In v3 a reference with siblings (description, default) is only heard inside allOf.
-      if (v3_ && in_property)
-        out["allOf"] = Array{reference(name)};
-      else
-        out = reference(name);
-      return out;
-    };
+    const auto wrapped = [&](std::string_view name) { return this->wrapped(name, in_property); };
     switch (ref.kind) {
       case Kind::kString:
         return Object{{"type", "string"}};
@@ -80,14 +87,17 @@ class Writer {
     Object properties;
     Array required;
     for (const FieldDef& field : type.fields) {
-      Object property = ref_schema(field.ref, true);
+      Object property = field.ref.kind == Kind::kAny && !any_name(type, field).empty() ? wrapped(any_name(type, field), true)
+                                                                                       : ref_schema(field.ref, true);
       const std::string_view text = describe(type.name, field.name);
       property["description"] = text.empty() ? std::string_view(field.name) : text;
       const auto& values = enum_values(type.name, field.name);
       if (!values.empty()) {
         Array list;
         for (const std::string_view value : values) list.emplace_back(value);
-        property["enum"] = std::move(list);
+        // A list's items are what has these words.
+        Object& holder = field.ref.kind == Kind::kList ? property["items"].get_object() : property;
+        holder["enum"] = std::move(list);
       }
       if (field.patch_merge || field.patch_retain_keys || field.patch_replace)
         property["x-kubernetes-patch-strategy"] = field.patch_replace                            ? "replace"
@@ -103,7 +113,7 @@ class Writer {
           property["x-kubernetes-list-type"] = field.list_type == FieldDef::ListType::kSet ? "set" : "atomic";
         }
       }
-      if (field.is_atomic) property["x-kubernetes-map-type"] = "atomic";
+      if (field.is_atomic && field.ref.kind != Kind::kAny) property["x-kubernetes-map-type"] = "atomic";
       properties[field.name] = std::move(property);
       if (field.required) required.emplace_back(field.name);
     }
@@ -116,6 +126,8 @@ class Writer {
   }
 
   Object scalar_definition(std::string_view name) const {
+    if (name == kFieldsName) return Object{{"description", "A set of fields, as a tree of their names."}, {"type", "object"}};
+    if (name == kRawName) return Object{{"description", "An object of any kind."}, {"type", "object"}};
     // In v3 both forms are said; kubectl explain then shows the definition's name as the type.
     const auto either = [&](Object out, std::string_view other) {
       if (!v3_) {
@@ -167,7 +179,11 @@ class Writer {
     const std::string name = type.openapi_name();
     if (!schemas.contains(name)) {
       schemas[name] = type_schema(type);
-      for (const FieldDef& field : type.fields) add_ref(schemas, field.ref);
+      for (const FieldDef& field : type.fields) {
+        add_ref(schemas, field.ref);
+        if (const auto any = any_name(type, field); field.ref.kind == Kind::kAny && !any.empty() && !schemas.contains(any))
+          schemas[any] = scalar_definition(any);
+      }
     }
     return schemas[name].get_object();
   }

@@ -58,6 +58,8 @@ check "get pod -o wide" says "pod-s1" "$b" get pod -o wide
 check "get pod NAME" says "Pending" "$b" get pod pod-s1
 check "describe pod | grep -i toleration" says "key2=value2:NoExecute for 3600s" "$b" describe pod pod-s1
 check "describe pod shows why it waits" eventually 20 says "FailedScheduling" "$b" describe pod pod-s1
+check "get of several types names each" says "pod/pod-s1" "$b" get pods,nodes
+check "get all" says "pod/pod-s1" "$b" get all
 check "get -o yaml is an object" says "kind: Pod" "$b" get pod pod-s1 -o yaml
 check "get -o json without managed fields" refused says managedFields "$b" get pod pod-s1 -o json
 check "get priorityclasses" says "system-node-critical" "$b" get priorityclasses

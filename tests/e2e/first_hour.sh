@@ -12,6 +12,7 @@ touch "$work/file"
 check "a flag that there is not" ends 2 "--nope" "$berth" up --nope
 check "a command that there is not" ends 2 'unknown command "nosuch"' "$berth" nosuch
 check "--version" ends 0 "Kubernetes API" "$berth" --version
+check "help COMMAND" ends 0 "--data-dir" "$berth" help up
 check "what get needs" ends 2 "TYPE is required" "$berth" get
 check "a data directory that is a file" ends 1 "$work/file" "$berth" up --nodes 1 --data-dir "$work/file"
 check "an address that is none" ends 1 "nonsense" "$berth" up --nodes 1 --data-dir "$work/d1" --listen nonsense

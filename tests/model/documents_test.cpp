@@ -115,5 +115,22 @@ TEST(OpenApi, Version3HasADocumentAGroupVersion) {
   EXPECT_EQ(openapi_v3("apps", "v9"), nullptr);
 }
 
+/// What kubectl explain shows as a field's type and words.
+TEST(Openapi, FieldsThatTakeAnythingAndWordsOfLists) {
+  const Value apps = json::parse(*openapi_v3("apps", "v1")).value();
+  const Value* schemas = json::find(apps, {"components", "schemas"});
+  ASSERT_NE(schemas, nullptr);
+  const auto property = [&](const char* type, const char* field) {
+    return json::serialize(*json::find(*schemas, {type, "properties", field}));
+  };
+  EXPECT_NE(property("io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry", "fieldsV1").find("meta.v1.FieldsV1"), std::string::npos);
+  EXPECT_NE(property("io.k8s.api.apps.v1.ControllerRevision", "data").find("runtime.RawExtension"), std::string::npos);
+  EXPECT_NE(json::find(*schemas, "io.k8s.apimachinery.pkg.runtime.RawExtension"), nullptr);
+  EXPECT_NE(property("io.k8s.api.core.v1.PersistentVolumeClaimSpec", "accessModes")
+                .find(R"("items":{"type":"string","enum":["ReadOnlyMany","ReadWriteMany","ReadWriteOnce","ReadWriteOncePod"]})"),
+            std::string::npos);
+  EXPECT_NE(property("io.k8s.api.core.v1.HostPathVolumeSource", "type").find(R"("enum":["","BlockDevice",)"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace berth::model
