@@ -116,7 +116,7 @@ TEST(OpenApi, Version3HasADocumentAGroupVersion) {
 }
 
 /// What kubectl explain shows as a field's type and words.
-TEST(Openapi, FieldsThatTakeAnythingAndWordsOfLists) {
+TEST(OpenApi, FieldsThatTakeAnythingAndWordsOfLists) {
   const Value apps = json::parse(*openapi_v3("apps", "v1")).value();
   const Value* schemas = json::find(apps, {"components", "schemas"});
   ASSERT_NE(schemas, nullptr);
