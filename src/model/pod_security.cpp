@@ -38,7 +38,8 @@ class Judgement {
     is_windows_ = get_string(spec, {"os", "name"}) == "windows";
   }
 
-  std::string run(PodSecurityLevel level) {
+  std::string run(PodSecurityLevel level, bool with_details) {
+    with_details_ = with_details;
     const bool restricted = level == PodSecurityLevel::kRestricted;
     // The order of the rules' ids; the restricted form of a rule stands in for the baseline's.
     app_armor();
@@ -75,7 +76,9 @@ class Judgement {
 
  private:
   static std::string name_of(const Value& container) { return std::string(get_string(container, {"name"})); }
-  void found(std::string_view reason, std::string_view detail) { findings_.push_back(fmt::format("{} ({})", reason, detail)); }
+  void found(std::string_view reason, std::string_view detail) {
+    findings_.push_back(with_details_ ? fmt::format("{} ({})", reason, detail) : std::string(reason));
+  }
   template <typename Test>
   Names names_where(Test&& is_bad) const {
     Names names;
@@ -294,7 +297,7 @@ class Judgement {
   const Value& metadata_;
   const Value& spec_;
   std::vector<const Value*> containers_;
-  bool is_windows_ = false;
+  bool is_windows_ = false, with_details_ = true;
   Names findings_;
 };
 
@@ -320,7 +323,11 @@ std::string_view to_string(PodSecurityLevel level) {
 
 std::string pod_security_violations(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec) {
   if (level == PodSecurityLevel::kPrivileged) return {};
-  return Judgement(metadata, spec).run(level);
+  return Judgement(metadata, spec).run(level, true);
+}
+
+std::string pod_security_broken_rules(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec) {
+  return level == PodSecurityLevel::kPrivileged ? std::string() : Judgement(metadata, spec).run(level, false);
 }
 
 }  // namespace berth::model

@@ -17,5 +17,7 @@ std::string_view to_string(PodSecurityLevel level);
 /// Empty when the pod keeps the level's rules; otherwise each broken rule with who breaks it, in Kubernetes' words and order. `metadata`
 /// and `spec` are a Pod's or a pod template's.
 std::string pod_security_violations(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec);
+/// The broken rules alone, without who breaks them.
+std::string pod_security_broken_rules(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec);
 
 }  // namespace berth::model

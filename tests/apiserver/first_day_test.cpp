@@ -122,4 +122,34 @@ TEST_F(FirstDay, ThePatchListsKeyIsMissedBeforeItsOrder) {
             "map: map[image:x] does not contain declared merge key: name");
 }
 
+TEST_F(FirstDay, OptionsOfLogsAreLookedAtFirst) {
+  const std::string log = std::string(kPods) + "/none/log?";
+  EXPECT_EQ(message(get(log + "tailLines=abc")), "strconv.ParseInt: parsing \"abc\": invalid syntax");
+  EXPECT_EQ(message(get(log + "sinceTime=x")), "parsing time \"x\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"x\" as \"2006\"");
+  EXPECT_EQ(
+      message(get(log + "tailLines=-1&limitBytes=0")),
+      "PodLogOptions \"none\" is invalid: [tailLines: Invalid value: -1: must be greater than or equal to 0, limitBytes: Invalid value: "
+      "0: must be greater than 0]");
+  EXPECT_EQ(message(get(log + "sinceSeconds=1&sinceTime=2020-01-01T00:00:00Z")),
+            "PodLogOptions \"none\" is invalid: []: Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified");
+  EXPECT_EQ(message(get(log + "tailLines=5&follow=true")), "pods \"none\" not found");
+}
+
+/// Who enforces a standard is warned of it, too, and a namespace's warning names the rules alone.
+TEST_F(FirstDay, WarningsOfPodSecurity) {
+  create(kPods, pod("p"));
+  const auto warned = patch("/api/v1/namespaces/default", R"({"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}})");
+  EXPECT_NE(warned->headers.get("Warning").find("existing pods in namespace"), std::string::npos);
+  std::string all;
+  for (const auto& [name, value] : warned->headers.fields())
+    if (name == "Warning") all += value + "\n";
+  EXPECT_NE(all.find("\"p: allowPrivilegeEscalation != false, unrestricted capabilities, runAsNonRoot != true, seccompProfile\""),
+            std::string::npos)
+      << all;
+  const auto made =
+      post("/apis/apps/v1/namespaces/default/deployments", R"({"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},
+    "template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})");
+  EXPECT_NE(made->headers.get("Warning").find("would violate PodSecurity"), std::string::npos);
+}
+
 }  // namespace berth::apiserver::testing

@@ -31,9 +31,11 @@ bool is_version(std::string_view text) {
   return std::all_of(text.begin() + 3, text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// A wrong level or version is read as the strictest and the newest, as PolicyToEvaluate does.
+/// As PolicyToEvaluate does: a wrong level to enforce is read as the strictest, one to warn of as none; who enforces is warned of the same
+/// when nothing else is said.
 Policy read_policy(const json::Value& ns) {
   Policy policy;
+  bool enforces = false, says_warn = false, says_warn_version = false;
   for (const auto& [key, value] : json::get_object(ns, {"metadata", "labels"})) {
     std::string_view name(key.data(), key.size());
     if (!name.starts_with(kPrefix)) continue;
@@ -48,6 +50,7 @@ Policy read_policy(const json::Value& ns) {
     if (is_version_label) mode.remove_suffix(std::string_view("-version").size());
     if (mode != "enforce" && mode != "warn" && mode != "audit") continue;
     Rule& rule = mode == "enforce" ? policy.enforce : mode == "warn" ? policy.warn : ignored;
+    if (mode == "warn") (is_version_label ? says_warn_version : says_warn) = true;
     if (is_version_label) {
       if (is_version(text))
         rule.version = text;
@@ -55,10 +58,15 @@ Policy read_policy(const json::Value& ns) {
         wrong("must be \"latest\" or \"v1.x\"");
     } else if (const auto level = model::parse_pod_security_level(text)) {
       rule.level = *level;
+      enforces = enforces || mode == "enforce";
     } else {
-      rule.level = PodSecurityLevel::kRestricted;
+      rule.level = mode == "warn" ? PodSecurityLevel::kPrivileged : PodSecurityLevel::kRestricted;
       wrong("must be one of privileged, baseline, restricted");
     }
+  }
+  if (enforces && !says_warn && policy.enforce.level > policy.warn.level) {
+    policy.warn.level = policy.enforce.level;
+    if (!says_warn_version) policy.warn.version = policy.enforce.version;
   }
   return policy;
 }
@@ -144,7 +152,7 @@ class PodSecurity final : public AdmissionPlugin {
       const json::Value pod = decode_object(*object);
       const json::Value* spec = json::find(pod, {"spec"});
       if (spec == nullptr) continue;
-      const std::string broken = model::pod_security_violations(rule.level, pod.at("metadata"), *spec);
+      const std::string broken = model::pod_security_broken_rules(rule.level, pod.at("metadata"), *spec);
       if (broken.empty()) continue;
       const auto [found, is_new] = by_finding.try_emplace(broken, std::string(json::get_string(pod, {"metadata", "name"})), 0);
       if (!is_new) ++found->second.second;

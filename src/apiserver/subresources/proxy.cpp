@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include "apiserver/impl.h"
+#include "apiserver/subresources/log_options.h"
 
 namespace berth::apiserver {
 namespace {
@@ -359,6 +360,8 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
     onward.headers = headers_onward(onward.headers);
     return relay_to(*this, request, *location, "error trying to reach service: ", std::move(onward));
   }
+  if (info.subresource == "log")
+    if (const auto wrong = check_log_options(request->query, info.name)) return respond_status(*request, *wrong);
   const auto object = cache->get(object_key(*request->kind, info.ns, info.name));
   if (object == nullptr) return respond_status(*request, model::not_found("", "pods", info.name));
   const auto pod = decode_object(*object);

@@ -60,7 +60,7 @@ void role_binding(const Value& doc, bool cluster, Errors& errors) {
     } else if (subject_kind == "User" || subject_kind == "Group") {
       if (group != "rbac.authorization.k8s.io") errors.not_supported(one / "apiGroup", group, {"rbac.authorization.k8s.io"});
     } else {
-      errors.not_supported(one / "kind", subject_kind, {"Group", "ServiceAccount", "User"});
+      errors.not_supported(one / "kind", subject_kind, {"ServiceAccount", "User", "Group"});
     }
   }
 }
