@@ -50,11 +50,12 @@ TEST(PodResize, MovesResourcesOnly) {
 }
 
 TEST(PodResize, KeepsTheClassAndOtherResources) {
-  const Value old = running();
+  Value old = running();
+  json::set(old, {"status", "qosClass"}, "Burstable");
   Value doc = old;
   doc.at("spec").at("containers").at(0).get_object()["resources"] = json::Object();
   EXPECT_EQ(texts(update(old, doc, "resize")),
-            "spec: Invalid value: \"BestEffort\": Pod QOS Class may not change as a result of resizing\n"
+            "spec: Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing\n"
             "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed\n");
   doc = old;
   json::set(doc.at("spec").at("containers").at(0), {"resources", "requests", "ephemeral-storage"}, "1Gi");
