@@ -32,11 +32,6 @@ Attributes attributes_of(const Request& request) {
   return attributes;
 }
 
-bool is_served(std::string_view group, std::string_view version) {
-  return std::ranges::any_of(model::all_kinds(),
-                             [&](const model::KindInfo& kind) { return kind.group == group && kind.version == version; });
-}
-
 model::ApiStatus invalid_option(std::string_view options, model::FieldError::Type type, std::string field, std::string value,
                                 std::string detail) {
   return model::invalid_object("meta.k8s.io", options, "", {{type, std::move(field), std::move(value), std::move(detail)}});
@@ -184,7 +179,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
                                        {"items", json::Array{}}});
   }
   // Below a group that is served everything that is not found has a Status (there a web service of its own answers).
-  if (request->kind == nullptr && !is_served(info.group, info.version) && !model::discovery_group(info.group))
+  if (request->kind == nullptr && !info.group.empty() && !model::discovery_group(info.group))
     return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
   if (const auto warning = model::kind_warning(*request->kind); !warning.empty()) request->warnings.emplace_back(warning);

@@ -28,9 +28,10 @@ TEST_F(Crud, ErrorsHaveKubernetesWords) {
   auto mismatch = post(kMaps, R"({"metadata":{"name":"b","namespace":"other"}})");
   EXPECT_STATUS(mismatch, 400, "BadRequest");
   EXPECT_NE(mismatch->body.find("does not match the namespace"), std::string::npos);
-  auto no_version = get("/apis/apps/v9/deployments");
-  EXPECT_EQ(no_version->status, 404);
-  EXPECT_EQ(no_version->body, "404 page not found\n") << "where no group is, there is no Status";
+  EXPECT_STATUS(get("/apis/apps/v9/deployments"), 404, "NotFound");
+  auto no_group = get("/apis/nope.io/v1/deployments");
+  EXPECT_EQ(no_group->status, 404);
+  EXPECT_EQ(no_group->body, "404 page not found\n") << "where no group is, there is no Status";
   auto no_resource = get("/apis/apps/v1/widgets");
   EXPECT_STATUS(no_resource, 404, "NotFound");
   EXPECT_NE(json::find(no_resource->document(), "details"), nullptr);
