@@ -10,23 +10,23 @@ using model::bad_request;
 
 namespace {
 
-void drop_unknown(const Shape& shape, json::Value& value) {
-  if (auto* object = value.if_object()) {
-    if (!shape.is_known()) return;
-    std::vector<std::string> unknown;
-    for (auto& [key, member] : *object) {
-      const auto below = shape.member(key);
-      if (below.is_known()) {
-        drop_unknown(below, member);
-      } else if (!shape.is_map() && shape.is_struct()) {
-        unknown.emplace_back(key);
-      }
-    }
-    for (const auto& key : unknown) object->erase(key);
-  } else if (auto* list = value.if_array()) {
-    const auto below = shape.element();
-    for (auto& element : *list) drop_unknown(below, element);
+/// Takes the fields at `paths` ("spec.containers[0].x") away.
+void drop_fields(json::Value& value, const std::string& at, const std::set<std::string, std::less<>>& paths) {
+  if (auto* list = value.if_array()) {
+    for (std::size_t i = 0; i < list->size(); ++i) drop_fields((*list)[i], fmt::format("{}[{}]", at, i), paths);
+    return;
   }
+  auto* object = value.if_object();
+  if (object == nullptr) return;
+  std::vector<std::string> gone;
+  for (auto& [key, member] : *object) {
+    const auto path = at.empty() ? std::string(key) : fmt::format("{}.{}", at, std::string_view(key));
+    if (paths.contains(path))
+      gone.emplace_back(key);
+    else
+      drop_fields(member, path, paths);
+  }
+  for (const auto& key : gone) object->erase(key);
 }
 
 /// Unknown and duplicate fields in the order of the text, each in Kubernetes' words.
@@ -213,8 +213,10 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
                                                      kind.version, kind.kind, fmt::join(findings.lines, ", "))));
     if (request.field_validation == FieldValidation::kWarn)
       for (const auto& line : findings.lines) request.warnings.push_back(line);
-    // Who sends the parameter gets Kubernetes' behaviour; who says nothing keeps fields that this server does not know yet (SPEC A3).
-    if (request.query.has("fieldValidation")) drop_unknown(Shape::of(kind), document);
+    // Who sends the parameter gets Kubernetes' behaviour, and so does a patch (kubectl's has no parameter: a typo would stay for ever). Who
+    // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
+    if (request.query.has("fieldValidation") || request.info.verb == "patch")
+      drop_fields(document, "", {report.unknown_fields.begin(), report.unknown_fields.end()});
   }
   return {};
 }

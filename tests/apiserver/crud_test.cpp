@@ -177,6 +177,10 @@ TEST_F(Crud, UnknownFieldsByValidationMode) {
   EXPECT_EQ(json::get_int(kept, {"spec", "replicasx"}), 3);
   EXPECT_EQ(put(path + "/d?fieldValidation=Strict", kept)->status, 200);
   EXPECT_EQ(json::get_int(read(path + "/d"), {"spec", "replicasx"}), 3);
+  const auto patched = patch(path + "/d", R"({"spec":{"typo":1}})");
+  EXPECT_EQ(patched->headers.get("Warning"), "299 - \"unknown field \\\"spec.typo\\\"\"");
+  EXPECT_EQ(json::find(patched->document(), {"spec", "typo"}), nullptr);
+  EXPECT_EQ(json::get_int(patched->document(), {"spec", "replicasx"}), 3);
   json::set(kept, {"spec", "other"}, 1);
   EXPECT_STATUS(put(path + "/d?fieldValidation=Strict", kept), 400, "BadRequest");
 }
