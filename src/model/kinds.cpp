@@ -189,6 +189,12 @@ std::vector<KindInfo> make_groups() {
       Entry("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles").cluster(),
       Entry("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
       Entry("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+      Entry("rbac.authorization.k8s.io", "v1beta1", "ClusterRoleBinding", "clusterrolebindings")
+          .cluster()
+          .stored_as("rbac.authorization.k8s.io", "v1"),
+      Entry("rbac.authorization.k8s.io", "v1beta1", "ClusterRole", "clusterroles").cluster().stored_as("rbac.authorization.k8s.io", "v1"),
+      Entry("rbac.authorization.k8s.io", "v1beta1", "RoleBinding", "rolebindings").stored_as("rbac.authorization.k8s.io", "v1"),
+      Entry("rbac.authorization.k8s.io", "v1beta1", "Role", "roles").stored_as("rbac.authorization.k8s.io", "v1"),
       Entry("resource.k8s.io", "v1", "DeviceClass", "deviceclasses").cluster().generation(),
       Entry("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims").subs({"status"}),
       Entry("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
