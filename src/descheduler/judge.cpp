@@ -29,13 +29,27 @@ Judge::Judge(const Snapshot& snapshot, const Frameworks& frameworks, PlacementCh
       check_(check),
       engine_(*cluster_, {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}) {}
 
+const Judgement* Judge::known_refusal(const Pod& pod) const {
+  const auto found = refusals_.find({pod.info->class_hash, pod.node});
+  if (found == refusals_.end()) return nullptr;
+  const placement::PodInfo& other = *found->second.pod;
+  const bool is_alike =
+      placement::same_class(other, *pod.info) && placement::same_traits(other, *pod.info) && other.request == pod.info->request;
+  return is_alike ? &found->second.judgement : nullptr;
+}
+
 Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
   // A finished pod takes no room and its controller has made another one long since: nothing comes back.
-  if (pod.view().is_terminal()) return {true, "", ""};
+  if (pod.view().is_terminal()) return {true, "", "", false};
+  // Volumes and claims are a pod's own.
+  const bool is_like_others = pod.view().volumes.empty() && pod.view().resource_claims.empty();
+  if (is_like_others && check_ != PlacementCheck::kOff)
+    if (const Judgement* refusal = known_refusal(pod)) return *refusal;
   cluster_->remove_pod(pod.key());
-  if (check_ == PlacementCheck::kOff) return {true, "", ""};
+  if (check_ == PlacementCheck::kOff) return {true, "", "", false};
   auto replacement = replacement_of(*pod.info, cluster_->era());
   Judgement out = decide(pod, replacement, rule, false);
+  if (!out.is_accepted && !out.is_by_rule && is_like_others) refusals_[{pod.info->class_hash, pod.node}] = {pod.info, out};
   // A pod that was labelled by hand is judged as it is; where its replacement goes is its template's matter. Without the labels that made
   // it leave, the old node may be as good as others, but not the best.
   const auto labels = snapshot_.replacement_labels(pod.view());
@@ -43,10 +57,12 @@ Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
     replacement = replacement_of(*pod.info, cluster_->era(), &*labels);
     out = decide(pod, replacement, {}, true);
   }
-  if (out.is_accepted)
+  if (out.is_accepted) {
     cluster_->assume(replacement, cluster_->find_node(out.destination)->index);
-  else
+    refusals_.clear();
+  } else {
     cluster_->upsert_pod(pod.info);
+  }
   return out;
 }
 
@@ -74,13 +90,14 @@ Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement
     if (node->name == pod.node) return {false, "", fmt::format("it {} come back to {}", best.size() == 1 ? "would" : "could", pod.node)};
     if (!rule) continue;
     if (const std::string why = rule(*node); !why.empty())
-      return {false, "", fmt::format("it {} go to {}, {}", best.size() == 1 ? "would" : "could", node->name, why)};
+      return {false, "", fmt::format("it {} go to {}, {}", best.size() == 1 ? "would" : "could", node->name, why), true};
   }
   return {true, destination, ""};
 }
 
 void Judge::undo(const Pod& pod) {
   if (pod.view().is_terminal()) return;
+  refusals_.clear();
   cluster_->remove_pod(pod.key());
   cluster_->upsert_pod(pod.info);
 }

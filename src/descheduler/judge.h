@@ -27,6 +27,7 @@ struct Judgement {
   bool is_accepted = false;
   std::string destination;  ///< Of an accepted one: where the replacement goes, first by name among equals. Empty when nothing comes back.
   std::string reason;       ///< Of a refused one, for people.
+  bool is_by_rule = false;  ///< Refused by the strategy's rule, not by the engine.
 };
 
 /// Keeps a fork of the cluster on which each accepted eviction has happened and its replacement runs, so that a plan of several is judged
@@ -43,10 +44,17 @@ class Judge {
 
  private:
   Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal) const;
+  /// The engine's refusal of such a pod on that node since the cluster last changed: many pods that stay are alike.
+  [[nodiscard]] const Judgement* known_refusal(const Pod& pod) const;
+  struct Refusal {
+    placement::PodInfoPtr pod;
+    Judgement judgement;
+  };
   const Snapshot& snapshot_;
   std::unique_ptr<placement::Cluster> cluster_;
   const Frameworks& frameworks_;
   PlacementCheck check_;
+  std::map<std::pair<std::uint64_t, std::string>, Refusal> refusals_;  ///< By the pod's class and node.
   mutable placement::Engine engine_;
 };
 

@@ -396,6 +396,25 @@ TEST(BetterPlace, ReplacementsHaveTheirTemplatesLabels) {
   EXPECT_EQ(kept_because(kept, "a"), "it would come back to n1");
 }
 
+TEST(BetterPlace, ARefusalHoldsUntilTheClusterChanges) {
+  World world;
+  world.node("n1").node("n2").node("n3", "{metadata: {labels: {disk: ssd}}, spec: {taints: [{key: k, effect: NoSchedule}]}}");
+  world.pods("a", 2, "n1")
+      .pod("x", "n2",
+           "{spec: {nodeSelector: {disk: ssd}, tolerations: [{operator: Exists}], containers: [{name: c, image: nginx, "
+           "resources: {requests: {cpu: 2}}}]}}");
+  Snapshot& snapshot = world.snapshot();
+  snapshot.finish();
+  Frameworks frameworks;
+  frameworks.emplace("default-scheduler", *placement::Framework::create(world.profile));
+  Judge judge(snapshot, frameworks, PlacementCheck::kBetterPlace);
+  const auto& pods = snapshot.pods_by_node["n1"];
+  EXPECT_EQ(judge.judge(*pods[0], {}).reason, "it would come back to n1");
+  EXPECT_EQ(judge.judge(*pods[1], {}).reason, "it would come back to n1");
+  EXPECT_EQ(judge.judge(*snapshot.pods_by_node["n2"][0], {}).destination, "n3");
+  EXPECT_EQ(judge.judge(*pods[1], {}).destination, "n2");
+}
+
 TEST(BetterPlace, APlanIsJudgedInSequence) {
   // One place only: the second pod must stay, for the first has taken it.
   World world;
