@@ -142,9 +142,8 @@ void Snapshot::add(const json::Value& object) {
   }
   auto info = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(object)), cluster.era());
   cluster.upsert_pod(info);
-  const auto pod = std::make_shared<const Pod>(Pod::parse(object, std::move(info)));
-  if (!pod->node.empty()) pods_by_node[pod->node].push_back(pod);
-  for (const auto& owner : pod->owners()) pods_by_owner[owner.uid].push_back(pod);
+  const std::string key = info->key;
+  pods.insert_or_assign(key, std::make_shared<const Pod>(Pod::parse(object, std::move(info))));
 }
 
 std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& pod) const {
@@ -160,7 +159,12 @@ std::optional<model::Labels> Snapshot::replacement_labels(const model::PodView& 
 }
 
 void Snapshot::finish() {
-  for (auto& [node, pods] : pods_by_node) std::ranges::sort(pods, {}, [](const PodPtr& pod) { return pod->key(); });
+  pods_by_node.clear();
+  pods_by_owner.clear();
+  for (const auto& [key, pod] : pods) {
+    if (!pod->node.empty()) pods_by_node[pod->node].push_back(pod);
+    for (const auto& owner : pod->owners()) pods_by_owner[owner.uid].push_back(pod);
+  }
 }
 
 void Snapshot::add_usage(const json::Value& metrics) {

@@ -76,6 +76,7 @@ bool is_ready(const model::NodeView& node);
 
 struct Snapshot {
   placement::Cluster cluster;
+  std::map<std::string, PodPtr, std::less<>> pods;                        ///< By "namespace/name". The next two are made of it by finish.
   std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_node;   ///< Finished pods too; each in order of namespace and name.
   std::map<std::string, std::vector<PodPtr>, std::less<>> pods_by_owner;  ///< By the owner's uid: of all pods, whether on a node or not.
   std::map<std::string, std::vector<Budget>, std::less<>> budgets;        ///< By namespace.
