@@ -20,6 +20,39 @@ std::string warning_header(std::string_view text) {
   return out + "\"";
 }
 
+std::size_t rune_count(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string_view first_runes(std::string_view text, std::size_t count) {
+  for (std::size_t at = 0; at < text.size(); ++at)
+    if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && count-- == 0) return text.substr(0, at);
+  return text;
+}
+
+/// The Warning headers of an answer: each sentence once. Too many for a header are cut to 256 characters each, until there are 4,096 of
+/// them (apiserver endpoints/filters/warning.go).
+void add_warnings(const std::vector<std::string>& sentences, net::Headers& headers) {
+  constexpr std::size_t kAllRunes = 4096, kSentenceRunes = 256;
+  std::unordered_set<std::string_view> seen;
+  std::vector<std::string_view> fresh;
+  std::size_t total = 0, exceeds_at = SIZE_MAX;
+  for (const auto& sentence : sentences) {
+    if (sentence.empty() || !seen.insert(sentence).second) continue;
+    fresh.push_back(sentence);
+    total += rune_count(sentence);
+    if (total > kAllRunes && exceeds_at == SIZE_MAX) exceeds_at = fresh.size();
+  }
+  std::size_t written = 0;
+  for (std::size_t i = 0; i < fresh.size(); ++i) {
+    // All up to the one that was too much are shown, in short.
+    if (i >= exceeds_at && written >= kAllRunes) return;
+    const auto shown = exceeds_at == SIZE_MAX ? fresh[i] : first_runes(fresh[i], kSentenceRunes);
+    written += rune_count(shown);
+    headers.add("Warning", warning_header(shown));
+  }
+}
+
 bool wants_pretty(const Request& request) {
   if (request.accept.pretty || request.query.flag("pretty")) return true;
   if (request.query.has("pretty")) return false;
@@ -53,7 +86,7 @@ net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_vi
   headers.add("Audit-Id", audit_id.empty() ? audit_ids.uid() : std::string(audit_id));
   headers.add("Content-Type", std::string(content_type));
   headers.add("Cache-Control", "no-cache, private");
-  for (const auto& warning : request.warnings) headers.add("Warning", warning_header(warning));
+  if (!request.warnings.empty()) add_warnings(request.warnings, headers);
   return headers;
 }
 

@@ -64,11 +64,11 @@ std::vector<std::string> finalizers_of(const json::Value& document) {
 
 std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, const json::Value& current, const json::Value& updated) {
   if (json::find(current, {"metadata", "deletionTimestamp"}) == nullptr) return std::nullopt;
-  const auto before = finalizers_of(current);
+  const auto list = finalizers_of(current);
+  const std::set<std::string> before(list.begin(), list.end());
   std::string added;
   for (const auto& finalizer : finalizers_of(updated))
-    if (std::find(before.begin(), before.end(), finalizer) == before.end())
-      added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
+    if (!before.contains(finalizer)) added += fmt::format("{}\"{}\"", added.empty() ? "" : ", ", finalizer);
   if (added.empty()) return std::nullopt;
   return model::invalid_object(
       kind.group, kind.kind, json::get_string(current, {"metadata", "name"}),
@@ -126,8 +126,9 @@ std::optional<model::ApiStatus> check_system_metadata(const model::KindInfo& kin
 /// Each sentence once, however often the write is tried.
 void warn(WriteOperation& operation, const json::Value* old_object, const json::Value& object) {
   auto& warnings = operation.request->warnings;
+  std::unordered_set<std::string> seen(warnings.begin(), warnings.end());
   for (auto& sentence : model::write_warnings(*operation.kind, old_object, object))
-    if (std::ranges::find(warnings, sentence) == warnings.end()) warnings.push_back(std::move(sentence));
+    if (seen.insert(sentence).second) warnings.push_back(std::move(sentence));
 }
 
 bool is_service(const model::KindInfo& kind) { return kind.group.empty() && kind.plural == "services"; }

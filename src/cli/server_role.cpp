@@ -186,6 +186,10 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   server.address = listen->host;
   server.port = listen->port;
   server.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, role->ca_pem_};
+  server.may_send_body = [authenticator = parts->authenticator](const net::HttpRequest& head) {
+    const auto user = authenticator->authenticate(head);
+    return user && !user->in_group("system:unauthenticated");
+  };
   role->tls_ = *server.tls;
   role->host_ = listen->host;
   auto listener = net::Server::start(server, *role->api_);

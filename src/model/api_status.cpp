@@ -152,7 +152,7 @@ json::Value ApiStatus::to_json() const {
   if (!message.empty()) out["message"] = to_utf8(message);
   if (!reason.empty()) out["reason"] = reason;
   json::Object details;
-  if (!name.empty()) details["name"] = name;
+  if (!name.empty()) details["name"] = to_utf8(name);
   if (!group.empty()) details["group"] = group;
   if (!kind.empty()) details["kind"] = kind;
   if (!uid.empty()) details["uid"] = uid;
@@ -161,8 +161,8 @@ json::Value ApiStatus::to_json() const {
     for (const StatusCause& cause : causes) {
       json::Object one;
       if (!cause.reason.empty()) one["reason"] = cause.reason;
-      if (!cause.message.empty()) one["message"] = cause.message;
-      if (!cause.field.empty()) one["field"] = cause.field;
+      if (!cause.message.empty()) one["message"] = to_utf8(cause.message);
+      if (!cause.field.empty()) one["field"] = to_utf8(cause.field);
       list.push_back(std::move(one));
     }
     details["causes"] = std::move(list);
@@ -259,10 +259,9 @@ std::string FieldError::render() const { return field.empty() ? error_body(*this
 
 ApiStatus invalid_object(std::string_view group, std::string_view kind, std::string_view name, const FieldErrors& errors) {
   std::vector<std::string> texts;
-  for (const FieldError& error : errors) {
-    std::string text = error.render();
-    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
-  }
+  std::unordered_set<std::string> seen;
+  for (const FieldError& error : errors)
+    if (std::string text = error.render(); seen.insert(text).second) texts.push_back(std::move(text));
   const std::string all = texts.size() == 1 ? texts[0] : fmt::format("[{}]", fmt::join(texts, ", "));
   ApiStatus status =
       make_for(422, "Invalid", fmt::format("{} \"{}\" is invalid: {}", group_resource(group, kind), name, all), group, kind, name);

@@ -18,6 +18,8 @@ using json::Value;
 using validation::Path;
 using Sentences = std::vector<std::string>;
 
+constexpr std::size_t kEnoughSentences = 1000;
+
 void fractional_bytes(const Value& amounts, std::string_view name, const Path& at, Sentences& out) {
   const std::string_view text = get_string(amounts, {name});
   const auto quantity = text.empty() ? std::nullopt : Quantity::parse(text);
@@ -156,6 +158,8 @@ class Ports {
                                 get_string(port, {"name"}), number, protocol, ip));
     auto& others = seen_[fmt::format("{}/{}", number, protocol)];
     for (const SeenPort& other : others) {
+      // A thousand equal ports make half a million pairs, of which nobody is shown more than the first four thousand letters.
+      if (out.size() >= kEnoughSentences) return;
       if (ip == other.host_ip && host == other.host_port)
         out.push_back(fmt::format("{}: duplicate port definition with {}", at, other.at));
       else if (host == 0 || other.host_port == 0)

@@ -91,7 +91,10 @@ class Acceptor final : public EventSink {
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl(ServerConfig config, Handler& handler, TlsContext tls) : config_(std::move(config)), handler_(handler), tls_(std::move(tls)) {}
+  ServerImpl(ServerConfig config, Handler& handler, TlsContext tls) : config_(std::move(config)), handler_(handler), tls_(std::move(tls)) {
+    bodies_->max_bytes = config_.max_bodies_bytes;
+    bodies_->may_send = config_.may_send_body;
+  }
   ~ServerImpl() override { stop(0); }
 
   Result<void> open() {
@@ -156,7 +159,7 @@ class ServerImpl final : public Server {
     const SessionTimeouts timeouts{milliseconds(config_.header_timeout_ms), milliseconds(config_.idle_timeout_ms),
                                    milliseconds(config_.write_timeout_ms)};
     const ParserLimits limits{config_.max_header_bytes, config_.max_body_bytes};
-    auto session = std::make_shared<ServerSession>(handler_, shard.reactor, limits, timeouts);
+    auto session = std::make_shared<ServerSession>(handler_, shard.reactor, limits, timeouts, bodies_);
     session->set_on_gone([this, &shard, raw = session.get()] {
       --connections_;
       shard.sessions.erase(raw);
@@ -193,6 +196,7 @@ class ServerImpl final : public Server {
 
   ServerConfig config_;
   Handler& handler_;
+  std::shared_ptr<BodyRules> bodies_ = std::make_shared<BodyRules>();
   TlsContext tls_;
   std::shared_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Shard>> shards_;

@@ -1,6 +1,7 @@
 // HTTP/1.1 server over TLS or plain TCP.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,10 @@ struct ServerConfig {
   int header_timeout_ms = 20'000;                ///< A request whose header or body comes slower is dropped.
   int idle_timeout_ms = 120'000;                 ///< Keep-alive connections without a request.
   int write_timeout_ms = 60'000;                 ///< A reader that takes nothing for so long is dropped.
+  std::size_t max_bodies_bytes = 1U << 30;       ///< Of all bodies that are under way together; more is answered 429.
+  /// Asked on an I/O thread before more than the first 16 KiB of a body are kept; the request is complete but for its body. False: 401, so
+  /// that strangers cannot fill the memory. Null: everybody may.
+  std::function<bool(const HttpRequest& head)> may_send_body;
 };
 
 /// Owns its threads and sockets; the destructor closes everything. The handler must outlive it.

@@ -8,11 +8,17 @@ namespace {
 /// Answers waiting for a slow reader, beyond which no further pipelined request is taken up.
 constexpr std::size_t kMaxUnsentAnswers = 1024 * 1024;
 constexpr std::size_t kDrainedBelow = 256 * 1024;
+/// Of a body from whomever: what a review or a patch needs.
+constexpr std::size_t kUnaskedBodyBytes = 16 * 1024;
 /// The slowest body accepted, once the header timeout is over.
 constexpr std::size_t kMinBodyBytesPerSecond = 16 * 1024;
 
 std::string_view status_reason(int code) {
   switch (code) {
+    case 401:
+      return "Unauthorized";
+    case 429:
+      return "TooManyRequests";
     case 413:
       return "RequestEntityTooLarge";
     case 500:
@@ -41,8 +47,9 @@ void append_chunk_size(std::string& out, std::size_t size) { fmt::format_to(std:
 
 }  // namespace
 
-ServerSession::ServerSession(Handler& handler, std::shared_ptr<Reactor> reactor, const ParserLimits& limits, SessionTimeouts timeouts)
-    : handler_(handler), reactor_(std::move(reactor)), timeouts_(timeouts), parser_(limits) {}
+ServerSession::ServerSession(Handler& handler, std::shared_ptr<Reactor> reactor, const ParserLimits& limits, SessionTimeouts timeouts,
+                             std::shared_ptr<BodyRules> bodies)
+    : handler_(handler), reactor_(std::move(reactor)), timeouts_(timeouts), parser_(limits), bodies_(std::move(bodies)) {}
 
 void ServerSession::attach(std::shared_ptr<Connection> connection) {
   connection_ = std::move(connection);
@@ -59,7 +66,10 @@ std::size_t ServerSession::on_input(std::string_view data) {
   handling_ = true;
   while (at < data.size() && !current_ && connection_ && connection_->is_open() && connection_->queued_bytes() < kMaxUnsentAnswers) {
     at += parser_.feed(data.substr(at));
-    if (parser_.state() == RequestParser::State::kDone) {
+    if (const auto failure = check_body(); failure.status != 0) {
+      refuse(failure);
+      at = data.size();
+    } else if (parser_.state() == RequestParser::State::kDone) {
       dispatch();
     } else if (parser_.state() == RequestParser::State::kFailed) {
       refuse(parser_.failure());
@@ -97,6 +107,36 @@ void ServerSession::dispatch() {
     // The writer was dropped on the way up and has answered 500; one bad request must not end the server.
     log::error("net", "the request handler failed: {}", error.what());
   }
+}
+
+ParseFailure ServerSession::check_body() {
+  if (parser_.state() != RequestParser::State::kBody) {
+    count_body(0);
+    may_send_body_ = false;
+    return {};
+  }
+  count_body(parser_.body_bytes());
+  if (parser_.body_bytes() <= kUnaskedBodyBytes) return {};
+  if (bodies_->may_send && !may_send_body_) {
+    HttpRequest head;
+    head.method = parser_.request().method;
+    head.path = parser_.request().path;
+    head.query = parser_.request().query;
+    head.headers = parser_.request().headers;
+    head.peer = peer_;
+    head.remote_address = connection_->remote_address();
+    may_send_body_ = bodies_->may_send(head);
+    if (!may_send_body_) return {401, "Unauthorized"};
+  }
+  if (bodies_->bytes.load(std::memory_order_relaxed) > bodies_->max_bytes)
+    return {429, "too many large requests are under way, please try again later"};
+  return {};
+}
+
+void ServerSession::count_body(std::size_t bytes) {
+  if (bytes > counted_bytes_) bodies_->bytes += bytes - counted_bytes_;
+  if (bytes < counted_bytes_) bodies_->bytes -= counted_bytes_ - bytes;
+  counted_bytes_ = bytes;
 }
 
 void ServerSession::refuse(const ParseFailure& failure) {

@@ -41,9 +41,18 @@ struct SessionTimeouts {
   std::chrono::milliseconds header, idle, write;
 };
 
+/// What the bodies of all sessions of a server share.
+struct BodyRules {
+  std::size_t max_bytes = SIZE_MAX;
+  std::function<bool(const HttpRequest& head)> may_send;
+  std::atomic<std::size_t> bytes{0};  ///< Kept of requests that are not complete.
+};
+
 class ServerSession final : public Driver, public std::enable_shared_from_this<ServerSession> {
  public:
-  ServerSession(Handler& handler, std::shared_ptr<Reactor> reactor, const ParserLimits& limits, SessionTimeouts timeouts);
+  ServerSession(Handler& handler, std::shared_ptr<Reactor> reactor, const ParserLimits& limits, SessionTimeouts timeouts,
+                std::shared_ptr<BodyRules> bodies);
+  ~ServerSession() override { count_body(0); }
   /// Called once when the session is over (closed, or handed on by an upgrade).
   void set_on_gone(std::function<void()> on_gone) { on_gone_ = std::move(on_gone); }
   void attach(std::shared_ptr<Connection> connection);
@@ -70,6 +79,9 @@ class ServerSession final : public Driver, public std::enable_shared_from_this<S
  private:
   void dispatch();
   void refuse(const ParseFailure& failure);
+  /// Why no more of the body under way is taken; status 0: go on.
+  ParseFailure check_body();
+  void count_body(std::size_t bytes);
   void complete(bool closes);
   void resume();
   void note_output();
@@ -83,6 +95,9 @@ class ServerSession final : public Driver, public std::enable_shared_from_this<S
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<ExchangeState> current_;
   std::optional<PeerCertificate> peer_;
+  std::shared_ptr<BodyRules> bodies_;
+  std::size_t counted_bytes_ = 0;  ///< Of this session in bodies_->bytes.
+  bool may_send_body_ = false;     ///< Asked for the request under way.
   bool handling_ = false, eof_ = false, winding_down_ = false, request_started_ = false, continue_sent_ = false;
   MonotonicTime waiting_since_{};
 };

@@ -4,6 +4,7 @@
 
 #include "model/schema.h"
 #include "model/tables.h"
+#include "model/warnings.h"
 
 namespace berth::model {
 namespace {
@@ -119,6 +120,78 @@ TEST(Robustness, FullDocumentsDecode) {
     EXPECT_TRUE(report.unknown_fields.empty()) << kind.kind;
     run_everything(kind, doc);
   }
+}
+
+/// Gives every string below `node` a number, so that elements of a list differ.
+void number(Value& node, std::size_t i) {
+  if (node.is_string()) node = fmt::format("{}{}", json::as_view(node), i);
+  if (auto* object = node.if_object())
+    for (auto& member : *object) number(member.value(), i);
+  if (auto* array = node.if_array())
+    for (Value& item : *array) number(item, i);
+}
+
+/// Makes every list below `node` long, one at a time, of equal elements and of different ones, and looks at what validation costs.
+void lengthen(const KindInfo& kind, const Value& root, Value& node, std::size_t length, const std::string& path) {
+  if (auto* object = node.if_object())
+    for (auto& member : *object) lengthen(kind, root, member.value(), length, path + "." + std::string(member.key()));
+  auto* array = node.if_array();
+  if (array == nullptr || array->empty()) return;
+  const json::Array saved = *array;
+  for (const bool are_equal : {true, false}) {
+    for (std::size_t i = 1; i < length; ++i) {
+      array->push_back(saved[0]);
+      if (!are_equal) number(array->back(), i);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto errors = validate_create(kind, root);
+    std::size_t bytes = 0;
+    for (const auto& error : errors) bytes += error.field.size() + error.value.size() + error.detail.size();
+    const std::size_t shown = invalid_object(kind.group, kind.kind, "a", errors).message.size();
+    const std::size_t warnings = write_warnings(kind, nullptr, root).size();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(seconds.count(), 4) << kind.kind << path << (are_equal ? " equal" : " different");
+    EXPECT_LT(bytes, 20U << 20) << kind.kind << path;
+    EXPECT_LT(shown, 80U << 20) << kind.kind << path;
+    EXPECT_LE(warnings, length * 3 + 1100) << kind.kind << path;
+    *array = saved;
+  }
+  lengthen(kind, root, (*array)[0], length, path + "[0]");
+}
+
+/// What a body of three megabytes can hold must not cost the square of it. BERTH_LIST_LENGTH=30000 shows where it would.
+TEST(Robustness, LongListsCostNoMoreThanTheirLength) {
+  const char* text = std::getenv("BERTH_LIST_LENGTH");
+  const std::size_t length = text == nullptr ? 400 : static_cast<std::size_t>(std::atoi(text));
+  for (const KindInfo& kind : all_kinds()) {
+    Value doc = sample({TypeRef::Kind::kStruct, type_of(kind), nullptr}, 6);
+    lengthen(kind, doc, doc, length, "");
+  }
+}
+
+TEST(Robustness, ManyEqualPortsDoNotWarnOfEveryPair) {
+  json::Array ports;
+  for (int i = 0; i < 2000; ++i) ports.push_back(json::Object{{"containerPort", 80}, {"protocol", "TCP"}});
+  const Value pod = json::Object{{"metadata", json::Object{{"name", "p"}}},
+                                 {"spec", json::Object{{"containers", json::Array{json::Object{{"name", "c"}, {"ports", ports}}}}}}};
+  const auto warnings = write_warnings(*find_kind("", "v1", "Pod"), nullptr, pod);
+  EXPECT_GE(warnings.size(), 200U);
+  EXPECT_LE(warnings.size(), 1100U);
+}
+
+TEST(Robustness, FindingsEndSomewhere) {
+  // Each of a quota's scopes is refused for each of its resources, and every finding shows all scopes.
+  json::Array scopes;
+  json::Object hard;
+  for (int i = 0; i < 3000; ++i) scopes.push_back("BestEffort");
+  for (const char* name : {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}) hard[name] = "1";
+  const Value quota = json::Object{{"metadata", json::Object{{"name", "q"}, {"namespace", "a"}}},
+                                   {"spec", json::Object{{"hard", hard}, {"scopes", scopes}}}};
+  const auto errors = validate_create(*find_kind("", "v1", "ResourceQuota"), quota);
+  std::size_t bytes = 0;
+  for (const auto& error : errors) bytes += error.value.size();
+  EXPECT_GT(errors.size(), 100U);
+  EXPECT_LT(bytes, 20U << 20);
 }
 
 TEST(Robustness, DefaultingIsIdempotent) {

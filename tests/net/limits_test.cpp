@@ -84,6 +84,47 @@ TEST_F(Limits, BodiesAndHeadersHaveALimit) {
   EXPECT_EQ(status_line(extensions), "HTTP/1.1 431 Request Header Fields Too Large");
 }
 
+TEST(LimitsOfBodies, StrangersSendNoLargeOnes) {
+  auto handler = echo_handler();
+  ServerConfig config;
+  config.may_send_body = [](const HttpRequest& head) { return head.method == "POST" && head.headers.get("Authorization") == "friend"; };
+  const auto server = start_server(handler, config);
+  const auto talk = [&](std::string_view authorization, std::size_t size) {
+    RawClient client(server->port());
+    client.send(fmt::format("POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: {}\r\nContent-Length: {}\r\n\r\n",
+                            authorization, size));
+    client.send(std::string(size, 'b'));
+    client.end_sending();
+    return client.read_to_end();
+  };
+  EXPECT_EQ(talk("stranger", 10'000).substr(0, 15), "HTTP/1.1 200 OK");
+  const auto refused = talk("stranger", 1'000'000);
+  EXPECT_EQ(refused.substr(0, 25), "HTTP/1.1 401 Unauthorized");
+  EXPECT_NE(refused.find(R"("message":"Unauthorized","reason":"Unauthorized","code":401)"), std::string::npos) << refused;
+  EXPECT_EQ(talk("friend", 1'000'000).substr(0, 15), "HTTP/1.1 200 OK");
+}
+
+TEST(LimitsOfBodies, AllTogetherHaveALimit) {
+  auto handler = echo_handler();
+  ServerConfig config;
+  config.max_bodies_bytes = 300'000;
+  const auto server = start_server(handler, config);
+  RawClient one(server->port()), other(server->port());
+  const std::string head = "POST /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 250000\r\n\r\n";
+  one.send(head + std::string(200'000, 'b'));
+  other.send(head + std::string(200'000, 'b'));
+  // Whichever comes second is refused; its end makes room for the first.
+  other.end_sending();
+  const auto refused = other.read_to_end();
+  const bool is_refused = refused.starts_with("HTTP/1.1 429");
+  one.send(std::string(50'000, 'b'));
+  const auto answer = one.read_to_end();
+  EXPECT_TRUE(is_refused ? answer.starts_with("HTTP/1.1 200") : answer.starts_with("HTTP/1.1 429")) << refused << answer;
+  RawClient third(server->port());
+  third.send(head + std::string(250'000, 'b'));
+  EXPECT_TRUE(third.read_to_end().starts_with("HTTP/1.1 200"));
+}
+
 TEST_F(Limits, TheAnswerArrivesEvenWhenTheClientGoesOnSending) {
   RawClient client(server->port());
   client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n");

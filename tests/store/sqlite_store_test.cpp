@@ -120,6 +120,53 @@ TEST(SqliteStore, LogWithoutItsFileIsNotTakenForANewStore) {
   EXPECT_EQ(content(path + "-wal").size(), 5000U);
 }
 
+/// Copies a store as a killed process leaves it.
+void copy_store(const TemporaryDirectory& from, const TemporaryDirectory& to) {
+  for (const char* name : {"s.db", "s.db-wal", "s.db.lock"}) std::filesystem::copy_file(from.file(name), to.file(name));
+}
+
+TEST(SqliteStore, AMissingLogIsNoticed) {
+  TemporaryDirectory directory, killed;
+  fill(directory.file("s.db"), 3);
+  auto store = open_or_fail(directory.file("s.db"));
+  ASSERT_TRUE(store->commit(std::vector{put(4), put(5)}, true).has_value());
+  copy_store(directory, killed);
+  const auto path = killed.file("s.db");
+  std::filesystem::rename(path + "-wal", path + "-elsewhere");
+  const auto before = content(path);
+  const auto error = open_error(path);
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_NE(error.message.find("ends at revision 3, but revision 5 had been acknowledged"), std::string::npos) << error.message;
+  EXPECT_EQ(content(path), before);
+  EXPECT_EQ(open_error(path).code, ErrorCode::kCorrupt) << "a second try does not forget it";
+  std::filesystem::remove(path + "-wal");
+  std::filesystem::rename(path + "-elsewhere", path + "-wal");
+  EXPECT_EQ(open_or_fail(path)->state().last_revision, 5);
+}
+
+TEST(SqliteStore, AnEmptiedFileIsNotTakenForANewStore) {
+  TemporaryDirectory directory;
+  const auto path = directory.file("s.db");
+  fill(path, 3);
+  std::filesystem::resize_file(path, 0);
+  const auto error = open_error(path);
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_NE(error.message.find("revision 3 had been acknowledged"), std::string::npos) << error.message;
+  EXPECT_EQ(std::filesystem::file_size(path), 0U);
+  std::filesystem::remove(path + ".lock");
+  EXPECT_EQ(open_or_fail(path)->state().last_revision, 0) << "as the message says";
+}
+
+TEST(SqliteStore, WhatWasNotSyncedMayBeLostWithoutAWord) {
+  TemporaryDirectory directory, killed;
+  fill(directory.file("s.db"), 3);
+  auto store = open_or_fail(directory.file("s.db"));
+  ASSERT_TRUE(store->commit(std::vector{put(4)}, false).has_value());
+  copy_store(directory, killed);
+  std::filesystem::remove(killed.file("s.db-wal"));
+  EXPECT_EQ(open_or_fail(killed.file("s.db"))->state().last_revision, 3);
+}
+
 TEST(SqliteStore, EveryDamagedPageIsNoticed) {
   TemporaryDirectory directory;
   auto path = directory.file("s.db");

@@ -19,12 +19,11 @@ void review_versions(const Value& hook, const Path& hook_at, Errors& errors) {
   const json::Array& versions = get_array(hook, {"admissionReviewVersions"});
   if (versions.empty()) return errors.required(at, "must specify one of v1, v1beta1");
   bool known = false;
+  std::set<std::string_view> seen;
   for (std::size_t i = 0; i < versions.size(); ++i) {
     const std::string_view text = versions[i].is_string() ? json::as_view(versions[i]) : "";
     known |= text == "v1" || text == "v1beta1";
-    if (std::find(versions.begin(), versions.begin() + static_cast<std::ptrdiff_t>(i), versions[i]) !=
-        versions.begin() + static_cast<std::ptrdiff_t>(i))
-      errors.invalid(at[i], text, "duplicate version");
+    if (!seen.insert(text).second) errors.invalid(at[i], text, "duplicate version");
     if (const std::string why = check_dns1035_label(text); !why.empty()) errors.invalid(at[i], text, why);
   }
   if (!known) errors.invalid(at, Value(versions), "must include at least one of v1, v1beta1");
@@ -77,7 +76,7 @@ void service_reference(const Value& hook, const Path& hook_at, Errors& errors) {
 
 void webhooks(const Value& doc, Errors& errors) {
   const Path at("webhooks");
-  std::vector<std::string_view> names;
+  std::set<std::string_view> names;
   std::size_t i = 0;
   for (const Value& hook : get_array(doc, {"webhooks"})) {
     const Path one = at[i++];
@@ -86,8 +85,7 @@ void webhooks(const Value& doc, Errors& errors) {
       errors.required(one / "name");
     else if (std::count(name.begin(), name.end(), '.') < 2)
       errors.invalid(one / "name", name, "should be a domain with at least three segments separated by dots");
-    if (std::find(names.begin(), names.end(), name) != names.end()) errors.duplicate(one / "name", Value(name));
-    names.push_back(name);
+    if (!names.insert(name).second) errors.duplicate(one / "name", Value(name));
     const std::int64_t timeout = get_int(hook, {"timeoutSeconds"}, 10);
     if (timeout < 1 || timeout > 30)
       errors.invalid(one / "timeoutSeconds", Value(timeout), "the timeout value must be between 1 and 30 seconds");

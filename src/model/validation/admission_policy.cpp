@@ -60,11 +60,10 @@ void resources(const Value& rule, const Path& rule_at, Errors& errors) {
 void rule(const Value& one, const Path& at, Errors& errors) {
   const Path names_at = at / "resourceNames";
   const json::Array& names = get_array(one, {"resourceNames"});
+  std::set<std::string_view> seen;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (const auto why = check_path_segment(text_of(names[i])); !why.empty()) errors.invalid(names_at[i], text_of(names[i]), why);
-    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
-        names.begin() + static_cast<std::ptrdiff_t>(i))
-      errors.duplicate(names_at[i], names[i]);
+    if (!seen.insert(text_of(names[i])).second) errors.duplicate(names_at[i], names[i]);
   }
   const Path operations_at = at / "operations";
   const json::Array& operations = get_array(one, {"operations"});
@@ -169,7 +168,7 @@ void audit_annotations(const Value& doc, const Path& spec_at, Errors& errors) {
   const json::Array& list = get_array(doc, {"spec", "auditAnnotations"});
   if (list.size() > kMostAuditAnnotations)
     errors.invalid(at, Value(list), fmt::format("must not have more than {} auditAnnotations", kMostAuditAnnotations));
-  std::vector<std::string_view> keys;
+  std::set<std::string_view> keys;
   std::size_t i = 0;
   for (const Value& one : list) {
     const Path here = at[i++];
@@ -181,14 +180,13 @@ void audit_annotations(const Value& doc, const Path& spec_at, Errors& errors) {
       errors.required(here / "valueExpression", "valueExpression is not specified");
     else if (expression.size() > 5 * 1024)
       errors.required(here / "valueExpression", "must not exceed 5120 bytes in length");
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) errors.duplicate(here / "key", Value(key));
-    keys.push_back(key);
+    if (!keys.insert(key).second) errors.duplicate(here / "key", Value(key));
   }
 }
 
 void match_conditions(const json::Array& conditions, const Path& at, Errors& errors) {
   if (conditions.size() > 64) errors.too_many(at, conditions.size(), 64);
-  std::vector<std::string_view> names;
+  std::set<std::string_view> names;
   std::size_t i = 0;
   for (const Value& one : conditions) {
     const Path here = at[i++];
@@ -199,8 +197,7 @@ void match_conditions(const json::Array& conditions, const Path& at, Errors& err
       continue;
     }
     if (const auto why = check_qualified_name(name); !why.empty()) errors.invalid(here / "name", name, why);
-    if (std::find(names.begin(), names.end(), name) != names.end()) errors.duplicate(here / "name", Value(name));
-    names.push_back(name);
+    if (!names.insert(name).second) errors.duplicate(here / "name", Value(name));
   }
 }
 
@@ -269,12 +266,11 @@ void policy_binding(const Value& doc, Errors& errors) {
   const auto has = [&](std::string_view wanted) {
     return std::any_of(actions.begin(), actions.end(), [&](const Value& v) { return text_of(v) == wanted; });
   };
+  std::set<std::string_view> seen;
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const std::string_view action = text_of(actions[i]);
     if (action != "Deny" && action != "Warn" && action != "Audit") errors.not_supported(actions_at[i], action, {"Audit", "Deny", "Warn"});
-    if (std::find(actions.begin(), actions.begin() + static_cast<std::ptrdiff_t>(i), actions[i]) !=
-        actions.begin() + static_cast<std::ptrdiff_t>(i))
-      errors.duplicate(actions_at[i], actions[i]);
+    if (!seen.insert(action).second) errors.duplicate(actions_at[i], actions[i]);
   }
   if (has("Deny") && has("Warn"))
     errors.invalid(

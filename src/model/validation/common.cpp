@@ -58,10 +58,14 @@ std::string Path::text() const {
 }
 
 void Errors::add(FieldError::Type type, const Path& at, std::string value, std::string_view detail) {
+  if (is_full()) return;
   list_.push_back({type, at.text(), std::move(value), std::string(detail)});
+  const FieldError& last = list_.back();
+  text_bytes_ += last.field.size() + last.value.size() + last.detail.size();
 }
 void Errors::required(const Path& at, std::string_view detail) { add(FieldError::Type::kRequired, at, "", detail); }
 void Errors::invalid(const Path& at, const Value& value, std::string_view sentences) {
+  if (is_full()) return;
   const std::string shown = json::serialize(value);
   for (std::size_t start = 0; start <= sentences.size();) {
     const std::size_t end = std::min(sentences.find('\n', start), sentences.size());
@@ -71,10 +75,12 @@ void Errors::invalid(const Path& at, const Value& value, std::string_view senten
 }
 void Errors::invalid(const Path& at, std::string_view value, std::string_view sentences) { invalid(at, Value(value), sentences); }
 void Errors::duplicate(const Path& at, const Value& value, std::string_view detail) {
+  if (is_full()) return;
   add(FieldError::Type::kDuplicate, at, json::serialize(value), detail);
 }
 void Errors::forbidden(const Path& at, std::string_view detail) { add(FieldError::Type::kForbidden, at, "", detail); }
 void Errors::not_found(const Path& at, const Value& value, std::string_view detail) {
+  if (is_full()) return;
   add(FieldError::Type::kNotFound, at, json::serialize(value), detail);
 }
 void Errors::too_long(const Path& at, std::size_t limit) {
@@ -335,10 +341,12 @@ void object_meta_update(const Value& old, const Value& doc, Errors& errors) {
   for (const char* key : {"name", "namespace", "uid", "creationTimestamp"}) immutable(old, doc, {"metadata", key}, at / key, errors);
   if (json::find(old, {"metadata", "deletionTimestamp"}) != nullptr) {
     // Once an object is going, no finalizer may be added.
-    const json::Array& before = json::get_array(old, {"metadata", "finalizers"});
+    std::set<std::string_view> before;
+    for (const Value& finalizer : json::get_array(old, {"metadata", "finalizers"}))
+      if (finalizer.is_string()) before.insert(json::as_view(finalizer));
     json::Array added;
     for (const Value& finalizer : json::get_array(doc, {"metadata", "finalizers"}))
-      if (std::find(before.begin(), before.end(), finalizer) == before.end()) added.push_back(finalizer);
+      if (finalizer.is_string() && !before.contains(json::as_view(finalizer))) added.push_back(finalizer);
     if (!added.empty())
       errors.forbidden(
           at / "finalizers",

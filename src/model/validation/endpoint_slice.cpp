@@ -50,14 +50,11 @@ void hints(const Value& endpoint, std::string_view list, std::string (*check)(st
   const Path at = hints_at / list;
   const json::Array& all = get_array(endpoint, {"hints", list});
   if (all.size() > kMaxHints) return errors.too_many(at, all.size(), kMaxHints);
-  std::vector<std::string_view> seen;
+  std::set<std::string_view> seen;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Path one = at[i];
     const std::string_view name = get_string(all[i], {"name"});
-    if (std::ranges::find(seen, name) != seen.end())
-      errors.duplicate(one / "name", Value(name));
-    else
-      seen.push_back(name);
+    if (!seen.insert(name).second) errors.duplicate(one / "name", Value(name));
     if (const std::string why = check(name); !why.empty()) errors.invalid(one / "name", name, why);
   }
 }
@@ -87,16 +84,13 @@ void ports(const Value& doc, Errors& errors) {
   const Path at("ports");
   const json::Array& all = get_array(doc, {"ports"});
   if (all.size() > kMaxPorts) return errors.too_many(at, all.size(), kMaxPorts);
-  std::vector<std::string_view> seen;
+  std::set<std::string_view> seen;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Path one = at[i];
     const std::string_view name = get_string(all[i], {"name"});
     if (!name.empty())
       if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(one / "name", name, why);
-    if (std::ranges::find(seen, name) != seen.end())
-      errors.duplicate(one / "name", Value(name));
-    else
-      seen.push_back(name);
+    if (!seen.insert(name).second) errors.duplicate(one / "name", Value(name));
     supported_value(all[i], "protocol", one, {"SCTP", "TCP", "UDP"}, errors, true);
     if (json::find(all[i], "appProtocol") != nullptr)
       if (const std::string why = check_qualified_name(get_string(all[i], {"appProtocol"})); !why.empty())

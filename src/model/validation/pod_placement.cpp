@@ -98,25 +98,27 @@ void label_key_lists(const Value& term, bool has_mismatch, const Path& at, Error
         errors.invalid(here[i], keys[i], why);
   }
   const json::Array& keys = get_array(term, {"matchLabelKeys"});
-  const auto index_of = [&](const Value& key) {
-    const auto last = std::find(keys.rbegin(), keys.rend(), key);
-    return last == keys.rend() ? std::optional<std::size_t>() : static_cast<std::size_t>(keys.rend() - last - 1);
-  };
+  std::map<std::string_view, std::size_t> index_of;  // Of equal ones the last.
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (keys[i].is_string()) index_of[json::as_view(keys[i])] = i;
   if (selector != nullptr) {
     std::set<std::string_view> seen;
     for (const auto& [key, value] : get_object(*selector, {"matchLabels"})) seen.emplace(key.data(), key.size());
     for (const Value& expression : get_array(*selector, {"matchExpressions"})) {
       const std::string_view key = get_string(expression, {"key"});
-      const auto index = index_of(Value(key));
-      if (index && seen.contains(key)) errors.invalid(at[*index], key, "exists in both matchLabelKeys and labelSelector");
+      const auto index = index_of.find(key);
+      if (index != index_of.end() && seen.contains(key))
+        errors.invalid(at[index->second], key, "exists in both matchLabelKeys and labelSelector");
       seen.insert(key);
     }
   }
   if (!has_mismatch) return;
-  const json::Array& mismatch = get_array(term, {"mismatchLabelKeys"});
+  std::set<std::string_view> mismatch;
+  for (const Value& key : get_array(term, {"mismatchLabelKeys"}))
+    if (key.is_string()) mismatch.insert(json::as_view(key));
   const Path here = at / "matchLabelKeys";
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (std::find(mismatch.begin(), mismatch.end(), keys[i]) != mismatch.end())
+    if (keys[i].is_string() && mismatch.contains(json::as_view(keys[i])))
       errors.invalid(here[i], keys[i], "exists in both matchLabelKeys and mismatchLabelKeys");
 }
 
@@ -184,6 +186,10 @@ void spread_constraints(const Value& spec, const Path& spec_at, Errors& errors) 
   const auto kind_of = [](const Value& constraint) {
     return std::pair(get_string(constraint, {"topologyKey"}), get_string(constraint, {"whenUnsatisfiable"}));
   };
+  // Of equal ones all but the last are named.
+  std::vector<bool> comes_again(list.size());
+  std::set<std::pair<std::string_view, std::string_view>> later;
+  for (std::size_t i = list.size(); i-- > 0;) comes_again[i] = !later.insert(kind_of(list[i])).second;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Value& constraint = list[i];
     const Path one = at[i];
@@ -194,12 +200,7 @@ void spread_constraints(const Value& spec, const Path& spec_at, Errors& errors) 
     supported_value(constraint, "whenUnsatisfiable", one, {"DoNotSchedule", "ScheduleAnyway"}, errors, true);
     if (json::find(constraint, "whenUnsatisfiable") == nullptr)
       errors.not_supported(one / "whenUnsatisfiable", "", {"DoNotSchedule", "ScheduleAnyway"});
-    // Of equal ones all but the last are named.
-    for (std::size_t later = i + 1; later < list.size(); ++later)
-      if (kind_of(list[later]) == kind_of(constraint)) {
-        errors.duplicate(one / "{topologyKey, whenUnsatisfiable}", Value(fmt::format("{{{}, {}}}", key, action)));
-        break;
-      }
+    if (comes_again[i]) errors.duplicate(one / "{topologyKey, whenUnsatisfiable}", Value(fmt::format("{{{}, {}}}", key, action)));
     if (const Value* domains = json::find(constraint, "minDomains")) {
       if (get_int(constraint, {"minDomains"}) <= 0) errors.invalid(one / "minDomains", *domains, "must be greater than zero");
       if (action != "DoNotSchedule")

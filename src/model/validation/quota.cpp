@@ -62,11 +62,13 @@ bool scope_counts(std::string_view scope, std::string_view resource) {
 
 /// What spec.scopes and spec.scopeSelector share: the scopes must count each resource of spec.hard, and must not exclude one another.
 void scope_pairs(const Value& doc, const Path& at, const Path& conflicts_at, const Value& shown, const Strings& names, Errors& errors) {
+  Strings resources;
+  for (const auto& member : get_object(doc, {"spec", "hard"}))
+    if (const std::string_view resource(member.key().data(), member.key().size()); is_quota_resource(resource))
+      resources.push_back(resource);
   for (const std::string_view scope : names)
-    for (const auto& member : get_object(doc, {"spec", "hard"})) {
-      const std::string_view resource(member.key().data(), member.key().size());
-      if (is_quota_resource(resource) && !scope_counts(scope, resource)) errors.invalid(at, shown, "unsupported scope applied to resource");
-    }
+    for (const std::string_view resource : resources)
+      if (!scope_counts(scope, resource)) errors.invalid(at, shown, "unsupported scope applied to resource");
   const auto has = [&](std::string_view scope) { return std::find(names.begin(), names.end(), scope) != names.end(); };
   const Value* listed = json::find(doc, {"spec", "scopes"});
   for (const auto& [one, other] : {std::pair("BestEffort", "NotBestEffort"), std::pair("Terminating", "NotTerminating")})
@@ -208,7 +210,7 @@ void limits(const Value& item, std::string_view type, const Path& at, Errors& er
 void limit_range(const Value& doc, Errors& errors) {
   const Path at("spec");
   const Path limits_at = at / "limits";
-  std::vector<std::string_view> types;
+  std::set<std::string_view> types;
   std::size_t i = 0;
   for (const Value& item : get_array(doc, {"spec", "limits"})) {
     const Path one = limits_at[i++];
@@ -218,8 +220,7 @@ void limit_range(const Value& doc, Errors& errors) {
       errors.invalid(one / "type", type, why);
     else if (type.find('/') == std::string_view::npos && std::find(kStandard.begin(), kStandard.end(), type) == kStandard.end())
       errors.invalid(one / "type", type, "must be a standard limit type or fully qualified");
-    if (std::find(types.begin(), types.end(), type) != types.end()) errors.duplicate(one / "type", Value(type));
-    types.push_back(type);
+    if (!types.insert(type).second) errors.duplicate(one / "type", Value(type));
     limits(item, type, one, errors);
   }
 }

@@ -67,6 +67,13 @@ bool amounts(const Value& holder, std::string_view list, bool is_pod_level, cons
 }
 
 void claim_names(const Value& holder, const std::set<std::string_view>& known, const Path& at, Errors& errors) {
+  std::string choice_text;  // Made once, as it may be long.
+  const auto choice = [&]() -> const std::string& {
+    if (choice_text.empty())
+      choice_text = known.empty() ? "must be one of the names in pod.spec.resourceClaims which is empty"
+                                  : fmt::format("must be one of the names in pod.spec.resourceClaims: {}", fmt::join(known, ", "));
+    return choice_text;
+  };
   std::set<std::string> seen;
   std::size_t i = 0;
   for (const Value& claim : get_array(holder, {"claims"})) {
@@ -84,14 +91,11 @@ void claim_names(const Value& holder, const std::set<std::string_view>& known, c
       if (seen.contains(key))
         errors.duplicate(one, Value(key));
       else if (request.empty())
-        for (const std::string& other : seen)
-          if (other.starts_with(prefix)) errors.duplicate(one, Value(name));
+        for (auto other = seen.lower_bound(prefix); other != seen.end() && other->starts_with(prefix); ++other)
+          errors.duplicate(one, Value(name));
       seen.insert(key);
     }
-    if (!name.empty() && !known.contains(name))
-      errors.not_found(one, Value(name),
-                       known.empty() ? "must be one of the names in pod.spec.resourceClaims which is empty"
-                                     : fmt::format("must be one of the names in pod.spec.resourceClaims: {}", fmt::join(known, ", ")));
+    if (!name.empty() && !known.contains(name)) errors.not_found(one, Value(name), choice());
   }
 }
 

@@ -56,12 +56,11 @@ void cluster_ips(const Value& spec, const Path& at, Errors& errors) {
   if (!first.empty() && !all.empty() && all[0] != Value(first)) errors.invalid(list, Value(all), "first value must match `clusterIP`");
   if (all.empty() && !first.empty() && first != "None" && !is_ip(first)) errors.invalid(list[0], first, kIpText);
   const json::Array& families = get_array(spec, {"ipFamilies"});
+  std::set<std::string_view> seen_families;
   for (std::size_t i = 0; i < families.size(); ++i) {
     const std::string_view family = families[i].is_string() ? json::as_view(families[i]) : "";
     if (family != "IPv4" && family != "IPv6") errors.not_supported(families_at[i], family, {"IPv4", "IPv6"});
-    if (std::find(families.begin(), families.begin() + static_cast<std::ptrdiff_t>(i), families[i]) !=
-        families.begin() + static_cast<std::ptrdiff_t>(i))
-      errors.duplicate(families_at[i], families[i]);
+    if (!seen_families.insert(family).second) errors.duplicate(families_at[i], families[i]);
   }
   supported_value(spec, "ipFamilyPolicy", at, {"PreferDualStack", "RequireDualStack", "SingleStack"}, errors, true);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -170,7 +169,7 @@ void service(const Value& doc, Errors& errors) {
   }
   const Path ports_at = at / "ports";
   std::size_t i = 0;
-  std::vector<std::string_view> names;
+  std::set<std::string_view> names;
   std::set<std::pair<std::string_view, std::int64_t>> numbers, node_numbers;
   for (const Value& port : ports) {
     const Path one = ports_at[i++];
@@ -179,8 +178,7 @@ void service(const Value& doc, Errors& errors) {
       errors.required(one / "name");
     else if (!name.empty()) {
       if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(one / "name", name, why);
-      if (std::find(names.begin(), names.end(), name) != names.end()) errors.duplicate(one / "name", Value(name));
-      names.push_back(name);
+      if (!names.insert(name).second) errors.duplicate(one / "name", Value(name));
     }
     const Value* number = json::find(port, "port");
     if (const std::string why = check_port_number(get_int(port, {"port"})); !why.empty())

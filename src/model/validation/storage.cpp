@@ -40,21 +40,19 @@ void allowed_topologies(const Value& doc, Errors& errors) {
     if (list.get_array().empty() || std::ranges::any_of(terms, [&](const Value& before) { return json::equal(before, list); }))
       errors.duplicate(expressions, Value(""));
     terms.push_back(list);
-    std::vector<std::string_view> keys;
+    std::set<std::string_view> keys;
     std::size_t k = 0;
     for (const Value& expression : list.get_array()) {
       const Path here = expressions[k++];
       const std::string_view key = get_string(expression, {"key"});
       if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(here / "key", key, why);
-      if (std::find(keys.begin(), keys.end(), key) != keys.end()) errors.duplicate(here / "key", Value(key));
-      keys.push_back(key);
+      if (!keys.insert(key).second) errors.duplicate(here / "key", Value(key));
       const json::Array& values = get_array(expression, {"values"});
       if (values.empty()) errors.required(here / "values");
       const Path values_at = here / "values";
+      std::set<std::string_view> seen;
       for (std::size_t v = 0; v < values.size(); ++v)
-        if (std::find(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(v), values[v]) !=
-            values.begin() + static_cast<std::ptrdiff_t>(v))
-          errors.duplicate(values_at[v], values[v]);
+        if (!seen.insert(values[v].is_string() ? json::as_view(values[v]) : "").second) errors.duplicate(values_at[v], values[v]);
     }
   }
 }
@@ -217,25 +215,23 @@ void claim_update(const Value& old, const Value& doc, Errors& errors) {
 void csi_node(const Value& doc, Errors& errors) {
   const Path spec("spec");
   const Path at = spec / "drivers";
-  std::vector<std::string_view> names;
+  std::set<std::string_view> names;
   std::size_t i = 0;
   for (const Value& driver : get_array(doc, {"spec", "drivers"})) {
     const Path one = at[i++];
     const std::string_view name = get_string(driver, {"name"});
     csi_driver_name(name, one / "name", errors);
-    if (std::find(names.begin(), names.end(), name) != names.end()) errors.duplicate(one / "name", Value(name));
-    names.push_back(name);
+    if (!names.insert(name).second) errors.duplicate(one / "name", Value(name));
     const std::string_view id = get_string(driver, {"nodeID"});
     if (id.empty())
       errors.required(one / "nodeID");
     else if (id.size() > 256)
       errors.invalid(one / "nodeID", id, "must be 256 characters or less");
-    std::vector<std::string_view> keys;
+    std::set<std::string_view> keys;
     for (const Value& entry : get_array(driver, {"topologyKeys"})) {
       const std::string_view key = entry.is_string() ? json::as_view(entry) : "";
       if (key.empty()) errors.required(one);
-      if (std::find(keys.begin(), keys.end(), key) != keys.end()) errors.duplicate(one, entry);
-      keys.push_back(key);
+      if (!keys.insert(key).second) errors.duplicate(one, entry);
       if (const std::string why = check_qualified_name(key); !why.empty()) errors.invalid(one, entry, why);
     }
     if (const Value* count = json::find(driver, {"allocatable", "count"});

@@ -94,16 +94,15 @@ void csi_driver(const Value& doc, Errors& errors) {
   const Value& spec = found == nullptr ? kNone : *found;
   supported_value(spec, "fsGroupPolicy", at, {"File", "None", "ReadWriteOnceWithFSType"}, errors, true);
   const Path requests = at / "tokenRequests";
-  std::vector<std::string_view> audiences;
+  std::set<std::string_view> audiences;
   std::size_t i = 0;
   for (const Value& request : get_array(spec, {"tokenRequests"})) {
     const Path one = requests[i++];
     const std::string_view audience = get_string(request, {"audience"});
-    if (std::ranges::find(audiences, audience) != audiences.end()) {
+    if (!audiences.insert(audience).second) {
       errors.duplicate(one / "audience", Value(audience));
       continue;
     }
-    audiences.push_back(audience);
     const Value* seconds = json::find(request, "expirationSeconds");
     if (seconds == nullptr) continue;
     const std::int64_t count = get_int(request, {"expirationSeconds"});

@@ -38,7 +38,7 @@ class Path {
   bool is_index_ = false, is_key_ = false;
 };
 
-/// Collects findings.
+/// Collects findings, up to 16 MiB of text: a small body can have as many as the square of its length.
 class Errors {
  public:
   void required(const Path& at, std::string_view detail = {});
@@ -63,7 +63,9 @@ class Errors {
 
  private:
   void add(FieldError::Type type, const Path& at, std::string value, std::string_view detail);
+  [[nodiscard]] bool is_full() const { return text_bytes_ > (16U << 20); }
   FieldErrors list_;
+  std::size_t text_bytes_ = 0;
 };
 
 // ---- names and strings; empty: fine, otherwise Kubernetes' sentences, a line each

@@ -1,4 +1,5 @@
-// One process a store: an advisory lock on a file beside the database, holding the owner's process id.
+// One process a store: an advisory lock on a file beside the database, holding the owner's process id and the last revision that was
+// acknowledged as durable, by which a store that lost its log, or was exchanged for an older one, is recognised.
 #pragma once
 #include <string>
 
@@ -11,13 +12,21 @@ class FileLock {
  public:
   /// kConflict: another process (named when known) has it.
   static Result<FileLock> take(const std::string& path, const std::string& of);
-  FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileLock(FileLock&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), acknowledged_(other.acknowledged_), number_at_(other.number_at_) {}
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
+
+  /// The highest revision that this process or an earlier one acknowledged; 0: none is known.
+  [[nodiscard]] std::int64_t acknowledged() const { return acknowledged_; }
+  /// Notes it for later starts. Not synced: after a power failure an earlier one may stand there.
+  void acknowledge(std::int64_t revision);
 
  private:
   explicit FileLock(int fd) : fd_(fd) {}
   int fd_ = -1;
+  std::int64_t acknowledged_ = 0;
+  std::int64_t number_at_ = 0;  ///< Where in the file the revision stands.
 };
 
 }  // namespace berth::store::sqlite

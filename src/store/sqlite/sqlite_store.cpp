@@ -84,6 +84,14 @@ Result<bool> is_new(const std::string& path) {
   return true;
 }
 
+Error lost_writes(const std::string& path, Revision last, Revision acknowledged) {
+  return {ErrorCode::kCorrupt,
+          fmt::format("{}: the store ends at revision {}, but revision {} had been acknowledged: its log {}-wal is missing, or an older or "
+                      "an empty file stands in its place. Nothing was changed. Put the right files back, or remove {}.lock to go on with "
+                      "what is there.",
+                      path, last, acknowledged, path, path)};
+}
+
 Result<void> initialize(sqlite3* db, const std::string& path) {
   std::string setup = fmt::format("PRAGMA page_size={};", kPageBytes);
   if (auto ok = execute(db, path, setup.c_str()); !ok) return ok;
@@ -143,6 +151,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options) {
   if (auto ok = make_file(options.path); !ok) return std::unexpected(ok.error());
   auto fresh = is_new(options.path);
   if (!fresh) return std::unexpected(fresh.error());
+  if (*fresh && lock->acknowledged() > 0) return std::unexpected(lost_writes(options.path, 0, lock->acknowledged()));
   auto db = sqlite::open(options.path);
   if (!db) return std::unexpected(db.error());
   if (auto ok = check_format(db->get(), options.path); !ok) return std::unexpected(ok.error());
@@ -209,6 +218,8 @@ Result<void> SqliteStore::load_state() {
   state_.compacted_revision = *compacted;
   // The last record may have been a tombstone that compaction took away.
   state_.last_revision = std::max(*last, *compacted);
+  if (state_.last_revision < lock_.acknowledged())
+    return std::unexpected(lost_writes(options_.path, state_.last_revision, lock_.acknowledged()));
   return {};
 }
 
@@ -231,6 +242,8 @@ Result<void> SqliteStore::commit(std::span<const Record> records, bool sync) {
   });
   if (!done) return done;
   state_.last_revision = next;
+  // What was not synced may be lost in order.
+  if (sync && options_.full_sync) lock_.acknowledge(next);
   return {};
 }
 
