@@ -176,6 +176,23 @@ void append_yaml_member(std::string& out, const Value& value, std::size_t indent
   }
 }
 
+/// `? key` and on the next line `: value`, as Go's printer does with keys of more than 128 bytes: readers take none of more than 1,024
+/// characters before a colon.
+void append_yaml_long_member(std::string& out, std::string_view key, const Value& value, std::size_t indent) {
+  out += "? ";
+  if (key.find('\n') != std::string_view::npos)
+    serialize_to(out, Value(key));
+  else
+    append_yaml_string(out, key, indent);
+  out.append("\n").append(indent, ' ').append(": ");
+  std::string text;
+  append_yaml(text, value, indent + 2, true);
+  // A sequence's first element stands behind the colon, too.
+  const std::size_t start = value.is_array() ? std::min(text.find_first_not_of(' '), text.size()) : 0;
+  out.append(text, start, std::string::npos);
+  if (out.back() != '\n') out += '\n';
+}
+
 void append_yaml(std::string& out, const Value& value, std::size_t indent, bool in_sequence) {
   if (const Object* object = value.if_object()) {
     if (object->empty()) {
@@ -189,6 +206,10 @@ void append_yaml(std::string& out, const Value& value, std::size_t indent, bool 
     for (const std::string_view key : keys) {
       if (!first || !in_sequence) out.append(indent, ' ');
       first = false;
+      if (key.size() > 128) {
+        append_yaml_long_member(out, key, *object->if_contains(key), indent);
+        continue;
+      }
       // A block scalar cannot be a key.
       if (key.find('\n') != std::string_view::npos)
         serialize_to(out, Value(key));

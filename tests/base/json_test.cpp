@@ -70,6 +70,23 @@ TEST(Yaml, ErrorsNameLineAndColumn) {
   EXPECT_FALSE(parse_yaml("a: 1\n---\nb: 2\n").has_value());
 }
 
+TEST(Yaml, LongKeysStandAlone) {
+  const std::string at(128, 'k'), longer(129, 'k'), control = std::string(1100, 'k') + "\t\x1c";
+  EXPECT_EQ(to_yaml(Object{{at, 1}}), at + ": 1\n");
+  EXPECT_EQ(to_yaml(Object{{longer, 1}}), "? " + longer + "\n: 1\n");
+  EXPECT_EQ(to_yaml(Object{{"m", Object{{longer, Object{{"a", 1}, {"b", Array{2}}}}}}}),
+            "m:\n  ? " + longer + "\n  : a: 1\n    b:\n    - 2\n");
+  EXPECT_EQ(to_yaml(Object{{longer, Array{1, Object{{"c", 2}}}}}), "? " + longer + "\n: - 1\n  - c: 2\n");
+  for (const Value& value : {Value(nullptr), Value("text"), Value(Object{{longer, Object{{longer, Array{1}}}}}), Value(Array{Array{1}, 2}),
+                             Value(Object()), Value(Array()), Value("two\nlines")})
+    for (const std::string& key : {longer, control}) {
+      const Value document = Object{{"a", Object{{key, value}, {"z", 1}}}, {"l", Array{Object{{key, value}}, 2}}};
+      const auto again = parse_yaml(to_yaml(document));
+      ASSERT_TRUE(again) << to_yaml(document) << again.error().message;
+      EXPECT_TRUE(equal(*again, document)) << to_yaml(document);
+    }
+}
+
 TEST(Yaml, OutputReadsBackTheSame) {
   const Value value =
       json::parse(
