@@ -211,6 +211,8 @@ TEST_F(Crud, FormsByAcceptHeader) {
   auto table = send("GET", kMaps, "", "", {{"Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}});
   EXPECT_EQ(text(table->document(), {"kind"}), "Table");
   EXPECT_EQ(json::get_array(table->document(), {"rows"}).size(), 1u);
+  const auto strange = get(std::string(kMaps) + "/\xff");
+  EXPECT_EQ(text(strange->document(), {"details", "name"}), "\xef\xbf\xbd") << "answers are UTF-8 whatever was asked";
   auto partial = send("GET", std::string(kMaps) + "/a", "", "",
                       {{"Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"}});
   EXPECT_EQ(text(partial->document(), {"kind"}), "PartialObjectMetadata");
@@ -218,6 +220,26 @@ TEST_F(Crud, FormsByAcceptHeader) {
   EXPECT_STATUS(send("GET", kMaps, "", "", {{"Accept", "image/png"}}), 406, "NotAcceptable");
   auto yaml = send("GET", std::string(kMaps) + "/a", "", "", {{"Accept", "application/yaml"}});
   EXPECT_TRUE(yaml->body.starts_with("apiVersion: v1\n")) << yaml->body;
+}
+
+TEST_F(Crud, WarningsFitIntoTheHeaders) {
+  const auto warnings_of = [&](int fields, std::size_t length) {
+    std::string body = R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"w-"})";
+    for (int i = 0; i < fields; ++i) body += fmt::format(",\"{}{}\":1", std::string(length, 'x'), i);
+    const auto answer = send("POST", std::string(kMaps) + "?fieldValidation=Warn", body + "}");
+    EXPECT_EQ(answer->status, 201) << answer->body;
+    std::vector<std::size_t> lengths;
+    for (const auto& [name, value] : answer->headers.fields())
+      if (name == "Warning") lengths.push_back(value.size());
+    return lengths;
+  };
+  EXPECT_EQ(warnings_of(3, 400).size(), 3U);
+  EXPECT_GT(warnings_of(3, 400)[0], 400U) << "few are shown whole";
+  // Each has 256 letters then, and together they have 4,096 at least.
+  EXPECT_EQ(warnings_of(100, 400).size(), 16U);
+  EXPECT_LT(warnings_of(100, 400)[0], 280U);
+  EXPECT_EQ(warnings_of(1, 5000).size(), 1U);
+  EXPECT_LT(warnings_of(1000, 10).size(), 200U);
 }
 
 TEST_F(Crud, VersionsShareOneStore) {
