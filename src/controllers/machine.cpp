@@ -9,8 +9,8 @@ using json::get_string;
 constexpr std::string_view kFinalizer = "machine.machine.openshift.io";
 constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
 
-/// "cpu=4,memory=16384Mi,…" of a MachineSet's annotations, as the simulated nodes read it.
-std::string capacity_of(const json::Value& described) {
+/// "cpu=4,memory=16384Mi,…" of a MachineSet's annotations, as the simulated nodes read it; by the instance type what they leave out.
+std::string capacity_of(const json::Value& described, const InstanceSize& size) {
   const auto annotation = [&](std::string_view name) { return get_string(described, {"metadata", "annotations", name}); };
   std::vector<std::string> parts;
   const auto add = [&](std::string_view resource, std::string_view newer, std::string_view older, std::string_view suffix,
@@ -20,8 +20,9 @@ std::string capacity_of(const json::Value& described) {
       return parts.push_back(fmt::format("{}={}{}", resource, text, suffix));
     if (!fallback.empty()) parts.push_back(fmt::format("{}={}", resource, fallback));
   };
-  add("cpu", "capacity.cluster-autoscaler.kubernetes.io/cpu", "machine.openshift.io/vCPU", "", "4");
-  add("memory", "capacity.cluster-autoscaler.kubernetes.io/memory", "machine.openshift.io/memoryMb", "Mi", "16Gi");
+  add("cpu", "capacity.cluster-autoscaler.kubernetes.io/cpu", "machine.openshift.io/vCPU", "", std::to_string(size.cores));
+  add("memory", "capacity.cluster-autoscaler.kubernetes.io/memory", "machine.openshift.io/memoryMb", "Mi",
+      fmt::format("{}Mi", size.memory_mib));
   add("pods", "capacity.cluster-autoscaler.kubernetes.io/maxPods", "machine.openshift.io/maxPods", "", "110");
   add("ephemeral-storage", "capacity.cluster-autoscaler.kubernetes.io/ephemeral-disk", "", "", "");
   const std::string_view gpu = annotation("capacity.cluster-autoscaler.kubernetes.io/gpu-type");
@@ -97,13 +98,16 @@ class MachineController final : public Controller {
                         {"kubernetes.io/arch", "amd64"},
                         {"kubernetes.io/os", "linux"},
                         {"node-role.kubernetes.io/worker", ""}};
+    std::string_view type = provider({"instanceType"});
+    if (type.empty()) type = provider({"vmSize"});
+    if (type.empty()) type = provider({"machineType"});
     const auto label = [&](std::string_view key, std::initializer_list<std::string_view> values) {
       for (const std::string_view value : values)
         if (!value.empty()) labels[key] = value;
     };
     label("topology.kubernetes.io/zone", {provider({"availabilityZone"}), provider({"zone"}), provider({"placement", "availabilityZone"})});
     label("topology.kubernetes.io/region", {provider({"location"}), provider({"region"}), provider({"placement", "region"})});
-    label("node.kubernetes.io/instance-type", {provider({"machineType"}), provider({"vmSize"}), provider({"instanceType"})});
+    label("node.kubernetes.io/instance-type", {type});
     for (const auto& [key, value] : json::get_object(document, {"spec", "metadata", "labels"})) labels[key] = value;
     return json::Object{
         {"apiVersion", "v1"},
@@ -112,7 +116,7 @@ class MachineController final : public Controller {
                                   {"labels", std::move(labels)},
                                   {"annotations", json::Object{{kMachineAnnotation, machine.key()},
                                                                {"sim.berth.dev/fleet", "default"},
-                                                               {"sim.berth.dev/capacity", capacity_of(described)}}}}},
+                                                               {"sim.berth.dev/capacity", capacity_of(described, instance_size(type))}}}}},
         {"spec", json::Object{{"providerID", provider_id(machine)}, {"taints", json::get_array(document, {"spec", "taints"})}}}};
   }
 
