@@ -17,7 +17,9 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGHUP);  // A closed terminal stops it as Ctrl-C does; nohup, which ignores the signal, keeps it running.
+  // A closed terminal stops it as Ctrl-C does, unless it was started with nohup: a blocked signal is waited for even when it is ignored.
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
   return set;
 }
 
