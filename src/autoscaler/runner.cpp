@@ -18,6 +18,7 @@ using client::ObjectRef;
 
 const model::Gvr kConfigMaps{"", "v1", "configmaps"};
 constexpr std::string_view kStatusName = "cluster-autoscaler-status";
+constexpr std::string_view kRules = "ClusterAutoscaler";
 
 struct Watched {
   std::string_view kind;
@@ -81,7 +82,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::function<void()> lost;
   Options current;
   std::string last_problem, last_status;
-  bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false;
+  bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
   TimerId timer = TimerId::kNone;
 
   template <typename F>
@@ -96,9 +97,20 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     metrics.counter("cluster_autoscaler_" + name, "[ALPHA] Number of " + what + ".", std::move(labels)).add(static_cast<double>(amount));
   }
 
+  /// Until somebody wants scaling, only that is watched: the rest costs as much as a scheduler's caches.
   void start() {
-    probes_open = watched().size();
-    for (const Watched& one : watched()) probe(one);
+    if (options.options) return watch_all();
+    for (const Watched& one : watched())
+      if (one.kind == kRules) probe(one);
+  }
+
+  void watch_all() {
+    if (is_watching) return;
+    is_watching = true;
+    for (const Watched& one : watched())
+      if (options.options || one.kind != kRules) ++probes_open;
+    for (const Watched& one : watched())
+      if (options.options || one.kind != kRules) probe(one);
     // Only one object of the namespace's ConfigMaps matters.
     informers.push_back(std::make_unique<client::Informer>(
         client, kConfigMaps,
@@ -112,6 +124,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     client::Call call{.verb = "list", .gvr = one.gvr, .query = "limit=1"};
     call.answer = client::Answer::kNone;
     client.call(std::move(call), guarded([&one](Impl& self, const client::ApiResult<json::Value>& result) {
+                  const bool is_counted = self.is_watching;
                   if (!result && result.error().code != 404) {
                     self.client.loop()->schedule_after(std::chrono::seconds(2), self.guarded([&one](Impl& again) { again.probe(one); }));
                     return;
@@ -122,7 +135,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                     self.subscribe(*self.informers.back(), one.kind);
                     self.informers.back()->start();
                   }
-                  if (--self.probes_open == 0) self.wait_for_sync();
+                  if (!result && one.kind == kRules && !is_counted)
+                    log::warning("autoscaler", "this server serves no ClusterAutoscaler: there are no rules to scale by");
+                  if (is_counted && --self.probes_open == 0) self.wait_for_sync();
                 }));
   }
 
@@ -133,6 +148,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       // The items of a list leave out what the list says.
       document.get_object()["kind"] = kind;
       self.world.upsert(document);
+      if (self.world.cluster_autoscaler() != nullptr) self.watch_all();
     };
     informer.add_handler(
         {.on_add = guarded(put),
