@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/json_skip.h"
 #include "model/protobuf.h"
 
 namespace berth::model {
@@ -84,18 +85,12 @@ class Encoder {
 
   /// A string as it stands between its quotes.
   bool raw_string(std::string_view& raw, bool& has_escapes) {
-    if (!take('"')) return false;
-    const char* start = at_;
-    has_escapes = false;
-    for (;; ++at_) {
-      if (at_ >= end_) return false;
-      if (*at_ == '"') break;
-      if (*at_ != '\\') continue;
-      has_escapes = true;
-      if (++at_ >= end_) return false;
-    }
-    raw = {start, static_cast<std::size_t>(at_ - start)};
-    ++at_;
+    skip_space();
+    if (at_ >= end_ || *at_ != '"') return false;
+    const char* start = at_ + 1;
+    if (!json::detail::skip_string(at_, end_)) return false;
+    raw = {start, static_cast<std::size_t>(at_ - 1 - start)};
+    has_escapes = raw.find('\\') != std::string_view::npos;
     return true;
   }
 
@@ -148,25 +143,11 @@ class Encoder {
     return true;
   }
 
-  bool skip_value(int depth) {
-    if (depth > kMaxDepth) return false;
+  bool skip_value() {
     const char first = peek();
-    std::string_view ignored;
-    bool escapes = false;
-    if (first == '"') return raw_string(ignored, escapes);
-    if (first == '{' || first == '[') {
-      const char last = first == '{' ? '}' : ']';
-      ++at_;
-      if (take(last)) return true;
-      do {
-        if (first == '{' && (!raw_string(ignored, escapes) || !take(':'))) return false;
-        if (!skip_value(depth + 1)) return false;
-      } while (take(','));
-      return take(last);
-    }
-    const char* start = at_;
-    while (at_ < end_ && *at_ != ',' && *at_ != '}' && *at_ != ']' && *at_ > ' ') ++at_;
-    return at_ != start;
+    if (first == '"') return json::detail::skip_string(at_, end_);
+    if (first == '{' || first == '[') return json::detail::skip_container(at_, end_);
+    return !scalar().empty();
   }
 
   bool take_null() {
@@ -215,16 +196,16 @@ class Encoder {
       case Kind::kQuantity:
       case Kind::kTime:
       case Kind::kMicroTime:
-        return peek() == '"' ? text_field(ref.kind, number) : number_as_quantity(ref.kind, number, depth);
+        return peek() == '"' ? text_field(ref.kind, number) : number_as_quantity(ref.kind, number);
       case Kind::kInt32:
       case Kind::kInt64:
       case Kind::kDouble:
       case Kind::kBool:
-        return number_field(ref.kind, number, depth);
+        return number_field(ref.kind, number);
       case Kind::kIntOrString:
-        return int_or_string(number, depth);
+        return int_or_string(number);
       case Kind::kStruct: {
-        if (peek() != '{') return skip_value(depth);
+        if (peek() != '{') return skip_value();
         const std::size_t place = open_field(number);
         if (!message(*ref.type, depth + 1)) return false;
         close_length(out_, place);
@@ -233,7 +214,7 @@ class Encoder {
       case Kind::kAny: {
         skip_space();
         const char* start = at_;
-        if (!skip_value(depth)) return false;
+        if (!skip_value()) return false;
         const std::size_t place = open_field(number);
         append_field(out_, 1, {start, static_cast<std::size_t>(at_ - start)});
         close_length(out_, place);
@@ -241,7 +222,7 @@ class Encoder {
       }
       case Kind::kList: {
         // A list in a list or a map has a message of its own.
-        if (peek() != '[') return skip_value(depth);
+        if (peek() != '[') return skip_value();
         const std::size_t place = open_field(number);
         if (!list(*ref.element, 1, depth + 1)) return false;
         close_length(out_, place);
@@ -250,7 +231,7 @@ class Encoder {
       case Kind::kMap:
         break;
     }
-    return skip_value(depth);
+    return skip_value();
   }
 
   std::size_t open_field(int number) {
@@ -283,19 +264,19 @@ class Encoder {
   }
 
   /// Quantities may stand as numbers in documents that nobody canonicalised.
-  bool number_as_quantity(Kind kind, int number, int depth) {
-    if (kind != Kind::kQuantity || peek() == 'n') return skip_value(depth);
+  bool number_as_quantity(Kind kind, int number) {
+    if (kind != Kind::kQuantity || peek() == 'n') return skip_value();
     const auto text = scalar();
-    if (text.empty()) return skip_value(depth);
+    if (text.empty()) return skip_value();
     const std::size_t place = open_field(number);
     append_field(out_, 1, text);
     close_length(out_, place);
     return true;
   }
 
-  bool number_field(Kind kind, int number, int depth) {
+  bool number_field(Kind kind, int number) {
     const auto text = scalar();
-    if (text.empty()) return skip_value(depth);
+    if (text.empty()) return skip_value();
     if (kind == Kind::kBool) {
       if (text != "true" && text != "false") return true;
       append_tag(out_, number, 0);
@@ -316,10 +297,10 @@ class Encoder {
     return true;
   }
 
-  bool int_or_string(int number, int depth) {
+  bool int_or_string(int number) {
     const bool is_text = peek() == '"';
     std::string_view text;
-    if (is_text ? !text_value(text) : (text = scalar()).empty()) return !is_text && skip_value(depth);
+    if (is_text ? !text_value(text) : (text = scalar()).empty()) return !is_text && skip_value();
     std::int64_t whole = 0;
     if (!is_text && !integer(text, whole)) return true;
     const std::size_t place = open_field(number);
@@ -388,7 +369,7 @@ class Encoder {
       if (!text_value(name) || !take(':')) return false;
       const FieldDef* field = type.field(name);
       if (field == nullptr || field->proto.empty()) {
-        if (!skip_value(depth)) return false;
+        if (!skip_value()) return false;
         continue;
       }
       if (take_null()) continue;
@@ -396,9 +377,9 @@ class Encoder {
       const int number = field->proto.back();
       bool good = false;
       if (field->ref.kind == Kind::kList) {
-        good = peek() == '[' ? list(*field->ref.element, number, depth + 1) : skip_value(depth);
+        good = peek() == '[' ? list(*field->ref.element, number, depth + 1) : skip_value();
       } else if (field->ref.kind == Kind::kMap) {
-        good = peek() == '{' ? map(*field->ref.element, number, depth + 1) : skip_value(depth);
+        good = peek() == '{' ? map(*field->ref.element, number, depth + 1) : skip_value();
       } else {
         good = value(field->ref, number, depth + 1);
       }

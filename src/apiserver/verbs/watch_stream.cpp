@@ -1,7 +1,7 @@
 #include "apiserver/verbs/watch_stream.h"
 
 #include <array>
-#include <span>
+#include <mutex>
 
 #include "apiserver/schema_bridge.h"
 #include "apiserver/verbs/watch_flush.h"
@@ -44,39 +44,51 @@ std::string protobuf_frame(const model::KindInfo& kind, WatchEventType type, con
   return out;
 }
 
-/// The bytes of an event as every watcher of the stored form gets them, made once: watchers are served by few threads, one after the other,
-/// with events of the same few revisions.
-class FrameCache {
- public:
-  struct Entry {
+/// The bytes of an event as every watcher of the stored form gets them. Watchers are served one after the other with the same few events,
+/// so remembering the last one makes each event's bytes once.
+Bytes json_frame(WatchEventType type, const ObjectPtr& object) {
+  struct Last {
     WatchEventType type{};
     ObjectPtr object;
     Bytes bytes;
   };
-  const Bytes& get(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
-    const auto places = is_protobuf ? std::span<Entry>(protobuf_) : std::span<Entry>(json_);
-    auto& entry = places[static_cast<std::size_t>(object->revision) % places.size()];
+  thread_local Last last;
+  if (last.object != object || last.type != type) {
+    std::string text;
+    text.reserve(object->value->size() + 40);
+    append_plain(text, type, *object->value);
+    last = {type, object, make_bytes(std::move(text))};
+  }
+  return last.bytes;
+}
+
+/// The same in protobuf: dearer to make than a copy of the text, so the frames of the last thousand revisions are kept for all threads.
+class ProtobufFrames {
+ public:
+  Bytes get(const model::KindInfo& kind, WatchEventType type, const ObjectPtr& object) {
+    Entry& entry = entries_[static_cast<std::size_t>(object->revision) % entries_.size()];
+    const std::lock_guard lock(entry.mutex);  // Whoever comes while it is made waits for it.
     if (entry.object != object || entry.type != type) {
-      std::string text;
-      if (is_protobuf) {
-        text = protobuf_frame(kind, type, *object->value);
-      } else {
-        text.reserve(object->value->size() + 40);
-        append_plain(text, type, *object->value);
-      }
-      entry = {type, object, make_bytes(std::move(text))};
+      entry.bytes = make_bytes(protobuf_frame(kind, type, *object->value));
+      entry.object = object;
+      entry.type = type;
     }
     return entry.bytes;
   }
 
  private:
-  std::array<Entry, 1> json_;       // A copy is cheap to make again.
-  std::array<Entry, 64> protobuf_;  // A turn's worth.
+  struct Entry {
+    std::mutex mutex;
+    WatchEventType type{};
+    ObjectPtr object;
+    Bytes bytes;
+  };
+  std::array<Entry, 1024> entries_;
 };
 
-const Bytes& plain_frame(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
-  thread_local FrameCache cache;
-  return cache.get(kind, is_protobuf, type, object);
+Bytes plain_frame(const model::KindInfo& kind, bool is_protobuf, WatchEventType type, const ObjectPtr& object) {
+  static ProtobufFrames frames;
+  return is_protobuf ? frames.get(kind, type, object) : json_frame(type, object);
 }
 
 }  // namespace
@@ -293,27 +305,33 @@ void WatchStream::schedule_bookmark() {
 
 Bytes WatchStream::frames(const std::deque<Pending>& batch, std::size_t size) {
   // Watchers of the same things are served one after the other with the same batches: the bytes are made once for all of them.
-  struct Last {
+  struct Made {
     bool is_protobuf = false;
     std::vector<std::pair<WatchEventType, ObjectPtr>> events;
     Bytes bytes;
   };
-  thread_local Last last;
+  thread_local std::array<Made, 8> recent;  // As many as one watcher may be behind.
+  thread_local std::size_t next = 0;
   const bool is_shared = is_plain_ && std::all_of(batch.begin(), batch.end(), [](const Pending& event) { return event.object != nullptr; });
-  const auto is_last = [&] {
-    return std::equal(batch.begin(), batch.end(), last.events.begin(), last.events.end(),
+  const auto is_same = [&](const Made& made) {
+    return made.is_protobuf == is_protobuf_ &&
+           std::equal(batch.begin(), batch.end(), made.events.begin(), made.events.end(),
                       [](const Pending& event, const auto& known) { return event.type == known.first && event.object == known.second; });
   };
-  if (is_shared && last.bytes != nullptr && last.is_protobuf == is_protobuf_ && is_last()) return last.bytes;
+  if (is_shared) {
+    const auto found = std::ranges::find_if(recent, is_same);
+    if (found != recent.end()) return found->bytes;
+  }
   std::string text;
-  text.reserve(size + 64);
+  text.reserve(is_protobuf_ ? size * 2 / 3 : size + 64);
   for (const auto& event : batch) append_frame(text, event);
   Bytes bytes = make_bytes(std::move(text));
   if (is_shared) {
-    last.events.clear();
-    for (const auto& event : batch) last.events.emplace_back(event.type, event.object);
-    last.bytes = bytes;
-    last.is_protobuf = is_protobuf_;
+    Made& made = recent[next++ % recent.size()];
+    made.events.clear();
+    for (const auto& event : batch) made.events.emplace_back(event.type, event.object);
+    made.bytes = bytes;
+    made.is_protobuf = is_protobuf_;
   }
   return bytes;
 }
