@@ -107,7 +107,7 @@ check "a token says for whom it is" says "https://kubernetes.default.svc" sh -c 
 check "a system class stays" says "this is a system priority class and cannot be deleted" kubectl delete priorityclass system-node-critical
 check "a quota's scope" tells "unsupported scope applied to resource" "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {services: '1'}, scopes: [BestEffort]}}"
 check "credentials without any" tells "data[username]: Required value" "{apiVersion: v1, kind: Secret, metadata: {name: s}, type: kubernetes.io/basic-auth}"
-check "an address outside the range" tells "The range of valid IPs is 10.96.0.0/12" "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 1.2.3.4, ports: [{port: 80}]}}"
+check "an address outside the range" tells "the provided network does not match the current range" "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: 1.2.3.4, ports: [{port: 80}]}}"
 k create service clusterip fixed --tcp=80 >/dev/null
 check "an address once given" says "may not change once set" k patch service fixed -p '{"spec":{"clusterIP":"10.96.9.9","clusterIPs":["10.96.9.9"]}}'
 check "a role of paths" tells "namespaced rules cannot apply to non-resource URLs" "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r}, rules: [{nonResourceURLs: [/x], verbs: [get]}]}"
