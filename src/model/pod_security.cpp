@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <span>
 #include <vector>
@@ -32,52 +33,65 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 /// A pod under judgement. Every rule appends what it finds to `findings`.
 class Judgement {
  public:
-  Judgement(const Value& metadata, const Value& spec) : metadata_(metadata), spec_(spec) {
+  Judgement(int minor_version, const Value& metadata, const Value& spec) : version_(minor_version), metadata_(metadata), spec_(spec) {
     for (const char* list : {"initContainers", "containers", "ephemeralContainers"})
       for (const Value& container : get_array(spec, {list})) containers_.push_back(&container);
     is_windows_ = get_string(spec, {"os", "name"}) == "windows";
+    const Value* host_users = json::find(spec, {"hostUsers"});
+    is_in_user_namespace_ = host_users != nullptr && host_users->is_bool() && !host_users->get_bool();
   }
 
-  std::string run(PodSecurityLevel level, bool with_details) {
-    with_details_ = with_details;
+  PodSecurityFindings run(PodSecurityLevel level) {
     const bool restricted = level == PodSecurityLevel::kRestricted;
     // The order of the rules' ids; the restricted form of a rule stands in for the baseline's.
     app_armor();
-    if (!restricted) baseline_capabilities();
+    if (!restricted || version_ < 22) baseline_capabilities();
     host_namespaces();
     if (!restricted) host_path_volumes();
     host_ports();
+    if (version_ >= 34) probe_hosts();
     each_with("privileged", "must not set securityContext.privileged=true", [](const Value& c) {
       return get_bool(c, {"securityContext", "privileged"});
     });
-    proc_mount();
+    if (version_ < 35 || (!restricted && !is_in_user_namespace_)) proc_mount();
     selinux_options();
-    if (!restricted) baseline_seccomp();
+    if (version_ < 19) {
+      annotated_seccomp();
+    } else if (!restricted) {
+      baseline_seccomp();
+    }
     sysctls();
     set_by("hostProcess", "must not set securityContext.windowsOptions.hostProcess=true", [](const Value& c) {
       return get_bool(c, {"securityContext", "windowsOptions", "hostProcess"});
     });
-    if (restricted) {
-      if (!is_windows_)
-        each_with("allowPrivilegeEscalation != false", "must set securityContext.allowPrivilegeEscalation=false", [](const Value& c) {
-          return get_bool(c, {"securityContext", "allowPrivilegeEscalation"}, true);
-        });
-      if (!is_windows_) restricted_capabilities();
-      restricted_volumes();
-      run_as_non_root();
+    if (restricted) restricted_rules();
+    return {fmt::format("{}", fmt::join(reasons_, ", ")), fmt::format("{}", fmt::join(findings_, ", "))};
+  }
+
+ private:
+  void restricted_rules() {
+    // Since 1.25 pods of Windows are spared what only Linux knows, since 1.35 pods in a user namespace may be root there.
+    const bool spared = is_windows_ && version_ >= 25;
+    const bool may_be_root = is_in_user_namespace_ && version_ >= 35;
+    if (!spared && version_ >= 8)
+      each_with("allowPrivilegeEscalation != false", "must set securityContext.allowPrivilegeEscalation=false", [](const Value& c) {
+        return get_bool(c, {"securityContext", "allowPrivilegeEscalation"}, true);
+      });
+    if (!spared && version_ >= 22) restricted_capabilities();
+    if (version_ >= 35) proc_mount();
+    restricted_volumes();
+    if (!may_be_root) run_as_non_root();
+    if (version_ >= 23 && !may_be_root)
       set_by("runAsUser=0", "must not set runAsUser=0", [](const Value& c) {
         const Value* user = json::find(c, {"securityContext", "runAsUser"});
         return user != nullptr && user->is_int64() && user->get_int64() == 0;
       });
-      if (!is_windows_) restricted_seccomp();
-    }
-    return fmt::format("{}", fmt::join(findings_, ", "));
+    if (!spared && version_ >= 19) restricted_seccomp();
   }
-
- private:
   static std::string name_of(const Value& container) { return std::string(get_string(container, {"name"})); }
   void found(std::string_view reason, std::string_view detail) {
-    findings_.push_back(with_details_ ? fmt::format("{} ({})", reason, detail) : std::string(reason));
+    reasons_.emplace_back(reason);
+    findings_.push_back(fmt::format("{} ({})", reason, detail));
   }
   template <typename Test>
   Names names_where(Test&& is_bad) const {
@@ -106,27 +120,26 @@ class Judgement {
   }
 
   void app_armor() {
-    std::set<std::string> values;
-    const std::string who = setters([&](const Value& c) {
+    std::set<std::string> types;
+    std::string who = setters([&](const Value& c) {
       const std::string_view type = get_string(c, {"securityContext", "appArmorProfile", "type"});
       if (type.empty() || is_one_of(type, {"RuntimeDefault", "Localhost"})) return false;
-      values.emplace(type);
+      types.emplace(type);
       return true;
     });
-    Names annotations;
+    std::set<std::string> annotations;
     for (const auto& [key, value] : get_object(metadata_, {"annotations"})) {
       const std::string_view name(key.data(), key.size()), profile = value.is_string() ? json::as_view(value) : "";
       if (name.starts_with("container.apparmor.security.beta.kubernetes.io/") && !profile.empty() && profile != "runtime/default" &&
           !profile.starts_with("localhost/"))
-        annotations.push_back(fmt::format("{}=\"{}\"", name, profile));
+        annotations.insert(fmt::format("{}=\"{}\"", name, profile));
     }
-    Names details;
-    if (!values.empty()) details.push_back(fmt::format("{} must not set AppArmor profile type to {}", who, quoted(values)));
-    if (!annotations.empty())
-      details.push_back(fmt::format("annotation{} {}", annotations.size() == 1 ? "" : "s", fmt::join(annotations, ", ")));
-    if (!details.empty())
-      found(values.size() + annotations.size() == 1 ? "forbidden AppArmor profile" : "forbidden AppArmor profiles",
-            fmt::format("{}", fmt::join(details, ", ")));
+    if (types.empty() && annotations.empty()) return;
+    Names values(types.begin(), types.end());
+    values.insert(values.end(), annotations.begin(), annotations.end());
+    if (!annotations.empty()) who += fmt::format("{}annotation{}", who.empty() ? "" : " and ", annotations.size() == 1 ? "" : "s");
+    found(values.size() == 1 ? "forbidden AppArmor profile" : "forbidden AppArmor profiles",
+          fmt::format("{} must not set AppArmor profile type to {}", who, quoted(values)));
   }
 
   void baseline_capabilities() {
@@ -178,6 +191,26 @@ class Judgement {
                                     ports.size() == 1 ? "hostPort" : "hostPorts", fmt::join(ports, ", ")));
   }
 
+  void probe_hosts() {
+    std::set<std::string> bad, hosts;
+    for (const Value* container : containers_) {
+      const auto look = [&](const Value* handler) {
+        for (const char* action : {"httpGet", "tcpSocket"}) {
+          const std::string_view host = handler == nullptr ? "" : get_string(*handler, {action, "host"});
+          if (host.empty()) continue;
+          bad.insert(name_of(*container));
+          hosts.emplace(host);
+        }
+      };
+      for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) look(json::find(*container, {probe}));
+      for (const char* hook : {"postStart", "preStop"}) look(json::find(*container, {"lifecycle", hook}));
+    }
+    if (bad.empty()) return;
+    found("probe or lifecycle host",
+          fmt::format("{} {} {} {}", containers_of(Names(bad.begin(), bad.end())), bad.size() == 1 ? "uses" : "use",
+                      hosts.size() == 1 ? "probe or lifecycle host" : "probe or lifecycle hosts", quoted(hosts)));
+  }
+
   void proc_mount() {
     std::set<std::string> values;
     const Names bad = names_where([&](const Value& c) {
@@ -197,7 +230,8 @@ class Judgement {
       const std::string_view type = get_string(c, {"securityContext", "seLinuxOptions", "type"});
       const bool user = !get_string(c, {"securityContext", "seLinuxOptions", "user"}).empty();
       const bool role = !get_string(c, {"securityContext", "seLinuxOptions", "role"}).empty();
-      const bool is_bad_type = !is_one_of(type, {"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"});
+      const bool is_bad_type =
+          !is_one_of(type, {"", "container_t", "container_init_t", "container_kvm_t"}) && !(type == "container_engine_t" && version_ >= 31);
       if (is_bad_type) types.emplace(type);
       sets_user |= user;
       sets_role |= role;
@@ -227,6 +261,21 @@ class Judgement {
     return !who.empty();
   }
   void baseline_seccomp() { explicit_seccomp(); }
+  /// Before 1.19 annotations said it.
+  void annotated_seccomp() {
+    std::set<std::string> bad;
+    const auto look = [&](const std::string& key) {
+      const Value* value = json::find(metadata_, {"annotations", key});
+      if (value == nullptr || !value->is_string()) return;
+      const std::string_view text = json::as_view(*value);
+      if (is_one_of(text, {"runtime/default", "docker/default"}) || text.starts_with("localhost/")) return;
+      bad.insert(fmt::format("{}=\"{}\"", key, text));
+    };
+    look("seccomp.security.alpha.kubernetes.io/pod");
+    for (const Value* container : containers_) look("container.seccomp.security.alpha.kubernetes.io/" + name_of(*container));
+    if (!bad.empty())
+      found("seccompProfile", fmt::format("forbidden {} {}", bad.size() == 1 ? "annotation" : "annotations", fmt::join(bad, ", ")));
+  }
   void restricted_seccomp() {
     if (explicit_seccomp() || is_good_seccomp(seccomp_type(spec_))) return;
     const Names bad = names_where([](const Value& c) { return seccomp_type(c).empty(); });
@@ -236,14 +285,23 @@ class Judgement {
   }
 
   void sysctls() {
+    static const std::map<std::string_view, int> kAllowedSince = {{"kernel.shm_rmid_forced", 0},
+                                                                  {"net.ipv4.ip_local_port_range", 0},
+                                                                  {"net.ipv4.tcp_syncookies", 0},
+                                                                  {"net.ipv4.ping_group_range", 0},
+                                                                  {"net.ipv4.ip_unprivileged_port_start", 0},
+                                                                  {"net.ipv4.ip_local_reserved_ports", 27},
+                                                                  {"net.ipv4.tcp_keepalive_time", 29},
+                                                                  {"net.ipv4.tcp_fin_timeout", 29},
+                                                                  {"net.ipv4.tcp_keepalive_intvl", 29},
+                                                                  {"net.ipv4.tcp_keepalive_probes", 29},
+                                                                  {"net.ipv4.tcp_rmem", 32},
+                                                                  {"net.ipv4.tcp_wmem", 32}};
     Names bad;
     for (const Value& one : get_array(spec_, {"securityContext", "sysctls"})) {
       const std::string_view name = get_string(one, {"name"});
-      if (!is_one_of(name, {"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
-                            "net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports",
-                            "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl",
-                            "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}))
-        bad.emplace_back(name);
+      const auto allowed = kAllowedSince.find(name);
+      if (allowed == kAllowedSince.end() || allowed->second > version_) bad.emplace_back(name);
     }
     if (!bad.empty()) found("forbidden sysctls", fmt::format("{}", fmt::join(bad, ", ")));
   }
@@ -294,11 +352,12 @@ class Judgement {
       found("runAsNonRoot != true", fmt::format("pod or {} must set securityContext.runAsNonRoot=true", containers_of(silent)));
   }
 
+  int version_;
   const Value& metadata_;
   const Value& spec_;
   std::vector<const Value*> containers_;
-  bool is_windows_ = false, with_details_ = true;
-  Names findings_;
+  bool is_windows_ = false, is_in_user_namespace_ = false;
+  Names reasons_, findings_;
 };
 
 }  // namespace
@@ -321,13 +380,9 @@ std::string_view to_string(PodSecurityLevel level) {
   return "restricted";
 }
 
-std::string pod_security_violations(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec) {
+PodSecurityFindings pod_security_findings(PodSecurityLevel level, int minor_version, const json::Value& metadata, const json::Value& spec) {
   if (level == PodSecurityLevel::kPrivileged) return {};
-  return Judgement(metadata, spec).run(level, true);
-}
-
-std::string pod_security_broken_rules(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec) {
-  return level == PodSecurityLevel::kPrivileged ? std::string() : Judgement(metadata, spec).run(level, false);
+  return Judgement(minor_version, metadata, spec).run(level);
 }
 
 }  // namespace berth::model

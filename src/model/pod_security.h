@@ -1,4 +1,5 @@
-// The Pod Security Standards (pod-security-admission's policy, as of Kubernetes 1.32): which of a level's rules a pod breaks. Pure.
+// The Pod Security Standards (pod-security-admission's policy, every version up to Kubernetes 1.36): which of a level's rules a pod breaks.
+// Pure.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,10 +15,21 @@ enum class PodSecurityLevel { kPrivileged, kBaseline, kRestricted };
 std::optional<PodSecurityLevel> parse_pod_security_level(std::string_view text);
 std::string_view to_string(PodSecurityLevel level);
 
-/// Empty when the pod keeps the level's rules; otherwise each broken rule with who breaks it, in Kubernetes' words and order. `metadata`
-/// and `spec` are a Pod's or a pod template's.
-std::string pod_security_violations(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec);
-/// The broken rules alone, without who breaks them.
-std::string pod_security_broken_rules(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec);
+/// The newest rules; larger than every minor version.
+inline constexpr int kLatestPodSecurityVersion = 1'000'000;
+
+struct PodSecurityFindings {
+  std::string reasons;  ///< The broken rules alone: "host namespaces, hostPort".
+  std::string details;  ///< Each with who breaks it. Empty when the pod keeps all rules.
+};
+
+/// What of the level's rules the pod breaks, in Kubernetes' words and order. `minor_version` is the N of the rules' version v1.N.
+/// `metadata` and `spec` are a Pod's or a pod template's.
+PodSecurityFindings pod_security_findings(PodSecurityLevel level, int minor_version, const json::Value& metadata, const json::Value& spec);
+
+/// The details of the newest rules.
+inline std::string pod_security_violations(PodSecurityLevel level, const json::Value& metadata, const json::Value& spec) {
+  return pod_security_findings(level, kLatestPodSecurityVersion, metadata, spec).details;
+}
 
 }  // namespace berth::model

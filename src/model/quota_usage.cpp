@@ -142,6 +142,10 @@ bool quota_selects(const json::Value& quota, const KindInfo& kind, const json::V
 
 std::vector<std::string> missing_requirements(const std::set<std::string>& hard_resources, const json::Value& pod) {
   std::vector<std::string> missing;
+  // A pod that says as a whole what it asks for need not say it of its containers.
+  for (std::string_view field : {"requests", "limits"})
+    for (const auto& [name, amount] : json::get_object(pod, {"spec", "resources", field}))
+      if (name == "cpu" || name == "memory" || name.starts_with("hugepages-")) return missing;
   for (const auto& resource : hard_resources) {
     std::string_view name = resource;
     std::string_view field = "requests";
@@ -157,7 +161,7 @@ std::vector<std::string> missing_requirements(const std::set<std::string>& hard_
       for (const auto& container : json::get_array(pod, {"spec", list}))
         if (json::find(container, {"resources", field, name}) == nullptr)
           containers += (containers.empty() ? "" : ",") + std::string(json::get_string(container, {"name"}));
-    if (!containers.empty() && json::find(pod, {"spec", "resources", field, name}) == nullptr)
+    if (!containers.empty())
       missing.push_back(fmt::format("{} for: {}", resource, containers));
   }
   return missing;

@@ -12,7 +12,7 @@ struct Entry {
 using When = Entry::When;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 23> kOrder = {{
+constexpr std::array<Entry, 26> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -43,6 +43,10 @@ constexpr std::array<Entry, 23> kOrder = {{
     {"PersistentVolumeClaimResize", make_persistent_volume_claim_resize, When::kDefault},
     // The overhead it adds counts against quota.
     {"RuntimeClass", make_runtime_class, When::kDefault},
+    {"DefaultIngressClass", make_default_ingress_class, When::kDefault},
+    {"DenyServiceExternalIPs", make_deny_service_external_ips, When::kEnabled},
+    // After the defaults of limits: it judges what the pod would ask for in the end.
+    {"PodResizeValidator", make_pod_resize, When::kDefault},
     // Judges the selector as merged from everywhere above.
     {"PodNodeConstraints", make_pod_node_constraints, When::kConfigured},
     // Users' own code sees and changes what the built-in plugins made …
@@ -56,18 +60,16 @@ constexpr std::array<Entry, 23> kOrder = {{
 }};
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
-constexpr std::array<std::string_view, 14> kAcceptedNames = {"NamespaceExists",
+constexpr std::array<std::string_view, 12> kAcceptedNames = {"NamespaceExists",
                                                              "NamespaceAutoProvision",
                                                              "AlwaysAdmit",
                                                              "CertificateApproval",
                                                              "CertificateSigning",
                                                              "CertificateSubjectRestriction",
                                                              "ClusterTrustBundleAttest",
-                                                             "DefaultIngressClass",
                                                              "OwnerReferencesPermissionEnforcement",
                                                              "EventRateLimit",
                                                              "MutatingAdmissionPolicy",
-                                                             "DenyServiceExternalIPs",
                                                              "LimitPodHardAntiAffinityTopology",
                                                              "ImagePolicyWebhook"};
 

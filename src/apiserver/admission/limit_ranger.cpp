@@ -18,7 +18,7 @@ class LimitRanger final : public AdmissionPlugin {
   [[nodiscard]] std::string_view name() const override { return "LimitRanger"; }
 
   Admitted mutate(AdmissionRequest& request) override {
-    if (!request.is("", "pods") || request.operation != Operation::kCreate || ranges_.empty()) return {};
+    if (!is_pod_write(request) || ranges_.empty()) return {};
     std::vector<std::string> notes;
     for (const auto& range : ranges_.list(request.ns)) {
       json::Value defaults = json::Object();
@@ -42,10 +42,11 @@ class LimitRanger final : public AdmissionPlugin {
   }
 
   Admitted validate(const AdmissionRequest& request) override {
-    const bool is_pod = request.is("", "pods") && request.operation == Operation::kCreate;
+    const bool is_pod = is_pod_write(request);
     const bool is_claim =
         request.is("", "persistentvolumeclaims") && (request.operation == Operation::kCreate || request.operation == Operation::kUpdate);
     if ((!is_pod && !is_claim) || ranges_.empty()) return {};
+    if (json::find(request.old_object, {"metadata", "deletionTimestamp"}) != nullptr) return {};
     for (const auto& range : ranges_.list(request.ns)) {
       std::vector<std::string> errors;
       for (const auto& limit : json::get_array(*range, {"spec", "limits"})) {
@@ -60,9 +61,14 @@ class LimitRanger final : public AdmissionPlugin {
                     amounts_of(json::find(container, {"resources", "limits"})), false, errors);
         }
         if (is_pod && type == "Pod")
-          check(limit, type, pod_total(request.object, "requests"), pod_total(request.object, "limits"), false, errors);
+          check(limit, type, containers_total(request.object, "requests"), containers_total(request.object, "limits"), false, errors);
       }
       if (errors.empty()) continue;
+      // What several containers break alike is said once.
+      std::vector<std::string> distinct;
+      for (auto& error : errors)
+        if (std::find(distinct.begin(), distinct.end(), error) == distinct.end()) distinct.push_back(std::move(error));
+      errors = std::move(distinct);
       if (errors.size() == 1) return std::unexpected(request.forbidden(errors[0]));
       std::string all;
       for (const auto& error : errors) all += (all.empty() ? "" : ", ") + error;
@@ -72,6 +78,19 @@ class LimitRanger final : public AdmissionPlugin {
   }
 
  private:
+  static bool is_pod_write(const AdmissionRequest& request) {
+    return (request.is("", "pods") && request.operation == Operation::kCreate) ||
+           (request.is("", "pods", "resize") && request.operation == Operation::kUpdate);
+  }
+
+  /// What the pod's own containers or the pod as a whole ask for: the runtime's overhead is not the user's to limit.
+  static ResourceAmounts containers_total(const json::Value& pod, std::string_view field) {
+    if (json::find(pod, {"spec", "overhead"}) == nullptr) return pod_total(pod, field);
+    json::Value bare = pod;
+    bare.get_object()["spec"].get_object().erase("overhead");
+    return pod_total(bare, field);
+  }
+
   static void merge_missing(json::Object& into, const json::Object& from) {
     for (const auto& [key, value] : from)
       if (!into.contains(key)) into[key] = value;

@@ -53,7 +53,8 @@ class NodeRestriction final : public AdmissionPlugin {
     if (kind.group == "coordination.k8s.io" && kind.plural == "leases") return admit_lease(request, node);
     if (kind.group == "resource.k8s.io" && kind.plural == "resourceslices") return admit_slice(request, node);
     if (kind.group == "storage.k8s.io" && kind.plural == "csinodes" && request.name != node)
-      return std::unexpected(request.forbidden(fmt::format("node \"{}\" is not allowed to access CSINode \"{}\"", node, request.name)));
+      return std::unexpected(request.forbidden("can only access CSINode with the same name as the requesting node"));
+    if (kind.group.empty() && kind.plural == "persistentvolumeclaims") return admit_claim(request, node);
     return {};
   }
 
@@ -74,13 +75,7 @@ class NodeRestriction final : public AdmissionPlugin {
             fmt::format("pod does not have \"kubernetes.io/config.mirror\" annotation, node \"{}\" can only create mirror pods", node));
       if (json::get_string(request.object, {"spec", "nodeName"}) != node)
         return refuse(fmt::format("node \"{}\" can only create pods with spec.nodeName set to itself", node));
-      if (!json::get_string(request.object, {"spec", "serviceAccountName"}).empty())
-        return refuse(fmt::format("node \"{}\" can not create pods that reference a service account", node));
-      for (const auto& volume : json::get_array(request.object, {"spec", "volumes"}))
-        for (std::string_view source : {"secret", "configMap", "persistentVolumeClaim"})
-          if (json::find(volume, source) != nullptr)
-            return refuse(fmt::format("node \"{}\" can not create pods that reference {}s", node, source));
-      return {};
+      return admit_mirror_pod(request, node);
     }
     if (request.subresource.empty() && request.operation == Operation::kDelete)
       return bound_here(request.old_object, node)
@@ -93,17 +88,112 @@ class NodeRestriction final : public AdmissionPlugin {
       const auto& after = json::get_object(request.object, {"metadata", "labels"});
       if (!json::equal(json::Value(before), json::Value(after)))
         return refuse(fmt::format("node \"{}\" cannot update labels through pod status", node));
+      if (!same(request, {"status", "resourceClaimStatuses"}))
+        return refuse(fmt::format("node \"{}\" cannot update resource claim statues", node));
+      if (!same(request, {"status", "extendedResourceClaimStatus"}))
+        return refuse(fmt::format("node \"{}\" cannot update extended resource claim status", node));
       return {};
     }
     if (request.subresource == "eviction") {
       const auto pod = cache_.get(make_key("", "pods", request.ns, request.name));
-      if (pod == nullptr) return std::unexpected(model::not_found("", "pods", request.name));
+      if (pod == nullptr) return std::unexpected(model::not_found("", "pod", request.name));
       return pod->meta.field("spec.nodeName") == node
                  ? Admitted()
                  : refuse(fmt::format("node {} can only evict pods with spec.nodeName set to itself", node));
     }
+    if (!request.subresource.empty())
+      return refuse(fmt::format("unexpected pod subresource \"{}\", only 'status' and 'eviction' are allowed", request.subresource));
     return refuse(
         fmt::format("unexpected operation \"{}\", node \"{}\" can only create and delete mirror pods", to_string(request.operation), node));
+  }
+
+  static bool same(const AdmissionRequest& request, json::Path path) {
+    const auto *before = json::find(request.old_object, path), *after = json::find(request.object, path);
+    return (before == nullptr) == (after == nullptr) && (before == nullptr || json::equal(*before, *after));
+  }
+
+  /// A mirror pod is owned by its node, by nobody else, and refers to nothing that the node might read through it.
+  Admitted admit_mirror_pod(const AdmissionRequest& request, const std::string& node) const {
+    const auto refuse = [&](std::string text) { return std::unexpected(request.forbidden(text)); };
+    const auto& owners = json::get_array(request.object, {"metadata", "ownerReferences"});
+    if (owners.size() > 1) return refuse(fmt::format("node \"{}\" can only create pods with a single owner reference set to itself", node));
+    if (owners.empty() || json::get_string(owners[0], {"apiVersion"}) != "v1" || json::get_string(owners[0], {"kind"}) != "Node" ||
+        json::get_string(owners[0], {"name"}) != node)
+      return refuse(fmt::format("node \"{}\" can only create pods with an owner reference set to itself", node));
+    if (!json::get_bool(owners[0], {"controller"}))
+      return refuse(fmt::format("node \"{}\" can only create pods with a controller owner reference set to itself", node));
+    if (json::get_bool(owners[0], {"blockOwnerDeletion"}))
+      return refuse(fmt::format("node \"{}\" must not set blockOwnerDeletion on an owner reference", node));
+    const auto itself = cache_.get(make_key("", "nodes", "", node));
+    if (itself == nullptr) return std::unexpected(model::not_found("", "node", node));
+    const auto uid = json::get_string(owners[0], {"uid"});
+    if (uid != itself->meta.uid) return refuse(fmt::format("node {} UID mismatch: expected {} got {}", node, uid, itself->meta.uid));
+    if (const auto referenced = referenced_resource(request.object); !referenced.empty())
+      return refuse(fmt::format("node \"{}\" can not create pods that reference {}", node, referenced));
+    return {};
+  }
+
+  /// The first kind of API object that a pod refers to (pkg/api/pod's HasAPIObjectReference); empty: none.
+  static std::string referenced_resource(const json::Value& pod) {
+    if (!json::get_string(pod, {"spec", "serviceAccountName"}).empty()) return "serviceaccounts";
+    bool secrets = !json::get_array(pod, {"spec", "imagePullSecrets"}).empty(), config_maps = false;
+    for (std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
+      for (const auto& container : json::get_array(pod, {"spec", list})) {
+        for (const auto& env : json::get_array(container, {"env"})) {
+          secrets |= json::find(env, {"valueFrom", "secretKeyRef"}) != nullptr;
+          config_maps |= json::find(env, {"valueFrom", "configMapKeyRef"}) != nullptr;
+        }
+        for (const auto& from : json::get_array(container, {"envFrom"})) {
+          secrets |= json::find(from, "secretRef") != nullptr;
+          config_maps |= json::find(from, "configMapRef") != nullptr;
+        }
+      }
+    }
+    const auto& volumes = json::get_array(pod, {"spec", "volumes"});
+    // Volumes whose drivers read a secret by themselves.
+    for (const auto& volume : volumes)
+      for (std::string_view driver : {"cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"})
+        if (const auto* source = json::find(volume, driver)) secrets |= json::find(*source, "secretRef") != nullptr;
+    if (secrets) return "secrets";
+    if (config_maps) return "configmaps";
+    if (!json::get_array(pod, {"spec", "resourceClaims"}).empty()) return "resourceclaims";
+    static constexpr std::pair<std::string_view, std::string_view> kSources[] = {
+        {"configMap", "configmaps (via configmap volumes)"},
+        {"secret", "secrets (via secret volumes)"},
+        {"csi", "csidrivers (via CSI volumes)"},
+        {"glusterfs", "endpoints (via glusterFS volumes)"},
+        {"persistentVolumeClaim", "persistentvolumeclaims"},
+        {"ephemeral", "persistentvolumeclaims (via ephemeral volumes)"},
+        {"azureFile", "secrets (via azureFile volumes)"}};
+    static constexpr std::pair<std::string_view, std::string_view> kProjected[] = {
+        {"configMap", "configmaps (via projected volumes)"},
+        {"secret", "secrets (via projected volumes)"},
+        {"serviceAccountToken", "serviceaccounts (via projected volumes)"},
+        {"clusterTrustBundle", "clustertrustbundles"},
+        {"podCertificate", "podcertificates"}};
+    for (const auto& volume : volumes) {
+      for (const auto& [source, resource] : kSources)
+        if (json::find(volume, source) != nullptr) return std::string(resource);
+      for (const auto& projected : json::get_array(volume, {"projected", "sources"}))
+        for (const auto& [source, resource] : kProjected)
+          if (json::find(projected, source) != nullptr) return std::string(resource);
+    }
+    return {};
+  }
+
+  /// Of a claim a node tells the size and how its expansion goes.
+  static Admitted admit_claim(const AdmissionRequest& request, const std::string& node) {
+    if (request.subresource != "status") return std::unexpected(request.forbidden("may only update PVC status"));
+    auto before = request.old_object, after = request.object;
+    for (auto* claim : {&before, &after}) {
+      auto& metadata = json::ensure_object(*claim, {"metadata"});
+      for (std::string_view field : {"resourceVersion", "managedFields"}) metadata.erase(field);
+      auto& status = json::ensure_object(*claim, {"status"});
+      for (std::string_view field : {"capacity", "conditions", "allocatedResources", "allocatedResourceStatuses"}) status.erase(field);
+    }
+    if (json::equal(before, after)) return {};
+    return std::unexpected(request.forbidden(
+        fmt::format("node \"{}\" is not allowed to update fields other than status.quantity and status.conditions", node)));
   }
 
   static bool bound_here(const json::Value& pod, const std::string& node) { return json::get_string(pod, {"spec", "nodeName"}) == node; }
@@ -114,17 +204,11 @@ class NodeRestriction final : public AdmissionPlugin {
     if (request.operation == Operation::kCreate) {
       const auto changed = restricted_labels(json::Object(), json::get_object(request.object, {"metadata", "labels"}));
       if (!changed.empty()) return refuse(fmt::format("node \"{}\" is not allowed to set the following labels: {}", node, changed));
-      if (!json::get_array(request.object, {"metadata", "ownerReferences"}).empty())
-        return refuse(fmt::format("node \"{}\" cannot create itself with owner references", node));
     }
     if (request.operation == Operation::kUpdate) {
-      const auto same = [&](json::Path path) {
-        const auto* before = json::find(request.old_object, path);
-        const auto* after = json::find(request.object, path);
-        return (before == nullptr) == (after == nullptr) && (before == nullptr || json::equal(*before, *after));
-      };
-      if (!same({"spec", "taints"})) return refuse(fmt::format("node \"{}\" is not allowed to modify taints", node));
-      if (!same({"metadata", "ownerReferences"})) return refuse(fmt::format("node \"{}\" is not allowed to modify owner references", node));
+      if (!same(request, {"spec", "taints"})) return refuse(fmt::format("node \"{}\" is not allowed to modify taints", node));
+      if (!same(request, {"metadata", "ownerReferences"}))
+        return refuse(fmt::format("node \"{}\" is not allowed to modify ownerReferences", node));
       const auto changed = restricted_labels(json::get_object(request.old_object, {"metadata", "labels"}),
                                              json::get_object(request.object, {"metadata", "labels"}));
       if (!changed.empty()) return refuse(fmt::format("is not allowed to modify labels: {}", changed));
@@ -155,11 +239,17 @@ class NodeRestriction final : public AdmissionPlugin {
 
   Admitted admit_token(const AdmissionRequest& request, const std::string& node) const {
     const auto refuse = [&](std::string text) { return std::unexpected(request.forbidden(text)); };
-    if (json::get_string(request.object, {"spec", "boundObjectRef", "kind"}) != "Pod")
-      return refuse(fmt::format("node requested token not bound to a pod"));
-    const auto pod = cache_.get(make_key("", "pods", request.ns, json::get_string(request.object, {"spec", "boundObjectRef", "name"})));
-    if (pod == nullptr || pod->meta.uid != json::get_string(request.object, {"spec", "boundObjectRef", "uid"}))
-      return refuse("node requested token with a pod that does not exist");
+    const auto bound = [&](std::string_view field) { return json::get_string(request.object, {"spec", "boundObjectRef", field}); };
+    if (bound("kind") != "Pod" || bound("apiVersion") != "v1" || bound("name").empty())
+      return refuse("node requested token not bound to a pod");
+    if (bound("uid").empty()) return refuse("node requested token with a pod binding without a uid");
+    const auto pod = cache_.get(make_key("", "pods", request.ns, bound("name")));
+    if (pod == nullptr) return std::unexpected(model::not_found("", "pod", bound("name")));
+    if (pod->meta.uid != bound("uid"))
+      return refuse(
+          fmt::format("the UID in the bound object reference ({}) does not match the UID in record. The object might have been "
+                      "deleted and then recreated",
+                      bound("uid")));
     if (pod->meta.field("spec.nodeName") != node) return refuse("node requested token bound to a pod scheduled on a different node");
     return {};
   }

@@ -57,6 +57,39 @@ bool tolerates(const json::Value& toleration, std::string_view key, std::string_
   return !its_key.empty() && json::get_string(toleration, {"value"}) == value;
 }
 
+namespace {
+
+/// Does `wide` tolerate whatever `narrow` does?
+bool covers(const json::Value& wide, const json::Value& narrow) {
+  if (json::equal(wide, narrow)) return true;
+  const auto same = [&](std::string_view field) { return json::get_string(wide, {field}) == json::get_string(narrow, {field}); };
+  const auto is_any = [&](std::string_view field) { return json::get_string(wide, {field}).empty(); };
+  const bool exists = json::get_string(wide, {"operator"}) == "Exists";
+  if (!same("key") && !(is_any("key") && exists)) return false;
+  if (!same("effect") && !is_any("effect")) return false;
+  if (json::get_string(wide, {"effect"}) == "NoExecute") {
+    const auto *its = json::find(wide, "tolerationSeconds"), *other = json::find(narrow, "tolerationSeconds");
+    if (its != nullptr && (other == nullptr || its->get_int64() < other->get_int64())) return false;
+  }
+  if (exists) return true;
+  return json::get_string(narrow, {"operator"}) != "Exists" && same("value");
+}
+
+}  // namespace
+
+json::Array merge_tolerations(const json::Array& all) {
+  json::Array merged;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto is_covered = [&](const json::Value& other) { return covers(other, all[i]); };
+    if (std::any_of(merged.begin(), merged.end(), is_covered)) continue;
+    // Of equal ones the first stays.
+    const auto later = [&](const json::Value& other) { return !json::equal(other, all[i]) && covers(other, all[i]); };
+    if (std::any_of(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(), later)) continue;
+    merged.push_back(all[i]);
+  }
+  return merged;
+}
+
 std::optional<std::map<std::string, std::string>> parse_label_map(std::string_view text) {
   std::map<std::string, std::string> labels;
   auto trim = [](std::string_view part) {
@@ -70,8 +103,8 @@ std::optional<std::map<std::string, std::string>> parse_label_map(std::string_vi
     const auto pair = text.substr(0, comma);
     const auto eq = pair.find('=');
     if (eq == std::string_view::npos) return std::nullopt;
-    auto value = pair.substr(eq + 1);
-    if (value.starts_with('=')) value.remove_prefix(1);
+    const auto value = pair.substr(eq + 1);
+    if (value.find('=') != std::string_view::npos) return std::nullopt;
     const auto key = trim(pair.substr(0, eq));
     if (key.empty()) return std::nullopt;
     labels[std::string(key)] = std::string(trim(value));

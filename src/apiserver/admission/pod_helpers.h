@@ -26,6 +26,9 @@ bool is_mirror_pod(const json::Value& pod);
 /// Does a toleration tolerate a taint (key, value, effect)? With effect empty: any effect.
 bool tolerates(const json::Value& toleration, std::string_view key, std::string_view value, std::string_view effect);
 
+/// All tolerations but those that another one covers (pkg/util/tolerations).
+json::Array merge_tolerations(const json::Array& all);
+
 /// "a=b,c=d" → map, in labels.ConvertSelectorToLabelsMap's grammar; nullopt when malformed.
 std::optional<std::map<std::string, std::string>> parse_label_map(std::string_view text);
 std::string render_label_map(const std::map<std::string, std::string>& labels);

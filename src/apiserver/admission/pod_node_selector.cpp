@@ -42,11 +42,29 @@ class PodNodeSelector final : public AdmissionPlugin {
     const auto* annotation = ns ? json::find(*ns, {"metadata", "annotations", kAnnotation}) : nullptr;
     if (annotation != nullptr && annotation->is_string()) {
       auto labels = parse_label_map(json::as_view(*annotation));
-      if (!labels) return std::unexpected(request.forbidden(fmt::format("namespace annotation {} is not a label selector", kAnnotation)));
+      if (!labels) {
+        model::ApiStatus broken;  // A plain error in Kubernetes: 500 without a reason.
+        broken.message = "invalid selector: [" + bad_label(json::as_view(*annotation)) + "]";
+        return std::unexpected(std::move(broken));
+      }
       return *labels;
     }
     const auto found = selectors_.find(std::string(kClusterDefault));
     return found == selectors_.end() ? LabelMap() : found->second;
+  }
+
+  /// The first part that is no key=value, its pieces as Go prints a list of them.
+  static std::string bad_label(std::string_view text) {
+    for (;;) {
+      const auto comma = std::min(text.find(','), text.size());
+      std::string part(text.substr(0, comma));
+      if (std::count(part.begin(), part.end(), '=') != 1) {
+        std::replace(part.begin(), part.end(), '=', ' ');
+        return part;
+      }
+      if (comma == text.size()) return std::string(text);
+      text.remove_prefix(comma + 1);
+    }
   }
 
   static Admitted check_conflict(const AdmissionRequest& request, const LabelMap& wanted) {

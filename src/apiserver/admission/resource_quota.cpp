@@ -70,9 +70,10 @@ class ResourceQuota final : public AdmissionPlugin {
 
  private:
   static bool applies(const AdmissionRequest& request) {
+    if (request.is("", "pods", "resize")) return request.operation == Operation::kUpdate;
     if (request.ns.empty() || !request.subresource.empty() || request.kind->is_virtual) return false;
     if (request.operation == Operation::kCreate) return true;
-    // Updates can only change what services and claims use; a pod's resources change through pods/resize.
+    // Otherwise updates can only change what services and claims use.
     return request.operation == Operation::kUpdate && (request.is("", "services") || request.is("", "persistentvolumeclaims"));
   }
 
@@ -85,7 +86,7 @@ class ResourceQuota final : public AdmissionPlugin {
       if (!used.contains(resource)) unknown.emplace(resource);
     }
     const std::string name(json::get_string(quota, {"metadata", "name"}));
-    if (request.is("", "pods")) {
+    if (request.is("", "pods") || request.is("", "pods", "resize")) {
       if (const auto missing = model::missing_requirements(hard, request.object); !missing.empty())
         return std::unexpected(request.forbidden(fmt::format("failed quota: {}: must specify {}", name, join(missing, "; "))));
     }

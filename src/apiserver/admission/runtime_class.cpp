@@ -32,20 +32,23 @@ class RuntimeClass final : public AdmissionPlugin {
                                           std::string_view(key), json::get_string(value, {}), json::get_string(*own, {}))));
       json::ensure_object(request.object, {"spec", "nodeSelector"})[key] = value;
     }
-    for (const auto& toleration : json::get_array(*runtime_class, {"scheduling", "tolerations"})) {
-      auto& list = json::ensure_object(request.object, {"spec"})["tolerations"];
-      if (!list.is_array()) list = json::Array();
-      if (std::none_of(list.get_array().begin(), list.get_array().end(), [&](const auto& t) { return json::equal(t, toleration); }))
-        list.get_array().push_back(toleration);
+    if (const auto& own = json::get_array(*runtime_class, {"scheduling", "tolerations"}); !own.empty()) {
+      auto all = json::get_array(request.object, {"spec", "tolerations"});
+      all.insert(all.end(), own.begin(), own.end());
+      json::ensure_object(request.object, {"spec"})["tolerations"] = merge_tolerations(all);
     }
     return {};
   }
 
   Admitted validate(const AdmissionRequest& request) override {
     if (!request.is("", "pods") || request.operation != Operation::kCreate) return {};
-    if (json::get_string(request.object, {"spec", "runtimeClassName"}).empty() &&
-        json::find(request.object, {"spec", "overhead"}) != nullptr)
+    const auto* own = json::find(request.object, {"spec", "overhead"});
+    const auto runtime_class = classes_.get("", json::get_string(request.object, {"spec", "runtimeClassName"}));
+    const auto* overhead = runtime_class == nullptr ? nullptr : json::find(*runtime_class, {"overhead", "podFixed"});
+    if (overhead == nullptr && own != nullptr)
       return std::unexpected(request.forbidden("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
+    if (overhead != nullptr && amounts_of(own) != amounts_of(overhead))
+      return std::unexpected(request.forbidden("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"));
     return {};
   }
 

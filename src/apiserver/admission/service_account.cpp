@@ -35,7 +35,8 @@ class ServiceAccount final : public AdmissionPlugin {
     if (!applies(request)) return {};
     if (!is_mirror_pod(request.object)) {
       const auto account = find(request, std::string(json::get_string(request.object, {"spec", "serviceAccountName"}, "default")));
-      return account ? Admitted() : std::unexpected(account.error());
+      if (!account) return std::unexpected(account.error());
+      return may_use_secrets(request, *document_of(*account));
     }
     if (!json::get_string(request.object, {"spec", "serviceAccountName"}).empty())
       return std::unexpected(request.forbidden("a mirror pod may not reference service accounts"));
@@ -69,6 +70,50 @@ class ServiceAccount final : public AdmissionPlugin {
       account_ = account;
     }
     return document_;
+  }
+
+  /// `kubernetes.io/enforce-mountable-secrets`: the account's pods may use the secrets that it lists, and no other.
+  static Admitted may_use_secrets(const AdmissionRequest& request, const json::Value& account) {
+    const auto wanted = json::get_string(account, {"metadata", "annotations", "kubernetes.io/enforce-mountable-secrets"});
+    static const std::set<std::string_view> kTrue = {"1", "t", "T", "true", "TRUE", "True"};
+    if (!kTrue.contains(wanted)) return {};
+    const auto name = json::get_string(account, {"metadata", "name"});
+    const auto lists = [&](std::string_view list, std::string_view secret) {
+      const auto& all = json::get_array(account, {list});
+      return std::any_of(all.begin(), all.end(), [&](const auto& one) { return json::get_string(one, {"name"}) == secret; });
+    };
+    const auto refuse = [&](const std::string& what, std::string_view list = "secret") {
+      return std::unexpected(
+          request.forbidden(fmt::format("{} is not allowed because service account {} does not reference that {}", what, name, list)));
+    };
+    for (const auto& volume : json::get_array(request.object, {"spec", "volumes"})) {
+      if (json::find(volume, "secret") == nullptr) continue;
+      const auto secret = json::get_string(volume, {"secret", "secretName"});
+      if (!lists("secrets", secret)) return refuse(fmt::format("volume with secret.secretName=\"{}\"", secret));
+    }
+    for (auto [list, word] : {std::pair{"initContainers", "init container"}, std::pair{"containers", "container"}}) {
+      for (const auto& container : json::get_array(request.object, {"spec", list})) {
+        const auto its_name = json::get_string(container, {"name"});
+        for (const auto& env : json::get_array(container, {"env"})) {
+          if (json::find(env, {"valueFrom", "secretKeyRef"}) == nullptr) continue;
+          const auto secret = json::get_string(env, {"valueFrom", "secretKeyRef", "name"});
+          if (!lists("secrets", secret))
+            return refuse(fmt::format("{} {} with envVar {} referencing secret.secretName=\"{}\"", word, its_name,
+                                      json::get_string(env, {"name"}), secret));
+        }
+        for (const auto& from : json::get_array(container, {"envFrom"})) {
+          if (json::find(from, {"secretRef"}) == nullptr) continue;
+          const auto secret = json::get_string(from, {"secretRef", "name"});
+          if (!lists("secrets", secret))
+            return refuse(fmt::format("{} {} with envFrom referencing secret.secretName=\"{}\"", word, its_name, secret));
+        }
+      }
+    }
+    const auto& pull = json::get_array(request.object, {"spec", "imagePullSecrets"});
+    for (std::size_t i = 0; i < pull.size(); ++i)
+      if (!lists("imagePullSecrets", json::get_string(pull[i], {"name"})))
+        return refuse(fmt::format("imagePullSecrets[{}].name=\"{}\"", i, json::get_string(pull[i], {"name"})), "imagePullSecret");
+    return {};
   }
 
   static bool should_mount(const json::Value& pod, const json::Value& account) {
