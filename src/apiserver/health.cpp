@@ -25,16 +25,6 @@ std::vector<std::string_view> split(std::string_view path) {
   return parts;
 }
 
-/// Whether a GET could be answered.
-bool is_known_path(std::string_view path) {
-  const auto parts = split(path);
-  if (parts.empty()) return true;
-  if (parts[0] == "apis" && parts.size() > 1) return model::discovery_group(parts[1]).has_value();
-  static constexpr std::string_view kFirst[] = {"api",     "apis",    "healthz", "livez",  "readyz",
-                                                "metrics", "version", "openapi", "openid", ".well-known"};
-  return std::ranges::find(kFirst, parts[0]) != std::end(kFirst);
-}
-
 }  // namespace
 
 bool ApiServer::Impl::serve_discovery(const RequestPtr& request) {
@@ -110,14 +100,23 @@ void ApiServer::Impl::serve_metrics(const RequestPtr& request) {
   respond_text(*request, 200, "text/plain; version=0.0.4; charset=utf-8", registry->expose());
 }
 
+namespace {
+
+/// The index pages of versions and the version know methods; everything else that is no resource answers whatever it is asked by.
+bool is_routed_by_method(std::string_view path) {
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  if (path == "/api" || path == "/version" || path.starts_with("/api/")) return true;
+  return path.starts_with("/apis/") && std::count(path.begin(), path.end(), '/') == 3;
+}
+
+}  // namespace
+
 void ApiServer::Impl::non_resource(const RequestPtr& request) {
   const auto& path = request->http.path;
-  if (request->http.method != "GET" && request->http.method != "HEAD") {
-    if (!is_known_path(path)) return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
-    return respond_status(*request, model::method_not_allowed());
-  }
+  if (request->http.method != "GET" && is_routed_by_method(path)) return respond_status(*request, model::method_not_allowed());
   for (std::string_view health : {"/healthz", "/livez", "/readyz"})
-    if (path == health || path.starts_with(std::string(health) + "/")) return serve_health(request, path);
+    if (path == health || (path.starts_with(std::string(health) + "/") && path.size() > health.size() + 1))
+      return serve_health(request, path);
   if (path == "/metrics") return serve_metrics(request);
   if (path == "/version" || path == "/version/") {
     request->accept.pretty = true;

@@ -201,6 +201,7 @@ std::string stored_field(const model::KindInfo& kind, std::string_view field) {
   if (std::ranges::find(kind.field_selectors, field) == kind.field_selectors.end()) return {};
   std::string name(field);
   if (kind.plural == "events" && kind.group == "events.k8s.io") {
+    if (name.starts_with("involvedObject.")) return {};
     if (name.starts_with("regarding.")) name = "involvedObject." + name.substr(10);
     if (name == "reportingController") name = "reportingComponent";
   }

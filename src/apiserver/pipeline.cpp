@@ -182,8 +182,10 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (request->kind == nullptr && !info.group.empty() && !model::discovery_group(info.group))
     return respond_text(*request, 404, "text/plain; charset=utf-8", "404 page not found\n");
   if (request->kind == nullptr) return respond_status(*request, model::unknown_path());
-  if (const auto warning = model::kind_warning(*request->kind); !warning.empty()) request->warnings.emplace_back(warning);
   const auto& kind = *request->kind;
+  if (const auto warning = model::kind_warning(kind);
+      !warning.empty() && (info.subresource.empty() || kind.has_subresource(info.subresource)))
+    request->warnings.emplace_back(warning);
   const bool is_namespaces = kind.plural == "namespaces" && kind.group.empty();
   if (!kind.namespaced && !info.ns.empty() && !is_namespaces) return respond_status(*request, model::unknown_path());
 
@@ -200,8 +202,6 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   // Logs and streams choose their own media type.
   const bool is_stream = info.subresource == "log" || info.subresource == "exec" || info.subresource == "attach" ||
                          info.subresource == "portforward" || info.subresource == "proxy";
-  if (kind.group.empty() && kind.plural == "endpoints")
-    request->warnings.emplace_back("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
   if (!accept && !is_stream) return respond_status(*request, accept.error());
   if (accept) request->accept = *accept;
   if (const auto include = request->query.get("includeObject");
@@ -217,6 +217,7 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (!info.subresource.empty()) return dispatch_subresource(request);
 
   if (kind.is_virtual) {
+    if (!info.name.empty()) return respond_status(*request, model::unknown_path());
     if (info.verb != "create") return respond_status(*request, model::method_not_allowed());
     if (kind.plural == "bindings") return bind(request);
     return review(request);

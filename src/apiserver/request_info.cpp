@@ -62,7 +62,7 @@ std::string verb_of(std::string_view method) {
   if (method == "PUT") return "update";
   if (method == "PATCH") return "patch";
   if (method == "DELETE") return "delete";
-  return lower(method);
+  return {};  // No verb is allowed what no verb is known of.
 }
 
 /// The name that `metadata.name=x` in a field selector asks for, or empty.

@@ -46,10 +46,10 @@ bool Shape::is_atomic_object() const { return (field_ != nullptr && field_->is_a
 
 bool Shape::is_always_present(std::string_view name) const {
   if (struct_ == nullptr) return false;
-  static const std::set<std::string_view> kNames = {"metadata",   "spec",           "status",         "template",  "strategy",
-                                                    "containers", "updateStrategy", "jobTemplate",    "resources", "involvedObject",
-                                                    "source",     "roleRef",        "scaleTargetRef", "drivers"};
-  return kNames.contains(name);
+  // Root objects' metadata stands in no table.
+  if (name == "metadata") return true;
+  const auto* field = struct_->field(name);
+  return field != nullptr && field->is_always_written;
 }
 
 const json::Value* list_key_default(std::string_view key) {

@@ -115,6 +115,12 @@ model::ApiResult<ServiceAllocation> ServiceAllocator::allocate(json::Value& serv
     }
     spec["clusterIP"] = cluster_ip;
     spec["clusterIPs"] = json::Array{json::Value(cluster_ip)};
+    // A headless Service without a selector may have endpoints of any family.
+    const bool is_open = cluster_ip == "None" && json::get_object(service, {"spec", "selector"}).empty();
+    if (is_open && !spec.contains("ipFamilies") && !spec.contains("ipFamilyPolicy")) {
+      spec["ipFamilies"] = json::Array{"IPv4", "IPv6"};
+      spec["ipFamilyPolicy"] = "RequireDualStack";
+    }
     if (!spec.contains("ipFamilies")) spec["ipFamilies"] = json::Array{"IPv4"};
     if (!spec.contains("ipFamilyPolicy")) spec["ipFamilyPolicy"] = "SingleStack";
   } else {

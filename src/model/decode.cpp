@@ -189,6 +189,8 @@ class Decoder {
         it = object.erase(it);
         continue;
       }
+      // Storage does not tell an empty list from none.
+      if (field->is_always_written && it->value().is_array() && it->value().get_array().empty()) it->value() = nullptr;
       if (field->omits_zero && is_zero(it->value())) {
         it = object.erase(it);
         continue;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "model/devices.h"
+#include "model/pod_resources.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 
@@ -222,6 +223,25 @@ void pod_spec(Object& spec) {
   each(spec, "volumes", volume);
 }
 
+/// What a pod that says something as a whole asks for of the rest: what its containers ask for together, or else its own limit.
+void pod_level_requests(Object& spec) {
+  Object* resources = child(spec, "resources");
+  if (resources == nullptr) return;
+  Object requests = json::get_object(Value(*resources), {"requests"});
+  const Object limits = json::get_object(Value(*resources), {"limits"});
+  if (requests.empty() && limits.empty()) return;
+  const auto is_hugepages = [](std::string_view name) { return name.starts_with("hugepages-"); };
+  const auto counts = [&](std::string_view name) { return name == "cpu" || name == "memory" || is_hugepages(name); };
+  Object containers;
+  for (const char* list : {"containers", "initContainers"})
+    if (const Value* all = spec.if_contains(list)) containers[list] = *all;
+  for (const auto& [name, amount] : pod_total(Value(Object{{"spec", std::move(containers)}}), "requests"))
+    if (counts(name) && !is_hugepages(name) && !requests.contains(name)) requests[name] = amount.to_string();
+  for (const auto& [name, amount] : limits)
+    if (counts(name) && !requests.contains(name)) requests[name] = amount;
+  if (!requests.empty()) (*resources)["requests"] = std::move(requests);
+}
+
 void pod(Object& doc) {
   Object& spec = make_child(doc, "spec");
   pod_spec(spec);
@@ -235,6 +255,7 @@ void pod(Object& doc) {
       requests_from_limits(one);
       if (in_host_network) host_ports(one);
     });
+  pod_level_requests(spec);
 }
 
 namespace {

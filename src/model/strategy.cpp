@@ -131,6 +131,9 @@ void keep_resources_only(const Value& old, Value& doc) {
       for (const Value& wanted : json::get_array(doc, {"spec", list}))
         if (container.is_object() && json::get_string(wanted, {"name"}) == json::get_string(container, {"name"}))
           for (const char* key : {"resources", "resizePolicy"}) copy_member(wanted, container, key);
+    // Who adds or drops one is told so by validation.
+    if (const json::Array& all = json::get_array(doc, {"spec", list}); all.size() != containers->get_array().size())
+      *containers = Value(all);
   }
   carry_request_metadata(doc, kept);
   doc = std::move(kept);

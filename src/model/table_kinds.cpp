@@ -119,7 +119,7 @@ const Table& printers() {
        {{{"Name"},
          {"Schedule"},
          {"Timezone"},
-         {"Suspend"},
+         {"Suspend", 0, "boolean"},
          {"Active", 0, "integer"},
          {"Last Schedule"},
          {"Age"},
@@ -132,8 +132,7 @@ const Table& printers() {
       {"PriorityClass",
        {{{"Name"}, {"Value", 0, "integer"}, {"Global-Default", 0, "boolean"}, {"Age"}, {"PreemptionPolicy"}}, priority_class_cells}},
       {"StorageClass",
-       {{{"Name"}, {"Provisioner"}, {"ReclaimPolicy"}, {"VolumeBindingMode"}, {"AllowVolumeExpansion", 0, "boolean"}, {"Age"}},
-        storage_class_cells}},
+       {{{"Name"}, {"Provisioner"}, {"ReclaimPolicy"}, {"VolumeBindingMode"}, {"AllowVolumeExpansion"}, {"Age"}}, storage_class_cells}},
       {"VolumeAttributesClass", {{{"Name"}, {"DriverName"}, {"Age"}}, volume_attributes_class_cells}},
       {"CSINode", {{{"Name"}, {"Drivers", 0, "integer"}, {"Age"}}, csi_node_cells}},
       {"CSIDriver",
@@ -176,8 +175,7 @@ const Table& printers() {
 
 const Printer& printer_of(const KindInfo& kind) {
   static const Printer plain = {{{"Name"}, {"Age"}}, plain_cells};
-  static const Printer hpa = {
-      {{"Name"}, {"Reference"}, {"Targets"}, {"MinPods"}, {"MaxPods", 0, "integer"}, {"Replicas", 0, "integer"}, {"Age"}}, hpa_cells};
+  static const Printer hpa = {{{"Name"}, {"Reference"}, {"Targets"}, {"MinPods"}, {"MaxPods"}, {"Replicas"}, {"Age"}}, hpa_cells};
   static const Printer hpa_v1 = {hpa.columns, hpa_v1_cells};
   if (kind.kind == "HorizontalPodAutoscaler") return kind.version == "v1" ? hpa_v1 : hpa;
   const auto found = printers().find(kind.kind);

@@ -59,6 +59,26 @@ TEST(PodSecurityTest, RestrictedFormsStandInForTheBaselines) {
             "runAsUser=0 (pod must not set runAsUser=0)");
 }
 
+TEST(PodSecurityTest, RulesChangeWithTheirVersion) {
+  const auto of_version = [](int minor, PodSecurityLevel level, std::string_view spec) {
+    return pod_security_findings(level, minor, json::Value(json::Object()), json::parse(spec).value()).details;
+  };
+  const std::string_view probe = R"({"containers":[{"name":"c","livenessProbe":{"httpGet":{"port":80,"host":"1.2.3.4"}},
+      "lifecycle":{"preStop":{"tcpSocket":{"port":1,"host":"a"}}}}]})";
+  EXPECT_EQ(of_version(33, kBaseline, probe), "");
+  EXPECT_EQ(of_version(34, kBaseline, probe), "probe or lifecycle host (container \"c\" uses probe or lifecycle hosts \"1.2.3.4\", \"a\")");
+  const std::string_view unmasked = R"({"hostUsers":false,"containers":[{"name":"c","securityContext":{"procMount":"Unmasked"}}]})";
+  EXPECT_EQ(of_version(35, kBaseline, unmasked), "");
+  EXPECT_EQ(of_version(34, kBaseline, unmasked), "procMount (container \"c\" must not set securityContext.procMount to \"Unmasked\")");
+  const std::string_view sysctl =
+      R"({"securityContext":{"sysctls":[{"name":"net.ipv4.tcp_rmem","value":"1"}]},"containers":[{"name":"c"}]})";
+  EXPECT_EQ(of_version(31, kBaseline, sysctl), "forbidden sysctls (net.ipv4.tcp_rmem)");
+  EXPECT_EQ(of_version(32, kBaseline, sysctl), "");
+  EXPECT_EQ(of_version(18, kRestricted,
+                       R"({"containers":[{"name":"c","securityContext":{"runAsNonRoot":true,"allowPrivilegeEscalation":false}}]})"),
+            "");
+}
+
 TEST(PodSecurityTest, EverythingGoesWherePrivilegesAreGiven) {
   EXPECT_EQ(judge(PodSecurityLevel::kPrivileged, R"({"hostNetwork":true,"containers":[{"name":"x"}]})"), "");
   EXPECT_EQ(parse_pod_security_level("baseline"), kBaseline);

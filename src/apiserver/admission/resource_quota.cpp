@@ -57,6 +57,8 @@ class ResourceQuota final : public AdmissionPlugin {
     booking->delta = model::quota_usage(*request.kind, request.object);
     if (request.operation == Operation::kUpdate) {
       for (const auto& [resource, amount] : model::quota_usage(*request.kind, request.old_object)) booking->delta[resource] -= amount;
+      // What an update frees, the controller's recount gives back.
+      std::erase_if(booking->delta, [](const auto& entry) { return entry.second.sign() < 0; });
     }
     std::erase_if(booking->delta, [](const auto& entry) { return entry.second.is_zero(); });
     if (booking->delta.empty()) return booking->done({});

@@ -33,6 +33,15 @@ bool is_empty_container(const json::Value* value) {
   return value == nullptr || (value->is_object() && value->get_object().empty()) || (value->is_array() && value->get_array().empty());
 }
 
+/// What Go writes of a member that nobody set.
+bool is_zero(const json::Value& value) {
+  if (value.is_null()) return true;
+  if (value.is_object()) return value.get_object().empty();
+  if (value.is_string()) return json::as_view(value).empty();
+  if (value.is_bool()) return !value.get_bool();
+  return value.is_int64() && value.get_int64() == 0;
+}
+
 void compare_leaf(const json::Value* before, const json::Value* after, FieldSet& changed, FieldSet& removed) {
   if (before == nullptr) {
     changed.set_member();
@@ -62,15 +71,21 @@ void compare_objects(const Shape& shape, const json::Object* before, const json:
   static const json::Object kNone;
   const auto& old_members = before ? *before : kNone;
   const auto& new_members = after ? *after : kNone;
-  for (const auto& [key, value] : new_members)
+  const bool was_there = before != nullptr || always_present;
+  for (const auto& [key, value] : new_members) {
+    // Of a new list item or pointer everything that is written is new, nulls included.
+    if (value.is_null() && !was_there) changed.child(field_element(key)).set_member();
     compare_member(
         shape.member(key), [&] { return field_element(key); }, present(old_members.if_contains(key)), present(&value),
-        (before != nullptr || always_present) && shape.is_always_present(key), changed, removed);
-  for (const auto& [key, value] : old_members)
-    if (!new_members.contains(key))
-      compare_member(
-          shape.member(key), [&] { return field_element(key); }, present(&value), nullptr,
-          (after != nullptr || always_present) && shape.is_always_present(key), changed, removed);
+        was_there && shape.is_always_present(key), changed, removed);
+  }
+  for (const auto& [key, value] : old_members) {
+    if (new_members.contains(key)) continue;
+    if (value.is_null()) removed.child(field_element(key)).set_member();
+    compare_member(
+        shape.member(key), [&] { return field_element(key); }, present(&value), nullptr,
+        (after != nullptr || always_present) && shape.is_always_present(key), changed, removed);
+  }
 }
 
 bool compare_lists(const Shape& shape, const json::Array* before, const json::Array* after, FieldSet& changed, FieldSet& removed) {
@@ -101,6 +116,9 @@ void compare_at(const Shape& shape, const json::Value* before, const json::Value
   if (before == nullptr && after == nullptr) return;
   // Most of an object stays as it is in most updates: no names are made for that.
   if (before != nullptr && after != nullptr && json::equal(*before, *after)) return;
+  // A zero that is always written is there before anybody writes it.
+  if (always_present && before == nullptr && is_zero(*after)) return;
+  if (always_present && after == nullptr && is_zero(*before)) return;
   const auto& sample = after ? *after : *before;
   if (before != nullptr && after != nullptr && before->kind() != after->kind()) return compare_leaf(before, after, changed, removed);
   const bool granular = is_granular_object(shape, sample) || (sample.is_array() && shape.is_list() && shape.list() != List::kAtomic);

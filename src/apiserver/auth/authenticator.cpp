@@ -64,7 +64,9 @@ class ChainAuthenticator final : public Authenticator {
     std::string_view header = trimmed(request.headers.get("Authorization"));
     constexpr std::string_view kScheme = "bearer ";
     if (header.size() <= kScheme.size() || ::strncasecmp(header.data(), kScheme.data(), kScheme.size()) != 0) return std::nullopt;
-    auto token = trimmed(header.substr(kScheme.size()));
+    // The token is the second of the words that single spaces part: after two spaces there is none.
+    auto token = header.substr(kScheme.size());
+    token = token.substr(0, token.find(' '));
     return token.empty() ? std::nullopt : std::optional(token);
   }
 

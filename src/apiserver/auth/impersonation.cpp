@@ -79,6 +79,21 @@ std::vector<Attributes> permissions_for(const Asked& asked) {
   return wanted;
 }
 
+/// A user.DefaultInfo in Go's %#v.
+std::string as_go_prints(const Asked& asked) {
+  const auto quoted = [](const auto& texts) {
+    std::string out;
+    for (const auto& text : texts) out += (out.empty() ? "" : ", ") + json::serialize(json::Value(text));
+    return out;
+  };
+  const std::string groups = asked.groups.empty() ? "[]string(nil)" : "[]string{" + quoted(asked.groups) + "}";
+  std::string extra;
+  for (const auto& [key, values] : asked.extra)
+    extra += fmt::format("{}{}:[]string{{{}}}", extra.empty() ? "" : ", ", json::serialize(json::Value(key)), quoted(values));
+  return fmt::format("&user.DefaultInfo{{Name:\"\", UID:{}, Groups:{}, Extra:map[string][]string{}}}",
+                     json::serialize(json::Value(asked.uid)), groups, extra.empty() ? "(nil)" : "{" + extra + "}");
+}
+
 }  // namespace
 
 bool is_impersonating(const net::Headers& headers) {
@@ -91,7 +106,7 @@ model::ApiResult<UserInfo> apply_impersonation(const net::HttpRequest& request, 
   Asked asked = read_headers(request.headers);
   if (asked.user.empty()) {
     if (asked.groups.empty() && asked.extra.empty() && asked.uid.empty()) return user;
-    return std::unexpected(model::internal_error("requested impersonation of groups, uid or extra without impersonating a user"));
+    return std::unexpected(model::bad_request(fmt::format("requested {} without impersonating a user name", as_go_prints(asked))));
   }
   for (const Attributes& attributes : permissions_for(asked)) {
     auto decision = authorizer.authorize(user, attributes);

@@ -70,6 +70,12 @@ model::FieldErrors validate(const json::Value& spec, bool needs_user) {
     errors.push_back({Type::kInvalid, "spec.resourceAttributes", "null",
                       "exactly one of nonResourceAttributes or resourceAttributes must be specified"});
   }
+  for (std::string_view selector : {"fieldSelector", "labelSelector"}) {
+    const auto raw = json::get_string(spec, {"resourceAttributes", selector, "rawSelector"});
+    if (!raw.empty() && !json::get_array(spec, {"resourceAttributes", selector, "requirements"}).empty())
+      errors.push_back({Type::kInvalid, fmt::format("spec.resourceAttributes.{}.rawSelector", selector), json::serialize(json::Value(raw)),
+                        "may not specified at the same time as requirements"});
+  }
   if (needs_user && json::get_string(spec, {"user"}).empty() && json::get_array(spec, {"groups"}).empty()) {
     errors.push_back({Type::kInvalid, "spec.user", "\"\"", "at least one of user or group must be specified"});
   }

@@ -47,13 +47,20 @@ std::optional<model::ApiStatus> take_disruption(json::Value& budget, const std::
         return budget_refusal(fmt::format("The disruption budget {} does not allow evicting pods currently because it failed sync: {}",
                                           name, json::get_string(condition, {"message"})),
                               0);
+    if (json::get_int(budget, {"status", "currentHealthy"}) > json::get_int(budget, {"status", "desiredHealthy"}))
+      return budget_refusal(fmt::format("The disruption budget {} does not allow evicting pods currently", name), 0);
     return budget_refusal(
         fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", name,
                     json::get_int(budget, {"status", "desiredHealthy"}), json::get_int(budget, {"status", "currentHealthy"})),
         0);
   }
   json::set(budget, {"status", "disruptionsAllowed"}, allowed - 1);
-  if (allowed == 1) set_condition(budget, "DisruptionAllowed", "False", "InsufficientPods", "", now, false);
+  if (allowed == 1) {
+    set_condition(budget, "DisruptionAllowed", "False", "InsufficientPods", "", now, false);
+    const auto generation = json::get_int(budget, {"metadata", "generation"});
+    for (auto& condition : json::find(budget, {"status", "conditions"})->get_array())
+      if (json::get_string(condition, {"type"}) == "DisruptionAllowed") condition.get_object()["observedGeneration"] = generation;
+  }
   json::ensure_object(budget, {"status", "disruptedPods"})[pod] = format_rfc3339(now);
   return std::nullopt;
 }

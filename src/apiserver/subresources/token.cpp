@@ -1,4 +1,5 @@
 // serviceaccounts/token, and the reviews that ask about users and permissions.
+#include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/jwt.h"
 #include "apiserver/auth/reviews.h"
 #include "apiserver/body.h"
@@ -126,6 +127,9 @@ void ApiServer::Impl::review(const RequestPtr& request) {
   const auto& plural = request->kind->plural;
   auto& authorizer = *options.authorizer;
   model::ApiResult<json::Value> answer = std::unexpected(model::method_not_supported(request->kind->group, plural, "create"));
+  // Questions about others are tracked like objects, although nobody keeps them.
+  if (plural == "tokenreviews" || plural.ends_with("accessreviews"))
+    apply::track_update(*request->kind, nullptr, *body, {request->field_manager, "", loop.now()});
   if (plural == "tokenreviews") answer = auth::review_token(*options.authenticator, std::move(*body));
   if (plural == "subjectaccessreviews") answer = auth::review_subject_access(authorizer, std::move(*body));
   if (plural == "localsubjectaccessreviews") answer = auth::review_local_subject_access(authorizer, std::move(*body), request->info.ns);

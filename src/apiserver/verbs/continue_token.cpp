@@ -57,12 +57,21 @@ Result<ContinueToken> ContinueToken::parse(std::string_view text) {
     return invalid(fmt::format("json: cannot unmarshal {} into Go value of type storage.continueToken", model::go_json_kind(*document)));
   if (const auto version = json::get_string(*document, {"v"}); version != "meta.k8s.io/v1")
     return invalid(fmt::format("server does not recognize this encoded version {}", version));
+  if (const auto* revision = json::find(*document, "rv"); revision != nullptr && !revision->is_int64())
+    return invalid(
+        fmt::format("json: cannot unmarshal {} into Go struct field continueToken.rv of type int64", model::go_json_kind(*revision)));
   ContinueToken token;
   token.revision = json::get_int(*document, {"rv"});
   token.after = json::get_string(*document, {"start"});
   if (token.revision == 0) return invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
   if (token.after.empty()) return invalid("encoded start key empty (version meta.k8s.io/v1)");
-  return token;
+  // No token of this server's leads out of its list.
+  for (std::string_view rest = token.after;;) {
+    const auto slash = rest.find('/');
+    if (const auto part = rest.substr(0, slash); part == ".." || part == ".") return invalid(token.after);
+    if (slash == std::string_view::npos) return token;
+    rest.remove_prefix(slash + 1);
+  }
 }
 
 }  // namespace berth::apiserver

@@ -78,7 +78,9 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
     if (error != std::errc() || end != limit.data() + limit.size())
-      return std::unexpected(model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", limit)));
+      return std::unexpected(
+          model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": {}", limit,
+                                         error == std::errc::result_out_of_range ? "value out of range" : "invalid syntax")));
     plan.limit = number > 0 ? static_cast<std::size_t>(number) : 0;
   }
   // "Whatever you have" comes whole, as from Kubernetes' watch cache.
@@ -91,6 +93,8 @@ model::ApiResult<ListPlan> make_plan(const Request& request) {
     if (!token)
       return std::unexpected(
           model::bad_request(fmt::format("invalid continue token: continue key is not valid: {}", token.error().message)));
+    if (const auto also = request.query.get("resourceVersion"); !also.empty() && also != "0")
+      return std::unexpected(model::bad_request("specifying resource version is not allowed when using continue"));
     plan.after_key = plan.filter.prefix + token->after;
     plan.inconsistent = token->revision < 0;
     if (!plan.inconsistent) plan.exact = token->revision;

@@ -229,7 +229,7 @@ model::ApiResult<Configuration> read_configuration(Request& request, const model
   if (given_version != kind.api_version() || given_kind != kind.kind)
     return std::unexpected(model::bad_request(fmt::format(
         "invalid object type: {}{}, Kind={}", given_version.find('/') == std::string_view::npos ? "/" : "", given_version, given_kind)));
-  if (!json::get_array(config, {"metadata", "managedFields"}).empty())
+  if (const auto* owners = json::find(config, {"metadata", "managedFields"}); owners != nullptr && owners->is_array())
     return std::unexpected(model::bad_request("metadata.managedFields must be nil"));
   if (auto wrong = apply::check_typed(kind, config)) {
     model::ApiStatus status;
@@ -306,7 +306,9 @@ void set_apply(ApiServer::Impl& server, const RequestPtr& request, WriteOperatio
           model::conflict(request->kind->group, request->kind->plural, request->info.name,
                           fmt::format("uid mismatch: the provided object specified uid {}, and no existing object was found",
                                       json::get_string(shared->document, {"metadata", "uid"}))));
-    return run(json::Value(json::Object()));
+    auto fresh = run(json::Value(json::Object()));
+    if (fresh) json::erase(*fresh, {"metadata", "resourceVersion"});  // Of no object that is not there yet.
+    return fresh;
   };
 }
 

@@ -61,6 +61,9 @@ std::optional<model::ApiStatus> check_list_options(const Request& request, bool 
   const auto forbid = [&](std::string field, std::string detail) {
     errors.push_back({model::FieldError::Type::kForbidden, std::move(field), "", std::move(detail)});
   };
+  // A watch from the present state is one with initial events, which is asked for by a match.
+  const bool is_implied = is_watch && !initial_events && match.empty() && (revision.empty() || revision == "0");
+  if (is_implied && !continue_token.empty()) forbid("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
   if (initial_events && is_watch && match != "NotOlderThan")
     forbid("resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
   if (!match.empty()) {
@@ -84,8 +87,6 @@ std::optional<model::ApiStatus> check_list_options(const Request& request, bool 
     if (error != std::errc() || end != seconds.data() + seconds.size())
       return model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds));
   }
-  if (!continue_token.empty() && !revision.empty() && revision != "0")
-    return model::bad_request("specifying resource version is not allowed when using continue");
   return std::nullopt;
 }
 

@@ -17,8 +17,8 @@ void ApiServer::Impl::watch(const RequestPtr& request) {
   const bool send_initial = request->query.flag("sendInitialEvents");
   // Without a revision (or with "any"), a watch starts with what is there, unless the client says that it does not want that.
   stream.initial_state = has_choice ? send_initial : !*revision || **revision == 0;
-  // Who takes bookmarks and names no revision learns where the initial state ends without asking for it.
-  stream.mark_initial_end = stream.bookmarks && (has_choice ? send_initial : !*revision);
+  // Who takes bookmarks and starts with what is there learns where that ends without asking for it.
+  stream.mark_initial_end = stream.bookmarks && stream.initial_state;
   stream.timeout = options.default_watch_timeout;
   if (const auto seconds = request->query.get("timeoutSeconds"); !seconds.empty()) {
     std::int64_t number = 0;
@@ -26,6 +26,15 @@ void ApiServer::Impl::watch(const RequestPtr& request) {
     if (error != std::errc() || end != seconds.data() + seconds.size())
       return respond_status(*request, model::bad_request(fmt::format("strconv.ParseInt: parsing \"{}\": invalid syntax", seconds)));
     if (number > 0) stream.timeout = std::chrono::seconds(std::min<std::int64_t>(number, 1'000'000));
+  }
+  if (stream.initial_state && *revision && **revision > cache->revision()) {
+    // "Not older than" what is not there yet: waited for, like a list.
+    const auto open = std::make_shared<WatchStream>(*this, request, stream);
+    return cache->wait_for(**revision, std::chrono::seconds(3),
+                           [this, open, filter = std::move(*filter), wanted = **revision](bool reached) mutable {
+                             if (reached) return open->start(std::move(filter), wanted);
+                             open->refuse(too_large_revision(wanted, cache->revision()));
+                           });
   }
   const Revision after = *revision && **revision > 0 ? **revision : cache->revision();
   std::make_shared<WatchStream>(*this, request, stream)->start(std::move(*filter), after);

@@ -114,7 +114,7 @@ void WatchStream::start(WatchFilter filter, Revision after) {
   writer.start_stream(200, std::move(headers));
   auto watch = server_.cache->watch(std::move(filter), after, options_.initial_state, shared_from_this());
   if (watch == nullptr) {
-    write_expired();
+    write_error(model::expired(fmt::format("too old resource version: {} ({})", after, server_.cache->revision())));
     return close();
   }
   {
@@ -411,9 +411,19 @@ void WatchStream::append_bookmark(std::string& out, const Pending& event) {
   out += '\n';
 }
 
+void WatchStream::refuse(const model::ApiStatus& status) {
+  server_.account(*request_, 200);
+  request_->writer->start_stream(
+      200, server_.headers_for(*request_, is_protobuf_ ? "application/vnd.kubernetes.protobuf;stream=watch" : "application/json"));
+  write_error(status);
+}
+
 void WatchStream::write_expired() {
-  const auto status =
-      model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())).to_json();
+  write_error(model::expired(fmt::format("too old resource version (the watch is behind revision {})", server_.cache->revision())));
+}
+
+void WatchStream::write_error(const model::ApiStatus& error) {
+  const auto status = error.to_json();
   std::string text;
   if (is_protobuf_) {
     if (const auto body = model::encode_protobuf(status)) model::append_watch_frame(text, "ERROR", *body);

@@ -23,6 +23,8 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
 
   /// Starts the answer and the cache's watch. `after`: events later than that revision; answers 410 when that is too old.
   void start(WatchFilter filter, Revision after);
+  /// Starts the answer and ends it with this error as its one event.
+  void refuse(const model::ApiStatus& status);
   bool deliver(const WatchEvent& event) override;
   /// Writes now or, soon after the last time, at the next common turn.
   void flush() override;
@@ -50,6 +52,7 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void append_protobuf(std::string& out, const Pending& event);
   [[nodiscard]] bool is_partial() const;
   void write_expired();
+  void write_error(const model::ApiStatus& status);
 
   ApiServer::Impl& server_;
   RequestPtr request_;
