@@ -215,4 +215,22 @@ TEST_F(Contract, BindingsBringLabelsAlong) {
   EXPECT_EQ(text(read(std::string(kPods) + "/p"), {"metadata", "labels", "zone"}), "a");
 }
 
+TEST_F(Contract, AWatchFromThePresentTellsWhereThatEnds) {
+  create(kMaps, config_map("a"));
+  const auto events = get(std::string(kMaps) + "?watch=1&resourceVersion=0&allowWatchBookmarks=true")->events();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(text(events[1], {"object", "metadata", "annotations", "k8s.io/initial-events-end"}), "true");
+  EXPECT_NE(message(get(std::string(kMaps) + "?watch=1&continue=abc")).find("resourceVersionMatch is forbidden when continue is provided"),
+            std::string::npos);
+}
+
+TEST_F(Contract, ContinueTokensLeadNowhereElse) {
+  const auto said = [&](const std::string& token) { return message(get(std::string(kMaps) + "?limit=1&continue=" + token)); };
+  // {"v":"meta.k8s.io/v1","rv":1,"start":"../x"}, and a revision that is a text.
+  EXPECT_EQ(said("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIuLi94In0"), "invalid continue token: continue key is not valid: ../x");
+  EXPECT_EQ(said("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6IngiLCJzdGFydCI6ImMifQ"),
+            "invalid continue token: continue key is not valid: json: cannot unmarshal string into Go struct field continueToken.rv of type "
+            "int64");
+}
+
 }  // namespace berth::apiserver::testing
