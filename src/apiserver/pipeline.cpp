@@ -214,6 +214,8 @@ void ApiServer::Impl::dispatch_resource(const RequestPtr& request) {
   if (!reads) {
     if (auto wrong = read_write_options(*request)) return respond_status(*request, *wrong);
   }
+  // No resource has a route for HEAD, but what is behind a proxy may.
+  if (request->http.method == "HEAD" && info.subresource != "proxy") return respond_status(*request, model::method_not_allowed());
   if (!info.subresource.empty()) return dispatch_subresource(request);
 
   if (kind.is_virtual) {

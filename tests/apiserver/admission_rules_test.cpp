@@ -74,10 +74,9 @@ TEST_F(AdmissionRules, WhatIsEnforcedIsWarnedAboutInTemplates) {
                    R"({"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
                        "spec":{"hostPID":true,"containers":[{"name":"c","image":"i"}]}}}})");
   EXPECT_EQ(made->status, 201);
-  EXPECT_EQ(made->headers.get("Warning"), R"(299 - "would violate PodSecurity \"baseline:latest\": host namespaces (hostPID=true)")
-  ");
-      // A level that is said for warnings alone counts instead.
-      label_namespace(R"("privileged")", "warn");
+  EXPECT_EQ(made->headers.get("Warning"), "299 - \"would violate PodSecurity \\\"baseline:latest\\\": host namespaces (hostPID=true)\"");
+  // A level that is said for warnings alone counts instead.
+  label_namespace("\"privileged\"", "warn");
   auto silent = patch("/apis/apps/v1/namespaces/default/deployments/d", R"({"spec":{"replicas":2}})");
   EXPECT_EQ(silent->headers.get("Warning"), "");
 }
@@ -175,7 +174,7 @@ TEST_F(AdmissionRules, ZerosThatGoAlwaysWritesHaveNoOwner) {
   EXPECT_EQ(owners(create("/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
                           R"({"metadata":{"name":"n"},"spec":{"podSelector":{}}})")),
             R"({"f:spec":{"f:policyTypes":{}}})");
-  create("/api/v1/nodes", R"({"metadata":{"name":"n"}})");
+  create("/api/v1/nodes", R"({"metadata":{"name":"n","labels":{"a":"b"}}})");
   const auto node =
       patch("/api/v1/nodes/n/status", R"({"status":{"conditions":[{"type":"Ready","status":"True"}]}})", "strategic")->document();
   EXPECT_NE(owners(node).find("f:lastHeartbeatTime"), std::string::npos) << owners(node);
@@ -190,6 +189,7 @@ TEST_F(AdmissionRules, MethodsOfPathsThatAreNoResources) {
   EXPECT_EQ(send("OPTIONS", "/apis")->status, 200);
   EXPECT_EQ(send("POST", "/healthz")->body, "ok");
   EXPECT_EQ(send("HEAD", "/version")->status, 405);
+  EXPECT_EQ(send("HEAD", kMaps)->status, 405);
   EXPECT_EQ(send("POST", "/apis/apps/v1")->status, 405);
   EXPECT_EQ(get("/healthz/")->status, 404);
   EXPECT_STATUS(get("/api/v2/pods"), 404, "NotFound");

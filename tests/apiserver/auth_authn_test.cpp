@@ -280,7 +280,7 @@ subjects: [{kind: User, name: jane}]
                    .has_value());
   auto account = apply_impersonation(request_with({{"Impersonate-User", "system:serviceaccount:dev:bot"}}), admin, authorizer);
   EXPECT_EQ(account->groups, (std::vector<std::string>{"system:serviceaccounts", "system:serviceaccounts:dev", "system:authenticated"}));
-  EXPECT_EQ(apply_impersonation(request_with({{"Impersonate-Group", "dev"}}), admin, authorizer).error().code, 500);
+  EXPECT_EQ(apply_impersonation(request_with({{"Impersonate-Group", "dev"}}), admin, authorizer).error().code, 400);
 }
 
 TEST_F(AuthenticationTest, PkiIsMadeOnceAndKeptPrivate) {

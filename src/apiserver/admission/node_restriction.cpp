@@ -150,10 +150,17 @@ class NodeRestriction final : public AdmissionPlugin {
       }
     }
     const auto& volumes = json::get_array(pod, {"spec", "volumes"});
-    // Volumes whose drivers read a secret by themselves.
-    for (const auto& volume : volumes)
+    for (const auto& volume : volumes) {
+      config_maps |= json::find(volume, "configMap") != nullptr;
+      secrets |= json::find(volume, "secret") != nullptr;
+      for (const auto& projected : json::get_array(volume, {"projected", "sources"})) {
+        config_maps |= json::find(projected, "configMap") != nullptr;
+        secrets |= json::find(projected, "secret") != nullptr;
+      }
+      // Drivers that read a secret by themselves.
       for (std::string_view driver : {"cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos"})
         if (const auto* source = json::find(volume, driver)) secrets |= json::find(*source, "secretRef") != nullptr;
+    }
     if (secrets) return "secrets";
     if (config_maps) return "configmaps";
     if (!json::get_array(pod, {"spec", "resourceClaims"}).empty()) return "resourceclaims";
