@@ -106,7 +106,7 @@ check "job, cron job and deployment are taken" kubectl apply --dry-run=server -f
 # As a controller with leader election, two of them.
 pids=()
 for i in 1 2; do
-  desched "$examples/policy-v1alpha2.yaml" --descheduling-interval 1s --leader-elect --kubeconfig "$sa_config" --leader-elect-lease-duration 4s --leader-elect-renew-deadline 3s --leader-elect-retry-period 1s --bind-address 127.0.0.1 >"$work/controller-$i.log" 2>&1 &
+  "$berth" descheduler --policy-config-file "$examples/policy-v1alpha2.yaml" --descheduling-interval 1s --leader-elect --kubeconfig "$sa_config" --leader-elect-lease-duration 4s --leader-elect-renew-deadline 3s --leader-elect-retry-period 1s --bind-address 127.0.0.1 >"$work/controller-$i.log" 2>&1 &
   pids+=($!)
 done
 check "one leads" eventually 15 sh -c "cat $work/controller-*.log | grep -q 'cycle done'"
