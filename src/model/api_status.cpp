@@ -258,6 +258,7 @@ ApiStatus not_acceptable(std::string_view message) { return make(406, "NotAccept
 std::string FieldError::render() const { return field.empty() ? error_body(*this) : field + ": " + error_body(*this); }
 
 ApiStatus invalid_object(std::string_view group, std::string_view kind, std::string_view name, const FieldErrors& errors) {
+  if (kind == "Event") group = {};  // Of whatever group they were asked for, they are kept as the core's.
   std::vector<std::string> texts;
   std::unordered_set<std::string> seen;
   for (const FieldError& error : errors)

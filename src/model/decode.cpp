@@ -37,6 +37,7 @@ std::string_view embedded_struct(const TypeDef& owner, const FieldDef& field) {
                                                                       {"core.v1.SecretKeySelector", "LocalObjectReference"},
                                                                       {"core.v1.SecretProjection", "LocalObjectReference"},
                                                                       {"core.v1.Probe", "ProbeHandler"},
+                                                                      {"networking.v1.IngressRule", "IngressRuleValue"},
                                                                       {"core.v1.EphemeralContainer", "EphemeralContainerCommon"}};
   const auto found = kNames.find(owner.name);
   return found == kNames.end() ? std::string_view() : found->second;
@@ -97,7 +98,7 @@ json::Value zero_of(const TypeRef& ref);
 
 void fill(const TypeDef& type, json::Object& object) {
   for (const FieldDef* field : type.always_written)
-    if (!object.contains(field->name)) object[field->name] = zero_of(field->ref);
+    if (!object.contains(field->name)) object[field->name] = field->is_pointer ? json::Value(nullptr) : zero_of(field->ref);
 }
 
 /// As encoding/json writes what Go has not set.
@@ -195,6 +196,9 @@ class Decoder {
         it = object.erase(it);
         continue;
       }
+      // Kubernetes' store knows no empty lists.
+      if (fills_ && field->is_always_written && (field->ref.kind == Kind::kList || field->ref.kind == Kind::kMap) && is_zero(it->value()))
+        it->value() = nullptr;
       ++it;
     }
     if (fills_ && !type.always_written.empty()) fill(type, object);

@@ -4,16 +4,11 @@
 #include <fmt/format.h>
 
 #include "model/devices.h"
-#include "model/pod_resources.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 
 namespace berth::model {
 namespace defaults {
-
-using json::Array;
-using json::Object;
-using json::Value;
 
 void put(Object& object, std::string_view key, Value value) {
   const auto found = object.find(key);
@@ -41,221 +36,9 @@ Object& make_child(Object& object, std::string_view key) {
   return value.get_object();
 }
 
-template <typename F>
-void each(Object& object, std::string_view key, F&& apply) {
-  if (Array* items = list(object, key))
-    for (Value& item : *items)
-      if (Object* one = item.if_object()) apply(*one);
-}
-
-namespace {
-
 std::string_view string_at(Object& object, std::string_view key) {
   const auto found = object.find(key);
   return found != object.end() && found->value().is_string() ? json::as_view(found->value()) : std::string_view();
-}
-
-/// Always for ":latest" or no tag; a digest pins.
-std::string_view pull_policy_of(std::string_view image) {
-  if (image.empty() || image.find('@') != std::string_view::npos) return "IfNotPresent";
-  // What is no image's name has no tag either: nothing that a domain may have is before it, or its letters are not all small.
-  const std::size_t first = image.find('/');
-  const std::string_view domain = image.substr(0, first == std::string_view::npos ? 0 : first);
-  const bool has_domain = domain == "localhost" || domain.find_first_of(".:") != std::string_view::npos;
-  const std::string_view repository = has_domain ? image.substr(first + 1) : image;
-  const auto in_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view("._-/").find(c) != std::string_view::npos;
-  };
-  const std::string_view name = repository.substr(0, repository.rfind(':'));
-  if (!std::ranges::all_of(name, in_name)) return "IfNotPresent";
-  const std::size_t slash = image.rfind('/');
-  const std::size_t colon = image.find(':', slash == std::string_view::npos ? 0 : slash);
-  return colon == std::string_view::npos || image.substr(colon + 1) == "latest" ? "Always" : "IfNotPresent";
-}
-
-void http_get(Object& action) {
-  put_string(action, "path", "/");
-  put_string(action, "scheme", "HTTP");
-}
-
-void probe(Object& container, std::string_view key) {
-  Object* object = child(container, key);
-  if (object == nullptr) return;
-  if (Object* get = child(*object, "httpGet")) http_get(*get);
-  if (Object* grpc = child(*object, "grpc")) put(*grpc, "service", "");
-  const auto positive = [&](std::string_view name, std::int64_t value) {
-    const auto found = object->find(name);
-    if (found == object->end() || (found->value().is_int64() && found->value().get_int64() == 0)) (*object)[name] = value;
-  };
-  positive("timeoutSeconds", 1);
-  positive("periodSeconds", 10);
-  positive("successThreshold", 1);
-  positive("failureThreshold", 3);
-}
-
-/// Only pods: in a template, what the user left out stays out until a pod is made of it.
-void requests_from_limits(Object& container) {
-  Object* resources = child(container, "resources");
-  Object* limits = resources == nullptr ? nullptr : child(*resources, "limits");
-  if (limits == nullptr) return;
-  const Object copy = *limits;  // Adding a member to `resources` may move it.
-  Object& requests = make_child(*resources, "requests");
-  for (const auto& [name, quantity] : copy) put(requests, name, quantity);
-}
-
-/// Every port of a pod in the host's network is a host port. Only pods, not templates.
-void host_ports(Object& container) {
-  each(container, "ports", [](Object& port) {
-    const auto host = port.find("hostPort");
-    const bool unset = host == port.end() || (host->value().is_int64() && host->value().get_int64() == 0);
-    if (unset && port.contains("containerPort")) port["hostPort"] = Value(port.at("containerPort"));
-  });
-}
-
-void container(Object& object) {
-  put_string(object, "terminationMessagePath", "/dev/termination-log");
-  put_string(object, "terminationMessagePolicy", "File");
-  put_string(object, "imagePullPolicy", pull_policy_of(string_at(object, "image")));
-  each(object, "ports", [](Object& port) { put_string(port, "protocol", "TCP"); });
-  each(object, "env", [](Object& variable) {
-    Object* from = child(variable, "valueFrom");
-    if (from == nullptr) return;
-    if (Object* field = child(*from, "fieldRef")) put_string(*field, "apiVersion", "v1");
-    if (Object* resource = child(*from, "resourceFieldRef")) put(*resource, "divisor", "0");
-  });
-  for (const char* name : {"livenessProbe", "readinessProbe", "startupProbe"}) probe(object, name);
-  if (Object* lifecycle = child(object, "lifecycle"))
-    for (const char* hook : {"postStart", "preStop"})
-      if (Object* handler = child(*lifecycle, hook))
-        if (Object* get = child(*handler, "httpGet")) http_get(*get);
-  put(object, "resources", Object());
-}
-
-void projection(Object& source) {
-  if (Object* token = child(source, "serviceAccountToken")) put(*token, "expirationSeconds", 3600);
-  if (Object* downward = child(source, "downwardAPI"))
-    each(*downward, "items", [](Object& item) {
-      if (Object* field = child(item, "fieldRef")) put_string(*field, "apiVersion", "v1");
-      if (Object* resource = child(item, "resourceFieldRef")) put(*resource, "divisor", "0");
-    });
-}
-
-void volume(Object& object) {
-  static constexpr std::string_view kSources[] = {"hostPath",
-                                                  "emptyDir",
-                                                  "gcePersistentDisk",
-                                                  "awsElasticBlockStore",
-                                                  "gitRepo",
-                                                  "secret",
-                                                  "nfs",
-                                                  "iscsi",
-                                                  "glusterfs",
-                                                  "persistentVolumeClaim",
-                                                  "rbd",
-                                                  "flexVolume",
-                                                  "cinder",
-                                                  "cephfs",
-                                                  "flocker",
-                                                  "downwardAPI",
-                                                  "fc",
-                                                  "azureFile",
-                                                  "configMap",
-                                                  "vsphereVolume",
-                                                  "quobyte",
-                                                  "azureDisk",
-                                                  "photonPersistentDisk",
-                                                  "projected",
-                                                  "portworxVolume",
-                                                  "scaleIO",
-                                                  "storageos",
-                                                  "csi",
-                                                  "ephemeral",
-                                                  "image"};
-  bool has_source = false;
-  for (const std::string_view source : kSources) has_source |= object.contains(source);
-  if (!has_source && object.size() <= 1) object["emptyDir"] = Object();
-  if (Object* source = child(object, "hostPath")) put(*source, "type", "");
-  for (const char* name : {"secret", "configMap", "downwardAPI", "projected"})
-    if (Object* source = child(object, name)) put(*source, "defaultMode", 0644);
-  if (Object* source = child(object, "downwardAPI"))
-    each(*source, "items", [](Object& item) {
-      if (Object* field = child(item, "fieldRef")) put_string(*field, "apiVersion", "v1");
-      if (Object* resource = child(item, "resourceFieldRef")) put(*resource, "divisor", "0");
-    });
-  if (Object* source = child(object, "projected")) each(*source, "sources", projection);
-  if (Object* source = child(object, "iscsi")) put_string(*source, "iscsiInterface", "default");
-  if (Object* source = child(object, "rbd")) {
-    put_string(*source, "pool", "rbd");
-    put_string(*source, "user", "admin");
-    put_string(*source, "keyring", "/etc/ceph/keyring");
-  }
-  if (Object* source = child(object, "azureDisk")) {
-    put(*source, "cachingMode", "ReadWrite");
-    put_string(*source, "fsType", "ext4");
-    put(*source, "readOnly", false);
-    put(*source, "kind", "Shared");
-  }
-  if (Object* source = child(object, "scaleIO")) {
-    put_string(*source, "storageMode", "ThinProvisioned");
-    put_string(*source, "fsType", "xfs");
-  }
-  if (Object* ephemeral = child(object, "ephemeral"))
-    if (Object* claim = child(*ephemeral, "volumeClaimTemplate"))
-      if (Object* spec = child(*claim, "spec")) put(*spec, "volumeMode", "Filesystem");
-}
-
-}  // namespace
-
-void pod_spec(Object& spec) {
-  put_string(spec, "restartPolicy", "Always");
-  put(spec, "terminationGracePeriodSeconds", 30);
-  put_string(spec, "dnsPolicy", "ClusterFirst");
-  // The older name of the same field: either sets both.
-  // (Copied first: a new member may move what a view points to.)
-  const std::string account(string_at(spec, "serviceAccountName")), old_name(string_at(spec, "serviceAccount"));
-  if (!account.empty())
-    spec["serviceAccount"] = account;
-  else if (!old_name.empty())
-    spec["serviceAccountName"] = old_name;
-  put(spec, "securityContext", Object());
-  put_string(spec, "schedulerName", "default-scheduler");
-  for (const char* name : {"initContainers", "containers", "ephemeralContainers"}) each(spec, name, container);
-  each(spec, "volumes", volume);
-}
-
-/// What a pod that says something as a whole asks for of the rest: what its containers ask for together, or else its own limit.
-void pod_level_requests(Object& spec) {
-  Object* resources = child(spec, "resources");
-  if (resources == nullptr) return;
-  Object requests = json::get_object(Value(*resources), {"requests"});
-  const Object limits = json::get_object(Value(*resources), {"limits"});
-  if (requests.empty() && limits.empty()) return;
-  const auto is_hugepages = [](std::string_view name) { return name.starts_with("hugepages-"); };
-  const auto counts = [&](std::string_view name) { return name == "cpu" || name == "memory" || is_hugepages(name); };
-  Object containers;
-  for (const char* list : {"containers", "initContainers"})
-    if (const Value* all = spec.if_contains(list)) containers[list] = *all;
-  for (const auto& [name, amount] : pod_total(Value(Object{{"spec", std::move(containers)}}), "requests"))
-    if (counts(name) && !is_hugepages(name) && !requests.contains(name)) requests[name] = amount.to_string();
-  for (const auto& [name, amount] : limits)
-    if (counts(name) && !requests.contains(name)) requests[name] = amount;
-  if (!requests.empty()) (*resources)["requests"] = std::move(requests);
-}
-
-void pod(Object& doc) {
-  Object& spec = make_child(doc, "spec");
-  pod_spec(spec);
-  // Negative once meant "at once"; today that is as soon as possible.
-  if (Value& grace = spec["terminationGracePeriodSeconds"]; grace.is_int64() && grace.get_int64() < 0) grace = 1;
-  put(spec, "enableServiceLinks", true);
-  const auto host_network = spec.find("hostNetwork");
-  const bool in_host_network = host_network != spec.end() && host_network->value().is_bool() && host_network->value().get_bool();
-  for (const char* name : {"initContainers", "containers"})
-    each(spec, name, [&](Object& one) {
-      requests_from_limits(one);
-      if (in_host_network) host_ports(one);
-    });
-  pod_level_requests(spec);
 }
 
 namespace {
@@ -307,10 +90,6 @@ void replication_controller(Object& doc) {
 void persistent_volume_claim(Object& doc) {
   Object& spec = make_child(doc, "spec");
   put(spec, "volumeMode", "Filesystem");
-  if (Object* source = child(spec, "dataSource"); source != nullptr && !spec.contains("dataSourceRef"))
-    spec["dataSourceRef"] = Object(*source);
-  else if (Object* ref = child(spec, "dataSourceRef"); ref != nullptr && !spec.contains("dataSource") && !ref->contains("namespace"))
-    spec["dataSource"] = Object(*ref);
   put_string(make_child(doc, "status"), "phase", "Pending");
 }
 
@@ -486,6 +265,7 @@ void persistent_volume(Object& doc) {
   put_string(spec, "persistentVolumeReclaimPolicy", "Retain");
   put(spec, "volumeMode", "Filesystem");
   if (Object* host = child(spec, "hostPath")) put(*host, "type", "");
+  disks(spec);
   put_string(make_child(doc, "status"), "phase", "Pending");
 }
 
@@ -559,10 +339,16 @@ void namespace_object(Object& doc) {
 }
 
 void node(Object& doc) {
-  // podCIDR is the first of podCIDRs; who sets the one has set the other (core/v1 conversion).
-  if (Object* spec = child(doc, "spec");
-      spec != nullptr && spec->contains("podCIDR") && spec->at("podCIDR").is_string() && !spec->at("podCIDR").get_string().empty())
-    put(*spec, "podCIDRs", Array{spec->at("podCIDR")});
+  // podCIDR is the first of podCIDRs: who sets one of them has set the other, and where they differ the older one holds (core/v1
+  // conversion).
+  if (Object* spec = child(doc, "spec")) {
+    const std::string one(string_at(*spec, "podCIDR"));
+    const Array* all = list(*spec, "podCIDRs");
+    if (!one.empty() && (all == nullptr || all->empty() || all->front() != Value(one)))
+      (*spec)["podCIDRs"] = Array{Value(one)};
+    else if (one.empty() && all != nullptr && !all->empty())
+      (*spec)["podCIDR"] = Value(all->front());
+  }
   // A kubelet that reports only its capacity can give all of it.
   Object* status = child(doc, "status");
   if (status != nullptr && child(*status, "capacity") != nullptr && !status->contains("allocatable"))
@@ -648,6 +434,7 @@ void apply_defaults(const KindInfo& kind, json::Value& doc) {
       {"ResourceSlice", devices::default_slice},
       {"ResourceClaimTemplate", devices::default_claim_template},
       {"APIService", api_service},
+      {"IngressClass", ingress_class},
       {"TokenRequest", token_request}};
   if (kind.kind == "HorizontalPodAutoscaler" && kind.version == "v1" && doc.is_object())
     return horizontal_pod_autoscaler_v1(doc.get_object());

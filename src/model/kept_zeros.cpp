@@ -1,6 +1,6 @@
 // Which fields Go's structs write even when they are "", 0, false, [] or {}: pointers, and members without omitempty; those of a struct's
-// own (marked !) are there even when nobody gave them: as "", 0, false, {}, or null for lists and times (facts of k8s.io/api). All others a
-// round trip through the API server leaves out.
+// own (marked !) are there even when nobody gave them: as "", 0, false, {}, or null for lists and times, and pointers (marked !!) as null
+// (facts of k8s.io/api). All others a round trip through the API server leaves out.
 #include "model/schema_text.h"
 
 namespace berth::model {
@@ -255,8 +255,8 @@ core.v1.Taint: effect! key!
 core.v1.Toleration: tolerationSeconds
 core.v1.TopologySelectorLabelRequirement: key! values!
 core.v1.TopologySpreadConstraint: maxSkew! minDomains nodeAffinityPolicy nodeTaintsPolicy topologyKey! whenUnsatisfiable!
-core.v1.TypedLocalObjectReference: apiGroup kind! name!
-core.v1.TypedObjectReference: apiGroup kind! name! namespace
+core.v1.TypedLocalObjectReference: apiGroup!! kind! name!
+core.v1.TypedObjectReference: apiGroup!! kind! name! namespace
 core.v1.Volume: name!
 core.v1.VolumeDevice: devicePath! name!
 core.v1.VolumeMount: mountPath! mountPropagation name! recursiveReadOnly
@@ -331,7 +331,7 @@ resource.v1.ResourceClaim: spec! status!
 resource.v1.ResourceClaimConsumerReference: name! resource! uid!
 resource.v1.ResourceClaimSpec: devices!
 resource.v1.ResourceClaimTemplate: spec!
-resource.v1.ResourceClaimTemplateSpec: spec!
+resource.v1.ResourceClaimTemplateSpec: metadata! spec!
 resource.v1.ResourcePool: generation! name! resourceSliceCount!
 resource.v1.ResourceSlice: spec!
 resource.v1.ResourceSliceSpec: allNodes driver! nodeName perDeviceNodeSelection pool!

@@ -33,7 +33,7 @@ void raise(ResourceAmounts& to, const ResourceAmounts& from) {
 
 }  // namespace
 
-ResourceAmounts pod_total(const json::Value& pod, std::string_view field) {
+ResourceAmounts containers_total(const json::Value& pod, std::string_view field) {
   ResourceAmounts total;
   for (const auto& container : json::get_array(pod, {"spec", "containers"}))
     add(total, amounts_of(json::find(container, {"resources", field})));
@@ -50,6 +50,11 @@ ResourceAmounts pod_total(const json::Value& pod, std::string_view field) {
     }
   }
   raise(total, init);
+  return total;
+}
+
+ResourceAmounts pod_total(const json::Value& pod, std::string_view field) {
+  ResourceAmounts total = containers_total(pod, field);
   const auto pod_level = amounts_of(json::find(pod, {"spec", "resources", field}));
   for (const auto& [name, amount] : pod_level) total[name] = amount;
   const auto overhead = amounts_of(json::find(pod, {"spec", "overhead"}));

@@ -12,8 +12,10 @@ namespace berth::model {
 using ResourceAmounts = std::map<std::string, Quantity, std::less<>>;
 /// A resource list object's parsed quantities; malformed ones are left out.
 ResourceAmounts amounts_of(const json::Value* resource_list);
-/// What a pod asks for in all (`field`: "requests" or "limits"): containers and restartable init containers summed, the largest init
-/// container, plus overhead (k8s.io/component-helpers/resource).
+/// What a pod's containers ask for (`field`: "requests" or "limits"): containers and restartable init containers summed, or the largest
+/// init container (k8s.io/component-helpers/resource).
+ResourceAmounts containers_total(const json::Value& pod, std::string_view field);
+/// What a pod asks for in all: its own amounts where it has them, else its containers', plus overhead.
 ResourceAmounts pod_total(const json::Value& pod, std::string_view field);
 
 }  // namespace berth::model

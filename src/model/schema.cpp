@@ -69,12 +69,13 @@ class Tables {
         const auto found = types_.find(word.substr(0, word.size() - 1));
         type = found == types_.end() ? nullptr : &found->second;
       } else if (type != nullptr) {
-        const bool always = word.ends_with('!');
-        if (always) word.remove_suffix(1);
+        const bool as_null = word.ends_with("!!"), always = word.ends_with('!');
+        word = word.substr(0, word.find('!'));
         for (FieldDef& field : type->fields) {
           if (field.name != word) continue;
           field.omits_zero = false;
           field.is_always_written = always;
+          field.is_pointer = as_null;
           if (always) type->always_written.push_back(&field);
         }
       }

@@ -55,6 +55,7 @@ struct FieldDef {
   bool omits_zero = false;             ///< Kubernetes never answers with it as "", 0, false, [] or {}: such a value says nothing.
   bool is_off = false;                 ///< Of a feature that is off by default: what is given is dropped.
   bool is_always_written = false;  ///< Kubernetes answers with it even when nobody gave it: "", 0, false, {} or, for lists and times, null.
+  bool is_pointer = false;         ///< Of those always written: null when nobody gave it.
   std::vector<int> proto;          ///< Field numbers from the type's message down; empty: not known in protobuf form.
 };
 

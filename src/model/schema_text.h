@@ -14,6 +14,12 @@ namespace berth::model {
 const std::vector<std::string_view>& schema_texts();
 
 /// "TYPE: FIELD FIELD …" a type, going on in indented lines: the fields that are written even when they are zero.
+/// Where the field's name ends with "!", it is there even when nobody gave it.
 std::string_view kept_zeros();
+
+/// "TYPE: MEMBER MEMBER …" a type, going on in indented lines: the members of the internal struct by their Go names. A field is the one of
+/// the same name whatever the letters' case, unless "Member=field" says which; "*": a pointer, null when absent; "?": left out when
+/// empty, as omitempty has it; "+metadata": the object's metadata stands here, its members beside the others.
+std::string_view internal_shapes();
 
 }  // namespace berth::model

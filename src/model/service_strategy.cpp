@@ -66,6 +66,12 @@ void drop_if_same(const Value& old, Object& spec, std::string_view field) {
 
 }  // namespace
 
+void prepare_service(Value& service) {
+  const std::string address(json::get_string(service, {"spec", "clusterIP"}));
+  if (!address.empty() && json::get_array(service, {"spec", "clusterIPs"}).empty())
+    json::set(service, {"spec", "clusterIPs"}, json::Array{Value(address)});
+}
+
 void prepare_service_update(const Value& old, Value& service) {
   Object& spec = json::ensure_object(service, {"spec"});
   if (has_address(old) && has_address(service)) {
@@ -73,6 +79,15 @@ void prepare_service_update(const Value& old, Value& service) {
     // The plural form follows a singular one that stayed; a changed one is for validation and the allocator.
     if (json::get_string(old, {"spec", "clusterIP"}) == json::get_string(service, {"spec", "clusterIP"}))
       keep_if_absent(old, spec, "clusterIPs");
+  }
+  // Who changed one form and left the other as it was has changed both.
+  const std::string before(json::get_string(old, {"spec", "clusterIP"})), now(json::get_string(service, {"spec", "clusterIP"}));
+  const Value *listed_before = json::find(old, {"spec", "clusterIPs"}), *listed = spec.if_contains("clusterIPs");
+  if (before != now && listed_before != nullptr && listed != nullptr && json::equal(*listed_before, *listed)) {
+    if (now.empty())
+      spec.erase("clusterIPs");
+    else
+      spec["clusterIPs"] = json::Array{Value(now)};
   }
   if (has_node_ports(old) && has_node_ports(service)) keep_node_ports(old, service);
   if (has_health_check(old) && has_health_check(service)) keep_if_absent(old, spec, "healthCheckNodePort");

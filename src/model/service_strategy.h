@@ -9,4 +9,7 @@ namespace berth::model {
 /// refuses (Kubernetes: pkg/registry/core/service, patchAllocatedValues and dropTypeDependentFields).
 void prepare_service_update(const json::Value& old, json::Value& service);
 
+/// A new Service's address in its newer form, where only the older one was given.
+void prepare_service(json::Value& service);
+
 }  // namespace berth::model

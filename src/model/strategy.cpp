@@ -111,8 +111,9 @@ void note_phase(const Value& old, std::string_view now, Value& volume) {
   const Value* before = json::find(old, {"status", "lastPhaseTransitionTime"});
   if (is_same && json::find(volume, {"status", "lastPhaseTransitionTime"}) == nullptr && before != nullptr)
     json::set(volume, {"status", "lastPhaseTransitionTime"}, *before);
-  else if (!is_same && !now.empty())
-    json::set(volume, {"status", "lastPhaseTransitionTime"}, Value(now));
+  const Value* given = json::find(volume, {"status", "lastPhaseTransitionTime"});
+  const bool was_given = given != nullptr && (before == nullptr || !json::equal(*given, *before));
+  if (!is_same && !was_given && !now.empty()) json::set(volume, {"status", "lastPhaseTransitionTime"}, Value(now));
 }
 
 /// What must travel with every partial update: the precondition and the record of who wrote what.
@@ -247,6 +248,30 @@ void keep_secret_names(Value& account) {
   }
 }
 
+/// What a claim starts from, by its older name and by its newer one (pkg/api/persistentvolumeclaim). The older one never took other
+/// things than claims and snapshots; of the newer one, another namespace is a feature that is off.
+void agree_on_source(const Value* old, Value& claim) {
+  Value* spec = json::find(claim, "spec");
+  if (spec == nullptr || !spec->is_object()) return;
+  Object& fields = spec->get_object();
+  const auto had = [&](std::string_view key) { return old != nullptr && json::find(*old, {"spec", key}) != nullptr; };
+  if (!json::get_string(*spec, {"dataSourceRef", "namespace"}).empty() && !had("dataSourceRef")) fields.erase("dataSourceRef");
+  const std::string_view kind = json::get_string(*spec, {"dataSource", "kind"}),
+                         group = json::get_string(*spec, {"dataSource", "apiGroup"});
+  const bool is_known =
+      (kind == "PersistentVolumeClaim" && group.empty()) || (kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io");
+  if (!had("dataSource") && !fields.contains("dataSourceRef") && !is_known) fields.erase("dataSource");
+  const auto copy = [&](std::string_view from, std::string_view to) {
+    Object source;
+    for (const char* key : {"apiGroup", "kind", "name"})
+      if (const Value* value = fields.at(from).get_object().if_contains(key)) source[key] = *value;
+    fields[to] = std::move(source);
+  };
+  const bool has_source = fields.contains("dataSource"), has_reference = fields.contains("dataSourceRef");
+  if (has_source && !has_reference) copy("dataSource", "dataSourceRef");
+  if (has_reference && !has_source && json::get_string(*spec, {"dataSourceRef", "namespace"}).empty()) copy("dataSourceRef", "dataSource");
+}
+
 /// The form before v1 had the labels of an endpoint's node; a v1 client says them by fields.
 void drop_old_topology(const Value* old, Value& slice) {
   Value* endpoints = json::find(slice, "endpoints");
@@ -286,7 +311,9 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
                                    {"message", "Scheduling is blocked due to non-empty scheduling gates"}}});
   }
   if (kind.group == "resource.k8s.io") devices::drop_disabled_fields(kind, doc);
+  if (kind.kind == "PersistentVolumeClaim") agree_on_source(nullptr, doc);
   if (kind.kind == "Job") prepare_job(doc);
+  if (kind.kind == "Service") prepare_service(doc);
   if (kind.kind == "DaemonSet") json::set(doc, {"metadata", "annotations", kTemplateGeneration}, "1");
   if (kind.kind == "Namespace") {
     json::Array& finalizers = doc.get_object()["spec"].is_object() && json::find(doc, {"spec", "finalizers"}) != nullptr &&
@@ -330,6 +357,7 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
   else if (has_status(kind))
     copy_member(old, doc, "status");
   if (kind.group == "resource.k8s.io") devices::drop_disabled_fields(kind, doc);
+  if (kind.kind == "PersistentVolumeClaim") agree_on_source(&old, doc);
   if (kind.kind == "DaemonSet") count_template_generation(old, doc);
   if (kind.kind == "ServiceAccount") keep_secret_names(doc);
   if (kind.kind == "EndpointSlice" && kind.version == "v1") drop_old_topology(&old, doc);

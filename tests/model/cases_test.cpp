@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "model/schema.h"
+#include "model/service_strategy.h"
 
 namespace berth::model {
 namespace {
@@ -58,6 +59,15 @@ Value prepared(const KindInfo& kind, Value object) {
   const auto decoded = decode(kind, object, report);
   EXPECT_TRUE(decoded.has_value()) << decoded.error().message;
   apply_defaults(kind, object);
+  if (kind.kind == "Service") prepare_service(object);
+  // A Job finds its pods by what its creation puts there.
+  if (kind.kind == "Job" && json::find(object, {"spec", "selector"}) == nullptr) {
+    const Value* status = json::find(object, "status");
+    const Value kept = status == nullptr ? Value(json::Object()) : *status;
+    json::set(object, {"metadata", "uid"}, "u");
+    prepare_for_create(kind, object);
+    object.get_object()["status"] = kept;
+  }
   return object;
 }
 

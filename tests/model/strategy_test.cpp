@@ -135,6 +135,21 @@ TEST(Strategy, ANamespaceHasItsFinalizer) {
 }
 
 // The namespace's name is short enough to live inside its value, which moves when the labels are added.
+TEST(Strategy, AClaimsSourceHasTwoNames) {
+  const auto made = [](std::string_view spec) {
+    Value doc = parse(fmt::format(R"({{"spec":{}}})", spec));
+    prepare_for_create(kind("", "v1", "PersistentVolumeClaim"), doc);
+    return json::serialize(doc.at("spec"));
+  };
+  EXPECT_EQ(made(R"({"dataSource":{"kind":"PersistentVolumeClaim","name":"a"}})"),
+            R"({"dataSource":{"kind":"PersistentVolumeClaim","name":"a"},"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"a"}})");
+  EXPECT_EQ(made(R"({"dataSource":{"kind":"Thing","name":"a"}})"), "{}") << "the old name takes claims and snapshots only";
+  EXPECT_EQ(made(R"({"dataSourceRef":{"apiGroup":"a.b","kind":"Thing","name":"a"}})"),
+            R"({"dataSourceRef":{"apiGroup":"a.b","kind":"Thing","name":"a"},"dataSource":{"apiGroup":"a.b","kind":"Thing","name":"a"}})");
+  EXPECT_EQ(made(R"({"dataSourceRef":{"kind":"PersistentVolumeClaim","name":"a","namespace":"other"}})"), "{}")
+      << "from another namespace nothing comes";
+}
+
 TEST(Defaults, ANamespacesLabelIsItsName) {
   for (const char* name : {"a", "team", "a-somewhat-longer-namespace-name"}) {
     Value doc = parse(fmt::format(R"({{"metadata":{{"name":"{}"}}}})", name));

@@ -109,7 +109,8 @@ void metric(const Value& object, const Path& at, Errors& errors) {
   const std::string_view type = get_string(object, {"type"});
   if (type.empty()) errors.required(at / "type", "must specify a metric source type");
   const auto known = std::ranges::find(kSources, type, &std::pair<std::string_view, std::string_view>::first);
-  if (known == std::end(kSources)) errors.not_supported(at / "type", type, kTypes);
+  if (known == std::end(kSources))
+    for (int n = 0; n < 2; ++n) errors.not_supported(at / "type", type, kTypes);  // Told twice, as Kubernetes does.
   Strings present;
   for (const auto& [its_type, field] : kSources)
     if (const Value* source = json::find(object, field)) {

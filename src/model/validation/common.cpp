@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 
+#include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/selector.h"
@@ -26,6 +27,8 @@ bool is_subdomain(std::string_view text) {
   return true;
 }
 
+/// Of names that are also host names; texts of labels and their keys are counted in bytes.
+std::string long_name_text(std::size_t limit) { return fmt::format("must be no more than {} characters", limit); }
 std::string too_long_text(std::size_t limit) { return fmt::format("must be no more than {} bytes", limit); }
 
 /// Adds a sentence to those there are.
@@ -66,7 +69,8 @@ void Errors::add(FieldError::Type type, const Path& at, std::string value, std::
 void Errors::required(const Path& at, std::string_view detail) { add(FieldError::Type::kRequired, at, "", detail); }
 void Errors::invalid(const Path& at, const Value& value, std::string_view sentences) {
   if (is_full()) return;
-  const std::string shown = json::serialize(value);
+  std::string shown = json::serialize(value);
+  if (value.is_object() || value.is_array()) shown = escape_html(shown);
   for (std::size_t start = 0; start <= sentences.size();) {
     const std::size_t end = std::min(sentences.find('\n', start), sentences.size());
     add(FieldError::Type::kInvalid, at, shown, sentences.substr(start, end - start));
@@ -83,6 +87,7 @@ void Errors::not_found(const Path& at, const Value& value, std::string_view deta
   if (is_full()) return;
   add(FieldError::Type::kNotFound, at, json::serialize(value), detail);
 }
+void Errors::internal(const Path& at, std::string_view problem) { add(FieldError::Type::kInternal, at, "", problem); }
 void Errors::too_long(const Path& at, std::size_t limit) {
   add(FieldError::Type::kTooLong, at, "", fmt::format("may not be more than {} bytes", limit));
 }
@@ -100,21 +105,21 @@ void Errors::not_supported_value(const Path& at, const Value& value, const std::
 
 std::string check_dns1123_label(std::string_view text) {
   std::string out;
-  if (text.size() > 63) say(out, too_long_text(63));
+  if (text.size() > 63) say(out, long_name_text(63));
   if (!matches_label(text, is_lower_alnum, "-")) say(out, is_subdomain(text) ? "must not contain dots" : kLabelText);
   return out;
 }
 
 std::string check_dns1123_subdomain(std::string_view text) {
   std::string out;
-  if (text.size() > 253) say(out, too_long_text(253));
+  if (text.size() > 253) say(out, long_name_text(253));
   if (!is_subdomain(text)) say(out, kSubdomainText);
   return out;
 }
 
 std::string check_underscored_subdomain(std::string_view text) {
   std::string out, plain(text);
-  if (text.size() > 253) say(out, too_long_text(253));
+  if (text.size() > 253) say(out, long_name_text(253));
   // An underscore may lead a label and stand within it.
   for (std::size_t i = 0; i < plain.size(); ++i) {
     const bool leads = i == 0 || plain[i - 1] == '.';
@@ -131,7 +136,7 @@ std::string check_underscored_subdomain(std::string_view text) {
 
 std::string check_dns1035_label(std::string_view text) {
   std::string out;
-  if (text.size() > 63) say(out, too_long_text(63));
+  if (text.size() > 63) say(out, long_name_text(63));
   if (matches_label(text, is_lower_alnum, "-") && text.front() >= 'a') return out;
   say(out,
       "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an "
@@ -174,7 +179,7 @@ std::string check_label_value(std::string_view text) {
 }
 
 std::string check_config_map_key(std::string_view text) {
-  if (text.size() > 253) return too_long_text(253);
+  if (text.size() > 253) return long_name_text(253);
   if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; }))
     return "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
            "regex used for validation is '[-._a-zA-Z0-9]+')";
@@ -203,7 +208,7 @@ std::string check_port_number(std::int64_t port) {
 
 std::string check_port_name(std::string_view text) {
   std::string out;
-  if (text.size() > 15) say(out, too_long_text(15));
+  if (text.size() > 15) say(out, long_name_text(15));
   if (text.empty() || !std::ranges::all_of(text, [](char c) { return is_lower_alnum(c) || c == '-'; }))
     say(out, "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   if (std::none_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
@@ -407,12 +412,15 @@ void supported_value(const Value& object, std::string_view key, const Path& at, 
   if (text.empty() ? even_empty : std::ranges::find(supported, text) == supported.end()) errors.not_supported(at / key, text, supported);
 }
 
-void immutable(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors) {
+void immutable(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors, std::string_view type) {
   const Value* before = json::find(old, where);
   const Value* after = json::find(doc, where);
   const bool same = before == nullptr ? after == nullptr : after != nullptr && json::equal(*before, *after);
-  if (!same) errors.invalid(at, after == nullptr ? Value(nullptr) : *after, kImmutable);
+  if (!same) errors.invalid(at, internal_form(type, after), kImmutable);
 }
+
+Value shown_selector(const Value* selector) { return internal_form("meta.v1.LabelSelector", selector); }
+Value shown_labels(const Value* labels) { return labels == nullptr ? Value(nullptr) : sorted_map(*labels); }
 
 void resource_list(const Value& holder, const Path& at, Errors& errors) {
   const json::Object* object = holder.if_object();

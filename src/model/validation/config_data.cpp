@@ -88,7 +88,6 @@ void config_map(const Value& doc, Errors& errors) {
   for (const auto& [key, value] : binary) {
     const std::string_view name(key.data(), key.size());
     key_of(binary_at, name, errors);
-    if (data.contains(name)) errors.invalid(Path::map_key(binary_at, name), name, "duplicate of key present in data");
     bytes += value.is_string() ? decoded_size(json::as_view(value)) : 0;
   }
   if (bytes > kMaxBytes) errors.too_long(Path(""), kMaxBytes);

@@ -12,6 +12,8 @@ using json::get_int;
 using json::get_string;
 using Strings = std::vector<std::string_view>;
 
+constexpr std::size_t kMaxRestartRules = 20, kMaxExitCodes = 255;
+
 /// An enum that must be given.
 void required_value(const Value& object, std::string_view key, const Path& at, const Strings& supported, Errors& errors) {
   if (get_string(object, {key}).empty())
@@ -183,11 +185,40 @@ void common(const Value& container, const PodContext& context, const Path& at, E
   container_security_context(container, context.host_users, at, errors);
 }
 
+/// A container's own restart policy, and its rules by exit code.
+void restart_policy(const Value& container, const Path& at, Errors& errors) {
+  const json::Array& rules = get_array(container, {"restartPolicyRules"});
+  if (json::find(container, "restartPolicy") == nullptr) {
+    if (rules.empty()) return;
+    errors.required(at / "restartPolicy", "must specify restartPolicy when restart rules are used");
+  }
+  supported_value(container, "restartPolicy", at, {"Always", "Never", "OnFailure"}, errors, true);
+  const Path rules_at = at / "restartPolicyRules";
+  if (rules.size() > kMaxRestartRules) errors.too_many(rules_at, rules.size(), kMaxRestartRules);
+  std::size_t i = 0;
+  for (const Value& rule : rules) {
+    const Path one = rules_at[i++];
+    const std::string_view action = get_string(rule, {"action"});
+    if (action != "Restart" && action != "RestartAllContainers")
+      errors.not_supported(one / "action", action, {"Restart", "RestartAllContainers"});
+    const Path codes_at = one / "exitCodes";
+    const Value* codes = json::find(rule, "exitCodes");
+    if (codes == nullptr) {
+      errors.required(codes_at, "must be specified");
+      continue;
+    }
+    if (const std::string_view op = get_string(*codes, {"operator"}); op != "In" && op != "NotIn")
+      errors.not_supported(codes_at / "operator", op, {"In", "NotIn"});
+    if (const std::size_t count = get_array(*codes, {"values"}).size(); count > kMaxExitCodes)
+      errors.too_many(codes_at / "values", count, kMaxExitCodes);
+  }
+}
+
 void init_container(const Value& container, const PodContext& context, const Path& at, Errors& errors) {
   common(container, context, at, errors);
   const Value* policy = json::find(container, "restartPolicy");
   const bool is_sidecar = policy != nullptr && *policy == "Always";
-  supported_value(container, "restartPolicy", at, {"Always"}, errors, true);
+  restart_policy(container, at, errors);
   HostPorts taken;
   host_ports(container, at, taken, errors);
   if (is_sidecar) {
@@ -261,7 +292,7 @@ void pod_containers(const PodContext& context, const Path& spec_at, Errors& erro
     common(one, context, here, errors);
     distinct(one, here);
     probes_and_hooks(one, context, here, errors);
-    if (json::find(one, "restartPolicy") != nullptr) errors.forbidden(here / "restartPolicy", "may not be set for non-init containers");
+    restart_policy(one, here, errors);
     host_ports(one, here, taken, errors);
   }
   i = 0;

@@ -87,7 +87,7 @@ void event_update(const Value& old, const Value& doc, Errors& errors) {
     if (was != is) errors.invalid(Path(shown), is.empty() && is_time ? Value(nullptr) : Value(is), kImmutable);
   };
   reference("regarding", "involvedObject");
-  text("reason", "reason");
+  for (int n = 0; n < 2; ++n) text("reason", "reason");  // Told twice, as Kubernetes does.
   text("note", "message");
   const auto source = [](const Value& event) {
     return Value(json::Object{{"Component", get_string(event, {"deprecatedSource", "component"})},

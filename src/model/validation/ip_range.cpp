@@ -1,6 +1,7 @@
 #include "model/validation/ip_range.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <charconv>
 
@@ -35,6 +36,17 @@ bool IpRange::contains(const IpRange& other) const {
     if (((bytes[bit / 8] ^ other.bytes[bit / 8]) & mask) != 0) return false;
   }
   return true;
+}
+
+DualStack check_dual_stack(const std::vector<std::string_view>& texts, bool are_ranges) {
+  bool v4 = false, v6 = false;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto parsed = are_ranges ? parse_cidr(texts[i]) : parse_ip(texts[i]);
+    if (!parsed && are_ranges) return {false, fmt::format("invalid CIDR[{}]: <nil> (invalid CIDR address: {})", i, texts[i])};
+    if (!parsed) return {false, fmt::format("invalid IP[{}]: {}", i, texts[i])};
+    (parsed->is_v6 ? v6 : v4) = true;
+  }
+  return {v4 && v6, {}};
 }
 
 std::string_view endpoint_ip_problem(const IpRange& address) {

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace berth::model::validation {
 
@@ -22,6 +24,13 @@ struct IpRange {
 std::optional<IpRange> parse_ip(std::string_view text);
 /// "10.0.0.0/8", "fd00::/64"; bits beyond the prefix may be set.
 std::optional<IpRange> parse_cidr(std::string_view text);
+
+/// Whether addresses (or ranges, `are_ranges`) are of both families; `problem`: why that cannot be told, as of the first that is none.
+struct DualStack {
+  bool has_both = false;
+  std::string problem;
+};
+DualStack check_dual_stack(const std::vector<std::string_view>& texts, bool are_ranges);
 
 /// Why an endpoint may not have the address; empty when it may, or when it is none (ValidateEndpointIP).
 std::string_view endpoint_ip_problem(const IpRange& address);

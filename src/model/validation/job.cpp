@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <set>
 
+#include "model/internal_form.h"
+#include "model/selector.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -20,7 +22,10 @@ constexpr std::string_view kOnlyIndexed = "requires indexed completion mode";
 
 void exit_codes(const Value& codes, const std::set<std::string_view>& containers, const Path& at, Errors& errors) {
   const std::string_view op = get_string(codes, {"operator"});
-  if (op != "In" && op != "NotIn") errors.not_supported(at / "operator", op, {"In", "NotIn"});
+  if (op.empty())
+    errors.required(at / "operator", "valid values: [\"In\" \"NotIn\"]");
+  else if (op != "In" && op != "NotIn")
+    errors.not_supported(at / "operator", op, {"In", "NotIn"});
   if (const Value* name = json::find(codes, "containerName"); name != nullptr && !containers.contains(get_string(codes, {"containerName"})))
     errors.invalid(at / "containerName", *name, "must be one of the container or initContainer names in the pod template");
   const json::Array& values = get_array(codes, {"values"});
@@ -74,36 +79,12 @@ void failure_policy(const Value& spec, const Path& spec_at, Errors& errors) {
   }
 }
 
-/// How many indexes "1,3-5" names below `completions`; what is wrong with it.
-std::expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions) {
-  std::int64_t total = 0, last = -1;
-  for (std::size_t start = 0; start <= text.size() && !text.empty();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    const std::string_view part = text.substr(start, end - start);
-    start = end + 1;
-    const std::size_t dash = part.find('-');
-    std::int64_t bounds[2];
-    for (int side = 0; side < 2; ++side) {
-      const std::string_view number = dash == std::string_view::npos ? part : side == 0 ? part.substr(0, dash) : part.substr(dash + 1);
-      const auto [at, error] = std::from_chars(number.data(), number.data() + number.size(), bounds[side]);
-      if (error != std::errc() || at != number.data() + number.size())
-        return std::unexpected(fmt::format("cannot convert string to integer for index: {}", json::serialize(Value(number))));
-      if (bounds[side] >= completions) return std::unexpected(fmt::format("too large index: {}", json::serialize(Value(number))));
-    }
-    if (dash != std::string_view::npos && bounds[1] <= bounds[0])
-      return std::unexpected(fmt::format("non-increasing order, previous: {}, current: {}", bounds[0], bounds[1]));
-    if (bounds[0] <= last) return std::unexpected(fmt::format("non-increasing order, previous: {}, current: {}", last, bounds[0]));
-    last = bounds[1];
-    total += bounds[1] - bounds[0] + 1;
-  }
-  return total;
-}
-
 void success_policy(const Value& spec, const Path& spec_at, Errors& errors) {
   const Value* policy = json::find(spec, "successPolicy");
   if (policy == nullptr) return;
   const Path policy_at = spec_at / "successPolicy";
-  if (get_string(spec, {"completionMode"}) != "Indexed") return errors.invalid(policy_at, *policy, kOnlyIndexed);
+  if (get_string(spec, {"completionMode"}) != "Indexed")
+    return errors.invalid(policy_at, internal_form("batch.v1.SuccessPolicy", policy), kOnlyIndexed);
   const Path at = policy_at / "rules";
   const json::Array& rules = get_array(*policy, {"rules"});
   const std::int64_t completions = get_int(spec, {"completions"});
@@ -118,10 +99,8 @@ void success_policy(const Value& spec, const Path& spec_at, Errors& errors) {
     std::int64_t named = completions;
     if (indexes != nullptr && indexes->is_string()) {
       const auto total = count_indexes(json::as_view(*indexes), completions);
-      if (!total)
-        errors.invalid(one / "succeededIndexes", *indexes, fmt::format("error parsing succeededIndexes: {}", total.error()));
-      else
-        named = *total;
+      if (!total) errors.invalid(one / "succeededIndexes", *indexes, fmt::format("error parsing succeededIndexes: {}", total.error()));
+      named = total.value_or(0);
     }
     if (count == nullptr) continue;
     non_negative(rules[i], "succeededCount", one, errors);
@@ -187,7 +166,41 @@ void time_zone(const Value& spec, const Path& spec_at, Errors& errors) {
 
 }  // namespace
 
-void job(const Value& spec, const Path& at, Errors& errors) {
+std::expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval(std::string_view part, std::int64_t completions) {
+  const std::size_t dash = part.find('-');
+  if (dash != std::string_view::npos && part.find('-', dash + 1) != std::string_view::npos)
+    return std::unexpected(
+        fmt::format("the fragment {} violates the requirement that an index interval can have at most two parts separated by '-'",
+                    json::serialize(Value(part))));
+  std::int64_t bounds[2];
+  for (int side = 0; side < 2; ++side) {
+    const std::string_view number = dash == std::string_view::npos ? part : side == 0 ? part.substr(0, dash) : part.substr(dash + 1);
+    const auto [at, error] = std::from_chars(number.data(), number.data() + number.size(), bounds[side]);
+    if (error != std::errc() || at != number.data() + number.size())
+      return std::unexpected(fmt::format("cannot convert string to integer for index: {}", json::serialize(Value(number))));
+    if (bounds[side] >= completions) return std::unexpected(fmt::format("too large index: {}", json::serialize(Value(number))));
+  }
+  if (dash != std::string_view::npos && bounds[1] <= bounds[0])
+    return std::unexpected(fmt::format("non-increasing order, previous: {}, current: {}", bounds[0], bounds[1]));
+  return std::pair(bounds[0], bounds[1]);
+}
+
+std::expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions) {
+  std::int64_t total = 0, last = -1;
+  for (std::size_t start = 0; start <= text.size() && !text.empty();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const auto interval = index_interval(text.substr(start, end - start), completions);
+    start = end + 1;
+    if (!interval) return std::unexpected(interval.error());
+    const auto [low, high] = *interval;
+    if (low <= last) return std::unexpected(fmt::format("non-increasing order, previous: {}, current: {}", last, low));
+    last = high;
+    total += high - low + 1;
+  }
+  return total;
+}
+
+void job(const Value& spec, const Path& at, Errors& errors, bool selects) {
   for (const char* key : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
                           "backoffLimitPerIndex", "maxFailedIndexes"})
     non_negative(spec, key, at, errors);
@@ -197,7 +210,7 @@ void job(const Value& spec, const Path& at, Errors& errors) {
   supported_value(spec, "completionMode", at, {"NonIndexed", "Indexed"}, errors, true);
   if (get_string(spec, {"completionMode"}) == "Indexed") {
     indexed(spec, at, errors);
-  } else {
+  } else if (const std::string_view mode = get_string(spec, {"completionMode"}, "NonIndexed"); mode == "NonIndexed") {
     for (const char* key : {"backoffLimitPerIndex", "maxFailedIndexes"})
       if (const Value* value = json::find(spec, key)) errors.invalid(at / key, *value, kOnlyIndexed);
   }
@@ -215,8 +228,19 @@ void job(const Value& spec, const Path& at, Errors& errors) {
     errors.required(pod_at / "restartPolicy", "valid values: \"OnFailure\", \"Never\"");
   else if (policy != "OnFailure" && policy != "Never")
     errors.not_supported(pod_at / "restartPolicy", policy, {"OnFailure", "Never"});
-  if (json::find(spec, "podFailurePolicy") != nullptr && policy != "Never")
+  else if (json::find(spec, "podFailurePolicy") != nullptr && policy != "Never")
     errors.invalid(pod_at / "restartPolicy", policy, "only \"Never\" is supported when podFailurePolicy is specified");
+  if (!selects) return;
+  const Value *selector = json::find(spec, "selector"), *given = json::find(spec, {"template", "metadata", "labels"});
+  if (selector == nullptr)
+    errors.required(at / "selector");
+  else
+    label_selector(*selector, at / "selector", errors);
+  const Path metadata_at = template_at / "metadata";
+  // A nil selector matches nothing.
+  const auto compiled = Selector::from_label_selector(selector);
+  if (compiled && (selector == nullptr || !compiled->matches(Labels::from_json(given))))
+    errors.invalid(metadata_at / "labels", shown_labels(given), "`selector` does not match template `labels`");
 }
 
 void cron_job(const Value& spec, const Path& at, Errors& errors) {
@@ -241,7 +265,7 @@ void cron_job(const Value& spec, const Path& at, Errors& errors) {
   const Value* inner = json::find(spec, {"jobTemplate", "spec"});
   const Path template_at = at / "jobTemplate";
   const Path inner_at = template_at / "spec";
-  job(inner == nullptr ? kEmpty : *inner, inner_at, errors);
+  job(inner == nullptr ? kEmpty : *inner, inner_at, errors, false);
   if (inner == nullptr) return;
   if (const Value* selector = json::find(*inner, "selector"))
     errors.invalid(inner_at / "selector", *selector, "`selector` will be auto-generated");

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/clock.h"
+#include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/validation/validation.h"
 
@@ -40,7 +41,7 @@ void priority_class(const Value& doc, Errors& errors) {
   if (policy.empty())
     errors.required(Path("preemptionPolicy"));
   else if (policy != "Never" && policy != "PreemptLowerPriority")
-    errors.not_supported(Path("preemptionPolicy"), policy, {"Never", "PreemptLowerPriority"});
+    errors.not_supported(Path("preemptionPolicy"), policy, {"PreemptLowerPriority", "Never"});
 }
 
 void disruption_budget(const Value& doc, Errors& errors) {
@@ -48,7 +49,8 @@ void disruption_budget(const Value& doc, Errors& errors) {
   const Value* minimum = json::find(doc, {"spec", "minAvailable"});
   const Value* maximum = json::find(doc, {"spec", "maxUnavailable"});
   if (minimum != nullptr && maximum != nullptr)
-    errors.invalid(at, *json::find(doc, "spec"), "minAvailable and maxUnavailable cannot be both set");
+    errors.invalid(at, internal_form("policy.v1.PodDisruptionBudgetSpec", json::find(doc, "spec")),
+                   "minAvailable and maxUnavailable cannot be both set");
   for (const auto& [key, value] : {std::pair("minAvailable", minimum), std::pair("maxUnavailable", maximum)}) {
     if (value == nullptr) continue;
     int_or_percent(*value, at / key, errors);
@@ -57,7 +59,7 @@ void disruption_budget(const Value& doc, Errors& errors) {
   }
   if (const Value* selector = json::find(doc, {"spec", "selector"})) label_selector(*selector, at / "selector", errors);
   if (const Value* spec = json::find(doc, "spec"))
-    supported_value(*spec, "unhealthyPodEvictionPolicy", at, {"AlwaysAllow", "IfHealthyBudget"}, errors);
+    supported_value(*spec, "unhealthyPodEvictionPolicy", at, {"AlwaysAllow", "IfHealthyBudget"}, errors, true);
 }
 
 void lease(const Value& doc, Errors& errors) {
@@ -182,7 +184,7 @@ void attributes_class_update(const Value& old, const Value& doc, Errors& errors)
 void role_binding_update(const Value& old, const Value& doc, Errors& errors) {
   const Value *before = json::find(old, "roleRef"), *after = json::find(doc, "roleRef");
   if (before != nullptr && after != nullptr && !json::equal(*before, *after))
-    errors.invalid(Path("roleRef"), *after, "cannot change roleRef");
+    errors.invalid(Path("roleRef"), internal_form("rbac.v1.RoleRef", after), "cannot change roleRef");
 }
 
 void priority_class_update(const Value& old, const Value& doc, Errors& errors) {
@@ -196,26 +198,29 @@ void capacity_update(const Value& old, const Value& doc, Errors& errors) {
 
 /// How the objects of a kind are checked.
 struct Rules {
-  void (*always)(const Value& doc, Errors& errors) = nullptr;                    ///< Created and, unless `create_only`, updated.
-  void (*update)(const Value& old, const Value& doc, Errors& errors) = nullptr;  ///< Then, at an update.
-  bool create_only = false;
+  void (*always)(const Value& doc, Errors& errors) = nullptr;                    ///< Created and, unless only then, updated.
+  void (*update)(const Value& old, const Value& doc, Errors& errors) = nullptr;  ///< At an update as well.
+  enum class Update { kAfterwards, kBefore, kOnly } order = Update::kAfterwards;
 };
 
 const Rules* rules_of(const KindInfo& kind) {
   static const std::map<std::string_view, Rules> kRules = {
-      {"PriorityClass", {priority_class, priority_class_update, true}},
+      {"PriorityClass", {priority_class, priority_class_update, Rules::Update::kOnly}},
       {"PodDisruptionBudget", {disruption_budget}},
-      {"Service", {service, service_update}},
-      {"ConfigMap", {config_map, [](const Value& old, const Value& doc, Errors& e) { config_data_update(old, doc, false, e); }}},
-      {"Secret", {secret, [](const Value& old, const Value& doc, Errors& e) { config_data_update(old, doc, true, e); }}},
-      {"Namespace", {namespace_object, nullptr, true}},
+      {"Service", {service, service_update, Rules::Update::kOnly}},
+      {"ConfigMap",
+       {config_map, [](const Value& old, const Value& doc, Errors& e) { config_data_update(old, doc, false, e); }, Rules::Update::kBefore}},
+      {"Secret",
+       {secret, [](const Value& old, const Value& doc, Errors& e) { config_data_update(old, doc, true, e); }, Rules::Update::kBefore}},
+      {"Namespace", {namespace_object, nullptr, Rules::Update::kOnly}},
       {"PersistentVolumeClaim", {[](const Value& doc, Errors& e) { claim_spec(doc, Path("spec"), e); }, claim_update}},
       {"PersistentVolume", {volume, volume_update}},
-      {"StorageClass", {storage_class, storage_class_update, true}},
-      {"VolumeAttributesClass", {volume_attributes_class, attributes_class_update}},
+      {"StorageClass", {storage_class, storage_class_update}},
+      {"VolumeAttributesClass", {volume_attributes_class, attributes_class_update, Rules::Update::kBefore}},
       {"VolumeAttachment",
-       {volume_attachment, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"spec"}, Path("spec"), e); }}},
-      {"CSIStorageCapacity", {storage_capacity, capacity_update, true}},
+       {volume_attachment, [](const Value& old, const Value& doc,
+                              Errors& e) { immutable(old, doc, {"spec"}, Path("spec"), e, "storage.v1.VolumeAttachmentSpec"); }}},
+      {"CSIStorageCapacity", {storage_capacity, capacity_update}},
       {"CSINode", {csi_node, csi_node_update}},
       {"CSIDriver", {csi_driver, csi_driver_update}},
       {"ResourceQuota", {quota, quota_update}},
@@ -231,10 +236,10 @@ const Rules* rules_of(const KindInfo& kind) {
       {"ValidatingAdmissionPolicyBinding", {policy_binding}},
       {"Lease", {lease}},
       {"Ingress", {ingress}},
-      {"IngressClass", {ingress_class, ingress_class_update}},
+      {"IngressClass", {ingress_class, ingress_class_update, Rules::Update::kBefore}},
       {"NetworkPolicy", {network_policy}},
       {"RuntimeClass",
-       {runtime_class, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"handler"}, Path("handler"), e); }, true}},
+       {runtime_class, [](const Value& old, const Value& doc, Errors& e) { immutable(old, doc, {"handler"}, Path("handler"), e); }}},
       {"APIService", {api_service}},
       {"ClusterAutoscaler", {cluster_autoscaler}},
       {"MachineAutoscaler", {machine_autoscaler}},
@@ -257,9 +262,11 @@ void other(const KindInfo& kind, const Value* old, const Value& doc, Errors& err
   if (kind.kind == "HorizontalPodAutoscaler") return horizontal_pod_autoscaler(old, doc, errors);
   const Rules* rules = rules_of(kind);
   if (rules == nullptr) return;
-  if (old == nullptr || !rules->create_only) rules->always(doc, errors);
+  using Update = Rules::Update;
+  if (old != nullptr && rules->order == Update::kBefore) rules->update(*old, doc, errors);
+  if (old == nullptr || rules->order != Update::kOnly) rules->always(doc, errors);
   if (old == nullptr && kind.kind == "Ingress") ingress_create(doc, errors);
-  if (old != nullptr && rules->update != nullptr) rules->update(*old, doc, errors);
+  if (old != nullptr && rules->update != nullptr && rules->order != Update::kBefore) rules->update(*old, doc, errors);
 }
 
 }  // namespace berth::model::validation

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/schema.h"
 #include "model/validation/pod_parts.h"
@@ -200,7 +201,8 @@ void gates_update(const Value& old, const Value& doc, Errors& errors) {
   for (const Value& gate : get_array(doc, {"spec", "schedulingGates"})) {
     const Path one = gates_at[i++];
     if (!known.contains(get_string(gate, {"name"}))) {
-      errors.forbidden(one / "name", "only deletion is allowed, but found new scheduling gate '" + std::string(get_string(gate, {"name"})) + "'");
+      errors.forbidden(one / "name",
+                       "only deletion is allowed, but found new scheduling gate '" + std::string(get_string(gate, {"name"})) + "'");
     }
   }
 }
@@ -238,7 +240,8 @@ void placement_only_narrowed(const Value& old, const Value& doc, Errors& errors)
     return errors.invalid(terms_at, Value(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
   for (std::size_t i = 0; i < before.size(); ++i)
     if (!term_only_grew(before[i], after[i]))
-      errors.invalid(terms_at[i], after[i], "only additions are allowed (no mutations or deletions)");
+      errors.invalid(terms_at[i], internal_form("core.v1.NodeSelectorTerm", &after[i]),
+                     "only additions are allowed (no mutations or deletions)");
 }
 
 bool tolerations_only_added(const Value& old, const Value& doc) {
@@ -303,7 +306,7 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
   if (get_int(doc, {"spec", "terminationGracePeriodSeconds"}) == 1 && get_int(old, {"spec", "terminationGracePeriodSeconds"}) < 0)
     same("terminationGracePeriodSeconds");
   if (tolerations_only_added(old, doc))
-    same("tolerations");
+    tolerations(*json::find(doc, "spec"), at, errors);  // Told twice, as Kubernetes does.
   else
     errors.forbidden(at / "tolerations", "existing toleration can not be modified except its tolerationSeconds");
   same("tolerations");
@@ -325,7 +328,7 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
                                    "`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
                                    "(allow it to be set to 1 if it was "
                                    "previously negative)\n") +
-                           spec_difference(*new_spec, *old_spec));
+                           difference(internal_form("core.v1.PodSpec", old_spec), internal_form("core.v1.PodSpec", new_spec)));
 }
 
 }  // namespace berth::model::validation

@@ -123,20 +123,25 @@ bool is_whole(std::string_view name) {
 
 }  // namespace
 
-void quota(const Value& doc, Errors& errors) {
-  const Path at("spec");
-  const Path hard_at = at / "hard";
-  for (const auto& [key, value] : get_object(doc, {"spec", "hard"})) {
+void quota_amounts(const Value& doc, json::Path list, const Path& at, Errors& errors) {
+  for (const auto& [key, value] : get_object(doc, list)) {
     const std::string_view name(key.data(), key.size());
-    const Path one = Path::map_key(hard_at, name);
+    const Path one = Path::map_key(at, name);
     if (const std::string why = check_qualified_name(name); !why.empty())
       errors.invalid(one, name, why);
-    else if (name.find('/') == std::string_view::npos && !is_quota_resource(name))
+    else if (name.find('/') == std::string_view::npos && !is_standard_resource(name))
+      errors.invalid(one, name, "must be a standard resource type or fully qualified");
+    if (name.find('/') == std::string_view::npos && !is_quota_resource(name))
       errors.invalid(one, name, "must be a standard resource for quota");
     const auto quantity = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
     if (quantity && quantity->sign() < 0) errors.invalid(one, value, kNegative);
     if (quantity && is_whole(name) && quantity->milli_value() % 1000 != 0) errors.invalid(one, value, "must be an integer");
   }
+}
+
+void quota(const Value& doc, Errors& errors) {
+  const Path at("spec");
+  quota_amounts(doc, {"spec", "hard"}, at / "hard", errors);
   scopes(doc, errors);
 }
 

@@ -34,7 +34,11 @@ void roles(const Value& doc, bool cluster, Errors& errors) {
   const Path selectors = aggregation_at / "clusterRoleSelectors";
   const json::Array& list = get_array(*aggregation, {"clusterRoleSelectors"});
   if (list.empty()) errors.required(selectors, "at least one clusterRoleSelector required if aggregationRule is non-nil");
-  for (std::size_t k = 0; k < list.size(); ++k) label_selector(list[k], selectors[k], errors);
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    const std::size_t before = errors.size();
+    label_selector(list[k], selectors[k], errors);
+    if (errors.size() != before) errors.invalid(selectors[k], Value(nullptr), "invalid label selector.");
+  }
 }
 
 void role_binding(const Value& doc, bool cluster, Errors& errors) {

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "model/internal_form.h"
 #include "model/validation/volume_sources.h"
 
 namespace berth::model::validation {
@@ -150,10 +151,12 @@ void container_security_context(const Value& container, bool host_users, const P
   const Value* escalation = json::find(*context, "allowPrivilegeEscalation");
   if (escalation == nullptr || get_bool(*context, {"allowPrivilegeEscalation"}, true)) return;
   if (get_bool(*context, {"privileged"}))
-    errors.invalid(at, *context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
+    errors.invalid(at, internal_form("core.v1.SecurityContext", context),
+                   "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
   for (const Value& capability : get_array(*context, {"capabilities", "add"}))
     if (capability == "CAP_SYS_ADMIN")
-      errors.invalid(at, *context, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
+      errors.invalid(at, internal_form("core.v1.SecurityContext", context),
+                     "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
 }
 
 }  // namespace berth::model::validation

@@ -63,6 +63,8 @@ void volume_attachment(const Value& doc, Errors& errors) {
       errors.forbidden(source, kOne);
   } else if (name != nullptr && *name == "") {
     errors.required(source / "persistentVolumeName", "must specify non empty persistentVolumeName");
+  } else if (in_line != nullptr) {
+    volume_spec(*in_line, true, source / "inlineVolumeSpec", errors);
   }
   const std::string_view node = get_string(doc, {"spec", "nodeName"});
   if (const std::string why = check_dns1123_subdomain(node); !why.empty()) errors.invalid(at / "nodeName", node, why);

@@ -1,6 +1,7 @@
 // Validation pieces shared by the kinds. Within src/model only; everybody else calls validate_create and validate_update (schema.h).
 // Kubernetes: pkg/apis/*/validation, apimachinery/pkg/api/validation, apimachinery/pkg/util/validation.
 #pragma once
+#include <expected>
 #include <map>
 #include <string>
 #include <string_view>
@@ -51,6 +52,7 @@ class Errors {
   void duplicate(const Path& at, const Value& value, std::string_view detail = {});
   void forbidden(const Path& at, std::string_view detail);
   void not_found(const Path& at, const Value& value, std::string_view detail = {});
+  void internal(const Path& at, std::string_view problem);
   void too_long(const Path& at, std::size_t limit);
   void too_many(const Path& at, std::size_t actual, std::size_t limit);
   /// `Unsupported value: "x": supported values: "a", "b"`
@@ -95,8 +97,12 @@ void label_selector(const Value& selector, const Path& at, Errors& errors);
 void non_negative(const Value& object, std::string_view key, const Path& at, Errors& errors);
 /// Int or percentage of 0 or more.
 void int_or_percent(const Value& value, const Path& at, Errors& errors);
-/// Findings when the two differ.
-void immutable(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors);
+/// Findings when the two differ. `type`: of the struct or list that is shown, where it is one.
+void immutable(const Value& old, const Value& doc, json::Path where, const Path& at, Errors& errors, std::string_view type = {});
+/// What a metav1.LabelSelector looks like in a message.
+Value shown_selector(const Value* selector);
+/// What a template's labels look like in one.
+Value shown_labels(const Value* labels);
 void resource_list(const Value& holder, const Path& at, Errors& errors);
 
 // ---- kinds
@@ -114,9 +120,11 @@ void pod_update(const Value& old, const Value& doc, std::string_view subresource
 void ephemeral_containers_update(const Value& old, const Value& doc, Errors& errors);
 void pod_resize(const Value& old, const Value& doc, Errors& errors);
 /// What controllers and nodes may write into a status.
+void pod_status(const Value& old, const Value& doc, Errors& errors);
+void job_status(const Value& old, const Value& doc, Errors& errors);
 void status_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
-/// How two specs differ: a unified diff of their indented JSON, as Kubernetes shows it where an update is forbidden.
-std::string spec_difference(const Value& wanted, const Value& present);
+/// How two internal forms differ: a unified diff of their indented JSON, as Kubernetes shows it where an update is forbidden.
+std::string difference(const Value& before, const Value& after);
 /// Kinds of resource.k8s.io; false when `kind` is none of them. `old` is null at creation.
 bool device_kind(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
 void resource_claim_status(const Value& old, const Value& doc, Errors& errors);
@@ -134,6 +142,12 @@ VolumeNames volumes(const Value& spec, std::string_view pod_name, bool is_pod, c
 void mounts(const VolumeNames& volumes, const Value& container, const Path& container_at, Errors& errors);
 /// env and envFrom of one container.
 void environment(const Value& container, const Path& container_at, Errors& errors);
+/// The first and the last index of "1" or "3-5" below `completions`; what is wrong with it.
+std::expected<std::pair<std::int64_t, std::int64_t>, std::string> index_interval(std::string_view part, std::int64_t completions);
+/// How many indexes "1,3-5" names below `completions`; what is wrong with it.
+std::expected<std::int64_t, std::string> count_indexes(std::string_view text, std::int64_t completions);
+/// The names of a quota's resources, and what may be counted of them, in one of its lists.
+void quota_amounts(const Value& doc, json::Path list, const Path& at, Errors& errors);
 /// The downward API's references; `allowed` are the field paths that this place can give.
 void field_reference(const Value& reference, const std::vector<std::string_view>& allowed, const Path& at, Errors& errors);
 /// `in_volume`: the container has to be named.
@@ -144,6 +158,8 @@ void container_security_context(const Value& container, bool host_users, const P
 void windows_options(const Value& context, const Path& context_at, Errors& errors);
 /// dnsConfig, hostAliases, readinessGates.
 void pod_network(const Value& spec, const Path& at, Errors& errors);
+/// A PersistentVolumeSpec; inline, it describes a volume that has no object.
+void volume_spec(const Value& spec, bool is_inline, const Path& at, Errors& errors);
 /// The spec of a claim, or of a claim template, in `holder`.
 void claim_spec(const Value& holder, const Path& at, Errors& errors);
 void claim_update(const Value& old, const Value& doc, Errors& errors);
@@ -196,7 +212,8 @@ void node_update(const Value& old, const Value& doc, Errors& errors);
 bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);
 bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors);
 /// A Job's spec, and a CronJob's.
-void job(const Value& spec, const Path& at, Errors& errors);
+/// `selects`: its selector is checked as well; a CronJob's template has none.
+void job(const Value& spec, const Path& at, Errors& errors, bool selects = true);
 void cron_job(const Value& spec, const Path& at, Errors& errors);
 /// Everything else. `old`: null at creation.
 void other(const KindInfo& kind, const Value* old, const Value& doc, Errors& errors);

@@ -95,24 +95,30 @@ bool is_iscsi_name(std::string_view text) {
   return std::regex_search(copy, text.starts_with("iqn") ? kIqn : text.starts_with("eui") ? kEui : kNaa);
 }
 
-void iscsi_name(const Value& source, std::string_view key, const Path& at, Errors& errors) {
+void iscsi_name(const Value& source, std::string_view key, bool is_persistent, const Path& at, Errors& errors) {
   const std::string_view name = get_string(source, {key});
   if (!name.starts_with("iqn") && !name.starts_with("eui") && !name.starts_with("naa"))
-    errors.invalid(at, name, "must be valid format starting with iqn, eui, or naa");
+    errors.invalid(at, name, is_persistent ? "must be valid format" : "must be valid format starting with iqn, eui, or naa");
   else if (!is_iscsi_name(name))
     errors.invalid(at, name, "must be valid format");
 }
 
-void iscsi(const Value& source, const Path& at, Errors& errors) {
+void iscsi_of(const Value& source, bool is_persistent, const Path& at, Errors& errors) {
   need(source, "targetPortal", at, errors);
   need(source, "iqn", at, errors);
-  if (!get_string(source, {"iqn"}).empty()) iscsi_name(source, "iqn", at / "iqn", errors);
+  if (!get_string(source, {"iqn"}).empty()) iscsi_name(source, "iqn", is_persistent, at / "iqn", errors);
   if (const std::int64_t lun = get_int(source, {"lun"}); lun < 0 || lun > 255)
     errors.invalid(at / "lun", Value(lun), "must be between 0 and 255, inclusive");
   if ((get_bool(source, {"chapAuthDiscovery"}) || get_bool(source, {"chapAuthSession"})) && json::find(source, "secretRef") == nullptr)
     errors.required(at / "secretRef");
-  if (json::find(source, "initiatorName") != nullptr) iscsi_name(source, "initiatorName", at / "initiatorname", errors);
+  const Path secret = at / "secretRef";
+  if (is_persistent && json::find(source, "secretRef") != nullptr && get_string(source, {"secretRef", "name"}).empty())
+    errors.required(secret / "name");
+  if (json::find(source, "initiatorName") != nullptr) iscsi_name(source, "initiatorName", is_persistent, at / "initiatorname", errors);
 }
+
+void iscsi(const Value& source, const Path& at, Errors& errors) { iscsi_of(source, false, at, errors); }
+void persistent_iscsi(const Value& source, const Path& at, Errors& errors) { iscsi_of(source, true, at, errors); }
 
 void glusterfs(const Value& source, const Path& at, Errors& errors) {
   need(source, "endpoints", at, errors);
@@ -345,7 +351,7 @@ constexpr Source kPersistentSources[] = {{"hostPath", host_path},
                                          {"rbd", rbd},
                                          {"quobyte", quobyte},
                                          {"cephfs", ceph, "cephFS"},
-                                         {"iscsi", iscsi},
+                                         {"iscsi", persistent_iscsi},
                                          {"cinder", cinder},
                                          {"fc", fibre_channel},
                                          {"flexVolume", flex_volume},
@@ -366,7 +372,7 @@ void persistent_volume_source(const Value& spec, const Path& at, Errors& errors)
   for (const Source& one : kPersistentSources) {
     const Value* source = json::find(spec, one.key);
     if (source == nullptr) continue;
-    if (std::exchange(found, true)) {
+    if (std::exchange(found, true) && one.key != "flexVolume") {  // Which Kubernetes does not count.
       errors.forbidden(at / (one.shown.empty() ? one.key : one.shown), "may not specify more than 1 volume type");
       continue;
     }

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "model/internal_form.h"
 #include "model/selector.h"
 #include "model/validation/validation.h"
 
@@ -31,17 +32,16 @@ void selector_of_template(const Value& spec, const Path& at, std::string_view wo
     const std::size_t before = errors.size();
     label_selector(*selector, selector_at, errors);
     if (errors.size() != before) {
-      if (word == "deployment") errors.invalid(selector_at, *selector, "invalid label selector");
+      if (word == "deployment") errors.invalid(selector_at, shown_selector(selector), "invalid label selector");
       return;
     }
     if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty())
-      errors.invalid(selector_at, *selector, "empty selector is invalid for " + std::string(word));
+      errors.invalid(selector_at, shown_selector(selector), "empty selector is invalid for " + std::string(word));
   }
   const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
   const auto compiled = Selector::from_label_selector(selector);
   if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
-    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(nullptr) : *labels_value,
-                   "`selector` does not match template `labels`");
+    errors.invalid(at / "template" / "metadata" / "labels", shown_labels(labels_value), "`selector` does not match template `labels`");
 }
 
 void selector_and_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
@@ -178,6 +178,9 @@ void stateful_set(const Value& spec, const Path& at, bool is_update, bool checks
   }
   selector_of_template(spec, at, "statefulset", errors);
   if (checks_template) stateful_template(spec, at, errors);
+  const Path template_at = at / "template";
+  if (const Value* map = json::find(spec, {"template", "metadata", "labels"})) labels(*map, template_at / "labels", errors);
+  if (const Value* map = json::find(spec, {"template", "metadata", "annotations"})) annotations(*map, template_at / "annotations", errors);
   restart_always(spec, at, "StatefulSet", errors);
 }
 
@@ -226,14 +229,52 @@ void replication_controller(const Value& spec, const Path& at, Errors& errors) {
            json::find(spec, "template") != nullptr &&
            !Selector::from_map(map).matches(Labels::from_json(json::find(spec, {"template", "metadata", "labels"})))) {
     const Value* labels_value = json::find(spec, {"template", "metadata", "labels"});
-    errors.invalid(at / "template" / "metadata" / "labels", labels_value == nullptr ? Value(nullptr) : *labels_value,
-                   "`selector` does not match template `labels`");
+    errors.invalid(at / "template" / "metadata" / "labels", shown_labels(labels_value), "`selector` does not match template `labels`");
   }
   if (json::find(spec, "template") == nullptr)
     errors.required(at / "template");
   else
     pod_template(spec, at, errors);
   restart_always(spec, at, "ReplicationController", errors);
+}
+
+/// What an automatic selector finds: labels of the Job's uid and name, which its template has.
+void generated_selector(const Value& doc, Errors& errors) {
+  const Value* selector = json::find(doc, {"spec", "selector"});
+  if (selector == nullptr || get_bool(doc, {"spec", "manualSelector"})) return;
+  const std::string_view uid = get_string(doc, {"metadata", "uid"}), name = get_string(doc, {"metadata", "name"});
+  const Path meta("metadata"), spec("spec");
+  if (uid.empty()) errors.required(meta / "uid");
+  const Path template_at = spec / "template", metadata_at = template_at / "metadata";
+  const Path labels_at = metadata_at / "labels";
+  const Value* given = json::find(doc, {"spec", "template", "metadata", "labels"});
+  json::Object expected;
+  for (const auto& [key, value] : {std::pair(std::string_view("controller-uid"), uid), std::pair(std::string_view("job-name"), name),
+                                   std::pair(std::string_view("batch.kubernetes.io/controller-uid"), uid),
+                                   std::pair(std::string_view("batch.kubernetes.io/job-name"), name)}) {
+    expected[key] = value;
+    const Value* label = given == nullptr ? nullptr : json::find(*given, key);
+    const Path one = Path::map_key(labels_at, key);
+    if (label == nullptr)
+      errors.required(one, fmt::format("must be '{}'", value));
+    else if (*label != Value(value))
+      errors.invalid(one, shown_labels(given), fmt::format("must be '{}'", value));
+  }
+  const Value labels = std::move(expected);
+  const auto compiled = Selector::from_label_selector(selector);
+  if (compiled && !compiled->matches(Labels::from_json(&labels)))
+    errors.invalid(spec / "selector", shown_selector(selector), "`selector` not auto-generated");
+}
+
+/// The pods of an indexed Job carry its name and their index as host names.
+void indexed_name(const Value& doc, Errors& errors) {
+  const std::int64_t completions = get_int(doc, {"spec", "completions"});
+  if (get_string(doc, {"spec", "completionMode"}) != "Indexed" || completions <= 0) return;
+  const std::string_view name = get_string(doc, {"metadata", "name"});
+  const std::string longest = fmt::format("{}-{}", name, completions - 1);
+  const Path meta("metadata");
+  if (!check_dns1123_label(longest).empty())
+    errors.invalid(meta / "name", name, fmt::format("will not able to create pod with invalid DNS label: {}", longest));
 }
 
 }  // namespace
@@ -250,13 +291,16 @@ bool workload(const KindInfo& kind, const Value* old, const Value& doc, Errors& 
     Errors before;
     if (old != nullptr) stateful_set(spec_of(*old), at, true, true, before);
     stateful_set(spec, at, old != nullptr, before.empty(), errors);
-  } else if (kind.kind == "DaemonSet")
+  } else if (kind.kind == "DaemonSet") {
+    if (old != nullptr) immutable(*old, doc, {"spec", "selector"}, at / "selector", errors, "meta.v1.LabelSelector");
     daemon_set(spec, at, errors);
-  else if (kind.kind == "ReplicationController")
+  } else if (kind.kind == "ReplicationController")
     replication_controller(spec, at, errors);
-  else if (kind.kind == "Job")
+  else if (kind.kind == "Job") {
+    generated_selector(doc, errors);
     job(spec, at, errors);
-  else if (kind.kind == "CronJob") {
+    indexed_name(doc, errors);
+  } else if (kind.kind == "CronJob") {
     cron_job(spec, at, errors);
     // Eleven characters are added for each Job's name, and pods carry that as a label.
     const std::string_view name = get_string(doc, {"metadata", "name"});
@@ -289,7 +333,7 @@ bool has_active_or_running_history(const Value& job) {
 void job_template(const Value& old, const Value& doc, const Path& at, Errors& errors) {
   const Value *before = json::find(old, {"spec", "template"}), *after = json::find(doc, {"spec", "template"});
   if (before == nullptr || after == nullptr || !get_bool(old, {"spec", "suspend"}) || has_active_or_running_history(old))
-    return immutable(old, doc, {"spec", "template"}, at, errors);
+    return immutable(old, doc, {"spec", "template"}, at, errors, "core.v1.PodTemplateSpec");
   Value kept = json::get_object(*before, {"spec"}), asked = json::get_object(*after, {"spec"});
   for (Value* one : {&kept, &asked}) {
     for (const char* key : {"nodeSelector", "tolerations", "schedulingGates"}) json::erase(*one, {key});
@@ -299,15 +343,15 @@ void job_template(const Value& old, const Value& doc, const Path& at, Errors& er
       if (Value* containers = json::find(*one, {list}); containers != nullptr && containers->is_array())
         for (Value& container : containers->get_array()) json::erase(container, {"resources"});
   }
-  if (!json::equal(kept, asked)) errors.invalid(at / "spec", Value(json::get_object(*after, {"spec"})), "field is immutable");
+  if (!json::equal(kept, asked)) errors.invalid(at / "spec", internal_form("core.v1.PodSpec", json::find(*after, "spec")), kImmutable);
 }
 
 }  // namespace
 
 bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, Errors& errors) {
   const Path at("spec");
-  if (kind.kind == "Deployment" || kind.kind == "ReplicaSet" || kind.kind == "DaemonSet") {
-    immutable(old, doc, {"spec", "selector"}, at / "selector", errors);
+  if (kind.kind == "Deployment" || kind.kind == "ReplicaSet") {
+    immutable(old, doc, {"spec", "selector"}, at / "selector", errors, "meta.v1.LabelSelector");
   } else if (kind.kind == "StatefulSet") {
     // Only these fields may change; everything else together is refused in one sentence.
     Value before = spec_of(old), after = spec_of(doc);
@@ -321,13 +365,17 @@ bool workload_update(const KindInfo& kind, const Value& old, const Value& doc, E
                        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
                        "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
   } else if (kind.kind == "Job") {
-    for (const char* key : {"completions", "selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "successPolicy"}) {
-      if (std::string_view(key) == "completions" && get_string(doc, {"spec", "completionMode"}) == "Indexed")
-        elastic_completions(old, doc, at / key, errors);
-      else
-        immutable(old, doc, {"spec", key}, at / key, errors);
-    }
+    job(spec_of(doc), at, errors);  // Checked twice, as Kubernetes does.
+    if (get_string(doc, {"spec", "completionMode"}) == "Indexed")
+      elastic_completions(old, doc, at / "completions", errors);
+    else
+      immutable(old, doc, {"spec", "completions"}, at / "completions", errors);
+    immutable(old, doc, {"spec", "selector"}, at / "selector", errors, "meta.v1.LabelSelector");
     job_template(old, doc, at / "template", errors);
+    immutable(old, doc, {"spec", "completionMode"}, at / "completionMode", errors);
+    immutable(old, doc, {"spec", "podFailurePolicy"}, at / "podFailurePolicy", errors, "batch.v1.PodFailurePolicy");
+    for (const char* key : {"backoffLimitPerIndex", "managedBy"}) immutable(old, doc, {"spec", key}, at / key, errors);
+    immutable(old, doc, {"spec", "successPolicy"}, at / "successPolicy", errors, "batch.v1.SuccessPolicy");
   }
   return true;
 }
