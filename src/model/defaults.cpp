@@ -105,8 +105,8 @@ void stateful_set(Object& doc) {
   put_string(retention, "whenDeleted", "Retain");
   put_string(retention, "whenScaled", "Retain");
   each(spec, "volumeClaimTemplates", [](Object& claim) {
-    put_string(claim, "apiVersion", "v1");
-    put_string(claim, "kind", "PersistentVolumeClaim");
+    claim["apiVersion"] = "v1";
+    claim["kind"] = "PersistentVolumeClaim";
     persistent_volume_claim(claim);
   });
   pod_template(spec);

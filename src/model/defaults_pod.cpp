@@ -45,6 +45,9 @@ std::string_view pull_policy_of(std::string_view image) {
   // A name without a domain is Docker's, one without a path its library's.
   const std::size_t prefix = has_domain ? domain.size() + 1 : name.find('/') == std::string_view::npos ? 18 : 10;
   if (prefix + name.size() > kLongest || !is_tag(tag)) return "IfNotPresent";
+  // Such a name is taken for a digest.
+  const auto is_hexadecimal = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (!has_domain && image.size() == 64 && std::ranges::all_of(image, is_hexadecimal)) return "IfNotPresent";
   for (std::size_t start = 0; start <= name.size();) {
     const std::size_t end = std::min(name.find('/', start), name.size());
     if (!is_path_component(name.substr(start, end - start))) return "IfNotPresent";

@@ -285,7 +285,7 @@ Array claim_cells(const Value& o, TimePoint now) {
   return {name_of(o),
           Value(phase),
           Value(get_string(o, {"spec", "volumeName"})),
-          bound ? Value(get_string(o, {"status", "capacity", "storage"})) : Value(""),
+          bound ? Value(get_string(o, {"status", "capacity", "storage"}, "0")) : Value(""),
           bound ? access_modes(get_array(o, {"status", "accessModes"})) : "",
           Value(get_string(o, {"spec", "storageClassName"})),
           or_unset(get_string(o, {"spec", "volumeAttributesClassName"})),

@@ -147,6 +147,7 @@ const Table& printers() {
         csi_driver_cells}},
       {"Lease", {{{"Name"}, {"Holder"}, {"Age"}}, lease_cells}},
       {"Role", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
+      {"CSIStorageCapacity", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
       {"ClusterRole", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
       {"RoleBinding", {{{"Name"}, {"Role"}, {"Age"}, {"Users", 1}, {"Groups", 1}, {"ServiceAccounts", 1}}, binding_cells}},
       {"ClusterRoleBinding", {{{"Name"}, {"Role"}, {"Age"}, {"Users", 1}, {"Groups", 1}, {"ServiceAccounts", 1}}, binding_cells}},

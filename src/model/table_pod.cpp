@@ -27,8 +27,8 @@ std::string terminated_text(const Value& terminated, std::string_view prefix) {
                      : fmt::format("{}ExitCode:{}", prefix, json::get_int(terminated, {"exitCode"}));
 }
 
-/// True while init containers decide the status.
-bool summarise_init(const Value& pod, PodSummary& out) {
+/// True while init containers decide the status. `sidecars`: the restarts of those that go on.
+bool summarise_init(const Value& pod, PodSummary& out, PodSummary& sidecars) {
   const std::size_t total = json::get_array(pod, {"spec", "initContainers"}).size();
   std::size_t i = 0;
   for (const Value& status : json::get_array(pod, {"status", "initContainerStatuses"})) {
@@ -36,6 +36,10 @@ bool summarise_init(const Value& pod, PodSummary& out) {
     out.restarts += static_cast<int>(json::get_int(status, {"restartCount"}));
     note_restart(out, status);
     const bool sidecar = restarts_always(pod, json::get_string(status, {"name"}));
+    if (sidecar) {
+      sidecars.restarts += static_cast<int>(json::get_int(status, {"restartCount"}));
+      note_restart(sidecars, status);
+    }
     if (const Value* terminated = json::find(status, {"state", "terminated"});
         terminated != nullptr && json::get_int(*terminated, {"exitCode"}) == 0)
       continue;
@@ -69,11 +73,14 @@ PodSummary summarise_pod(const Value& pod) {
     if (json::get_string(condition, {"type"}) == "PodScheduled" && json::get_string(condition, {"reason"}) == "SchedulingGated")
       out.status = "SchedulingGated";
 
-  const bool initializing = summarise_init(pod, out);
+  PodSummary sidecars;
+  const bool initializing = summarise_init(pod, out, sidecars);
   bool initialized = false;
   for (const Value& condition : json::get_array(pod, {"status", "conditions"}))
     initialized |= json::get_string(condition, {"type"}) == "Initialized" && json::get_string(condition, {"status"}) == "True";
   if (!initializing || initialized) {
+    // What it took to begin no longer counts.
+    out.restarts = sidecars.restarts, out.last_restart = sidecars.last_restart;
     bool has_running = false;
     const json::Array& statuses = json::get_array(pod, {"status", "containerStatuses"});
     for (std::size_t i = statuses.size(); i-- > 0;) {

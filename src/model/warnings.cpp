@@ -72,7 +72,7 @@ void workload(const KindInfo& kind, const Value* old, const Value& doc, Sentence
   std::size_t i = 0;
   for (const Value& claim : get_array(doc, {"spec", "volumeClaimTemplates"})) {
     const Path one = claims[i++];
-    if (const Value* claim_spec = json::find(claim, "spec")) claim_warnings(*claim_spec, one / "spec", out);
+    if (const Value* claim_spec = json::find(claim, "spec")) claim_warnings(*claim_spec, one, out);
   }
   if (json::get_int(doc, {"spec", "revisionHistoryLimit"}) < 0)
     out.emplace_back("spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended");

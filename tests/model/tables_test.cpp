@@ -126,6 +126,25 @@ TEST(Table, Workloads) {
             "h | Deployment/d | cpu: <unknown>/80% | 1 | 4 | 2 | <unknown>");
 }
 
+TEST(Table, WhatABeginningTookNoLongerCounts) {
+  EXPECT_EQ(pod(R"({"initContainers":[{"name":"i"},{"name":"s","restartPolicy":"Always"}],"containers":[{"name":"c"}]})",
+                R"({"phase":"Running","initContainerStatuses":[{"name":"i","restartCount":4,"state":{"terminated":{"exitCode":0}}},
+                {"name":"s","restartCount":2,"started":true,"ready":true,"state":{"running":{}}}],
+                "containerStatuses":[{"name":"c","restartCount":1,"ready":true,"state":{"running":{}}}]})"),
+            "p | 2/2 | Running | 3 | 5m");
+}
+
+TEST(Table, AnEmptyVolumeAndTheKernelsMachine) {
+  EXPECT_EQ(
+      line("", "v1", "PersistentVolumeClaim",
+           R"({"metadata":{"name":"c","creationTimestamp":"2026-01-01T11:55:00Z"},"spec":{"volumeName":"v"},"status":{"phase":"Bound"}})"),
+      "c | Bound | v | 0 |  |  | <unset> | 5m");
+  const Value node =
+      json::parse(R"({"metadata":{"name":"n"},"status":{"nodeInfo":{"kernelVersion":"6.1","architecture":"arm64"}}})").value();
+  const std::string row = json::serialize(table_row(*find_kind("", "v1", "Node"), node, kNow, IncludeObject::kNone));
+  EXPECT_NE(row.find("\"6.1 (arm64)\""), std::string::npos) << row;
+}
+
 TEST(Table, EveryKindHasAsManyCellsAsColumns) {
   for (const KindInfo& kind : all_kinds()) {
     const Value row = table_row(kind, json::parse(R"({"metadata":{"name":"x"}})").value(), kNow, IncludeObject::kNone);

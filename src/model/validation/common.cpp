@@ -153,7 +153,7 @@ std::string check_qualified_name(std::string_view text) {
     const std::string_view prefix = text.substr(0, slash);
     name = text.substr(slash + 1);
     if (name.find('/') != std::string_view::npos)
-      return "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+      return "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
              "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
              "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. "
              "'example.com/MyName')";

@@ -218,7 +218,9 @@ void init_container(const Value& container, const PodContext& context, const Pat
   common(container, context, at, errors);
   const Value* policy = json::find(container, "restartPolicy");
   const bool is_sidecar = policy != nullptr && *policy == "Always";
-  restart_policy(container, at, errors);
+  if (policy == nullptr && !get_array(container, {"restartPolicyRules"}).empty())
+    errors.required(at / "restartPolicy", "must specify restartPolicy when restart rules are used");
+  if (policy != nullptr) restart_policy(container, at, errors);
   HostPorts taken;
   host_ports(container, at, taken, errors);
   if (is_sidecar) {

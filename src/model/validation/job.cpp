@@ -232,10 +232,10 @@ void job(const Value& spec, const Path& at, Errors& errors, bool selects) {
     errors.invalid(pod_at / "restartPolicy", policy, "only \"Never\" is supported when podFailurePolicy is specified");
   if (!selects) return;
   const Value *selector = json::find(spec, "selector"), *given = json::find(spec, {"template", "metadata", "labels"});
-  if (selector == nullptr)
-    errors.required(at / "selector");
-  else
-    label_selector(*selector, at / "selector", errors);
+  const std::size_t before = errors.size();
+  if (selector != nullptr) label_selector(*selector, at / "selector", errors);
+  if (errors.size() != before) return;  // What is no selector matches nothing and everything.
+  if (selector == nullptr) errors.required(at / "selector");
   const Path metadata_at = template_at / "metadata";
   // A nil selector matches nothing.
   const auto compiled = Selector::from_label_selector(selector);

@@ -122,11 +122,7 @@ void device_tolerations(const Value& holder, const Path& at, Errors& errors) {
     const Path one = here[i];
     const std::string_view key = get_string(list[i], {"key"}), op = get_string(list[i], {"operator"}),
                            value = get_string(list[i], {"value"}), effect = get_string(list[i], {"effect"});
-    if (std::string why = check_qualified_name(key); !key.empty() && !why.empty()) {
-      constexpr std::string_view kOther = "a qualified name must";
-      if (why.starts_with(kOther)) why.replace(0, kOther.size(), "a valid label key must");
-      errors.invalid(one / "key", key, why);
-    }
+    if (const std::string why = check_qualified_name(key); !key.empty() && !why.empty()) errors.invalid(one / "key", key, why);
     if (op == "Exists") {
       if (!value.empty()) errors.invalid(one / "value", value, "must be empty for operator `Exists`");
     } else if (op == "Equal") {

@@ -137,17 +137,11 @@ void pod_security_context(const Value& spec, const Path& spec_at, Errors& errors
   supported_value(*context, "seLinuxChangePolicy", at, {"Recursive"}, errors, true);
 }
 
-void container_security_context(const Value& container, bool host_users, const Path& container_at, Errors& errors) {
-  const Value* context = json::find(container, "securityContext");
-  if (context == nullptr) return;
-  const Path at = container_at / "securityContext";
-  for (const char* key : {"runAsUser", "runAsGroup"}) id(*context, key, at, errors);
-  supported_value(*context, "procMount", at, {"Default", "Unmasked"}, errors, true);
-  if (host_users && get_string(*context, {"procMount"}) == "Unmasked")
-    errors.invalid(at / "procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`");
-  seccomp_profile(*context, at, errors);
-  windows_options(*context, at, errors);
-  app_armor_profile(*context, at, errors);
+namespace {
+
+/// Who may not gain rights has none that give them.
+void escalation_of(const Value& context_value, const Path& at, Errors& errors) {
+  const Value* context = &context_value;
   const Value* escalation = json::find(*context, "allowPrivilegeEscalation");
   if (escalation == nullptr || get_bool(*context, {"allowPrivilegeEscalation"}, true)) return;
   if (get_bool(*context, {"privileged"}))
@@ -157,6 +151,22 @@ void container_security_context(const Value& container, bool host_users, const P
     if (capability == "CAP_SYS_ADMIN")
       errors.invalid(at, internal_form("core.v1.SecurityContext", context),
                      "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
+}
+
+}  // namespace
+
+void container_security_context(const Value& container, bool host_users, const Path& container_at, Errors& errors) {
+  const Value* context = json::find(container, "securityContext");
+  if (context == nullptr) return;
+  const Path at = container_at / "securityContext";
+  for (const char* key : {"runAsUser", "runAsGroup"}) id(*context, key, at, errors);
+  supported_value(*context, "procMount", at, {"Default", "Unmasked"}, errors, true);
+  if (host_users && get_string(*context, {"procMount"}) == "Unmasked")
+    errors.invalid(at / "procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`");
+  seccomp_profile(*context, at, errors);
+  escalation_of(*context, at, errors);
+  windows_options(*context, at, errors);
+  app_armor_profile(*context, at, errors);
 }
 
 }  // namespace berth::model::validation

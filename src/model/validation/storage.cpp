@@ -55,7 +55,7 @@ void allowed_topologies(const Value& doc, Errors& errors) {
     // An empty term is told once for every term that there is.
     const auto same = std::ranges::count_if(terms, [&](const Value& before) { return json::equal(before, list); });
     const std::size_t count = list.get_array().empty() ? get_array(doc, {"allowedTopologies"}).size() : 0;
-    for (std::size_t n = 0; n < count + static_cast<std::size_t>(same); ++n) errors.duplicate(expressions, Value(""));
+    for (std::size_t n = 0; n < count + static_cast<std::size_t>(same) && !errors.is_full(); ++n) errors.duplicate(expressions, Value(""));
     terms.push_back(list);
   }
 }

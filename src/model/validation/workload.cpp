@@ -22,8 +22,9 @@ const Value& spec_of(const Value& doc) {
   return spec == nullptr ? kEmpty : *spec;
 }
 
-/// spec.selector is there, well-formed, not empty, and matches the template's labels. A DaemonSet's missing one only matches nothing.
-void selector_of_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
+/// spec.selector is there, well-formed, not empty, and matches the template's labels. A DaemonSet's missing one only matches nothing. False
+/// when it is not well-formed.
+bool selector_of_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
   const Value* selector = json::find(spec, "selector");
   const Path selector_at = at / "selector";
   if (selector == nullptr) {
@@ -33,7 +34,8 @@ void selector_of_template(const Value& spec, const Path& at, std::string_view wo
     label_selector(*selector, selector_at, errors);
     if (errors.size() != before) {
       if (word == "deployment") errors.invalid(selector_at, shown_selector(selector), "invalid label selector");
-      return;
+      if (word == "statefulset") errors.invalid(selector_at, shown_selector(selector), "");
+      return false;
     }
     if (get_object(*selector, {"matchLabels"}).empty() && get_array(*selector, {"matchExpressions"}).empty())
       errors.invalid(selector_at, shown_selector(selector), "empty selector is invalid for " + std::string(word));
@@ -42,6 +44,7 @@ void selector_of_template(const Value& spec, const Path& at, std::string_view wo
   const auto compiled = Selector::from_label_selector(selector);
   if (compiled && !compiled->is_everything() && !compiled->matches(Labels::from_json(labels_value)))
     errors.invalid(at / "template" / "metadata" / "labels", shown_labels(labels_value), "`selector` does not match template `labels`");
+  return true;
 }
 
 void selector_and_template(const Value& spec, const Path& at, std::string_view word, Errors& errors) {
@@ -176,9 +179,10 @@ void stateful_set(const Value& spec, const Path& at, bool is_update, bool checks
     if (const std::string_view name = get_string(spec, {"serviceName"}); !name.empty())
       if (const std::string why = check_dns1123_label(name); !why.empty()) errors.invalid(at / "serviceName", name, why);
   }
-  selector_of_template(spec, at, "statefulset", errors);
-  if (checks_template) stateful_template(spec, at, errors);
+  const bool selects = selector_of_template(spec, at, "statefulset", errors);
+  if (selects && checks_template) stateful_template(spec, at, errors);
   const Path template_at = at / "template";
+  if (!selects) return restart_always(spec, at, "StatefulSet", errors);
   if (const Value* map = json::find(spec, {"template", "metadata", "labels"})) labels(*map, template_at / "labels", errors);
   if (const Value* map = json::find(spec, {"template", "metadata", "annotations"})) annotations(*map, template_at / "annotations", errors);
   restart_always(spec, at, "StatefulSet", errors);
@@ -261,8 +265,10 @@ void generated_selector(const Value& doc, Errors& errors) {
       errors.invalid(one, shown_labels(given), fmt::format("must be '{}'", value));
   }
   const Value labels = std::move(expected);
+  Errors form;
+  label_selector(*selector, spec / "selector", form);
   const auto compiled = Selector::from_label_selector(selector);
-  if (compiled && !compiled->matches(Labels::from_json(&labels)))
+  if (form.empty() && compiled && !compiled->matches(Labels::from_json(&labels)))
     errors.invalid(spec / "selector", shown_selector(selector), "`selector` not auto-generated");
 }
 
