@@ -1,6 +1,8 @@
 // Volumes, claims, storage classes and CSI objects (pkg/apis/core/validation, pkg/apis/storage/validation).
 #include <fmt/format.h>
 
+#include <set>
+
 #include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/validation/volume_sources.h"
