@@ -161,8 +161,7 @@ std::vector<std::string> missing_requirements(const std::set<std::string>& hard_
       for (const auto& container : json::get_array(pod, {"spec", list}))
         if (json::find(container, {"resources", field, name}) == nullptr)
           containers += (containers.empty() ? "" : ",") + std::string(json::get_string(container, {"name"}));
-    if (!containers.empty())
-      missing.push_back(fmt::format("{} for: {}", resource, containers));
+    if (!containers.empty()) missing.push_back(fmt::format("{} for: {}", resource, containers));
   }
   return missing;
 }

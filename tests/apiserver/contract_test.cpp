@@ -228,9 +228,10 @@ TEST_F(Contract, ContinueTokensLeadNowhereElse) {
   const auto said = [&](const std::string& token) { return message(get(std::string(kMaps) + "?limit=1&continue=" + token)); };
   // {"v":"meta.k8s.io/v1","rv":1,"start":"../x"}, and a revision that is a text.
   EXPECT_EQ(said("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiIuLi94In0"), "invalid continue token: continue key is not valid: ../x");
-  EXPECT_EQ(said("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6IngiLCJzdGFydCI6ImMifQ"),
-            "invalid continue token: continue key is not valid: json: cannot unmarshal string into Go struct field continueToken.rv of type "
-            "int64");
+  EXPECT_EQ(
+      said("eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6IngiLCJzdGFydCI6ImMifQ"),
+      "invalid continue token: continue key is not valid: json: cannot unmarshal string into Go struct field continueToken.rv of type "
+      "int64");
 }
 
 }  // namespace berth::apiserver::testing

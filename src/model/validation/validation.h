@@ -62,10 +62,11 @@ class Errors {
   FieldErrors take() { return std::move(list_); }
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
+  /// Nothing more is taken: no refusal is longer than 16 MiB.
+  [[nodiscard]] bool is_full() const { return text_bytes_ > (16U << 20); }
 
  private:
   void add(FieldError::Type type, const Path& at, std::string value, std::string_view detail);
-  [[nodiscard]] bool is_full() const { return text_bytes_ > (16U << 20); }
   FieldErrors list_;
   std::size_t text_bytes_ = 0;
 };
