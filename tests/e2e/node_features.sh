@@ -233,13 +233,22 @@ metadata: {name: grow}
 spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: c, image: "berth.local/busybox:1", command: [sleep, "600"], resources: {requests: {cpu: 10m}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: neighbour}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: c, image: "berth.local/busybox:1", command: [sleep, "600"], resources: {requests: {cpu: 100m}}}]
 EOF
 check "the pod to be resized runs" eventually 20 status_is grow phase Running
-resize() { kubectl patch pod grow --subresource resize -p "{\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"$1\"}}}]}}" >/dev/null; }
-resize 500
-check "a resize beyond the node waits" eventually 20 status_is grow 'conditions[?(@.type=="PodResizePending")].reason' Deferred
+check "and one beside it" eventually 20 status_is neighbour phase Running
+resize() { kubectl patch pod grow --subresource resize -p "{\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"$1\"}}}]}}" 2>&1; }
+check "a resize beyond the node is refused" says "node didn't have enough allocatable resources: cpu" resize 5000
+resize "$(kubectl get nodes -o jsonpath='{.items[0].status.allocatable.cpu}')" >/dev/null
+check "a resize beyond what is free waits" eventually 20 status_is grow 'conditions[?(@.type=="PodResizePending")].reason' Deferred
 check "and is an event" eventually 10 event_says grow "Warning ResizeDeferred Pod resize OutOfcpu: "
-resize 20m
+resize 20m >/dev/null
 check "one that fits is done" eventually 30 status_is grow 'containerStatuses[0].resources.requests.cpu' 20m
 check "and leaves no condition behind" eventually 20 sh -c "! kubectl get pod grow -o yaml | grep -q PodResize"
 
