@@ -169,13 +169,15 @@ void NodePods::push_status(const std::string& uid) {
 
 namespace {
 
-/// The status as a patch that also takes away the conditions that come and go: a patch only adds to a list.
-json::Value without_gone_conditions(json::Value status, const json::Value& pod) {
+/// The status as a patch that also takes away the conditions that come and go: a patch only adds to a list. Those of `reported`, the status
+/// written last, may not be seen in `pod` yet.
+json::Value without_gone_conditions(json::Value status, const json::Value& reported, const json::Value& pod) {
   const auto has = [](const json::Array& conditions, std::string_view type) {
     return std::ranges::any_of(conditions, [&](const json::Value& c) { return json::get_string(c, {"type"}) == type; });
   };
   for (const std::string_view type : {"PodResizePending", "PodResizeInProgress"}) {
-    if (has(json::get_array(status, {"conditions"}), type) || !has(json::get_array(pod, {"status", "conditions"}), type)) continue;
+    if (has(json::get_array(status, {"conditions"}), type)) continue;
+    if (!has(json::get_array(reported, {"conditions"}), type) && !has(json::get_array(pod, {"status", "conditions"}), type)) continue;
     if (json::Value* conditions = json::find(status, "conditions"))
       conditions->as_array().push_back(json::Object{{"$patch", "delete"}, {"type", type}});
   }
@@ -201,7 +203,7 @@ void NodePods::write_status(const std::string& uid, const std::shared_ptr<Pod>& 
   const json::Value document = pod->worker->pod();
   const std::string ns(json::get_string(document, {"metadata", "namespace"})), name(json::get_string(document, {"metadata", "name"}));
   pod->is_writing = true;
-  json::Value patch = without_gone_conditions(status, document);
+  json::Value patch = without_gone_conditions(status, pod->reported, document);
   if (patch.as_object().contains("conditions")) patch.as_object()["$setElementOrder/conditions"] = condition_order(patch, document);
   json::Value body = json::Object{{"metadata", json::Object{{"uid", api_uid}}}, {"status", std::move(patch)}};
   client_.patch(kPods, ns, name, client::PatchType::kStrategicMerge, body,
