@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace berth::json {
 namespace {
@@ -276,6 +277,8 @@ void check_progress(const std::string& text) {
 }  // namespace
 
 Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
+  const bool has_utf16_mark = text.starts_with("\xfe\xff") || text.starts_with("\xff\xfe");
+  if (!has_utf16_mark && !is_utf8(text)) return invalid("invalid YAML: it is not valid UTF-8");
   try {
     std::vector<Value> out;
     check_progress(std::string(text));

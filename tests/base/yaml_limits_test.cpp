@@ -1,4 +1,4 @@
-// YAML that grows when it is read: aliases of aliases, and aliases of long texts.
+// YAML that grows when it is read (aliases of aliases, and of long texts), and bytes that are no text.
 #include <gtest/gtest.h>
 
 #include "base/json.h"
@@ -18,6 +18,12 @@ TEST(YamlLimits, AliasBombsAreRefused) {
   for (int k = 0; k < 10'000; ++k) text += k > 0 ? ", *a" : "*a";
   EXPECT_FALSE(parse_yaml(text + "]\n"));
   EXPECT_FALSE(parse_yaml("a: &a [*a]\n"));
+}
+
+TEST(YamlLimits, TextThatIsNotUtf8IsRefused) {
+  const auto document = parse_yaml("!J\xfe\xff\xff\xff:");
+  ASSERT_FALSE(document);
+  EXPECT_EQ(document.error().message, "invalid YAML: it is not valid UTF-8");
 }
 
 TEST(YamlLimits, OrdinaryAliasesAreRead) {
