@@ -56,8 +56,24 @@ std::optional<Value> resolve_number(std::string_view text) {
   return std::nullopt;
 }
 
+/// The text of a scalar. yaml-cpp gives the escapes `\N` and `\_` as single bytes, which are no UTF-8.
+std::string text_of(const YAML::Node& node) {
+  const std::string_view text = node.Scalar();
+  if (is_utf8(text)) return std::string(text);
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t n = 1;
+    while (n <= 4 && !is_utf8(text.substr(i, n))) ++n;
+    if (n > 4) out += '\xc2';
+    if (n > 4) n = 1;
+    out += text.substr(i, n);
+    i += n;
+  }
+  return out;
+}
+
 Value resolve_scalar(const YAML::Node& node) {
-  const std::string& text = node.Scalar();
+  const std::string text = text_of(node);
   if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return Value(text);
   if (any_of(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
   if (any_of(text, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"})) return true;
@@ -99,7 +115,7 @@ class Converter {
         continue;
       }
       count_text(member.first.Scalar());
-      object.insert_or_assign(member.first.Scalar(), convert(member.second, depth + 1));
+      object.insert_or_assign(text_of(member.first), convert(member.second, depth + 1));
     }
     return object;
   }

@@ -26,6 +26,14 @@ TEST(YamlLimits, TextThatIsNotUtf8IsRefused) {
   EXPECT_EQ(document.error().message, "invalid YAML: it is not valid UTF-8");
 }
 
+TEST(YamlLimits, EscapesBecomeUtf8) {
+  const auto document = parse_yaml("\"a\\_\": \"\xc3\xa0\\Nb\"");
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_EQ(json::serialize(*document),
+            "{\"a\xc2\xa0\":\"\xc3\xa0\xc2\x85"
+            "b\"}");
+}
+
 TEST(YamlLimits, OrdinaryAliasesAreRead) {
   const auto document = parse_yaml("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n");
   ASSERT_TRUE(document) << document.error().message;
