@@ -64,12 +64,12 @@ std::string text_of(const YAML::Node& node) {
   for (std::size_t i = 0; i < text.size();) {
     std::size_t n = 1;
     while (n <= 4 && !is_utf8(text.substr(i, n))) ++n;
-    if (n > 4) out += '\xc2';
+    if (n > 4 && (text[i] == '\x85' || text[i] == '\xa0')) out += '\xc2';
     if (n > 4) n = 1;
     out += text.substr(i, n);
     i += n;
   }
-  return out;
+  return to_utf8(out);  // Halves of UTF-16 pairs are left.
 }
 
 Value resolve_scalar(const YAML::Node& node) {
