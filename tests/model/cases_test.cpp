@@ -7,6 +7,7 @@
 
 #include "model/schema.h"
 #include "model/service_strategy.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::model {
 namespace {
@@ -122,7 +123,7 @@ void run_case(const Value& wanted) {
 
 TEST(Cases, All) {
   std::size_t count = 0;
-  for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(BERTH_SOURCE_DIR) / "tests/model/cases")) {
+  for (const auto& file : std::filesystem::directory_iterator(std::filesystem::path(berth::testing::source_dir()) / "tests/model/cases")) {
     if (file.path().extension() != ".yaml") continue;
     const auto cases = json::parse_yaml(read_file(file.path()));
     ASSERT_TRUE(cases.has_value()) << file.path() << ": " << cases.error().message;

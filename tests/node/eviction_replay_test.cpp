@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "node/eviction/replay.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -34,13 +35,13 @@ std::string read_text(const fs::path& path) {
 
 fs::path find_vectors() {
   if (const char* set = std::getenv("BERTH_EVICTION_VECTORS")) return set;
-  for (fs::path at = fs::path(BERTH_SOURCE_DIR); at.has_relative_path(); at = at.parent_path())
+  for (fs::path at = fs::path(berth::testing::source_dir()); at.has_relative_path(); at = at.parent_path())
     if (fs::exists(at / "shared" / "eviction-vectors")) return at / "shared" / "eviction-vectors";
   return {};
 }
 
 TEST(EvictionReplay, TheKeptSubset) {
-  const std::string text = read_gzip(fs::path(BERTH_SOURCE_DIR) / "tests/node/eviction_vectors.jsonl.gz");
+  const std::string text = read_gzip(fs::path(berth::testing::source_dir()) / "tests/node/eviction_vectors.jsonl.gz");
   std::istringstream lines(text);
   int files = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -75,7 +76,7 @@ TEST(EvictionReplay, EveryRecordedDecision) {
 }
 
 TEST(EvictionReplay, AWrongAnswerIsNoticed) {
-  const std::string text = read_gzip(fs::path(BERTH_SOURCE_DIR) / "tests/node/eviction_vectors.jsonl.gz");
+  const std::string text = read_gzip(fs::path(berth::testing::source_dir()) / "tests/node/eviction_vectors.jsonl.gz");
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     auto file = json::parse(line);

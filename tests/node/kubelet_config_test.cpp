@@ -8,6 +8,7 @@
 
 #include "node/eviction/allocatable.h"
 #include "node/eviction/policies.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -28,7 +29,7 @@ TEST(KubeletConfig, TheDocumentsNodeConfigIsReadVerbatim) {
 
 TEST(KubeletConfig, TheExamplesLoad) {
   for (const char* name : {"node-config.yaml", "node-config-soft.yaml", "kubelet-configuration.yaml"}) {
-    std::ifstream in(std::string(BERTH_SOURCE_DIR) + "/examples/node/" + name);
+    std::ifstream in(berth::testing::source_dir() + "/examples/node/" + name);
     ASSERT_TRUE(in) << name;
     const std::string text{std::istreambuf_iterator<char>(in), {}};
     const auto settings = load_config_text(text, name);
@@ -249,7 +250,7 @@ TEST(KubeletConfig, OtherKindsAndBrokenFilesAreRefused) {
 TEST(Allocatable, TheDocumentsTenToEightGibibytes) {
   const Machine machine{.cores = 4, .memory_bytes = 10LL << 30, .root_fs_bytes = 100LL << 30, .max_pid = 0};
   const auto allocatable = [&](const std::string& file, const std::string& flag = "") {
-    std::ifstream in(std::string(BERTH_SOURCE_DIR) + "/examples/node/" + file);
+    std::ifstream in(berth::testing::source_dir() + "/examples/node/" + file);
     auto settings = load_config_text(std::string{std::istreambuf_iterator<char>(in), {}}, file);
     EXPECT_TRUE(settings);
     if (!flag.empty()) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "node/simulated/fleet.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::node::simulated {
 namespace {
@@ -64,7 +65,7 @@ TEST(Scenario, MistakesAreRefusedWithTheirPlace) {
 }
 
 TEST(Scenario, TheExampleBringsHundredsOfNodesUnderPressure) {
-  std::ifstream in(std::string(BERTH_SOURCE_DIR) + "/examples/node/scenario.yaml");
+  std::ifstream in(berth::testing::source_dir() + "/examples/node/scenario.yaml");
   const auto scenario = Scenario::parse(std::string{std::istreambuf_iterator<char>(in), {}});
   ASSERT_TRUE(scenario) << scenario.error().message;
   FleetOptions options;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "scheduler/parity/replay.h"
 #include "scheduler/parity/vector_files.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::scheduler::parity {
 namespace {
@@ -31,19 +32,19 @@ std::size_t replay_all(const std::string& path) {
 }
 
 TEST(SchedulingParity, RecordedScenariosOfTheProject) {
-  EXPECT_GE(replay_all(std::string(BERTH_SOURCE_DIR) + "/tests/parity/vectors.jsonl.gz"), 700u);
+  EXPECT_GE(replay_all(berth::testing::source_dir() + "/tests/parity/vectors.jsonl.gz"), 700u);
 }
 
 TEST(SchedulingParity, RecordedScenariosBesideTheProject) {
   const char* shared = std::getenv("BERTH_SHARED");
-  const std::string path = (shared != nullptr ? std::string(shared) : std::string(BERTH_SOURCE_DIR) + "/../shared") + "/vectors";
+  const std::string path = (shared != nullptr ? std::string(shared) : berth::testing::source_dir() + "/../shared") + "/vectors";
   if (!std::filesystem::is_directory(path)) GTEST_SKIP() << "no scenarios in " << path;
   EXPECT_GT(replay_all(path), 0u);
 }
 
 TEST(SchedulingParity, AWrongRecordingIsNoticed) {
   std::string text;
-  (void)for_each_vector(std::string(BERTH_SOURCE_DIR) + "/tests/parity/vectors.jsonl.gz",
+  (void)for_each_vector(berth::testing::source_dir() + "/tests/parity/vectors.jsonl.gz",
                         [&](const std::string& name, const std::string& one) {
                           if (text.empty() && name.find("resources") != std::string::npos) text = one;
                         });

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "placement/framework.h"
+#include "tests/support/source_dir.h"
 
 namespace berth::scheduler::config {
 namespace {
@@ -36,7 +37,7 @@ SchedulerConfig config_of(std::string_view text) {
   return result ? std::move(*result) : default_config(Era::k136);
 }
 
-std::string example(const std::string& name) { return std::string(BERTH_SOURCE_DIR) + "/examples/scheduler/" + name; }
+std::string example(const std::string& name) { return berth::testing::source_dir() + "/examples/scheduler/" + name; }
 
 TEST(Policy, EveryExampleOfTheDocumentsLoads) {
   std::size_t count = 0;
