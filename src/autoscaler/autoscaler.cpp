@@ -8,13 +8,17 @@ namespace berth::autoscaler {
 
 using placement::NodeInfo;
 using placement::PodInfoPtr;
-using placement::Simulation;
+using placement::Trial;
 
 /// One pass; the parts in order of running.
 class Autoscaler::Step {
  public:
   Step(Autoscaler& self, const Snapshot& snapshot, const Options& options, TimePoint now)
-      : self_(self), snapshot_(snapshot), options_(options), now_(now) {}
+      : self_(self),
+        snapshot_(snapshot),
+        options_(options),
+        now_(now),
+        as_is_(*snapshot.cluster, self.profiles_, {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}}) {}
 
   Actions run() {
     count_nodes();
@@ -27,17 +31,16 @@ class Autoscaler::Step {
       return std::move(out_);
     }
     // Two views: pods may wait for nodes that are on their way, but no pod may be moved to one.
-    Simulation here(*snapshot_.cluster, self_.framework_), soon(*snapshot_.cluster, self_.framework_);
-    for (Simulation* simulation : {&here, &soon}) {
-      drop_expendable(*simulation);
-      place_nominated(*simulation);
-    }
+    Trial here = as_is_.fork();
+    drop_expendable(here);
+    place_nominated(here);
+    Trial soon = here.fork();
     for (const GroupStatus& group : out_.status.groups)
       if (const NodeTemplate& known = templates_.find(group.id)->second; known.node != nullptr)
         for (int i = 0; i < group.upcoming; ++i) add_node(soon, known, fmt::format("upcoming-{}-{}", group.id, i));
     std::vector<PodPtr> pending = find_pending();
-    for (const PodPtr& pod : pending) here.place(pod->info);
-    std::erase_if(pending, [&](const PodPtr& pod) { return soon.place(pod->info).is_valid(); });
+    for (const PodPtr& pod : pending) (void)here.place(pod->info);
+    std::erase_if(pending, [&](const PodPtr& pod) { return soon.place(pod->info).is_placed(); });
     out_.status.pending_pods = pending.size();
     if (!grow_to_minimum(limits)) grow(soon, std::move(pending), limits);
     if (out_.grow.empty()) shrink(here, limits);
@@ -136,7 +139,7 @@ class Autoscaler::Step {
 
   void make_templates() {
     for (const NodeGroup& group : snapshot_.groups) {
-      NodeTemplate made = make_template(group, snapshot_, self_.framework_, now_);
+      NodeTemplate made = make_template(group, snapshot_, as_is_, now_);
       template_nodes_[group.id] = made.node;
       templates_[group.id] = std::move(made);
     }
@@ -145,18 +148,20 @@ class Autoscaler::Step {
   [[nodiscard]] bool is_expendable(const model::PodView& pod) const { return pod.priority < options_.pod_priority_threshold; }
 
   // Pods below the threshold hold no node: they are as if they were not there.
-  void drop_expendable(Simulation& simulation) const {
+  void drop_expendable(Trial& trial) const {
     for (const auto& [key, pod] : *snapshot_.pods)
-      if (is_expendable(pod->view()) && !pod->facts.is_daemon) simulation.cluster().remove_pod(key);
+      if (is_expendable(pod->view()) && !pod->facts.is_daemon) trial.evict(pod->info);
   }
 
   // Pods that wait for the end of others on a node have their place there.
-  void place_nominated(Simulation& simulation) const {
+  void place_nominated(Trial& trial) const {
     for (const auto& [key, pod] : *snapshot_.pods) {
       const std::string& name = pod->view().nominated_node_name;
       if (name.empty() || !pod->view().node_name.empty() || is_expendable(pod->view())) continue;
-      const NodeInfo* node = simulation.cluster().find_node(name);
-      if (node != nullptr && node->node != nullptr) simulation.cluster().assume(pod->info, node->index);
+      const NodeInfo* node = trial.cluster().find_node(name);
+      if (node == nullptr || node->node == nullptr) continue;
+      // Its victims hold what it will have until they are gone: then it counts there all the same.
+      if (!trial.reserve(pod->info, node->index)) trial.cluster().assume(pod->info, node->index);
     }
   }
 
@@ -213,9 +218,8 @@ class Autoscaler::Step {
     return !out_.grow.empty();
   }
 
-  void grow(const Simulation& soon, std::vector<PodPtr> pending, const ClusterLimits& limits) {
-    ScaleUpInput input{.cluster = &soon.cluster(),
-                       .framework = self_.framework_,
+  void grow(Trial& soon, std::vector<PodPtr> pending, const ClusterLimits& limits) {
+    ScaleUpInput input{.trial = &soon,
                        .pending = std::move(pending),
                        .groups = &snapshot_.groups,
                        .templates = &templates_,
@@ -241,7 +245,7 @@ class Autoscaler::Step {
   }
 
   /// Nodes of groups: those unneeded before first, then empty ones, then the others by name.
-  [[nodiscard]] std::vector<std::string> candidates(Simulation& here) const {
+  [[nodiscard]] std::vector<std::string> candidates(const Trial& here) const {
     std::vector<std::tuple<int, int, std::string>> order;
     for (const auto& [name, group] : group_of_) {
       if (self_.removing_.contains(name)) continue;
@@ -259,7 +263,7 @@ class Autoscaler::Step {
   }
 
   /// Pods of nodes that are going need places before any other node's.
-  void place_leaving(Simulation& here) const {
+  void place_leaving(Trial& here) const {
     for (const NodeInfo* node : snapshot_.cluster->nodes()) {
       if (!has_taint(*node->node, kToBeDeletedTaint) && !self_.removing_.contains(node->name)) continue;
       std::vector<PodPtr> leaving;
@@ -267,13 +271,14 @@ class Autoscaler::Step {
         if (const auto pod = snapshot_.pods->find(info->key); pod != snapshot_.pods->end() && !pod->second->facts.is_daemon &&
                                                               !pod->second->facts.is_mirror && !is_expendable(pod->second->view()))
           leaving.push_back(pod->second);
-      for (const PodPtr& pod : leaving) here.cluster().remove_pod(pod->key());
+      std::vector<placement::Eviction> evicted;
+      for (const PodPtr& pod : leaving) evicted.push_back(here.evict(pod->info));
       here.cluster().remove_node(node->name);
-      for (const PodPtr& pod : leaving) here.place(as_unplaced(*pod->info, here.cluster().era()));
+      for (const placement::Eviction& eviction : evicted) (void)here.place(here.renew(eviction));
     }
   }
 
-  void shrink(Simulation& here, ClusterLimits limits) {
+  void shrink(Trial& here, ClusterLimits limits) {
     if (!options_.scale_down_enabled) {
       self_.unneeded_.clear();
       untaint_all();
@@ -398,6 +403,7 @@ class Autoscaler::Step {
   const Snapshot& snapshot_;
   const Options& options_;
   TimePoint now_;
+  Trial as_is_;  ///< The cluster as it is; every what-if is a fork of it.
   Actions out_;
   std::map<std::string, const NodeGroup*, std::less<>> group_of_;
   std::map<std::string, NodeTemplate, std::less<>> templates_;

@@ -68,7 +68,7 @@ struct Actions {
 /// Deterministic in the calls and their arguments. Remembers growth under way, failures, and since when nodes are unneeded.
 class Autoscaler {
  public:
-  Autoscaler(placement::FrameworkPtr framework, std::uint64_t seed) : framework_(std::move(framework)), seed_(seed) {}
+  Autoscaler(placement::Profiles profiles, std::uint64_t seed) : profiles_(std::move(profiles)), seed_(seed) {}
 
   Actions step(const Snapshot& snapshot, const Options& options, TimePoint now);
 
@@ -91,7 +91,7 @@ class Autoscaler {
 
   void back_off(const std::string& group, const std::string& message, const Options& options, TimePoint now);
 
-  placement::FrameworkPtr framework_;
+  placement::Profiles profiles_;
   std::uint64_t seed_;
   std::uint64_t steps_ = 0;
   std::map<std::string, Growth> growing_;

@@ -33,8 +33,8 @@ bool spreads_over_hosts(const Pod& pod) {
 /// The new nodes of one estimation.
 class Packing {
  public:
-  Packing(const placement::Cluster& cluster, const placement::FrameworkPtr& framework, const NodeTemplate& node_template, std::int64_t most)
-      : simulation_(cluster, framework), template_(node_template), most_(most) {}
+  Packing(placement::Trial& base, const NodeTemplate& node_template, std::int64_t most)
+      : trial_(base.fork()), template_(node_template), most_(most) {}
 
   void pack(const PodGroup& group) {
     std::size_t next = 0;
@@ -48,7 +48,7 @@ class Packing {
       // A pod that does not fit on an empty node does not fit on another one either.
       if (!nodes_.empty() && !nodes_.back().is_used) return;
       if (static_cast<std::int64_t>(nodes_.size()) >= most_) return;
-      nodes_.push_back({add_node(simulation_, template_, fmt::format("e-{}", nodes_.size())), false});
+      nodes_.push_back({add_node(trial_, template_, fmt::format("e-{}", nodes_.size())), false});
       if (!put(pod, nodes_.size() - 1)) return;
       ++next;
     }
@@ -62,7 +62,7 @@ class Packing {
     bool is_used = false;
   };
   bool put(const PodPtr& pod, std::size_t node) {
-    if (!simulation_.place_on(pod->info, nodes_[node].index).is_success()) return false;
+    if (!trial_.place_on(pod->info, nodes_[node].index).is_success()) return false;
     nodes_[node].is_used = true;
     placed_.push_back(pod);
     return true;
@@ -73,7 +73,7 @@ class Packing {
     return false;
   }
 
-  placement::Simulation simulation_;
+  placement::Trial trial_;
   const NodeTemplate& template_;
   std::int64_t most_;
   std::vector<Node> nodes_;
@@ -99,10 +99,10 @@ std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods) {
   return out;
 }
 
-ExpansionOption estimate(const placement::Cluster& cluster, const placement::FrameworkPtr& framework, const std::string& group,
-                         const NodeTemplate& node_template, std::vector<const PodGroup*> pods, std::int64_t most) {
+ExpansionOption estimate(placement::Trial& base, const std::string& group, const NodeTemplate& node_template,
+                         std::vector<const PodGroup*> pods, std::int64_t most) {
   std::ranges::stable_sort(pods, std::greater{}, [&](const PodGroup* one) { return size_of(*one->pods.front(), *node_template.node); });
-  Packing packing(cluster, framework, node_template, most);
+  Packing packing(base, node_template, most);
   for (const PodGroup* one : pods) packing.pack(*one);
   ExpansionOption out{group, &node_template, packing.used_nodes(), {}};
   out.pods = packing.take_pods();

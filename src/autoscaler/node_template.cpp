@@ -66,20 +66,23 @@ bool within(const model::ResourceList& a, const model::ResourceList& b, double t
 
 }  // namespace
 
-NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, const placement::FrameworkPtr& framework, TimePoint now) {
+NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, placement::Trial& base, TimePoint now) {
   NodeTemplate out{model_node(group, snapshot, now), {}};
   if (out.node == nullptr || snapshot.daemons.empty()) return out;
-  placement::Simulation simulation(*snapshot.cluster, framework);
-  const auto index = add_node(simulation, out, "template-node-for-" + group.id);
+  placement::Trial trial = base.fork();
+  const auto index = add_node(trial, out, "template-node-for-" + group.id);
   for (const placement::PodInfoPtr& daemon : snapshot.daemons)
-    if (simulation.place_on(named(*daemon, "template", snapshot.cluster->era()), index).is_success()) out.daemons.push_back(daemon);
+    if (trial.place_on(named(*daemon, "template", snapshot.cluster->era()), index).is_success()) out.daemons.push_back(daemon);
   return out;
 }
 
-placement::NodeIndex add_node(placement::Simulation& simulation, const NodeTemplate& node_template, const std::string& name) {
-  const auto index = simulation.cluster().upsert_node(named(*node_template.node, name));
-  for (const placement::PodInfoPtr& daemon : node_template.daemons)
-    simulation.cluster().assume(named(*daemon, name, simulation.cluster().era()), index);
+placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name) {
+  placement::Cluster& cluster = trial.cluster();
+  const auto index = cluster.upsert_node(named(*node_template.node, name));
+  for (const placement::PodInfoPtr& daemon : node_template.daemons) {
+    // What was found to fit on the template; a daemon that a node of its own would refuse stays away from it.
+    (void)trial.reserve(named(*daemon, name, cluster.era()), index);
+  }
   return index;
 }
 

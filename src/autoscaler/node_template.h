@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "autoscaler/snapshot.h"
-#include "placement/simulation.h"
+#include "placement/trial.h"
 
 namespace berth::autoscaler {
 
@@ -14,9 +14,10 @@ struct NodeTemplate {
 };
 
 /// Like a ready node of the group, without what is that node's own; else as the provider describes it. Null node: nobody knows.
-NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, const placement::FrameworkPtr& framework, TimePoint now);
-/// Puts a node like that, with its daemons, into the simulation.
-placement::NodeIndex add_node(placement::Simulation& simulation, const NodeTemplate& node_template, const std::string& name);
+/// `base` is a trial on the snapshot's cluster.
+NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, placement::Trial& base, TimePoint now);
+/// Puts a node like that, with its daemons, into the trial.
+placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name);
 /// Equal but for size within tolerance and labels that always differ (processors/nodegroupset).
 bool are_similar(const NodeTemplate& a, const NodeTemplate& b, const std::vector<std::string>& ignored_labels);
 

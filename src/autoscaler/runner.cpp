@@ -60,7 +60,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       : client(c),
         options(std::move(o)),
         metrics(m),
-        core(options.framework, options.seed),
+        core(options.profiles, options.seed),
         events(c, {.component = "cluster-autoscaler"}),
         actuator(c, world, events,
                  {[this](const std::string&, std::int64_t nodes) { count("scaled_up_nodes_total", "nodes added by CA", nodes); },

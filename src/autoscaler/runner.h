@@ -8,7 +8,7 @@
 #include "autoscaler/options.h"
 #include "base/metrics.h"
 #include "client/leader_election.h"
-#include "placement/framework.h"
+#include "placement/profiles.h"
 
 namespace berth::autoscaler {
 
@@ -16,7 +16,7 @@ struct RunnerOptions {
   /// Of the status ConfigMap, the priority expander's ConfigMap and the Lease.
   std::string ns = "kube-system";
   /// The scheduler's own profile: what fits is asked of it.
-  placement::FrameworkPtr framework;
+  placement::Profiles profiles;
   /// Instead of the ClusterAutoscaler named default; without either nothing is done.
   std::optional<Options> options;
   std::optional<Duration> scan_interval;

@@ -30,7 +30,7 @@ class Remover {
   [[nodiscard]] std::vector<Removable> eligible(ScaleDownFindings& out) const {
     std::vector<Removable> found;
     for (const std::string& name : input_.candidates) {
-      const NodeInfo* node = input_.simulation->cluster().find_node(name);
+      const NodeInfo* node = input_.trial->cluster().find_node(name);
       const auto group = input_.group_of.find(name);
       const auto stays = [&](std::string_view reason) { out.unremovable.push_back({name, reason, {}}); };
       if (node == nullptr || node->node == nullptr) {
@@ -51,7 +51,7 @@ class Remover {
   }
 
   void consider(Removable found, ScaleDownFindings& out) {
-    const NodeInfo* node = input_.simulation->cluster().find_node(found.node);
+    const NodeInfo* node = input_.trial->cluster().find_node(found.node);
     const auto stays = [&](std::string_view reason, std::string detail = {}) {
       out.unremovable.push_back({found.node, reason, std::move(detail)});
     };
@@ -83,29 +83,18 @@ class Remover {
   /// On success the node is gone and its pods are elsewhere; otherwise nothing has changed. Meanwhile the node stays, tainted, as it does
   /// while it is drained: spread constraints count it.
   bool move_pods(const NodeInfo& node, const std::vector<PodPtr>& pods) {
-    placement::Cluster& cluster = input_.simulation->cluster();
+    placement::Trial drained = input_.trial->fork();
     const std::string name = node.name;
-    const model::NodeViewPtr view = node.node;
-    const std::vector<PodInfoPtr> all = node.pods;
-    auto tainted = std::make_shared<model::NodeView>(*view);
+    auto tainted = std::make_shared<model::NodeView>(*node.node);
     tainted->taints.push_back({std::string(kToBeDeletedTaint), "", "NoSchedule"});
-    for (const PodInfoPtr& pod : all) cluster.remove_pod(pod->key);
-    cluster.upsert_node(std::move(tainted));
-    std::vector<std::string> placed;
-    bool fits = true;
-    for (const PodPtr& pod : pods) {
-      fits = input_.simulation->place(as_unplaced(*pod->info, cluster.era())).is_valid();
-      if (!fits) break;
-      placed.push_back(pod->key());
-    }
-    if (fits) {
-      cluster.remove_node(name);
-      return true;
-    }
-    for (const std::string& key : placed) cluster.remove_pod(key);
-    const NodeIndex index = cluster.upsert_node(view);
-    for (const PodInfoPtr& pod : all) cluster.assume(pod, index);
-    return false;
+    std::map<std::string, placement::Eviction, std::less<>> evicted;
+    for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node.pods)) evicted.emplace(pod->key, drained.evict(pod));
+    drained.cluster().upsert_node(std::move(tainted));
+    for (const PodPtr& pod : pods)
+      if (!drained.place(drained.renew(evicted.at(pod->key()))).is_placed()) return false;
+    drained.cluster().remove_node(name);
+    *input_.trial = std::move(drained);
+    return true;
   }
 
   const ScaleDownInput& input_;

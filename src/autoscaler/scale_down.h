@@ -6,7 +6,7 @@
 
 #include "autoscaler/drainability.h"
 #include "autoscaler/limits.h"
-#include "placement/simulation.h"
+#include "placement/trial.h"
 
 namespace berth::autoscaler {
 
@@ -37,7 +37,7 @@ struct ScaleDownFindings {
 struct ScaleDownInput {
   const Snapshot* snapshot = nullptr;
   /// The cluster without pods that hold no node, and with every waiting pod that fits on a node that is there. It is changed.
-  placement::Simulation* simulation = nullptr;
+  placement::Trial* trial = nullptr;
   std::map<std::string, const NodeGroup*, std::less<>> group_of;  ///< By node, only those of groups.
   std::vector<std::string> candidates;                            ///< In the order to try them.
 };

@@ -38,10 +38,10 @@ struct Planner {
 
   /// Which pods a new node of the group could take, each kind tried alone.
   void try_template(const NodeGroup& group) {
-    placement::Simulation simulation(*input.cluster, input.framework);
-    const auto node = add_node(simulation, template_of(group.id), "template-node-for-" + group.id);
+    placement::Trial trial = input.trial->fork();
+    const auto node = add_node(trial, template_of(group.id), "template-node-for-" + group.id);
     for (PodGroup& pods : alike) {
-      placement::Status status = simulation.fits(*pods.pods.front()->info, node);
+      placement::Status status = trial.fits(*pods.pods.front()->info, node);
       if (status.is_success())
         pods.fits.push_back(group.id);
       else
@@ -79,7 +79,7 @@ struct Planner {
       for (const NodeGroup* similar : similar_to(*group)) most += similar->max - similar->target;
       if (options.max_nodes_total > 0) most = std::min(most, std::max<std::int64_t>(options.max_nodes_total - input.node_count, 0));
       ExpansionOption option =
-          estimate(*input.cluster, input.framework, group->id, template_of(group->id), std::move(pods), std::min(most, kMostNodesAtOnce));
+          estimate(*input.trial, group->id, template_of(group->id), std::move(pods), std::min(most, kMostNodesAtOnce));
       if (option.nodes > 0 && !option.pods.empty()) out.push_back(std::move(option));
     }
     return out;
@@ -115,16 +115,16 @@ struct Planner {
 
   /// Lets the scheduler's engine place the pods in the scheduler's order on the nodes of the plan, and takes back nodes it leaves empty.
   void keep_only_used() {
-    placement::Simulation simulation(*input.cluster, input.framework);
+    placement::Trial trial = input.trial->fork();
     std::map<placement::NodeIndex, Resize*> added;
     std::map<const Resize*, std::int64_t> used;
     for (Resize& resize : plan.resizes)
       for (std::int64_t i = resize.from; i < resize.to; ++i)
-        added[add_node(simulation, template_of(resize.group), fmt::format("new-{}-{}", resize.group, i))] = &resize;
+        added[add_node(trial, template_of(resize.group), fmt::format("new-{}-{}", resize.group, i))] = &resize;
     std::set<placement::NodeIndex> taken;
     plan.helped.clear();
     for (const PodPtr& pod : input.pending) {
-      const placement::NodeIndex node = simulation.place(pod->info);
+      const placement::NodeIndex node = trial.place(pod->info).node;
       const auto found = added.find(node);
       if (!node.is_valid() || found == added.end()) continue;
       plan.helped.push_back(pod);

@@ -7,7 +7,7 @@
 
 #include "autoscaler/expander.h"
 #include "autoscaler/limits.h"
-#include "placement/simulation.h"
+#include "placement/trial.h"
 
 namespace berth::autoscaler {
 
@@ -21,8 +21,7 @@ std::string to_string(const std::vector<Resize>& plan);
 
 struct ScaleUpInput {
   /// The cluster with the nodes that are on their way; every pod of `pending` was found not to fit anywhere in it.
-  const placement::Cluster* cluster = nullptr;
-  placement::FrameworkPtr framework;
+  placement::Trial* trial = nullptr;
   std::vector<PodPtr> pending;
   const std::vector<NodeGroup>* groups = nullptr;
   const std::map<std::string, NodeTemplate, std::less<>>* templates = nullptr;
@@ -54,9 +53,9 @@ struct PodGroup {
 };
 std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods);
 
-/// First-fit decreasing on copies of the template added to the cluster, at most `most` of them.
-ExpansionOption estimate(const placement::Cluster& cluster, const placement::FrameworkPtr& framework, const std::string& group,
-                         const NodeTemplate& node_template, std::vector<const PodGroup*> pods, std::int64_t most);
+/// First-fit decreasing on copies of the template added to a fork, at most `most` of them.
+ExpansionOption estimate(placement::Trial& base, const std::string& group, const NodeTemplate& node_template,
+                         std::vector<const PodGroup*> pods, std::int64_t most);
 
 /// Spreads new nodes over groups, the smallest first, each up to its maximum (processors/nodegroupset).
 std::vector<Resize> balance(std::vector<Resize> groups, std::int64_t new_nodes);

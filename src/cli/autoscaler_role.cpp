@@ -100,7 +100,7 @@ void print(const autoscaler::Actions& actions) {
 }
 
 /// What would be done with a dump of a cluster. Every pause and delay counts as over: pods without a node as refused by the scheduler.
-int dry_run(const std::vector<std::string>& files, const placement::FrameworkPtr& framework, const std::string& output) {
+int dry_run(const std::vector<std::string>& files, const placement::Profiles& profiles, const std::string& output) {
   auto documents = read_objects(files);
   if (!documents) return report(documents.error());
   auto options = options_of(*documents);
@@ -113,7 +113,7 @@ int dry_run(const std::vector<std::string>& files, const placement::FrameworkPtr
                 json::Array{json::Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
     world.upsert(document);
   }
-  autoscaler::Autoscaler core(framework, 0);
+  autoscaler::Autoscaler core(profiles, 0);
   const autoscaler::Actions actions = core.step(world.snapshot(), *options, SystemClock().now());
   if (output == "json") {
     const std::string text = json::serialize_pretty(shown(actions));
@@ -153,10 +153,10 @@ int run_autoscaler(const std::vector<std::string>& args) {
   if (const auto code = parse_args(app, args)) return *code;
   auto framework = placement::Framework::create(placement::default_profile(placement::Era::k136));
   if (!framework) return report(framework.error());
-  options.framework = *framework;
+  options.profiles = *framework;
   if (!cluster_files.empty()) {
     if (!config_file.empty()) cluster_files.push_back(config_file);
-    return dry_run(cluster_files, options.framework, output);
+    return dry_run(cluster_files, options.profiles, output);
   }
   if (!interval.empty()) {
     options.scan_interval = parse_go_duration(interval);

@@ -41,7 +41,7 @@ int plan_for_files(const PlacementFlags& flags, const PlacementInput& input, con
     cycle.now = *time;
   }
   cycle.check = options.check;
-  const auto result = descheduler::run_cycle(options.policy, snapshot, options.frameworks, cycle);
+  const auto result = descheduler::run_cycle(options.policy, snapshot, options.profiles, cycle);
   if (!result) return report(result.error());
   print(*result);
   return 0;
@@ -225,7 +225,7 @@ int run_descheduler(const std::vector<std::string>& args) {
   if (!input) return report(input.error());
   descheduler::DeschedulerOptions options;
   options.policy = std::move(*policy);
-  options.frameworks = input->frameworks;
+  options.profiles = input->profiles;
   options.era = input->config.era;
   options.check = flags.check == "off"    ? PlacementCheck::kOff
                   : flags.check == "fits" ? PlacementCheck::kFits

@@ -9,7 +9,7 @@
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
-#include "placement/engine.h"
+#include "placement/trial.h"
 
 namespace berth::cli {
 namespace {
@@ -26,46 +26,33 @@ class Planner {
  public:
   Planner(PlacementInput& input, std::uint64_t seed, bool first_by_name)
       : input_(input),
-        engine_(input.cluster, {.tie_break = first_by_name ? placement::EngineOptions::TieBreak::kFirstByName
-                                                           : placement::EngineOptions::TieBreak::kRandom,
-                                .seed = seed}) {}
+        trial_(input.cluster, profiles_of(input),
+               {.engine = {.tie_break = first_by_name ? placement::EngineOptions::TieBreak::kFirstByName
+                                                      : placement::EngineOptions::TieBreak::kRandom,
+                           .seed = seed},
+                .preemption = {}}) {}
 
   Placed place(const PodInfoPtr& pod) {
     Placed out{pod->key, {}, {}, 0};
-    const auto& framework = input_.framework_for(*pod);
-    if (const auto gate = framework.run_pre_enqueue(pod->view(), &input_.cluster); !gate.is_success()) {
-      out.reason = gate.message();
-      return out;
+    (void)input_.framework_for(*pod);  // Says so when it is not the one that the pod asks for.
+    const placement::Placement placement = trial_.place(pod);
+    if (placement.is_placed()) {
+      out.node = input_.cluster.node(placement.node)->name;
+      out.tied = placement.decision.tied_nodes;
+    } else {
+      out.reason = placement.status.message();
     }
-    const auto shared = input_.frameworks.find(framework.profile().scheduler_name)->second;
-    const auto decision = engine_.schedule(shared, pod);
-    if (decision.outcome == placement::Decision::Outcome::kError) {
-      out.reason = decision.error;
-      return out;
-    }
-    if (decision.outcome == placement::Decision::Outcome::kUnschedulable) {
-      if (decision.diagnosis != nullptr) out.reason = placement::fit_error_message(*decision.diagnosis, framework.profile().era, "");
-      return out;
-    }
-    out.node = std::string(decision.node_name);
-    out.tied = decision.tied_nodes;
-    auto state = framework.new_cycle(input_.cluster);
-    (void)framework.run_pre_filter(state, *pod);
-    // What a node can give of a claim is found out by asking it.
-    if (!pod->view().resource_claims.empty()) (void)framework.run_filter(state, *pod, *input_.cluster.node(decision.node));
-    const auto reserved = framework.run_reserve(state, *pod, *input_.cluster.node(decision.node), input_.cluster);
-    if (!reserved.is_success()) {
-      out.node.clear();
-      out.reason = reserved.message();
-      return out;
-    }
-    input_.cluster.assume(pod, decision.node);
     return out;
   }
 
  private:
+  static placement::Profiles profiles_of(const PlacementInput& input) {
+    placement::Profiles out = input.profiles;
+    out.set_otherwise(out.find(input.config.profiles[0].scheduler_name));
+    return out;
+  }
   PlacementInput& input_;
-  placement::Engine engine_;
+  placement::Trial trial_;
 };
 
 void print_text(const std::vector<Placed>& all, bool is_summary) {

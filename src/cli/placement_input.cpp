@@ -77,14 +77,14 @@ void PlacementFlags::add_to(CLI::App& app) {
   app.add_option("--compatibility", compatibility, "Whose plugins and formulas: 1.20 or 1.36")->check(CLI::IsMember({"1.20", "1.36"}));
 }
 
-const placement::Framework& PlacementInput::framework_for(const placement::PodInfo& pod) const {
+const placement::FrameworkPtr& PlacementInput::framework_for(const placement::PodInfo& pod) const {
   const auto* profile = config.profile(pod.view().scheduler_name);
   if (profile == nullptr) {
     std::fprintf(stderr, "warning: no profile has the name of the pod's scheduler \"%s\"; using \"%s\"\n",
                  pod.view().scheduler_name.c_str(), config.profiles[0].scheduler_name.c_str());
     profile = &config.profiles[0];
   }
-  return *frameworks.find(profile->scheduler_name)->second;
+  return profiles.find(profile->scheduler_name);
 }
 
 void warn_of_ignored(const PlacementInput& input) {
@@ -125,11 +125,9 @@ Result<PlacementInput> read_placement_config(const PlacementFlags& flags) {
   }
   PlacementInput out{std::move(config), {}, placement::Cluster(placement::Era::k136), {}, {}};
   out.cluster = placement::Cluster(out.config.era);
-  for (const auto& profile : out.config.profiles) {
-    auto framework = placement::Framework::create(profile);
-    if (!framework) return std::unexpected(framework.error());
-    out.frameworks.emplace(profile.scheduler_name, std::move(*framework));
-  }
+  auto profiles = placement::Profiles::create(out.config.profiles);
+  if (!profiles) return std::unexpected(profiles.error());
+  out.profiles = std::move(*profiles);
   return out;
 }
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "cli/session.h"
 #include "placement/cluster.h"
-#include "placement/framework.h"
+#include "placement/profiles.h"
 #include "scheduler/config/config.h"
 
 namespace CLI {
@@ -24,14 +24,14 @@ struct PlacementFlags {
 
 struct PlacementInput {
   scheduler::config::SchedulerConfig config;
-  std::map<std::string, placement::FrameworkPtr, std::less<>> frameworks;  ///< By scheduler name.
+  placement::Profiles profiles;
   placement::Cluster cluster;
   std::vector<json::Value> objects;  ///< As read; of files only.
   /// Documents that are no use and why, for a warning.
   std::vector<std::string> ignored;
 
   /// The profile for the pod; the default profile, with a note on standard error, when no profile has its scheduler's name.
-  [[nodiscard]] const placement::Framework& framework_for(const placement::PodInfo& pod) const;
+  [[nodiscard]] const placement::FrameworkPtr& framework_for(const placement::PodInfo& pod) const;
 };
 
 /// Says on standard error what of the input was no use; a long list is cut.

@@ -95,11 +95,9 @@ Result<std::unique_ptr<DeschedulerRole>> descheduler_of_up(const std::string& po
   descheduler::DeschedulerOptions options;
   options.policy = std::move(*policy);
   options.era = scheduler.era;
-  for (const auto& profile : scheduler.profiles) {
-    auto framework = placement::Framework::create(profile);
-    if (!framework) return std::unexpected(framework.error());
-    options.frameworks.emplace(profile.scheduler_name, std::move(*framework));
-  }
+  auto profiles = placement::Profiles::create(scheduler.profiles);
+  if (!profiles) return std::unexpected(profiles.error());
+  options.profiles = std::move(*profiles);
   return std::make_unique<DeschedulerRole>(std::move(transport), std::move(options), *interval);
 }
 
@@ -205,10 +203,11 @@ int run_up(const std::vector<std::string>& args) {
     if (!made) return report(made.error());
     descheduler_role = std::move(*made);
   }
-  auto framework = placement::Framework::create(scheduler_config->profiles.front());
-  if (!framework) return report(framework.error());
+  auto profiles = placement::Profiles::create(scheduler_config->profiles);
+  if (!profiles) return report(profiles.error());
+  profiles->set_otherwise(profiles->find(scheduler_config->profiles.front().scheduler_name));
   AutoscalerRole autoscaler_role(role.in_process("system:serviceaccount:openshift-machine-api:cluster-autoscaler", {"system:masters"}),
-                                 {.framework = *framework, .scan_interval = *scan});
+                                 {.profiles = *profiles, .scan_interval = *scan});
   auto autoscaler_served = serve("--autoscaler-secure-port", autoscaler_port, 8085, autoscaler_role.port_options());
   if (!autoscaler_served) return report(autoscaler_served.error());
   std::unique_ptr<RealNode> real_node;

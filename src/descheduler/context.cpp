@@ -13,13 +13,13 @@ void add(Amounts& to, const Amounts& what, std::int64_t sign) {
 
 }  // namespace
 
-Context::Context(const Policy& policy, const Snapshot& snapshot, const Frameworks& frameworks, const CycleOptions& options,
+Context::Context(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options,
                  CycleResult& result)
     : policy_(policy),
       snapshot_(snapshot),
       options_(options),
       result_(result),
-      judge_(snapshot, frameworks, options.check),
+      judge_(snapshot, profiles, options.check),
       budgets_(snapshot.budgets) {
   for (const placement::NodeInfo* info : snapshot.cluster.nodes()) {
     const model::NodeView& view = *info->node;

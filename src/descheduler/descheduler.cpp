@@ -102,7 +102,7 @@ Result<CycleResult> Descheduler::run_once() {
   cycle.counts_budgets = options_.dry_run;
   cycle.evict = [this](const Eviction& eviction) { return evict(eviction); };
   cycle.stopwatch = monotonic_seconds;
-  auto result = run_cycle(options_.policy, *snapshot, options_.frameworks, cycle);
+  auto result = run_cycle(options_.policy, *snapshot, options_.profiles, cycle);
   if (!result) return result;
   tell(*result);
   for (const char* name : {"descheduler_descheduler_loop_duration_seconds", "descheduler_loop_duration_seconds"})

@@ -13,7 +13,7 @@ namespace berth::descheduler {
 
 struct DeschedulerOptions {
   Policy policy;
-  Frameworks frameworks;  ///< The profiles of the cluster's scheduler.
+  placement::Profiles profiles;  ///< The profiles of the cluster's scheduler.
   placement::Era era = placement::Era::k136;
   PlacementCheck check = PlacementCheck::kBetterPlace;
   bool dry_run = false;

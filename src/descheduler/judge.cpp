@@ -6,28 +6,10 @@
 
 namespace berth::descheduler {
 
-placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::Era era, const model::Labels* labels) {
-  auto view = std::make_shared<model::PodView>(pod.view());
-  if (labels != nullptr) view->meta.labels = *labels;
-  view->meta.uid += "-next";
-  view->meta.is_deleting = false;
-  view->node_name.clear();
-  view->nominated_node_name.clear();
-  view->phase = "Pending";
-  view->start_time.clear();
-  view->pod_level_status.reset();
-  view->container_statuses.clear();
-  view->resize_infeasible = false;
-  view->terminating_by_preemption = false;
-  return placement::PodInfo::make(std::move(view), era);
-}
-
-Judge::Judge(const Snapshot& snapshot, const Frameworks& frameworks, PlacementCheck check)
+Judge::Judge(const Snapshot& snapshot, const placement::Profiles& profiles, PlacementCheck check)
     : snapshot_(snapshot),
-      cluster_(std::make_unique<placement::Cluster>(snapshot.cluster.fork())),
-      frameworks_(frameworks),
-      check_(check),
-      engine_(*cluster_, {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}) {}
+      trial_(snapshot.cluster, profiles, {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}}),
+      check_(check) {}
 
 const Judgement* Judge::known_refusal(const Pod& pod) const {
   const auto found = refusals_.find({pod.info->class_hash, pod.node});
@@ -45,61 +27,65 @@ Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
   const bool is_like_others = pod.view().volumes.empty() && pod.view().resource_claims.empty();
   if (is_like_others && check_ != PlacementCheck::kOff)
     if (const Judgement* refusal = known_refusal(pod)) return *refusal;
-  cluster_->remove_pod(pod.key());
-  if (check_ == PlacementCheck::kOff) return {true, "", "", false};
-  auto replacement = replacement_of(*pod.info, cluster_->era());
+  placement::Eviction eviction = trial_.evict(pod.info);
+  if (check_ == PlacementCheck::kOff) {
+    evicted_.insert_or_assign(pod.key(), std::move(eviction));
+    return {true, "", "", false};
+  }
+  placement::PodInfoPtr replacement = trial_.renew(eviction);
   Judgement out = decide(pod, replacement, rule, false);
   if (!out.is_accepted && !out.is_by_rule && is_like_others) refusals_[{pod.info->class_hash, pod.node}] = {pod.info, out};
   // A pod that was labelled by hand is judged as it is; where its replacement goes is its template's matter. Without the labels that made
   // it leave, the old node may be as good as others, but not the best.
   const auto labels = snapshot_.replacement_labels(pod.view());
   if (out.is_accepted && labels && *labels != pod.view().meta.labels) {
-    replacement = replacement_of(*pod.info, cluster_->era(), &*labels);
+    replacement = trial_.renew(eviction, &*labels);
     out = decide(pod, replacement, {}, true);
   }
   if (out.is_accepted) {
-    cluster_->assume(replacement, cluster_->find_node(out.destination)->index);
+    const placement::Status status = trial_.place_on(replacement, trial_.cluster().find_node(out.destination)->index);
+    if (!status.is_success()) out = {false, "", fmt::format("{} could not be given what it needs: {}", out.destination, status.message())};
+  }
+  if (out.is_accepted) {
     refusals_.clear();
+    evicted_.insert_or_assign(pod.key(), std::move(eviction));
   } else {
-    cluster_->upsert_pod(pod.info);
+    trial_.undo(eviction);
   }
   return out;
 }
 
-Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal) const {
-  const std::string& scheduler = pod.view().scheduler_name;
-  const auto found = frameworks_.find(scheduler.empty() ? std::string_view("default-scheduler") : std::string_view(scheduler));
-  if (found == frameworks_.end())
-    return {false, "", fmt::format("no profile is known of its scheduler \"{}\": give that scheduler's configuration", scheduler)};
-  const placement::Decision decision = engine_.schedule(found->second, replacement);
+Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal) {
+  const placement::BestNodes best = trial_.best(replacement);
+  const placement::Decision& decision = best.decision;
   if (decision.outcome == placement::Decision::Outcome::kError) return {false, "", decision.error};
   if (decision.outcome == placement::Decision::Outcome::kUnschedulable) {
-    const std::string why = decision.diagnosis == nullptr ? "" : placement::fit_error_message(*decision.diagnosis, cluster_->era(), "");
+    const std::string why =
+        decision.diagnosis == nullptr ? "" : placement::fit_error_message(*decision.diagnosis, trial_.cluster().era(), "");
     return {false, "", "it would fit nowhere: " + why};
   }
-  const std::string destination(decision.node_name);
-  if (check_ == PlacementCheck::kFits) return {true, destination, ""};
-  std::vector<placement::NodeIndex> best = {decision.node};
-  if (decision.tied_nodes > 1) {
-    const auto evaluation = engine_.evaluate(*found->second, *replacement);
-    if (!evaluation.tied.empty()) best = evaluation.tied;
-  }
-  for (const placement::NodeIndex index : best) {
-    const placement::NodeInfo* node = cluster_->node(index);
-    if (node == nullptr) continue;
-    if (node->name == pod.node) return {false, "", fmt::format("it {} come back to {}", best.size() == 1 ? "would" : "could", pod.node)};
+  if (check_ == PlacementCheck::kFits) return {true, std::string(decision.node_name), ""};
+  std::string destination;
+  for (const placement::NodeIndex index : best.nodes) {
+    const placement::NodeInfo& node = *trial_.cluster().node(index);
+    if (node.name == pod.node) {
+      if (may_be_equal && best.nodes.size() > 1) continue;
+      return {false, "", fmt::format("it {} come back to {}", best.nodes.size() == 1 ? "would" : "could", pod.node)};
+    }
+    if (destination.empty()) destination = node.name;
     if (!rule) continue;
-    if (const std::string why = rule(*node); !why.empty())
-      return {false, "", fmt::format("it {} go to {}, {}", best.size() == 1 ? "would" : "could", node->name, why), true};
+    if (const std::string why = rule(node); !why.empty())
+      return {false, "", fmt::format("it {} go to {}, {}", best.nodes.size() == 1 ? "would" : "could", node.name, why), true};
   }
-  return {true, destination, ""};
+  return {true, std::move(destination), ""};
 }
 
 void Judge::undo(const Pod& pod) {
-  if (pod.view().is_terminal()) return;
+  const auto found = evicted_.find(pod.key());
+  if (found == evicted_.end()) return;
   refusals_.clear();
-  cluster_->remove_pod(pod.key());
-  cluster_->upsert_pod(pod.info);
+  trial_.undo(found->second);
+  evicted_.erase(found);
 }
 
 }  // namespace berth::descheduler

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "descheduler/snapshot.h"
-#include "placement/engine.h"
-#include "placement/framework.h"
+#include "placement/trial.h"
 
 namespace berth::descheduler {
 
@@ -17,8 +16,6 @@ enum class PlacementCheck : std::uint8_t {
   kFits,         ///< It fits on some node, perhaps on the one it came from.
   kOff,          ///< Nothing: as kubernetes-sigs/descheduler without nodeFit.
 };
-
-using Frameworks = std::map<std::string, placement::FrameworkPtr, std::less<>>;  ///< By scheduler name.
 
 /// Says why a node is no better place by what the strategy is after; empty when it is one. An empty function accepts every node.
 using DestinationRule = std::function<std::string(const placement::NodeInfo&)>;
@@ -30,20 +27,21 @@ struct Judgement {
   bool is_by_rule = false;  ///< Refused by the strategy's rule, not by the engine.
 };
 
-/// Keeps a fork of the cluster on which each accepted eviction has happened and its replacement runs, so that a plan of several is judged
-/// in sequence. Owner: one cycle; single-threaded. Snapshot and frameworks must stay.
+/// Keeps a trial in which each accepted eviction has happened and its replacement runs, with its devices and volumes, so that a plan of
+/// several is judged in sequence. Owner: one cycle; single-threaded. The snapshot must stay.
 class Judge {
  public:
-  Judge(const Snapshot& snapshot, const Frameworks& frameworks, PlacementCheck check);
+  Judge(const Snapshot& snapshot, const placement::Profiles& profiles, PlacementCheck check);
 
-  /// Accepted: on the fork the pod is gone and its replacement is at its destination. Refused: the fork is as before.
+  /// Accepted: in the trial the pod is gone and its replacement is at its destination. Refused: the trial is as before.
   Judgement judge(const Pod& pod, const DestinationRule& rule);
   /// An accepted eviction that then did not happen.
   void undo(const Pod& pod);
-  [[nodiscard]] const placement::Cluster& cluster() const { return *cluster_; }
+  [[nodiscard]] const placement::Cluster& cluster() const { return trial_.cluster(); }
 
  private:
-  Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal) const;
+  /// `may_be_equal`: the old node may be among the best, as long as there is another one.
+  Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal);
   /// The engine's refusal of such a pod on that node since the cluster last changed: many pods that stay are alike.
   [[nodiscard]] const Judgement* known_refusal(const Pod& pod) const;
   struct Refusal {
@@ -51,15 +49,10 @@ class Judge {
     Judgement judgement;
   };
   const Snapshot& snapshot_;
-  std::unique_ptr<placement::Cluster> cluster_;
-  const Frameworks& frameworks_;
+  placement::Trial trial_;
   PlacementCheck check_;
+  std::map<std::string, placement::Eviction, std::less<>> evicted_;    ///< The accepted ones, by the pod's key.
   std::map<std::pair<std::uint64_t, std::string>, Refusal> refusals_;  ///< By the pod's class and node.
-  mutable placement::Engine engine_;
 };
-
-/// The pod as its controller makes it anew: without a node, status or nomination. It keeps its name, and its labels unless others are
-/// given.
-placement::PodInfoPtr replacement_of(const placement::PodInfo& pod, placement::Era era, const model::Labels* labels = nullptr);
 
 }  // namespace berth::descheduler

@@ -1,45 +1,19 @@
 #include "placement/cluster.h"
 
 #include <algorithm>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <unordered_set>
 
 namespace berth::placement {
 namespace {
 
-/// Keys are views into objects that the maps' values keep alive.
-struct ViewHash {
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-constexpr std::size_t kPodShards = 1024;
 /// Beyond this many entries the older half of the log goes; whoever lags that far rebuilds.
 constexpr std::size_t kMinLog = 1 << 16;
-
-std::size_t shard_of(std::string_view key) { return (std::hash<std::string_view>{}(key) >> 20) % kPodShards; }
-
-/// The owner of copied-on-write data, made unique before a write.
-template <typename T>
-T& unshare(std::shared_ptr<T>& pointer) {
-  if (pointer.use_count() != 1) pointer = std::make_shared<T>(*pointer);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return *pointer;
-}
 
 std::string object_key(const model::ObjectMeta& meta) { return meta.key(); }
 
 }  // namespace
 
-struct Cluster::NameIndex {
-  boost::unordered_flat_map<std::string, NodeIndex> by_name;
-};
-
-struct Cluster::PodShards {
-  using Shard = boost::unordered_flat_map<std::string_view, PodSlot, ViewHash>;
-  std::array<std::shared_ptr<Shard>, kPodShards> shards;
-  std::size_t count = 0;
-};
-
-Cluster::Cluster(Era era) : era_(era), names_(std::make_shared<NameIndex>()), pods_(std::make_shared<PodShards>()) {
+Cluster::Cluster(Era era) : era_(era) {
   objects_.services = std::make_shared<Table<model::ServiceView>>();
   objects_.replication_controllers = std::make_shared<Table<model::WorkloadView>>();
   objects_.replica_sets = std::make_shared<Table<model::WorkloadView>>();
@@ -66,8 +40,7 @@ Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 
 Cluster Cluster::fork() const {
   Cluster out(*this);
-  out.log_begin_ = log_end();
-  out.log_ = {};
+  out.log_.restart(log_end());
   return out;
 }
 
@@ -84,12 +57,12 @@ const NodeInfo* Cluster::node(NodeIndex index) const {
 }
 
 const NodeInfo* Cluster::find_node(std::string_view name) const {
-  const auto at = names_->by_name.find(std::string(name));
-  return at == names_->by_name.end() ? nullptr : node(at->second);
+  const NodeIndex* known = names_.find(name);
+  return known == nullptr ? nullptr : node(*known);
 }
 
 NodeIndex Cluster::slot_for(std::string_view name) {
-  if (const auto at = names_->by_name.find(std::string(name)); at != names_->by_name.end()) return at->second;
+  if (const NodeIndex* known = names_.find(name)) return *known;
   NodeIndex index;
   if (!free_slots_.empty()) {
     index = free_slots_.back();
@@ -103,14 +76,14 @@ NodeIndex Cluster::slot_for(std::string_view name) {
   info->index = index;
   info->name = std::string(name);
   unshare(chunks_[index.value / kChunkNodes])[index.value % kChunkNodes] = std::move(info);
-  unshare(names_).by_name.emplace(std::string(name), index);
+  names_[std::string(name)] = index;
   return index;
 }
 
 void Cluster::release_slot_if_empty(NodeIndex index) {
   const NodeInfo& info = *node(index);
   if (info.node != nullptr || !info.pods.empty()) return;
-  unshare(names_).by_name.erase(info.name);
+  names_.erase(info.name);
   unshare(chunks_[index.value / kChunkNodes])[index.value % kChunkNodes] = nullptr;
   free_slots_.push_back(index);
 }
@@ -123,7 +96,7 @@ NodeIndex Cluster::upsert_node(model::NodeViewPtr view) {
   } else {
     ++node_count_;
     ++images_version_;
-    arrivals_[index.value] = next_arrival_++;
+    arrivals_.edit(index.value) = next_arrival_++;
   }
   count_images(*view, 1);
   info.allocatable = Resource::from_list(view->allocatable);
@@ -133,15 +106,23 @@ NodeIndex Cluster::upsert_node(model::NodeViewPtr view) {
       for (const auto& name : image.names)
         if (const auto* state = this->image(name)) info.image_states.emplace_back(name, *state);
   }
+  const bool is_new = info.node == nullptr;
   info.node = std::move(view);
   record(Change::Kind::kNode, index);
+  if (is_new && !nominations_->by_pod.empty()) {
+    for (auto& [key, nomination] : nominations().by_pod) {
+      if (nomination.node.is_valid() || nomination.node_name != info.name) continue;
+      attach(nomination, index);
+      record(Change::Kind::kNominated, index, nomination.pod);
+    }
+  }
   return index;
 }
 
 bool Cluster::remove_node(std::string_view name) {
-  const auto at = names_->by_name.find(std::string(name));
-  if (at == names_->by_name.end()) return false;
-  const NodeIndex index = at->second;
+  const NodeIndex* known = names_.find(name);
+  if (known == nullptr) return false;
+  const NodeIndex index = *known;
   NodeInfo& info = writable(index);
   if (info.node == nullptr) return false;
   count_images(*info.node, -1);
@@ -150,6 +131,11 @@ bool Cluster::remove_node(std::string_view name) {
   info.allocatable = {};
   --node_count_;
   record(Change::Kind::kNode, index);
+  // The slot may be another node's next.
+  for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(nominated(index))) {
+    detach(nominations().by_pod.find(pod->key)->second);
+    record(Change::Kind::kNominated, index, pod);
+  }
   release_slot_if_empty(index);
   return true;
 }
@@ -169,51 +155,44 @@ std::vector<const NodeInfo*> Cluster::nodes() const {
 void Cluster::count_images(const model::NodeView& view, int sign) {
   if (view.images.empty()) return;
   ++images_version_;
+  Images& images = unshare(images_);
   std::unordered_set<std::string_view> seen;  // A node counts once, however often it lists an image.
   for (const auto& image : view.images) {
     for (const auto& name : image.names) {
       if (!seen.insert(name).second) continue;
       if (sign > 0) {
-        auto [at, is_new] = images_.try_emplace(name);
+        auto [at, is_new] = images.try_emplace(name);
         // The first node to report an image decides its size for all.
         if (is_new) at->second.size_bytes = image.size_bytes;
         ++at->second.node_count;
-      } else if (const auto at = images_.find(name); at != images_.end() && --at->second.node_count <= 0) {
-        images_.erase(at);
+      } else if (const auto at = images.find(name); at != images.end() && --at->second.node_count <= 0) {
+        images.erase(at);
       }
     }
   }
 }
 
 const ImageState* Cluster::image(std::string_view name) const {
-  const auto at = images_.find(name);
-  return at == images_.end() ? nullptr : &at->second;
+  const auto at = images_->find(name);
+  return at == images_->end() ? nullptr : &at->second;
 }
 
 // Pods
 
 void Cluster::place(const PodInfoPtr& pod, NodeIndex index) {
   writable(index).add_pod(pod);
-  auto& shards = unshare(pods_);
-  auto& shard = shards.shards[shard_of(pod->key)];
-  if (shard == nullptr) shard = std::make_shared<PodShards::Shard>();
-  unshare(shard).emplace(pod->key, PodSlot{pod.get(), index});
-  ++shards.count;
+  pods_[pod->key] = PodSlot{pod.get(), index};
   affinity_pods_ += pod->has_affinity();
   required_anti_affinity_pods_ += !pod->required_anti_affinity.empty();
   record(Change::Kind::kPodAdded, index, pod);
 }
 
 bool Cluster::take_away(std::string_view key) {
-  const auto& shared = pods_->shards[shard_of(key)];
-  if (shared == nullptr) return false;
-  const auto at = shared->find(key);
-  if (at == shared->end()) return false;
-  const NodeIndex index = at->second.node;
-  const PodInfoPtr pod = at->second.pod->shared_from_this();
-  auto& shards = unshare(pods_);
-  unshare(shards.shards[shard_of(key)]).erase(key);
-  --shards.count;
+  const PodSlot* there = pods_.find(key);
+  if (there == nullptr) return false;
+  const NodeIndex index = there->node;
+  const PodInfoPtr pod = there->pod->shared_from_this();
+  pods_.erase(key);
   affinity_pods_ -= pod->has_affinity();
   required_anti_affinity_pods_ -= !pod->required_anti_affinity.empty();
   writable(index).remove_pod(pod->key);
@@ -251,62 +230,68 @@ void Cluster::assume(const PodInfoPtr& pod, NodeIndex index) {
 bool Cluster::forget(std::string_view key) { return take_away(std::string(key)); }
 
 void Cluster::drop_nomination(std::string_view key) {
-  if (nominations_.empty()) return;
-  const auto at = nominations_.find(key);
-  if (at == nominations_.end()) return;
-  const NodeIndex index = at->second.node;
-  auto& there = nominated_by_node_[index];
-  std::erase_if(there, [&](const PodInfoPtr& pod) { return pod->key == key; });
-  if (there.empty()) nominated_by_node_.erase(index);
-  nominated_affinity_pods_ -= at->second.pod->has_affinity();
-  record(Change::Kind::kNominated, index, at->second.pod);
-  nominations_.erase(at);
+  if (!nominations_->by_pod.contains(key)) return;
+  const auto at = nominations().by_pod.find(key);
+  const Nomination gone = at->second;
+  detach(at->second);
+  nominations().by_pod.erase(at);
+  if (gone.node.is_valid()) record(Change::Kind::kNominated, gone.node, gone.pod);
+}
+
+void Cluster::attach(Nomination& nomination, NodeIndex index) {
+  nomination.node = index;
+  nominations().by_node[index].push_back(nomination.pod);
+  nominated_affinity_pods_ += nomination.pod->has_affinity();
+}
+
+void Cluster::detach(Nomination& nomination) {
+  if (!nomination.node.is_valid()) return;
+  auto& by_node = nominations().by_node;
+  const auto there = by_node.find(nomination.node);
+  std::erase(there->second, nomination.pod);
+  if (there->second.empty()) by_node.erase(there);
+  nominated_affinity_pods_ -= nomination.pod->has_affinity();
+  nomination.node = {};
 }
 
 void Cluster::nominate(const PodInfoPtr& pod, std::string_view node_name) {
   drop_nomination(pod->key);
-  // A node that is not there has no room to keep.
-  const NodeInfo* info = node_name.empty() ? nullptr : find_node(node_name);
-  if (info == nullptr) return;
-  nominations_.emplace(pod->key, Nomination{pod, info->index});
-  nominated_affinity_pods_ += pod->has_affinity();
-  nominated_by_node_[info->index].push_back(pod);
+  if (node_name.empty()) return;
+  Nomination& made = nominations().by_pod.emplace(pod->key, Nomination{pod, std::string(node_name), {}}).first->second;
+  const NodeInfo* info = find_node(node_name);
+  if (info == nullptr || info->node == nullptr) return;
+  attach(made, info->index);
   record(Change::Kind::kNominated, info->index, pod);
 }
 
 const std::vector<PodInfoPtr>& Cluster::nominated(NodeIndex index) const {
   static const std::vector<PodInfoPtr> kNone;
-  if (nominated_by_node_.empty()) return kNone;
-  const auto at = nominated_by_node_.find(index);
-  return at == nominated_by_node_.end() ? kNone : at->second;
+  const auto& by_node = nominations_->by_node;
+  if (by_node.empty()) return kNone;
+  const auto at = by_node.find(index);
+  return at == by_node.end() ? kNone : at->second;
 }
 
 NodeIndex Cluster::nominated_node(std::string_view key) const {
-  const auto at = nominations_.find(key);
-  return at == nominations_.end() ? NodeIndex{} : at->second.node;
+  const auto at = nominations_->by_pod.find(key);
+  return at == nominations_->by_pod.end() ? NodeIndex{} : at->second.node;
 }
 
 PodInfoPtr Cluster::find_pod(std::string_view key) const {
-  const auto& shard = pods_->shards[shard_of(key)];
-  if (shard == nullptr) return nullptr;
-  const auto at = shard->find(key);
-  return at == shard->end() ? nullptr : at->second.pod->shared_from_this();
+  const PodSlot* there = pods_.find(key);
+  return there == nullptr ? nullptr : there->pod->shared_from_this();
 }
 
 NodeIndex Cluster::pod_node(std::string_view key) const {
-  const auto& shard = pods_->shards[shard_of(key)];
-  if (shard == nullptr) return {};
-  const auto at = shard->find(key);
-  return at == shard->end() ? NodeIndex{} : at->second.node;
+  const PodSlot* there = pods_.find(key);
+  return there == nullptr ? NodeIndex{} : there->node;
 }
 
-std::size_t Cluster::pod_count() const { return pods_->count; }
+std::size_t Cluster::pod_count() const { return pods_.size(); }
 
 void Cluster::record(Change::Kind kind, NodeIndex index, PodInfoPtr pod) {
   if (log_.size() >= std::max<std::size_t>(kMinLog, 2 * slot_count_)) {
-    const auto half = log_.size() / 2;
-    log_.erase(log_.begin(), log_.begin() + static_cast<std::ptrdiff_t>(half));
-    log_begin_ += half;
+    log_.drop_half();
   }
   log_.push_back({kind, index, std::move(pod)});
 }
@@ -382,15 +367,15 @@ ClaimPtr Cluster::find_claim(std::string_view ns, std::string_view name) const {
 }
 
 std::shared_ptr<const model::Allocation> Cluster::pending_allocation(std::string_view claim_uid) const {
-  const auto at = pending_allocations_.find(claim_uid);
-  return at == pending_allocations_.end() ? nullptr : at->second;
+  const auto at = pending_allocations_->find(claim_uid);
+  return at == pending_allocations_->end() ? nullptr : at->second;
 }
 
 void Cluster::set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation) {
-  if (allocation == nullptr)
-    pending_allocations_.erase(claim_uid);
-  else
-    pending_allocations_[claim_uid] = std::move(allocation);
+  if (allocation != nullptr)
+    unshare(pending_allocations_)[claim_uid] = std::move(allocation);
+  else if (pending_allocations_->contains(claim_uid))
+    unshare(pending_allocations_).erase(claim_uid);
 }
 
 void Cluster::put_attachment(std::shared_ptr<const model::VolumeAttachmentView> attachment) {

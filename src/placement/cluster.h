@@ -15,7 +15,9 @@
 #include "model/views/pod_view.h"
 #include "model/views/storage_views.h"
 #include "model/views/workload_views.h"
+#include "placement/pages.h"
 #include "placement/resource.h"
+#include "placement/sharded_map.h"
 
 namespace berth::placement {
 
@@ -119,7 +121,7 @@ class Cluster {
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;
 
-  /// Copy on write: cheap, independent of this one from now on. Its change log starts empty.
+  /// Copy on write: cheap, independent of this one from now on. Its change log starts empty. Whoever asks where pods go forks a Trial.
   [[nodiscard]] Cluster fork() const;
   [[nodiscard]] Era era() const { return era_; }
 
@@ -139,7 +141,8 @@ class Cluster {
   void assume(const PodInfoPtr& pod, NodeIndex node);
   /// Undoes assume; false when it was not there.
   bool forget(std::string_view key);
-  /// The pod waits for room on the named node; an empty name clears it.
+  /// The pod waits for room on the named node; an empty name clears it. While there is no such node nobody is kept from anything; the room is
+  /// kept once it comes (pods are listed before nodes, nodes come back).
   void nominate(const PodInfoPtr& pod, std::string_view node_name);
 
   // Reading.
@@ -162,9 +165,9 @@ class Cluster {
   [[nodiscard]] std::size_t required_anti_affinity_pods() const { return required_anti_affinity_pods_; }
   /// Pods nominated to the node; empty mostly.
   [[nodiscard]] const std::vector<PodInfoPtr>& nominated(NodeIndex index) const;
-  [[nodiscard]] bool has_nominations() const { return !nominations_.empty(); }
-  [[nodiscard]] bool is_nominated(std::string_view key) const { return nominations_.contains(key); }
-  /// The node a pod is nominated to; invalid when none.
+  [[nodiscard]] bool has_nominations() const { return !nominations_->by_node.empty(); }
+  [[nodiscard]] bool is_nominated(std::string_view key) const { return nominated_node(key).is_valid(); }
+  /// The node a pod is nominated to; invalid when none, or none that is there.
   [[nodiscard]] NodeIndex nominated_node(std::string_view key) const;
   /// Nominated pods that have any affinity term.
   [[nodiscard]] std::size_t nominated_affinity_pods() const { return nominated_affinity_pods_; }
@@ -192,9 +195,9 @@ class Cluster {
   [[nodiscard]] std::shared_ptr<const model::ResourceClaimView> find_claim(std::string_view ns, std::string_view name) const;
   /// What a claim, by its uid, is about to get: decided, but not yet in the claim itself. Null for none.
   [[nodiscard]] std::shared_ptr<const model::Allocation> pending_allocation(std::string_view claim_uid) const;
-  [[nodiscard]] const std::map<std::string, std::shared_ptr<const model::Allocation>, std::less<>>& pending_allocations() const {
-    return pending_allocations_;
-  }
+  using Allocations = std::map<std::string, std::shared_ptr<const model::Allocation>, std::less<>>;
+  /// By the claim's uid.
+  [[nodiscard]] const Allocations& pending_allocations() const { return *pending_allocations_; }
   /// Null: no longer. A claim that comes with an allocation of its own has no pending one any more.
   void set_pending_allocation(const std::string& claim_uid, std::shared_ptr<const model::Allocation> allocation);
   [[nodiscard]] const Table<model::PriorityClassView>& priority_classes() const { return *objects_.priority_classes; }
@@ -211,9 +214,9 @@ class Cluster {
   [[nodiscard]] const model::Labels& namespace_labels(std::string_view name) const;
 
   // The change log: entries [log_begin(), log_end()); older ones are gone and mean "rebuild".
-  [[nodiscard]] std::uint64_t log_begin() const { return log_begin_; }
-  [[nodiscard]] std::uint64_t log_end() const { return log_begin_ + log_.size(); }
-  [[nodiscard]] const Change& change(std::uint64_t position) const { return log_[position - log_begin_]; }
+  [[nodiscard]] std::uint64_t log_begin() const { return log_.begin(); }
+  [[nodiscard]] std::uint64_t log_end() const { return log_.end(); }
+  [[nodiscard]] const Change& change(std::uint64_t position) const { return log_[position]; }
   /// Counts changes of everything that is not a node or a pod.
   [[nodiscard]] std::uint64_t objects_version() const { return objects_version_; }
   [[nodiscard]] std::uint64_t namespaces_version() const { return namespaces_version_; }
@@ -231,11 +234,16 @@ class Cluster {
     const PodInfo* pod = nullptr;
     NodeIndex node;
   };
-  struct PodShards;
   struct Nomination {
     PodInfoPtr pod;
-    NodeIndex node;
+    std::string node_name;
+    NodeIndex node;  ///< Invalid while there is no such node.
   };
+  struct Nominations {
+    std::map<std::string, Nomination, std::less<>> by_pod;  ///< By the pod's key.
+    std::map<NodeIndex, std::vector<PodInfoPtr>> by_node;   ///< Only nodes that are there.
+  };
+  using Images = std::map<std::string, ImageState, std::less<>>;
   template <typename T>
   using TablePtr = std::shared_ptr<Table<T>>;
   struct Objects {
@@ -263,6 +271,10 @@ class Cluster {
   void place(const PodInfoPtr& pod, NodeIndex node);
   bool take_away(std::string_view key);
   void drop_nomination(std::string_view key);
+  /// Room is kept for the nomination on the node from now on; or no longer.
+  void attach(Nomination& nomination, NodeIndex node);
+  void detach(Nomination& nomination);
+  Nominations& nominations() { return unshare(nominations_); }
   void count_images(const model::NodeView& node, int sign);
   void record(Change::Kind kind, NodeIndex node, PodInfoPtr pod = nullptr);
   template <typename T>
@@ -280,19 +292,16 @@ class Cluster {
   std::uint32_t slot_count_ = 0;
   std::vector<std::shared_ptr<NodeChunk>> chunks_;
   std::vector<NodeIndex> free_slots_;
-  struct NameIndex;
-  std::shared_ptr<NameIndex> names_;
-  std::shared_ptr<PodShards> pods_;
-  std::map<std::string, Nomination, std::less<>> nominations_;  ///< By pod key.
-  std::map<NodeIndex, std::vector<PodInfoPtr>> nominated_by_node_;
-  std::map<std::string, ImageState, std::less<>> images_;
+  ShardedMap<std::string, NodeIndex, TextHash> names_;
+  ShardedMap<std::string_view, PodSlot, TextHash> pods_;  ///< The keys are views into the pods.
+  std::shared_ptr<Nominations> nominations_ = std::make_shared<Nominations>();
+  std::shared_ptr<Images> images_ = std::make_shared<Images>();
   Objects objects_;
-  std::map<std::string, std::shared_ptr<const model::Allocation>, std::less<>> pending_allocations_;  ///< By the claim's uid.
-  std::vector<Change> log_;
-  std::uint64_t log_begin_ = 0;
+  std::shared_ptr<Allocations> pending_allocations_ = std::make_shared<Allocations>();
+  PagedLog<Change> log_;
   std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;
   std::uint64_t next_arrival_ = 0;
-  std::vector<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
+  Pages<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.
 };
 
 }  // namespace berth::placement

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "placement/relaxations.h"
+#include "placement/trial.h"
 
 namespace berth::placement {
 namespace {
@@ -77,27 +78,28 @@ std::tuple<bool, std::size_t, double> distance(const PodInfo& pod, const NodeInf
 
 class Explainer {
  public:
-  Explainer(const Framework& framework, const Cluster& cluster, PodInfoPtr pod, const ExplainOptions& options)
-      : framework_(framework), cluster_(cluster.fork()), pod_(std::move(pod)), options_(options) {}
+  Explainer(const FrameworkPtr& framework, const Cluster& cluster, PodInfoPtr pod, const ExplainOptions& options)
+      : framework_(*framework),
+        trial_(cluster, framework, {.engine = {}, .preemption = options.preemption}),
+        cluster_(trial_.cluster()),
+        pod_(std::move(pod)),
+        options_(options) {}
 
   Explanation run() {
     out_.pod = pod_->key;
     out_.scheduler = framework_.profile().scheduler_name;
     if (const auto node = cluster_.pod_node(pod_->key); node.is_valid()) {
       out_.current_node = cluster_.node(node)->name;
-      cluster_.remove_pod(pod_->key);
-      // Its own node name would pin it to where it is.
-      auto view = std::make_shared<model::PodView>(pod_->view());
-      view->node_name.clear();
-      pod_ = PodInfo::make(std::move(view), cluster_.era());
+      // As it would come today: what it holds would pin it to where it is.
+      pod_ = trial_.renew(trial_.evict(pod_));
     }
-    if (const Status gate = framework_.run_pre_enqueue(pod_->view(), &cluster_); !gate.is_success()) {
+    if (const Status gate = trial_.admits(*pod_); !gate.is_success()) {
       out_.verdict = Explanation::Verdict::kGated;
       out_.message = gate.message();
       out_.summary = fmt::format("{} waits before the queue: {}", out_.pod, out_.message);
       return std::move(out_);
     }
-    evaluation_ = evaluate(framework_, cluster_, *pod_);
+    evaluation_ = trial_.evaluate(*pod_);
     if (!evaluation_.errors.empty()) {
       out_.verdict = Explanation::Verdict::kError;
       out_.message = evaluation_.errors[0];
@@ -123,7 +125,8 @@ class Explainer {
   void plan_eviction(const PostFilterResult& result);
 
   const Framework& framework_;
-  Cluster cluster_;
+  Trial trial_;
+  const Cluster& cluster_;  ///< The trial's.
   PodInfoPtr pod_;
   const ExplainOptions& options_;
   Evaluation evaluation_;
@@ -207,7 +210,7 @@ void Explainer::placed() {
 
 void Explainer::pending() {
   out_.verdict = Explanation::Verdict::kPending;
-  const auto result = run_post_filter(framework_, cluster_, pod_, evaluation_, options_.preemption);
+  const auto result = trial_.victims_for(pod_, &evaluation_);
   out_.message = fit_error_message(evaluation_.diagnosis, framework_.profile().era, result.status.message());
   if (!nearest_.empty()) out_.nearest_node = cluster_.node(nearest_[0])->name;
   out_.summary = fmt::format("{} fits on none of {} nodes", out_.pod, cluster_.node_count());
@@ -224,15 +227,8 @@ std::vector<std::string> Explainer::feasible_after(const std::vector<const Relax
   std::erase_if(view->required_affinity, is_dropped);
   std::erase_if(view->required_anti_affinity, is_dropped);
   const PodInfoPtr changed = PodInfo::make(std::move(view), cluster_.era());
-  CycleState state = framework_.new_cycle(cluster_);
-  const auto outcome = framework_.run_pre_filter(state, *changed);
   std::vector<std::string> out;
-  if (!outcome.status.is_success()) return out;
-  for (const auto index : where) {
-    const NodeInfo& node = *cluster_.node(index);
-    if (outcome.node_names && !outcome.node_names->contains(node.name)) continue;
-    if (framework_.run_filter_with_nominated(state, *changed, node).is_success()) out.push_back(node.name);
-  }
+  for (const auto index : trial_.fitting(*changed, where)) out.push_back(cluster_.node(index)->name);
   std::ranges::sort(out);
   return out;
 }
@@ -288,7 +284,7 @@ void Explainer::plan_eviction(const PostFilterResult& result) {
     // What it would take if its policy let it.
     auto view = std::make_shared<model::PodView>(pod_->view());
     view->preemption_never = false;
-    hypothetical = run_post_filter(framework_, cluster_, PodInfo::make(std::move(view), cluster_.era()), evaluation_, options_.preemption);
+    hypothetical = trial_.victims_for(PodInfo::make(std::move(view), cluster_.era()), &evaluation_);
     choice = hypothetical.choice();
   }
   if (choice == nullptr) return;
@@ -311,7 +307,7 @@ void Explainer::plan_eviction(const PostFilterResult& result) {
 
 }  // namespace
 
-Explanation explain(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const ExplainOptions& options) {
+Explanation explain(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const ExplainOptions& options) {
   return Explainer(framework, cluster, pod, options).run();
 }
 

@@ -65,7 +65,7 @@ struct Explanation {
 };
 
 /// A pod that already runs is explained as if it were not there. The cluster is not changed.
-Explanation explain(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const ExplainOptions& options = {});
+Explanation explain(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const ExplainOptions& options = {});
 
 json::Value to_json(const Explanation& explanation);
 /// For people. `is_wide` adds every node's scores and rejections.

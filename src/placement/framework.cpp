@@ -247,10 +247,29 @@ std::expected<std::vector<Framework::ScoreRow>, Status> Framework::run_score(con
   return out;
 }
 
+Status Framework::prepare_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
+  for (const Plugin* plugin : reservers_) {
+    if (plugin->points().pre_filter) {
+      PreFilterOutcome outcome = plugin->pre_filter(state, pod);
+      if (outcome.status.is_skip()) {
+        state.skip_filter(plugin->slot());
+      } else if (!outcome.status.is_success()) {
+        return attributed(std::move(outcome.status), *plugin);
+      }
+    }
+    if (!plugin->points().filter || state.filter_skipped(plugin->slot())) continue;
+    Status status = plugin->filter(state, pod, node);
+    if (!status.is_success()) return attributed(std::move(status), *plugin);
+  }
+  return Status::success();
+}
+
 Status Framework::run_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {
   for (const Plugin* plugin : reservers_) {
     Status status = plugin->reserve(state, pod, node, cluster);
-    if (!status.is_success()) return attributed(std::move(status), *plugin);
+    if (status.is_success()) continue;
+    run_unreserve(state, pod, node, cluster);
+    return attributed(std::move(status), *plugin);
   }
   return Status::success();
 }

@@ -225,6 +225,9 @@ class Framework {
   };
   std::expected<std::vector<ScoreRow>, Status> run_score(const CycleState& state, const PodInfo& pod,
                                                          std::span<const NodeInfo* const> feasible) const;
+  /// PreFilter and Filter of the Reserve plugins alone: what their Reserve goes by, for a pod that was decided without a cycle of its own.
+  Status prepare_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  /// All or nothing: when one fails, all are told to unreserve, in the opposite order.
   Status run_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const;
   void run_unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const;
   std::vector<PreBindWrite> run_pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;

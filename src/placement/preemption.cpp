@@ -11,6 +11,7 @@
 
 #include "placement/plugins/pod_claims.h"
 #include "placement/preemption_words.h"
+#include "placement/trial.h"
 
 namespace berth::placement {
 namespace {
@@ -87,15 +88,10 @@ void pick(const Cluster& cluster, PostFilterResult& out) {
 }
 
 /// The whole cycle without the victims: the node must take the pod. Counts what selecting victims node by node cannot see.
-bool helps(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
-  Cluster without = cluster.fork();
-  for (const auto& victim : candidate.victims) without.remove_pod(victim->key);
-  CycleState state = framework.new_cycle(without);
-  const auto outcome = framework.run_pre_filter(state, pod);
-  const NodeInfo* node = without.node(candidate.node);
-  if (!outcome.status.is_success() || node == nullptr || node->node == nullptr) return false;
-  if (outcome.node_names && !outcome.node_names->contains(node->name)) return false;
-  return framework.run_filter_with_nominated(state, pod, *node).is_success();
+bool helps(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
+  Trial without(cluster, framework);
+  for (const auto& victim : candidate.victims) without.cluster().remove_pod(victim->key);
+  return without.fits(pod, candidate.node).is_success();
 }
 
 /// Tries on one node which pods must go. The state is the caller's before and after it; in between it knows of the pods that are tried
@@ -183,8 +179,9 @@ class DryRun {
   bool is_spoilt_ = false;
 };
 
-Status default_preemption(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
+Status default_preemption(const FrameworkPtr& shared, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
                           const PreemptionOptions& options, PostFilterResult& out) {
+  const Framework& framework = *shared;
   const Era era = framework.profile().era;
   const auto rejected = [&](std::string message) {
     return era == Era::k120 ? Status{Code::kUnschedulable, {}, {}} : Status::unschedulable("preemption: " + std::move(message));
@@ -223,7 +220,7 @@ Status default_preemption(const Framework& framework, const Cluster& cluster, co
   if (out.candidates.empty() && !errors.empty()) return Status::error("preemption: " + words::aggregate(errors));
   if (not_helpful != 0) reasons[std::string(kNotHelpful)] += not_helpful;
   pick(cluster, out);
-  while (options.confirm && out.choice() != nullptr && !helps(framework, cluster, *pod, *out.choice())) {
+  while (options.confirm && out.choice() != nullptr && !helps(shared, cluster, *pod, *out.choice())) {
     out.candidates.erase(out.candidates.begin() + static_cast<std::ptrdiff_t>(*out.best));
     out.best.reset();
     out.tied.clear();
@@ -258,7 +255,7 @@ Status dynamic_resources(const Framework& framework, const Cluster& cluster, con
 
 }  // namespace
 
-void choose_candidate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
+void choose_candidate(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
                       PostFilterResult& result) {
   const auto pick_again = [&] {
     result.best.reset();
@@ -332,13 +329,13 @@ std::optional<Candidate> select_victims(const Framework& framework, const CycleS
   return DryRun(framework, dry, pod, node).select(why);
 }
 
-PostFilterResult run_post_filter(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
+PostFilterResult run_post_filter(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
                                  const PreemptionOptions& options) {
   PostFilterResult out;
   std::vector<std::string> reasons;
-  for (const auto& use : framework.profile().post_filter) {
+  for (const auto& use : framework->profile().post_filter) {
     Status status = Status::unschedulable("");
-    if (use.name == "DynamicResources") status = dynamic_resources(framework, cluster, *pod, failed, out);
+    if (use.name == "DynamicResources") status = dynamic_resources(*framework, cluster, *pod, failed, out);
     if (use.name == "DefaultPreemption") status = default_preemption(framework, cluster, pod, failed, options, out);
     if (status.is_success() || status.is_error() || status.code == Code::kUnschedulableAndUnresolvable) {
       out.status = std::move(status);

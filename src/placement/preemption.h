@@ -42,12 +42,12 @@ struct PostFilterResult {
 };
 
 /// Runs the PostFilter plugins of the profile for a pod that `failed` says fits nowhere. The plain form: exact, every candidate listed.
-PostFilterResult run_post_filter(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
+PostFilterResult run_post_filter(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const Evaluation& failed,
                                  const PreemptionOptions& options = {});
 
 /// Chooses among `result.candidates` anew (after extenders changed them): sets best and tied; drops candidates that a dry run of the whole
 /// cycle shows would not help, where the options say so. The status becomes Success when one is left.
-void choose_candidate(const Framework& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
+void choose_candidate(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const PreemptionOptions& options,
                       PostFilterResult& result);
 
 /// The victims on one node (SelectVictimsOnNode): nullopt with the reason in `why` when evicting does not help there. `state` is the pod's

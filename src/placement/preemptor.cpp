@@ -160,7 +160,7 @@ PostFilterResult Preemptor::find(const FrameworkPtr& framework, const PodInfoPtr
   const auto& profile = framework->profile();
   PreemptorClass* one = profile.has(profile.post_filter, "DefaultPreemption") ? impl_->class_for(framework, pod) : nullptr;
   if (one == nullptr)
-    return run_post_filter(*framework, impl_->cluster, pod, evaluate(*framework, impl_->cluster, *pod, false), impl_->options);
+    return run_post_filter(framework, impl_->cluster, pod, evaluate(*framework, impl_->cluster, *pod, false), impl_->options);
   impl_->was_fast = true;
   return impl_->fast(*one, *pod);
 }

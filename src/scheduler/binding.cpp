@@ -216,22 +216,19 @@ void Scheduler::Impl::binding_failed(const BindingPtr& binding, std::string_view
   const std::string& uid = binding->entry.pod.uid;
   const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
   const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
-  const placement::NodeInfo* node = cluster.node(binding->node);
   if (step == kPreBindStep || step == kBindStep)
     observe_point(step == kBindStep ? "Bind" : "PreBind", info->view().scheduler_name, seconds_since(binding->step_started), "Error");
   if (step == kPreBindStep)
     registry->counter("scheduler_volume_scheduling_stage_error_total", "Volume scheduling stage error count", {{"operation", "bind"}})
         .add();
   if (!is_bound) {
-    static const placement::NodeInfo kGone;
     const TimePoint unreserving = loop.now();
-    binding->framework->run_unreserve(binding->state, *info, node != nullptr ? *node : kGone, cluster);
+    trial.undo(binding->reservation);
     unreserve_claims(*binding);
     observe_point("Unreserve", info->view().scheduler_name, seconds_since(unreserving));
   }
   if (assumed.erase(uid) != 0) {
-    cluster.forget(info->key);
-    node = cluster.node(binding->node);
+    const placement::NodeInfo* node = cluster.node(binding->node);
     if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding->node, {.pod_before = info.get()});
   }
   const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();

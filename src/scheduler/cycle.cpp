@@ -59,7 +59,7 @@ void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
   }
   const TimePoint start = loop.now();
   std::optional<placement::Evaluation> refused;
-  const Decision decision = decide(framework, info, object, refused);
+  const Decision decision = decide(info, object, refused);
   const double seconds = seconds_since(start);
   registry
       ->histogram("scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds",
@@ -98,12 +98,11 @@ json::Value Scheduler::Impl::pod_document(const placement::PodInfo& pod) const {
 }
 
 /// The engine's decision, or the extenders' among the nodes that the engine found feasible. `refused` is set when they refused all of them.
-Decision Scheduler::Impl::decide(const FrameworkPtr& framework, const PodInfoPtr& info, const ObjectRef& object,
-                                 std::optional<placement::Evaluation>& refused) {
-  Decision decision = engine.schedule(framework, info);
+Decision Scheduler::Impl::decide(const PodInfoPtr& info, const ObjectRef& object, std::optional<placement::Evaluation>& refused) {
+  Decision decision = trial.decide(info);
   if (extenders == nullptr || decision.outcome != Decision::Outcome::kScheduled || !extenders->are_interested(info->view()))
     return decision;
-  placement::Evaluation evaluation = engine.evaluate(*framework, *info);
+  placement::Evaluation evaluation = trial.evaluate(*info);
   Decision extended =
       extenders->choose(cluster, *info, object->document(), evaluation, [this](const std::string& name) { return node_document(name); });
   if (extended.outcome == Decision::Outcome::kUnschedulable) refused = std::move(evaluation);
@@ -113,26 +112,19 @@ Decision Scheduler::Impl::decide(const FrameworkPtr& framework, const PodInfoPtr
 /// Assumes the pod on the node and begins to bind it.
 void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework, NodeIndex node,
                              TimePoint started) {
-  auto state = framework->new_cycle(cluster);
-  std::vector<placement::PreBindWrite> writes;
-  if (!info->view().volumes.empty() || !info->view().resource_claims.empty()) {
-    placement::Status status = framework->run_pre_filter(state, *info).status;
-    if (status.is_success() || status.is_skip()) status = framework->run_filter(state, *info, *cluster.node(node));
-    const TimePoint reserving = loop.now();
-    if (status.is_success()) {
-      status = framework->run_reserve(state, *info, *cluster.node(node), cluster);
-      observe_point("Reserve", info->view().scheduler_name, seconds_since(reserving), status.is_success() ? "Success" : "Error");
-    }
-    if (!status.is_success()) {
-      observe("error", info, seconds_since(started));
-      report_error(info, status.message());
-      return queue.failed(entry.pod.uid, loop.now());
-    }
-    writes = framework->run_pre_bind(state, *info, *cluster.node(node));
+  const TimePoint reserving = loop.now();
+  auto reserved = trial.reserve(info, node);
+  const bool has_more_than_room = !info->view().volumes.empty() || !info->view().resource_claims.empty();
+  if (has_more_than_room || !reserved)
+    observe_point("Reserve", info->view().scheduler_name, seconds_since(reserving), reserved ? "Success" : "Error");
+  if (!reserved) {
+    observe("error", info, seconds_since(started));
+    report_error(info, reserved.error().message());
+    return queue.failed(entry.pod.uid, loop.now());
   }
+  std::vector<placement::PreBindWrite> writes = has_more_than_room ? reserved->pre_bind(cluster) : std::vector<placement::PreBindWrite>();
   const ObjectRef object = waiting.at(entry.pod.uid).object;
   const std::string promised = waiting.at(entry.pod.uid).nominated;
-  cluster.assume(info, node);
   assumed[entry.pod.uid] = info->key;
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
   auto binding = std::make_shared<Binding>(Binding{entry,
@@ -143,7 +135,7 @@ void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoP
                                                    cluster.node(node)->name,
                                                    started,
                                                    loop.now(),
-                                                   std::move(state),
+                                                   std::move(*reserved),
                                                    std::move(writes),
                                                    0,
                                                    {},

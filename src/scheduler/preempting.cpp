@@ -67,12 +67,10 @@ void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const
 
 placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& framework, const PodInfoPtr& info,
                                                        const std::optional<placement::Evaluation>& refused) {
-  placement::PreemptionOptions how = options.preemption;
-  how.budgets_are_hard = how.budgets_are_hard || framework->profile().args.preemption.budgets_are_hard;
   const bool extenders_preempt = extenders != nullptr && extenders->preempt_for(info->view());
-  if (!refused && !extenders_preempt) return (how.budgets_are_hard && hard_preemptor ? *hard_preemptor : preemptor).find(framework, info);
-  const placement::Evaluation evaluation = refused ? *refused : engine.evaluate(*framework, *info);
-  placement::PostFilterResult result = placement::run_post_filter(*framework, cluster, info, evaluation, how);
+  if (!refused && !extenders_preempt) return trial.victims_for(info);
+  const placement::Evaluation evaluation = refused ? *refused : trial.evaluate(*info);
+  placement::PostFilterResult result = trial.victims_for(info, &evaluation);
   if (!extenders_preempt || result.candidates.empty()) return result;
   const Extenders::Documents documents{[this](const placement::PodInfo& pod) { return pod_document(pod); },
                                        [this](const std::string& name) { return node_document(name); }};
@@ -84,7 +82,7 @@ placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& frame
     return result;
   }
   result.candidates = std::move(*left);
-  placement::choose_candidate(*framework, cluster, *info, how, result);
+  trial.choose_among(result, *info);
   if (result.choice() == nullptr) result.status = placement::words::refused("no candidate node for preemption", framework->profile());
   return result;
 }

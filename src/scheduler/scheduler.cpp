@@ -10,10 +10,6 @@ using placement::PodInfoPtr;
 
 namespace {
 
-bool any_profile_is_hard(const SchedulerOptions& options) {
-  return std::ranges::any_of(options.profiles, [](const auto& profile) { return profile.args.preemption.budgets_are_hard; });
-}
-
 void count_held_by(metrics::Registry& registry, std::string_view plugin, const std::string& profile, bool holds) {
   registry
       .gauge("scheduler_unschedulable_pods",
@@ -31,24 +27,20 @@ QueueOptions queue_options(const SchedulerOptions& options) {
 
 }  // namespace
 
-Scheduler::Impl::Impl(client::Client& c, client::InformerFactory& f, SchedulerOptions o)
+Scheduler::Impl::Impl(client::Client& c, client::InformerFactory& f, SchedulerOptions o, placement::Profiles profiles)
     : client(c),
       informers(f),
       options(std::move(o)),
       loop(*c.loop()),
       cluster(options.profiles.front().era),
-      engine(cluster, options.engine),
-      preemptor(cluster, options.preemption),
+      trial(cluster, std::move(profiles), {options.engine, options.preemption}),
       queue(queue_options(options)),
-      registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()) {
+      registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
+      frameworks(trial.profiles().by_name()) {
   queue.observe({[this](std::string_view name, std::string_view event) { count_incoming(name, event); },
                  [this](const std::string& uid, PluginSet rejected_by, bool holds) { count_rejection(uid, rejected_by, holds); }});
   registry->counter("scheduler_pod_scheduled_after_flush_total",
                     "Number of pods successfully scheduled after being flushed from unschedulablePods due to timeout.");
-  if (!any_profile_is_hard(options)) return;
-  placement::PreemptionOptions hard = options.preemption;
-  hard.budgets_are_hard = true;
-  hard_preemptor = std::make_unique<placement::Preemptor>(cluster, hard);
 }
 
 client::ObjectReference Scheduler::Impl::reference(const client::Object& pod) {
@@ -158,17 +150,15 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
   for (const placement::Profile& profile : options.profiles)
     if (profile.era != options.profiles.front().era)
       return invalid(fmt::format("profile \"{}\": all profiles of one scheduler follow one release", profile.scheduler_name));
-  auto impl = std::make_shared<Impl>(client, informers, options);
+  auto profiles = placement::Profiles::create(options.profiles);
+  if (!profiles) return std::unexpected(profiles.error());
+  auto impl = std::make_shared<Impl>(client, informers, options, std::move(*profiles));
   if (!options.extenders.empty()) {
     auto extenders = Extenders::create(options.extenders);
     if (!extenders) return std::unexpected(extenders.error());
     impl->extenders = std::move(*extenders);
   }
   for (const placement::Profile& profile : options.profiles) {
-    auto framework = placement::Framework::create(profile);
-    if (!framework) return invalid(fmt::format("profile \"{}\": {}", profile.scheduler_name, framework.error().message));
-    if (!impl->frameworks.emplace(profile.scheduler_name, std::move(*framework)).second)
-      return invalid(fmt::format("two profiles are named \"{}\"", profile.scheduler_name));
     client::EventRecorderOptions recorder;
     recorder.shape = client::EventRecorderOptions::Shape::kEvents;
     recorder.component = profile.scheduler_name;

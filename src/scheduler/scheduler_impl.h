@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "placement/preemptor.h"
+#include "placement/trial.h"
 #include "scheduler/consulted.h"
 #include "scheduler/extender.h"
 #include "scheduler/hints.h"
@@ -36,7 +36,7 @@ struct PodGlance {
 [[nodiscard]] bool same_spec(const client::Object& a, const PodGlance& glance_a, const client::Object& b, const PodGlance& glance_b);
 
 struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
-  Impl(client::Client& client, client::InformerFactory& informers, SchedulerOptions options);
+  Impl(client::Client& client, client::InformerFactory& informers, SchedulerOptions options, placement::Profiles profiles);
 
   /// A pod without a node that one of our profiles places.
   struct Waiting {
@@ -62,7 +62,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     std::string node_name;
     TimePoint started;         ///< When the attempt began.
     TimePoint step_started{};  ///< When PreBind or Bind did.
-    placement::CycleState state;
+    placement::Reservation reservation;
     std::vector<placement::PreBindWrite> writes;
     std::size_t written = 0;
     std::vector<std::int64_t> written_at;  ///< The revision that each write made.
@@ -78,14 +78,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   SchedulerOptions options;
   EventLoop& loop;
   placement::Cluster cluster;
-  placement::Engine engine;
-  placement::Preemptor preemptor;
-  std::unique_ptr<placement::Preemptor> hard_preemptor;  ///< For the profiles whose disruption budgets are hard; null without any.
-  std::unique_ptr<Extenders> extenders;                  ///< Null without any.
+  placement::Trial trial;                ///< Over `cluster`: who asks where a pod goes, or puts it there, asks this.
+  std::unique_ptr<Extenders> extenders;  ///< Null without any.
   SchedulingQueue queue;
   std::shared_ptr<metrics::Registry> registry;
   PluginBits bits;
-  std::map<std::string, placement::FrameworkPtr, std::less<>> frameworks;
+  const std::map<std::string, placement::FrameworkPtr, std::less<>>& frameworks;  ///< The trial's profiles, by scheduler name.
   std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
   std::vector<Consulted> kinds;                               ///< What this server serves of what plugins consult.
   std::unordered_map<std::string, Waiting> waiting;           ///< By uid.
@@ -135,8 +133,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void post_turn();
   void turn();
   void schedule_one(const SchedulingQueue::Entry& entry);
-  [[nodiscard]] placement::Decision decide(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info,
-                                           const client::ObjectRef& object, std::optional<placement::Evaluation>& refused);
+  [[nodiscard]] placement::Decision decide(const placement::PodInfoPtr& info, const client::ObjectRef& object,
+                                           std::optional<placement::Evaluation>& refused);
   void commit(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework,
               placement::NodeIndex node, TimePoint started);
   [[nodiscard]] json::Value node_document(const std::string& name) const;

@@ -238,8 +238,9 @@ void Scheduler::Impl::place(const ObjectRef& object, EventSet events) {
   const PodInfoPtr before = cluster.find_pod(info->key);
   const NodeIndex node_before = cluster.pod_node(info->key);
   const placement::NodeInfo* node = node_before.is_valid() ? cluster.node(node_before) : nullptr;
-  const bool confirms_assumption =
-      confirmed && node != nullptr && node->name == info->view().node_name && !info->view().is_terminal() && !object->is_deleting();
+  // What was assumed is what came: labels may change, and a resize may come, between the decision and the binding.
+  const bool confirms_assumption = confirmed && node != nullptr && node->name == info->view().node_name && !info->view().is_terminal() &&
+                                   same_traits(*before, *info) && before->request == info->request;
   // The room is already taken by the assumed pod; only somebody's first sight of it can help others.
   if (!confirms_assumption) cluster.upsert_pod(info);
   const NodeIndex node_after = cluster.pod_node(object->key());

@@ -296,5 +296,17 @@ TEST(ScaleDown, AFullCircleEndsWhereItBegan) {
   EXPECT_EQ(down->remove.size(), 4U);
 }
 
+/// What the pods of a drained node hold comes free, and they find it elsewhere only as often as it is there.
+TEST(ScaleDown, PodsWithDevicesMoveWhereThereAreAsMany) {
+  Two cluster;
+  put_devices(cluster, "a-1", 2);
+  put_devices(cluster, "a-2", 1);
+  put_device_user(cluster, "p", "a-1", "g0");
+  put_device_user(cluster, "q", "a-1", "g1");
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "NoPlaceToMovePods");
+  put_devices(cluster, "a-2", 2);
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "");
+}
+
 }  // namespace
 }  // namespace berth::autoscaler::testing

@@ -275,19 +275,48 @@ TEST(ScaleUp, EveryNewNodeIsUsed) {
     const Actions actions = cluster.step();
     if (actions.grow.empty()) continue;
     const Snapshot snapshot = cluster.world.snapshot();
-    placement::Simulation simulation(*snapshot.cluster, cluster.framework);
+    placement::Trial trial(*snapshot.cluster, cluster.framework,
+                           {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
     std::set<placement::NodeIndex> added;
     for (const Resize& resize : actions.grow)
       for (std::int64_t i = resize.from; i < resize.to; ++i) {
         const auto group = std::ranges::find(snapshot.groups, resize.group, &NodeGroup::id);
-        added.insert(add_node(simulation, {group->template_node, {}}, fmt::format("{}-{}", resize.group, i)));
+        added.insert(add_node(trial, {group->template_node, {}}, fmt::format("{}-{}", resize.group, i)));
       }
     std::vector<PodPtr> pods;
     for (const auto& [key, pod] : *snapshot.pods) pods.push_back(pod);
     std::ranges::stable_sort(pods, std::greater{}, [](const PodPtr& pod) { return pod->view().priority; });
-    for (const PodPtr& pod : pods) added.erase(simulation.place(pod->info));
+    for (const PodPtr& pod : pods) added.erase(trial.place(pod->info).node);
     EXPECT_TRUE(added.empty()) << "round " << round << " " << grown(actions);
   }
+}
+
+/// Of two pods that each want the only device one has no place: the other has it.
+TEST(ScaleUp, ADeviceThatOnePodGetsIsNotThereForAnother) {
+  TestCluster cluster;
+  cluster.node("n1", "8");
+  put_devices(cluster, "n1", 1);
+  for (const char* name : {"p", "q"}) put_device_user(cluster, name, "");
+  EXPECT_EQ(cluster.step().status.pending_pods, 1U);
+  put_devices(cluster, "n1", 2);
+  EXPECT_EQ(cluster.step().status.pending_pods, 0U);
+}
+
+TEST(ScaleUp, AVolumeThatOnePodGetsIsNotThereForAnother) {
+  TestCluster cluster;
+  cluster.node("n1", "8");
+  cluster.put("kind: StorageClass\nmetadata: {name: local}\nprovisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer");
+  cluster.put(
+      "kind: PersistentVolume\nmetadata: {name: v}\nspec: {storageClassName: local, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}}\n"
+      "status: {phase: Available}");
+  for (const char* name : {"p", "q"}) {
+    cluster.put(fmt::format(
+        "kind: PersistentVolumeClaim\nmetadata: {{namespace: default, name: {0}, uid: claim-{0}}}\nspec: {{storageClassName: local, accessModes: "
+        "[ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}",
+        name));
+    cluster.pod(name, {.extra_spec = fmt::format(", volumes: [{{name: v, persistentVolumeClaim: {{claimName: {}}}}}]", name)});
+  }
+  EXPECT_EQ(cluster.step().status.pending_pods, 1U);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct Shell {
              "containers: [{name: c, image: i}]}, status: {phase: Running}}")};
     options.policy = *parse_policy(
         one_plugin("RemovePodsViolatingNodeTaints", "{}", "{}", "gracePeriodSeconds: 5\nevictionFailureEventNotification: true\n"), "p");
-    options.frameworks.emplace("default-scheduler", *placement::Framework::create(placement::default_profile(placement::Era::k136)));
+    options.profiles.add(*placement::Framework::create(placement::default_profile(placement::Era::k136)));
     options.host = "here";
   }
   CycleResult run() {

@@ -396,6 +396,69 @@ TEST(BetterPlace, ReplacementsHaveTheirTemplatesLabels) {
   EXPECT_EQ(kept_because(kept, "a"), "it would come back to n1");
 }
 
+TEST(BetterPlace, WithoutTheLabelsThatMadeItLeaveTheOldNodeMayBeAsGood) {
+  World world;
+  world.add(
+      "{kind: ReplicaSet, apiVersion: apps/v1, metadata: {name: web, namespace: default, uid: web-uid}, spec: {selector: {matchLabels: {x: "
+      "y}}, template: {metadata: {labels: {x: y}}}}}");
+  world.node("n1").node("n2").pod("a", "n1", "{metadata: {labels: {app: a, by: hand}}}");
+  world.pods("b", 2, "n1", "{spec: {" + kHostAnti + "}}");
+  world.pods("other", 2, "n2", "{metadata: {ownerReferences: [{kind: ReplicaSet, name: o, uid: o}]}}");
+  EXPECT_EQ(moves(world.run(one_plugin("RemovePodsViolatingInterPodAntiAffinity", "{}"))), (Names{"a n1->n2"}));
+}
+
+/// A pod with a claim of its template's making for one device, on a node that it has to leave.
+void put_device_user(World& world, const std::string& name, const std::string& node, const std::string& device) {
+  world.add(fmt::format(
+      "{{kind: ResourceClaim, metadata: {{namespace: default, name: made-{0}, uid: claim-{0}, ownerReferences: [{{apiVersion: v1, kind: Pod, "
+      "name: {0}, uid: {0}-uid, controller: true}}]}}, spec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: gpu, "
+      "allocationMode: ExactCount, count: 1}}}}]}}}}, status: {{reservedFor: [{{resource: pods, name: {0}, uid: {0}-uid}}], allocation: "
+      "{{devices: {{results: [{{request: r, driver: d.example.com, pool: {1}, device: {2}}}]}}, nodeSelector: {{nodeSelectorTerms: "
+      "[{{matchFields: [{{key: metadata.name, operator: In, values: [{1}]}}]}}]}}}}}}}}",
+      name, node, device));
+  world.pod(name, node,
+            fmt::format("{{spec: {{resourceClaims: [{{name: c, resourceClaimTemplateName: t}}]}}, status: {{resourceClaimStatuses: [{{name: c, "
+                        "resourceClaimName: made-{}}}]}}}}",
+                        name));
+}
+
+TEST(BetterPlace, ADeviceThatOneReplacementGetsIsNotThereForAnother) {
+  World world;
+  world.node("n1", "{spec: {taints: [{key: x, effect: NoSchedule}]}}").node("n2");
+  world.add("{kind: DeviceClass, metadata: {name: gpu}, spec: {}}");
+  for (const auto& [node, devices] : {std::pair("n1", "[{name: g0}, {name: g1}]"), std::pair("n2", "[{name: g0}]")})
+    world.add(fmt::format(
+        "{{kind: ResourceSlice, metadata: {{name: slice-{0}}}, spec: {{driver: d.example.com, nodeName: {0}, pool: {{name: {0}, generation: 1, "
+        "resourceSliceCount: 1}}, devices: {1}}}}}",
+        node, devices));
+  put_device_user(world, "a", "n1", "g0");
+  put_device_user(world, "b", "n1", "g1");
+  const CycleResult result = world.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"));
+  EXPECT_EQ(moves(result), (Names{"a n1->n2"}));
+  EXPECT_NE(kept_because(result, "b").find("cannot allocate all claims"), std::string::npos) << kept_because(result, "b");
+}
+
+TEST(BetterPlace, AVolumeThatOneReplacementGetsIsNotThereForAnother) {
+  World world;
+  world.node("n1", "{spec: {taints: [{key: x, effect: NoSchedule}]}}").node("n2");
+  world.add("{kind: StorageClass, metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: WaitForFirstConsumer}");
+  for (const auto& [name, node] : {std::pair("v1", "n1"), std::pair("v2", "n1"), std::pair("v3", "n2")})
+    world.add(fmt::format(
+        "{{kind: PersistentVolume, metadata: {{name: {0}}}, spec: {{storageClassName: local, accessModes: [ReadWriteOnce], capacity: {{storage: "
+        "1Gi}}, nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: "
+        "[{1}]}}]}}]}}}}}}, status: {{phase: Available}}}}",
+        name, node));
+  for (const auto& [name, volume] : {std::pair("a", "v1"), std::pair("b", "v2")}) {
+    world.add(fmt::format(
+        "{{kind: PersistentVolumeClaim, metadata: {{namespace: default, name: {0}-scratch, uid: claim-{0}, annotations: "
+        "{{pv.kubernetes.io/bind-completed: 'yes'}}, ownerReferences: [{{apiVersion: v1, kind: Pod, name: {0}, uid: {0}-uid, controller: "
+        "true}}]}}, spec: {{storageClassName: local, volumeName: {1}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}",
+        name, volume));
+    world.pod(name, "n1", "{spec: {volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}");
+  }
+  EXPECT_EQ(moves(world.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"))), (Names{"a n1->n2"}));
+}
+
 TEST(BetterPlace, ARefusalHoldsUntilTheClusterChanges) {
   World world;
   world.node("n1").node("n2").node("n3", "{metadata: {labels: {disk: ssd}}, spec: {taints: [{key: k, effect: NoSchedule}]}}");
@@ -405,9 +468,8 @@ TEST(BetterPlace, ARefusalHoldsUntilTheClusterChanges) {
            "resources: {requests: {cpu: 2}}}]}}");
   Snapshot& snapshot = world.snapshot();
   snapshot.finish();
-  Frameworks frameworks;
-  frameworks.emplace("default-scheduler", *placement::Framework::create(world.profile));
-  Judge judge(snapshot, frameworks, PlacementCheck::kBetterPlace);
+  const placement::Profiles profiles(*placement::Framework::create(world.profile));
+  Judge judge(snapshot, profiles, PlacementCheck::kBetterPlace);
   const auto& pods = snapshot.pods_by_node["n1"];
   EXPECT_EQ(judge.judge(*pods[0], {}).reason, "it would come back to n1");
   EXPECT_EQ(judge.judge(*pods[1], {}).reason, "it would come back to n1");

@@ -70,13 +70,13 @@ class World {
     EXPECT_TRUE(policy) << (policy ? "" : policy.error().message);
     if (!policy) return {};
     snapshot_.finish();
-    Frameworks frameworks;
+    placement::Profiles profiles;
     auto framework = placement::Framework::create(profile);
     EXPECT_TRUE(framework);
-    frameworks.emplace("default-scheduler", *framework);
+    profiles.add(*framework);
     CycleOptions used = options;
     used.now = *parse_rfc3339("2026-01-02T12:00:00Z");
-    auto result = run_cycle(*policy, snapshot_, frameworks, used);
+    auto result = run_cycle(*policy, snapshot_, profiles, used);
     EXPECT_TRUE(result) << (result ? "" : result.error().message);
     return result ? *result : CycleResult{};
   }

@@ -86,6 +86,36 @@ TEST(World, NoPodIsLostOrDoubledWhenTheSchedulerDiesAtAnyMoment) {
   for (const auto& [node, used] : cpu_milli) EXPECT_LE(used, 8000) << node;
 }
 
+TEST(World, ARelabelBetweenDecisionAndBindingIsSeen) {
+  std::vector<std::function<void()>> held;
+  World* running = nullptr;
+  WorldOptions options{.nodes = 2};
+  options.intercept = [&](const net::HttpRequest& request, std::function<void(net::HttpResponse)>& done) {
+    if (running == nullptr || request.method != "POST" || !request.path.ends_with("/binding")) return false;
+    held.push_back([&, request, done] { running->client().transport()->send(request, done); });
+    return true;
+  };
+  World world(options);
+  running = &world;
+  world.create("apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {app: web}}\nspec: {containers: [{name: c, image: i}]}\n");
+  world.run(seconds(1));
+  ASSERT_EQ(held.size(), 1U);
+  client::Call call;
+  call.verb = "patch";
+  call.gvr = {"", "v1", "pods"};
+  call.ns = "default";
+  call.name = "a";
+  call.content_type = "application/merge-patch+json";
+  call.body = R"({"metadata":{"labels":{"app":"lonely"}}})";
+  ASSERT_TRUE(world.client().call_and_wait(call));
+  world.run(seconds(1));
+  for (const auto& one : held) one();
+  world.run(seconds(2));
+  const auto seen = world.scheduler().cluster().find_pod("default/a");
+  ASSERT_NE(seen, nullptr);
+  EXPECT_EQ(*seen->view().meta.labels.get("app"), "lonely") << "who keeps away from such pods must know";
+}
+
 /// A node without a kubelet, whose status and taints the test writes itself.
 class ByHand : public ::testing::Test {
  protected:

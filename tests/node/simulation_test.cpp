@@ -488,6 +488,31 @@ TEST(Fleet, ALabelThatComesAfterItsPodStillCounts) {
   EXPECT_EQ(json::get_string(statuses.back(), {"phase"}), "Running");
 }
 
+TEST(Fleet, OfThoseDueAtOnceTheFirstComesFirst) {
+  // Memory that earlier ones left is used again in an order of its own.
+  FakeServer server;
+  const auto add_nodes = [&](int first) {
+    for (int i = first; i < first + 20; ++i) server.fleet.add_node(node_spec(i), kStart);
+  };
+  add_nodes(0);
+  server.run_until(kStart);
+  for (int i = 0; i < 20; ++i) server.fleet.observe_pod(simple_pod(fmt::format("old-{}", i)), server.now);
+  server.drain();
+  for (int i = 19; i >= 0; --i) server.fleet.forget_pod(fmt::format("uid-old-{}", i * 7 % 20));
+  std::vector<std::string> expected, got;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = fmt::format("new-{:02}", i);
+    server.fleet.observe_pod(simple_pod(name, R"({"sim.berth.dev/start-delay":"2s"})"), server.now);
+    expected.push_back(name);
+  }
+  server.drain();
+  server.writes.clear();
+  server.run_until(server.now + 3s);
+  for (const Write& write : server.writes)
+    if (write.kind == Write::Kind::kPodStatus) got.push_back(write.name);
+  EXPECT_EQ(got, expected);
+}
+
 TEST(Fleet, GoneNodesAreNotWrittenAgain) {
   FakeServer server;
   server.fleet.add_node(node_spec(0), kStart);

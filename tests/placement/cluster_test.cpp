@@ -106,6 +106,45 @@ TEST(Cluster, APodIsOnOneNodeAtMost) {
   EXPECT_EQ(cluster.pod_count(), 0U);
 }
 
+/// Pods are listed before nodes, or after.
+TEST(Cluster, ANominationCountsOnceItsNodeIsThere) {
+  RandomWorld world(19);
+  Cluster cluster;
+  auto pod = std::make_shared<model::PodView>(*world.pod("waiting"));
+  pod->nominated_node_name = "late";
+  cluster.upsert_pod(pod);
+  EXPECT_FALSE(cluster.has_nominations());
+  const NodeIndex late = cluster.upsert_node(world.node("late"));
+  EXPECT_EQ(cluster.nominated_node("default/waiting"), late);
+  ASSERT_EQ(cluster.nominated(late).size(), 1U);
+  cluster.upsert_node(world.node("late"));
+  EXPECT_EQ(cluster.nominated(late).size(), 1U) << "once, however often the node comes";
+}
+
+TEST(Cluster, ANominationDoesNotOutliveItsNode) {
+  RandomWorld world(23);
+  Cluster cluster;
+  const NodeIndex slot = cluster.upsert_node(world.node("old"));
+  auto pod = std::make_shared<model::PodView>(*world.pod("waiting"));
+  pod->nominated_node_name = "old";
+  cluster.upsert_pod(pod);
+  ASSERT_TRUE(cluster.is_nominated("default/waiting"));
+  cluster.remove_node("old");
+  EXPECT_FALSE(cluster.is_nominated("default/waiting"));
+  EXPECT_FALSE(cluster.has_nominations());
+  EXPECT_EQ(cluster.nominated_affinity_pods(), 0U);
+  // Another node takes the slot; nobody waits for room on it.
+  ASSERT_EQ(cluster.upsert_node(world.node("new")), slot);
+  EXPECT_TRUE(cluster.nominated(slot).empty());
+  EXPECT_FALSE(cluster.has_nominations());
+  const NodeIndex again = cluster.upsert_node(world.node("old"));
+  EXPECT_EQ(cluster.nominated_node("default/waiting"), again) << "the pod still says so";
+  cluster.remove_pod("default/waiting");
+  cluster.remove_node("old");
+  cluster.upsert_node(world.node("old"));
+  EXPECT_FALSE(cluster.has_nominations());
+}
+
 Decision decide(Cluster& cluster, const model::PodView& pod) {
   Engine engine(cluster);
   return engine.schedule(default_framework(cluster.era()), PodInfo::make(std::make_shared<model::PodView>(pod), cluster.era()));

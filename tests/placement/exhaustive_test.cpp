@@ -94,7 +94,7 @@ void check(Era era, const std::vector<std::size_t>& nodes, const std::vector<std
     tally.placed += decision.outcome == Decision::Outcome::kScheduled;
     if (decision.outcome != Decision::Outcome::kUnschedulable) continue;
     const auto found = preemptor.find(framework, pod);
-    const auto plain = run_post_filter(*framework, cluster, pod, evaluate(*framework, cluster, *pod));
+    const auto plain = run_post_filter(framework, cluster, pod, evaluate(*framework, cluster, *pod));
     ASSERT_EQ(found.status.message(), plain.status.message()) << place;
     ASSERT_EQ(found.tied, plain.tied) << place;
     if (found.choice() == nullptr) continue;

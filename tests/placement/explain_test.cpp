@@ -34,7 +34,7 @@ TEST(Explain, APlacedPodSaysWhyItsNodeWon) {
   cluster.upsert(node_document("busy", "4"));
   cluster.upsert(node_document("idle", "4"));
   cluster.upsert(pod_document("other", "3", "busy"));
-  const auto out = explain(*framework(), cluster, pod_of(pod_document("web", "500m")));
+  const auto out = explain(framework(), cluster, pod_of(pod_document("web", "500m")));
   EXPECT_EQ(out.verdict, Explanation::Verdict::kFits);
   EXPECT_EQ(out.best_nodes, std::vector<std::string>{"idle"});
   ASSERT_EQ(out.nodes.size(), 2u);
@@ -48,7 +48,7 @@ TEST(Explain, ARunningPodIsExplainedAsIfItWereNotThere) {
   Cluster cluster;
   cluster.upsert(node_document("a", "4"));
   cluster.upsert(pod_document("web", "4", "a"));
-  const auto out = explain(*framework(), cluster, cluster.find_pod("default/web"));
+  const auto out = explain(framework(), cluster, cluster.find_pod("default/web"));
   EXPECT_EQ(out.verdict, Explanation::Verdict::kRuns);
   EXPECT_EQ(out.current_node, "a");
   EXPECT_EQ(out.best_nodes, std::vector<std::string>{"a"});
@@ -60,7 +60,7 @@ TEST(Explain, APendingPodNamesTheNearestNodeAndWhatItLacks) {
   cluster.upsert(node_document("small", "1"));
   cluster.upsert(node_document("near", "4"));
   cluster.upsert(pod_document("other", "2500m", "near"));
-  const auto out = explain(*framework(), cluster, pod_of(pod_document("web", "2")));
+  const auto out = explain(framework(), cluster, pod_of(pod_document("web", "2")));
   EXPECT_EQ(out.verdict, Explanation::Verdict::kPending);
   EXPECT_EQ(out.nearest_node, "near");
   ASSERT_FALSE(out.nodes.empty());
@@ -78,7 +78,7 @@ TEST(Explain, EveryRelaxationThatItNamesWorks) {
   cluster.upsert(node_document("plain", "4", {{"disk", "hdd"}}));
   json::Value document = pod_document("web", "1");
   json::set(document, {"spec", "nodeSelector", "disk"}, "ssd");
-  const auto out = explain(*framework(), cluster, pod_of(document));
+  const auto out = explain(framework(), cluster, pod_of(document));
   std::set<std::string> changes;
   for (const auto& one : out.relaxations) {
     EXPECT_EQ(one.changes.size(), 1u);
@@ -94,7 +94,7 @@ TEST(Explain, TwoChangesAreTriedWhenOneIsNotEnough) {
       node_document("gpu", "1", {{"disk", "hdd"}}, {json::Object{{"key", "dedicated"}, {"value", "gpu"}, {"effect", "NoSchedule"}}}));
   json::Value document = pod_document("web", "1");
   json::set(document, {"spec", "nodeSelector", "disk"}, "ssd");
-  const auto out = explain(*framework(), cluster, pod_of(document));
+  const auto out = explain(framework(), cluster, pod_of(document));
   ASSERT_EQ(out.relaxations.size(), 1u);
   EXPECT_EQ(out.relaxations[0].changes.size(), 2u);
 }
@@ -111,7 +111,7 @@ TEST(Explain, EvictionsAndWhatTheyBreak) {
                              {"status", {{"disruptionsAllowed", 0}}}});
   json::Value high = pod_document("high", "2");
   json::set(high, {"spec", "priority"}, 10);
-  auto out = explain(*framework(), cluster, pod_of(high));
+  auto out = explain(framework(), cluster, pod_of(high));
   ASSERT_TRUE(out.eviction);
   EXPECT_TRUE(out.eviction->is_allowed);
   EXPECT_EQ(out.eviction->victims, std::vector<std::string>{"default/low (priority 0)"});
@@ -119,18 +119,18 @@ TEST(Explain, EvictionsAndWhatTheyBreak) {
   EXPECT_EQ(out.eviction->orphans, std::vector<std::string>{"default/low"});
 
   json::set(high, {"spec", "preemptionPolicy"}, "Never");
-  out = explain(*framework(), cluster, pod_of(high));
+  out = explain(framework(), cluster, pod_of(high));
   ASSERT_TRUE(out.eviction);
   EXPECT_FALSE(out.eviction->is_allowed);
 }
 
 TEST(Explain, GatesErrorsAndEmptyClusters) {
   Cluster cluster;
-  EXPECT_EQ(explain(*framework(), cluster, pod_of(pod_document("web", "1"))).verdict, Explanation::Verdict::kError);
+  EXPECT_EQ(explain(framework(), cluster, pod_of(pod_document("web", "1"))).verdict, Explanation::Verdict::kError);
   cluster.upsert(node_document("n", "2"));
   json::Value gated = pod_document("web", "1");
   json::set(gated, {"spec", "schedulingGates"}, json::Array{{{"name", "wait"}}});
-  const auto out = explain(*framework(), cluster, pod_of(gated));
+  const auto out = explain(framework(), cluster, pod_of(gated));
   EXPECT_EQ(out.verdict, Explanation::Verdict::kGated);
   EXPECT_NE(to_text(out, false).find("wait"), std::string::npos);
   EXPECT_EQ(json::get_string(to_json(out), {"verdict"}), "Gated");

@@ -91,7 +91,7 @@ TEST_P(PreemptorAgainstPlain, SameAnswerThroughRandomChanges) {
       const auto pod = pod_of(wanted, era);
       const auto failed = evaluate(*framework, cluster, *pod);
       if (!failed.feasible.empty()) continue;
-      const auto plain = run_post_filter(*framework, cluster, pod, failed);
+      const auto plain = run_post_filter(framework, cluster, pod, failed);
       const auto quick = preemptor.find(framework, pod);
       ASSERT_TRUE(preemptor.was_fast());
       ++compared;
@@ -165,7 +165,7 @@ TEST_P(PreemptorInARandomWorld, SameAnswerThroughRandomChanges) {
       const auto pod = PodInfo::make(view, era);
       const auto failed = evaluate(*framework, cluster, *pod);
       if (!failed.feasible.empty() || !failed.errors.empty()) continue;
-      const auto plain = run_post_filter(*framework, cluster, pod, failed, options);
+      const auto plain = run_post_filter(framework, cluster, pod, failed, options);
       const auto quick = preemptor.find(framework, pod);
       ++compared;
       fast += preemptor.was_fast();
@@ -223,7 +223,7 @@ TEST(Preemptor, AsksOnlyTheNodeThatADaemonPodNames) {
   EXPECT_TRUE(preemptor.was_fast());
   const auto pod = daemon_pod("c");
   const auto none = preemptor.find(framework, pod);
-  EXPECT_EQ(none.status.message(), run_post_filter(*framework, cluster, pod, evaluate(*framework, cluster, *pod)).status.message());
+  EXPECT_EQ(none.status.message(), run_post_filter(framework, cluster, pod, evaluate(*framework, cluster, *pod)).status.message());
   EXPECT_NE(none.status.message().find("1 No preemption victims found for incoming pod, 2 Preemption is not helpful"), std::string::npos);
 }
 
@@ -252,7 +252,7 @@ TEST(Preemption, NeverReliesOnAVictimForAffinity) {
             json::Array{{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", {{"matchLabels", {{"app", "friend"}}}}}}});
   const auto framework = framework_of(Era::k136);
   const auto pod = pod_of(wanted, Era::k136);
-  EXPECT_EQ(run_post_filter(*framework, cluster, pod, evaluate(*framework, cluster, *pod)).choice(), nullptr);
+  EXPECT_EQ(run_post_filter(framework, cluster, pod, evaluate(*framework, cluster, *pod)).choice(), nullptr);
 }
 
 TEST(Preemption, HardBudgetsAreNotBroken) {
@@ -263,10 +263,10 @@ TEST(Preemption, HardBudgetsAreNotBroken) {
   const auto framework = framework_of(Era::k136);
   const auto pod = pod_of(pod_document("high", 2000, 10), Era::k136);
   const auto failed = evaluate(*framework, cluster, *pod);
-  const auto soft = run_post_filter(*framework, cluster, pod, failed);
+  const auto soft = run_post_filter(framework, cluster, pod, failed);
   ASSERT_NE(soft.choice(), nullptr);
   EXPECT_EQ(soft.choice()->budget_violations, 1u);
-  const auto hard = run_post_filter(*framework, cluster, pod, failed, {.budgets_are_hard = true});
+  const auto hard = run_post_filter(framework, cluster, pod, failed, {.budgets_are_hard = true});
   EXPECT_EQ(hard.choice(), nullptr);
   EXPECT_NE(hard.status.message().find("PodDisruptionBudget"), std::string::npos);
   Preemptor preemptor(cluster, {.budgets_are_hard = true});

@@ -181,7 +181,7 @@ class ExtendedPreemption : public ::testing::Test {
     framework_ = *placement::Framework::create(placement::default_profile(placement::Era::k136));
     pod_ = info("vip", "", "3", 100);
     const auto evaluation = placement::evaluate(*framework_, cluster_, *pod_);
-    candidates_ = placement::run_post_filter(*framework_, cluster_, pod_, evaluation).candidates;
+    candidates_ = placement::run_post_filter(framework_, cluster_, pod_, evaluation).candidates;
     ASSERT_EQ(candidates_.size(), 2u);
   }
   static placement::PodInfoPtr info(const std::string& name, const std::string& node, const std::string& cpu, int priority) {

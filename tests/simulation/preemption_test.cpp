@@ -77,7 +77,7 @@ class Story {
     out.scheduler.engine.seed = seed;
     out.scheduler.on_preemption = [this](const Cluster& cluster, const PodInfoPtr& pod, placement::Candidate& choice) {
       if (mutation_) {
-        const auto all = placement::run_post_filter(*framework_, cluster, pod, placement::evaluate(*framework_, cluster, *pod), {});
+        const auto all = placement::run_post_filter(framework_, cluster, pod, placement::evaluate(*framework_, cluster, *pod), {});
         mutated_ += mutation_(cluster, pod, all, choice);
       }
       judge(cluster, pod, choice);
@@ -269,7 +269,7 @@ class Story {
         << pod->key << " does not fit on " << node << " after the eviction";
     check_nobody_is_spared_in_vain(cluster, *pod, choice);
     placement::PreemptionOptions all;
-    const auto oracle = placement::run_post_filter(*framework_, cluster, pod, evaluation, all);
+    const auto oracle = placement::run_post_filter(framework_, cluster, pod, evaluation, all);
     EXPECT_TRUE(std::ranges::find(oracle.tied, choice.node) != oracle.tied.end())
         << pod->key << ": " << node << " is not among the best candidates";
     for (const auto& other : oracle.candidates)
@@ -357,7 +357,7 @@ class Story {
                                                << (evaluation.feasible.empty() ? "" : cluster.node(evaluation.feasible[0].node)->name)
                                                << "\n"
                                                << json::serialize(document);
-      const auto room = placement::run_post_filter(*framework_, cluster, pod, evaluation);
+      const auto room = placement::run_post_filter(framework_, cluster, pod, evaluation);
       EXPECT_EQ(room.choice(), nullptr) << pod->key << " waits, priority " << pod->view().priority << ", but preemption would help\n"
                                         << json::serialize(document);
       EXPECT_EQ(pod->view().nominated_node_name, "") << pod->key << " counts on room that will not come";

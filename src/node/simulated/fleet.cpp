@@ -45,6 +45,7 @@ int Fleet::free_index(int wanted) const {
 void Fleet::add_node(const NodeSpec& spec, TimePoint now) {
   if (nodes_.contains(spec.name)) return;
   auto node = std::make_shared<Node>();
+  node->arrival = ++arrivals_;
   node->spec = spec;
   node->spec.index = free_index(spec.index);
   node->ready_since = now;
@@ -56,6 +57,7 @@ bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults
   const std::string name(json::get_string(document, {"metadata", "name"}));
   if (nodes_.contains(name)) return true;
   auto node = std::make_shared<Node>();
+  node->arrival = ++arrivals_;
   node->spec.name = name;
   node->spec.node_template = defaults;
   NodeTemplate& t = node->spec.node_template;
@@ -103,7 +105,7 @@ void Fleet::remove_node(std::string_view name) {
   if (found == nodes_.end()) return;
   const NodeRef node = found->second;
   node->is_removed = true;
-  node_wakes_.erase({node->wake, node});
+  node_wakes_.erase({node->wake, node->arrival});
   if (node->is_counted) --ready_count_;
   for (const std::string& uid : std::set<std::string>(node->pods)) forget_pod(uid);
   indexes_.erase(node->spec.index);
@@ -200,6 +202,7 @@ void Fleet::observe_pod(const json::Value& pod_document, TimePoint now) {
   const PodSimulationOptions options{options_.start_delay, options_.stop_delay, node->second->host_ip(),
                                      ip ? node->second->pod_ip(ip) : std::string()};
   const auto pod = std::make_shared<Pod>(document, options, now);
+  pod->arrival = ++arrivals_;
   pod->node = node->second;
   pod->ip = ip;
   pod->has_finalizers = !json::get_array(document, {"metadata", "finalizers"}).empty();
@@ -279,15 +282,15 @@ void Fleet::touch(const PodRef& pod, TimePoint now) {
 
 void Fleet::schedule(const PodRef& pod, std::optional<TimePoint> when) {
   if (pod->wake == when) return;
-  if (pod->wake) pod_wakes_.erase({*pod->wake, pod});
+  if (pod->wake) pod_wakes_.erase({*pod->wake, pod->arrival});
   pod->wake = when;
-  if (when) pod_wakes_.insert({*when, pod});
+  if (when) pod_wakes_.emplace(std::pair(*when, pod->arrival), pod);
 }
 
 void Fleet::schedule(const NodeRef& node, TimePoint when) {
-  if (node->wake != TimePoint{}) node_wakes_.erase({node->wake, node});
+  if (node->wake != TimePoint{}) node_wakes_.erase({node->wake, node->arrival});
   node->wake = when;
-  node_wakes_.insert({when, node});
+  node_wakes_.emplace(std::pair(when, node->arrival), node);
 }
 
 void Fleet::enqueue(const PodRef& pod) {
@@ -304,13 +307,13 @@ void Fleet::enqueue(const NodeRef& node) {
 
 std::optional<TimePoint> Fleet::next_wake() const {
   std::optional<TimePoint> next;
-  if (!pod_wakes_.empty()) next = pod_wakes_.begin()->first;
-  if (!node_wakes_.empty() && (!next || node_wakes_.begin()->first < *next)) next = node_wakes_.begin()->first;
+  if (!pod_wakes_.empty()) next = pod_wakes_.begin()->first.first;
+  if (!node_wakes_.empty() && (!next || node_wakes_.begin()->first.first < *next)) next = node_wakes_.begin()->first.first;
   return next;
 }
 
 void Fleet::advance(TimePoint now) {
-  while (!node_wakes_.empty() && node_wakes_.begin()->first <= now) {
+  while (!node_wakes_.empty() && node_wakes_.begin()->first.first <= now) {
     const NodeRef node = node_wakes_.begin()->second;
     node_wakes_.erase(node_wakes_.begin());
     node->wake = TimePoint{};
@@ -320,7 +323,7 @@ void Fleet::advance(TimePoint now) {
     }
     enqueue(node);
   }
-  while (!pod_wakes_.empty() && pod_wakes_.begin()->first <= now) {
+  while (!pod_wakes_.empty() && pod_wakes_.begin()->first.first <= now) {
     const PodRef pod = pod_wakes_.begin()->second;
     const TimePoint due = *pod->wake;
     touch(pod, now);

@@ -161,8 +161,12 @@ class Fleet {
   std::unordered_map<std::string, NodeRef> nodes_;
   std::set<int> indexes_;
   std::unordered_map<std::string, PodRef> pods_;  ///< By uid.
-  std::set<std::pair<TimePoint, PodRef>> pod_wakes_;
-  std::set<std::pair<TimePoint, NodeRef>> node_wakes_;
+  /// By time, and of equal times by who came first: the same inputs have the same order.
+  template <typename Ref>
+  using Wakes = std::map<std::pair<TimePoint, std::uint64_t>, Ref>;
+  Wakes<PodRef> pod_wakes_;
+  Wakes<NodeRef> node_wakes_;
+  std::uint64_t arrivals_ = 0;
   std::deque<NodeRef> node_queue_;
   std::deque<PodRef> pod_queue_;
   std::deque<Write> events_;

@@ -7,6 +7,7 @@ namespace berth::node::simulated {
 
 struct Fleet::Node {
   NodeSpec spec;
+  std::uint64_t arrival = 0;
   std::string uid;
   bool needs_create = true, needs_status = true, needs_lease = true;
   bool is_writing = false, is_queued = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
@@ -48,6 +49,7 @@ struct Fleet::Node {
 struct Fleet::Pod {
   Pod(const json::Value& document, const PodSimulationOptions& options, TimePoint now) : sim(document, options, now) {}
   PodSimulation sim;
+  std::uint64_t arrival = 0;
   NodeRef node;
   int ip = 0;
   bool is_dirty = false, is_writing = false, is_queued = false, is_deleting = false, has_finalizers = false, is_gone = false;

@@ -6,8 +6,7 @@
 #include <map>
 #include <set>
 
-#include "placement/engine.h"
-#include "placement/preemption.h"
+#include "placement/trial.h"
 #include "scheduler/config/config.h"
 
 namespace berth::scheduler::parity {
@@ -18,6 +17,7 @@ using placement::Era;
 using placement::Evaluation;
 using placement::FrameworkPtr;
 using placement::PodInfoPtr;
+using placement::Trial;
 using Strings = std::set<std::string>;
 
 Strings strings_of(const json::Array& items) {
@@ -178,35 +178,36 @@ class Replay {
       if (!read) return {"config: " + read.error().message};
       config_ = std::move(*read);
     }
-    for (const auto& profile : config_.profiles) {
-      auto framework = placement::Framework::create(profile);
-      if (!framework) return {"config: " + framework.error().message};
-      frameworks_[profile.scheduler_name] = std::move(*framework);
-    }
+    auto profiles = placement::Profiles::create(config_.profiles);
+    if (!profiles) return {"config: " + profiles.error().message};
     Cluster cluster(era);
     for (const auto& object : json::get_array(file_, {"objects"})) cluster.upsert(object);
-    placement::Engine engine(cluster, {placement::EngineOptions::TieBreak::kFirstByName});
+    // kube-scheduler does not confirm its choice. Where a terminating pod is a victim, spreading counts it gone twice, and the eviction is
+    // in vain: that is its recorded decision, and not berth's.
+    Trial trial(cluster, std::move(*profiles),
+                {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {.confirm = false}});
     const auto& pods = json::get_array(file_, {"pods"});
     const auto& expect = json::get_array(file_, {"expect"});
     if (pods.size() != expect.size() || pods.empty()) return {"malformed: pods and expect must be lists of one length"};
     for (std::size_t i = 0; i < pods.size(); ++i) {
       auto view = std::make_shared<const model::PodView>(model::PodView::parse(pods[i]));
-      step(cluster, engine, placement::PodInfo::make(std::move(view), era), expect[i],
+      step(trial, placement::PodInfo::make(std::move(view), era), expect[i],
            fmt::format("step {} {}", i, json::get_string(expect[i], {"pod"})));
     }
     return std::move(out_);
   }
 
  private:
-  void step(Cluster& cluster, placement::Engine& engine, const PodInfoPtr& pod, const json::Value& expect, const std::string& step_name) {
+  void step(Trial& trial, const PodInfoPtr& pod, const json::Value& expect, const std::string& step_name) {
     const auto* profile = config_.profile(pod->view().scheduler_name);
     if (profile == nullptr) {
       out_.push_back(fmt::format("{}: no profile for schedulerName \"{}\"", step_name, pod->view().scheduler_name));
       return;
     }
-    const FrameworkPtr& framework = frameworks_[profile->scheduler_name];
+    const FrameworkPtr& framework = trial.profiles().of(*pod);
+    const Cluster& cluster = trial.cluster();
     // The pod exists from its own step on: its nomination counts for others only while it waits.
-    const Evaluation got = placement::evaluate(*framework, cluster, *pod);
+    const Evaluation got = trial.evaluate(*pod);
     StepCheck check(cluster, step_name, out_);
     const Strings wanted_errors = strings_of(json::get_array(expect, {"error"}));
     check.equal("errors", wanted_errors, Strings(got.errors.begin(), got.errors.end()));
@@ -220,25 +221,24 @@ class Replay {
     const std::string wanted_choice(json::get_string(expect, {"choice"}));
     check.equal("choice", wanted_choice, got.tied.empty() ? std::string() : check.name(got.tied[0]));
     // The engine's columns decide as the plain form does, and give the same reasons.
-    const placement::Decision decision = engine.schedule(framework, pod);
+    const placement::Decision decision = trial.decide(pod);
     check.equal("choice by columns", wanted_choice, std::string(decision.node_name));
     if (decision.diagnosis != nullptr && got.tied.empty()) {
       const Era era = framework->profile().era;
       check.equal("reasons by columns", placement::fit_error_message(got.diagnosis, era, ""),
                   placement::fit_error_message(*decision.diagnosis, era, ""));
     }
-    if (got.tied.empty()) return unplaced(cluster, framework, pod, got, expect, check);
+    if (got.tied.empty()) return unplaced(trial, framework, pod, got, expect, check);
     check.equal("message", std::string(json::get_string(expect, {"message"})), std::string());
-    place(cluster, framework, pod, got.tied[0], step_name);
+    if (const auto reserved = trial.reserve(pod, got.tied[0]); !reserved)
+      out_.push_back(fmt::format("{}: reserve failed: {}", step_name, reserved.error().message()));
   }
 
-  void unplaced(const Cluster& cluster, const FrameworkPtr& framework, const PodInfoPtr& pod, const Evaluation& got,
-                const json::Value& expect, StepCheck& check) {
+  static void unplaced(Trial& trial, const FrameworkPtr& framework, const PodInfoPtr& pod, const Evaluation& got,
+                       const json::Value& expect, StepCheck& check) {
     const bool has_post_filter = !framework->profile().post_filter.empty();
     placement::PostFilterResult result;
-    // kube-scheduler does not confirm its choice. Where a terminating pod is a victim, spreading counts it gone twice, and the eviction is
-    // in vain: that is its recorded decision, and not berth's.
-    if (has_post_filter) result = placement::run_post_filter(*framework, cluster, pod, got, {.confirm = false});
+    if (has_post_filter) result = trial.victims_for(pod, &got);
     const std::string text = result.status.message();
     check.equal("message", std::string(json::get_string(expect, {"message"})),
                 placement::fit_error_message(got.diagnosis, framework->profile().era, has_post_filter ? text : ""));
@@ -253,18 +253,8 @@ class Replay {
     check.preemption(json::find(expect, "preemption"), result);
   }
 
-  void place(Cluster& cluster, const FrameworkPtr& framework, const PodInfoPtr& pod, placement::NodeIndex node,
-             const std::string& step_name) {
-    auto state = framework->new_cycle(cluster);
-    (void)framework->run_pre_filter(state, *pod);
-    const auto reserved = framework->run_reserve(state, *pod, *cluster.node(node), cluster);
-    if (!reserved.is_success()) out_.push_back(fmt::format("{}: reserve failed: {}", step_name, reserved.message()));
-    cluster.assume(pod, node);
-  }
-
   const json::Value& file_;
   config::SchedulerConfig config_;
-  std::map<std::string, FrameworkPtr, std::less<>> frameworks_;
   std::vector<std::string> out_;
 };
 

@@ -201,7 +201,7 @@ TEST(DynamicResources, DevicesThatKeepThePodFromItsNodesAreGivenBack) {
       "values: [gone]}]}]}}}}");
   const auto framework = *Framework::create(world.profile);
   const auto pod = world.user("one");
-  const auto result = run_post_filter(*framework, world.cluster, pod, world.evaluate(pod));
+  const auto result = run_post_filter(framework, world.cluster, pod, world.evaluate(pod));
   ASSERT_TRUE(result.release.has_value());
   EXPECT_EQ(result.release->name, "one");
   EXPECT_TRUE(result.status.message().starts_with("deallocation of ResourceClaim completed, preemption: "));

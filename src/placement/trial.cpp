@@ -1,0 +1,337 @@
+#include "placement/trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "placement/plugins/pod_claims.h"
+#include "placement/plugins/volumes.h"
+#include "placement/preemptor.h"
+
+namespace berth::placement {
+namespace {
+
+using model::PersistentVolumeClaimView;
+
+Status no_profile(const PodInfo& pod) {
+  return Status::error(fmt::format("no profile is known of its scheduler \"{}\": give that scheduler's configuration", pod.view().scheduler_name));
+}
+
+/// The resource claims that the pod has, those that are there.
+std::vector<ClaimPtr> claims_there(const model::PodView& pod, const Cluster& cluster) {
+  std::vector<ClaimPtr> out;
+  for (const auto& entry : pod.resource_claims) {
+    const std::string& name = entry.claim_name.empty() ? entry.made_name : entry.claim_name;
+    if (auto claim = name.empty() ? nullptr : cluster.find_claim(pod.ns(), name)) out.push_back(std::move(claim));
+  }
+  return out;
+}
+
+std::vector<std::shared_ptr<const PersistentVolumeClaimView>> ephemeral_claims(const model::PodView& pod, const Cluster& cluster) {
+  std::vector<std::shared_ptr<const PersistentVolumeClaimView>> out;
+  for (const auto& volume : pod.volumes) {
+    if (volume.kind != model::VolumeView::Kind::kEphemeral) continue;
+    const auto found = cluster.claims().find(pod.ns() + "/" + volume.id);
+    if (found != cluster.claims().end()) out.push_back(found->second);
+  }
+  return out;
+}
+
+/// The object as made again for the pod's successor; false when it is not the pod's own.
+bool hand_over(model::ObjectMeta& meta, const model::PodView& from, const model::PodView& to) {
+  bool is_own = false;
+  for (auto& owner : meta.owner_references) {
+    if (!owner.controller || owner.uid != from.meta.uid) continue;
+    owner.uid = to.meta.uid;
+    is_own = true;
+  }
+  meta.uid += "-next";
+  return is_own;
+}
+
+/// What binding writes into a resource claim: its allocation, and that the pod uses it.
+void settle(Cluster& cluster, const PodInfo& pod, const PreBindWrite& write) {
+  const ClaimPtr now = cluster.find_claim(write.ns, write.name);
+  if (now == nullptr || now->meta.uid != write.uid) return;
+  auto claim = std::make_shared<model::ResourceClaimView>(*now);
+  if (claim->allocation == nullptr) claim->allocation = write.allocation;
+  claim->reserved_for.push_back(pod.view().meta.uid);
+  cluster.upsert(ClaimPtr(std::move(claim)));
+}
+
+}  // namespace
+
+std::vector<PreBindWrite> Reservation::pre_bind(const Cluster& cluster) const {
+  const NodeInfo* there = cluster.node(node);
+  return there == nullptr ? std::vector<PreBindWrite>() : framework->run_pre_bind(state, *pod, *there);
+}
+
+struct Trial::Impl {
+  std::unique_ptr<Cluster> own;  ///< Null for a trial over its asker's cluster.
+  Cluster& cluster;
+  Profiles profiles;
+  TrialOptions options;
+  Engine engine;
+  std::unique_ptr<Preemptor> preemptors[2];  ///< Made when first asked; the second never breaks a disruption budget.
+
+  Impl(Cluster& over, Profiles with, const TrialOptions& how) : cluster(over), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
+  Impl(std::unique_ptr<Cluster> fork, Profiles with, const TrialOptions& how)
+      : own(std::move(fork)), cluster(*own), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
+
+  [[nodiscard]] PreemptionOptions preemption_of(const Framework& framework) const {
+    PreemptionOptions out = options.preemption;
+    out.budgets_are_hard |= framework.profile().args.preemption.budgets_are_hard;
+    return out;
+  }
+  Preemptor& preemptor(const PreemptionOptions& how) {
+    auto& out = preemptors[how.budgets_are_hard ? 1 : 0];
+    if (out == nullptr) out = std::make_unique<Preemptor>(cluster, how);
+    return *out;
+  }
+};
+
+Trial::Trial(Cluster& cluster, Profiles profiles, TrialOptions options)
+    : impl_(std::make_unique<Impl>(cluster, std::move(profiles), options)) {}
+Trial::Trial(const Cluster& cluster, Profiles profiles, TrialOptions options)
+    : impl_(std::make_unique<Impl>(std::make_unique<Cluster>(cluster.fork()), std::move(profiles), options)) {}
+Trial::Trial(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trial::~Trial() = default;
+Trial::Trial(Trial&&) noexcept = default;
+Trial& Trial::operator=(Trial&&) noexcept = default;
+
+Trial Trial::fork() {
+  return Trial(std::make_unique<Impl>(std::make_unique<Cluster>(impl_->cluster.fork()), impl_->profiles, impl_->options));
+}
+
+Cluster& Trial::cluster() { return impl_->cluster; }
+const Cluster& Trial::cluster() const { return impl_->cluster; }
+const Profiles& Trial::profiles() const { return impl_->profiles; }
+
+// Questions
+
+Status Trial::admits(const PodInfo& pod) const {
+  const FrameworkPtr& framework = impl_->profiles.of(pod);
+  return framework == nullptr ? no_profile(pod) : framework->run_pre_enqueue(pod.view(), &impl_->cluster);
+}
+
+Decision Trial::decide(const PodInfoPtr& pod) {
+  if (const FrameworkPtr& framework = impl_->profiles.of(*pod)) return impl_->engine.schedule(framework, pod);
+  Decision out;
+  out.outcome = Decision::Outcome::kError;
+  out.error = no_profile(*pod).message();
+  return out;
+}
+
+BestNodes Trial::best(const PodInfoPtr& pod) {
+  BestNodes out{decide(pod), {}};
+  if (out.decision.outcome != Decision::Outcome::kScheduled) return out;
+  if (out.decision.tied_nodes > 1) out.nodes = evaluate(*pod).tied;
+  if (out.nodes.empty()) out.nodes = {out.decision.node};
+  return out;
+}
+
+bool Trial::is_best(const PodInfoPtr& pod, NodeIndex node) {
+  const BestNodes found = best(pod);
+  return std::ranges::find(found.nodes, node) != found.nodes.end();
+}
+
+Status Trial::fits(const PodInfo& pod, NodeIndex node) const {
+  const NodeInfo* info = impl_->cluster.node(node);
+  if (info == nullptr || info->node == nullptr) return Status::unresolvable("node is gone");
+  if (Status gate = admits(pod); !gate.is_success()) return gate;
+  const Framework& framework = *impl_->profiles.of(pod);
+  CycleState state = framework.new_cycle(impl_->cluster);
+  PreFilterOutcome outcome = framework.run_pre_filter(state, pod);
+  if (!outcome.status.is_success() && !outcome.status.is_skip()) return std::move(outcome.status);
+  if (outcome.node_names && !outcome.node_names->contains(info->name))
+    return Status::unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]");
+  return framework.run_filter_with_nominated(state, pod, *info);
+}
+
+std::vector<NodeIndex> Trial::fitting(const PodInfo& pod, std::span<const NodeIndex> nodes) const {
+  std::vector<NodeIndex> out;
+  if (!admits(pod).is_success()) return out;
+  const Framework& framework = *impl_->profiles.of(pod);
+  CycleState state = framework.new_cycle(impl_->cluster);
+  const PreFilterOutcome outcome = framework.run_pre_filter(state, pod);
+  if (!outcome.status.is_success() && !outcome.status.is_skip()) return out;
+  for (const NodeIndex index : nodes) {
+    const NodeInfo* info = impl_->cluster.node(index);
+    if (info == nullptr || info->node == nullptr || (outcome.node_names && !outcome.node_names->contains(info->name))) continue;
+    if (framework.run_filter_with_nominated(state, pod, *info).is_success()) out.push_back(index);
+  }
+  return out;
+}
+
+Evaluation Trial::evaluate(const PodInfo& pod) const {
+  if (const FrameworkPtr& framework = impl_->profiles.of(pod)) return impl_->engine.evaluate(*framework, pod);
+  Evaluation out;
+  out.errors.push_back(no_profile(pod).message());
+  return out;
+}
+
+PostFilterResult Trial::victims_for(const PodInfoPtr& pod, const Evaluation* failed) {
+  const FrameworkPtr& framework = impl_->profiles.of(*pod);
+  PostFilterResult out;
+  if (framework == nullptr) {
+    out.status = no_profile(*pod);
+    return out;
+  }
+  const PreemptionOptions how = impl_->preemption_of(*framework);
+  return failed == nullptr ? impl_->preemptor(how).find(framework, pod) : run_post_filter(framework, impl_->cluster, pod, *failed, how);
+}
+
+void Trial::choose_among(PostFilterResult& result, const PodInfo& pod) const {
+  if (const FrameworkPtr& framework = impl_->profiles.of(pod))
+    choose_candidate(framework, impl_->cluster, pod, impl_->preemption_of(*framework), result);
+}
+
+std::optional<Candidate> Trial::victims_on(const PodInfo& pod, NodeIndex node, Status& why) const {
+  const FrameworkPtr& framework = impl_->profiles.of(pod);
+  const NodeInfo* info = impl_->cluster.node(node);
+  if (framework == nullptr || info == nullptr || info->node == nullptr) {
+    why = framework == nullptr ? no_profile(pod) : Status::unresolvable("node is gone");
+    return std::nullopt;
+  }
+  CycleState state = framework->new_cycle(impl_->cluster);
+  const PreFilterOutcome outcome = framework->run_pre_filter(state, pod);
+  if (!outcome.status.is_success() && !outcome.status.is_skip()) {
+    why = outcome.status;
+    return std::nullopt;
+  }
+  return select_victims(*framework, state, pod, *info, why);
+}
+
+// Changes
+
+std::expected<Reservation, Status> Trial::reserve(const PodInfoPtr& pod, NodeIndex node) {
+  Cluster& cluster = impl_->cluster;
+  const FrameworkPtr& framework = impl_->profiles.of(*pod);
+  if (framework == nullptr) return std::unexpected(no_profile(*pod));
+  const NodeInfo* there = cluster.node(node);
+  if (there == nullptr || there->node == nullptr) return std::unexpected(Status::error("node is gone"));
+  Reservation out{pod, framework, node, framework->new_cycle(cluster)};
+  Status status = framework->prepare_reserve(out.state, *pod, *there);
+  if (status.is_success()) status = framework->run_reserve(out.state, *pod, *there, cluster);
+  if (!status.is_success()) return std::unexpected(std::move(status));
+  cluster.assume(pod, node);
+  return out;
+}
+
+void Trial::undo(Reservation& reservation) {
+  static const NodeInfo kGone;
+  Cluster& cluster = impl_->cluster;
+  const NodeInfo* there = cluster.node(reservation.node);
+  reservation.framework->run_unreserve(reservation.state, *reservation.pod, there != nullptr ? *there : kGone, cluster);
+  // Another pod may have the name by now, or a newer version of this one its place.
+  if (cluster.find_pod(reservation.pod->key) == reservation.pod) cluster.forget(reservation.pod->key);
+}
+
+Status Trial::place_on(const PodInfoPtr& pod, NodeIndex node) {
+  if (Status status = fits(*pod, node); !status.is_success()) return status;
+  const auto reserved = reserve(pod, node);
+  if (!reserved) return reserved.error();
+  for (const PreBindWrite& write : reserved->pre_bind(impl_->cluster))
+    if (!write.uid.empty()) settle(impl_->cluster, *pod, write);
+  return Status::success();
+}
+
+Placement Trial::place(const PodInfoPtr& pod) {
+  Placement out;
+  out.status = admits(*pod);
+  if (!out.status.is_success()) return out;
+  out.decision = decide(pod);
+  switch (out.decision.outcome) {
+    case Decision::Outcome::kScheduled:
+      break;
+    case Decision::Outcome::kUnschedulable:
+      out.status = Status::unschedulable(
+          out.decision.diagnosis == nullptr ? "" : fit_error_message(*out.decision.diagnosis, impl_->cluster.era(), ""));
+      return out;
+    case Decision::Outcome::kError:
+      out.status = Status::error(out.decision.error);
+      return out;
+  }
+  const auto reserved = reserve(pod, out.decision.node);
+  if (!reserved) {
+    out.status = reserved.error();
+    return out;
+  }
+  for (const PreBindWrite& write : reserved->pre_bind(impl_->cluster))
+    if (!write.uid.empty()) settle(impl_->cluster, *pod, write);
+  out.node = out.decision.node;
+  return out;
+}
+
+Eviction Trial::evict(const PodInfoPtr& pod) {
+  Cluster& cluster = impl_->cluster;
+  const model::PodView& view = pod->view();
+  Eviction out{pod, cluster.pod_node(pod->key), claims_there(view, cluster), ephemeral_claims(view, cluster)};
+  cluster.remove_pod(pod->key);
+  for (const ClaimPtr& claim : out.claims) {
+    if (!claim->is_reserved_for(view.meta.uid)) continue;
+    auto left = std::make_shared<model::ResourceClaimView>(*claim);
+    std::erase(left->reserved_for, view.meta.uid);
+    // A claim that nobody uses is deallocated (controller/resourceclaim).
+    if (left->reserved_for.empty()) left->allocation = nullptr;
+    cluster.upsert(ClaimPtr(std::move(left)));
+  }
+  return out;
+}
+
+PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
+  Cluster& cluster = impl_->cluster;
+  const model::PodView& before = eviction.pod->view();
+  auto view = std::make_shared<model::PodView>(before);
+  if (labels != nullptr) view->meta.labels = *labels;
+  view->meta.uid += "-next";
+  view->meta.is_deleting = false;
+  view->node_name.clear();
+  view->nominated_node_name.clear();
+  view->phase = "Pending";
+  view->start_time.clear();
+  view->container_statuses.clear();
+  view->pod_level_status.reset();
+  view->resize_infeasible = false;
+  view->terminating_by_preemption = false;
+  for (const ClaimPtr& claim : eviction.claims) {
+    auto made = std::make_shared<model::ResourceClaimView>(*claim);
+    if (!hand_over(made->meta, before, *view)) continue;
+    cluster.set_pending_allocation(claim->meta.uid, nullptr);
+    made->allocation = nullptr;
+    made->reserved_for.clear();
+    made->device_statuses.clear();
+    cluster.upsert(ClaimPtr(std::move(made)));
+  }
+  for (const auto& claim : eviction.volume_claims) {
+    auto made = std::make_shared<PersistentVolumeClaimView>(*claim);
+    if (!hand_over(made->meta, before, *view)) continue;
+    // Where the volume is made before its user has a node, nobody knows where: as good a guess as any is that it is like the old one.
+    const auto* storage_class = volumes::find_class(cluster, claim->class_name());
+    if (storage_class != nullptr && storage_class->wait_for_first_consumer) {
+      made->volume_name.clear();
+      made->phase = "Pending";
+      std::erase_if(made->meta.annotations,
+                    [](const auto& pair) { return pair.first == volumes::kSelectedNode || pair.first == volumes::kBindCompleted; });
+    }
+    cluster.upsert(std::shared_ptr<const PersistentVolumeClaimView>(std::move(made)));
+  }
+  return PodInfo::make(std::move(view), cluster.era());
+}
+
+void Trial::undo(const Eviction& eviction) {
+  Cluster& cluster = impl_->cluster;
+  cluster.remove_pod(eviction.pod->key);
+  for (const ClaimPtr& claim : eviction.claims) cluster.upsert(claim);
+  for (const auto& claim : eviction.volume_claims) cluster.upsert(claim);
+  if (eviction.node.is_valid()) cluster.assume(eviction.pod, eviction.node);
+}
+
+std::size_t Trial::memory_bytes() const {
+  std::size_t out = impl_->engine.memory_bytes();
+  for (const auto& preemptor : impl_->preemptors)
+    if (preemptor != nullptr) out += preemptor->memory_bytes();
+  return out;
+}
+
+}  // namespace berth::placement

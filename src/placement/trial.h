@@ -1,0 +1,141 @@
+// The one way to ask the engine: everyone who places or moves a pod, or only wonders whether one could be, does it on a Trial.
+//
+//   Trial base(cluster, profiles)         over the asker's own cluster, which goes on changing
+//     .decide(pod)                        where would it go?
+//     .place(pod) = decide + reserve      it is there now, with its devices and volumes
+//     .fork()                             what if? Change it, ask it, drop it: the base never notices
+//
+//   scheduler: decide, reserve, bind, or undo when binding fails      descheduler: fork, evict, best, place
+//   preemption: victims_for, confirmed on a fork                      autoscaler: fork, upsert_node, fits, place
+//
+// Every plugin's Reserve runs whenever a pod is put somewhere, so that the next question counts its devices and volumes as given away.
+#pragma once
+#include <expected>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "placement/engine.h"
+#include "placement/preemption.h"
+#include "placement/profiles.h"
+
+namespace berth::placement {
+
+struct TrialOptions {
+  EngineOptions engine;
+  PreemptionOptions preemption;
+};
+
+/// A pod that has its place: on its node in the cluster, its devices and volumes given to it. Owner: the asker, who drops it once the pod
+/// is bound (or for good, in a what-if), or gives it back to `Trial::undo`.
+struct Reservation {
+  PodInfoPtr pod;
+  FrameworkPtr framework;
+  NodeIndex node;
+  CycleState state;  ///< What the Reserve plugins keep for PreBind and Unreserve.
+
+  /// What has to be written before the pod is bound (PreBind).
+  [[nodiscard]] std::vector<PreBindWrite> pre_bind(const Cluster& cluster) const;
+};
+
+/// A pod that went, with what its going changed. Owner: the asker, who may give it back to `Trial::undo`.
+struct Eviction {
+  PodInfoPtr pod;
+  NodeIndex node;                  ///< Invalid when it held none.
+  std::vector<ClaimPtr> claims;    ///< Its resource claims as they were.
+  std::vector<std::shared_ptr<const model::PersistentVolumeClaimView>> volume_claims;  ///< Those of its ephemeral volumes as they were.
+};
+
+/// What came of `Trial::place`.
+struct Placement {
+  NodeIndex node;     ///< Invalid when the pod was put nowhere.
+  Status status;      ///< Then: why. PreEnqueue's word, the FailedScheduling message, an error, or a Reserve plugin's refusal.
+  Decision decision;  ///< Of a pod that came past PreEnqueue.
+  [[nodiscard]] bool is_placed() const { return node.is_valid(); }
+};
+
+/// Where a pod would go, with every node that is as good.
+struct BestNodes {
+  Decision decision;
+  std::vector<NodeIndex> nodes;  ///< Of the highest total, sorted by name; empty unless the decision is kScheduled.
+};
+
+/// A cluster and the engine that decides over it. Single-threaded; deterministic in the history, the questions and the seed.
+///
+/// A trial over a cluster (`Trial(cluster, …)`) changes that cluster, and the cluster may change beneath it: the engine catches up. A fork
+/// owns a copy-on-write copy of cluster and engine alike: it costs what it changes, and neither sees the other's changes. Forks may outlive
+/// what they were made from, and be forked again.
+class Trial {
+ public:
+  /// The cluster must outlive the trial.
+  Trial(Cluster& cluster, Profiles profiles, TrialOptions options = {});
+  /// On a fork of the cluster, which is not touched.
+  Trial(const Cluster& cluster, Profiles profiles, TrialOptions options = {});
+  ~Trial();
+  Trial(Trial&&) noexcept;
+  Trial& operator=(Trial&&) noexcept;
+
+  /// Independent from now on. Not const: the columns are brought up to date first, once for all forks.
+  [[nodiscard]] Trial fork();
+
+  /// To be changed freely between questions.
+  [[nodiscard]] Cluster& cluster();
+  [[nodiscard]] const Cluster& cluster() const;
+  [[nodiscard]] const Profiles& profiles() const;
+
+  // Questions; they change nothing. A pod whose schedulerName no profile has gets an error that says so.
+
+  /// PreEnqueue: whether the pod may be tried at all.
+  [[nodiscard]] Status admits(const PodInfo& pod) const;
+  /// Where the scheduler would put the pod now.
+  [[nodiscard]] Decision decide(const PodInfoPtr& pod);
+  /// The same, with every node that the scheduler could take instead.
+  [[nodiscard]] BestNodes best(const PodInfoPtr& pod);
+  /// Whether the scheduler could take this very node for the pod now.
+  [[nodiscard]] bool is_best(const PodInfoPtr& pod, NodeIndex node);
+  /// Whether the node could take the pod at all (PreEnqueue and Filter); otherwise why not, in the scheduler's words.
+  [[nodiscard]] Status fits(const PodInfo& pod, NodeIndex node) const;
+  /// Those of the nodes that could.
+  [[nodiscard]] std::vector<NodeIndex> fitting(const PodInfo& pod, std::span<const NodeIndex> nodes) const;
+  /// Every node's verdict and scores: costs nodes times plugins.
+  [[nodiscard]] Evaluation evaluate(const PodInfo& pod) const;
+  /// Who would have to go for a pod that fits nowhere, and where (PostFilter). With `failed` given (an extender's refusal, a full listing) every
+  /// candidate is listed; otherwise the best alone may be.
+  [[nodiscard]] PostFilterResult victims_for(const PodInfoPtr& pod, const Evaluation* failed = nullptr);
+  /// Chooses among `result.candidates` anew, after somebody changed them.
+  void choose_among(PostFilterResult& result, const PodInfo& pod) const;
+  /// Who would have to go on this node; nullopt when nothing helps there, with the reason in `why`.
+  [[nodiscard]] std::optional<Candidate> victims_on(const PodInfo& pod, NodeIndex node, Status& why) const;
+
+  // Changes.
+
+  /// Reserve, then assume: the pod is on `node` from now on, with what the Reserve plugins give it. On failure nothing has changed: what an
+  /// earlier plugin reserved is given back. Whether the node fits is asked of the Reserve plugins' own filters alone.
+  [[nodiscard]] std::expected<Reservation, Status> reserve(const PodInfoPtr& pod, NodeIndex node);
+  /// Unreserve in the opposite order, and the pod is nowhere. What changed meanwhile through other hands stays.
+  void undo(Reservation& reservation);
+  /// `fits`, then `reserve`, then what binding would write: whoever comes next finds claims allocated.
+  Status place_on(const PodInfoPtr& pod, NodeIndex node);
+  /// `admits`, `decide`, then the same.
+  Placement place(const PodInfoPtr& pod);
+
+  /// The pod goes: its room is free, and resource claims that it alone used give their devices back.
+  Eviction evict(const PodInfoPtr& pod);
+  /// The pod as its owner makes it anew: without node, status or nomination; with claims of its own where its template makes them (resource
+  /// claims, ephemeral volumes); with `labels` where given. It is not placed. May be asked again, with other labels.
+  [[nodiscard]] PodInfoPtr renew(const Eviction& eviction, const model::Labels* labels = nullptr);
+  /// The pod is where it was, its claims are as they were, and its successor is gone.
+  void undo(const Eviction& eviction);
+
+  /// Bytes held by columns and preemption's tables, shared ones included.
+  [[nodiscard]] std::size_t memory_bytes() const;
+
+ private:
+  struct Impl;
+  explicit Trial(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth::placement

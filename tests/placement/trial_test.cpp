@@ -1,0 +1,247 @@
+// What everyone who places or moves a pod relies on: what was reserved is gone for the next, what is undone is there again, and forks do
+// not see each other.
+#include "placement/trial.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/placement/plugins/plugin_world.h"
+
+namespace berth::placement::testing {
+namespace {
+
+/// Nodes a and b; devices and volumes as a test says.
+struct Stock : PluginWorld {
+  Stock() : PluginWorld(Era::k136) {
+    for (const char* name : {"a", "b"}) add(fmt::format("{{kind: Node, metadata: {{name: {}}}}}", name));
+    add("{kind: DeviceClass, metadata: {name: gpu}, spec: {}}");
+    add("{kind: StorageClass, metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: WaitForFirstConsumer}");
+  }
+  Stock& devices(const std::string& node, const std::string& list) {
+    add(fmt::format(
+        "{{kind: ResourceSlice, metadata: {{name: s-{0}}}, spec: {{driver: d.example.com, nodeName: {0}, pool: {{name: {0}, generation: 1, "
+        "resourceSliceCount: 1}}, devices: {1}}}}}",
+        node, list));
+    return *this;
+  }
+  /// `more` goes into the metadata.
+  Stock& claim(const std::string& name, const std::string& more = "") {
+    add(fmt::format(
+        "{{kind: ResourceClaim, metadata: {{name: {0}, namespace: default, uid: u-{0}{1}}}, spec: {{devices: {{requests: [{{name: r, exactly: "
+        "{{deviceClassName: gpu, allocationMode: ExactCount, count: 1}}}}]}}}}}}",
+        name, more));
+    return *this;
+  }
+  Stock& volume(const std::string& name, const std::string& node) {
+    add(fmt::format(
+        "{{kind: PersistentVolume, metadata: {{name: {0}}}, spec: {{storageClassName: local, accessModes: [ReadWriteOnce], capacity: "
+        "{{storage: 1Gi}}, nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, "
+        "values: [{1}]}}]}}]}}}}}}, status: {{phase: Available}}}}",
+        name, node));
+    return *this;
+  }
+  Stock& volume_claim(const std::string& name, const std::string& more = "") {
+    add(fmt::format(
+        "{{kind: PersistentVolumeClaim, metadata: {{name: {0}, namespace: default, uid: u-{0}{1}}}, spec: {{storageClassName: local, "
+        "accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}",
+        name, more));
+    return *this;
+  }
+  [[nodiscard]] PodInfoPtr user(const std::string& name, const std::string& claim, const std::string& volume_claim = "") const {
+    std::string spec = "{";
+    if (!claim.empty()) spec += fmt::format("resourceClaims: [{{name: c, resourceClaimName: {}}}], ", claim);
+    if (!volume_claim.empty()) spec += fmt::format("volumes: [{{name: v, persistentVolumeClaim: {{claimName: {}}}}}], ", volume_claim);
+    return pod(spec + "priority: 0}", "{}", name);
+  }
+  /// A pod on a node whose claim was made from its template and has a device.
+  PodInfoPtr run_with_own_claim(const std::string& name, const std::string& node, const std::string& device) {
+    auto view = std::make_shared<model::PodView>(pod("{}", "{}", name)->view());
+    view->node_name = node;
+    view->meta.uid = "uid-" + name;
+    view->resource_claims = {{"c", "", "template", true, "made-" + name}};
+    add(fmt::format(
+        "{{kind: ResourceClaim, metadata: {{name: made-{0}, namespace: default, uid: u-made-{0}, ownerReferences: [{{apiVersion: v1, kind: Pod, "
+        "name: {0}, uid: uid-{0}, controller: true}}]}}, spec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: gpu, "
+        "allocationMode: ExactCount, count: 1}}}}]}}}}, status: {{reservedFor: [{{resource: pods, name: {0}, uid: uid-{0}}}], allocation: "
+        "{{devices: {{results: [{{request: r, driver: d.example.com, pool: {1}, device: {2}}}]}}, nodeSelector: {{nodeSelectorTerms: "
+        "[{{matchFields: [{{key: metadata.name, operator: In, values: [{1}]}}]}}]}}}}}}}}",
+        name, node, device));
+    cluster.upsert_pod(view);
+    return cluster.find_pod("default/" + name);
+  }
+
+  [[nodiscard]] Trial trial() { return {cluster, framework(), {.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}, .preemption = {}}}; }
+  [[nodiscard]] FrameworkPtr framework() const { return *Framework::create(profile); }
+};
+
+std::string place(Trial& trial, const PodInfoPtr& pod) {
+  const Placement placement = trial.place(pod);
+  return placement.is_placed() ? trial.cluster().node(placement.node)->name : placement.status.message();
+}
+
+TEST(Trial, ADeviceIsGivenAwayOnce) {
+  Stock stock;
+  stock.devices("b", "[{name: g0}]").claim("one").claim("two");
+  Trial trial = stock.trial();
+  EXPECT_EQ(place(trial, stock.user("p", "one")), "b");
+  EXPECT_EQ(place(trial, stock.user("q", "two")), "0/2 nodes are available: 2 cannot allocate all claims.");
+  EXPECT_FALSE(trial.place_on(stock.user("q", "two"), stock.cluster.find_node("b")->index).is_success());
+}
+
+TEST(Trial, AVolumeIsGivenAwayOnce) {
+  Stock stock;
+  stock.volume("v", "a").volume_claim("one").volume_claim("two");
+  Trial trial = stock.trial();
+  EXPECT_EQ(place(trial, stock.user("p", "", "one")), "a");
+  EXPECT_NE(place(trial, stock.user("q", "", "two")).find("didn't find available persistent volumes to bind"), std::string::npos);
+}
+
+TEST(Trial, PodsMayShareAClaimThatWasReservedForTheFirst) {
+  Stock stock;
+  stock.devices("b", "[{name: g0}]").claim("shared");
+  Trial trial = stock.trial();
+  EXPECT_EQ(place(trial, stock.user("p", "shared")), "b");
+  EXPECT_EQ(place(trial, stock.user("q", "shared")), "b");
+  EXPECT_EQ(stock.cluster.find_claim("default", "shared")->reserved_for.size(), 2U);
+}
+
+TEST(Trial, AReservationThatIsUndoneLeavesNothing) {
+  Stock stock;
+  stock.devices("a", "[{name: g0}]").volume("v", "a").claim("c").volume_claim("vc");
+  Trial trial = stock.trial();
+  const PodInfoPtr pod = stock.user("p", "c", "vc");
+  auto reserved = trial.reserve(pod, stock.cluster.find_node("a")->index);
+  ASSERT_TRUE(reserved) << reserved.error().message();
+  EXPECT_TRUE(stock.cluster.persistent_volumes().find("v")->second->has_claim_ref);
+  EXPECT_EQ(stock.cluster.pending_allocations().size(), 1U);
+  EXPECT_EQ(reserved->pre_bind(stock.cluster).size(), 3U);
+  trial.undo(*reserved);
+  EXPECT_FALSE(stock.cluster.persistent_volumes().find("v")->second->has_claim_ref);
+  EXPECT_TRUE(stock.cluster.pending_allocations().empty());
+  EXPECT_EQ(stock.cluster.pod_count(), 0U);
+  EXPECT_EQ(place(trial, pod), "a");
+}
+
+TEST(Trial, ANewerVersionOfThePodStaysWhenItsReservationIsUndone) {
+  Stock stock;
+  Trial trial = stock.trial();
+  auto reserved = trial.reserve(stock.user("p", ""), stock.cluster.find_node("a")->index);
+  ASSERT_TRUE(reserved);
+  stock.run("p", "b", "{}");
+  trial.undo(*reserved);
+  EXPECT_EQ(stock.cluster.node(stock.cluster.pod_node("default/p"))->name, "b");
+}
+
+TEST(Trial, WhatOnePluginReservedIsGivenBackWhenAnotherRefuses) {
+  Stock stock;
+  stock.devices("b", "[{name: g0}]").volume("v", "a").claim("c").volume_claim("vc");
+  Trial trial = stock.trial();
+  // The volume is on a, the device on b: on a the volumes' plugin reserves first.
+  EXPECT_FALSE(trial.reserve(stock.user("p", "c", "vc"), stock.cluster.find_node("a")->index));
+  EXPECT_FALSE(stock.cluster.persistent_volumes().find("v")->second->has_claim_ref);
+  EXPECT_EQ(stock.cluster.pod_count(), 0U);
+}
+
+TEST(Framework, AFailingReserveUnreservesThePluginsBeforeIt) {
+  Stock stock;
+  stock.devices("b", "[{name: g0}]").volume("v", "a").claim("c").volume_claim("vc");
+  const FrameworkPtr framework = stock.framework();
+  const PodInfoPtr pod = stock.user("p", "c", "vc");
+  CycleState state = framework->new_cycle(stock.cluster);
+  ASSERT_TRUE(framework->run_pre_filter(state, *pod).status.is_success());
+  // Nobody asked DynamicResources what the node can give: its Reserve has nothing to go by, after that of VolumeBinding.
+  const Status status = framework->run_reserve(state, *pod, *stock.cluster.find_node("a"), stock.cluster);
+  EXPECT_EQ(status.message(), "claim allocation not found for node");
+  EXPECT_FALSE(stock.cluster.persistent_volumes().find("v")->second->has_claim_ref);
+}
+
+TEST(Trial, AnEvictedPodsDeviceIsFreeAndItsSuccessorGetsAClaimOfItsOwn) {
+  Stock stock;
+  stock.devices("a", "[{name: g0}]").devices("b", "[{name: g1}]");
+  const PodInfoPtr pod = stock.run_with_own_claim("p", "a", "g0");
+  stock.claim("other");
+  Trial base = stock.trial();
+  Trial trial = base.fork();
+  Eviction eviction = trial.evict(pod);
+  EXPECT_EQ(place(trial, stock.user("q", "other")), "a");
+  EXPECT_EQ(place(trial, trial.renew(eviction)), "b");
+  // The base knows nothing of it; undone, the fork neither.
+  EXPECT_EQ(stock.cluster.find_claim("default", "made-p")->allocation->devices[0].device, "g0");
+  trial.undo(eviction);
+  EXPECT_EQ(trial.cluster().find_claim("default", "made-p")->meta.uid, "u-made-p");
+  EXPECT_EQ(trial.cluster().find_claim("default", "made-p")->allocation->devices[0].device, "g0");
+  EXPECT_EQ(trial.cluster().find_pod(pod->key), pod);
+  EXPECT_EQ(trial.cluster().node(trial.cluster().pod_node(pod->key))->name, "a");
+}
+
+TEST(Trial, AnEphemeralVolumeOfASuccessorIsMadeWhereItGoes) {
+  Stock stock;
+  stock.volume("va", "a").volume("vb", "b");
+  auto view = std::make_shared<model::PodView>(stock.pod("{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}", "{}", "p")->view());
+  view->node_name = "a";
+  stock.volume_claim("p-v", fmt::format(", ownerReferences: [{{apiVersion: v1, kind: Pod, name: p, uid: {}, controller: true}}]", view->meta.uid));
+  auto bound = std::make_shared<model::PersistentVolumeClaimView>(*stock.cluster.claims().find("default/p-v")->second);
+  bound->volume_name = "va";
+  bound->meta.annotations = {{"pv.kubernetes.io/bind-completed", "yes"}};
+  stock.cluster.upsert(std::shared_ptr<const model::PersistentVolumeClaimView>(bound));
+  stock.cluster.upsert_pod(view);
+  stock.cluster.upsert(*json::parse_yaml("kind: Node\nmetadata: {name: a, labels: {kubernetes.io/hostname: a}}\nspec: {unschedulable: true}"));
+  Trial base = stock.trial();
+  Trial trial = base.fork();
+  const Eviction eviction = trial.evict(stock.cluster.find_pod("default/p"));
+  EXPECT_EQ(place(trial, trial.renew(eviction)), "b");
+}
+
+TEST(Trial, EachPodIsAskedWithItsOwnProfile) {
+  Stock stock;
+  stock.run("here", "a", "{containers: [{name: c, resources: {requests: {cpu: '2'}}}]}");
+  Profile packing = default_profile(Era::k136);
+  packing.scheduler_name = "packing";
+  packing.args.fit.strategy = ScoringStrategyType::kMostAllocated;
+  std::erase_if(packing.score, [](const auto& use) { return use.name != "NodeResourcesFit"; });
+  auto profiles = Profiles::create({default_profile(Era::k136), packing});
+  ASSERT_TRUE(profiles) << profiles.error().message;
+  Trial trial(stock.cluster, *profiles, {});
+  const auto where = [&](const std::string& scheduler) {
+    return place(trial, stock.pod(fmt::format("{{schedulerName: {}, containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}", scheduler),
+                                  "{}", "p-" + scheduler));
+  };
+  EXPECT_EQ(where("default-scheduler"), "b");
+  EXPECT_EQ(where("packing"), "a");
+  EXPECT_NE(where("nobody").find("no profile is known of its scheduler \"nobody\""), std::string::npos);
+  EXPECT_FALSE(trial.fits(*stock.pod("{schedulerName: nobody}"), stock.cluster.find_node("a")->index).is_success());
+}
+
+TEST(Trial, TheBestNodesAreThoseThatTheSchedulerChoosesAmong) {
+  Stock stock;
+  stock.add("{kind: Node, metadata: {name: c}}").run("busy", "b", "{containers: [{name: c, resources: {requests: {cpu: '3', memory: 3Gi}}}]}");
+  Trial trial = stock.trial();
+  const PodInfoPtr pod = stock.pod("{containers: [{name: c, resources: {requests: {cpu: 100m, memory: 100Mi}}}]}");
+  const BestNodes best = trial.best(pod);
+  ASSERT_EQ(best.nodes.size(), 2U);
+  EXPECT_EQ(stock.cluster.node(best.nodes[0])->name, "a");
+  EXPECT_EQ(stock.cluster.node(best.nodes[1])->name, "c");
+  EXPECT_TRUE(trial.is_best(pod, best.nodes[1]));
+  EXPECT_FALSE(trial.is_best(pod, stock.cluster.find_node("b")->index));
+}
+
+TEST(Trial, ForksGoTheirOwnWaysAndOutliveTheirBase) {
+  Stock stock;
+  auto base = std::make_unique<Trial>(static_cast<const Cluster&>(stock.cluster), stock.framework(),
+                                      TrialOptions{.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
+  const PodInfoPtr half = stock.pod("{containers: [{name: c, resources: {requests: {cpu: '2'}}}]}", "{}", "half");
+  EXPECT_EQ(place(*base, half), "a");
+  Trial one = base->fork(), other = base->fork();
+  one.cluster().remove_node("b");
+  const auto again = [&](const std::string& name) { return stock.pod("{containers: [{name: c, resources: {requests: {cpu: '2'}}}]}", "{}", name); };
+  EXPECT_EQ(place(one, again("p")), "a");
+  EXPECT_EQ(place(other, again("p")), "b");
+  Trial of_other = other.fork();
+  base.reset();
+  EXPECT_EQ(place(of_other, again("q")), "a");
+  EXPECT_EQ(place(other, again("q")), "a");
+  EXPECT_EQ(place(one, again("q")), "0/1 nodes are available: 1 Insufficient cpu.");
+  EXPECT_EQ(stock.cluster.pod_count(), 0U);
+}
+
+}  // namespace
+}  // namespace berth::placement::testing
