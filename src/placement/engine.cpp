@@ -31,17 +31,32 @@ struct Engine::Impl {
   std::mt19937_64 random;
   std::unique_ptr<ClusterIndex> index;
   StaticColumns static_columns;
-  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<PodClass>>> classes;
+  struct ClassEntry {
+    std::shared_ptr<PodClass> columns;
+    std::uint64_t last_use = 0;
+  };
+  ShardedMap<std::uint64_t, std::vector<ClassEntry>, NumberHash> classes;  ///< By the hash of what the pods of a class have in common.
   std::size_t class_count = 0;
   std::uint64_t index_epoch = 0;
   std::uint64_t tick = 0;
 
   Impl(const Cluster& over, EngineOptions with) : cluster(over), options(with), random(with.seed) {}
+  Impl(const Impl& from, const Cluster& fork)
+      : cluster(fork),
+        options(from.options),
+        random(from.random),
+        index(std::make_unique<ClusterIndex>(*from.index, fork)),
+        static_columns(from.static_columns),
+        classes(from.classes),
+        class_count(from.class_count),
+        index_epoch(from.index_epoch),
+        tick(from.tick) {}
 
   Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod);
   std::optional<Decision> try_nominated(const Framework& framework, const PodInfo& pod);
   std::optional<Decision> decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod);
   Decision decide_plainly(const Framework& framework, const PodInfo& pod);
+  void sync();
   PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod);
   void make_room();
   std::optional<PodClass::Choice> choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns);
@@ -157,21 +172,26 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framewor
   return choice;
 }
 
-PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+void Engine::Impl::sync() {
   if (index == nullptr) index = std::make_unique<ClusterIndex>(cluster);
   index->sync();
-  if (index_epoch != index->epoch()) {
-    index_epoch = index->epoch();
-    classes.clear();
-    static_columns.clear();
-    class_count = 0;
-  }
+  if (index_epoch == index->epoch()) return;
+  index_epoch = index->epoch();
+  classes.clear();
+  static_columns.clear();
+  class_count = 0;
+}
+
+PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+  sync();
   auto& bucket = classes[pod->class_hash];
   for (auto at = bucket.begin(); at != bucket.end(); ++at) {
-    if (!(*at)->matches(*framework, *pod)) continue;
-    if ((*at)->catch_up()) {
-      (*at)->set_last_use(++tick);
-      return at->get();
+    if (!at->columns->matches(*framework, *pod)) continue;
+    PodClass& columns = unshare(at->columns);
+    columns.bind(*index, static_columns);
+    if (columns.catch_up()) {
+      at->last_use = ++tick;
+      return &columns;
     }
     bucket.erase(at);
     --class_count;
@@ -181,28 +201,25 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
   make_room();
   auto made = PodClass::make(framework, pod, *index, static_columns, options.lazy_ranking_nodes);
   if (made == nullptr) return nullptr;
-  made->set_last_use(++tick);
   ++class_count;
-  return classes[pod->class_hash].emplace_back(std::move(made)).get();
+  return classes[pod->class_hash].emplace_back(std::move(made), ++tick).columns.get();
 }
 
 void Engine::Impl::make_room() {
   const std::size_t most =
       std::max<std::size_t>(16, kColumnBudgetBytes / (kBytesPerNodeAndClass * std::max<std::size_t>(cluster.slot_count(), 1024)));
   while (class_count > most) {
-    std::vector<std::unique_ptr<PodClass>>* oldest_bucket = nullptr;
-    std::size_t oldest = 0;
+    std::uint64_t oldest_hash = 0;
     std::uint64_t oldest_use = UINT64_MAX;
-    for (auto& [hash, bucket] : classes) {
-      for (std::size_t i = 0; i < bucket.size(); ++i) {
-        if (bucket[i]->last_use() >= oldest_use) continue;
-        oldest_use = bucket[i]->last_use();
-        oldest_bucket = &bucket;
-        oldest = i;
+    classes.for_each([&](std::uint64_t hash, const std::vector<ClassEntry>& bucket) {
+      for (const ClassEntry& entry : bucket) {
+        if (entry.last_use >= oldest_use) continue;
+        oldest_use = entry.last_use;
+        oldest_hash = hash;
       }
-    }
-    if (oldest_bucket == nullptr) return;
-    oldest_bucket->erase(oldest_bucket->begin() + static_cast<std::ptrdiff_t>(oldest));
+    });
+    if (oldest_use == UINT64_MAX) return;
+    std::erase_if(*classes.edit(oldest_hash), [&](const ClassEntry& entry) { return entry.last_use == oldest_use; });
     --class_count;
   }
 }
@@ -230,6 +247,10 @@ Decision Engine::Impl::decide_plainly(const Framework& framework, const PodInfo&
 }
 
 Engine::Engine(const Cluster& cluster, EngineOptions options) : impl_(std::make_unique<Impl>(cluster, options)) {}
+Engine::Engine(Engine& from, const Cluster& fork) {
+  from.impl_->sync();
+  impl_ = std::make_unique<Impl>(*from.impl_, fork);
+}
 Engine::~Engine() = default;
 
 Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->schedule(framework, pod); }
@@ -240,8 +261,9 @@ Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) cons
 
 std::size_t Engine::memory_bytes() const {
   std::size_t out = impl_->index == nullptr ? 0 : impl_->index->memory_bytes() + impl_->static_columns.memory_bytes();
-  for (const auto& [hash, bucket] : impl_->classes)
-    for (const auto& columns : bucket) out += columns->memory_bytes();
+  impl_->classes.for_each([&](std::uint64_t, const auto& bucket) {
+    for (const auto& entry : bucket) out += entry.columns->memory_bytes();
+  });
   return out;
 }
 

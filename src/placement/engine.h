@@ -84,6 +84,8 @@ struct EngineOptions {
 class Engine {
  public:
   explicit Engine(const Cluster& cluster, EngineOptions options = {});
+  /// The same engine over a fork of its cluster that has not changed since: what it knows is shared, and copied as either one changes.
+  Engine(Engine& from, const Cluster& fork);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

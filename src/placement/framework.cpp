@@ -27,13 +27,10 @@ Status merge(std::vector<Status> statuses) {
 
 }  // namespace
 
-CycleState CycleState::clone() const {
-  CycleState out(*cluster_, data_.size());
+CycleState::CycleState(const CycleState& other)
+    : cluster_(other.cluster_), data_(other.data_.size()), skip_filter_(other.skip_filter_), skip_score_(other.skip_score_) {
   for (std::size_t i = 0; i < data_.size(); ++i)
-    if (data_[i] != nullptr) out.data_[i] = data_[i]->clone();
-  out.skip_filter_ = skip_filter_;
-  out.skip_score_ = skip_score_;
-  return out;
+    if (other.data_[i] != nullptr) data_[i] = other.data_[i]->clone();
 }
 
 Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {

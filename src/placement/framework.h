@@ -48,7 +48,10 @@ class CycleState {
   CycleState(CycleState&&) = default;
   CycleState& operator=(CycleState&&) = default;
   /// A deep copy: AddPod and RemovePod on it leave this one as it is.
-  [[nodiscard]] CycleState clone() const;
+  CycleState(const CycleState& other);
+  [[nodiscard]] CycleState clone() const { return *this; }
+  /// From now on over this cluster: the same, or a fork that does not differ in what the states were made from.
+  void bind(const Cluster& cluster) { cluster_ = &cluster; }
 
   [[nodiscard]] const Cluster& cluster() const { return *cluster_; }
   void set(std::size_t slot, std::unique_ptr<StateData> data) { data_[slot] = std::move(data); }

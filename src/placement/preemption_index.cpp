@@ -27,8 +27,8 @@ void PreemptionIndex::sync() {
     rebuild_node(node);
     touch(node);
   }
-  const auto& held = index_.held_terms();
-  for (; held_seen_ < held.size(); ++held_seen_) has_anti_affinity_ |= held[held_seen_].kind == HeldTerm::Kind::kRequiredAntiAffinity;
+  for (; held_seen_ < index_.held_term_count(); ++held_seen_)
+    has_anti_affinity_ |= index_.held_term(held_seen_).kind == HeldTerm::Kind::kRequiredAntiAffinity;
 }
 
 void PreemptionIndex::rebuild() {
@@ -43,8 +43,8 @@ void PreemptionIndex::rebuild() {
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) rebuild_node(i);
   held_seen_ = 0;
   has_anti_affinity_ = false;
-  const auto& held = index_.held_terms();
-  for (; held_seen_ < held.size(); ++held_seen_) has_anti_affinity_ |= held[held_seen_].kind == HeldTerm::Kind::kRequiredAntiAffinity;
+  for (; held_seen_ < index_.held_term_count(); ++held_seen_)
+    has_anti_affinity_ |= index_.held_term(held_seen_).kind == HeldTerm::Kind::kRequiredAntiAffinity;
 }
 
 void PreemptionIndex::rebuild_node(std::uint32_t node) {

@@ -140,10 +140,9 @@ bool PreemptorClass::serves(const FrameworkPtr& framework, const PodInfo& pod) c
 /// Takes note of the topologies of terms that pods brought since the last look and that keep the class away.
 bool PreemptorClass::adopt_held_terms() {
   auto& index = index_.cluster_index();
-  const auto& terms = index.held_terms();
   const model::Labels& own_namespace = *own_namespace_labels_;
-  for (; held_seen_ < terms.size(); ++held_seen_) {
-    const HeldTerm& held = terms[held_seen_];
+  for (; held_seen_ < index.held_term_count(); ++held_seen_) {
+    const HeldTerm& held = index.held_term(held_seen_);
     if (held.kind == HeldTerm::Kind::kRequiredAntiAffinity && held.term.matches(pod_->view(), own_namespace))
       topologies_.push_back(index.topology(held.term.topology_key));
   }

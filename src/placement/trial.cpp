@@ -77,6 +77,8 @@ struct Trial::Impl {
   Impl(Cluster& over, Profiles with, const TrialOptions& how) : cluster(over), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
   Impl(std::unique_ptr<Cluster> fork, Profiles with, const TrialOptions& how)
       : own(std::move(fork)), cluster(*own), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
+  Impl(Impl& from, std::unique_ptr<Cluster> fork)
+      : own(std::move(fork)), cluster(*own), profiles(from.profiles), options(from.options), engine(from.engine, cluster) {}
 
   [[nodiscard]] PreemptionOptions preemption_of(const Framework& framework) const {
     PreemptionOptions out = options.preemption;
@@ -100,7 +102,7 @@ Trial::Trial(Trial&&) noexcept = default;
 Trial& Trial::operator=(Trial&&) noexcept = default;
 
 Trial Trial::fork() {
-  return Trial(std::make_unique<Impl>(std::make_unique<Cluster>(impl_->cluster.fork()), impl_->profiles, impl_->options));
+  return Trial(std::make_unique<Impl>(*impl_, std::make_unique<Cluster>(impl_->cluster.fork())));
 }
 
 Cluster& Trial::cluster() { return impl_->cluster; }

@@ -31,19 +31,23 @@ std::uint32_t holds(const PodInfo& pod, const HeldTerm& held) {
   return 0;
 }
 
-void expect_recount(const Cluster& cluster, const ClusterIndex& index, const std::vector<const PodMatcher*>& matchers) {
+void expect_recount(const Cluster& cluster, const ClusterIndex& index, const std::vector<CountId>& matchers) {
   for (std::uint32_t node = 0; node < cluster.slot_count(); ++node) {
-    for (const auto& held : index.held_terms())
-      ASSERT_EQ(held.count[node], recount(cluster, node, [&](const PodInfo& pod) { return holds(pod, held); })) << "node " << node;
-    for (const auto* matcher : matchers) {
+    for (std::size_t i = 0; i < index.held_term_count(); ++i) {
+      const HeldTerm& held = index.held_term(i);
+      ASSERT_EQ(index.counts(ClusterIndex::held_counts(i))[node], recount(cluster, node, [&](const PodInfo& pod) { return holds(pod, held); }))
+          << "node " << node;
+    }
+    for (const CountId id : matchers) {
+      const PodMatcher& matcher = index.matcher_of(id);
       const auto matches = [&](const PodInfo& pod) -> std::uint32_t {
-        if (matcher->skip_terminating && pod.view().meta.is_deleting) return 0;
-        return std::ranges::all_of(matcher->terms,
+        if (matcher.skip_terminating && pod.view().meta.is_deleting) return 0;
+        return std::ranges::all_of(matcher.terms,
                                    [&](const auto& term) { return term.matches(pod.view(), cluster.namespace_labels(pod.view().ns())); })
                    ? 1
                    : 0;
       };
-      ASSERT_EQ(matcher->count[node], recount(cluster, node, matches)) << "node " << node;
+      ASSERT_EQ(index.counts(id)[node], recount(cluster, node, matches)) << "node " << node;
     }
     const NodeInfo* info = cluster.node(NodeIndex{node});
     if (info == nullptr || info->node == nullptr) continue;
@@ -61,7 +65,7 @@ TEST(ClusterIndex, CountsEqualARecount) {
     for (int i = 0; i < nodes; ++i) cluster.upsert_node(world.node("n" + std::to_string(i)));
     ClusterIndex index(cluster);
     std::uint64_t epoch = 0;
-    std::vector<const PodMatcher*> matchers;
+    std::vector<CountId> matchers;
     for (int step = 0; step < 200; ++step) {
       const int what = world.below(20);
       if (what == 0) {

@@ -36,18 +36,17 @@ bool has_terms(const PodInfo& pod) { return pod.has_affinity(); }
 }  // namespace
 
 void ClusterIndex::sync() {
-  if (position_ < cluster_.log_begin() || (selects_namespaces_ && namespaces_version_ != cluster_.namespaces_version())) return rebuild();
-  namespaces_version_ = cluster_.namespaces_version();
-  for (const std::uint64_t end = cluster_.log_end(); position_ < end; ++position_) apply(cluster_.change(position_));
+  if (position_ < cluster_->log_begin() || (selects_namespaces_ && namespaces_version_ != cluster_->namespaces_version())) return rebuild();
+  namespaces_version_ = cluster_->namespaces_version();
+  for (const std::uint64_t end = cluster_->log_end(); position_ < end; ++position_) apply(cluster_->change(position_));
 }
 
 void ClusterIndex::rebuild() {
   ++epoch_;
-  namespaces_version_ = cluster_.namespaces_version();
-  position_ = cluster_.log_end();
+  namespaces_version_ = cluster_->namespaces_version();
+  position_ = cluster_->log_end();
   slots_ = 0;
-  touched_.clear();
-  touched_begin_ = 0;
+  touched_.restart(0);
   topologies_.clear();
   topology_index_.clear();
   matchers_.clear();
@@ -55,17 +54,16 @@ void ClusterIndex::rebuild() {
   matcher_index_.clear();
   held_index_.clear();
   traits_.clear();
-  nominated_kinds_.clear();
-  nominated_.clear();
+  nominations_ = std::make_shared<Nominations>();
   amounts_.clear();
-  grow(cluster_.slot_count());
+  grow(cluster_->slot_count());
   for (std::uint32_t i = 0; i < slots_; ++i) refresh_amounts(i);
-  if (cluster_.has_nominations())
+  if (cluster_->has_nominations())
     for (std::uint32_t i = 0; i < slots_; ++i)
-      for (const auto& pod : cluster_.nominated(NodeIndex{i})) apply_nomination(pod);
-  if (cluster_.affinity_pods() == 0) return;
+      for (const auto& pod : cluster_->nominated(NodeIndex{i})) apply_nomination(pod);
+  if (cluster_->affinity_pods() == 0) return;
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    const NodeInfo* node = cluster_.node(NodeIndex{i});
+    const NodeInfo* node = cluster_->node(NodeIndex{i});
     if (node == nullptr || node->pods_with_affinity == 0) continue;
     for (const auto& pod : node->pods) apply_pod(*pod, i, 1);
   }
@@ -82,26 +80,24 @@ void ClusterIndex::grow(std::uint32_t slots) {
   slots_ = slots;
   const std::size_t capacity = std::max<std::size_t>(slots, 64);
   amounts_.resize(capacity);
-  for (auto& column : topologies_) column.value_of.resize(capacity, -1);
+  for (auto& column : topologies_) unshare(column).value_plus_one_of.resize(capacity);
 }
 
 void ClusterIndex::refresh_amounts(std::uint32_t node) {
-  const NodeInfo* info = cluster_.node(NodeIndex{node});
-  amounts_[node] = info == nullptr || info->node == nullptr ? NodeAmounts{} : NodeAmounts::of(*info);
+  const NodeInfo* info = cluster_->node(NodeIndex{node});
+  amounts_.edit(node) = info == nullptr || info->node == nullptr ? NodeAmounts{} : NodeAmounts::of(*info);
 }
 
 void ClusterIndex::touch(std::uint32_t node, bool is_static) {
   refresh_amounts(node);
   if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2UL * slots_)) {
-    const auto half = touched_.size() / 2;
-    touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(half));
-    touched_begin_ += half;
+    touched_.drop_half();
   }
   touched_.push_back({node, is_static});
 }
 
 void ClusterIndex::apply(const Change& change) {
-  grow(cluster_.slot_count());
+  grow(cluster_->slot_count());
   switch (change.kind) {
     case Change::Kind::kPodAdded:
     case Change::Kind::kPodRemoved:
@@ -123,63 +119,68 @@ void ClusterIndex::apply(const Change& change) {
 
 void ClusterIndex::apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_t delta) {
   if (matchers_.empty() && !has_terms(pod)) return;
-  Traits& traits = traits_of(pod);
-  for (const auto index : traits.matchers) matchers_[index].count.add(node, delta, slots_);
-  for (const auto index : traits.held) held_terms_[index].count.add(node, delta, slots_);
+  const Traits& traits = traits_of(pod);
+  for (const auto index : traits.matchers) unshare(matchers_.edit(index)).count.add(node, delta, slots_);
+  for (const auto index : traits.held) unshare(held_terms_.edit(index)).count.add(node, delta, slots_);
 }
 
 /// Counts the pod as what it is now: nominated or not.
 void ClusterIndex::apply_nomination(const PodInfoPtr& pod) {
-  const auto kind_of = [&](const PodInfo& one) {
-    return std::ranges::find_if(nominated_kinds_, [&](const auto& kind) { return same_traits(*kind.example, one); });
+  auto& [kinds, pods] = unshare(nominations_);
+  const auto kind_of = [&kinds = kinds](const PodInfo& one) {
+    return std::ranges::find_if(kinds, [&](const auto& kind) { return same_traits(*kind.example, one); });
   };
-  if (const auto counted = nominated_.find(pod->key); counted != nominated_.end()) {
+  if (const auto counted = pods.find(pod->key); counted != pods.end()) {
     const auto kind = kind_of(*counted->second);
-    if (--kind->count == 0) nominated_kinds_.erase(kind);
-    nominated_.erase(counted);
+    if (--kind->count == 0) kinds.erase(kind);
+    pods.erase(counted);
   }
-  if (!cluster_.is_nominated(pod->key)) return;
+  if (!cluster_->is_nominated(pod->key)) return;
   // The log may hold an older version of the pod than the one that is nominated now.
   PodInfoPtr now = pod;
-  for (const auto& other : cluster_.nominated(cluster_.nominated_node(pod->key)))
+  for (const auto& other : cluster_->nominated(cluster_->nominated_node(pod->key)))
     if (other->key == pod->key) now = other;
   const auto kind = kind_of(*now);
-  if (kind == nominated_kinds_.end()) {
-    nominated_kinds_.push_back({now, 1});
+  if (kind == kinds.end()) {
+    kinds.push_back({now, 1});
   } else {
     ++kind->count;
   }
-  nominated_.emplace(now->key, std::move(now));
+  pods.emplace(now->key, std::move(now));
 }
 
 void ClusterIndex::apply_node(std::uint32_t node) {
-  const NodeInfo* info = cluster_.node(NodeIndex{node});
-  for (auto& column : topologies_) set_value(column, node, info == nullptr || info->node == nullptr ? nullptr : info->label(column.key));
+  const NodeInfo* info = cluster_->node(NodeIndex{node});
+  for (auto& column : topologies_)
+    set_value(unshare(column), node, info == nullptr || info->node == nullptr ? nullptr : info->label(column->key));
 }
 
 void ClusterIndex::set_value(TopologyColumn& column, std::uint32_t node, const std::string* value) {
   std::int32_t id = -1;
   if (value != nullptr) {
-    const auto [at, is_new] = column.ids.try_emplace(*value, static_cast<std::int32_t>(column.population.size()));
-    if (is_new) column.population.push_back(0);
-    id = at->second;
+    if (const std::int32_t* known = column.ids.find(*value)) {
+      id = *known;
+    } else {
+      id = column.ids[*value] = static_cast<std::int32_t>(column.population.size());
+      column.population.push_back(0);
+    }
     if (value->empty()) column.empty_value = id;
   }
-  std::int32_t& slot = column.value_of[node];
-  if (slot == id) return;
-  if (slot >= 0 && --column.population[static_cast<std::size_t>(slot)] == 1) --column.shared_values;
-  if (id >= 0 && ++column.population[static_cast<std::size_t>(id)] == 2) ++column.shared_values;
-  slot = id;
+  const std::int32_t before = column.value_of(node);
+  if (before == id) return;
+  if (before >= 0 && --column.population.edit(static_cast<std::size_t>(before)) == 1) --column.shared_values;
+  if (id >= 0 && ++column.population.edit(static_cast<std::size_t>(id)) == 2) ++column.shared_values;
+  column.value_plus_one_of.edit(node) = id + 1;
 }
 
 std::size_t ClusterIndex::topology(const std::string& key) {
   const auto [at, is_new] = topology_index_.try_emplace(key, topologies_.size());
   if (!is_new) return at->second;
-  auto& column = topologies_.emplace_back();
+  TopologyColumn& column = *topologies_.emplace_back(std::make_shared<TopologyColumn>());
   column.key = key;
-  column.value_of.assign(std::max<std::size_t>(slots_, 64), -1);
+  column.value_plus_one_of.renew(std::max<std::size_t>(slots_, 64));
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    const NodeInfo* node = cluster_.node(NodeIndex{i});
+    const NodeInfo* node = cluster_->node(NodeIndex{i});
     if (node != nullptr && node->node != nullptr) set_value(column, i, node->label(key));
   }
   return at->second;
@@ -188,11 +189,11 @@ std::size_t ClusterIndex::topology(const std::string& key) {
 bool ClusterIndex::matches(const PodMatcher& matcher, const PodInfo& pod) const {
   const auto& view = pod.view();
   if (matcher.skip_terminating && view.meta.is_deleting) return false;
-  const auto& labels = cluster_.namespace_labels(view.ns());
+  const auto& labels = cluster_->namespace_labels(view.ns());
   return std::ranges::all_of(matcher.terms, [&](const AffinityTerm& term) { return term.matches(view, labels); });
 }
 
-const PodMatcher* ClusterIndex::matcher(std::vector<AffinityTerm> terms, bool skip_terminating) {
+CountId ClusterIndex::matcher(std::vector<AffinityTerm> terms, bool skip_terminating) {
   // Where the pods are does not matter to who matches.
   for (auto& term : terms) {
     term.topology_key.clear();
@@ -200,65 +201,81 @@ const PodMatcher* ClusterIndex::matcher(std::vector<AffinityTerm> terms, bool sk
   }
   std::size_t hash = skip_terminating ? 1 : 0;
   for (const auto& term : terms) mix(hash, hash_of(term));
-  auto& alike = matcher_index_[hash];
-  for (const auto known : alike)
-    if (matchers_[known].skip_terminating == skip_terminating && matchers_[known].terms == terms) return &matchers_[known];
-  alike.push_back(static_cast<std::uint32_t>(matchers_.size()));
-  auto& made = matchers_.emplace_back();
-  made.terms = std::move(terms);
-  made.skip_terminating = skip_terminating;
-  const auto index = static_cast<std::uint32_t>(matchers_.size() - 1);
+  if (const auto* alike = matcher_index_.find(hash))
+    for (const auto known : *alike)
+      if (matchers_[known]->skip_terminating == skip_terminating && matchers_[known]->terms == terms) return {known * 2};
+  const auto index = static_cast<std::uint32_t>(matchers_.size());
+  matcher_index_[hash].push_back(index);
+  const auto made = std::make_shared<PodMatcher>();
+  made->terms = std::move(terms);
+  made->skip_terminating = skip_terminating;
+  matchers_.push_back(made);
   // Each kind of pod is tried once, not each pod.
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    const NodeInfo* node = cluster_.node(NodeIndex{i});
+    const NodeInfo* node = cluster_->node(NodeIndex{i});
     if (node == nullptr) continue;
     for (const auto& pod : node->pods)
-      if (std::ranges::binary_search(traits_of(*pod).matchers, index)) made.count.add(i, 1, slots_);
+      if (std::ranges::binary_search(traits_of(*pod).matchers, index)) made->count.add(i, 1, slots_);
   }
-  return &made;
+  return {index * 2};
 }
 
-ClusterIndex::Traits& ClusterIndex::traits_of(const PodInfo& pod) {
+const ClusterIndex::Traits& ClusterIndex::traits_of(const PodInfo& pod) {
+  const auto is_it = [&](const std::shared_ptr<Traits>& traits) {
+    return traits->example.get() == &pod || same_traits(*traits->example, pod);
+  };
+  if (const auto* known = traits_.find(pod.traits_hash)) {
+    const auto at = std::ranges::find_if(*known, is_it);
+    if (at != known->end() && (*at)->matchers_seen == matchers_.size()) return **at;
+  }
   if (traits_.size() > kMaxTraits) traits_.clear();
   auto& bucket = traits_[pod.traits_hash];
-  Traits* found = nullptr;
-  for (const auto& traits : bucket)
-    if (traits->example.get() == &pod || same_traits(*traits->example, pod)) found = traits.get();
-  if (found == nullptr) {
-    found = bucket.emplace_back(std::make_unique<Traits>()).get();
-    found->example = pod.shared_from_this();
-    note_namespace_selectors(pod);
-    for (const auto& term : pod.required_affinity) found->held.push_back(hold(HeldTerm::Kind::kRequiredAffinity, term));
-    for (const auto& term : pod.required_anti_affinity) found->held.push_back(hold(HeldTerm::Kind::kRequiredAntiAffinity, term));
-    for (const auto& term : pod.preferred_affinity) found->held.push_back(hold(HeldTerm::Kind::kPreferred, term));
-    for (auto term : pod.preferred_anti_affinity) {
-      term.weight = -term.weight;
-      found->held.push_back(hold(HeldTerm::Kind::kPreferred, term));
-    }
+  auto at = std::ranges::find_if(bucket, is_it);
+  if (at == bucket.end()) {
+    bucket.push_back(learn_traits(pod));
+    at = std::prev(bucket.end());
   }
-  for (; found->matchers_seen < matchers_.size(); ++found->matchers_seen)
-    if (matches(matchers_[found->matchers_seen], pod)) found->matchers.push_back(static_cast<std::uint32_t>(found->matchers_seen));
-  return *found;
+  Traits& traits = unshare(*at);
+  for (; traits.matchers_seen < matchers_.size(); ++traits.matchers_seen)
+    if (matches(*matchers_[traits.matchers_seen], pod)) traits.matchers.push_back(static_cast<std::uint32_t>(traits.matchers_seen));
+  return traits;
+}
+
+std::shared_ptr<ClusterIndex::Traits> ClusterIndex::learn_traits(const PodInfo& pod) {
+  auto out = std::make_shared<Traits>();
+  out->example = pod.shared_from_this();
+  note_namespace_selectors(pod);
+  for (const auto& term : pod.required_affinity) out->held.push_back(hold(HeldTerm::Kind::kRequiredAffinity, term));
+  for (const auto& term : pod.required_anti_affinity) out->held.push_back(hold(HeldTerm::Kind::kRequiredAntiAffinity, term));
+  for (const auto& term : pod.preferred_affinity) out->held.push_back(hold(HeldTerm::Kind::kPreferred, term));
+  for (auto term : pod.preferred_anti_affinity) {
+    term.weight = -term.weight;
+    out->held.push_back(hold(HeldTerm::Kind::kPreferred, term));
+  }
+  return out;
 }
 
 std::uint32_t ClusterIndex::hold(HeldTerm::Kind kind, const AffinityTerm& term) {
   std::size_t hash = static_cast<std::size_t>(kind);
   mix(hash, hash_of(term));
-  auto& alike = held_index_[hash];
-  for (const auto known : alike)
-    if (held_terms_[known].kind == kind && held_terms_[known].term == term) return known;
-  alike.push_back(static_cast<std::uint32_t>(held_terms_.size()));
-  auto& made = held_terms_.emplace_back();
-  made.kind = kind;
-  made.term = term;
-  return static_cast<std::uint32_t>(held_terms_.size() - 1);
+  if (const auto* alike = held_index_.find(hash))
+    for (const auto known : *alike)
+      if (held_terms_[known]->kind == kind && held_terms_[known]->term == term) return known;
+  const auto index = static_cast<std::uint32_t>(held_terms_.size());
+  held_index_[hash].push_back(index);
+  auto made = std::make_shared<HeldTerm>();
+  made->kind = kind;
+  made->term = term;
+  held_terms_.push_back(std::move(made));
+  return index;
 }
 
 std::size_t ClusterIndex::memory_bytes() const {
-  std::size_t out = touched_.capacity() * sizeof(Touched) + amounts_.capacity() * sizeof(NodeAmounts);
-  for (const auto& column : topologies_) out += column.value_of.capacity() * 4 + column.population.capacity() * 4 + column.ids.size() * 64;
-  for (const auto& matcher : matchers_) out += matcher.count.memory_bytes();
-  for (const auto& held : held_terms_) out += held.count.memory_bytes();
+  std::size_t out = touched_.memory_bytes() + amounts_.memory_bytes();
+  for (const auto& column : topologies_)
+    out += column->value_plus_one_of.memory_bytes() + column->population.memory_bytes() + column->ids.size() * 64;
+  for (std::size_t i = 0; i < matchers_.size(); ++i) out += matchers_[i]->count.memory_bytes();
+  for (std::size_t i = 0; i < held_terms_.size(); ++i) out += held_terms_[i]->count.memory_bytes();
   return out;
 }
 

@@ -2,7 +2,6 @@
 // each selector in use or hold each affinity term. Kept by the cluster's change log, never recounted.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -11,18 +10,22 @@
 #include "placement/cluster.h"
 #include "placement/columns/node_amounts.h"
 #include "placement/columns/node_counts.h"
+#include "placement/pages.h"
+#include "placement/sharded_map.h"
 
 namespace berth::placement {
 
 /// One topology key as a column: each node's value as a small number.
 struct TopologyColumn {
   std::string key;
-  std::vector<std::int32_t> value_of;     ///< By node slot; -1 where the label is missing.
-  std::vector<std::uint32_t> population;  ///< Nodes per value.
-  std::unordered_map<std::string, std::int32_t> ids;
+  Pages<std::int32_t> value_plus_one_of;  ///< By node slot; 0 where the label is missing.
+  Pages<std::uint32_t> population;        ///< Nodes per value.
+  ShardedMap<std::string, std::int32_t, TextHash> ids;
   std::uint32_t shared_values = 0;  ///< Values that more than one node has.
   std::int32_t empty_value = -1;    ///< The id of the empty string, once a node has had it.
 
+  /// -1 where the label is missing.
+  [[nodiscard]] std::int32_t value_of(std::uint32_t node) const { return value_plus_one_of[node] - 1; }
   /// Every value is on one node at most: what depends on the domain depends on the node alone.
   [[nodiscard]] bool is_local() const { return shared_values == 0; }
 };
@@ -42,15 +45,24 @@ struct HeldTerm {
   NodeCounts count;
 };
 
-/// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed.
+/// Names the counts of a matcher or a held term for as long as the index does not start over; in copies of the index too.
+struct CountId {
+  std::uint32_t value = UINT32_MAX;
+  [[nodiscard]] bool is_valid() const { return value != UINT32_MAX; }
+};
+
+/// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed. Copies share what neither changes.
 class ClusterIndex {
  public:
-  explicit ClusterIndex(const Cluster& cluster) : cluster_(cluster) { rebuild(); }
+  explicit ClusterIndex(const Cluster& cluster) : cluster_(&cluster) { rebuild(); }
+  /// Of a fork of the other's cluster, which has not changed since; `other` must be synced.
+  ClusterIndex(const ClusterIndex& other, const Cluster& fork) : ClusterIndex(other) { cluster_ = &fork; }
+  ClusterIndex& operator=(const ClusterIndex&) = delete;
 
   /// Catches up with the change log; starts over where the log is gone or namespaces changed under selectors of namespaces.
   void sync();
 
-  const Cluster& cluster() const { return cluster_; }
+  const Cluster& cluster() const { return *cluster_; }
   /// Counts how often everything started over; columns made before are void.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
@@ -59,9 +71,9 @@ class ClusterIndex {
     std::uint32_t node = 0;
     bool is_static = false;  ///< The node object itself changed, came or went.
   };
-  [[nodiscard]] std::uint64_t touched_begin() const { return touched_begin_; }
-  [[nodiscard]] std::uint64_t touched_end() const { return touched_begin_ + touched_.size(); }
-  [[nodiscard]] Touched touched(std::uint64_t position) const { return touched_[position - touched_begin_]; }
+  [[nodiscard]] std::uint64_t touched_begin() const { return touched_.begin(); }
+  [[nodiscard]] std::uint64_t touched_end() const { return touched_.end(); }
+  [[nodiscard]] Touched touched(std::uint64_t position) const { return touched_[position]; }
 
   /// By node slot.
   [[nodiscard]] const NodeAmounts& amounts(std::uint32_t node) const { return amounts_[node]; }
@@ -71,22 +83,34 @@ class ClusterIndex {
   }
   /// The column of a topology key; made on first use. The index stays valid.
   std::size_t topology(const std::string& key);
-  [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return topologies_[index]; }
+  [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return *topologies_[index]; }
   /// Must be told of each pod whose terms a class is made from: where nobody selects namespaces by labels, those may change freely.
   void note_namespace_selectors(const PodInfo& pod);
   /// The counter of pods that match all terms; made, by a walk over all pods, on first use.
-  const PodMatcher* matcher(std::vector<AffinityTerm> terms, bool skip_terminating);
+  CountId matcher(std::vector<AffinityTerm> terms, bool skip_terminating);
   /// All terms ever held; new ones are appended.
-  [[nodiscard]] const std::deque<HeldTerm>& held_terms() const { return held_terms_; }
+  [[nodiscard]] std::size_t held_term_count() const { return held_terms_.size(); }
+  [[nodiscard]] const HeldTerm& held_term(std::size_t index) const { return *held_terms_[index]; }
+  [[nodiscard]] static CountId held_counts(std::size_t index) { return {static_cast<std::uint32_t>(index) * 2 + 1}; }
+  /// Requires an id that matcher() gave.
+  [[nodiscard]] const PodMatcher& matcher_of(CountId id) const { return *matchers_[id.value / 2]; }
+  [[nodiscard]] const NodeCounts& counts(CountId id) const {
+    return (id.value & 1) != 0 ? held_terms_[id.value / 2]->count : matchers_[id.value / 2]->count;
+  }
   /// One pod of each kind (traits and priority apart) that is nominated to some node.
   struct NominatedKind {
     PodInfoPtr example;
     std::size_t count = 0;
   };
-  [[nodiscard]] const std::vector<NominatedKind>& nominated_kinds() const { return nominated_kinds_; }
+  [[nodiscard]] const std::vector<NominatedKind>& nominated_kinds() const { return nominations_->kinds; }
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
+  ClusterIndex(const ClusterIndex&) = default;
+  struct Nominations {
+    std::vector<NominatedKind> kinds;
+    std::unordered_map<std::string, PodInfoPtr> pods;  ///< By key, as counted in kinds.
+  };
   struct Traits {
     PodInfoPtr example;
     std::vector<std::uint32_t> matchers;
@@ -103,27 +127,27 @@ class ClusterIndex {
   void refresh_amounts(std::uint32_t node);
   void touch(std::uint32_t node, bool is_static);
   void grow(std::uint32_t slots);
-  Traits& traits_of(const PodInfo& pod);
+  /// The reference holds until the next call.
+  const Traits& traits_of(const PodInfo& pod);
+  std::shared_ptr<Traits> learn_traits(const PodInfo& pod);
   std::uint32_t hold(HeldTerm::Kind kind, const AffinityTerm& term);
   bool matches(const PodMatcher& matcher, const PodInfo& pod) const;
 
-  const Cluster& cluster_;
+  const Cluster* cluster_;
   std::uint64_t position_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t namespaces_version_ = 0;
   bool selects_namespaces_ = false;
   std::uint32_t slots_ = 0;
-  std::vector<NodeAmounts> amounts_;
-  std::vector<Touched> touched_;
-  std::uint64_t touched_begin_ = 0;
-  std::deque<TopologyColumn> topologies_;
+  Pages<NodeAmounts> amounts_;
+  PagedLog<Touched> touched_;
+  std::vector<std::shared_ptr<TopologyColumn>> topologies_;
   std::unordered_map<std::string, std::size_t> topology_index_;
-  std::deque<PodMatcher> matchers_;
-  std::deque<HeldTerm> held_terms_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> matcher_index_, held_index_;  ///< By hash of the terms.
-  std::vector<NominatedKind> nominated_kinds_;
-  std::unordered_map<std::string, PodInfoPtr> nominated_;  ///< By key, as counted in nominated_kinds_.
-  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Traits>>> traits_;
+  Pages<std::shared_ptr<PodMatcher>> matchers_;
+  Pages<std::shared_ptr<HeldTerm>> held_terms_;
+  ShardedMap<std::uint64_t, std::vector<std::uint32_t>, NumberHash> matcher_index_, held_index_;  ///< By hash of the terms.
+  std::shared_ptr<Nominations> nominations_;
+  ShardedMap<std::uint64_t, std::vector<std::shared_ptr<Traits>>, NumberHash> traits_;
 };
 
 }  // namespace berth::placement

@@ -11,12 +11,14 @@ namespace berth::placement {
 class DomainSum {
  public:
   struct Source {
-    const NodeCounts* count;  ///< Of a PodMatcher or a HeldTerm.
+    CountId count;  ///< Of a PodMatcher or a HeldTerm.
     std::int64_t weight = 1;
   };
 
   DomainSum(const ClusterIndex& index, std::size_t topology) : index_(&index), topology_(topology), local_(column().is_local()) {}
 
+  /// The index is another one from now on: the same, or a copy in which nothing has changed.
+  void bind(const ClusterIndex& index) { index_ = &index; }
   void add_source(Source source) { sources_.push_back(source); }
   /// Forgets all nodes, keeps the sources, and looks again at whether domains are single nodes.
   void reset() {
@@ -36,24 +38,24 @@ class DomainSum {
 
   /// Brings the node's part up to date. `counted`: its pods count; `member`: its domain exists because of it.
   void update(std::uint32_t node, bool counted, bool member) {
-    if (node >= seen_.size()) seen_.resize(std::max<std::size_t>(node + 1, column().value_of.size()));
-    const std::int32_t value = column().value_of[node];
+    if (node >= seen_.size()) seen_.resize(std::max<std::size_t>(node + 1, column().value_plus_one_of.size()));
+    const std::int32_t value = column().value_of(node);
     std::int64_t amount = 0;
     if (value >= 0 && counted)
-      for (const auto& source : sources_) amount += source.weight * static_cast<std::int64_t>((*source.count)[node]);
+      for (const auto& source : sources_) amount += source.weight * static_cast<std::int64_t>(index_->counts(source.count)[node]);
     member &= value >= 0;
-    Seen& seen = seen_[node];
-    if (seen.value == value && seen.amount == amount && seen.member == member) return;
-    retract(seen);
-    seen = {amount, value, member};
+    const Seen before = seen_[node];
+    if (before.value == value && before.amount == amount && before.member == member) return;
+    retract(before);
+    seen_.edit(node) = {amount, value, member};
     if (value < 0) return;
     total_ += amount;
     if (static_cast<std::size_t>(value) >= sums_.size()) {
       sums_.resize(static_cast<std::size_t>(value) + 1);
       members_.resize(sums_.size());
     }
-    sums_[static_cast<std::size_t>(value)] += amount;
-    if (member && members_[static_cast<std::size_t>(value)]++ == 0) ++domains_;
+    if (amount != 0) sums_.edit(static_cast<std::size_t>(value)) += amount;
+    if (member && members_.edit(static_cast<std::size_t>(value))++ == 0) ++domains_;
     if (member && local_) count_local(amount, 1);
   }
 
@@ -79,7 +81,7 @@ class DomainSum {
     return out;
   }
   [[nodiscard]] std::size_t memory_bytes() const {
-    return seen_.capacity() * sizeof(Seen) + sums_.capacity() * 12 + histogram_.capacity() * 4;
+    return seen_.memory_bytes() + sums_.memory_bytes() + members_.memory_bytes() + histogram_.capacity() * 4;
   }
 
  private:
@@ -92,8 +94,8 @@ class DomainSum {
   void retract(const Seen& seen) {
     if (seen.value < 0) return;
     total_ -= seen.amount;
-    sums_[static_cast<std::size_t>(seen.value)] -= seen.amount;
-    if (seen.member && --members_[static_cast<std::size_t>(seen.value)] == 0) --domains_;
+    if (seen.amount != 0) sums_.edit(static_cast<std::size_t>(seen.value)) -= seen.amount;
+    if (seen.member && --members_.edit(static_cast<std::size_t>(seen.value)) == 0) --domains_;
     if (seen.member && local_) count_local(seen.amount, -1);
   }
 
@@ -110,9 +112,9 @@ class DomainSum {
   std::size_t topology_;
   bool local_;
   std::vector<Source> sources_;
-  std::vector<Seen> seen_;
-  std::vector<std::int64_t> sums_;
-  std::vector<std::uint32_t> members_;
+  Pages<Seen> seen_;
+  Pages<std::int64_t> sums_;
+  Pages<std::uint32_t> members_;
   std::vector<std::uint32_t> histogram_;
   mutable std::size_t lowest_ = 0;
   std::int64_t total_ = 0;

@@ -1,9 +1,10 @@
 // A count per node, of which most are zero more often than not.
 #pragma once
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
-#include <unordered_map>
-#include <vector>
+
+#include "placement/pages.h"
 
 namespace berth::placement {
 
@@ -27,11 +28,11 @@ class NodeCounts {
       if (sparse_.size() > slots / kPlacesOfEntry) make_dense(slots);
       return;
     }
-    if (node >= dense_.size()) dense_.resize(std::max(node + 1, slots), 0);
-    dense_[node] += static_cast<std::uint32_t>(delta);
+    if (node >= dense_.size()) dense_.resize(std::max(node + 1, slots));
+    dense_.edit(node) += static_cast<std::uint32_t>(delta);
   }
 
-  [[nodiscard]] std::size_t memory_bytes() const { return dense_.capacity() * 4 + sparse_.size() * 4UL * kPlacesOfEntry; }
+  [[nodiscard]] std::size_t memory_bytes() const { return dense_.memory_bytes() + sparse_.size() * 4UL * kPlacesOfEntry; }
 
  private:
   /// An entry of the map takes about as much as this many places of the column.
@@ -40,13 +41,13 @@ class NodeCounts {
   void make_dense(std::uint32_t slots) {
     std::uint32_t size = slots;
     for (const auto& [node, count] : sparse_) size = std::max(size, node + 1);
-    dense_.assign(std::max(size, 1U), 0);
-    for (const auto& [node, count] : sparse_) dense_[node] = count;
+    dense_.renew(std::max(size, 1U));
+    for (const auto& [node, count] : sparse_) dense_.edit(node) = count;
     sparse_ = {};
   }
 
-  std::unordered_map<std::uint32_t, std::uint32_t> sparse_;
-  std::vector<std::uint32_t> dense_;
+  boost::unordered_flat_map<std::uint32_t, std::uint32_t> sparse_;
+  Pages<std::uint32_t> dense_;
 };
 
 }  // namespace berth::placement

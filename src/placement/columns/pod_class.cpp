@@ -45,13 +45,13 @@ AffinityTerm spread_term(const model::PodView& pod, const model::Selector& selec
 
 }  // namespace
 
-std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
+std::shared_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
                                          std::size_t lazy_ranking_nodes) {
   // A pod that asks by its spec for another amount than its status says is none of the columns' cases.
   if (!is_well_formed(pod->view()) || pod->spec_request != nullptr || !pod->view().required_features.empty()) return nullptr;
   // With all filters asked an error of a volume plugin counts even where another filter has rejected the node.
   if (framework->profile().always_check_all_filters && !pod->view().volumes.empty()) return nullptr;
-  auto out = std::unique_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
+  auto out = std::shared_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
   out->lazy_ranking_nodes_ = lazy_ranking_nodes;
   if (!out->prepare(shared)) return nullptr;
   return out;
@@ -60,26 +60,35 @@ std::unique_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod,
 PodClass::PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index)
     : framework_(std::move(framework)),
       pod_(std::move(pod)),
-      index_(index),
+      index_(&index),
       state_(framework_->new_cycle(index.cluster())),
       era_(framework_->profile().era) {
   verdicts_.push_back({});
 }
 
+void PodClass::bind(ClusterIndex& index, StaticColumns& shared) {
+  static_ = &shared.edit(*static_id_, index);
+  ranking_.bind(PositionOf{&records_});
+  index_ = &index;
+  state_.bind(index.cluster());
+  for (auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_})
+    for (auto& sum : *sums) sum.bind(index);
+  for (auto& one : hard_spread_) one.sum.bind(index);
+  for (auto& one : soft_spread_) one.sum->bind(index);
+}
+
 bool PodClass::prepare(StaticColumns& shared) {
-  const Cluster& cluster = index_.cluster();
-  index_.note_namespace_selectors(*pod_);
+  const Cluster& cluster = index_->cluster();
+  index_->note_namespace_selectors(*pod_);
   workloads_version_ = cluster.workloads_version();
   default_selector_ = default_selector(pod_->view(), cluster, era_);
   if (!prepare_filters() || !prepare_scorers() || !prepare_spread()) return false;
   intern_group_verdicts();
   prepare_affinity();
-  epoch_ = index_.epoch();
-  static_ = shared.find(*framework_, *pod_);
-  if (static_ == nullptr) {
-    static_ = std::make_shared<StaticColumn>(framework_, pod_, index_, std::move(plan_));
-    shared.add(static_);
-  }
+  epoch_ = index_->epoch();
+  static_id_ = shared.find(*framework_, *pod_);
+  if (static_id_ == nullptr) static_id_ = shared.add(StaticColumn(framework_, pod_, *index_, std::move(plan_)));
+  static_ = &shared.edit(*static_id_, *index_);
   static_generation_ = static_->catch_up();
   prepare_amounts();
   adopt_held_terms();
@@ -213,14 +222,14 @@ bool PodClass::prepare_scorers() {
 bool PodClass::prepare_spread() {
   const auto& args = framework_->profile().args.spread;
   const auto& view = pod_->view();
-  const Cluster& cluster = index_.cluster();
+  const Cluster& cluster = index_->cluster();
   uses_workloads_ = view.spread_constraints.empty() && (spread_order_ != 0 || spread_weight_ != 0);
   if (spread_order_ != 0) {
     auto [constraints, error] = spread_constraints(view, cluster, args, era_, true);
     if (!error.empty() || (era_ == Era::k120 && has_repeated_key(constraints))) return false;
     for (auto& constraint : constraints) {
-      DomainSum sum(index_, index_.topology(constraint.topology_key));
-      sum.add_source({&index_.matcher({spread_term(view, constraint.selector)}, true)->count, 1});
+      DomainSum sum(*index_, index_->topology(constraint.topology_key));
+      sum.add_source({index_->matcher({spread_term(view, constraint.selector)}, true), 1});
       const bool self = constraint.selector.matches(view.meta.labels);
       hard_spread_.push_back({std::move(constraint), std::move(sum), self, 0});
     }
@@ -231,11 +240,11 @@ bool PodClass::prepare_spread() {
     if (constraints.empty() && era_ == Era::k120) constant_score_ += spread_weight_ * kMaxNodeScore;
     for (auto& constraint : constraints) {
       SoftSpread soft;
-      const auto* matcher = index_.matcher({spread_term(view, constraint.selector)}, true);
-      const auto topology = index_.topology(constraint.topology_key);
-      soft.sum.emplace(index_, topology);
-      soft.node_count = &matcher->count;
-      soft.sum->add_source({&matcher->count, 1});
+      const CountId matcher = index_->matcher({spread_term(view, constraint.selector)}, true);
+      const auto topology = index_->topology(constraint.topology_key);
+      soft.sum.emplace(*index_, topology);
+      soft.node_count = matcher;
+      soft.sum->add_source({matcher, 1});
       soft.constraint = std::move(constraint);
       soft_spread_.push_back(std::move(soft));
     }
@@ -258,7 +267,7 @@ void PodClass::prepare_selector_spread() {
     constant_score_ += selector_weight_ * kMaxNodeScore;  // Nothing selects it: all nodes are as good.
     return;
   }
-  selected_count_ = &index_.matcher({spread_term(pod_->view(), default_selector_)}, true)->count;
+  selected_count_ = index_->matcher({spread_term(pod_->view(), default_selector_)}, true);
 }
 
 /// 1.20's ServiceAffinity, its filter: the labels' values of the node where the service's first pod is, unless the pod selects them itself.
@@ -267,11 +276,11 @@ bool PodClass::prepare_service_affinity() {
   if (service_order_ == 0 || labels.empty()) return true;
   const auto& view = pod_->view();
   uses_workloads_ = true;
-  has_service_ = !pod_services(view, index_.cluster()).empty();
+  has_service_ = !pod_services(view, index_->cluster()).empty();
   std::vector<model::Requirement> own_labels;
   for (const auto& [key, value] : view.meta.labels.pairs()) own_labels.push_back({key, model::Requirement::Op::kIn, {value}});
-  service_pods_ = &index_.matcher({spread_term(view, model::Selector(std::move(own_labels)))}, false)->count;
-  for (const auto& label : labels) service_topologies_.push_back(index_.topology(label));
+  service_pods_ = index_->matcher({spread_term(view, model::Selector(std::move(own_labels)))}, false);
+  for (const auto& label : labels) service_topologies_.push_back(index_->topology(label));
   service_wanted_.assign(labels.size(), kAnyValue);
   Status rejection = Status::unschedulable(std::string(kReasonServiceAffinity));
   rejection.plugin = "ServiceAffinity";
@@ -280,7 +289,7 @@ bool PodClass::prepare_service_affinity() {
 }
 
 void PodClass::prepare_affinity() {
-  const Cluster& cluster = index_.cluster();
+  const Cluster& cluster = index_->cluster();
   const auto& view = pod_->view();
   bool ignored = false;
   if (filters_affinity_) {
@@ -289,8 +298,8 @@ void PodClass::prepare_affinity() {
     self_affinity_ = matches_all_terms(view, cluster.namespace_labels(view.ns()), affinity);
     // Only pods that match all affinity terms count, for each of the keys.
     for (const auto& term : affinity)
-      add_affinity_source(affinity_, term.topology_key, {&index_.matcher(affinity, false)->count, 1}, ignored);
-    for (const auto& term : anti) add_affinity_source(anti_, term.topology_key, {&index_.matcher({term}, false)->count, 1}, ignored);
+      add_affinity_source(affinity_, term.topology_key, {index_->matcher(affinity, false), 1}, ignored);
+    for (const auto& term : anti) add_affinity_source(anti_, term.topology_key, {index_->matcher({term}, false), 1}, ignored);
   }
   if (!scores_affinity_) return;
   const bool has_preferences = !pod_->preferred_affinity.empty() || !pod_->preferred_anti_affinity.empty();
@@ -299,17 +308,17 @@ void PodClass::prepare_affinity() {
     return;
   }
   for (const auto& term : resolve_namespaces(pod_->preferred_affinity, cluster))
-    add_affinity_source(score_sums_, term.topology_key, {&index_.matcher({term}, false)->count, term.weight}, ignored);
+    add_affinity_source(score_sums_, term.topology_key, {index_->matcher({term}, false), term.weight}, ignored);
   for (const auto& term : resolve_namespaces(pod_->preferred_anti_affinity, cluster))
-    add_affinity_source(score_sums_, term.topology_key, {&index_.matcher({term}, false)->count, -term.weight}, ignored);
+    add_affinity_source(score_sums_, term.topology_key, {index_->matcher({term}, false), -term.weight}, ignored);
 }
 
 void PodClass::add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source,
                                    bool& layout_changed) {
-  const std::size_t topology = index_.topology(topology_key);
+  const std::size_t topology = index_->topology(topology_key);
   for (auto& sum : sums)
     if (sum.topology() == topology) return sum.add_source(source);
-  sums.emplace_back(index_, topology);
+  sums.emplace_back(*index_, topology);
   sums.back().add_source(source);
   layout_changed = true;
 }
@@ -317,20 +326,20 @@ void PodClass::add_affinity_source(std::vector<DomainSum>& sums, const std::stri
 /// Terms that pods brought since the last look and that concern this class. True when a new topology key came into play.
 bool PodClass::adopt_held_terms() {
   bool layout_changed = false;
-  const auto& terms = index_.held_terms();
   const auto& view = pod_->view();
-  const auto& labels_of_namespace = index_.cluster().namespace_labels(view.ns());
+  const auto& labels_of_namespace = index_->cluster().namespace_labels(view.ns());
   const std::int64_t hard_weight = framework_->profile().args.inter_pod_affinity.hard_pod_affinity_weight;
-  for (; held_seen_ < terms.size(); ++held_seen_) {
-    const HeldTerm& held = terms[held_seen_];
+  for (; held_seen_ < index_->held_term_count(); ++held_seen_) {
+    const HeldTerm& held = index_->held_term(held_seen_);
+    const CountId counts = ClusterIndex::held_counts(held_seen_);
     const bool rejects = held.kind == HeldTerm::Kind::kRequiredAntiAffinity && filters_affinity_;
     const std::int64_t weight = held.kind == HeldTerm::Kind::kPreferred          ? held.term.weight
                                 : held.kind == HeldTerm::Kind::kRequiredAffinity ? std::max<std::int64_t>(hard_weight, 0)
                                                                                  : 0;
     const bool scores = weight != 0 && scores_affinity_ && counts_held_scores_;
     if ((!rejects && !scores) || !held.term.matches(view, labels_of_namespace)) continue;
-    if (rejects) add_affinity_source(existing_anti_, held.term.topology_key, {&held.count, 1}, layout_changed);
-    if (scores) add_affinity_source(score_sums_, held.term.topology_key, {&held.count, weight}, layout_changed);
+    if (rejects) add_affinity_source(existing_anti_, held.term.topology_key, {counts, 1}, layout_changed);
+    if (scores) add_affinity_source(score_sums_, held.term.topology_key, {counts, weight}, layout_changed);
   }
   return layout_changed;
 }
@@ -353,8 +362,8 @@ void PodClass::prepare_amounts() {
 
 /// Whether what the class was prepared from has changed so that it must be made anew.
 bool PodClass::is_outdated() {
-  const Cluster& cluster = index_.cluster();
-  if (epoch_ != index_.epoch()) return true;
+  const Cluster& cluster = index_->cluster();
+  if (epoch_ != index_->epoch()) return true;
   if (uses_workloads_ && workloads_version_ != cluster.workloads_version()) {
     workloads_version_ = cluster.workloads_version();
     if (!(default_selector(pod_->view(), cluster, era_) == default_selector_)) return true;
@@ -375,10 +384,10 @@ bool PodClass::catch_up() {
   const auto is_stale = [](const DomainSum& sum) { return sum.is_stale(); };
   for (const auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_}) afresh |= std::ranges::any_of(*sums, is_stale);
   afresh |= std::ranges::any_of(hard_spread_, [&](const auto& one) { return is_stale(one.sum); });
-  const std::uint64_t end = index_.touched_end();
+  const std::uint64_t end = index_->touched_end();
   // Going over all nodes in order is several times cheaper a node than jumping about, as long as amounts decide.
   const std::uint64_t far_behind = by_amounts_ && !has_domains() ? records_.size() / 3 + 64 : 2ULL * records_.size() + 64;
-  afresh |= position_ < index_.touched_begin() || end - position_ > far_behind;
+  afresh |= position_ < index_->touched_begin() || end - position_ > far_behind;
   afresh |= groups_.size() > 2ULL * records_.size() + 4096;  // Groups that nobody is in any more.
   if (afresh) {
     build();
@@ -387,19 +396,19 @@ bool PodClass::catch_up() {
   constexpr std::uint64_t kAhead = 12;
   for (; position_ < end; ++position_) {
     if (position_ + kAhead < end) {
-      const std::uint32_t later = index_.touched(position_ + kAhead).node;
-      index_.prefetch(later);
+      const std::uint32_t later = index_->touched(position_ + kAhead).node;
+      index_->prefetch(later);
       static_->prefetch(later);
       if (later < records_.size()) __builtin_prefetch(&records_[later]);
     }
-    const auto [node, is_static] = index_.touched(position_);
+    const auto [node, is_static] = index_->touched(position_);
     evaluate(node, is_static);
   }
   return true;
 }
 
 void PodClass::build() {
-  position_ = index_.touched_end();
+  position_ = index_->touched_end();
   const auto renew = [&](DomainSum& sum) { sum.reset(); };
   for (auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_}) std::ranges::for_each(*sums, renew);
   for (auto& one : hard_spread_) renew(one.sum);
@@ -409,14 +418,14 @@ void PodClass::build() {
   group_index_.clear();
   live_.clear();
   last_group_ = kNoGroup;
-  records_.assign(index_.cluster().slot_count(), {});
+  records_.renew(index_->cluster().slot_count());
   zones_.clear();
   service_node_order_.clear();
-  zone_of_.assign(selected_count_ == nullptr ? 0 : records_.size(), -1);
-  inclusion_.assign(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size(), {});
+  zone_of_.renew(selected_count_.is_valid() ? records_.size() : 0);
+  inclusion_.renew(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size());
   // A last word on nodes (volumes) may go through all of them in order.
   ranks_lazily_ = by_amounts_ && !has_domains() && records_.size() >= lazy_ranking_nodes_ && pod_->view().volumes.empty();
-  if (ranks_lazily_ && !index_.cluster().has_nominations()) return build_by_amounts();
+  if (ranks_lazily_ && !index_->cluster().has_nominations()) return build_by_amounts();
   for (std::uint32_t i = 0; i < records_.size(); ++i) evaluate(i, true);
 }
 
@@ -439,7 +448,7 @@ void PodClass::build_by_amounts() {
   };
   const std::size_t raws = raw_scorers_.size();
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
-    const NodeAmounts& amounts = index_.amounts(i);
+    const NodeAmounts& amounts = index_->amounts(i);
     const StaticColumn::Entry& fixed = (*static_)[i];
     if (!amounts.is_plain || fixed.verdict != 0 || resources_.shortage(amounts) != 0) {
       end_run();
@@ -454,7 +463,7 @@ void PodClass::build_by_amounts() {
       last_group_ = group_of_key(last_group_);
     }
     // New groups begin with a floor above all scores: choose() ranks the best of them.
-    records_[i] = {narrow_score(fixed.score + resources_.score(amounts)), last_group_, 0, kFits};
+    records_.edit(i) = {narrow_score(fixed.score + resources_.score(amounts)), last_group_, 0, kFits};
     ++run;
   }
   end_run();
@@ -494,7 +503,7 @@ void PodClass::refill() {
 }
 
 std::size_t PodClass::memory_bytes() const {
-  return records_.capacity() * sizeof(NodeRecord) + inclusion_.capacity() * sizeof(Inclusion) + ranking_.memory_bytes() +
+  return records_.memory_bytes() + inclusion_.memory_bytes() + ranking_.memory_bytes() +
          groups_.capacity() * sizeof(Group);
 }
 

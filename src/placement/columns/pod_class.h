@@ -27,9 +27,11 @@ class PodClass {
  public:
   /// Null when the plain form must decide: a plugin without columns, or input that only it handles (unparsable terms).
   /// From `lazy_ranking_nodes` nodes on, only the best nodes are kept in order.
-  static std::unique_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
+  static std::shared_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
                                         std::size_t lazy_ranking_nodes);
 
+  /// For use with this index and these columns: those it was made for, or copies. Before every use: both may have moved.
+  void bind(ClusterIndex& index, StaticColumns& shared);
   /// Brings all columns up to the index, which must be synced. Builds them anew where that is cheaper or needed. False: what the class was
   /// prepared from has changed, and it must be made again.
   [[nodiscard]] bool catch_up();
@@ -63,11 +65,9 @@ class PodClass {
     return framework_.get() == &framework && same_class(*pod_, pod);
   }
   [[nodiscard]] bool has_domains() const {
-    return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_ != nullptr || !service_topologies_.empty() ||
+    return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_.is_valid() || !service_topologies_.empty() ||
            has_affinity_domains();
   }
-  [[nodiscard]] std::uint64_t last_use() const { return last_use_; }
-  void set_last_use(std::uint64_t tick) { last_use_ = tick; }
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
@@ -104,7 +104,7 @@ class PodClass {
   struct SoftSpread {
     SpreadConstraint constraint;
     std::optional<DomainSum> sum;  ///< Not for the hostname: that counts on the node itself.
-    const NodeCounts* node_count = nullptr;
+    CountId node_count;
     std::vector<std::uint64_t> stamp;  ///< Which values the current choice has met.
     double weight = 0;
   };
@@ -117,8 +117,8 @@ class PodClass {
     bool spread_ignored;
   };
   struct PositionOf {
-    std::vector<NodeRecord>* records;
-    std::uint32_t& operator()(std::uint32_t node) const { return (*records)[node].position; }
+    Pages<NodeRecord>* records;
+    std::uint32_t& operator()(std::uint32_t node) const { return records->edit(node).position; }
   };
 
   PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index);
@@ -174,13 +174,14 @@ class PodClass {
 
   FrameworkPtr framework_;
   PodInfoPtr pod_;
-  ClusterIndex& index_;
+  ClusterIndex* index_;  ///< As of the last bind().
   CycleState state_;
   Era era_;
 
   Status pre_filter_;        ///< A rejection of the whole class.
   StaticColumn::Plan plan_;  ///< Until the shared column is found or made.
-  std::shared_ptr<StaticColumn> static_;
+  StaticColumnIdPtr static_id_;
+  StaticColumn* static_ = nullptr;  ///< As of the last bind().
   std::uint64_t static_generation_ = 0;
   std::vector<std::uint16_t> static_verdicts_;  ///< The shared column's verdicts as this class's; 0: not seen yet.
   std::vector<StaticColumn::Filter> local_filters_;
@@ -202,17 +203,19 @@ class PodClass {
   std::int64_t constant_score_ = 0;
   std::uint32_t spread_order_ = 0, affinity_order_ = 0;
   std::int64_t spread_weight_ = 0, affinity_weight_ = 0, selector_weight_ = 0;
-  const NodeCounts* selected_count_ =
-      nullptr;  ///< SelectorSpread: pods on the node that the pod's selectors pick; null when it has no say.
+  CountId selected_count_;  ///< SelectorSpread: pods on the node that the pod's selectors pick; not valid when it has no say.
   // ServiceAffinity: the labels that the pods of a service share, and what the pod must have of each now.
   std::uint32_t service_order_ = 0;
   std::vector<std::size_t> service_topologies_;
   std::vector<std::int64_t> service_wanted_;  ///< Ids of values; kAnyValue, or kNoValue where no node has it.
   static constexpr std::int64_t kAnyValue = -3, kNoValue = -2;
   bool has_service_ = false;
-  const NodeCounts* service_pods_ = nullptr;
+  CountId service_pods_;
   std::vector<std::uint32_t> service_node_order_;  ///< Empty: to be made.
-  std::vector<std::int32_t> zone_of_;              ///< By node; -1: in no zone.
+  struct Zone {
+    std::int32_t value = -1;  ///< -1: in no zone.
+  };
+  Pages<Zone> zone_of_;  ///< By node.
   std::unordered_map<std::string, std::int32_t> zones_;
   std::vector<HardSpread> hard_spread_;
   std::vector<SoftSpread> soft_spread_;
@@ -228,10 +231,9 @@ class PodClass {
   std::uint64_t workloads_version_ = 0;
   bool uses_workloads_ = false;
   model::Selector default_selector_;
-  std::uint64_t last_use_ = 0;
 
-  std::vector<NodeRecord> records_;
-  std::vector<Inclusion> inclusion_;  ///< Only where the class has spread constraints.
+  Pages<NodeRecord> records_;
+  Pages<Inclusion> inclusion_;  ///< Only where the class has spread constraints.
   Ranking<PositionOf> ranking_{PositionOf{&records_}};
   std::vector<Group> groups_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> group_index_;

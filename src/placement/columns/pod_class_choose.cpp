@@ -54,12 +54,12 @@ std::uint16_t PodClass::gate(const Group& group) const {
 
 /// What ServiceAffinity wants of each label now.
 void PodClass::follow_service() {
-  const Cluster& cluster = index_.cluster();
+  const Cluster& cluster = index_->cluster();
   const auto& labels = framework_->profile().args.service_affinity.affinity_labels;
   const auto id_of = [&](std::size_t label, const std::string& value) -> std::int64_t {
-    const auto& ids = index_.topology_column(service_topologies_[label]).ids;
-    const auto at = ids.find(value);
-    return at == ids.end() ? kNoValue : at->second;
+    const auto& ids = index_->topology_column(service_topologies_[label]).ids;
+    const std::int32_t* id = ids.find(value);
+    return id == nullptr ? kNoValue : *id;
   };
   bool is_complete = true;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -71,7 +71,7 @@ void PodClass::follow_service() {
   if (is_complete || !has_service_) return;
   if (service_node_order_.empty())
     for (const NodeInfo* node : zone_interleaved(cluster.nodes())) service_node_order_.push_back(node->index.value);
-  const auto first = std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return (*service_pods_)[node] != 0; });
+  const auto first = std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return index_->counts(service_pods_)[node] != 0; });
   if (first == service_node_order_.end()) return;
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (const auto* value = cluster.node(NodeIndex{*first})->label(labels[i]); value != nullptr && service_wanted_[i] == kAnyValue)
@@ -80,7 +80,7 @@ void PodClass::follow_service() {
 
 std::uint16_t PodClass::service_gate(const Group& group) const {
   const auto shared = std::ranges::count_if(score_sums_, [](const auto& sum) { return !sum.is_local(); });
-  const std::size_t after = (score_sums_.empty() ? 0 : static_cast<std::size_t>(shared) + 1) + (selected_count_ == nullptr ? 0 : 2);
+  const std::size_t after = (score_sums_.empty() ? 0 : static_cast<std::size_t>(shared) + 1) + (selected_count_.is_valid() ? 2 : 0);
   const std::size_t first = group.key.size() - after - service_wanted_.size();
   for (std::size_t i = 0; i < service_wanted_.size(); ++i)
     if (service_wanted_[i] != kAnyValue && group.key[first + i] != service_wanted_[i]) return verdict_service_;
@@ -194,7 +194,7 @@ void PodClass::normalize() {
     for (auto& candidate : candidates_)
       if (!candidate.spread_ignored) candidate.bonus += spread_weight_ * spread_normalized(candidate.spread_raw, min, max);
   }
-  if (selected_count_ != nullptr) normalize_selector_spread();
+  if (selected_count_.is_valid()) normalize_selector_spread();
   if (!score_sums_.empty()) {
     std::int64_t min = era_ == Era::k120 ? 0 : INT64_MAX;
     std::int64_t max = era_ == Era::k120 ? 0 : INT64_MIN;
@@ -253,7 +253,7 @@ PodClass::Choice PodClass::pick(const Options& options) {
     if (candidate.bonus + bucket.score != best) continue;
     if (options.first_by_name) {
       for (const auto node : bucket.nodes) {
-        const std::string& name = index_.cluster().node(NodeIndex{node})->name;
+        const std::string& name = index_->cluster().node(NodeIndex{node})->name;
         if (first != nullptr && *first <= name) continue;
         first = &name;
         out.node = NodeIndex{node};
@@ -270,9 +270,9 @@ PodClass::Choice PodClass::pick(const Options& options) {
 
 /// With a last word on each node. Normalizing looked at every group: each that could have set an extreme must hold an accepted node.
 PodClass::Choice PodClass::pick_accepted(const Options& options) {
-  const Cluster& cluster = index_.cluster();
+  const Cluster& cluster = index_->cluster();
   const auto accepted = [&](std::uint32_t node) { return options.accept(*cluster.node(NodeIndex{node})); };
-  const bool counts_nodes = selected_count_ != nullptr || std::ranges::any_of(soft_spread_, [](const auto& soft) {
+  const bool counts_nodes = selected_count_.is_valid() || std::ranges::any_of(soft_spread_, [](const auto& soft) {
                               return soft.constraint.topology_key == kHostnameLabel;
                             });
   Choice out;
@@ -324,10 +324,10 @@ PodClass::Choice PodClass::pick_accepted(const Options& options) {
 }
 
 bool PodClass::is_swayed_by_nominations() const {
-  const Cluster& cluster = index_.cluster();
+  const Cluster& cluster = index_->cluster();
   const auto& view = pod_->view();
   const auto& own_namespace = cluster.namespace_labels(view.ns());
-  return std::ranges::any_of(index_.nominated_kinds(), [&](const auto& kind) {
+  return std::ranges::any_of(index_->nominated_kinds(), [&](const auto& kind) {
     const model::PodView& other = kind.example->view();
     const auto spreads_with = [&](const auto& one) {
       return other.ns() == view.ns() && one.constraint.selector.matches(other.meta.labels);
@@ -345,7 +345,7 @@ bool PodClass::is_swayed_by_nominations() const {
 }
 
 bool PodClass::hides_own_node(const OwnNomination& own) {
-  const NodeInfo* info = index_.cluster().node(own.node);
+  const NodeInfo* info = index_->cluster().node(own.node);
   if (!pre_filter_.is_success() || info == nullptr || info->node == nullptr || own.node.value >= records_.size()) return false;
   const NodeRecord& record = records_[own.node.value];
   if (record.group == kNoGroup || record.verdict == kFits) return false;
@@ -355,7 +355,7 @@ bool PodClass::hides_own_node(const OwnNomination& own) {
 Diagnosis PodClass::diagnose(const OwnNomination& own) {
   // Counted as it stands for others, and put right for the time of the count.
   bool is_put_right = false;
-  if (const NodeInfo* info = own.node.is_valid() ? index_.cluster().node(own.node) : nullptr; info != nullptr && info->node != nullptr) {
+  if (const NodeInfo* info = own.node.is_valid() ? index_->cluster().node(own.node) : nullptr; info != nullptr && info->node != nullptr) {
     const NodeRecord& record = records_[own.node.value];
     const std::uint16_t verdict = local_verdict(*info, own.node.value, own.key);
     if (record.group != kNoGroup && verdict != record.verdict) {
@@ -377,7 +377,7 @@ Diagnosis PodClass::diagnose(const OwnNomination& own) {
 
 Diagnosis PodClass::diagnose_counted() const {
   Diagnosis out;
-  out.node_count = index_.cluster().node_count();
+  out.node_count = index_->cluster().node_count();
   std::map<std::string, std::size_t> reasons;
   std::set<std::string_view> plugins;
   if (!pre_filter_.is_success()) {

@@ -24,14 +24,14 @@ std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(std::
 
 void PodClass::evaluate(std::uint32_t node, bool is_static) {
   if (node >= records_.size()) {
-    records_.resize(std::max<std::size_t>(node + 1, index_.cluster().slot_count()));
+    records_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
     if (!inclusion_.empty()) inclusion_.resize(records_.size());
-    if (selected_count_ != nullptr) zone_of_.resize(records_.size(), -1);
+    if (selected_count_.is_valid()) zone_of_.resize(records_.size());
   }
-  NodeRecord& record = records_[node];
+  NodeRecord& record = records_.edit(node);
   if (is_static) service_node_order_.clear();
   // Amounts and static columns say it all: the node itself need not be touched.
-  if (by_amounts_ && !has_domains() && !index_.cluster().has_nominations() && index_.amounts(node).is_plain) {
+  if (by_amounts_ && !has_domains() && !index_->cluster().has_nominations() && index_->amounts(node).is_plain) {
     std::uint32_t group = record.group;
     if (is_static || group == kNoGroup) {
       make_key(node);
@@ -39,18 +39,18 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
     }
     return evaluate_amounts(node, record, group);
   }
-  const NodeInfo* info = index_.cluster().node(NodeIndex{node});
+  const NodeInfo* info = index_->cluster().node(NodeIndex{node});
   if (info == nullptr || info->node == nullptr) {
     leave(node, record);
     record = {};
-    if (!inclusion_.empty()) inclusion_[node] = {};
+    if (!inclusion_.empty()) inclusion_.edit(node) = {};
     update_sums(node);
     return;
   }
   if (!inclusion_.empty() && (is_static || record.group == kNoGroup)) include(node, *info);
-  if (selected_count_ != nullptr && (is_static || record.group == kNoGroup)) {
+  if (selected_count_.is_valid() && (is_static || record.group == kNoGroup)) {
     const std::string zone = zone_key(info->labels());
-    zone_of_[node] = zone.empty() ? -1 : zones_.try_emplace(zone, static_cast<std::int32_t>(zones_.size())).first->second;
+    zone_of_.edit(node).value = zone.empty() ? -1 : zones_.try_emplace(zone, static_cast<std::int32_t>(zones_.size())).first->second;
   }
   update_sums(node);
   make_key(node);
@@ -60,7 +60,7 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
 }
 
 void PodClass::evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uint32_t group) {
-  const NodeAmounts& amounts = index_.amounts(node);
+  const NodeAmounts& amounts = index_->amounts(node);
   const unsigned shortage = resources_.shortage(amounts);
   const std::uint16_t verdict = shortage != 0 ? shortage_verdict(shortage, node) : static_verdict(node);
   settle(node, record, verdict, group, verdict == kFits ? narrow((*static_)[node].score + resources_.score(amounts)) : 0);
@@ -71,12 +71,12 @@ std::uint16_t PodClass::shortage_verdict(unsigned shortage, std::uint32_t node) 
   const std::uint16_t known = static_verdict(node);
   if (known != kFits && verdicts_[known].order < local_filters_.front().order) return known;
   std::uint16_t& verdict = shortage_verdicts_[shortage];
-  if (verdict == kFits) verdict = filter_on(*index_.cluster().node(NodeIndex{node}), kFits);
+  if (verdict == kFits) verdict = filter_on(*index_->cluster().node(NodeIndex{node}), kFits);
   return verdict;
 }
 
 void PodClass::include(std::uint32_t node, const NodeInfo& info) {
-  Inclusion& out = inclusion_[node];
+  Inclusion& out = inclusion_.edit(node);
   out = {0, 1, 1};
   unsigned bit = 0;
   for (const auto& one : hard_spread_) {
@@ -120,15 +120,15 @@ std::uint16_t PodClass::static_verdict(std::uint32_t node) {
 std::uint16_t PodClass::local_verdict(const NodeInfo& info, std::uint32_t node, std::string_view except) {
   const std::uint16_t fixed = static_verdict(node);
   std::uint16_t out = kFits;
-  if (const auto& nominated = index_.cluster().nominated(info.index); !nominated.empty()) {
+  if (const auto& nominated = index_->cluster().nominated(info.index); !nominated.empty()) {
     NodeInfo crowded = info;
     for (const auto& other : nominated)
       if (other->view().priority >= pod_->view().priority && other->key != except) crowded.add_pod(other);
     out = filter_on(crowded, fixed);
   }
   if (out == kFits) {
-    const bool quick = by_amounts_ && index_.amounts(node).is_plain;
-    out = quick && resources_.shortage(index_.amounts(node)) == 0 ? fixed : filter_on(info, fixed);
+    const bool quick = by_amounts_ && index_->amounts(node).is_plain;
+    out = quick && resources_.shortage(index_->amounts(node)) == 0 ? fixed : filter_on(info, fixed);
   }
   const auto consider = [&](const std::vector<DomainSum>& sums, std::uint16_t verdict) {
     if (sums.empty() || (out != kFits && verdicts_[out].order <= verdicts_[verdict].order)) return;
@@ -153,7 +153,7 @@ std::uint16_t PodClass::filter_on(const NodeInfo& info, std::uint16_t static_ver
 
 std::int32_t PodClass::local_score(const NodeInfo& info, std::uint32_t node) const {
   std::int64_t sum = (*static_)[node].score;
-  if (by_amounts_ && index_.amounts(node).is_plain) return narrow(sum + resources_.score(index_.amounts(node)));
+  if (by_amounts_ && index_->amounts(node).is_plain) return narrow(sum + resources_.score(index_->amounts(node)));
   for (const auto& [plugin, weight] : local_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
   return narrow(sum);
 }
@@ -169,7 +169,7 @@ void PodClass::make_key(std::uint32_t node) {
   for (const auto& one : soft_spread_) {
     const std::int32_t value = one.sum->value_of(node);
     const bool on_node = one.constraint.topology_key == kHostnameLabel;
-    key_.push_back(on_node && value >= 0 ? static_cast<std::int64_t>((*one.node_count)[node]) : value);
+    key_.push_back(on_node && value >= 0 ? static_cast<std::int64_t>(index_->counts(one.node_count)[node]) : value);
   }
   for (const auto& sum : affinity_) {
     const std::int32_t value = sum.value_of(node);
@@ -178,10 +178,10 @@ void PodClass::make_key(std::uint32_t node) {
   for (const auto* sums : {&anti_, &existing_anti_})
     for (const auto& sum : *sums)
       if (!sum.is_local()) key_.push_back(sum.value_of(node));
-  for (const auto topology : service_topologies_) key_.push_back(index_.topology_column(topology).value_of[node]);
-  if (selected_count_ != nullptr) {
-    key_.push_back(zone_of_[node]);
-    key_.push_back((*selected_count_)[node]);
+  for (const auto topology : service_topologies_) key_.push_back(index_->topology_column(topology).value_of(node));
+  if (selected_count_.is_valid()) {
+    key_.push_back(zone_of_[node].value);
+    key_.push_back(index_->counts(selected_count_)[node]);
   }
   std::int64_t local_sum = 0;
   for (const auto& sum : score_sums_) {

@@ -16,6 +16,8 @@ template <typename PositionOf>
 class Ranking {
  public:
   explicit Ranking(PositionOf position_of) : position_of_(position_of) {}
+  /// Positions are there from now on: a copy's are with the copy's owner.
+  void bind(PositionOf position_of) { position_of_ = position_of; }
 
   struct Bucket {
     std::int32_t score = 0;

@@ -42,6 +42,8 @@ class StaticColumn {
   };
 
   StaticColumn(FrameworkPtr framework, PodInfoPtr pod, const ClusterIndex& index, Plan plan);
+  /// The index is another one from now on: the same, or a copy in which nothing has changed.
+  void bind(const ClusterIndex& index);
 
   /// True when a pod of this kind under this framework would get the same column.
   [[nodiscard]] bool serves(const Framework& framework, const PodInfo& pod) const;
@@ -50,7 +52,7 @@ class StaticColumn {
   [[nodiscard]] const Entry& operator[](std::uint32_t node) const { return entries_[node]; }
   void prefetch(std::uint32_t node) const { __builtin_prefetch(&entries_[node]); }
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
-  [[nodiscard]] std::size_t memory_bytes() const { return entries_.capacity() * sizeof(Entry); }
+  [[nodiscard]] std::size_t memory_bytes() const { return entries_.memory_bytes(); }
 
  private:
   void build();
@@ -60,24 +62,38 @@ class StaticColumn {
 
   FrameworkPtr framework_;
   PodInfoPtr pod_;
-  const ClusterIndex& index_;
+  const ClusterIndex* index_;
   CycleState state_;
   Plan plan_;
   std::uint64_t position_ = 0, generation_ = 0, images_version_ = 0, image_digest_ = 0;
-  std::vector<Entry> entries_;
+  Pages<Entry> entries_;
   std::vector<Verdict> verdicts_;
 };
 
-/// The columns in use, to be found again by further classes.
+/// Held by each class that uses a column: the column goes when nobody holds it any more.
+struct StaticColumnId {
+  std::uint64_t value = 0;
+};
+using StaticColumnIdPtr = std::shared_ptr<const StaticColumnId>;
+
+/// The columns in use, to be found again by further classes. Copies share them until one of them is brought up to date.
 class StaticColumns {
  public:
-  std::shared_ptr<StaticColumn> find(const Framework& framework, const PodInfo& pod);
-  void add(const std::shared_ptr<StaticColumn>& column) { columns_.push_back(column); }
+  /// Null when there is none.
+  StaticColumnIdPtr find(const Framework& framework, const PodInfo& pod);
+  StaticColumnIdPtr add(StaticColumn column);
+  /// For use with this index. The reference holds until the next call or copy.
+  StaticColumn& edit(const StaticColumnId& id, const ClusterIndex& index);
   void clear() { columns_.clear(); }
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  std::vector<std::weak_ptr<StaticColumn>> columns_;
+  struct Entry {
+    std::weak_ptr<const StaticColumnId> users;
+    std::shared_ptr<StaticColumn> column;
+  };
+  ShardedMap<std::uint64_t, Entry, NumberHash> columns_;
+  std::uint64_t next_id_ = 0;
 };
 
 }  // namespace berth::placement
