@@ -1,0 +1,167 @@
+// What-if: how long it takes to fork a cluster with its engine, change it, ask it once and drop it. The base has been asked for such a pod
+// before, as the descheduler's and the autoscaler's have.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "bench/bench.h"
+#include "model/views/node_view.h"
+#include "model/views/pod_view.h"
+#include "placement/trial.h"
+
+namespace berth::bench {
+namespace {
+
+using namespace placement;
+using model::Quantity;
+
+constexpr const char* kZone = "topology.kubernetes.io/zone";
+constexpr const char* kHostname = "kubernetes.io/hostname";
+constexpr std::size_t kPodsOfNode = 30;
+
+/// What admission and the controllers leave on every pod: a token volume of a name of its own, tolerations, an owner, the template's labels.
+model::PodView stored_pod(const std::string& app, std::size_t number) {
+  model::PodView out;
+  out.meta.ns = "default";
+  out.meta.name = fmt::format("{}-6d5f7c9b8-{:07}", app, number);
+  out.meta.uid = out.meta.name;
+  out.meta.labels = model::Labels({{"app", app}, {"pod-template-hash", "6d5f7c9b8"}});
+  out.meta.owner_references = {{"apps/v1", "ReplicaSet", app + "-6d5f7c9b8", app + "-uid", true}};
+  out.scheduler_name = "default-scheduler";
+  model::ContainerView container;
+  container.name = "main";
+  container.image = "registry.k8s.io/pause:3.10";
+  container.requests = {{"cpu", Quantity::from_milli(100)}, {"memory", Quantity::from_value(500LL << 20)}};
+  out.containers.push_back(std::move(container));
+  model::VolumeView token;
+  token.name = fmt::format("kube-api-access-{:05}", number % 100'000);
+  out.volumes.push_back(std::move(token));
+  for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    model::Toleration toleration;
+    toleration.key = key;
+    toleration.op = "Exists";
+    toleration.effect = "NoExecute";
+    out.tolerations.push_back(std::move(toleration));
+  }
+  return out;
+}
+
+model::PodAffinityTerm term_for(const std::string& app, const char* key) {
+  model::PodAffinityTerm out;
+  out.selector = model::Selector({{"app", model::Requirement::Op::kIn, {app}}});
+  out.topology_key = key;
+  return out;
+}
+
+enum class Kind : std::uint8_t { kPlain, kSpread, kAffinity, kAntiAffinity };
+constexpr std::array<std::pair<Kind, const char*>, 4> kKinds = {
+    {{Kind::kPlain, "plain"}, {Kind::kSpread, "spread"}, {Kind::kAffinity, "affinity"}, {Kind::kAntiAffinity, "anti_affinity"}}};
+
+PodInfoPtr make_pod(Kind kind, std::size_t number) {
+  const auto as_info = [](model::PodView view) { return PodInfo::make(std::make_shared<model::PodView>(std::move(view)), Era::k136); };
+  switch (kind) {
+    case Kind::kPlain:
+      return as_info(stored_pod(fmt::format("plain-{}", number % 20), number));
+    case Kind::kSpread: {
+      auto out = stored_pod("spread", number);
+      model::TopologySpreadConstraint constraint;
+      constraint.max_skew = 5;
+      constraint.topology_key = kZone;
+      constraint.is_hard = true;
+      constraint.selector = model::Selector({{"app", model::Requirement::Op::kIn, {"spread"}}});
+      out.spread_constraints.push_back(std::move(constraint));
+      return as_info(std::move(out));
+    }
+    case Kind::kAffinity: {
+      auto out = stored_pod("affine", number);
+      out.required_affinity = {term_for("affine", kZone)};
+      return as_info(std::move(out));
+    }
+    case Kind::kAntiAffinity:
+      break;
+  }
+  auto out = stored_pod("lonely", number);
+  out.required_anti_affinity = {term_for("lonely", kHostname)};
+  return as_info(std::move(out));
+}
+
+model::NodeViewPtr make_node(std::size_t i) {
+  auto out = std::make_shared<model::NodeView>();
+  out->meta.name = fmt::format("node-{:07}", i);
+  out->meta.labels = model::Labels({{kHostname, out->meta.name}, {kZone, fmt::format("zone-{}", i % 3)}});
+  out->allocatable = {{"cpu", Quantity::from_value(4)}, {"memory", Quantity::from_value(32LL << 30)}, {"pods", Quantity::from_value(110)}};
+  return out;
+}
+
+/// Of a node's pods two are spread and two like company; on every fourth node one keeps to itself.
+Kind kind_of(std::size_t node, std::size_t place) {
+  if (place < 2) return Kind::kSpread;
+  if (place < 4) return Kind::kAffinity;
+  return place == 4 && node % 4 == 0 ? Kind::kAntiAffinity : Kind::kPlain;
+}
+
+double percentile(std::vector<double> values, double part) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(values.size() - 1) * part);
+  std::ranges::nth_element(values, at);
+  return std::round(*at * 1e7) / 10;  // Microseconds, to a tenth.
+}
+
+json::Object forks(std::size_t nodes, std::size_t count, std::uint64_t seed) {
+  auto framework = Framework::create(default_profile(Era::k136));
+  if (!framework) return {{"error", framework.error().message}};
+  Cluster cluster;
+  std::vector<std::string> keys;
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    const NodeIndex index = cluster.upsert_node(make_node(i));
+    for (std::size_t place = 0; place < kPodsOfNode; ++place) {
+      const PodInfoPtr pod = make_pod(kind_of(i, place), number++);
+      cluster.assume(pod, index);
+      if (number % 97 == 0) keys.push_back(pod->key);
+    }
+  }
+  Trial base(cluster, *framework, {.engine = {.seed = seed}, .preemption = {}});
+  std::mt19937_64 random(seed);
+  json::Object out{{"nodes", nodes}, {"pods_there", cluster.pod_count()}, {"forks", count * kKinds.size()}};
+  const double begin = now_seconds();
+  std::vector<double> all;
+  for (const auto& [kind, name] : kKinds) {
+    const double first = now_seconds();
+    (void)base.decide(make_pod(kind, number++));
+    out[fmt::format("{}_base_first_ms", name)] = std::round((now_seconds() - first) * 1e4) / 10;
+    std::vector<double> each;
+    for (std::size_t i = 0; i < count; ++i) {
+      const PodInfoPtr pod = make_pod(kind, number++);
+      const PodInfoPtr leaving = cluster.find_pod(keys[random() % keys.size()]);
+      const double start = now_seconds();
+      {
+        Trial fork = base.fork();
+        fork.evict(leaving);
+        if (fork.decide(pod).outcome != Decision::Outcome::kScheduled) out["error"] = "a pod found no node";
+      }
+      each.push_back(now_seconds() - start);
+    }
+    out[fmt::format("{}_p50_us", name)] = percentile(each, 0.5);
+    out[fmt::format("{}_p99_us", name)] = percentile(each, 0.99);
+    all.insert(all.end(), each.begin(), each.end());
+  }
+  out["p50_us"] = percentile(all, 0.5);
+  out["p99_us"] = percentile(all, 0.99);
+  out["seconds"] = now_seconds() - begin;
+  return out;
+}
+
+const bool kRegistered = [] {
+  const std::string what = "fork cluster and engine, evict a pod, decide for another, drop the fork; four kinds of pods as an API server stores them; ";
+  for (const auto& [nodes, count] : {std::pair<std::size_t, std::size_t>{5000, 500}, std::pair<std::size_t, std::size_t>{100'000, 50}})
+    scenarios().push_back({fmt::format("TrialFork/{}Nodes", nodes), what + fmt::format("{} pods there", nodes * kPodsOfNode),
+                           [nodes, count](const Options& options) {
+                             return forks(std::max<std::size_t>(100, static_cast<std::size_t>(static_cast<double>(nodes) * options.scale)), count,
+                                          options.seed);
+                           }});
+  return true;
+}();
+
+}  // namespace
+}  // namespace berth::bench
