@@ -18,7 +18,8 @@ class Autoscaler::Step {
         snapshot_(snapshot),
         options_(options),
         now_(now),
-        as_is_(*snapshot.cluster, self.profiles_, {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}}) {}
+        as_is_(Trial::on_fork(*snapshot.cluster, self.profiles_,
+                              {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}})) {}
 
   Actions run() {
     count_nodes();

@@ -8,7 +8,8 @@ namespace berth::descheduler {
 
 Judge::Judge(const Snapshot& snapshot, const placement::Profiles& profiles, PlacementCheck check)
     : snapshot_(snapshot),
-      trial_(snapshot.cluster, profiles, {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}}),
+      trial_(placement::Trial::on_fork(snapshot.cluster, profiles,
+                                       {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}})),
       check_(check) {}
 
 const Judgement* Judge::known_refusal(const Pod& pod) const {

@@ -121,8 +121,6 @@ class Cluster {
   Cluster(Cluster&&) noexcept;
   Cluster& operator=(Cluster&&) noexcept;
 
-  /// Copy on write: cheap, independent of this one from now on. Its change log starts empty. Whoever asks where pods go forks a Trial.
-  [[nodiscard]] Cluster fork() const;
   [[nodiscard]] Era era() const { return era_; }
 
   // Objects. Each upsert replaces; unknown kinds are ignored.
@@ -264,6 +262,10 @@ class Cluster {
     TablePtr<model::DeviceClassView> device_classes;
   };
 
+  friend class Trial;
+  /// Copy on write: cheap, independent of this one from now on. Its change log starts empty. A Trial's alone: whoever wants a copy to try
+  /// something on wants its engine too.
+  [[nodiscard]] Cluster fork() const;
   Cluster(const Cluster&) = default;
   NodeInfo& writable(NodeIndex index);
   NodeIndex slot_for(std::string_view name);

@@ -80,7 +80,7 @@ class Explainer {
  public:
   Explainer(const FrameworkPtr& framework, const Cluster& cluster, PodInfoPtr pod, const ExplainOptions& options)
       : framework_(*framework),
-        trial_(cluster, framework, {.engine = {}, .preemption = options.preemption}),
+        trial_(Trial::on_fork(cluster, framework, {.engine = {}, .preemption = options.preemption})),
         cluster_(trial_.cluster()),
         pod_(std::move(pod)),
         options_(options) {}

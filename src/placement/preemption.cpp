@@ -89,7 +89,7 @@ void pick(const Cluster& cluster, PostFilterResult& out) {
 
 /// The whole cycle without the victims: the node must take the pod. Counts what selecting victims node by node cannot see.
 bool helps(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
-  Trial without(cluster, framework);
+  Trial without = Trial::on_fork(cluster, framework);
   for (const auto& victim : candidate.victims) without.cluster().remove_pod(victim->key);
   return without.fits(pod, candidate.node).is_success();
 }

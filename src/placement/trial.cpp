@@ -94,9 +94,10 @@ struct Trial::Impl {
 
 Trial::Trial(Cluster& cluster, Profiles profiles, TrialOptions options)
     : impl_(std::make_unique<Impl>(cluster, std::move(profiles), options)) {}
-Trial::Trial(const Cluster& cluster, Profiles profiles, TrialOptions options)
-    : impl_(std::make_unique<Impl>(std::make_unique<Cluster>(cluster.fork()), std::move(profiles), options)) {}
 Trial::Trial(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Trial Trial::on_fork(const Cluster& cluster, Profiles profiles, TrialOptions options) {
+  return Trial(std::make_unique<Impl>(std::make_unique<Cluster>(cluster.fork()), std::move(profiles), options));
+}
 Trial::~Trial() = default;
 Trial::Trial(Trial&&) noexcept = default;
 Trial& Trial::operator=(Trial&&) noexcept = default;

@@ -72,7 +72,7 @@ class Trial {
   /// The cluster must outlive the trial.
   Trial(Cluster& cluster, Profiles profiles, TrialOptions options = {});
   /// On a fork of the cluster, which is not touched.
-  Trial(const Cluster& cluster, Profiles profiles, TrialOptions options = {});
+  static Trial on_fork(const Cluster& cluster, Profiles profiles, TrialOptions options = {});
   ~Trial();
   Trial(Trial&&) noexcept;
   Trial& operator=(Trial&&) noexcept;

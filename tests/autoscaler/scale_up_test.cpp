@@ -275,8 +275,8 @@ TEST(ScaleUp, EveryNewNodeIsUsed) {
     const Actions actions = cluster.step();
     if (actions.grow.empty()) continue;
     const Snapshot snapshot = cluster.world.snapshot();
-    placement::Trial trial(*snapshot.cluster, cluster.framework,
-                           {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
+    placement::Trial trial = placement::Trial::on_fork(*snapshot.cluster, cluster.framework,
+                                                       {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
     std::set<placement::NodeIndex> added;
     for (const Resize& resize : actions.grow)
       for (std::int64_t i = resize.from; i < resize.to; ++i) {

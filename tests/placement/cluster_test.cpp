@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "placement/engine.h"
+#include "placement/trial.h"
 #include "tests/placement/random_cluster.h"
 
 namespace berth::placement::testing {
@@ -75,7 +75,8 @@ TEST(Cluster, AForkAndItsOriginGoTheirOwnWays) {
   Cluster cluster;
   for (int i = 0; i < 3; ++i) cluster.upsert_node(world.node("n" + std::to_string(i)));
   for (int i = 0; i < 9; ++i) cluster.upsert_pod(bound_pod(world, "p" + std::to_string(i), "n" + std::to_string(i % 3)));
-  Cluster fork = cluster.fork();
+  Trial trial = Trial::on_fork(cluster, {});
+  Cluster& fork = trial.cluster();
   const auto before = cluster.find_node("n1")->pods.size();
   while (!fork.find_node("n1")->pods.empty()) fork.remove_pod(std::string(fork.find_node("n1")->pods.front()->key));
   fork.remove_node("n2");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "placement/preemptor.h"
+#include "placement/trial.h"
 #include "tests/placement/decision_check.h"
 #include "tests/placement/plugins/plugin_world.h"
 #include "tests/placement/random_cluster.h"
@@ -51,7 +52,8 @@ PodInfoPtr pod_of(std::size_t kind, const std::string& name, Era era, const std:
 void check_plan(const Framework& framework, const Cluster& cluster, const PodInfoPtr& pod, const Candidate& plan,
                 const std::string& where) {
   const auto fits_without = [&](const std::vector<PodInfoPtr>& gone) {
-    Cluster without = cluster.fork();
+    Trial trial = Trial::on_fork(cluster, {});
+    Cluster& without = trial.cluster();
     for (const auto& victim : gone) without.remove_pod(victim->key);
     const auto evaluation = evaluate(framework, without, *pod);
     return std::ranges::any_of(evaluation.feasible, [&](const auto& one) { return one.node == plan.node; });

@@ -226,8 +226,8 @@ TEST(Trial, TheBestNodesAreThoseThatTheSchedulerChoosesAmong) {
 
 TEST(Trial, ForksGoTheirOwnWaysAndOutliveTheirBase) {
   Stock stock;
-  auto base = std::make_unique<Trial>(static_cast<const Cluster&>(stock.cluster), stock.framework(),
-                                      TrialOptions{.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
+  auto base = std::make_unique<Trial>(
+      Trial::on_fork(stock.cluster, stock.framework(), {.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}, .preemption = {}}));
   const PodInfoPtr half = stock.pod("{containers: [{name: c, resources: {requests: {cpu: '2'}}}]}", "{}", "half");
   EXPECT_EQ(place(*base, half), "a");
   Trial one = base->fork(), other = base->fork();

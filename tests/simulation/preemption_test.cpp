@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 
+#include "placement/trial.h"
 #include "tests/integration/world.h"
 
 namespace berth::integration {
@@ -259,7 +260,8 @@ class Story {
     const auto evaluation = placement::evaluate(*framework_, cluster, *pod);
     EXPECT_TRUE(evaluation.feasible.empty()) << pod->key << " preempts on " << node << " but fits on a node as it is";
     EXPECT_FALSE(pod->view().preemption_never) << pod->key;
-    Cluster without = cluster.fork();
+    placement::Trial trial = placement::Trial::on_fork(cluster, {});
+    Cluster& without = trial.cluster();
     for (const auto& victim : choice.victims) {
       EXPECT_LT(victim->view().priority, pod->view().priority) << victim->key << " is no lower than " << pod->key;
       without.remove_pod(victim->key);
@@ -290,7 +292,8 @@ class Story {
   void check_nobody_is_spared_in_vain(const Cluster& cluster, const placement::PodInfo& pod, const placement::Candidate& choice) {
     if (!pod.view().spread_constraints.empty()) return;
     for (const auto& spared : choice.victims) {
-      Cluster with = cluster.fork();
+      placement::Trial trial = placement::Trial::on_fork(cluster, {});
+      Cluster& with = trial.cluster();
       for (const auto& victim : choice.victims)
         if (victim != spared) with.remove_pod(victim->key);
       const auto evaluation = placement::evaluate(*framework_, with, pod);
