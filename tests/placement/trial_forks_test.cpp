@@ -146,7 +146,7 @@ TEST(TrialForks, WithVolumes) {
 
 /// Several pages of each column, so that forks share some and own others.
 TEST(TrialForks, OfClustersOfManyPages) {
-  for (std::uint64_t seed = 501; seed <= 502; ++seed) run({.seed = seed, .nodes = 700, .lazy = seed % 2 == 0}, 60);
+  for (std::uint64_t seed = 501; seed <= 502; ++seed) run({.seed = seed, .nodes = 2300, .lazy = seed % 2 == 0}, 60);
 }
 
 }  // namespace
