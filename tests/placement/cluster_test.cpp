@@ -116,7 +116,7 @@ TEST(Cluster, ANominationCountsOnceItsNodeIsThere) {
   cluster.upsert_pod(pod);
   EXPECT_FALSE(cluster.has_nominations());
   const NodeIndex late = cluster.upsert_node(world.node("late"));
-  EXPECT_EQ(cluster.nominated_node("default/waiting"), late);
+  EXPECT_EQ(cluster.nominated_node(pod->key()), late);
   ASSERT_EQ(cluster.nominated(late).size(), 1U);
   cluster.upsert_node(world.node("late"));
   EXPECT_EQ(cluster.nominated(late).size(), 1U) << "once, however often the node comes";
@@ -129,9 +129,9 @@ TEST(Cluster, ANominationDoesNotOutliveItsNode) {
   auto pod = std::make_shared<model::PodView>(*world.pod("waiting"));
   pod->nominated_node_name = "old";
   cluster.upsert_pod(pod);
-  ASSERT_TRUE(cluster.is_nominated("default/waiting"));
+  ASSERT_TRUE(cluster.is_nominated(pod->key()));
   cluster.remove_node("old");
-  EXPECT_FALSE(cluster.is_nominated("default/waiting"));
+  EXPECT_FALSE(cluster.is_nominated(pod->key()));
   EXPECT_FALSE(cluster.has_nominations());
   EXPECT_EQ(cluster.nominated_affinity_pods(), 0U);
   // Another node takes the slot; nobody waits for room on it.
@@ -139,8 +139,8 @@ TEST(Cluster, ANominationDoesNotOutliveItsNode) {
   EXPECT_TRUE(cluster.nominated(slot).empty());
   EXPECT_FALSE(cluster.has_nominations());
   const NodeIndex again = cluster.upsert_node(world.node("old"));
-  EXPECT_EQ(cluster.nominated_node("default/waiting"), again) << "the pod still says so";
-  cluster.remove_pod("default/waiting");
+  EXPECT_EQ(cluster.nominated_node(pod->key()), again) << "the pod still says so";
+  cluster.remove_pod(pod->key());
   cluster.remove_node("old");
   cluster.upsert_node(world.node("old"));
   EXPECT_FALSE(cluster.has_nominations());
