@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "apiserver/offer.h"
+#include "base/go_strings.h"
 
 namespace berth::apiserver {
 namespace {
@@ -12,12 +13,6 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -41,10 +36,10 @@ struct Alternative {
 Alternative parse_alternative(std::string_view text) {
   const auto parts = split(text, ';');
   Alternative alternative;
-  alternative.type = lower(parts[0]);
+  alternative.type = go::to_lower(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const auto eq = parts[i].find('=');
-    const auto key = lower(parts[i].substr(0, eq));
+    const auto key = go::to_lower(parts[i].substr(0, eq));
     auto value = eq == std::string_view::npos ? std::string_view{} : parts[i].substr(eq + 1);
     if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
     if (key == "as") alternative.as = value;
@@ -153,7 +148,7 @@ Format status_format(std::string_view accept) {
   return negotiated ? negotiated->format : Format::kJson;
 }
 
-std::string media_type(std::string_view content_type) { return lower(trim(content_type.substr(0, content_type.find(';')))); }
+std::string media_type(std::string_view content_type) { return go::to_lower(trim(content_type.substr(0, content_type.find(';')))); }
 
 model::ApiResult<Format> body_format(std::string_view content_type) {
   const auto type = media_type(content_type);

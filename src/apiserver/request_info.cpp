@@ -1,5 +1,6 @@
 #include "apiserver/request_info.h"
 
+#include "base/go_strings.h"
 #include "net/http.h"
 
 namespace berth::apiserver {
@@ -26,8 +27,7 @@ std::vector<std::string> Query::all(std::string_view name) const {
 bool Query::flag(std::string_view name) const {
   for (const auto& [key, value] : parameters_) {
     if (key != name) continue;
-    std::string lower(value);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string lower = go::to_lower(value);
     return lower != "false" && lower != "0";
   }
   return false;
@@ -48,12 +48,6 @@ std::vector<std::string> split_path(std::string_view path) {
     start = end;
   }
   return parts;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 std::string verb_of(std::string_view method) {
@@ -83,7 +77,7 @@ std::string name_in_field_selector(std::string_view selector) {
 RequestInfo parse_request_info(std::string_view method, std::string_view path, const Query& query) {
   RequestInfo info;
   info.path = std::string(path);
-  info.verb = lower(method);
+  info.verb = go::to_lower(method);
   auto parts = split_path(path);
   std::size_t i = 0;
   if (parts.size() >= 3 && parts[0] == "api") {

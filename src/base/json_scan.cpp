@@ -9,7 +9,7 @@
 namespace berth::json {
 namespace {
 
-constexpr int kMaxDepth = 600;
+constexpr int kMaxScanDepth = 600;
 
 void skip_space(const char*& at, const char* end) {
   while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) ++at;
@@ -160,7 +160,7 @@ bool PathScanner::scan(std::string_view text, std::span<std::string_view> values
 
 bool PathScanner::scan_object(const char*& at, const char* end, const std::vector<Step>& steps, std::span<std::string_view> values,
                               int depth) {
-  if (depth > kMaxDepth) return false;
+  if (depth > kMaxScanDepth) return false;
   return walk_object(at, end, [&](std::string_view raw_key, const char*& value_at) {
     for (const Step& step : steps) {
       if (!key_equals(raw_key, step.key)) continue;

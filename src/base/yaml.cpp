@@ -12,7 +12,7 @@
 namespace berth::json {
 namespace {
 
-constexpr int kMaxDepth = 500;
+constexpr int kMaxYamlDepth = 500;
 /// An alias bomb ("billion laughs") grows without end: more nodes than this is refused.
 constexpr std::size_t kMaxNodes = 500'000;
 /// The same for text: few aliases of one long string are enough to fill the memory.
@@ -85,7 +85,7 @@ Value resolve_scalar(const YAML::Node& node) {
 class Converter {
  public:
   Value convert(const YAML::Node& node, int depth) {
-    if (depth > kMaxDepth) throw TooDeep{};
+    if (depth > kMaxYamlDepth) throw TooDeep{};
     if (++nodes_ > kMaxNodes) throw TooBig{};
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
@@ -304,7 +304,7 @@ Result<std::vector<Value>> parse_yaml_stream(std::string_view text) {
   } catch (const YAML::Exception& error) {
     return invalid(fmt::format("invalid YAML at line {}, column {}: {}", error.mark.line + 1, error.mark.column + 1, error.msg));
   } catch (const TooDeep&) {
-    return invalid(fmt::format("invalid YAML: nested more than {} levels deep", kMaxDepth));
+    return invalid(fmt::format("invalid YAML: nested more than {} levels deep", kMaxYamlDepth));
   } catch (const TooBig&) {
     return invalid("invalid YAML: it grows too large when its aliases are expanded");
   }

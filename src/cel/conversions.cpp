@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "cel/functions.h"
+#include "cel/limits.h"
 #include "cel/opaque.h"
 #include "cel/text.h"
 
@@ -11,7 +12,6 @@ namespace berth::cel {
 namespace {
 
 using Kind = Value::Kind;
-constexpr std::int64_t kLeastUnix = -62135596800, kMostUnix = 253402300799;
 
 Value cannot(const Value& from, std::string_view to) {
   return Value::error(fmt::format("type conversion error from '{}' to '{}'", type_name(from), to));
@@ -175,7 +175,7 @@ Value part(const Args& args, Read read) {
   return civil ? Value::integer(read(*civil)) : civil.error();
 }
 
-std::int64_t nanos_of(const Value& v) { return v.seconds() * 1'000'000'000 + v.nanos(); }
+std::int64_t int64_nanos_of(const Value& v) { return v.seconds() * 1'000'000'000 + v.nanos(); }
 
 }  // namespace
 
@@ -237,13 +237,13 @@ void add_time(Registry& r) {
     return part(a, [nanos](const Civil&) { return nanos / 1'000'000; });
   });
   r.add("getHours", "duration_to_hours", "duration.(): int",
-        [](const Args& a) { return Value::integer(nanos_of(a[0]) / 3'600'000'000'000); });
+        [](const Args& a) { return Value::integer(int64_nanos_of(a[0]) / 3'600'000'000'000); });
   r.add("getMinutes", "duration_to_minutes", "duration.(): int",
-        [](const Args& a) { return Value::integer(nanos_of(a[0]) / 60'000'000'000); });
+        [](const Args& a) { return Value::integer(int64_nanos_of(a[0]) / 60'000'000'000); });
   r.add("getSeconds", "duration_to_seconds", "duration.(): int",
-        [](const Args& a) { return Value::integer(nanos_of(a[0]) / 1'000'000'000); });
+        [](const Args& a) { return Value::integer(int64_nanos_of(a[0]) / 1'000'000'000); });
   r.add("getMilliseconds", "duration_to_milliseconds", "duration.(): int",
-        [](const Args& a) { return Value::integer(nanos_of(a[0]) / 1'000'000); });
+        [](const Args& a) { return Value::integer(int64_nanos_of(a[0]) / 1'000'000); });
 }
 
 }  // namespace berth::cel

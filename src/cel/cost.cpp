@@ -2,13 +2,13 @@
 
 #include <cmath>
 
+#include "cel/cost_factors.h"
 #include "cel/functions.h"
 #include "cel/opaque.h"
 
 namespace berth::cel {
 namespace {
 
-constexpr double kTraversal = 0.1, kRegexPerCharacter = 0.25;
 constexpr std::uint64_t kListCallCost = 1 + kListCost;
 
 std::uint64_t size_of(const Value& v) {
@@ -93,10 +93,6 @@ std::optional<std::uint64_t> tracked_cost(const Node& call, const std::vector<Va
     return 1 + saturated(static_cast<double>(size_of(args[0])) * static_cast<double>(size_of(args[1])) *
                          (id == "list_sets_equivalent_list" ? 2 : 1));
   return std::nullopt;
-}
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// library/cost.go.

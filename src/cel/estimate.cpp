@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "cel/cost.h"
+#include "cel/cost_factors.h"
 #include "cel/functions.h"
 
 namespace berth::cel {
 namespace {
 
 constexpr std::uint64_t kMost = UINT64_MAX;
-constexpr double kTraversal = 0.1, kRegexPerCharacter = 0.25;
 
 std::uint64_t add(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
 std::uint64_t multiply(std::uint64_t a, std::uint64_t b) { return b != 0 && a > kMost / b ? kMost : a * b; }
@@ -54,10 +54,6 @@ std::uint64_t literal_size(const Value& v) {
   if (v.kind() != Value::Kind::kString) return 1;
   return static_cast<std::uint64_t>(
       std::count_if(v.text().begin(), v.text().end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 class Estimator {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cel/functions.h"
+#include "cel/limits.h"
 #include "cel/opaque.h"
 #include "cel/text.h"
 
@@ -12,7 +13,6 @@ namespace {
 using Kind = Value::Kind;
 using Text = std::expected<std::string, std::string>;
 constexpr int kDefaultPrecision = 6;
-constexpr std::size_t kMostText = 16UL << 20;
 
 Text text_of(const Value& v, int depth);
 

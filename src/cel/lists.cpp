@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "cel/functions.h"
+#include "cel/limits.h"
 #include "cel/opaque.h"
 
 namespace berth::cel {
 namespace {
 
 using Kind = Value::Kind;
-constexpr std::size_t kMostElements = 4'000'000;
 
 bool is_comparable(const Value& v) {
   switch (v.kind()) {

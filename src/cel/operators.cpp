@@ -2,15 +2,13 @@
 #include <cmath>
 
 #include "cel/functions.h"
+#include "cel/limits.h"
 #include "cel/opaque.h"
 
 namespace berth::cel {
 namespace {
 
 using Kind = Value::Kind;
-constexpr std::size_t kMostText = 16UL << 20;
-constexpr std::size_t kMostElements = 4'000'000;
-constexpr std::int64_t kLeastUnix = -62135596800, kMostUnix = 253402300799;
 
 /// Two lists after each other, without copying.
 class Concatenation final : public List {

@@ -1,13 +1,12 @@
 // The string functions of the language and of its extension library, version 2 (ext/strings.go).
 #include "base/utf8.h"
 #include "cel/functions.h"
+#include "cel/limits.h"
 #include "cel/opaque.h"
 #include "cel/text.h"
 
 namespace berth::cel {
 namespace {
-
-constexpr std::size_t kMostText = 16UL << 20;
 
 Value out_of_range(std::int64_t index) { return Value::error(fmt::format("index out of range: {}", index)); }
 

@@ -34,7 +34,7 @@ int hex_value(char c) {
   return -1;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 /// One escape after the backslash at `at`; moves `at` behind it.
 std::expected<void, std::string> unescape_one(std::string_view text, std::size_t& at, bool is_bytes, std::string& out) {
@@ -206,7 +206,7 @@ std::optional<std::int64_t> parse_go_duration(std::string_view text) {
   while (!text.empty()) {
     unsigned __int128 whole = 0;
     std::size_t i = 0;
-    while (i < text.size() && is_digit(text[i])) {
+    while (i < text.size() && is_decimal(text[i])) {
       whole = whole * 10 + static_cast<unsigned>(text[i++] - '0');
       if (whole > kMost) return std::nullopt;
     }
@@ -216,7 +216,7 @@ std::optional<std::int64_t> parse_go_duration(std::string_view text) {
     bool has_fraction = false, is_full = false;
     if (i < text.size() && text[i] == '.') {
       ++i;
-      while (i < text.size() && is_digit(text[i])) {
+      while (i < text.size() && is_decimal(text[i])) {
         has_fraction = true;
         if (!is_full) {
           if (fraction_digits > (UINT64_MAX >> 1) / 10) {
@@ -233,7 +233,7 @@ std::optional<std::int64_t> parse_go_duration(std::string_view text) {
     if (!has_whole && !has_fraction) return std::nullopt;
     text.remove_prefix(i);
     std::size_t n = 0;
-    while (n < text.size() && text[n] != '.' && !is_digit(text[n])) ++n;
+    while (n < text.size() && text[n] != '.' && !is_decimal(text[n])) ++n;
     const auto unit_name = text.substr(0, n);
     std::int64_t unit = 0;
     if (unit_name == "ns")
@@ -272,7 +272,7 @@ std::optional<Instant> parse_rfc3339(std::string_view text) {
   const auto number = [&](std::size_t at, std::size_t n) -> int {
     int out = 0;
     for (std::size_t i = at; i < at + n; ++i) {
-      if (i >= text.size() || !is_digit(text[i])) return -1;
+      if (i >= text.size() || !is_decimal(text[i])) return -1;
       out = out * 10 + (text[i] - '0');
     }
     return out;
@@ -289,7 +289,7 @@ std::optional<Instant> parse_rfc3339(std::string_view text) {
   std::int64_t nanos = 0, scale = 100'000'000;
   if (text[at] == '.' || text[at] == ',') {
     const auto start = ++at;
-    for (; at < text.size() && is_digit(text[at]); ++at) {
+    for (; at < text.size() && is_decimal(text[at]); ++at) {
       nanos += (text[at] - '0') * scale;
       scale /= 10;
     }

@@ -6,19 +6,19 @@
 namespace berth::cel {
 namespace {
 
-bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
-int hex_value(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 ? c - '0' : (c | 0x20) - 'a' + 10; }
+bool is_hex_digit(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
+int hex_digit_value(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 ? c - '0' : (c | 0x20) - 'a' + 10; }
 
 /// The text with %XX resolved; nullopt with a broken escape (set in `broken`).
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space, std::string* broken = nullptr) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%') {
-      if (i + 2 >= text.size() + 0 || !is_hex(text[i + 1]) || !is_hex(text[i + 2])) {
+      if (i + 2 >= text.size() + 0 || !is_hex_digit(text[i + 1]) || !is_hex_digit(text[i + 2])) {
         if (broken != nullptr) *broken = text.substr(i, 3);
         return std::nullopt;
       }
-      out += static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
+      out += static_cast<char>(hex_digit_value(text[i + 1]) * 16 + hex_digit_value(text[i + 2]));
       i += 2;
     } else {
       out += plus_is_space && text[i] == '+' ? ' ' : text[i];

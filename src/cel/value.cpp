@@ -9,7 +9,7 @@
 namespace berth::cel {
 namespace {
 
-constexpr int kMostDepth = 500;
+constexpr int kMostValueDepth = 500;
 
 class VectorList final : public List {
  public:
@@ -89,13 +89,13 @@ bool equal_maps(const Map& a, const Map& b, int depth) {
   return is_equal;
 }
 
-bool is_number(const Value& v) {
+bool holds_number(const Value& v) {
   return v.kind() == Value::Kind::kInt || v.kind() == Value::Kind::kUint || v.kind() == Value::Kind::kDouble;
 }
 
 bool equal_at(const Value& a, const Value& b, int depth) {
-  if (depth > kMostDepth) return false;
-  if (is_number(a) && is_number(b)) return compare_numbers(a, b) == 0;
+  if (depth > kMostValueDepth) return false;
+  if (holds_number(a) && holds_number(b)) return compare_numbers(a, b) == 0;
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Value::Kind::kNull:
@@ -127,7 +127,7 @@ bool equal_at(const Value& a, const Value& b, int depth) {
 }
 
 Result<json::Value> json_at(const Value& value, int depth) {
-  if (depth > kMostDepth) return invalid("the value is nested too deeply");
+  if (depth > kMostValueDepth) return invalid("the value is nested too deeply");
   switch (value.kind()) {
     case Value::Kind::kNull:
       return json::Value(nullptr);

@@ -22,7 +22,7 @@ namespace {
 
 namespace auth = apiserver::auth;
 
-Result<std::string> read_text(const std::string& path) {
+Result<std::string> read_server_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return invalid(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   std::ostringstream text;
@@ -54,14 +54,14 @@ Result<apiserver::MasterConfig> read_admission(const ServerFlags& flags) {
   apiserver::MasterConfig config;
   const auto directory_of = [](const std::string& path) { return std::filesystem::absolute(path).parent_path().string(); };
   if (!flags.master_config.empty()) {
-    auto text = read_text(flags.master_config);
+    auto text = read_server_file(flags.master_config);
     if (!text) return std::unexpected(text.error());
     auto parsed = apiserver::parse_master_config(*text, directory_of(flags.master_config));
     if (!parsed) return invalid(fmt::format("{}: {}", flags.master_config, parsed.error().message));
     config = std::move(*parsed);
   }
   if (!flags.admission_config.empty()) {
-    auto text = read_text(flags.admission_config);
+    auto text = read_server_file(flags.admission_config);
     if (!text) return std::unexpected(text.error());
     auto parsed = apiserver::parse_admission_configuration(*text, directory_of(flags.admission_config), config.admission);
     if (!parsed) return invalid(fmt::format("{}: {}", flags.admission_config, parsed.error().message));

@@ -8,16 +8,11 @@
 #include <iostream>
 #include <sstream>
 
+#include "base/go_strings.h"
 #include "client/kubeconfig.h"
 
 namespace berth::cli {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 Result<std::string> read_file(const std::string& path) {
   std::ostringstream text;
@@ -71,14 +66,14 @@ Result<std::unique_ptr<Session>> Session::open(const ConnectionFlags& flags) {
 }
 
 Result<const model::KindInfo*> resolve_resource(const std::string& word) {
-  const std::string wanted = lower(word);
+  const std::string wanted = go::to_lower(word);
   const std::string plural = wanted.substr(0, wanted.find('.'));
   const std::string group = wanted.find('.') == std::string::npos ? "" : wanted.substr(wanted.find('.') + 1);
   for (const model::KindInfo& kind : model::all_kinds()) {
     if (!kind.has_verb("get") && !kind.has_verb("list")) continue;
     if (!group.empty() && kind.group != group && kind.version + "." + kind.group != group) continue;
     const bool is_short = std::find(kind.short_names.begin(), kind.short_names.end(), plural) != kind.short_names.end();
-    if (plural == kind.plural || plural == kind.singular || plural == lower(kind.kind) || is_short) {
+    if (plural == kind.plural || plural == kind.singular || plural == go::to_lower(kind.kind) || is_short) {
       const model::KindInfo* preferred = group.empty() ? model::find_resource(kind.group, kind.plural) : &kind;
       return preferred != nullptr ? preferred : &kind;
     }
@@ -104,7 +99,7 @@ Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::str
   for (std::size_t start = 0; start <= types.size();) {
     const std::size_t end = std::min(types.find(',', start), types.size());
     const std::string word = types.substr(start, end - start);
-    if (lower(word) == "all" && args.size() == 1) {
+    if (go::to_lower(word) == "all" && args.size() == 1) {
       for (const model::KindInfo& one : model::all_kinds())
         if (std::ranges::find(one.categories, "all") != one.categories.end() && model::find_resource(one.group, one.plural) == &one)
           out.push_back({&one, ""});

@@ -12,8 +12,6 @@ namespace {
 constexpr std::size_t kBurst = 1000;  ///< Creates, and deletes, of one step.
 constexpr const char* kTemplateGeneration = "deprecated.daemonset.template.generation";
 
-bool any_pod(const PodInfo&) { return true; }
-
 class DaemonSetController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "daemonset-controller"; }

@@ -8,13 +8,12 @@ using json::Array;
 using json::get_array;
 using json::get_int;
 using json::get_string;
-using json::Object;
 using json::Value;
 
 namespace {
 
 /// An endpoint is the same one as long as it is the same pod at the same address.
-std::string identity(const Object& endpoint) {
+std::string identity(const json::Object& endpoint) {
   const Value value(endpoint);
   return json::serialize(get_array(value, {"addresses"})) + std::string(get_string(value, {"targetRef", "uid"}));
 }
@@ -33,7 +32,7 @@ Array ports_array(const std::string& text) {
 }
 
 /// What a slice has of the wanted endpoints stays in it (brought up to date); the rest leaves it.
-void keep_wanted(Slice& slice, std::vector<Object>& wanted) {
+void keep_wanted(Slice& slice, std::vector<json::Object>& wanted) {
   std::map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < wanted.size(); ++i) index.emplace(identity(wanted[i]), i);
   std::set<std::size_t> placed;
@@ -46,13 +45,13 @@ void keep_wanted(Slice& slice, std::vector<Object>& wanted) {
     if (!json::equal(present, Value(wanted[it->second]))) slice.is_changed = true;
     slice.endpoints.push_back(wanted[it->second]);
   }
-  std::vector<Object> left;
+  std::vector<json::Object> left;
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (!placed.contains(i)) left.push_back(std::move(wanted[i]));
   wanted = std::move(left);
 }
 
-void fill(Slice& slice, std::vector<Object>& left, std::size_t most) {
+void fill(Slice& slice, std::vector<json::Object>& left, std::size_t most) {
   while (!left.empty() && slice.endpoints.size() < most) {
     slice.endpoints.push_back(std::move(left.back()));
     left.pop_back();
@@ -61,9 +60,9 @@ void fill(Slice& slice, std::vector<Object>& left, std::size_t most) {
 }
 
 /// What the slice's annotations become when it is written.
-Object annotations_of(const WantedSlices& wanted, const Value& before) {
+json::Object annotations_of(const WantedSlices& wanted, const Value& before) {
   if (wanted.annotations) return *wanted.annotations;
-  Object annotations = json::get_object(before, {"metadata", "annotations"});
+  json::Object annotations = json::get_object(before, {"metadata", "annotations"});
   if (wanted.last_change)
     annotations[kLastChange] = format_rfc3339(*wanted.last_change);
   else
@@ -73,31 +72,31 @@ Object annotations_of(const WantedSlices& wanted, const Value& before) {
 
 void write_slice(Plan& plan, const WantedSlices& wanted, const Slice& slice) {
   const Array ports = ports_array(slice.ports);
-  Object annotations = annotations_of(wanted, slice.before);
+  json::Object annotations = annotations_of(wanted, slice.before);
   if (!slice.object) {
-    Object metadata{
+    json::Object metadata{
         {"generateName", wanted.name + "-"}, {"namespace", wanted.ns}, {"labels", wanted.labels}, {"ownerReferences", Array{wanted.owner}}};
     if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
     plan.writes.push_back(create_object(kinds().endpoint_slice, wanted.ns,
-                                        Object{{"apiVersion", "discovery.k8s.io/v1"},
-                                               {"kind", "EndpointSlice"},
-                                               {"metadata", std::move(metadata)},
-                                               {"addressType", wanted.address_type},
-                                               {"endpoints", slice.endpoints},
-                                               {"ports", ports}}));
+                                        json::Object{{"apiVersion", "discovery.k8s.io/v1"},
+                                                     {"kind", "EndpointSlice"},
+                                                     {"metadata", std::move(metadata)},
+                                                     {"addressType", wanted.address_type},
+                                                     {"endpoints", slice.endpoints},
+                                                     {"ports", ports}}));
     return;
   }
-  const Object before{{"metadata", Object{{"labels", json::get_object(slice.before, {"metadata", "labels"})},
-                                          {"annotations", json::get_object(slice.before, {"metadata", "annotations"})}}},
-                      {"endpoints", get_array(slice.before, {"endpoints"})},
-                      {"ports", get_array(slice.before, {"ports"})}};
-  Object after{{"metadata", Object{{"labels", wanted.labels}, {"annotations", before.at("metadata").at("annotations")}}},
-               {"endpoints", slice.endpoints},
-               {"ports", ports}};
+  const json::Object before{{"metadata", json::Object{{"labels", json::get_object(slice.before, {"metadata", "labels"})},
+                                                      {"annotations", json::get_object(slice.before, {"metadata", "annotations"})}}},
+                            {"endpoints", get_array(slice.before, {"endpoints"})},
+                            {"ports", get_array(slice.before, {"ports"})}};
+  json::Object after{{"metadata", json::Object{{"labels", wanted.labels}, {"annotations", before.at("metadata").at("annotations")}}},
+                     {"endpoints", slice.endpoints},
+                     {"ports", ports}};
   // The note of the last change alone is no reason to write.
   if (!wanted.annotations && merge_diff(before, after).empty()) return;
   after["metadata"].at("annotations") = std::move(annotations);
-  Object patch = merge_diff(before, after);
+  json::Object patch = merge_diff(before, after);
   if (!patch.empty()) plan.writes.push_back(patch_object(kinds().endpoint_slice, *slice.object, std::move(patch)));
 }
 
@@ -128,7 +127,7 @@ Array ports_on(const Value& service, const Value& pod) {
   for (const Value& port : get_array(service, {"spec", "ports"})) {
     const std::int64_t number = target_port(port, pod);
     if (number == 0) continue;
-    Object one;
+    json::Object one;
     if (!get_string(port, {"name"}).empty()) one["name"] = get_string(port, {"name"});
     one["port"] = number;
     one["protocol"] = get_string(port, {"protocol"}, "TCP");
@@ -193,7 +192,7 @@ std::optional<TimePoint> TriggerTimes::next(const std::string& service, TimePoin
 std::string ports_key(const Array& ports) {
   Array fixed;
   for (const Value& port : ports) {
-    Object one{
+    json::Object one{
         {"name", get_string(port, {"name"})}, {"port", get_int(port, {"port"})}, {"protocol", get_string(port, {"protocol"}, "TCP")}};
     if (!get_string(port, {"appProtocol"}).empty()) one["appProtocol"] = get_string(port, {"appProtocol"});
     fixed.push_back(std::move(one));
@@ -202,7 +201,7 @@ std::string ports_key(const Array& ports) {
 }
 
 void pack_slices(Plan& plan, const WantedSlices& wanted, const std::vector<ObjectRef>& present) {
-  std::map<std::string, std::vector<Object>> left = wanted.by_ports;
+  std::map<std::string, std::vector<json::Object>> left = wanted.by_ports;
   const bool nothing = std::all_of(left.begin(), left.end(), [](const auto& group) { return group.second.empty(); });
   std::vector<Slice> slices;
   for (const ObjectRef& object : present) {

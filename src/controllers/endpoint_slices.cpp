@@ -12,7 +12,6 @@ using namespace endpoints;
 using json::Array;
 using json::get_array;
 using json::get_string;
-using json::Object;
 using json::Value;
 
 constexpr const char* kZone = "topology.kubernetes.io/zone";
@@ -120,11 +119,11 @@ class EndpointSliceController final : public Controller {
     return wanted;
   }
 
-  static Object endpoint_of(const Value& service, const PodInfo& pod, const Value& document, std::string ip, const Cache& cache) {
+  static json::Object endpoint_of(const Value& service, const PodInfo& pod, const Value& document, std::string ip, const Cache& cache) {
     const bool ready = json::get_bool(service, {"spec", "publishNotReadyAddresses"}) || (pod.ready && !pod.deleting);
-    Object endpoint{{"addresses", Array{std::move(ip)}},
-                    {"conditions", Object{{"ready", ready}, {"serving", pod.ready}, {"terminating", pod.deleting}}},
-                    {"targetRef", Object{{"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.uid()}}}};
+    json::Object endpoint{{"addresses", Array{std::move(ip)}},
+                          {"conditions", json::Object{{"ready", ready}, {"serving", pod.ready}, {"terminating", pod.deleting}}},
+                          {"targetRef", json::Object{{"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.uid()}}}};
     if (has_service_hostname(service, document)) endpoint["hostname"] = get_string(document, {"spec", "hostname"});
     if (pod.node.empty()) return endpoint;
     endpoint["nodeName"] = pod.node;
@@ -134,8 +133,8 @@ class EndpointSliceController final : public Controller {
     endpoint["zone"] = *zone;
     const std::string_view distribution = get_string(service, {"spec", "trafficDistribution"});
     if (ready && (distribution == "PreferClose" || distribution == "PreferSameZone" || distribution == "PreferSameNode")) {
-      Object hints{{"forZones", Array{Object{{"name", *zone}}}}};
-      if (distribution == "PreferSameNode") hints["forNodes"] = Array{Object{{"name", pod.node}}};
+      json::Object hints{{"forZones", Array{json::Object{{"name", *zone}}}}};
+      if (distribution == "PreferSameNode") hints["forNodes"] = Array{json::Object{{"name", pod.node}}};
       endpoint["hints"] = std::move(hints);
     }
     return endpoint;
@@ -170,7 +169,7 @@ class EndpointSliceMirroringController final : public Controller {
     const auto [ns, name] = split_key(key);
     const ObjectRef source = cache.get(kinds().endpoints, ns, name), service = cache.get(kinds().service, ns, name);
     std::vector<ObjectRef> present = slices_of(cache, ns, name, kMirrorController);
-    const Value service_document = service ? service->document() : Value(Object());
+    const Value service_document = service ? service->document() : Value(json::Object());
     if (!source || source->is_deleting() || !service || json::find(service_document, {"spec", "selector"}) != nullptr ||
         !is_mirrored(*source)) {
       for (const ObjectRef& slice : present) plan.writes.push_back(delete_object(kinds().endpoint_slice, *slice));
@@ -226,7 +225,7 @@ class EndpointSliceMirroringController final : public Controller {
           }
           ++added;
           const std::string_view ip = get_string(address, {"ip"});
-          Object endpoint{{"addresses", Array{Value(ip)}}, {"conditions", Object{{"ready", ready}}}};
+          json::Object endpoint{{"addresses", Array{Value(ip)}}, {"conditions", json::Object{{"ready", ready}}}};
           for (const char* copied : {"targetRef", "nodeName", "hostname"})
             if (const Value* value = json::find(address, copied)) endpoint[copied] = *value;
           wanted[std::string(family_of(ip))].by_ports[ports].push_back(std::move(endpoint));

@@ -13,7 +13,6 @@ using namespace endpoints;
 using json::Array;
 using json::get_array;
 using json::get_string;
-using json::Object;
 using json::Value;
 
 constexpr std::size_t kMaxAddresses = 1000;  ///< Of one Endpoints object; more are left out, ready ones last.
@@ -24,9 +23,9 @@ struct Subset {
   Array ports, ready, unready;
 };
 
-Object address_object(const Value& service, const PodInfo& pod, const Value& document, std::string ip) {
-  Object address{{"ip", std::move(ip)},
-                 {"targetRef", Object{{"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.uid()}}}};
+json::Object address_object(const Value& service, const PodInfo& pod, const Value& document, std::string ip) {
+  json::Object address{{"ip", std::move(ip)},
+                       {"targetRef", json::Object{{"kind", "Pod"}, {"namespace", pod.ns()}, {"name", pod.name()}, {"uid", pod.uid()}}}};
   if (!pod.node.empty()) address["nodeName"] = pod.node;
   if (has_service_hostname(service, document)) address["hostname"] = get_string(document, {"spec", "hostname"});
   return address;
@@ -49,7 +48,7 @@ bool truncate(std::vector<Subset>& subsets) {
 }
 
 struct Address {
-  Object object;
+  json::Object object;
   bool is_ready = false;
 };
 
@@ -148,31 +147,31 @@ class EndpointsController final : public Controller {
     Array list;
     for (Subset& subset : subsets) {
       if (subset.ready.empty() && subset.unready.empty()) continue;
-      Object one;
+      json::Object one;
       if (!subset.ready.empty()) one["addresses"] = std::move(subset.ready);
       if (!subset.unready.empty()) one["notReadyAddresses"] = std::move(subset.unready);
       if (!subset.ports.empty()) one["ports"] = std::move(subset.ports);
       list.push_back(std::move(one));
     }
-    Object labels{{kManagedEndpoints, "endpoint-controller"}};
+    json::Object labels{{kManagedEndpoints, "endpoint-controller"}};
     for (const auto& [label, value] : service.labels().pairs())
       if (label != kHeadless) labels[label] = value;
     if (is_headless(document)) labels[kHeadless] = "";
-    const Value before = present ? present->document() : Value(Object());
-    Object annotations = json::get_object(before, {"metadata", "annotations"});
+    const Value before = present ? present->document() : Value(json::Object());
+    json::Object annotations = json::get_object(before, {"metadata", "annotations"});
     if (cut)
       annotations[kOverCapacity] = "truncated";
     else
       annotations.erase(kOverCapacity);
-    const Object without_note = annotations;
+    const json::Object without_note = annotations;
     if (last_change)
       annotations[kLastChange] = format_rfc3339(*last_change);
     else
       annotations.erase(kLastChange);
     if (!present) {
-      Object metadata{{"name", service.name()}, {"namespace", service.ns()}, {"labels", std::move(labels)}};
+      json::Object metadata{{"name", service.name()}, {"namespace", service.ns()}, {"labels", std::move(labels)}};
       if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
-      Object body{{"apiVersion", "v1"}, {"kind", "Endpoints"}, {"metadata", std::move(metadata)}};
+      json::Object body{{"apiVersion", "v1"}, {"kind", "Endpoints"}, {"metadata", std::move(metadata)}};
       if (!list.empty()) body["subsets"] = std::move(list);
       Write create = create_object(kinds().endpoints, service.ns(), std::move(body));
       create.on_failure = note_about(kinds().service, service, "Warning", "FailedToCreateEndpoint",
@@ -180,14 +179,15 @@ class EndpointsController final : public Controller {
       plan.writes.push_back(std::move(create));
       return;
     }
-    const Object old{{"metadata", Object{{"labels", json::get_object(before, {"metadata", "labels"})},
-                                         {"annotations", json::get_object(before, {"metadata", "annotations"})}}},
-                     {"subsets", get_array(before, {"subsets"})}};
-    Object wanted{{"metadata", Object{{"labels", std::move(labels)}, {"annotations", without_note}}}, {"subsets", std::move(list)}};
+    const json::Object old{{"metadata", json::Object{{"labels", json::get_object(before, {"metadata", "labels"})},
+                                                     {"annotations", json::get_object(before, {"metadata", "annotations"})}}},
+                           {"subsets", get_array(before, {"subsets"})}};
+    json::Object wanted{{"metadata", json::Object{{"labels", std::move(labels)}, {"annotations", without_note}}},
+                        {"subsets", std::move(list)}};
     // The note of the last change alone is no reason to write.
     if (merge_diff(old, wanted).empty()) return;
     wanted["metadata"].at("annotations") = std::move(annotations);
-    Object patch = merge_diff(old, wanted);
+    json::Object patch = merge_diff(old, wanted);
     Write update = patch_object(kinds().endpoints, *present, std::move(patch));
     update.on_failure = note_about(kinds().endpoints, *present, "Warning", "FailedToUpdateEndpoint",
                                    fmt::format("Failed to update endpoint {}/{}: {{}}", service.ns(), service.name()));

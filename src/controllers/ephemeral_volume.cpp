@@ -8,7 +8,6 @@ namespace berth::controllers {
 namespace {
 
 using json::get_string;
-using json::Object;
 using json::Value;
 
 /// Keys are "ns/name" of pods.
@@ -43,14 +42,14 @@ class EphemeralVolumes final : public Controller {
           plan.error = fmt::format("PVC {}/{} was not created for pod {}/{} (pod is not owner)", ns, claim_name, ns, name);
         continue;
       }
-      Object metadata = json::get_object(*claim_template, {"metadata"});
+      json::Object metadata = json::get_object(*claim_template, {"metadata"});
       metadata["name"] = claim_name;
       metadata["ownerReferences"] = json::Array{owner_reference(kinds().pod, *pod->object)};
       plan.writes.push_back(create_object(kinds().persistent_volume_claim, ns,
-                                          Object{{"apiVersion", "v1"},
-                                                 {"kind", "PersistentVolumeClaim"},
-                                                 {"metadata", std::move(metadata)},
-                                                 {"spec", json::get_object(*claim_template, {"spec"})}}));
+                                          json::Object{{"apiVersion", "v1"},
+                                                       {"kind", "PersistentVolumeClaim"},
+                                                       {"metadata", std::move(metadata)},
+                                                       {"spec", json::get_object(*claim_template, {"spec"})}}));
     }
     return plan;
   }

@@ -12,7 +12,7 @@ namespace berth::controllers {
 namespace {
 
 constexpr const char* kForeground = "foregroundDeletion";
-constexpr const char* kOrphan = "orphan";
+constexpr const char* kOrphanFinalizer = "orphan";
 constexpr std::size_t kAbsentMemory = 200'000;
 
 /// What a lookup found missing. A reference may name an object that lives, by a wrong name or from another namespace: the rest of what the
@@ -152,7 +152,7 @@ Plan GarbageCollector::reconcile(const std::string& key, TimePoint, const Cache&
   const Node& node = it->second;
   const json::Value document = node.object->document();
   if (!node.object->is_deleting()) return node.owners.empty() ? Plan{} : attempt_to_delete(node, document);
-  if (has_finalizer(document, kOrphan)) return orphan_dependents(node, document);
+  if (has_finalizer(document, kOrphanFinalizer)) return orphan_dependents(node, document);
   if (has_finalizer(document, kForeground)) return delete_dependents_first(node, document);
   return {};
 }
@@ -171,7 +171,7 @@ Plan GarbageCollector::orphan_dependents(const Node& node, const json::Value& do
           patch_object(dependent.kind, *dependent.object, {{"metadata", json::Object{{"ownerReferences", std::move(value)}}}}));
     }
   }
-  if (plan.writes.empty()) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kOrphan));
+  if (plan.writes.empty()) plan.writes.push_back(remove_finalizer(node.kind, *node.object, document, kOrphanFinalizer));
   return plan;
 }
 
@@ -240,7 +240,7 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
   Write write = delete_object(node.kind, *node.object);
   if (waiting && has_dependents)
     write.delete_options.propagation = Propagation::kForeground;
-  else if (has_finalizer(document, kOrphan))
+  else if (has_finalizer(document, kOrphanFinalizer))
     write.delete_options.propagation = Propagation::kOrphan;
   else if (has_finalizer(document, kForeground))
     write.delete_options.propagation = Propagation::kForeground;

@@ -15,7 +15,6 @@ namespace {
 using json::get_array;
 using json::get_int;
 using json::get_string;
-using json::Object;
 using json::Value;
 
 Kind pod_metrics_kind() {
@@ -49,7 +48,7 @@ struct Wanted {
 struct Answer {
   std::int64_t replicas = -1;
   std::string name, reason, error;  ///< Reason and error: of a metric that could not be read.
-  Object status;                    ///< Of status.currentMetrics.
+  json::Object status;              ///< Of status.currentMetrics.
 };
 
 hpa::Pod pod_facts(const PodInfo& info, const Value& document, const Wanted& wanted) {
@@ -176,7 +175,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     Plan& plan;
     const client::Object& object;
     const Value& document;
-    Object status;
+    json::Object status;
     json::Array conditions;
     Known& known;
     TimePoint now;
@@ -308,7 +307,7 @@ class HorizontalPodAutoscalerController final : public Controller {
   }
 
   static void scale(Step& step, const Target& target, std::int64_t wanted, const std::string& reason) {
-    Write write = patch_object(target.kind, *target.object, Object{{"spec", Object{{"replicas", wanted}}}}, false);
+    Write write = patch_object(target.kind, *target.object, json::Object{{"spec", json::Object{{"replicas", wanted}}}}, false);
     write.subresource = "scale";
     write.on_success = note_about(kinds().horizontal_pod_autoscaler, step.object, "Normal", "SuccessfulRescale",
                                   fmt::format("New size: {}; reason: {}", wanted, reason));
@@ -342,7 +341,7 @@ class HorizontalPodAutoscalerController final : public Controller {
     for (const Value& metric : metrics) {
       Answer answer = ask(step, metric, target, cache);
       // What could not be read has its place all the same.
-      statuses.emplace_back(answer.status.empty() ? Object{{"type", ""}} : answer.status);
+      statuses.emplace_back(answer.status.empty() ? json::Object{{"type", ""}} : answer.status);
       if (answer.replicas < 0) {
         ++invalid;
         warn(step, answer.reason, answer.error);
@@ -369,9 +368,9 @@ class HorizontalPodAutoscalerController final : public Controller {
     const std::string type(get_string(metric, {"type"}));
     if (type == "Resource" || type == "ContainerResource") return ask_resource(step, metric, type, target, cache);
     Answer answer;
-    const char* field = type == "Pods" ? "pods" : type == "Object" ? "object" : "external";
+    const char* field = type == "Pods" ? "pods" : type == "json::Object" ? "object" : "external";
     const std::string_view name = get_string(metric, {field, "metric", "name"});
-    answer.reason = type == "Pods" ? "FailedGetPodsMetric" : type == "Object" ? "FailedGetObjectMetric" : "FailedGetExternalMetric";
+    answer.reason = type == "Pods" ? "FailedGetPodsMetric" : type == "json::Object" ? "FailedGetObjectMetric" : "FailedGetExternalMetric";
     const bool is_average = get_string(metric, {field, "target", "type"}) == "AverageValue";
     const std::string no_custom =
         "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered";
@@ -382,7 +381,7 @@ class HorizontalPodAutoscalerController final : public Controller {
           step.object.ns(), name, selector_in_go_words(json::find(metric, {field, "metric", "selector"})), name);
       answer.name = fmt::format("failed to get {} external metric value: failed to get {}: ", name,
                                 is_average ? fmt::format("{} external metric", name) : fmt::format("external metric {}", name));
-    } else if (type == "Object") {
+    } else if (type == "json::Object") {
       answer.error = fmt::format("unable to get metric {}: {} on {} {}/{}", name, get_string(metric, {field, "describedObject", "kind"}),
                                  step.object.ns(), get_string(metric, {field, "describedObject", "name"}), no_custom);
       answer.name = "failed to get object metric value: ";
@@ -397,7 +396,7 @@ class HorizontalPodAutoscalerController final : public Controller {
   Answer ask_resource(const Step& step, const Value& metric, const std::string& type, const Target& target, const Cache& cache) const {
     const char* field = type == "Resource" ? "resource" : "containerResource";
     const Value* source = json::find(metric, field);
-    static const Value kNone = Object();
+    static const Value kNone = json::Object();
     if (source == nullptr) source = &kNone;
     Wanted wanted{.type = type,
                   .resource = std::string(get_string(*source, {"name"})),
@@ -434,11 +433,11 @@ class HorizontalPodAutoscalerController final : public Controller {
     }
     answer.replicas = proposal->replicas;
     answer.name = wanted.name();
-    Object current{{"averageValue", milli_text(proposal->average_milli)}};
+    json::Object current{{"averageValue", milli_text(proposal->average_milli)}};
     if (wanted.utilization_percent) current["averageUtilization"] = proposal->utilization_percent;
-    Object shown{{"name", wanted.resource}, {"current", std::move(current)}};
+    json::Object shown{{"name", wanted.resource}, {"current", std::move(current)}};
     if (!wanted.container.empty()) shown["container"] = wanted.container;
-    answer.status = Object{{"type", type}, {field, std::move(shown)}};
+    answer.status = json::Object{{"type", type}, {field, std::move(shown)}};
     return answer;
   }
 

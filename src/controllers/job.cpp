@@ -14,8 +14,6 @@ using namespace job;
 /// before.
 enum Stage : std::int64_t { kLetGo, kDelete, kCreate, kStatus, kFinalizers, kDeleteLast, kCreateLast };
 
-bool any_pod(const PodInfo&) { return true; }
-
 /// Why and how a Job ends.
 struct Ending {
   bool success = false;
@@ -24,7 +22,7 @@ struct Ending {
 };
 
 /// Keys are "ns/name" of Jobs, and "orphan/ns/name" of pods that the Job controller's finalizer may hold for nobody.
-constexpr std::string_view kOrphan = "orphan/";
+constexpr std::string_view kOrphanKey = "orphan/";
 
 /// The controlling Job that a pod names; null: none.
 const OwnerReference* controlling_job(const PodInfo& pod) {
@@ -46,7 +44,7 @@ class JobController final : public Controller {
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().job, kinds().pod}; }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     const auto add_orphan = [&](const PodRef& pod) {
-      if (pod->has_job_finalizer) sink.add(fmt::format("{}{}/{}", kOrphan, pod->ns(), pod->name()));
+      if (pod->has_job_finalizer) sink.add(fmt::format("{}{}/{}", kOrphanKey, pod->ns(), pod->name()));
     };
     if (event.kind == kinds().pod) {
       enqueue_pod_owners(kinds().job, event, cache, sink, label_selector_of);
@@ -77,8 +75,8 @@ class JobController final : public Controller {
     std::int64_t active = 0;
     std::set<std::string> let_go;  ///< Uids of pods whose finalizer goes uncounted.
   };
-  Plan sync(View& view, Record& record, TimePoint now);
-  static Managed manage(Plan& plan, View& view, const Record& record, TimePoint now);
+  Plan sync(job::View& view, Record& record, TimePoint now);
+  static Managed manage(Plan& plan, job::View& view, const Record& record, TimePoint now);
 
   std::map<std::string, Record> records_;
 };
@@ -90,7 +88,7 @@ void remove_tracking(Plan& plan, const PodInfo& pod, std::int64_t stage) {
   plan.writes.push_back(std::move(write));
 }
 
-void delete_pod(Plan& plan, const View& view, const PodInfo& pod, std::int64_t stage) {
+void delete_pod(Plan& plan, const job::View& view, const PodInfo& pod, std::int64_t stage) {
   Write write = delete_object(kinds().pod, *pod.object);
   write.stage = stage;
   write.on_success = note_about(kinds().job, *view.object, "Normal", "SuccessfulDelete", "Deleted pod: " + pod.name());
@@ -112,7 +110,7 @@ void track_claimed(Claim& claim, const Cache& cache, const std::string& ns) {
 }
 
 /// Whether the Job has to end, and how. Order matters: a Job may meet several conditions at once.
-std::optional<Ending> ending_of(const View& view, TimePoint now) {
+std::optional<Ending> ending_of(const job::View& view, TimePoint now) {
   const auto announced = [&](const char* type, bool success) -> std::optional<Ending> {
     const json::Value* condition = find_condition(view.document, type);
     if (condition == nullptr || json::get_string(*condition, {"status"}) != "True") return std::nullopt;
@@ -145,9 +143,9 @@ std::optional<Ending> ending_of(const View& view, TimePoint now) {
 }
 
 Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {
-  if (key.starts_with(kOrphan)) {
+  if (key.starts_with(kOrphanKey)) {
     Plan plan;
-    const auto [ns, name] = split_key(std::string_view(key).substr(kOrphan.size()));
+    const auto [ns, name] = split_key(std::string_view(key).substr(kOrphanKey.size()));
     if (const PodRef pod = cache.pod(ns, name); pod && is_orphan(*pod, cache)) remove_tracking(plan, *pod, 0);
     return plan;
   }
@@ -171,13 +169,13 @@ Plan JobController::reconcile(const std::string& key, TimePoint now, const Cache
     return plan;
   }
   track_claimed(claim, cache, ns);
-  View view = view_of(object, std::move(document), claim.pods);
+  job::View view = view_of(object, std::move(document), claim.pods);
   Plan plan = sync(view, records_[key], now);
   plan.writes.insert(plan.writes.end(), claim.writes.begin(), claim.writes.end());
   return plan;
 }
 
-JobController::Managed JobController::manage(Plan& plan, View& view, const Record& record, TimePoint now) {
+JobController::Managed JobController::manage(Plan& plan, job::View& view, const Record& record, TimePoint now) {
   Managed managed{.active = std::ssize(view.active), .let_go = {}};
   std::int64_t wanted = view.parallelism;
   if (view.suspended)
@@ -221,7 +219,7 @@ struct Tracking {
   bool is_settled = true;  ///< Nothing is left to count or to let go of.
 };
 
-Tracking track(Plan& plan, View& view, const std::optional<Ending>& ending, const std::set<std::string>& let_go) {
+Tracking track(Plan& plan, job::View& view, const std::optional<Ending>& ending, const std::set<std::string>& let_go) {
   Tracking out;
   std::set<std::string_view> held;
   for (const JobPod& pod : view.pods)
@@ -290,7 +288,7 @@ void put_count(json::Object& status, std::string_view field, std::int64_t value)
     status.erase(field);
 }
 
-void put_counts(json::Object& status, const View& view, const Tracking& tracking, std::int64_t active) {
+void put_counts(json::Object& status, const job::View& view, const Tracking& tracking, std::int64_t active) {
   put_count(status, "active", active);
   status["ready"] = view.ready;
   status["terminating"] = view.terminating;
@@ -309,7 +307,7 @@ void put_counts(json::Object& status, const View& view, const Tracking& tracking
 }
 
 /// The condition Suspended, its events, and the start time, which runs from the last resumption.
-void note_suspension(Plan& plan, const View& view, json::Object& status, json::Array& conditions, TimePoint now) {
+void note_suspension(Plan& plan, const job::View& view, json::Object& status, json::Array& conditions, TimePoint now) {
   if (view.suspended) {
     if (!ensure_condition(conditions, job_condition("Suspended", "True", "JobSuspended", "Job suspended", now))) return;
     plan.events.push_back(note_about(kinds().job, *view.object, "Normal", "Suspended", "Job suspended"));
@@ -320,7 +318,7 @@ void note_suspension(Plan& plan, const View& view, json::Object& status, json::A
   }
 }
 
-void wait_for_deadline(Plan& plan, const View& view, const json::Object& status, TimePoint now) {
+void wait_for_deadline(Plan& plan, const job::View& view, const json::Object& status, TimePoint now) {
   if (json::find(view.document, {"spec", "activeDeadlineSeconds"}) == nullptr || view.suspended) return;
   const TimePoint started = read_time(json::Value(status), {"startTime"});
   const Duration left = std::max<Duration>(started + seconds_at(view.document, {"spec", "activeDeadlineSeconds"}) - now, Duration{0}) +
@@ -328,7 +326,7 @@ void wait_for_deadline(Plan& plan, const View& view, const json::Object& status,
   plan.requeue_after = std::min(left, plan.requeue_after.value_or(left));
 }
 
-Plan JobController::sync(View& view, Record& record, TimePoint now) {
+Plan JobController::sync(job::View& view, Record& record, TimePoint now) {
   Plan plan;
   json::Object status = json::get_object(view.document, {"status"});
   json::Array conditions = json::get_array(view.document, {"status", "conditions"});

@@ -6,7 +6,7 @@ namespace {
 
 using json::get_string;
 
-constexpr std::string_view kFinalizer = "machine.machine.openshift.io";
+constexpr std::string_view kMachineFinalizer = "machine.machine.openshift.io";
 constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
 
 /// "cpu=4,memory=16384Mi,…" of a MachineSet's annotations, as the simulated nodes read it; by the instance type what they leave out.
@@ -51,8 +51,8 @@ class MachineController final : public Controller {
     const bool owns_node = node != nullptr && get_string(node->document(), {"metadata", "annotations", kMachineAnnotation}) == key;
     if (machine->is_deleting()) return end(*machine, document, owns_node ? node : nullptr);
     Plan plan;
-    if (!has_finalizer(document, kFinalizer)) {
-      plan.writes.push_back(add_finalizer(kinds().machine, *machine, document, kFinalizer));
+    if (!has_finalizer(document, kMachineFinalizer)) {
+      plan.writes.push_back(add_finalizer(kinds().machine, *machine, document, kMachineFinalizer));
       return plan;
     }
     if (owns_node) {
@@ -156,7 +156,7 @@ class MachineController final : public Controller {
 
   static Plan end(const Object& machine, const json::Value& document, const ObjectRef& node) {
     Plan plan;
-    if (!has_finalizer(document, kFinalizer)) return plan;
+    if (!has_finalizer(document, kMachineFinalizer)) return plan;
     if (get_string(document, {"status", "phase"}) != "Deleting") {
       json::Object status = json::get_object(document, {"status"});
       status["phase"] = "Deleting";
@@ -167,7 +167,7 @@ class MachineController final : public Controller {
       plan.writes.push_back(delete_object(kinds().node, *node));
       return plan;
     }
-    plan.writes.push_back(remove_finalizer(kinds().machine, machine, document, kFinalizer));
+    plan.writes.push_back(remove_finalizer(kinds().machine, machine, document, kMachineFinalizer));
     return plan;
   }
 };

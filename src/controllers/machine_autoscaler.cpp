@@ -6,7 +6,7 @@ namespace {
 
 using json::get_string;
 
-constexpr std::string_view kFinalizer = "machinetarget.autoscaling.openshift.io";
+constexpr std::string_view kTargetFinalizer = "machinetarget.autoscaling.openshift.io";
 constexpr std::string_view kMinSize = "machine.openshift.io/cluster-api-autoscaler-node-group-min-size";
 constexpr std::string_view kMaxSize = "machine.openshift.io/cluster-api-autoscaler-node-group-max-size";
 constexpr std::string_view kOwner = "autoscaling.openshift.io/machineautoscaler";
@@ -33,12 +33,12 @@ class MachineAutoscalerController final : public Controller {
         last(get_string(document, {"status", "lastTargetRef", "name"}));
     if (object->is_deleting()) {
       for (const std::string& one : {target, last}) release(plan, key, cache.get(kinds().machine_set, ns, one));
-      if (plan.writes.empty() && has_finalizer(document, kFinalizer))
-        plan.writes.push_back(remove_finalizer(kinds().machine_autoscaler, *object, document, kFinalizer));
+      if (plan.writes.empty() && has_finalizer(document, kTargetFinalizer))
+        plan.writes.push_back(remove_finalizer(kinds().machine_autoscaler, *object, document, kTargetFinalizer));
       return plan;
     }
-    if (!has_finalizer(document, kFinalizer)) {
-      plan.writes.push_back(add_finalizer(kinds().machine_autoscaler, *object, document, kFinalizer));
+    if (!has_finalizer(document, kTargetFinalizer)) {
+      plan.writes.push_back(add_finalizer(kinds().machine_autoscaler, *object, document, kTargetFinalizer));
       return plan;
     }
     if (!last.empty() && last != target) release(plan, key, cache.get(kinds().machine_set, ns, last));

@@ -5,7 +5,7 @@
 namespace berth::controllers {
 namespace {
 
-constexpr const char* kFinalizer = "kubernetes";
+constexpr const char* kKubernetesFinalizer = "kubernetes";
 
 class NamespaceController final : public Controller {
  public:
@@ -76,7 +76,7 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   json::Array kept;
   bool ours = false;
   for (const json::Value& finalizer : json::get_array(document, {"spec", "finalizers"})) {
-    if (finalizer.is_string() && json::as_view(finalizer) == kFinalizer)
+    if (finalizer.is_string() && json::as_view(finalizer) == kKubernetesFinalizer)
       ours = true;
     else
       kept.push_back(finalizer);

@@ -59,5 +59,7 @@ struct PodInfo {
 using PodRef = std::shared_ptr<const PodInfo>;
 
 PodRef make_pod_info(ObjectRef object);
+/// For claims of pods that no further condition narrows.
+inline bool any_pod(const PodInfo&) { return true; }
 
 }  // namespace berth::controllers

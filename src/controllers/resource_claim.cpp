@@ -12,10 +12,9 @@ namespace {
 
 using json::get_array;
 using json::get_string;
-using json::Object;
 using json::Value;
 
-constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
+constexpr std::string_view kResourceClaimFinalizer = "resource.kubernetes.io/delete-protection";
 constexpr std::string_view kPodClaimAnnotation = "resource.kubernetes.io/pod-claim-name";
 constexpr std::string_view kPodPrefix = "pod:", kClaimPrefix = "claim:";
 
@@ -158,7 +157,7 @@ class ResourceClaims final : public Controller {
     }
     for (const ObjectRef& claim : cache.controlled(kinds().resource_claim, pod.uid())) {
       if (get_string(claim->document(), {"metadata", "annotations", kPodClaimAnnotation}) != entry.name) continue;
-      statuses.push_back(Object{{"name", entry.name}, {"resourceClaimName", claim->name()}});
+      statuses.push_back(json::Object{{"name", entry.name}, {"resourceClaimName", claim->name()}});
       return {};
     }
     const ObjectRef made_from = cache.get(kinds().resource_claim_template, pod.ns(), entry.claim_template);
@@ -166,18 +165,19 @@ class ResourceClaims final : public Controller {
       return fmt::format("resource claim template \"{}\": resourceclaimtemplate.resource.k8s.io \"{}\" not found", entry.claim_template,
                          entry.claim_template);
     const Value document = made_from->document();
-    Object annotations = json::get_object(document, {"spec", "metadata", "annotations"});
+    json::Object annotations = json::get_object(document, {"spec", "metadata", "annotations"});
     annotations[kPodClaimAnnotation] = entry.name;
-    Object owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.name()}, {"uid", pod.uid()}, {"controller", true}};
-    Object metadata{{"generateName", generated_name(pod.name(), entry.name)},
-                    {"annotations", std::move(annotations)},
-                    {"ownerReferences", json::Array{std::move(owner)}}};
-    if (const Object& labels = json::get_object(document, {"spec", "metadata", "labels"}); !labels.empty()) metadata["labels"] = labels;
+    json::Object owner{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.name()}, {"uid", pod.uid()}, {"controller", true}};
+    json::Object metadata{{"generateName", generated_name(pod.name(), entry.name)},
+                          {"annotations", std::move(annotations)},
+                          {"ownerReferences", json::Array{std::move(owner)}}};
+    if (const json::Object& labels = json::get_object(document, {"spec", "metadata", "labels"}); !labels.empty())
+      metadata["labels"] = labels;
     Write write = create_object(kinds().resource_claim, pod.ns(),
-                                Object{{"apiVersion", "resource.k8s.io/v1"},
-                                       {"kind", "ResourceClaim"},
-                                       {"metadata", std::move(metadata)},
-                                       {"spec", json::get_object(document, {"spec", "spec"})}});
+                                json::Object{{"apiVersion", "resource.k8s.io/v1"},
+                                             {"kind", "ResourceClaim"},
+                                             {"metadata", std::move(metadata)},
+                                             {"spec", json::get_object(document, {"spec", "spec"})}});
     write.on_failure = note_about(kinds().pod, *pod.object, "Warning", "FailedResourceClaimCreation",
                                   fmt::format("PodResourceClaim {}: create ResourceClaim : {{}}", entry.name));
     plan.writes.push_back(std::move(write));
@@ -192,8 +192,8 @@ class ResourceClaims final : public Controller {
       const Value now = claim->document();
       if (json::find(now, {"status", "allocation"}) == nullptr || is_reserved_for(now, pod.uid())) continue;
       json::Array users = get_array(now, {"status", "reservedFor"});
-      users.push_back(Object{{"resource", "pods"}, {"name", pod.name()}, {"uid", pod.uid()}});
-      Write write = patch_object(kinds().resource_claim, *claim, Object{{"status", {{"reservedFor", std::move(users)}}}});
+      users.push_back(json::Object{{"resource", "pods"}, {"name", pod.name()}, {"uid", pod.uid()}});
+      Write write = patch_object(kinds().resource_claim, *claim, json::Object{{"status", {{"reservedFor", std::move(users)}}}});
       write.subresource = "status";
       plan.writes.push_back(std::move(write));
     }
@@ -212,23 +212,24 @@ class ResourceClaims final : public Controller {
       plan.requeue_after = std::chrono::milliseconds(200);  // The server is asked about pods that the cache does not know.
       return plan;
     }
-    const bool has_own = has_finalizer(document, kFinalizer), is_allocated = json::find(document, {"status", "allocation"}) != nullptr;
+    const bool has_own = has_finalizer(document, kResourceClaimFinalizer),
+               is_allocated = json::find(document, {"status", "allocation"}) != nullptr;
     const bool is_unused = remaining.empty(), gives_back = is_unused && has_own;
     const bool shrinks = remaining.size() < users.size();
     if (shrinks || (gives_back && claim->is_deleting())) {
-      Object status;
+      json::Object status;
       if (shrinks) status["reservedFor"] = is_unused ? Value(nullptr) : Value(std::move(remaining));
       if (gives_back && is_allocated) status["allocation"] = nullptr;
       if (!status.empty()) {
-        Write write = patch_object(kinds().resource_claim, *claim, Object{{"status", std::move(status)}});
+        Write write = patch_object(kinds().resource_claim, *claim, json::Object{{"status", std::move(status)}});
         write.subresource = "status";
         plan.writes.push_back(std::move(write));
       }
       if (gives_back) {
         json::Array left;
         for (const Value& one : get_array(document, {"metadata", "finalizers"}))
-          if (!one.is_string() || json::as_view(one) != kFinalizer) left.push_back(one);
-        Write write = patch_object(kinds().resource_claim, *claim, Object{{"metadata", {{"finalizers", std::move(left)}}}}, false);
+          if (!one.is_string() || json::as_view(one) != kResourceClaimFinalizer) left.push_back(one);
+        Write write = patch_object(kinds().resource_claim, *claim, json::Object{{"metadata", {{"finalizers", std::move(left)}}}}, false);
         write.stage = 1;
         plan.writes.push_back(std::move(write));
       }

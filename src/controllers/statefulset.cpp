@@ -19,8 +19,6 @@ std::int64_t ordinal_of(const std::string& set, const std::string& pod) {
   return error == std::errc{} && end == pod.data() + pod.size() ? ordinal : -1;
 }
 
-bool any_pod(const PodInfo&) { return true; }
-
 std::string revision_of(const PodInfo& pod) {
   const std::string* label = pod.labels().get(kRevisionLabel);
   return label == nullptr ? std::string() : *label;

@@ -13,7 +13,6 @@ namespace {
 
 using json::get_array;
 using json::get_string;
-using json::Object;
 using json::Value;
 
 constexpr std::string_view kLocalProvisioner = "berth.dev/local";
@@ -106,7 +105,7 @@ class VolumeBinder final : public Controller {
 
   static void set_phase(Plan& plan, const client::Object& volume, const Value& document, std::string_view phase, TimePoint now,
                         std::string_view message = {}) {
-    Object status = json::get_object(document, {"status"});
+    json::Object status = json::get_object(document, {"status"});
     if (get_string(document, {"status", "phase"}) != phase) status["lastPhaseTransitionTime"] = format_rfc3339(now);
     status["phase"] = phase;
     if (message.empty())
@@ -142,11 +141,12 @@ class VolumeBinder final : public Controller {
   }
 
   static void unbind(Plan& plan, const client::Object& volume, const Value& document) {
-    Object patch;
+    json::Object patch;
     if (json::find(document, {"metadata", "annotations", kBoundByController}) != nullptr)
-      patch = Object{{"metadata", Object{{"annotations", Object{{kBoundByController, nullptr}}}}}, {"spec", Object{{"claimRef", nullptr}}}};
+      patch = json::Object{{"metadata", json::Object{{"annotations", json::Object{{kBoundByController, nullptr}}}}},
+                           {"spec", json::Object{{"claimRef", nullptr}}}};
     else
-      patch = Object{{"spec", Object{{"claimRef", Object{{"uid", nullptr}}}}}};
+      patch = json::Object{{"spec", json::Object{{"claimRef", json::Object{{"uid", nullptr}}}}}};
     plan.writes.push_back(patch_object(kinds().persistent_volume, volume, std::move(patch)));
   }
 
@@ -172,12 +172,13 @@ class VolumeBinder final : public Controller {
   void unbound_step(Plan& plan, const client::Object& claim, const ClaimFacts& facts, const Value& document, const Cache& cache) const {
     if (!facts.names_class) {
       if (const std::string chosen = default_class(cache); !chosen.empty()) {
-        plan.writes.push_back(patch_object(kinds().persistent_volume_claim, claim, Object{{"spec", Object{{"storageClassName", chosen}}}}));
+        plan.writes.push_back(
+            patch_object(kinds().persistent_volume_claim, claim, json::Object{{"spec", json::Object{{"storageClassName", chosen}}}}));
         return;
       }
     }
     const ObjectRef storage_class = cache.get(kinds().storage_class, "", facts.storage_class);
-    const Value class_document = storage_class ? storage_class->document() : Value(Object());
+    const Value class_document = storage_class ? storage_class->document() : Value(json::Object());
     const bool wait = get_string(class_document, {"volumeBindingMode"}) == "WaitForFirstConsumer" && facts.selected_node.empty();
     if (const VolumeFacts* volume = volumes_.best_for(facts, document, wait)) {
       if (const ObjectRef object = cache.get(kinds().persistent_volume, "", volume->name)) bind(plan, claim, document, *object);
@@ -237,12 +238,12 @@ class VolumeBinder final : public Controller {
   static void lose(Plan& plan, const client::Object& claim, const Value& document, std::string_view reason, std::string message) {
     if (get_string(document, {"status", "phase"}) != "Lost")
       plan.events.push_back(about_claim(claim, "Warning", reason, std::move(message)));
-    if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, Object{{"phase", "Lost"}}))
+    if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, json::Object{{"phase", "Lost"}}))
       plan.writes.push_back(std::move(*write));
   }
 
   static void set_pending(Plan& plan, const client::Object& claim, const Value& document) {
-    Object status = json::get_object(document, {"status"});
+    json::Object status = json::get_object(document, {"status"});
     status["phase"] = "Pending";
     if (auto write = patch_status(kinds().persistent_volume_claim, claim, document, status)) plan.writes.push_back(std::move(*write));
   }
@@ -252,27 +253,27 @@ class VolumeBinder final : public Controller {
   static void bind(Plan& plan, const client::Object& claim, const Value& document, const client::Object& volume) {
     const Value volume_document = volume.document();
     if (get_string(volume_document, {"spec", "claimRef", "uid"}) != claim.uid()) {
-      Object patch{{"spec", Object{{"claimRef", Object{{"apiVersion", "v1"},
-                                                       {"kind", "PersistentVolumeClaim"},
-                                                       {"namespace", claim.ns()},
-                                                       {"name", claim.name()},
-                                                       {"uid", claim.uid()}}}}}};
+      json::Object patch{{"spec", json::Object{{"claimRef", json::Object{{"apiVersion", "v1"},
+                                                                         {"kind", "PersistentVolumeClaim"},
+                                                                         {"namespace", claim.ns()},
+                                                                         {"name", claim.name()},
+                                                                         {"uid", claim.uid()}}}}}};
       if (get_string(volume_document, {"spec", "claimRef", "name"}).empty())
-        patch["metadata"] = Object{{"annotations", Object{{kBoundByController, "yes"}}}};
+        patch["metadata"] = json::Object{{"annotations", json::Object{{kBoundByController, "yes"}}}};
       plan.writes.push_back(patch_object(kinds().persistent_volume, volume, std::move(patch)));
     }
     const bool named = !get_string(document, {"spec", "volumeName"}).empty();
     if (!named || json::find(document, {"metadata", "annotations", kBindCompleted}) == nullptr) {
-      Object annotations{{kBindCompleted, "yes"}};
+      json::Object annotations{{kBindCompleted, "yes"}};
       if (!named) annotations[kBoundByController] = "yes";
-      Object patch{{"metadata", Object{{"annotations", std::move(annotations)}}}};
-      if (!named) patch["spec"] = Object{{"volumeName", volume.name()}};
+      json::Object patch{{"metadata", json::Object{{"annotations", std::move(annotations)}}}};
+      if (!named) patch["spec"] = json::Object{{"volumeName", volume.name()}};
       Write write = patch_object(kinds().persistent_volume_claim, claim, std::move(patch));
       write.stage = 1;
       plan.writes.push_back(std::move(write));
       return;
     }
-    Object status = json::get_object(document, {"status"});
+    json::Object status = json::get_object(document, {"status"});
     status["phase"] = "Bound";
     status["accessModes"] = get_array(volume_document, {"spec", "accessModes"});
     status["capacity"] = json::get_object(volume_document, {"spec", "capacity"});
@@ -320,37 +321,38 @@ class VolumeBinder final : public Controller {
     } else {
       plan.writes.push_back(make_local_volume(claim, facts, document, storage_class));
     }
-    Object annotations;
+    json::Object annotations;
     for (const char* key : {"volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner"})
       if (get_string(document, {"metadata", "annotations", key}) != provisioner) annotations[key] = provisioner;
     if (!annotations.empty())
-      plan.writes.push_back(
-          patch_object(kinds().persistent_volume_claim, claim, Object{{"metadata", Object{{"annotations", std::move(annotations)}}}}));
+      plan.writes.push_back(patch_object(kinds().persistent_volume_claim, claim,
+                                         json::Object{{"metadata", json::Object{{"annotations", std::move(annotations)}}}}));
   }
 
   /// A directory on the node that the scheduler selected, reserved for the claim.
   static Write make_local_volume(const client::Object& claim, const ClaimFacts& facts, const Value& document, const Value& storage_class) {
     const std::string name = fmt::format("pvc-{}", claim.uid());
-    const Value term =
-        Object{{"matchExpressions",
-                json::Array{Object{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::Array{facts.selected_node}}}}}};
-    Object spec{{"capacity", Object{{"storage", get_string(document, {"spec", "resources", "requests", "storage"})}}},
-                {"accessModes", get_array(document, {"spec", "accessModes"})},
-                {"persistentVolumeReclaimPolicy", get_string(storage_class, {"reclaimPolicy"}, "Delete")},
-                {"storageClassName", facts.storage_class},
-                {"volumeMode", get_string(document, {"spec", "volumeMode"}, "Filesystem")},
-                {"hostPath", Object{{"path", "/var/lib/berth/volumes/" + name}, {"type", "DirectoryOrCreate"}}},
-                {"claimRef", Object{{"apiVersion", "v1"},
-                                    {"kind", "PersistentVolumeClaim"},
-                                    {"namespace", claim.ns()},
-                                    {"name", claim.name()},
-                                    {"uid", claim.uid()}}},
-                {"nodeAffinity", Object{{"required", Object{{"nodeSelectorTerms", json::Array{term}}}}}}};
-    Write write = create_object(kinds().persistent_volume, "",
-                                Object{{"apiVersion", "v1"},
-                                       {"kind", "PersistentVolume"},
-                                       {"metadata", Object{{"name", name}, {"annotations", Object{{kProvisionedBy, kLocalProvisioner}}}}},
-                                       {"spec", std::move(spec)}});
+    const Value term = json::Object{
+        {"matchExpressions",
+         json::Array{json::Object{{"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", json::Array{facts.selected_node}}}}}};
+    json::Object spec{{"capacity", json::Object{{"storage", get_string(document, {"spec", "resources", "requests", "storage"})}}},
+                      {"accessModes", get_array(document, {"spec", "accessModes"})},
+                      {"persistentVolumeReclaimPolicy", get_string(storage_class, {"reclaimPolicy"}, "Delete")},
+                      {"storageClassName", facts.storage_class},
+                      {"volumeMode", get_string(document, {"spec", "volumeMode"}, "Filesystem")},
+                      {"hostPath", json::Object{{"path", "/var/lib/berth/volumes/" + name}, {"type", "DirectoryOrCreate"}}},
+                      {"claimRef", json::Object{{"apiVersion", "v1"},
+                                                {"kind", "PersistentVolumeClaim"},
+                                                {"namespace", claim.ns()},
+                                                {"name", claim.name()},
+                                                {"uid", claim.uid()}}},
+                      {"nodeAffinity", json::Object{{"required", json::Object{{"nodeSelectorTerms", json::Array{term}}}}}}};
+    Write write = create_object(
+        kinds().persistent_volume, "",
+        json::Object{{"apiVersion", "v1"},
+                     {"kind", "PersistentVolume"},
+                     {"metadata", json::Object{{"name", name}, {"annotations", json::Object{{kProvisionedBy, kLocalProvisioner}}}}},
+                     {"spec", std::move(spec)}});
     write.on_success = about_claim(claim, "Normal", "ProvisioningSucceeded", fmt::format("Successfully provisioned volume {}", name));
     return write;
   }

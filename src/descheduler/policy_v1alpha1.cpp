@@ -8,7 +8,7 @@
 namespace berth::descheduler {
 namespace {
 
-void read_utilization(const Reader& params, Plugin& plugin) {
+void read_legacy_utilization(const Reader& params, Plugin& plugin) {
   const Reader at = params.field("nodeResourceUtilizationThresholds");
   if (at.is_present() && !at.expect_object()) return;
   at.only({"useDeviationThresholds", "thresholds", "targetThresholds", "numberOfNodes"});
@@ -41,7 +41,7 @@ void read_failed_pods(const Reader& params, Plugin& plugin) {
   plugin.including_init_containers = at.boolean("includingInitContainers", false);
 }
 
-void read_life_time(const Reader& params, Plugin& plugin) {
+void read_legacy_life_time(const Reader& params, Plugin& plugin) {
   const Reader at = params.field("podLifeTime");
   if (at.is_present()) at.expect_object();
   at.only({"maxPodLifeTimeSeconds", "states", "podStatusPhases"});
@@ -66,7 +66,7 @@ void read_params(const Reader& params, Plugin& plugin) {
     }
     case Strategy::kLowNodeUtilization:
     case Strategy::kHighNodeUtilization:
-      return read_utilization(params, plugin);
+      return read_legacy_utilization(params, plugin);
     case Strategy::kRemovePodsViolatingNodeAffinity:
       plugin.node_affinity_types = params.strings("nodeAffinityType");
       if (plugin.node_affinity_types.empty()) params.problem("nodeAffinityType", "nodeAffinityType needs to be set");
@@ -83,7 +83,7 @@ void read_params(const Reader& params, Plugin& plugin) {
     case Strategy::kRemoveFailedPods:
       return read_failed_pods(params, plugin);
     case Strategy::kPodLifeTime:
-      return read_life_time(params, plugin);
+      return read_legacy_life_time(params, plugin);
     case Strategy::kRemovePodsViolatingInterPodAntiAffinity:
       break;
   }

@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/go_strings.h"
 #include "model/schema.h"
 #include "model/schema_text.h"
 
@@ -20,19 +21,13 @@ struct Member {
 };
 using Shape = std::vector<Member>;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 /// What the internal security context has, and the API's pod itself.
 constexpr std::string_view kHostFields[] = {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers"};
 
 const FieldDef* field_of(const TypeDef& type, std::string_view name) {
-  const std::string wanted = lower(name);
+  const std::string wanted = go::to_lower(name);
   for (const FieldDef& field : type.fields)
-    if (lower(field.name) == wanted) return &field;
+    if (go::to_lower(field.name) == wanted) return &field;
   return type.name == "core.v1.PodSecurityContext" ? field_of(*find_type("core.v1.PodSpec"), name) : nullptr;
 }
 

@@ -54,7 +54,7 @@ struct Part {
   std::size_t begin, end;
 };
 
-struct Entry {
+struct MapEntry {
   std::size_t key_begin, key_end, begin, end;
 };
 
@@ -325,11 +325,11 @@ class Encoder {
   bool map(const TypeRef& element, int number, int depth) {
     if (!take('{')) return false;
     if (take('}')) return true;
-    std::vector<Entry> entries;
+    std::vector<MapEntry> entries;
     bool is_sorted = true;
     const std::size_t begin = out_.size();
     do {
-      Entry entry{};
+      MapEntry entry{};
       entry.begin = out_.size();
       const std::size_t place = open_field(number);
       std::string_view key;
@@ -348,14 +348,14 @@ class Encoder {
     } while (take(','));
     if (!take('}')) return false;
     if (is_sorted) return true;
-    std::stable_sort(entries.begin(), entries.end(), [this](const Entry& a, const Entry& b) { return key_of(a) < key_of(b); });
+    std::stable_sort(entries.begin(), entries.end(), [this](const MapEntry& a, const MapEntry& b) { return key_of(a) < key_of(b); });
     std::string ordered;
     ordered.reserve(out_.size() - begin);
-    for (const Entry& entry : entries) ordered.append(out_, entry.begin, entry.end - entry.begin);
+    for (const MapEntry& entry : entries) ordered.append(out_, entry.begin, entry.end - entry.begin);
     out_.replace(begin, std::string::npos, ordered);
     return true;
   }
-  std::string_view key_of(const Entry& entry) const {
+  std::string_view key_of(const MapEntry& entry) const {
     return std::string_view(out_).substr(entry.key_begin, entry.key_end - entry.key_begin);
   }
 

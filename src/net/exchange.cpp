@@ -10,7 +10,7 @@ namespace berth::net {
 namespace {
 
 constexpr std::size_t kGzipFrom = 128 * 1024;  // apiserver/pkg/endpoints/handlers/responsewriters: defaultGzipThresholdBytes
-constexpr std::size_t kDrainedBelow = 256 * 1024;
+constexpr std::size_t kAnswerDrainedBelow = 256 * 1024;
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`, formatted once a second and thread.
 std::string_view http_date() {
@@ -183,7 +183,7 @@ class ExchangeWriter final : public ResponseWriter {
       if (state_->gone) return;
       state_->on_drain = std::move(more);
     }
-    if (queued_bytes() < kDrainedBelow) post_flush();
+    if (queued_bytes() < kAnswerDrainedBelow) post_flush();
   }
 
   void finish() override {

@@ -7,7 +7,7 @@ namespace {
 
 /// Answers waiting for a slow reader, beyond which no further pipelined request is taken up.
 constexpr std::size_t kMaxUnsentAnswers = 1024 * 1024;
-constexpr std::size_t kDrainedBelow = 256 * 1024;
+constexpr std::size_t kRequestDrainedBelow = 256 * 1024;
 /// Of a body from whomever: what a review or a patch needs.
 constexpr std::size_t kUnaskedBodyBytes = 16 * 1024;
 /// The slowest body accepted, once the header timeout is over.
@@ -264,7 +264,7 @@ void ServerSession::note_output() {
   if (!current_ || !connection_) return;
   const auto exchange = current_;
   exchange->connection_bytes = connection_->queued_bytes();
-  if (exchange->connection_bytes + exchange->pending_bytes >= kDrainedBelow) return;
+  if (exchange->connection_bytes + exchange->pending_bytes >= kRequestDrainedBelow) return;
   std::function<void()> drain;
   {
     std::lock_guard lock(exchange->mutex);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFinalizer = "resource.kubernetes.io/delete-protection";
 constexpr int kMaxConflicts = 5;
-const auto kIgnoreAnswer = [](const client::ApiResult<json::Value>&) {};
+const auto kIgnoreClaimAnswer = [](const client::ApiResult<json::Value>&) {};
 
 bool uses(const model::PodView& pod, const placement::Cluster& cluster, std::string_view claim_uid) {
   const auto claims = placement::claims_of(pod, cluster);
@@ -137,7 +137,7 @@ void Scheduler::Impl::unreserve_claims(const Binding& binding) {
       cluster.set_pending_allocation(write.uid, write.allocation);  // The watch will say so in a moment.
     const json::Object mine{{"$patch", "delete"}, {"uid", binding.info->view().meta.uid}};
     client.patch(kResourceClaims, write.ns, write.name, client::PatchType::kStrategicMerge,
-                 {{"metadata", {{"uid", write.uid}}}, {"status", {{"reservedFor", json::Array{mine}}}}}, kIgnoreAnswer, "status");
+                 {{"metadata", {{"uid", write.uid}}}, {"status", {{"reservedFor", json::Array{mine}}}}}, kIgnoreClaimAnswer, "status");
   }
 }
 
@@ -149,7 +149,7 @@ void Scheduler::Impl::release_claim(const placement::ClaimRelease& claim) {
   client.patch(kResourceClaims, claim.ns, claim.name, client::PatchType::kMerge,
                {{"metadata", {{"uid", claim.uid}, {"resourceVersion", revision}}},
                 {"status", {{"allocation", nullptr}, {"reservedFor", nullptr}, {"devices", nullptr}}}},
-               kIgnoreAnswer, "status");
+               kIgnoreClaimAnswer, "status");
 }
 
 /// A claim came, changed or went (`after` null): pods that wait for it may enter the queue, pods that use it are tried again when its

@@ -1,6 +1,7 @@
 #include "apiserver/admission/match_conditions.h"
 
 #include "apiserver/admission/webhook_client.h"
+#include "base/go_strings.h"
 #include "cel/authorizer.h"
 
 namespace berth::apiserver {
@@ -8,12 +9,6 @@ namespace {
 
 using cel::struct_type;
 using Fields = std::map<std::string, cel::Type, std::less<>>;
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n\r\v\f");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n\r\v\f") - first + 1);
-}
 
 std::vector<cel::StructType> admission_structs() {
   const auto text = cel::string_type();
@@ -140,7 +135,7 @@ void check_match_conditions(const json::Array& conditions, const std::string& pa
   if (conditions.empty()) return;
   const auto environment = admission_environment({has_params, true});
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    const auto text = trimmed(json::get_string(conditions[i], {"expression"}));
+    const auto text = go::trim_space(json::get_string(conditions[i], {"expression"}));
     if (text.empty()) continue;
     report_expression(compile_expression(text, environment, {"bool"}), fmt::format("{}[{}].expression", path, i), text, errors);
   }

@@ -5,7 +5,7 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::string_view kAnnotation = "openshift.io/node-selector";
+constexpr std::string_view kProjectSelectorAnnotation = "openshift.io/node-selector";
 constexpr std::string_view kKubernetesAnnotation = "scheduler.alpha.kubernetes.io/node-selector";
 
 class NodeEnv final : public AdmissionPlugin {
@@ -38,13 +38,14 @@ class NodeEnv final : public AdmissionPlugin {
   model::ApiResult<LabelMap> selector_of(const AdmissionRequest& request) const {
     const auto ns = namespaces_.get("", request.ns);
     if (ns == nullptr) return LabelMap();
-    const auto* annotation = json::find(*ns, {"metadata", "annotations", kAnnotation});
+    const auto* annotation = json::find(*ns, {"metadata", "annotations", kProjectSelectorAnnotation});
     if (annotation == nullptr || !annotation->is_string()) {
       // Who uses Kubernetes' own annotation has left the project default behind.
       return json::find(*ns, {"metadata", "annotations", kKubernetesAnnotation}) != nullptr ? LabelMap() : default_selector_;
     }
     auto labels = parse_label_map(json::as_view(*annotation));
-    if (!labels) return std::unexpected(request.forbidden(fmt::format("project annotation {} is not a label selector", kAnnotation)));
+    if (!labels)
+      return std::unexpected(request.forbidden(fmt::format("project annotation {} is not a label selector", kProjectSelectorAnnotation)));
     return *labels;
   }
 

@@ -5,7 +5,7 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::string_view kAnnotation = "scheduler.alpha.kubernetes.io/node-selector";
+constexpr std::string_view kNodeSelectorAnnotation = "scheduler.alpha.kubernetes.io/node-selector";
 constexpr std::string_view kClusterDefault = "clusterDefaultNodeSelector";
 using LabelMap = std::map<std::string, std::string>;
 
@@ -39,7 +39,7 @@ class PodNodeSelector final : public AdmissionPlugin {
 
   model::ApiResult<LabelMap> selector_of(const AdmissionRequest& request) const {
     const auto ns = namespaces_.get("", request.ns);
-    const auto* annotation = ns ? json::find(*ns, {"metadata", "annotations", kAnnotation}) : nullptr;
+    const auto* annotation = ns ? json::find(*ns, {"metadata", "annotations", kNodeSelectorAnnotation}) : nullptr;
     if (annotation != nullptr && annotation->is_string()) {
       auto labels = parse_label_map(json::as_view(*annotation));
       if (!labels) {

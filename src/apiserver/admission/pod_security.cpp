@@ -24,7 +24,7 @@ struct Rule {
     return model::pod_security_findings(level, minor, metadata, spec);
   }
 };
-struct Policy {
+struct NamespacePolicy {
   Rule enforce, warn;
   model::FieldErrors errors;
 };
@@ -37,8 +37,8 @@ bool is_version(std::string_view text) {
 
 /// Labels in the order in which PolicyToEvaluate reads them, which is that of its findings. A wrong enforce level is read as the strictest,
 /// a wrong warn level as none, a wrong version as the newest. Without a warn level, what enforce asks for is warned about, too.
-Policy read_policy(const json::Value& ns, const Policy& defaults) {
-  Policy policy = defaults;
+NamespacePolicy read_policy(const json::Value& ns, const NamespacePolicy& defaults) {
+  NamespacePolicy policy = defaults;
   Rule audit;
   bool has_enforce = false, has_warn = false, has_warn_version = false;
   const auto label = [&](std::string_view name) { return json::find(ns, {"metadata", "labels", name}); };
@@ -128,7 +128,7 @@ class PodSecurity final : public AdmissionPlugin {
   }
 
  private:
-  [[nodiscard]] std::optional<Policy> policy_of(std::string_view ns) const {
+  [[nodiscard]] std::optional<NamespacePolicy> policy_of(std::string_view ns) const {
     const auto document = namespaces_.get("", ns);
     if (document == nullptr) return std::nullopt;
     return read_policy(*document, defaults_);
@@ -171,7 +171,7 @@ class PodSecurity final : public AdmissionPlugin {
     return found == nullptr ? kNone : *found;
   }
 
-  static void warn(const AdmissionRequest& request, const Policy& policy, const json::Value& metadata, const json::Value& spec) {
+  static void warn(const AdmissionRequest& request, const NamespacePolicy& policy, const json::Value& metadata, const json::Value& spec) {
     if (request.warnings == nullptr) return;
     if (const std::string broken = policy.warn.judge(metadata, spec).details; !broken.empty())
       request.warnings->push_back(fmt::format("would violate PodSecurity \"{}\": {}", policy.warn.name(), broken));
@@ -179,9 +179,9 @@ class PodSecurity final : public AdmissionPlugin {
 
   Admitted validate_namespace(const AdmissionRequest& request) const {
     if (!request.subresource.empty()) return {};
-    Policy policy = read_policy(request.object, defaults_);
+    NamespacePolicy policy = read_policy(request.object, defaults_);
     const bool is_update = request.operation == Operation::kUpdate;
-    const Policy before = is_update ? read_policy(request.old_object, defaults_) : Policy();
+    const NamespacePolicy before = is_update ? read_policy(request.old_object, defaults_) : NamespacePolicy();
     // What was wrong before may stay so.
     const auto texts = [](const model::FieldErrors& errors) {
       std::vector<std::string> all;
@@ -227,7 +227,7 @@ class PodSecurity final : public AdmissionPlugin {
 
   ObjectCache& cache_;
   Mirror& namespaces_;
-  Policy defaults_;
+  NamespacePolicy defaults_;
   json::Value exemptions_ = json::Object();
 };
 

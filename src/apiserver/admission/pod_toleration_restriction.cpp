@@ -18,7 +18,7 @@ bool is_same(const json::Value& a, const json::Value& b) {
 }
 
 /// `wide` tolerates all that `narrow` does.
-bool covers(const json::Value& wide, const json::Value& narrow) {
+bool is_covered_by_whitelist(const json::Value& wide, const json::Value& narrow) {
   const auto* seconds = json::find(wide, "tolerationSeconds");
   if (is_same(wide, narrow) && seconds == nullptr) return true;
   if (seconds != nullptr) {
@@ -64,7 +64,7 @@ class PodTolerationRestriction final : public AdmissionPlugin {
       extra.push_back(json::Object{{"key", kMemoryPressure}, {"operator", "Exists"}, {"effect", "NoSchedule"}});
     for (auto& toleration : extra) {
       const auto& now = json::get_array(request.object, {"spec", "tolerations"});
-      if (std::any_of(now.begin(), now.end(), [&](const auto& t) { return covers(t, toleration); })) continue;
+      if (std::any_of(now.begin(), now.end(), [&](const auto& t) { return is_covered_by_whitelist(t, toleration); })) continue;
       auto& spec = json::ensure_object(request.object, {"spec"});
       if (!spec["tolerations"].is_array()) spec["tolerations"] = json::Array();
       spec["tolerations"].get_array().push_back(std::move(toleration));
@@ -79,7 +79,7 @@ class PodTolerationRestriction final : public AdmissionPlugin {
     const json::Array& whitelist = *from_namespace ? **from_namespace : whitelist_;
     if (whitelist.empty()) return {};
     for (const auto& toleration : json::get_array(request.object, {"spec", "tolerations"}))
-      if (std::none_of(whitelist.begin(), whitelist.end(), [&](const auto& w) { return covers(w, toleration); }))
+      if (std::none_of(whitelist.begin(), whitelist.end(), [&](const auto& w) { return is_covered_by_whitelist(w, toleration); }))
         return std::unexpected(request.forbidden(
             "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"));
     return {};
@@ -90,7 +90,8 @@ class PodTolerationRestriction final : public AdmissionPlugin {
     return json::get_string(a, {"key"}) == json::get_string(b, {"key"}) &&
            json::get_string(a, {"effect"}) == json::get_string(b, {"effect"}) &&
            json::get_string(a, {"operator"}, "Equal") == json::get_string(b, {"operator"}, "Equal") &&
-           json::get_string(a, {"value"}) == json::get_string(b, {"value"}) && !covers(a, b) && !covers(b, a);
+           json::get_string(a, {"value"}) == json::get_string(b, {"value"}) && !is_covered_by_whitelist(a, b) &&
+           !is_covered_by_whitelist(b, a);
   }
 
   /// The tolerations in a namespace's annotation; nullopt without one.

@@ -22,7 +22,7 @@ struct Booking {
   AdmitDone done;
 };
 
-constexpr int kMaxAttempts = 100;  ///< Per quota; every failed attempt means that another request succeeded.
+constexpr int kMaxBookingAttempts = 100;  ///< Per quota; every failed attempt means that another request succeeded.
 
 std::string render(const ResourceAmounts& amounts, const std::set<std::string>& names) {
   std::string out;
@@ -110,7 +110,7 @@ class ResourceQuota final : public AdmissionPlugin {
       auto booked = book(*booking, quota);
       if (!booked) return booking->done(std::unexpected(std::move(booked.error())));
       if (!*booked || booking->request->dry_run) continue;
-      if (++booking->attempts > kMaxAttempts)
+      if (++booking->attempts > kMaxBookingAttempts)
         return booking->done(std::unexpected(
             booking->request->forbidden(fmt::format("quota {} is too busy, try again", booking->quota_names[booking->next]))));
       auto encoded = encode_object(quota);

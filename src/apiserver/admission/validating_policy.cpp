@@ -1,17 +1,12 @@
 // ValidatingAdmissionPolicy (apiserver/pkg/admission/plugin/policy): the cluster's own rules in CEL, with parameters, without a webhook.
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/policy_config.h"
+#include "base/go_strings.h"
 
 namespace berth::apiserver {
 namespace {
 
 constexpr std::size_t kMostMessageBytes = 5 * 1024;
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n\r\v\f");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n\r\v\f") - first + 1);
-}
 
 /// One reason against the request.
 struct Denial {
@@ -230,11 +225,11 @@ class ValidatingPolicy final : public AdmissionPlugin {
 
   static std::string message_of(const Validation& validation, const std::optional<ExpressionResult>& computed) {
     if (computed && computed->value && computed->value->kind() == cel::Value::Kind::kString) {
-      const auto text = trimmed(computed->value->text());
+      const auto text = go::trim_space(computed->value->text());
       if (!text.empty() && text.size() <= kMostMessageBytes && text.find('\n') == std::string_view::npos) return std::string(text);
     }
-    if (!validation.message.empty()) return std::string(trimmed(validation.message));
-    return fmt::format("failed expression: {}", trimmed(validation.expression.text));
+    if (!validation.message.empty()) return std::string(go::trim_space(validation.message));
+    return fmt::format("failed expression: {}", go::trim_space(validation.expression.text));
   }
 
   const AdmissionContext& context_;

@@ -32,7 +32,7 @@ std::optional<std::vector<std::string>> split_csv(std::string_view line) {
   return fields;
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_padding(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
   return text;
@@ -61,7 +61,7 @@ class ChainAuthenticator final : public Authenticator {
 
  private:
   static std::optional<std::string_view> bearer_token(const net::HttpRequest& request) {
-    std::string_view header = trimmed(request.headers.get("Authorization"));
+    std::string_view header = without_padding(request.headers.get("Authorization"));
     constexpr std::string_view kScheme = "bearer ";
     if (header.size() <= kScheme.size() || ::strncasecmp(header.data(), kScheme.data(), kScheme.size()) != 0) return std::nullopt;
     // The token is the second of the words that single spaces part: after two spaces there is none.
@@ -100,7 +100,7 @@ Result<StaticTokens> parse_token_file(const std::string& path) {
   StaticTokens tokens;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
-    std::string_view text = trimmed(line);
+    std::string_view text = without_padding(line);
     if (text.empty() || text.starts_with('#')) continue;
     auto fields = split_csv(text);
     if (!fields || fields->size() < 3 || (*fields)[0].empty() || (*fields)[1].empty()) {
@@ -110,7 +110,7 @@ Result<StaticTokens> parse_token_file(const std::string& path) {
     if (fields->size() > 3) {
       auto groups = split_csv((*fields)[3]);
       for (auto& group : groups.value_or(std::vector<std::string>{})) {
-        if (!trimmed(group).empty()) user.groups.emplace_back(trimmed(group));
+        if (!without_padding(group).empty()) user.groups.emplace_back(without_padding(group));
       }
     }
     if (!tokens.emplace((*fields)[0], std::move(user)).second)

@@ -3,20 +3,13 @@
 #include <strings.h>
 
 #include "apiserver/auth/reviews.h"
+#include "base/go_strings.h"
 
 namespace berth::apiserver::auth {
 namespace {
 
 constexpr std::string_view kExtraPrefix = "impersonate-extra-";
 constexpr std::string_view kServiceAccountPrefix = "system:serviceaccount:";
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
 
 struct Asked {
   std::string user, uid;
@@ -28,7 +21,7 @@ Asked read_headers(const net::Headers& headers) {
   Asked asked;
   for (const auto& [name, value] : headers.fields()) {
     if (name.size() < 12 || ::strncasecmp(name.c_str(), "impersonate-", 12) != 0) continue;
-    std::string key = lower(name);
+    std::string key = go::to_lower(name);
     if (key == "impersonate-user" && asked.user.empty()) asked.user = value;
     if (key == "impersonate-uid" && asked.uid.empty()) asked.uid = value;
     if (key == "impersonate-group") asked.groups.push_back(value);

@@ -8,7 +8,7 @@ namespace berth::apiserver {
 namespace {
 
 constexpr std::size_t kMaxDisruptedPods = 2000;
-constexpr int kMaxAttempts = 100;
+constexpr int kMaxEvictionAttempts = 100;
 
 struct Eviction {
   RequestPtr request;
@@ -136,7 +136,7 @@ void book(ApiServer::Impl& server, const EvictionPtr& eviction) {
   proposal.expected = base->revision;
   server.cache->propose(std::move(proposal), [&server, eviction](ProposeResult result) {
     if (result) return server.offload([&server, eviction] { mark_and_delete(server, eviction); });
-    if (result.error() == ProposeError::kStorage || ++eviction->attempts >= kMaxAttempts)
+    if (result.error() == ProposeError::kStorage || ++eviction->attempts >= kMaxEvictionAttempts)
       return server.respond_status(
           *eviction->request,
           budget_refusal(fmt::format("couldn't update PodDisruptionBudget \"{}\" due to conflicts", eviction->budget), 10));

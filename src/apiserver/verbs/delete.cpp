@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kOrphan = "orphan";
 constexpr std::string_view kForeground = "foregroundDeletion";
-constexpr int kMaxAttempts = 500;
+constexpr int kMaxDeletionAttempts = 500;
 
 /// One deletion, through all its attempts.
 struct Deletion {
@@ -198,7 +198,7 @@ void attempt(ApiServer::Impl& server, const DeletionPtr& deletion) {
     }
     if (result.error() == ProposeError::kStorage)
       return deletion->done(std::unexpected(model::internal_error("the deletion could not be stored")));
-    if (++deletion->attempts >= kMaxAttempts)
+    if (++deletion->attempts >= kMaxDeletionAttempts)
       return deletion->done(std::unexpected(model::modified_conflict(deletion->kind->group, deletion->kind->plural, deletion->name)));
     server.offload([&server, deletion] { attempt(server, deletion); });
   });

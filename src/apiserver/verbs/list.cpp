@@ -9,7 +9,7 @@ namespace berth::apiserver {
 namespace {
 
 constexpr std::size_t kChunkBytes = 256 * 1024;
-constexpr std::size_t kQueueBytes = 1024 * 1024;  ///< Not yet taken by the socket: produce no more.
+constexpr std::size_t kListQueueBytes = 1024 * 1024;  ///< Not yet taken by the socket: produce no more.
 
 std::string list_head(const model::KindInfo& kind, std::string_view list_kind, std::string_view api_version, Revision revision,
                       std::string_view continue_token, std::optional<std::int64_t> remaining) {
@@ -46,7 +46,7 @@ class ListStream : public std::enable_shared_from_this<ListStream> {
       if (!writer_->write(make_bytes(std::exchange(chunk_, {})))) return;
       if (is_last) return writer_->finish();
       chunk_.reserve(kChunkBytes + 16 * 1024);
-      if (writer_->queued_bytes() > kQueueBytes) return writer_->on_drain([self = shared_from_this()] { self->pump(); });
+      if (writer_->queued_bytes() > kListQueueBytes) return writer_->on_drain([self = shared_from_this()] { self->pump(); });
     }
   }
 

@@ -10,7 +10,7 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::size_t kQueueBytes = 1024 * 1024;  ///< In the socket's queue: write no more until it drains.
+constexpr std::size_t kWatchQueueBytes = 1024 * 1024;  ///< In the socket's queue: write no more until it drains.
 constexpr std::size_t kBatchBytes = 64 * 1024;
 
 std::string_view type_name(WatchEventType type) {
@@ -212,7 +212,7 @@ void WatchStream::pump() {
       bytes = frames(batch, size);
     }
     gone = !bytes->empty() && !writer.write(std::move(bytes));
-    const bool full = !gone && writer.queued_bytes() > kQueueBytes;
+    const bool full = !gone && writer.queued_bytes() > kWatchQueueBytes;
     lock.lock();
     if (full) {
       waits_for_drain_ = true;

@@ -1,6 +1,7 @@
 // ValidatingAdmissionPolicies and their bindings (pkg/apis/admissionregistration/validation), all but the expressions.
 #include <fmt/format.h>
 
+#include "base/go_strings.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -11,8 +12,6 @@ using json::get_object;
 using json::get_string;
 
 constexpr std::size_t kMostAuditAnnotations = 20;
-
-std::string_view text_of(const Value& value) { return value.is_string() ? json::as_view(value) : std::string_view(); }
 
 void string_list(const Value& rule, std::string_view key, const Path& rule_at, std::string_view what, bool may_be_empty, Errors& errors) {
   const Path at = rule_at / key;
@@ -117,24 +116,18 @@ void param_kind(const Value& kind, const Path& at, Errors& errors) {
 }
 
 bool has_line_breaks(std::string_view text) { return text.find_first_of("\n\r") != std::string_view::npos; }
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n\r\v\f");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\n\r\v\f") - first + 1);
-}
-
 void validation_rules(const Value& spec, const Path& spec_at, Errors& errors) {
   const Path at = spec_at / "validations";
   std::size_t i = 0;
   for (const Value& one : get_array(spec, {"validations"})) {
     const Path here = at[i++];
     const std::string_view message = get_string(one, {"message"}), expression = get_string(one, {"messageExpression"});
-    if (trimmed(get_string(one, {"expression"})).empty()) errors.required(here / "expression", "expression is not specified");
-    if (!expression.empty() && trimmed(expression).empty())
+    if (go::trim_space(get_string(one, {"expression"})).empty()) errors.required(here / "expression", "expression is not specified");
+    if (!expression.empty() && go::trim_space(expression).empty())
       errors.invalid(here / "messageExpression", expression, "must be non-empty if specified");
-    if (!message.empty() && trimmed(message).empty())
+    if (!message.empty() && go::trim_space(message).empty())
       errors.invalid(here / "message", message, "must be non-empty if specified");
-    else if (has_line_breaks(trimmed(message)))
+    else if (has_line_breaks(go::trim_space(message)))
       errors.invalid(here / "message", message, "must not contain line breaks");
     supported_value(one, "reason", here, {"Forbidden", "Invalid", "RequestEntityTooLarge"}, errors, true);
   }
@@ -155,11 +148,11 @@ void variables(const Value& spec, const Path& spec_at, Errors& errors) {
   for (const Value& one : get_array(spec, {"variables"})) {
     const Path here = at[i++];
     const std::string_view name = get_string(one, {"name"});
-    if (trimmed(name).empty())
+    if (go::trim_space(name).empty())
       errors.required(here / "name", "name is not specified");
     else if (!is_identifier(name))
       errors.invalid(here / "name", name, "must be a valid CEL identifier");
-    if (trimmed(get_string(one, {"expression"})).empty()) errors.required(here / "expression", "expression is not specified");
+    if (go::trim_space(get_string(one, {"expression"})).empty()) errors.required(here / "expression", "expression is not specified");
   }
 }
 
@@ -175,7 +168,7 @@ void audit_annotations(const Value& doc, const Path& spec_at, Errors& errors) {
     const std::string_view key = get_string(one, {"key"});
     const auto qualified = fmt::format("{}/{}", get_string(doc, {"metadata", "name"}), key);
     if (const auto why = check_qualified_name(qualified); !why.empty()) errors.invalid(here / "key", qualified, why);
-    const auto expression = trimmed(get_string(one, {"valueExpression"}));
+    const auto expression = go::trim_space(get_string(one, {"valueExpression"}));
     if (expression.empty())
       errors.required(here / "valueExpression", "valueExpression is not specified");
     else if (expression.size() > 5 * 1024)
@@ -191,7 +184,7 @@ void match_conditions(const json::Array& conditions, const Path& at, Errors& err
   for (const Value& one : conditions) {
     const Path here = at[i++];
     const std::string_view name = get_string(one, {"name"});
-    if (trimmed(get_string(one, {"expression"})).empty()) errors.required(here / "expression");
+    if (go::trim_space(get_string(one, {"expression"})).empty()) errors.required(here / "expression");
     if (name.empty()) {
       errors.required(here / "name");
       continue;

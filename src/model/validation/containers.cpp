@@ -12,7 +12,7 @@ using json::get_int;
 using json::get_string;
 using Strings = std::vector<std::string_view>;
 
-constexpr std::size_t kMaxRestartRules = 20, kMaxExitCodes = 255;
+constexpr std::size_t kMaxRestartRules = 20, kMaxRestartExitCodes = 255;
 
 /// An enum that must be given.
 void required_value(const Value& object, std::string_view key, const Path& at, const Strings& supported, Errors& errors) {
@@ -209,8 +209,8 @@ void restart_policy(const Value& container, const Path& at, Errors& errors) {
     }
     if (const std::string_view op = get_string(*codes, {"operator"}); op != "In" && op != "NotIn")
       errors.not_supported(codes_at / "operator", op, {"In", "NotIn"});
-    if (const std::size_t count = get_array(*codes, {"values"}).size(); count > kMaxExitCodes)
-      errors.too_many(codes_at / "values", count, kMaxExitCodes);
+    if (const std::size_t count = get_array(*codes, {"values"}).size(); count > kMaxRestartExitCodes)
+      errors.too_many(codes_at / "values", count, kMaxRestartExitCodes);
   }
 }
 

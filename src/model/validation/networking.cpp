@@ -11,8 +11,6 @@ using json::get_array;
 using json::get_int;
 using json::get_string;
 
-constexpr std::string_view kCidrText = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-
 /// A finding when `why` says something.
 void tell(const Path& at, std::string_view value, const std::string& why, Errors& errors) {
   if (!why.empty()) errors.invalid(at, value, why);

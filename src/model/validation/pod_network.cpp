@@ -10,9 +10,6 @@ using json::get_array;
 using json::get_string;
 
 constexpr std::size_t kMaxNameservers = 3, kMaxSearches = 32, kMaxSearchCharacters = 2048;
-constexpr std::string_view kIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-
-std::string_view text_of(const Value& value) { return value.is_string() ? json::as_view(value) : std::string_view(); }
 
 void dns(const Value& spec, const Path& spec_at, Errors& errors) {
   const Path at = spec_at / "dnsConfig";

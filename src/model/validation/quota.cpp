@@ -114,7 +114,7 @@ void scopes(const Value& doc, Errors& errors) {
 }
 
 /// Counted in whole things (IsIntegerResourceName).
-bool is_whole(std::string_view name) {
+bool counts_whole(std::string_view name) {
   const bool is_extended =
       name.find('/') != std::string_view::npos && name.find("kubernetes.io/") == std::string_view::npos && !name.starts_with("requests.");
   return is_extended || is_one_of(name, {"pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
@@ -135,7 +135,7 @@ void quota_amounts(const Value& doc, json::Path list, const Path& at, Errors& er
       errors.invalid(one, name, "must be a standard resource for quota");
     const auto quantity = value.is_string() ? Quantity::parse(json::as_view(value)) : std::nullopt;
     if (quantity && quantity->sign() < 0) errors.invalid(one, value, kNegative);
-    if (quantity && is_whole(name) && quantity->milli_value() % 1000 != 0) errors.invalid(one, value, "must be an integer");
+    if (quantity && counts_whole(name) && quantity->milli_value() % 1000 != 0) errors.invalid(one, value, "must be an integer");
   }
 }
 

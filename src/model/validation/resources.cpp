@@ -49,7 +49,7 @@ bool is_page_multiple(std::string_view name, const Quantity& amount) {
 }
 
 /// One list; true when it names cpu or memory.
-bool amounts(const Value& holder, std::string_view list, bool is_pod_level, const Path& at, Errors& errors) {
+bool list_amounts(const Value& holder, std::string_view list, bool is_pod_level, const Path& at, Errors& errors) {
   bool has_compute = false;
   for (const auto& [raw_key, value] : get_object(holder, {list})) {
     const std::string_view name(raw_key.data(), raw_key.size());
@@ -139,8 +139,8 @@ bool is_standard_resource(std::string_view name) {
 void resource_requirements(const Value& holder, const std::set<std::string_view>& claims, bool is_pod_level, const Path& at,
                            Errors& errors) {
   const Path limits_at = at / "limits", requests_at = at / "requests";
-  bool has_compute = amounts(holder, "limits", is_pod_level, limits_at, errors);
-  has_compute = amounts(holder, "requests", is_pod_level, requests_at, errors) || has_compute;
+  bool has_compute = list_amounts(holder, "limits", is_pod_level, limits_at, errors);
+  has_compute = list_amounts(holder, "requests", is_pod_level, requests_at, errors) || has_compute;
   const json::Object &limits = get_object(holder, {"limits"}), &requests = get_object(holder, {"requests"});
   bool has_huge_pages = false;
   for (const auto& [key, value] : limits) has_huge_pages = has_huge_pages || is_huge_page({key.data(), key.size()});

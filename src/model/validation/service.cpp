@@ -18,9 +18,6 @@ using json::get_object;
 using json::get_string;
 using Strings = std::vector<std::string_view>;
 
-constexpr std::string_view kCidrText = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-constexpr std::string_view kIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-
 void addresses(const Value& subset, const char* list, const Path& subset_at, Errors& errors) {
   const Path at = subset_at / list;
   std::size_t i = 0;
@@ -147,7 +144,7 @@ void balancer_class(const Value* old, const Value& doc, const Path& at, Errors& 
     errors.invalid(at / "loadBalancerClass", *name, why);
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
   return text;
@@ -161,7 +158,7 @@ void load_balancer(const Value& doc, const Path& at, Errors& errors) {
     const Path here = at / "LoadBalancerSourceRanges";
     if (!has_one) errors.forbidden(here, kOnlyBalanced);
     for (std::size_t i = 0; i < ranges.size(); ++i) {
-      const std::string_view range = trimmed(ranges[i].is_string() ? json::as_view(ranges[i]) : "");
+      const std::string_view range = without_spaces(ranges[i].is_string() ? json::as_view(ranges[i]) : "");
       if (!is_cidr(range)) errors.invalid(here[i], range, kCidrText);
     }
   } else if (json::find(doc, {"metadata", "annotations", kRanges}) != nullptr) {
@@ -169,10 +166,10 @@ void load_balancer(const Value& doc, const Path& at, Errors& errors) {
     const Path annotations = metadata / "annotations";
     const Path here = Path::map_key(annotations, kRanges);
     if (!has_one) errors.forbidden(here, kOnlyBalanced);
-    const std::string_view text = trimmed(get_string(doc, {"metadata", "annotations", kRanges}));
+    const std::string_view text = without_spaces(get_string(doc, {"metadata", "annotations", kRanges}));
     for (std::size_t start = 0; start <= text.size() && !text.empty();) {
       const std::size_t end = std::min(text.find(',', start), text.size());
-      const std::string_view range = trimmed(text.substr(start, end - start));
+      const std::string_view range = without_spaces(text.substr(start, end - start));
       if (!is_cidr(range)) errors.invalid(here, range, kCidrText);
       start = end + 1;
     }

@@ -63,28 +63,28 @@ void allowed_topologies(const Value& doc, Errors& errors) {
 }
 
 /// What a volume can be of.
-constexpr std::string_view kSources[] = {"hostPath",
-                                         "gcePersistentDisk",
-                                         "awsElasticBlockStore",
-                                         "glusterfs",
-                                         "nfs",
-                                         "iscsi",
-                                         "rbd",
-                                         "quobyte",
-                                         "cephfs",
-                                         "cinder",
-                                         "fc",
-                                         "flocker",
-                                         "flexVolume",
-                                         "azureFile",
-                                         "vsphereVolume",
-                                         "azureDisk",
-                                         "portworxVolume",
-                                         "scaleIO",
-                                         "local",
-                                         "storageos",
-                                         "csi",
-                                         "photonPersistentDisk"};
+constexpr std::string_view kPersistentSourceNames[] = {"hostPath",
+                                                   "gcePersistentDisk",
+                                                   "awsElasticBlockStore",
+                                                   "glusterfs",
+                                                   "nfs",
+                                                   "iscsi",
+                                                   "rbd",
+                                                   "quobyte",
+                                                   "cephfs",
+                                                   "cinder",
+                                                   "fc",
+                                                   "flocker",
+                                                   "flexVolume",
+                                                   "azureFile",
+                                                   "vsphereVolume",
+                                                   "azureDisk",
+                                                   "portworxVolume",
+                                                   "scaleIO",
+                                                   "local",
+                                                   "storageos",
+                                                   "csi",
+                                                   "photonPersistentDisk"};
 
 /// A volume's affinity with the names that its labels have today.
 Value with_ga_labels(Value affinity) {
@@ -206,7 +206,7 @@ void volume_update(const Value& old, const Value& doc, Errors& errors) {
   Value now = get_object(doc, {"spec"});
   if (json::find(old, {"spec", "csi"}) != nullptr && json::find(old, {"spec", "csi", "controllerExpandSecretRef"}) == nullptr)
     json::erase(now, {"csi", "controllerExpandSecretRef"});
-  const bool same_source = std::ranges::all_of(kSources, [&](std::string_view source) {
+  const bool same_source = std::ranges::all_of(kPersistentSourceNames, [&](std::string_view source) {
     const Value *before = json::find(old, {"spec", source}), *after = json::find(now, source);
     return before == nullptr ? after == nullptr : after != nullptr && json::equal(*before, *after);
   });

@@ -85,6 +85,10 @@ std::string check_path_segment(std::string_view text);
 std::string check_port_number(std::int64_t port);
 std::string check_port_name(std::string_view text);
 bool is_ip(std::string_view text);
+inline constexpr std::string_view kIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+inline constexpr std::string_view kCidrText = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+/// The string, or nothing where the value is of another type.
+inline std::string_view text_of(const json::Value& value) { return value.is_string() ? json::as_view(value) : std::string_view(); }
 
 inline constexpr std::string_view kNegative = "must be greater than or equal to 0";
 inline constexpr std::string_view kImmutable = "field is immutable";

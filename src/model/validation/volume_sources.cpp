@@ -5,6 +5,7 @@
 
 #include <regex>
 
+#include "base/go_strings.h"
 #include "model/quantity.h"
 
 namespace berth::model::validation {
@@ -16,12 +17,6 @@ using json::get_int;
 using json::get_object;
 using json::get_string;
 using Strings = std::vector<std::string_view>;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 void need(const Value& source, std::string_view key, const Path& at, Errors& errors) {
   if (get_string(source, {key}).empty()) errors.required(at / key);
@@ -192,7 +187,7 @@ void flex_volume(const Value& source, const Path& at, Errors& errors) {
   const Path options = at / "options";
   for (const auto& [raw_key, value] : get_object(source, {"options"})) {
     const std::string_view key(raw_key.data(), raw_key.size());
-    const std::string name = "." + lower(key.substr(0, key.find('/')));
+    const std::string name = "." + go::to_lower(key.substr(0, key.find('/')));
     if (name.ends_with(".kubernetes.io") || name.ends_with(".k8s.io"))
       errors.invalid(Path::map_key(options, key), key, "kubernetes.io and k8s.io namespaces are reserved");
   }
@@ -278,36 +273,36 @@ struct Source {
   std::string_view shown_below = {};  ///< And where it writes the source's own fields in another way.
 };
 /// In Kubernetes' order: the first that is there is checked, every other one is too many.
-constexpr Source kSources[] = {{"emptyDir", empty_dir},
-                               {"hostPath", host_path},
-                               {"gitRepo", git_repo},
-                               {"gcePersistentDisk", gce_disk, "", "persistentDisk"},
-                               {"awsElasticBlockStore", aws_disk},
-                               {"secret", secret},
-                               {"nfs", nfs},
-                               {"iscsi", iscsi},
-                               {"glusterfs", glusterfs},
-                               {"flocker", flocker},
-                               {"persistentVolumeClaim", claim},
-                               {"rbd", rbd},
-                               {"cinder", cinder},
-                               {"cephfs", ceph, "cephFS"},
-                               {"quobyte", quobyte},
-                               {"downwardAPI", downward_api_volume, "downwarAPI"},
-                               {"fc", fibre_channel},
-                               {"flexVolume", flex_volume},
-                               {"configMap", config_map},
-                               {"azureFile", azure_file},
-                               {"vsphereVolume", vsphere},
-                               {"photonPersistentDisk", photon},
-                               {"portworxVolume", portworx},
-                               {"azureDisk", azure_disk},
-                               {"storageos", storage_os},
-                               {"projected", projected_volume},
-                               {"scaleIO", scale_io},
-                               {"csi", csi},
-                               {"ephemeral", ephemeral},
-                               {"image", nullptr}};
+constexpr Source kSourceChecks[] = {{"emptyDir", empty_dir},
+                                    {"hostPath", host_path},
+                                    {"gitRepo", git_repo},
+                                    {"gcePersistentDisk", gce_disk, "", "persistentDisk"},
+                                    {"awsElasticBlockStore", aws_disk},
+                                    {"secret", secret},
+                                    {"nfs", nfs},
+                                    {"iscsi", iscsi},
+                                    {"glusterfs", glusterfs},
+                                    {"flocker", flocker},
+                                    {"persistentVolumeClaim", claim},
+                                    {"rbd", rbd},
+                                    {"cinder", cinder},
+                                    {"cephfs", ceph, "cephFS"},
+                                    {"quobyte", quobyte},
+                                    {"downwardAPI", downward_api_volume, "downwarAPI"},
+                                    {"fc", fibre_channel},
+                                    {"flexVolume", flex_volume},
+                                    {"configMap", config_map},
+                                    {"azureFile", azure_file},
+                                    {"vsphereVolume", vsphere},
+                                    {"photonPersistentDisk", photon},
+                                    {"portworxVolume", portworx},
+                                    {"azureDisk", azure_disk},
+                                    {"storageos", storage_os},
+                                    {"projected", projected_volume},
+                                    {"scaleIO", scale_io},
+                                    {"csi", csi},
+                                    {"ephemeral", ephemeral},
+                                    {"image", nullptr}};
 
 void reference_of_volume(const Value& source, std::string_view key, const Path& at, Errors& errors) {
   const Value* ref = json::find(source, key);
@@ -386,13 +381,13 @@ void persistent_volume_source(const Value& spec, const Path& at, Errors& errors)
 void csi_driver_name(std::string_view name, const Path& at, Errors& errors) {
   if (name.empty()) return errors.required(at);
   if (name.size() > 63) errors.too_long(at, 63);
-  if (const std::string why = check_dns1123_subdomain(lower(name)); !why.empty()) errors.invalid(at, name, why);
+  if (const std::string why = check_dns1123_subdomain(go::to_lower(name)); !why.empty()) errors.invalid(at, name, why);
 }
 
 void volume_source(const Value& volume, std::string_view pod_name, bool is_pod, const Path& at, Errors& errors) {
   const std::string_view name = get_string(volume, {"name"});
   bool found = false;
-  for (const Source& one : kSources) {
+  for (const Source& one : kSourceChecks) {
     const Value* source = json::find(volume, one.key);
     if (source == nullptr) continue;
     if (found) {

@@ -98,7 +98,7 @@ void mount_modes(const Value& mount, const Value& container, const Path& at, Err
     errors.forbidden(at / "recursiveReadOnly", "may only be specified when mountPropagation is None or not specified");
 }
 
-/// Names and paths of a container's mounts or devices.
+/// Names and paths of a container's mounts or block_devices.
 struct Used {
   Used(const Value& container, std::string_view list, std::string_view path) {
     for (const Value& one : get_array(container, {list})) {
@@ -109,7 +109,7 @@ struct Used {
   std::set<std::string_view> names, paths;
 };
 
-void devices(const VolumeNames& volumes, const Value& container, const Path& container_at, Errors& errors) {
+void block_devices(const VolumeNames& volumes, const Value& container, const Path& container_at, Errors& errors) {
   const Path at = container_at / "volumeDevices";
   const Used mounts(container, "volumeMounts", "mountPath");
   std::set<std::string_view> names, paths;
@@ -160,7 +160,7 @@ void mounts(const VolumeNames& volumes, const Value& container, const Path& cont
     }
     mount_modes(mount, container, at, errors);
   }
-  devices(volumes, container, container_at, errors);
+  block_devices(volumes, container, container_at, errors);
 }
 
 }  // namespace berth::model::validation

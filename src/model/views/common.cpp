@@ -1,5 +1,6 @@
 #include "model/views/common.h"
 
+#include "model/views/json_text.h"
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +16,6 @@ std::optional<Quantity> quantity_of(const json::Value& value) {
   if (value.is_double()) return Quantity::parse(fmt::format("{}", value.get_double()));
   return std::nullopt;
 }
-
-std::string string_at(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
 
 std::optional<Requirement::Op> node_op(std::string_view text) {
   if (text == "In") return Requirement::Op::kIn;

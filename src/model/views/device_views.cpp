@@ -1,11 +1,10 @@
 #include "model/views/device_views.h"
 
+#include "model/views/json_text.h"
 #include <algorithm>
 
 namespace berth::model {
 namespace {
-
-std::string string_at(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
 
 std::optional<std::string> optional_string(const json::Value& value, std::string_view key) {
   const auto* found = json::find(value, key);

@@ -1,9 +1,8 @@
 #include "model/views/node_view.h"
 
+#include "model/views/json_text.h"
 namespace berth::model {
 namespace {
-
-std::string string_at(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
 
 /// v1.AvoidPods in an annotation; a broken one counts as absent (v1helper.GetAvoidPodsFromNodeAnnotations and its caller).
 std::vector<AvoidedController> parse_avoided(const ObjectMeta& meta) {

@@ -1,11 +1,10 @@
 #include "model/views/pod_view.h"
 
+#include "model/views/json_text.h"
 #include <algorithm>
 
 namespace berth::model {
 namespace {
-
-std::string string_at(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
 
 std::vector<ContainerView> parse_containers(const json::Array& items) {
   std::vector<ContainerView> out;

@@ -1,11 +1,10 @@
 #include "model/views/storage_views.h"
 
+#include "model/views/json_text.h"
 namespace berth::model {
 namespace {
 
 constexpr std::string_view kBetaClassAnnotation = "volume.beta.kubernetes.io/storage-class";
-
-std::string string_at(const json::Value& value, json::Path path) { return std::string(json::get_string(value, path)); }
 
 std::optional<Quantity> quantity_at(const json::Value& object, std::string_view key) {
   const auto* value = json::find(object, key);

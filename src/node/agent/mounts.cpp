@@ -18,7 +18,7 @@ namespace berth::node::agent {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMaxRead = 1 << 20;
+constexpr std::size_t kMaxFileRead = 1 << 20;
 
 class Fd {
  public:
@@ -54,8 +54,9 @@ std::optional<std::string> read_file_beneath(const std::string& directory, const
   std::string text;
   char buffer[4096];
   ssize_t n = 0;
-  while (text.size() <= kMaxRead && (n = ::read(file.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(n));
-  return n < 0 || text.size() > kMaxRead ? std::nullopt : std::optional(std::move(text));
+  while (text.size() <= kMaxFileRead && (n = ::read(file.get(), buffer, sizeof buffer)) > 0)
+    text.append(buffer, static_cast<std::size_t>(n));
+  return n < 0 || text.size() > kMaxFileRead ? std::nullopt : std::optional(std::move(text));
 }
 
 namespace {

@@ -8,7 +8,7 @@
 namespace berth::node::agent {
 namespace {
 
-std::uint64_t number(const json::Value& object, json::Path path) {
+std::uint64_t uint64_at(const json::Value& object, json::Path path) {
   const std::string_view text = json::get_string(object, path);  // uint64 is a string in proto3's JSON.
   std::uint64_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -67,8 +67,8 @@ std::vector<PodFigures> measure_pods(cri::Channel& runtime, const Cgroups& cgrou
         usage.memory = eviction::MemoryUsage{{}, memory->working_set_bytes, memory->usage_bytes, now};
       eviction::FsUsage rootfs, logs;
       if (const auto stats = containers.find(id); stats != containers.end()) {
-        rootfs.used_bytes = number(stats->second, {"writable_layer", "used_bytes", "value"});
-        rootfs.inodes_used = number(stats->second, {"writable_layer", "inodes_used", "value"});
+        rootfs.used_bytes = uint64_at(stats->second, {"writable_layer", "used_bytes", "value"});
+        rootfs.inodes_used = uint64_at(stats->second, {"writable_layer", "inodes_used", "value"});
       }
       if (with_disk) {
         const DiskUse use = disk_use(worker->log_directory() + "/" + usage.name);

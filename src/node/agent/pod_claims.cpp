@@ -12,7 +12,7 @@ Result<void> not_prepared(const std::string& why) {
 }
 
 /// The claim that an entry of spec.resourceClaims stands for: empty when none is needed; nullopt while it is not made.
-std::optional<std::string> claim_name(const json::Value& pod, const json::Value& entry) {
+std::optional<std::string> resource_claim_name(const json::Value& pod, const json::Value& entry) {
   if (const auto direct = json::get_string(entry, {"resourceClaimName"}); !direct.empty()) return std::string(direct);
   for (const auto& status : json::get_array(pod, {"status", "resourceClaimStatuses"}))
     if (json::get_string(status, {"name"}) == json::get_string(entry, {"name"}))
@@ -26,7 +26,7 @@ Result<void> prepare_claims(const json::Value& pod, const ObjectSource& objects)
   const std::string ns(json::get_string(pod, {"metadata", "namespace"})), pod_name(json::get_string(pod, {"metadata", "name"}));
   const std::string uid(json::get_string(pod, {"metadata", "uid"}));
   for (const auto& entry : json::get_array(pod, {"spec", "resourceClaims"})) {
-    const auto name = claim_name(pod, entry);
+    const auto name = resource_claim_name(pod, entry);
     if (!name) return not_prepared(fmt::format("pod \"{}/{}\": ResourceClaim not created yet", ns, pod_name));
     if (name->empty()) continue;
     if (!objects.resource_claim) return not_prepared(fmt::format("fetch ResourceClaim {}: there is no API to ask", *name));

@@ -3,15 +3,10 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/go_strings.h"
+
 namespace berth::node::eviction {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
@@ -20,7 +15,7 @@ bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 bool is_float_syntax(std::string_view s) {
   std::size_t i = 0;
   if (i < s.size() && (s[i] == '+' || s[i] == '-')) ++i;
-  const std::string body = lower(s.substr(i));
+  const std::string body = go::to_lower(s.substr(i));
   std::size_t at = 0;
   const bool hex = body.starts_with("0x");
   if (hex) at = 2;
@@ -214,9 +209,9 @@ TextResult<float> parse_float32(std::string_view text) {
   }
   const std::string_view unsigned_text = !text.empty() && (text[0] == '+' || text[0] == '-') ? text.substr(1) : text;
   const float sign = !text.empty() && text[0] == '-' ? -1.0F : 1.0F;
-  const std::string word = lower(unsigned_text);
+  const std::string word = go::to_lower(unsigned_text);
   if (word == "inf" || word == "infinity") return sign * std::numeric_limits<float>::infinity();
-  if (lower(text) == "nan") return std::numeric_limits<float>::quiet_NaN();
+  if (go::to_lower(text) == "nan") return std::numeric_limits<float>::quiet_NaN();
   if (!is_float_syntax(text)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: invalid syntax", go_quote(text)));
   const float value = std::strtof(std::string(text).c_str(), nullptr);
   if (std::isinf(value)) return std::unexpected(fmt::format("strconv.ParseFloat: parsing {}: value out of range", go_quote(text)));

@@ -92,7 +92,7 @@ class Decoder {
 
 enum class FieldType { kDuration, kInt32, kInt64, kBool, kString, kStrings, kMap, kFlags, kOther };
 /// Settings of a KubeletConfiguration that have no effect here: their types are checked, as the kubelet does, and whoever sets one is told.
-constexpr std::pair<std::string_view, FieldType> kWithoutEffect[] = {
+constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"enableServer", FieldType::kBool},
     {"podLogsDir", FieldType::kString},
     {"syncFrequency", FieldType::kDuration},
@@ -197,8 +197,8 @@ constexpr std::pair<std::string_view, FieldType> kWithoutEffect[] = {
 constexpr std::string_view kDurationPointers[] = {"cpuCFSQuotaPeriod", "containerLogMonitorInterval"};
 
 void read_field_without_effect(Decoder& decoder, KubeletSettings& s, std::string_view key, const json::Value& value) {
-  const auto* field = std::ranges::find(kWithoutEffect, key, &std::pair<std::string_view, FieldType>::first);
-  if (field == std::end(kWithoutEffect)) {
+  const auto* field = std::ranges::find(kFieldsWithoutEffect, key, &std::pair<std::string_view, FieldType>::first);
+  if (field == std::end(kFieldsWithoutEffect)) {
     if (key != "apiVersion" && key != "kind") s.warnings.push_back(fmt::format("the configuration's unknown field \"{}\" is ignored", key));
     return;
   }

@@ -45,19 +45,19 @@ PodUsage read_pod_usage(const json::Value& pod) {
   return usage;
 }
 
-Quantity bytes(std::uint64_t value) { return Quantity::from_value(static_cast<std::int64_t>(value), Quantity::Format::kBinarySI); }
+Quantity in_bytes(std::uint64_t value) { return Quantity::from_value(static_cast<std::int64_t>(value), Quantity::Format::kBinarySI); }
 Quantity count(std::uint64_t value) { return Quantity::from_value(static_cast<std::int64_t>(value), Quantity::Format::kDecimalSI); }
 
 void observe_memory(Observations& out, Signal signal, const std::optional<MemoryUsage>& memory) {
   if (!memory || !memory->available_bytes || !memory->working_set_bytes) return;
   out[static_cast<std::size_t>(signal)] =
-      Observation{bytes(*memory->available_bytes), bytes(*memory->available_bytes + *memory->working_set_bytes), memory->time};
+      Observation{in_bytes(*memory->available_bytes), in_bytes(*memory->available_bytes + *memory->working_set_bytes), memory->time};
 }
 
 void observe_fs(Observations& out, Signal space, Signal inodes, const std::optional<FsUsage>& fs) {
   if (!fs) return;
   if (fs->available_bytes && fs->capacity_bytes)
-    out[static_cast<std::size_t>(space)] = Observation{bytes(*fs->available_bytes), bytes(*fs->capacity_bytes), fs->time};
+    out[static_cast<std::size_t>(space)] = Observation{in_bytes(*fs->available_bytes), in_bytes(*fs->capacity_bytes), fs->time};
   if (fs->inodes_free && fs->inodes)
     out[static_cast<std::size_t>(inodes)] = Observation{count(*fs->inodes_free), count(*fs->inodes), fs->time};
 }

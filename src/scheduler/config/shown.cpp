@@ -15,18 +15,18 @@ using placement::PluginUse;
 using placement::Profile;
 
 constexpr const char* kVersion = "kubescheduler.config.k8s.io/v1";
-constexpr std::pair<const char*, std::vector<PluginUse> Profile::*> kPoints[] = {{"preEnqueue", &Profile::pre_enqueue},
-                                                                                 {"queueSort", &Profile::queue_sort},
-                                                                                 {"preFilter", &Profile::pre_filter},
-                                                                                 {"filter", &Profile::filter},
-                                                                                 {"postFilter", &Profile::post_filter},
-                                                                                 {"preScore", &Profile::pre_score},
-                                                                                 {"score", &Profile::score},
-                                                                                 {"reserve", &Profile::reserve},
-                                                                                 {"permit", &Profile::permit},
-                                                                                 {"preBind", &Profile::pre_bind},
-                                                                                 {"bind", &Profile::bind},
-                                                                                 {"postBind", &Profile::post_bind}};
+constexpr std::pair<const char*, std::vector<PluginUse> Profile::*> kShownPoints[] = {{"preEnqueue", &Profile::pre_enqueue},
+                                                                                      {"queueSort", &Profile::queue_sort},
+                                                                                      {"preFilter", &Profile::pre_filter},
+                                                                                      {"filter", &Profile::filter},
+                                                                                      {"postFilter", &Profile::post_filter},
+                                                                                      {"preScore", &Profile::pre_score},
+                                                                                      {"score", &Profile::score},
+                                                                                      {"reserve", &Profile::reserve},
+                                                                                      {"permit", &Profile::permit},
+                                                                                      {"preBind", &Profile::pre_bind},
+                                                                                      {"bind", &Profile::bind},
+                                                                                      {"postBind", &Profile::post_bind}};
 
 /// Go's time.Duration text: "10m0s", "1h0m0s", "1.5s", "100ms".
 std::string duration_text(std::int64_t ms) {
@@ -148,7 +148,7 @@ json::Array shown_args(const json::Value& profile, const json::Object& plugins, 
 /// A profile of a file that has a v1 form.
 json::Object shown_profile(const json::Value& profile, const SchedulerConfig& config, const std::string& scheduler_name) {
   json::Object plugins;
-  for (const auto& [point, list] : kPoints) plugins[point] = merged_set({}, json::find(profile, {"plugins", point}));
+  for (const auto& [point, list] : kShownPoints) plugins[point] = merged_set({}, json::find(profile, {"plugins", point}));
   plugins["multiPoint"] = merged_set(default_multi_point(), json::find(profile, {"plugins", "multiPoint"}));
   plugins["placementGenerate"] = json::Object();
   plugins["placementScore"] = json::Object();
@@ -162,7 +162,7 @@ json::Object shown_profile(const json::Value& profile, const SchedulerConfig& co
 /// Any profile by what it ended up as.
 json::Object final_profile(const Profile& profile) {
   json::Object plugins;
-  for (const auto& [point, list] : kPoints) {
+  for (const auto& [point, list] : kShownPoints) {
     json::Array enabled;
     for (const PluginUse& use : profile.*list) enabled.push_back(plugin(use.name, use.weight));
     plugins[point] = enabled.empty() ? json::Object() : json::Object{{"enabled", std::move(enabled)}};
