@@ -10,11 +10,16 @@ help:
 setup:
 	@tools/install-deps
 
-## make build      install what is missing, build build/release/bin/{berth,berth-bench}
+## make build      install what is missing, build build/release/bin/berth
 build: setup
 	@mkdir -p build
 	@cmake --preset $(PRESET) >build/configure-$(PRESET).log 2>&1 || { cat build/configure-$(PRESET).log; exit 1; }
-	@ninja -C $(BUILD) -j$(JOBS) berth $$(ninja -C $(BUILD) -t query berth-bench >/dev/null 2>&1 && echo berth-bench)
+	@tools/compile $(BUILD) $(JOBS) build/build-$(PRESET).log berth
+
+## make bench      build build/release/bin/berth-bench and list its scenarios
+bench: build
+	@tools/compile $(BUILD) $(JOBS) build/build-bench.log berth-bench
+	@$(BUILD)/bin/berth-bench --list
 
 ## make demo       build, start a control plane with simulated nodes, place examples/, show where everything went, stop
 demo: build
