@@ -20,7 +20,8 @@ constexpr const char* kZone = "topology.kubernetes.io/zone";
 constexpr const char* kHostname = "kubernetes.io/hostname";
 constexpr std::size_t kPodsOfNode = 30;
 
-/// What admission and the controllers leave on every pod: a token volume of a name of its own, tolerations, an owner, the template's labels.
+/// What admission and the controllers leave on every pod: a token volume of a name of its own, tolerations, an owner, the template's
+/// labels.
 model::PodView stored_pod(const std::string& app, std::size_t number) {
   model::PodView out;
   out.meta.ns = "default";
@@ -153,12 +154,13 @@ json::Object forks(std::size_t nodes, std::size_t count, std::uint64_t seed) {
 }
 
 const bool kRegistered = [] {
-  const std::string what = "fork cluster and engine, evict a pod, decide for another, drop the fork; four kinds of pods as an API server stores them; ";
+  const std::string what =
+      "fork cluster and engine, evict a pod, decide for another, drop the fork; four kinds of pods as an API server stores them; ";
   for (const auto& [nodes, count] : {std::pair<std::size_t, std::size_t>{5000, 500}, std::pair<std::size_t, std::size_t>{100'000, 50}})
     scenarios().push_back({fmt::format("TrialFork/{}Nodes", nodes), what + fmt::format("{} pods there", nodes * kPodsOfNode),
                            [nodes, count](const Options& options) {
-                             return forks(std::max<std::size_t>(100, static_cast<std::size_t>(static_cast<double>(nodes) * options.scale)), count,
-                                          options.seed);
+                             return forks(std::max<std::size_t>(100, static_cast<std::size_t>(static_cast<double>(nodes) * options.scale)),
+                                          count, options.seed);
                            }});
   return true;
 }();

@@ -27,7 +27,8 @@ enum class Verdict : std::uint8_t { kEvicted, kNodeLimit, kTotalLimit, kRefused 
 /// One profile's view of a cycle. Node references hold while the context lives; a node's `pods` change with each eviction.
 class Context {
  public:
-  Context(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options, CycleResult& result);
+  Context(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options,
+          CycleResult& result);
 
   /// From now on evictions are by this profile's evictor. The error: a priority class is not there.
   Result<void> enter(const Profile& profile);

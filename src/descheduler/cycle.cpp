@@ -68,7 +68,8 @@ std::size_t CycleResult::evicted() const {
   return static_cast<std::size_t>(std::ranges::count(attempts, Outcome::kEvicted, &Attempt::outcome));
 }
 
-Result<CycleResult> run_cycle(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options) {
+Result<CycleResult> run_cycle(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles,
+                              const CycleOptions& options) {
   CycleResult result;
   Context ctx(policy, snapshot, profiles, options, result);
   for (const Profile& profile : policy.profiles)

@@ -69,6 +69,7 @@ struct CycleResult {
 
 /// Runs every profile's Deschedule strategies, then every profile's Balance strategies. Deterministic. The error: a priority class that the
 /// policy names is not there.
-Result<CycleResult> run_cycle(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options);
+Result<CycleResult> run_cycle(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles,
+                              const CycleOptions& options);
 
 }  // namespace berth::descheduler

@@ -125,20 +125,23 @@ inline void put_devices(TestCluster& cluster, const std::string& node, int count
 /// A pod with a claim that its template made: for one device, which it has where it runs (`node` is empty: it is pending).
 inline void put_device_user(TestCluster& cluster, const std::string& name, const std::string& node, const std::string& device = "") {
   const std::string status =
-      node.empty() ? ""
-                   : fmt::format(
-                         "\nstatus: {{reservedFor: [{{resource: pods, name: {0}, uid: {0}}}], allocation: {{devices: {{results: [{{request: r, "
-                         "driver: d.example.com, pool: {1}, device: {2}}}]}}, nodeSelector: {{nodeSelectorTerms: [{{matchFields: [{{key: "
-                         "metadata.name, operator: In, values: [{1}]}}]}}]}}}}}}",
-                         name, node, device);
+      node.empty()
+          ? ""
+          : fmt::format(
+                "\nstatus: {{reservedFor: [{{resource: pods, name: {0}, uid: {0}}}], allocation: {{devices: {{results: [{{request: r, "
+                "driver: d.example.com, pool: {1}, device: {2}}}]}}, nodeSelector: {{nodeSelectorTerms: [{{matchFields: [{{key: "
+                "metadata.name, operator: In, values: [{1}]}}]}}]}}}}}}",
+                name, node, device);
+  cluster.put(
+      fmt::format(
+          "kind: ResourceClaim\nmetadata: {{namespace: default, name: made-{0}, uid: claim-{0}, ownerReferences: [{{apiVersion: v1, "
+          "kind: Pod, name: {0}, uid: {0}, controller: true}}]}}\nspec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: "
+          "gpu, allocationMode: ExactCount, count: 1}}}}]}}}}",
+          name) +
+      status);
   cluster.put(fmt::format(
-                  "kind: ResourceClaim\nmetadata: {{namespace: default, name: made-{0}, uid: claim-{0}, ownerReferences: [{{apiVersion: v1, "
-                  "kind: Pod, name: {0}, uid: {0}, controller: true}}]}}\nspec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: "
-                  "gpu, allocationMode: ExactCount, count: 1}}}}]}}}}",
-                  name) +
-              status);
-  cluster.put(fmt::format(
-      "kind: Pod\nmetadata: {{namespace: default, name: {0}, uid: {0}, creationTimestamp: '{1}', ownerReferences: [{{apiVersion: apps/v1, kind: "
+      "kind: Pod\nmetadata: {{namespace: default, name: {0}, uid: {0}, creationTimestamp: '{1}', ownerReferences: [{{apiVersion: apps/v1, "
+      "kind: "
       "ReplicaSet, name: web, uid: web, controller: true}}]}}\nspec: {{containers: [{{name: c, image: i}}], resourceClaims: [{{name: c, "
       "resourceClaimTemplateName: t}}]{2}}}\nstatus: {{phase: {3}, resourceClaimStatuses: [{{name: c, resourceClaimName: made-{0}}}]{4}}}",
       name, format_rfc3339(cluster.now), node.empty() ? "" : ", nodeName: " + node, node.empty() ? "Pending" : "Running",

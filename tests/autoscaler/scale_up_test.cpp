@@ -275,8 +275,9 @@ TEST(ScaleUp, EveryNewNodeIsUsed) {
     const Actions actions = cluster.step();
     if (actions.grow.empty()) continue;
     const Snapshot snapshot = cluster.world.snapshot();
-    placement::Trial trial = placement::Trial::on_fork(*snapshot.cluster, cluster.framework,
-                                                       {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
+    placement::Trial trial =
+        placement::Trial::on_fork(*snapshot.cluster, cluster.framework,
+                                  {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
     std::set<placement::NodeIndex> added;
     for (const Resize& resize : actions.grow)
       for (std::int64_t i = resize.from; i < resize.to; ++i) {
@@ -305,15 +306,18 @@ TEST(ScaleUp, ADeviceThatOnePodGetsIsNotThereForAnother) {
 TEST(ScaleUp, AVolumeThatOnePodGetsIsNotThereForAnother) {
   TestCluster cluster;
   cluster.node("n1", "8");
-  cluster.put("kind: StorageClass\nmetadata: {name: local}\nprovisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer");
   cluster.put(
-      "kind: PersistentVolume\nmetadata: {name: v}\nspec: {storageClassName: local, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}}\n"
+      "kind: StorageClass\nmetadata: {name: local}\nprovisioner: kubernetes.io/no-provisioner\nvolumeBindingMode: WaitForFirstConsumer");
+  cluster.put(
+      "kind: PersistentVolume\nmetadata: {name: v}\nspec: {storageClassName: local, accessModes: [ReadWriteOnce], capacity: {storage: "
+      "1Gi}}\n"
       "status: {phase: Available}");
   for (const char* name : {"p", "q"}) {
-    cluster.put(fmt::format(
-        "kind: PersistentVolumeClaim\nmetadata: {{namespace: default, name: {0}, uid: claim-{0}}}\nspec: {{storageClassName: local, accessModes: "
-        "[ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}",
-        name));
+    cluster.put(
+        fmt::format("kind: PersistentVolumeClaim\nmetadata: {{namespace: default, name: {0}, uid: claim-{0}}}\nspec: {{storageClassName: "
+                    "local, accessModes: "
+                    "[ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}",
+                    name));
     cluster.pod(name, {.extra_spec = fmt::format(", volumes: [{{name: v, persistentVolumeClaim: {{claimName: {}}}}}]", name)});
   }
   EXPECT_EQ(cluster.step().status.pending_pods, 1U);

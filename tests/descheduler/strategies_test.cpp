@@ -410,16 +410,18 @@ TEST(BetterPlace, WithoutTheLabelsThatMadeItLeaveTheOldNodeMayBeAsGood) {
 /// A pod with a claim of its template's making for one device, on a node that it has to leave.
 void put_device_user(World& world, const std::string& name, const std::string& node, const std::string& device) {
   world.add(fmt::format(
-      "{{kind: ResourceClaim, metadata: {{namespace: default, name: made-{0}, uid: claim-{0}, ownerReferences: [{{apiVersion: v1, kind: Pod, "
+      "{{kind: ResourceClaim, metadata: {{namespace: default, name: made-{0}, uid: claim-{0}, ownerReferences: [{{apiVersion: v1, kind: "
+      "Pod, "
       "name: {0}, uid: {0}-uid, controller: true}}]}}, spec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: gpu, "
       "allocationMode: ExactCount, count: 1}}}}]}}}}, status: {{reservedFor: [{{resource: pods, name: {0}, uid: {0}-uid}}], allocation: "
       "{{devices: {{results: [{{request: r, driver: d.example.com, pool: {1}, device: {2}}}]}}, nodeSelector: {{nodeSelectorTerms: "
       "[{{matchFields: [{{key: metadata.name, operator: In, values: [{1}]}}]}}]}}}}}}}}",
       name, node, device));
-  world.pod(name, node,
-            fmt::format("{{spec: {{resourceClaims: [{{name: c, resourceClaimTemplateName: t}}]}}, status: {{resourceClaimStatuses: [{{name: c, "
-                        "resourceClaimName: made-{}}}]}}}}",
-                        name));
+  world.pod(
+      name, node,
+      fmt::format("{{spec: {{resourceClaims: [{{name: c, resourceClaimTemplateName: t}}]}}, status: {{resourceClaimStatuses: [{{name: c, "
+                  "resourceClaimName: made-{}}}]}}}}",
+                  name));
 }
 
 TEST(BetterPlace, ADeviceThatOneReplacementGetsIsNotThereForAnother) {
@@ -427,10 +429,11 @@ TEST(BetterPlace, ADeviceThatOneReplacementGetsIsNotThereForAnother) {
   world.node("n1", "{spec: {taints: [{key: x, effect: NoSchedule}]}}").node("n2");
   world.add("{kind: DeviceClass, metadata: {name: gpu}, spec: {}}");
   for (const auto& [node, devices] : {std::pair("n1", "[{name: g0}, {name: g1}]"), std::pair("n2", "[{name: g0}]")})
-    world.add(fmt::format(
-        "{{kind: ResourceSlice, metadata: {{name: slice-{0}}}, spec: {{driver: d.example.com, nodeName: {0}, pool: {{name: {0}, generation: 1, "
-        "resourceSliceCount: 1}}, devices: {1}}}}}",
-        node, devices));
+    world.add(
+        fmt::format("{{kind: ResourceSlice, metadata: {{name: slice-{0}}}, spec: {{driver: d.example.com, nodeName: {0}, pool: {{name: "
+                    "{0}, generation: 1, "
+                    "resourceSliceCount: 1}}, devices: {1}}}}}",
+                    node, devices));
   put_device_user(world, "a", "n1", "g0");
   put_device_user(world, "b", "n1", "g1");
   const CycleResult result = world.run(one_plugin("RemovePodsViolatingNodeTaints", "{}"));
@@ -441,10 +444,12 @@ TEST(BetterPlace, ADeviceThatOneReplacementGetsIsNotThereForAnother) {
 TEST(BetterPlace, AVolumeThatOneReplacementGetsIsNotThereForAnother) {
   World world;
   world.node("n1", "{spec: {taints: [{key: x, effect: NoSchedule}]}}").node("n2");
-  world.add("{kind: StorageClass, metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: WaitForFirstConsumer}");
+  world.add(
+      "{kind: StorageClass, metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: WaitForFirstConsumer}");
   for (const auto& [name, node] : {std::pair("v1", "n1"), std::pair("v2", "n1"), std::pair("v3", "n2")})
     world.add(fmt::format(
-        "{{kind: PersistentVolume, metadata: {{name: {0}}}, spec: {{storageClassName: local, accessModes: [ReadWriteOnce], capacity: {{storage: "
+        "{{kind: PersistentVolume, metadata: {{name: {0}}}, spec: {{storageClassName: local, accessModes: [ReadWriteOnce], capacity: "
+        "{{storage: "
         "1Gi}}, nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: "
         "[{1}]}}]}}]}}}}}}, status: {{phase: Available}}}}",
         name, node));
@@ -452,7 +457,8 @@ TEST(BetterPlace, AVolumeThatOneReplacementGetsIsNotThereForAnother) {
     world.add(fmt::format(
         "{{kind: PersistentVolumeClaim, metadata: {{namespace: default, name: {0}-scratch, uid: claim-{0}, annotations: "
         "{{pv.kubernetes.io/bind-completed: 'yes'}}, ownerReferences: [{{apiVersion: v1, kind: Pod, name: {0}, uid: {0}-uid, controller: "
-        "true}}]}}, spec: {{storageClassName: local, volumeName: {1}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}",
+        "true}}]}}, spec: {{storageClassName: local, volumeName: {1}, accessModes: [ReadWriteOnce], resources: {{requests: {{storage: "
+        "1Gi}}}}}}}}",
         name, volume));
     world.pod(name, "n1", "{spec: {volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}");
   }

@@ -234,8 +234,8 @@ class Replay {
       out_.push_back(fmt::format("{}: reserve failed: {}", step_name, reserved.error().message()));
   }
 
-  static void unplaced(Trial& trial, const FrameworkPtr& framework, const PodInfoPtr& pod, const Evaluation& got,
-                       const json::Value& expect, StepCheck& check) {
+  static void unplaced(Trial& trial, const FrameworkPtr& framework, const PodInfoPtr& pod, const Evaluation& got, const json::Value& expect,
+                       StepCheck& check) {
     const bool has_post_filter = !framework->profile().post_filter.empty();
     placement::PostFilterResult result;
     if (has_post_filter) result = trial.victims_for(pod, &got);
