@@ -52,17 +52,26 @@ struct Engine::Impl {
         index_epoch(from.index_epoch),
         tick(from.tick) {}
 
-  Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  /// `tied` gets every node that the pod could go to, unless null.
+  Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied);
+  Status fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex node);
+  std::optional<Status> fits_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, const NodeInfo& node);
   std::optional<Decision> try_nominated(const Framework& framework, const PodInfo& pod);
-  std::optional<Decision> decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod);
-  Decision decide_plainly(const Framework& framework, const PodInfo& pod);
+  std::optional<Decision> decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied);
+  Decision decide_plainly(const Framework& framework, const PodInfo& pod, std::vector<NodeIndex>* tied);
   void sync();
-  PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  /// Null when there are no columns for the pod; with `only_known` none are made.
+  PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, bool only_known = false);
+  std::optional<CycleState> prepare_checks(const Framework& framework, const PodInfo& pod);
+  static bool has_checks(const Framework& framework, const CycleState& state);
+  static Status check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node);
   void make_room();
-  std::optional<PodClass::Choice> choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns);
+  std::optional<PodClass::Choice> choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns,
+                                                      std::vector<NodeIndex>* tied);
 
-  PodClass::Options choice_options() {
+  PodClass::Options choice_options(std::vector<NodeIndex>* tied) {
     PodClass::Options out;
+    out.tied = tied;
     out.first_by_name = options.tie_break == EngineOptions::TieBreak::kFirstByName;
     out.random = &random;
     return out;
@@ -74,13 +83,44 @@ struct Engine::Impl {
   }
 };
 
-Decision Engine::Impl::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) {
-  if (options.plain || cluster.node_count() == 0) return decide_plainly(*framework, *pod);
+Decision Engine::Impl::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied) {
+  if (options.plain || cluster.node_count() == 0) return decide_plainly(*framework, *pod, tied);
   if (framework->profile().era != Era::k120 && !pod->view().nominated_node_name.empty()) {
-    if (auto decision = try_nominated(*framework, *pod)) return std::move(*decision);
+    if (auto decision = try_nominated(*framework, *pod)) {
+      if (tied != nullptr) *tied = {decision->node};
+      return std::move(*decision);
+    }
   }
-  if (auto decision = decide_by_columns(framework, pod)) return std::move(*decision);
-  return decide_plainly(*framework, *pod);
+  if (auto decision = decide_by_columns(framework, pod, tied)) return std::move(*decision);
+  return decide_plainly(*framework, *pod, tied);
+}
+
+Status Engine::Impl::fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex index_of_node) {
+  const NodeInfo* node = cluster.node(index_of_node);
+  if (node == nullptr || node->node == nullptr) return Status::unresolvable("node is gone");
+  if (auto known = fits_by_columns(framework, pod, *node)) return std::move(*known);
+  CycleState state = framework->new_cycle(cluster);
+  PreFilterOutcome outcome = framework->run_pre_filter(state, *pod);
+  if (!outcome.status.is_success() && !outcome.status.is_skip()) return std::move(outcome.status);
+  if (outcome.node_names && !outcome.node_names->contains(node->name))
+    return Status::unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]");
+  return framework->run_filter_with_nominated(state, *pod, *node);
+}
+
+/// Nullopt: the plain form must say, or knows better why not.
+std::optional<Status> Engine::Impl::fits_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, const NodeInfo& node) {
+  if (options.plain || index == nullptr || framework->profile().always_check_all_filters) return std::nullopt;
+  PodClass* columns = class_of(framework, pod, true);
+  if (columns == nullptr) return std::nullopt;
+  if (cluster.has_nominations() && (columns->is_swayed_by_nominations() || cluster.nominated_node(pod->key) == node.index)) return std::nullopt;
+  Status status = columns->verdict(node.index);
+  if (!status.is_success() || (pod->view().volumes.empty() && pod->view().resource_claims.empty())) return status;
+  if (!cluster.nominated(node.index).empty()) return std::nullopt;
+  const auto state = prepare_checks(*framework, *pod);
+  if (!state) return std::nullopt;
+  status = check(*framework, *state, *pod, node);
+  if (status.is_success()) return status;
+  return std::nullopt;
 }
 
 /// The node that preemption made room on is tried before all others; nullopt when the pod does not fit there (any more).
@@ -99,7 +139,7 @@ std::optional<Decision> Engine::Impl::try_nominated(const Framework& framework, 
   return out;
 }
 
-std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied) {
   PodClass* columns = class_of(framework, pod);
   if (columns == nullptr) return std::nullopt;
   PodClass::OwnNomination own;
@@ -109,9 +149,9 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
   }
   PodClass::Choice choice;
   if (pod->view().volumes.empty() && pod->view().resource_claims.empty()) {
-    choice = columns->choose(choice_options());
+    choice = columns->choose(choice_options(tied));
   } else {
-    auto chosen = choose_with_volumes(*framework, *pod, *columns);
+    auto chosen = choose_with_volumes(*framework, *pod, *columns, tied);
     if (!chosen) return std::nullopt;
     choice = *chosen;
   }
@@ -131,10 +171,8 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
   return out;
 }
 
-/// The plugins of volumes and devices check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
-std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns) {
-  // Which of a claim's alternatives a node can give counts in its score: then every node has to be asked.
-  if (has_alternatives(pod.view(), cluster)) return std::nullopt;
+/// The pod's cycle for the plugins of volumes and devices alone; nullopt: one of them rejects the pod, or names its nodes.
+std::optional<CycleState> Engine::Impl::prepare_checks(const Framework& framework, const PodInfo& pod) {
   CycleState state = framework.new_cycle(cluster);
   for (const Plugin* plugin : framework.pre_filters()) {
     if (plugin->column_kind() != ColumnKind::kVolumes) continue;
@@ -145,27 +183,40 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framewor
       return std::nullopt;
     }
   }
-  // A pod whose volumes no plugin looks at (a projected token, a ConfigMap) is as one without.
-  const bool none_matter = std::ranges::none_of(framework.filters(), [&](const Plugin* plugin) {
+  return state;
+}
+
+/// A pod whose volumes no plugin looks at (a projected token, a ConfigMap) is as one without.
+bool Engine::Impl::has_checks(const Framework& framework, const CycleState& state) {
+  return std::ranges::any_of(framework.filters(), [&](const Plugin* plugin) {
     return plugin->column_kind() == ColumnKind::kVolumes && !state.filter_skipped(plugin->slot());
   });
-  if (none_matter) return columns.choose(choice_options());
+}
+
+Status Engine::Impl::check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node) {
+  for (const Plugin* plugin : framework.filters()) {
+    if (plugin->column_kind() != ColumnKind::kVolumes || state.filter_skipped(plugin->slot())) continue;
+    Status status = plugin->filter(state, pod, node);
+    if (!status.is_success()) return status;
+  }
+  return Status::success();
+}
+
+/// The plugins of volumes and devices check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
+std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns,
+                                                                  std::vector<NodeIndex>* tied) {
+  // Which of a claim's alternatives a node can give counts in its score: then every node has to be asked.
+  if (has_alternatives(pod.view(), cluster)) return std::nullopt;
+  const auto state = prepare_checks(framework, pod);
+  if (!state) return std::nullopt;
+  if (!has_checks(framework, *state)) return columns.choose(choice_options(tied));
   bool failed = false;
-  PodClass::Options with_last_word = choice_options();
+  PodClass::Options with_last_word = choice_options(tied);
   with_last_word.accept = [&](const NodeInfo& node) {
-    if (!cluster.nominated(node.index).empty()) {
-      const Status status = framework.run_filter_with_nominated(state, pod, node);
-      failed |= status.is_error();
-      return status.is_success();
-    }
-    for (const Plugin* plugin : framework.filters()) {
-      if (plugin->column_kind() != ColumnKind::kVolumes || state.filter_skipped(plugin->slot())) continue;
-      const Status status = plugin->filter(state, pod, node);
-      if (status.is_success()) continue;
-      failed |= status.is_error();
-      return false;
-    }
-    return true;
+    const Status status = cluster.nominated(node.index).empty() ? check(framework, *state, pod, node)
+                                                                : framework.run_filter_with_nominated(*state, pod, node);
+    failed |= status.is_error();
+    return status.is_success();
   };
   const PodClass::Choice choice = columns.choose(with_last_word);
   if (failed || choice.give_up || !choice.node.is_valid()) return std::nullopt;
@@ -182,7 +233,7 @@ void Engine::Impl::sync() {
   class_count = 0;
 }
 
-PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, bool only_known) {
   sync();
   auto& bucket = classes[pod->class_hash];
   for (auto at = bucket.begin(); at != bucket.end(); ++at) {
@@ -197,7 +248,7 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
     --class_count;
     break;
   }
-  if (names_its_nodes(pod->view())) return nullptr;
+  if (only_known || names_its_nodes(pod->view())) return nullptr;
   make_room();
   auto made = PodClass::make(framework, pod, *index, static_columns, options.lazy_ranking_nodes);
   if (made == nullptr) return nullptr;
@@ -224,8 +275,9 @@ void Engine::Impl::make_room() {
   }
 }
 
-Decision Engine::Impl::decide_plainly(const Framework& framework, const PodInfo& pod) {
+Decision Engine::Impl::decide_plainly(const Framework& framework, const PodInfo& pod, std::vector<NodeIndex>* tied) {
   Evaluation evaluation = placement::evaluate(framework, cluster, pod, false);
+  if (tied != nullptr) tied->clear();
   Decision out;
   if (!evaluation.errors.empty()) {
     out.outcome = Decision::Outcome::kError;
@@ -237,6 +289,7 @@ Decision Engine::Impl::decide_plainly(const Framework& framework, const PodInfo&
     return out;
   }
   out.outcome = Decision::Outcome::kScheduled;
+  if (tied != nullptr) *tied = evaluation.tied;
   out.node = evaluation.tied[pick(evaluation.tied.size())];
   out.node_name = cluster.node(out.node)->name;
   out.score = std::ranges::find(evaluation.feasible, out.node, &Evaluation::Feasible::node)->total;
@@ -253,7 +306,16 @@ Engine::Engine(Engine& from, const Cluster& fork) {
 }
 Engine::~Engine() = default;
 
-Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->schedule(framework, pod); }
+Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->schedule(framework, pod, nullptr); }
+
+BestNodes Engine::best(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+  BestNodes out;
+  out.decision = impl_->schedule(framework, pod, &out.nodes);
+  std::ranges::sort(out.nodes, {}, [&](NodeIndex node) -> const std::string& { return impl_->cluster.node(node)->name; });
+  return out;
+}
+
+Status Engine::fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex node) { return impl_->fits(framework, pod, node); }
 
 Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const {
   return placement::evaluate(framework, impl_->cluster, pod);

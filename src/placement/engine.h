@@ -42,6 +42,12 @@ struct Decision {
   std::shared_ptr<const Diagnosis> diagnosis;
 };
 
+/// Where a pod would go, with every node that is as good.
+struct BestNodes {
+  Decision decision;
+  std::vector<NodeIndex> nodes;  ///< Of the highest total, sorted by name; empty unless the decision is kScheduled.
+};
+
 /// Everything about one pod on every node: for parity, explain and tests. The plain form: costs nodes × plugins.
 struct Evaluation {
   struct Rejected {
@@ -92,6 +98,11 @@ class Engine {
 
   /// Where the pod goes now. Changes nothing in the cluster: the caller assumes the pod on the node (Reserve) or not.
   [[nodiscard]] Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  /// The same, with every node that it could be instead.
+  [[nodiscard]] BestNodes best(const FrameworkPtr& framework, const PodInfoPtr& pod);
+  /// Whether the node could take the pod now (PreFilter and Filter), or why not. Where a pod of its class was asked for before, as little as a
+  /// decision costs; else PreFilter, which may walk over all nodes.
+  [[nodiscard]] Status fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex node);
   [[nodiscard]] Evaluation evaluate(const Framework& framework, const PodInfo& pod) const;
 
   /// Bytes held by the columns, for the benchmarks' count.

@@ -91,7 +91,7 @@ void pick(const Cluster& cluster, PostFilterResult& out) {
 bool helps(const FrameworkPtr& framework, const Cluster& cluster, const PodInfo& pod, const Candidate& candidate) {
   Trial without = Trial::on_fork(cluster, framework);
   for (const auto& victim : candidate.victims) without.cluster().remove_pod(victim->key);
-  return without.fits(pod, candidate.node).is_success();
+  return without.fits(pod.shared_from_this(), candidate.node).is_success();
 }
 
 /// Tries on one node which pods must go. The state is the caller's before and after it; in between it knows of the pods that are tried

@@ -126,11 +126,8 @@ Decision Trial::decide(const PodInfoPtr& pod) {
 }
 
 BestNodes Trial::best(const PodInfoPtr& pod) {
-  BestNodes out{decide(pod), {}};
-  if (out.decision.outcome != Decision::Outcome::kScheduled) return out;
-  if (out.decision.tied_nodes > 1) out.nodes = evaluate(*pod).tied;
-  if (out.nodes.empty()) out.nodes = {out.decision.node};
-  return out;
+  if (const FrameworkPtr& framework = impl_->profiles.of(*pod)) return impl_->engine.best(framework, pod);
+  return {decide(pod), {}};
 }
 
 bool Trial::is_best(const PodInfoPtr& pod, NodeIndex node) {
@@ -138,17 +135,9 @@ bool Trial::is_best(const PodInfoPtr& pod, NodeIndex node) {
   return std::ranges::find(found.nodes, node) != found.nodes.end();
 }
 
-Status Trial::fits(const PodInfo& pod, NodeIndex node) const {
-  const NodeInfo* info = impl_->cluster.node(node);
-  if (info == nullptr || info->node == nullptr) return Status::unresolvable("node is gone");
-  if (Status gate = admits(pod); !gate.is_success()) return gate;
-  const Framework& framework = *impl_->profiles.of(pod);
-  CycleState state = framework.new_cycle(impl_->cluster);
-  PreFilterOutcome outcome = framework.run_pre_filter(state, pod);
-  if (!outcome.status.is_success() && !outcome.status.is_skip()) return std::move(outcome.status);
-  if (outcome.node_names && !outcome.node_names->contains(info->name))
-    return Status::unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]");
-  return framework.run_filter_with_nominated(state, pod, *info);
+Status Trial::fits(const PodInfoPtr& pod, NodeIndex node) {
+  if (Status gate = admits(*pod); !gate.is_success()) return gate;
+  return impl_->engine.fits(impl_->profiles.of(*pod), pod, node);
 }
 
 std::vector<NodeIndex> Trial::fitting(const PodInfo& pod, std::span<const NodeIndex> nodes) const {
@@ -231,7 +220,7 @@ void Trial::undo(Reservation& reservation) {
 }
 
 Status Trial::place_on(const PodInfoPtr& pod, NodeIndex node) {
-  if (Status status = fits(*pod, node); !status.is_success()) return status;
+  if (Status status = fits(pod, node); !status.is_success()) return status;
   const auto reserved = reserve(pod, node);
   if (!reserved) return reserved.error();
   for (const PreBindWrite& write : reserved->pre_bind(impl_->cluster))

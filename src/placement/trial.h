@@ -56,12 +56,6 @@ struct Placement {
   [[nodiscard]] bool is_placed() const { return node.is_valid(); }
 };
 
-/// Where a pod would go, with every node that is as good.
-struct BestNodes {
-  Decision decision;
-  std::vector<NodeIndex> nodes;  ///< Of the highest total, sorted by name; empty unless the decision is kScheduled.
-};
-
 /// A cluster and the engine that decides over it. Single-threaded; deterministic in the history, the questions and the seed.
 ///
 /// A trial over a cluster (`Trial(cluster, …)`) changes that cluster, and the cluster may change beneath it: the engine catches up. A fork
@@ -96,7 +90,7 @@ class Trial {
   /// Whether the scheduler could take this very node for the pod now.
   [[nodiscard]] bool is_best(const PodInfoPtr& pod, NodeIndex node);
   /// Whether the node could take the pod at all (PreEnqueue and Filter); otherwise why not, in the scheduler's words.
-  [[nodiscard]] Status fits(const PodInfo& pod, NodeIndex node) const;
+  [[nodiscard]] Status fits(const PodInfoPtr& pod, NodeIndex node);
   /// Those of the nodes that could.
   [[nodiscard]] std::vector<NodeIndex> fitting(const PodInfo& pod, std::span<const NodeIndex> nodes) const;
   /// Every node's verdict and scores: costs nodes times plugins.

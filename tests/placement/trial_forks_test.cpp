@@ -100,9 +100,10 @@ class Forks {
       apply(line, [pod, on](Trial& trial) { trial.cluster().nominate(pod, on); });
       return;
     }
-    const Decision decision = line.trial.decide(pod);
+    const auto [decision, best] = line.trial.best(pod);
     const std::string wrong = difference(line.trial.cluster(), *framework_, *pod, decision, true);
     ASSERT_EQ(wrong, "") << "seed " << setting_.seed << " step " << step_;
+    check_nodes(line, pod, best);
     if (world_.chance(25)) {
       Cluster cluster(setting_.era);
       Trial fresh(cluster, framework_, options_);
@@ -112,6 +113,20 @@ class Forks {
     }
     if (decision.outcome != Decision::Outcome::kScheduled || world_.chance(20)) return;
     apply(line, [pod, node = decision.node](Trial& trial) { (void)trial.reserve(pod, node); });
+  }
+
+  /// The best nodes, and what is said of one of them all, against the plain form.
+  void check_nodes(Line& line, const PodInfoPtr& pod, const std::vector<NodeIndex>& best) {
+    const Cluster& cluster = line.trial.cluster();
+    const Evaluation plain = evaluate(*framework_, cluster, *pod);
+    if (!plain.errors.empty()) return;
+    ASSERT_EQ(best, plain.tied) << "seed " << setting_.seed << " step " << step_;
+    const auto all = cluster.nodes();
+    const NodeIndex node = all[static_cast<std::size_t>(world_.below(static_cast<int>(all.size())))]->index;
+    std::string expected = plain.pre_filter.message();
+    for (const auto& one : plain.rejected)
+      if (one.node == node) expected = one.status.message();
+    ASSERT_EQ(line.trial.fits(pod, node).message(), expected) << "seed " << setting_.seed << " step " << step_;
   }
 
   Setting setting_;

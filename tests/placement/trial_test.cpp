@@ -218,7 +218,7 @@ TEST(Trial, EachPodIsAskedWithItsOwnProfile) {
   EXPECT_EQ(where("default-scheduler"), "b");
   EXPECT_EQ(where("packing"), "a");
   EXPECT_NE(where("nobody").find("no profile is known of its scheduler \"nobody\""), std::string::npos);
-  EXPECT_FALSE(trial.fits(*stock.pod("{schedulerName: nobody}"), stock.cluster.find_node("a")->index).is_success());
+  EXPECT_FALSE(trial.fits(stock.pod("{schedulerName: nobody}"), stock.cluster.find_node("a")->index).is_success());
 }
 
 TEST(Trial, TheBestNodesAreThoseThatTheSchedulerChoosesAmong) {

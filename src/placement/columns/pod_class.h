@@ -41,6 +41,7 @@ class PodClass {
     bool first_by_name = false;
     std::mt19937_64* random = nullptr;
     std::function<bool(const NodeInfo&)> accept;
+    std::vector<NodeIndex>* tied = nullptr;  ///< Gets every node with that total, unless null.
   };
   struct Choice {
     NodeIndex node;  ///< Invalid when nothing fits.
@@ -49,6 +50,8 @@ class PodClass {
     bool give_up = false;  ///< Only the plain form can tell (accept took away what normalizing depends on).
   };
   Choice choose(const Options& options);
+  /// What the class says of one node: success or the first filter's rejection; nominated pods count. Volumes and claims apart.
+  Status verdict(NodeIndex node);
   /// Why nothing fits; requires that choose() found nothing and nothing changed since. `own` is the pod's own nomination, if any, which
   /// counts for all others but not for itself.
   struct OwnNomination {
@@ -161,6 +164,7 @@ class PodClass {
   std::uint16_t affinity_gate(const Group& group) const;
   std::uint16_t service_gate(const Group& group) const;
   void follow_service();
+  void look_at_domains();
   void collect_candidates();
   void weigh_spread();
   std::int64_t spread_raw(const Group& group, bool& ignored) const;

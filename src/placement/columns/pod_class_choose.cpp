@@ -20,13 +20,28 @@ PodClass::Choice PodClass::choose(const Options& options) {
   return options.accept ? pick_accepted(options) : pick(options);
 }
 
-void PodClass::collect_candidates() {
-  candidates_.clear();
+Status PodClass::verdict(NodeIndex node) {
+  if (!pre_filter_.is_success()) return pre_filter_;
+  if (node.value >= records_.size() || records_[node.value].group == kNoGroup) return Status::unresolvable("node is gone");
+  look_at_domains();
+  const NodeRecord& record = records_[node.value];
+  const std::uint16_t closed = gate(groups_[record.group]);
+  const bool gate_first = record.verdict == kFits || (closed != kFits && verdicts_[closed].order < verdicts_[record.verdict].order);
+  return verdicts_[gate_first ? closed : record.verdict].status;
+}
+
+/// What the gates go by.
+void PodClass::look_at_domains() {
   if (!service_topologies_.empty()) follow_service();
   for (auto& one : hard_spread_) {
     const bool too_few = era_ != Era::k120 && one.sum.domains() < one.constraint.min_domains;
     one.minimum = too_few ? 0 : one.sum.minimum();
   }
+}
+
+void PodClass::collect_candidates() {
+  candidates_.clear();
+  look_at_domains();
   for (const auto group : live_) {
     const Group& owner = groups_[group];
     if (gate(owner) != kFits) continue;
@@ -244,6 +259,10 @@ PodClass::Choice PodClass::pick(const Options& options) {
     if (total == best) out.tied_nodes += bucket.nodes.size();
   }
   out.score = best;
+  if (options.tied != nullptr)
+    for (const auto& candidate : candidates_)
+      if (const auto& bucket = ranking_.best(candidate.group); candidate.bonus + bucket.score == best)
+        for (const auto node : bucket.nodes) options.tied->push_back(NodeIndex{node});
   std::size_t nth = 0;
   if (options.random != nullptr && !options.first_by_name && out.tied_nodes > 1)
     nth = std::uniform_int_distribution<std::size_t>(0, out.tied_nodes - 1)(*options.random);
@@ -316,6 +335,9 @@ PodClass::Choice PodClass::pick_accepted(const Options& options) {
       const std::uint32_t node = level[at];
       if (accepted(node)) {
         out.node = NodeIndex{node};
+        if (options.tied != nullptr)
+          for (const auto other : level)
+            if (other == node || accepted(other)) options.tied->push_back(NodeIndex{other});
         return out;
       }
       if (draw) std::swap(level[at], level[left - 1]);
