@@ -35,10 +35,8 @@ void PreemptionIndex::rebuild() {
   ++epoch_;
   index_epoch_ = index_.epoch();
   index_position_ = index_.touched_end();
-  touched_.clear();
-  touched_begin_ = 0;
-  nodes_.clear();
-  nodes_.resize(cluster_.slot_count());
+  touched_.restart(0);
+  nodes_.renew(cluster_->slot_count());
   take_budgets();
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) rebuild_node(i);
   held_seen_ = 0;
@@ -48,10 +46,13 @@ void PreemptionIndex::rebuild() {
 }
 
 void PreemptionIndex::rebuild_node(std::uint32_t node) {
-  if (nodes_.size() <= node) nodes_.resize(node + 1);
-  PreemptionNode& out = nodes_[node];
-  out.rows.clear();
-  const NodeInfo* info = cluster_.node(NodeIndex{node});
+  const std::size_t before = nodes_.size();
+  if (before <= node) nodes_.resize(node + 1);
+  for (std::size_t i = before; i < node; ++i) nodes_.edit(i) = std::make_shared<PreemptionNode>();
+  // All of it is new: nothing of what a copy may hold is worth copying.
+  nodes_.edit(node) = std::make_shared<PreemptionNode>();
+  PreemptionNode& out = *nodes_.edit(node);
+  const NodeInfo* info = cluster_->node(NodeIndex{node});
   out.is_candidate = info != nullptr && info->node != nullptr;
   if (info == nullptr) return;
   out.used = preemption_amounts(info->requested, static_cast<std::int64_t>(info->pods.size()));
@@ -69,40 +70,36 @@ void PreemptionIndex::rebuild_node(std::uint32_t node) {
 }
 
 void PreemptionIndex::touch(std::uint32_t node) {
-  if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2 * nodes_.size())) {
-    const auto half = touched_.size() / 2;
-    touched_.erase(touched_.begin(), touched_.begin() + static_cast<std::ptrdiff_t>(half));
-    touched_begin_ += half;
-  }
+  if (touched_.size() >= std::max<std::size_t>(kMinTouched, 2 * nodes_.size())) touched_.drop_half();
   touched_.push_back(node);
 }
 
 /// Takes over what the budgets allow now, which concerns the nodes of their pods. False when budgets came, went or select otherwise.
 bool PreemptionIndex::update_budgets() {
-  if (budgets_version_ == cluster_.budgets_version()) return true;
-  const auto& table = cluster_.disruption_budgets();
+  if (budgets_version_ == cluster_->budgets_version()) return true;
+  const auto& table = cluster_->disruption_budgets();
   if (table.size() != budgets_.size()) return false;
-  const bool alike = std::ranges::equal(table, budgets_, [](const auto& entry, const Budget& budget) {
-    return entry.second->meta.name == budget.view->meta.name && covers_alike(*entry.second, *budget.view);
+  const bool alike = std::ranges::equal(table, budgets_, [](const auto& entry, const auto& budget) {
+    return entry.second->meta.name == budget->view->meta.name && covers_alike(*entry.second, *budget->view);
   });
   if (!alike) return false;
-  budgets_version_ = cluster_.budgets_version();
+  budgets_version_ = cluster_->budgets_version();
   std::size_t at = 0;
   for (const auto& [key, view] : table) {
-    Budget& budget = budgets_[at++];
-    if (budget.view == view) continue;
+    auto& shared = budgets_[at++];
+    if (shared->view == view) continue;
+    Budget& budget = unshare(shared);
     budget.view = view;
-    std::ranges::sort(budget.holders);
-    budget.holders.erase(std::ranges::unique(budget.holders).begin(), budget.holders.end());
-    for (const auto node : budget.holders) touch(node);
+    tidy(budget.holders);
+    for (std::size_t i = 0; i < budget.holders.size(); ++i) touch(budget.holders[i]);
   }
   return true;
 }
 
 void PreemptionIndex::take_budgets() {
-  budgets_version_ = cluster_.budgets_version();
+  budgets_version_ = cluster_->budgets_version();
   budgets_.clear();
-  for (const auto& [key, view] : cluster_.disruption_budgets()) budgets_.push_back({view, {}});
+  for (const auto& [key, view] : cluster_->disruption_budgets()) budgets_.push_back(std::make_shared<Budget>(view));
   sets_.assign(1, {});
   set_index_.clear();
   set_index_.emplace(sets_[0], 0);
@@ -113,32 +110,39 @@ void PreemptionIndex::take_budgets() {
 std::uint32_t PreemptionIndex::budgets_of(const PodInfo& pod) {
   if (budgets_.empty() || pod.view().meta.labels.empty()) return 0;
   if (set_of_traits_.size() > kMaxTraits) set_of_traits_.clear();
-  auto& bucket = set_of_traits_[pod.traits_hash];
-  for (const auto& [example, set] : bucket)
-    if (example.get() == &pod || same_traits(*example, pod)) return set;
+  if (const auto* bucket = set_of_traits_.find(pod.traits_hash))
+    for (const auto& [example, set] : *bucket)
+      if (example.get() == &pod || same_traits(*example, pod)) return set;
   std::vector<std::uint32_t> covering;
   for (std::uint32_t i = 0; i < budgets_.size(); ++i) {
-    const auto& budget = *budgets_[i].view;
+    const auto& budget = *budgets_[i]->view;
     // A budget without selector, or with an empty one, protects nothing.
     if (budget.meta.ns != pod.view().ns() || budget.selector_is_empty || budget.selector.is_nothing()) continue;
     if (budget.selector.matches(pod.view().meta.labels)) covering.push_back(i);
   }
   const auto [at, is_new] = set_index_.try_emplace(covering, static_cast<std::uint32_t>(sets_.size()));
   if (is_new) sets_.push_back(std::move(covering));
-  bucket.emplace_back(pod.shared_from_this(), at->second);
+  set_of_traits_[pod.traits_hash].emplace_back(pod.shared_from_this(), at->second);
   return at->second;
 }
 
 void PreemptionIndex::hold(std::uint32_t set, std::uint32_t node) {
   for (const auto id : sets_[set]) {
-    auto& holders = budgets_[id].holders;
-    if (!holders.empty() && holders.back() == node) continue;
-    if (holders.size() > 2 * nodes_.size() + 64) {
-      std::ranges::sort(holders);
-      holders.erase(std::ranges::unique(holders).begin(), holders.end());
-    }
+    if (const auto& known = budgets_[id]->holders; !known.empty() && known.back() == node) continue;
+    auto& holders = unshare(budgets_[id]).holders;
+    if (holders.size() > 2 * nodes_.size() + 64) tidy(holders);
     holders.push_back(node);
   }
+}
+
+/// Each node once.
+void PreemptionIndex::tidy(Pages<std::uint32_t>& holders) {
+  std::vector<std::uint32_t> all;
+  for (std::size_t i = 0; i < holders.size(); ++i) all.push_back(holders[i]);
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  holders.clear();
+  for (const auto node : all) holders.push_back(node);
 }
 
 std::vector<bool> PreemptionIndex::violations(std::span<const PreemptionRow> rows) const {
@@ -146,7 +150,7 @@ std::vector<bool> PreemptionIndex::violations(std::span<const PreemptionRow> row
   std::vector<std::pair<std::uint32_t, std::int64_t>> allowed;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (const auto id : sets_[rows[i].budgets]) {
-      const auto& budget = *budgets_[id].view;
+      const auto& budget = *budgets_[id]->view;
       // A pod that the budget already counts as disrupted is not counted twice.
       if (!budget.disrupted_pods.empty() && std::ranges::binary_search(budget.disrupted_pods, rows[i].pod->view().name())) continue;
       auto left = std::ranges::find(allowed, id, &std::pair<std::uint32_t, std::int64_t>::first);
@@ -158,9 +162,9 @@ std::vector<bool> PreemptionIndex::violations(std::span<const PreemptionRow> row
 }
 
 std::size_t PreemptionIndex::memory_bytes() const {
-  std::size_t out = nodes_.capacity() * sizeof(PreemptionNode) + touched_.capacity() * 4 + index_.memory_bytes();
-  for (const auto& node : nodes_) out += node.rows.capacity() * sizeof(PreemptionRow);
-  for (const auto& budget : budgets_) out += budget.holders.capacity() * 4;
+  std::size_t out = nodes_.memory_bytes() + nodes_.size() * sizeof(PreemptionNode) + touched_.memory_bytes() + index_.memory_bytes();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) out += nodes_[i]->rows.capacity() * sizeof(PreemptionRow);
+  for (const auto& budget : budgets_) out += budget->holders.memory_bytes();
   return out;
 }
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "placement/columns/cluster_index.h"
@@ -38,21 +37,38 @@ struct PreemptionNode {
 /// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed.
 class PreemptionIndex {
  public:
-  explicit PreemptionIndex(const Cluster& cluster) : cluster_(cluster), index_(cluster) { rebuild(); }
+  explicit PreemptionIndex(const Cluster& cluster) : cluster_(&cluster), index_(cluster) { rebuild(); }
+  /// Of a fork of the other's cluster, which has not changed since; `other` must be synced. Copies share what neither changes.
+  PreemptionIndex(const PreemptionIndex& other, const Cluster& fork)
+      : cluster_(&fork),
+        index_(other.index_, fork),
+        index_epoch_(other.index_epoch_),
+        index_position_(other.index_position_),
+        epoch_(other.epoch_),
+        nodes_(other.nodes_),
+        touched_(other.touched_),
+        held_seen_(other.held_seen_),
+        has_anti_affinity_(other.has_anti_affinity_),
+        budgets_version_(other.budgets_version_),
+        budgets_(other.budgets_),
+        sets_(other.sets_),
+        set_index_(other.set_index_),
+        set_of_traits_(other.set_of_traits_) {}
 
   void sync();
   /// Counts how often everything started over; what was derived from nodes before is void.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
-  [[nodiscard]] const std::vector<PreemptionNode>& nodes() const { return nodes_; }
+  [[nodiscard]] std::size_t slot_count() const { return nodes_.size(); }
+  [[nodiscard]] const PreemptionNode& node(std::uint32_t slot) const { return *nodes_[slot]; }
   [[nodiscard]] const ClusterIndex& cluster_index() const { return index_; }
   [[nodiscard]] ClusterIndex& cluster_index() { return index_; }
   /// Some running pod has, or had, required anti-affinity.
   [[nodiscard]] bool has_anti_affinity() const { return has_anti_affinity_; }
 
   // Nodes whose answer to anyone may have changed: entries [touched_begin, touched_end).
-  [[nodiscard]] std::uint64_t touched_begin() const { return touched_begin_; }
-  [[nodiscard]] std::uint64_t touched_end() const { return touched_begin_ + touched_.size(); }
-  [[nodiscard]] std::uint32_t touched(std::uint64_t position) const { return touched_[position - touched_begin_]; }
+  [[nodiscard]] std::uint64_t touched_begin() const { return touched_.begin(); }
+  [[nodiscard]] std::uint64_t touched_end() const { return touched_.end(); }
+  [[nodiscard]] std::uint32_t touched(std::uint64_t position) const { return touched_[position]; }
 
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   /// For each of `rows`, in order, whether evicting it breaks a budget once those before it are gone (budget_violations).
@@ -63,7 +79,7 @@ class PreemptionIndex {
   using BudgetPtr = std::shared_ptr<const model::PodDisruptionBudgetView>;
   struct Budget {
     BudgetPtr view;
-    std::vector<std::uint32_t> holders;  ///< Nodes that have, or had, a pod it covers; with repetitions.
+    Pages<std::uint32_t> holders;  ///< Nodes that have, or had, a pod it covers; with repetitions.
   };
 
   void rebuild();
@@ -73,21 +89,21 @@ class PreemptionIndex {
   void take_budgets();
   std::uint32_t budgets_of(const PodInfo& pod);
   void hold(std::uint32_t set, std::uint32_t node);
+  static void tidy(Pages<std::uint32_t>& holders);
 
-  const Cluster& cluster_;
+  const Cluster* cluster_;
   ClusterIndex index_;
   std::uint64_t index_epoch_ = 0, index_position_ = 0, epoch_ = 0;
-  std::vector<PreemptionNode> nodes_;
-  std::vector<std::uint32_t> touched_;
-  std::uint64_t touched_begin_ = 0;
+  Pages<std::shared_ptr<PreemptionNode>> nodes_;
+  PagedLog<std::uint32_t> touched_;
   std::size_t held_seen_ = 0;
   bool has_anti_affinity_ = false;
 
   std::uint64_t budgets_version_ = 0;
-  std::vector<Budget> budgets_;
+  std::vector<std::shared_ptr<Budget>> budgets_;
   std::vector<std::vector<std::uint32_t>> sets_;  ///< Of places in budgets_.
   std::map<std::vector<std::uint32_t>, std::uint32_t> set_index_;
-  std::unordered_map<std::uint64_t, std::vector<std::pair<PodInfoPtr, std::uint32_t>>> set_of_traits_;
+  ShardedMap<std::uint64_t, std::vector<std::pair<PodInfoPtr, std::uint32_t>>, NumberHash> set_of_traits_;
 };
 
 }  // namespace berth::placement

@@ -48,30 +48,43 @@ struct Preemptor::Impl {
   PreemptionOptions options;
   std::unique_ptr<PreemptionIndex> index;
   std::uint64_t epoch = 0;
-  std::vector<std::unique_ptr<PreemptorClass>> classes;
-  std::unique_ptr<PreemptorClass> single;  ///< Of a pod that names its nodes: for one question.
+  std::vector<std::shared_ptr<PreemptorClass>> classes;
+  std::shared_ptr<PreemptorClass> single;  ///< Of a pod that names its nodes: for one question.
   std::uint64_t uses = 0;
   bool was_fast = false;
 
   Impl(const Cluster& c, PreemptionOptions o) : cluster(c), options(o) {}
+  Impl(const Impl& from, const Cluster& fork)
+      : cluster(fork),
+        options(from.options),
+        index(from.index == nullptr ? nullptr : std::make_unique<PreemptionIndex>(*from.index, fork)),
+        epoch(from.epoch),
+        classes(from.classes),
+        uses(from.uses) {}
 
+  void sync();
   PreemptorClass* class_for(const FrameworkPtr& framework, const PodInfoPtr& pod);
   [[nodiscard]] bool waits_for_victims(const PreemptorClass& one, const PodInfo& pod) const;
   PostFilterResult fast(PreemptorClass& one, const PodInfo& pod);
 };
 
+void Preemptor::Impl::sync() {
+  index->sync();
+  if (epoch == index->epoch()) return;
+  epoch = index->epoch();
+  classes.clear();
+}
+
 PreemptorClass* Preemptor::Impl::class_for(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   if (index == nullptr) index = std::make_unique<PreemptionIndex>(cluster);
-  index->sync();
-  if (epoch != index->epoch()) {
-    epoch = index->epoch();
-    classes.clear();
-  }
+  sync();
   ++uses;
   for (auto& one : classes) {
-    if (!one->serves(framework, *pod)) continue;
-    one->last_use = uses;
-    return one->is_covered() ? one.get() : nullptr;
+    if (!one->serves(framework, *pod, *index)) continue;
+    PreemptorClass& mine = unshare(one);
+    mine.bind(cluster, *index);
+    mine.last_use = uses;
+    return mine.is_covered() ? &mine : nullptr;
   }
   auto made = PreemptorClass::make(framework, pod, cluster, *index, options);
   if (made == nullptr) return nullptr;
@@ -138,7 +151,7 @@ PostFilterResult Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& pod) 
   }
   Reasons reasons(one);
   for_each([&](NodeIndex node, const PreemptionAnswer& answer) {
-    if (index->nodes()[node.value].is_candidate) reasons.add(answer);
+    if (index->node(node.value).is_candidate) reasons.add(answer);
   });
   if (one.only_nodes()) reasons.add_not_helpful(cluster.node_count() - named.size());
   out.status = words::rejected(cluster.node_count(), reasons.counts(), one.framework().profile());
@@ -146,6 +159,10 @@ PostFilterResult Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& pod) 
 }
 
 Preemptor::Preemptor(const Cluster& cluster, PreemptionOptions options) : impl_(std::make_unique<Impl>(cluster, options)) {}
+Preemptor::Preemptor(Preemptor& from, const Cluster& fork) {
+  if (from.impl_->index != nullptr) from.impl_->sync();
+  impl_ = std::make_unique<Impl>(*from.impl_, fork);
+}
 Preemptor::~Preemptor() = default;
 bool Preemptor::was_fast() const { return impl_->was_fast; }
 

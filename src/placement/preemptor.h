@@ -15,6 +15,8 @@ namespace berth::placement {
 class Preemptor {
  public:
   explicit Preemptor(const Cluster& cluster, PreemptionOptions options = {});
+  /// The same over a fork of the other's cluster that has not changed since: what it knows is shared, and copied as either one changes.
+  Preemptor(Preemptor& from, const Cluster& fork);
   ~Preemptor();
   Preemptor(const Preemptor&) = delete;
   Preemptor& operator=(const Preemptor&) = delete;

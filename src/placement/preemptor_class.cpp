@@ -52,15 +52,15 @@ PreemptorClass::PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, const Clu
                                const PreemptionOptions& options)
     : framework_(std::move(framework)),
       pod_(std::move(pod)),
-      cluster_(cluster),
-      index_(index),
+      cluster_(&cluster),
+      index_(&index),
       options_(options),
       state_(framework_->new_cycle(cluster)),
       era_(framework_->profile().era),
       wanted_(preemption_amounts(pod_->request.total, 1)),
       own_namespace_labels_(&cluster.namespace_labels(pod_->view().ns())) {}
 
-std::unique_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
+std::shared_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
                                                      PreemptionIndex& index, const PreemptionOptions& options) {
   const Profile& profile = framework->profile();
   const auto& view = pod->view();
@@ -71,8 +71,15 @@ std::unique_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framewo
       std::ranges::any_of(profile.args.spread.default_constraints, &model::TopologySpreadConstraint::is_hard))
     return nullptr;
   if (std::ranges::any_of(view.volumes, [](const auto& volume) { return volume.kind != model::VolumeView::Kind::kOther; })) return nullptr;
-  auto out = std::unique_ptr<PreemptorClass>(new PreemptorClass(framework, pod, cluster, index, options));
-  return out->prepare() ? std::move(out) : nullptr;
+  auto out = std::shared_ptr<PreemptorClass>(new PreemptorClass(framework, pod, cluster, index, options));
+  return out->prepare() ? out : nullptr;
+}
+
+void PreemptorClass::bind(const Cluster& cluster, PreemptionIndex& index) {
+  cluster_ = &cluster;
+  index_ = &index;
+  state_.bind(cluster);
+  own_namespace_labels_ = &cluster.namespace_labels(pod_->view().ns());
 }
 
 bool PreemptorClass::prepare_checks() {
@@ -109,26 +116,26 @@ bool PreemptorClass::prepare() {
         if (only_) return false;
         only_.emplace();
         for (const auto& name : *outcome.node_names)
-          if (const NodeInfo* node = cluster_.find_node(name); node != nullptr && node->node != nullptr) only_->push_back(node->index);
+          if (const NodeInfo* node = cluster_->find_node(name); node != nullptr && node->node != nullptr) only_->push_back(node->index);
       }
     }
     static_filters_.push_back(plugin);
   }
   if (checks_affinity_) {
-    index_.cluster_index().note_namespace_selectors(*pod_);
-    own_anti_ = resolve_namespaces(pod_->required_anti_affinity, cluster_);
-    for (const auto& term : own_anti_) topologies_.push_back(index_.cluster_index().topology(term.topology_key));
+    index_->cluster_index().note_namespace_selectors(*pod_);
+    own_anti_ = resolve_namespaces(pod_->required_anti_affinity, *cluster_);
+    for (const auto& term : own_anti_) topologies_.push_back(index_->cluster_index().topology(term.topology_key));
   }
-  labels_matter_ = checks_affinity_ && (index_.has_anti_affinity() || !own_anti_.empty());
+  labels_matter_ = checks_affinity_ && (index_->has_anti_affinity() || !own_anti_.empty());
   has_extras_ = labels_matter_ || !pod_->request.total.scalars.empty() || !pod_->host_ports.empty();
   return is_covered();
 }
 
-bool PreemptorClass::serves(const FrameworkPtr& framework, const PodInfo& pod) const {
+bool PreemptorClass::serves(const FrameworkPtr& framework, const PodInfo& pod, const PreemptionIndex& index) const {
   const auto& a = pod_->view();
   const auto& b = pod.view();
   if (framework_ != framework || only_) return false;
-  if (labels_matter_ ? a.meta.ns != b.meta.ns || a.meta.labels != b.meta.labels : checks_affinity_ && index_.has_anti_affinity())
+  if (labels_matter_ ? a.meta.ns != b.meta.ns || a.meta.labels != b.meta.labels : checks_affinity_ && index.has_anti_affinity())
     return false;
   return a.priority == b.priority && pod_->request.total == pod.request.total && a.node_name == b.node_name &&
          a.node_selector == b.node_selector && a.tolerations == b.tolerations && a.node_affinity == b.node_affinity &&
@@ -139,7 +146,7 @@ bool PreemptorClass::serves(const FrameworkPtr& framework, const PodInfo& pod) c
 
 /// Takes note of the topologies of terms that pods brought since the last look and that keep the class away.
 bool PreemptorClass::adopt_held_terms() {
-  auto& index = index_.cluster_index();
+  auto& index = index_->cluster_index();
   const model::Labels& own_namespace = *own_namespace_labels_;
   for (; held_seen_ < index.held_term_count(); ++held_seen_) {
     const HeldTerm& held = index.held_term(held_seen_);
@@ -154,11 +161,11 @@ bool PreemptorClass::adopt_held_terms() {
 }
 
 bool PreemptorClass::is_covered() {
-  own_namespace_labels_ = &cluster_.namespace_labels(pod_->view().ns());
+  own_namespace_labels_ = &cluster_->namespace_labels(pod_->view().ns());
   if (!checks_affinity_) return true;
   if (!adopt_held_terms()) return false;
   return std::ranges::all_of(topologies_,
-                             [&](std::size_t topology) { return index_.cluster_index().topology_column(topology).is_local(); });
+                             [&](std::size_t topology) { return index_->cluster_index().topology_column(topology).is_local(); });
 }
 
 PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PodInfo& pod, const PreemptionAmounts& amounts) const {
@@ -174,7 +181,7 @@ PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PodInfo
     return term.matches(who.view(), labels_of_namespace) && node.label(term.topology_key) != nullptr;
   };
   if (!own_anti_.empty()) {
-    const auto& labels_of_namespace = cluster_.namespace_labels(pod.view().ns());
+    const auto& labels_of_namespace = cluster_->namespace_labels(pod.view().ns());
     out.anti = std::ranges::any_of(own_anti_, [&](const auto& term) { return keeps_apart(term, pod, labels_of_namespace); }) ? 1 : 0;
   }
   const auto minds = [&](const AffinityTerm& term) { return keeps_apart(term, *pod_, *own_namespace_labels_); };
@@ -196,7 +203,7 @@ PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const Preempt
     for (const auto& row : rows.rows)
       if (has_extras(row)) out.add(load_of(node, *row.pod, row.request));
   out.base = rows.used;
-  for (const auto& nominated : cluster_.nominated(node.index))
+  for (const auto& nominated : cluster_->nominated(node.index))
     if (nominated->view().priority >= pod_->view().priority && nominated->key != except)
       out.add(load_of(node, *nominated, preemption_amounts(nominated->request.total, 1)));
   return out;
@@ -238,10 +245,10 @@ bool PreemptorClass::static_filters_pass(const NodeInfo& node) const {
 }
 
 bool PreemptorClass::is_resolvable(NodeIndex index, std::string_view except) const {
-  const NodeInfo* node = cluster_.node(index);
+  const NodeInfo* node = cluster_->node(index);
   if (node == nullptr || node->node == nullptr) return era_ == Era::k120;
   if (only_ && std::ranges::find(*only_, index) == only_->end()) return false;
-  const PreemptionNode& rows = index_.nodes()[index.value];
+  const PreemptionNode& rows = index_->node(index.value);
   const Failure now = failure(*node, rows, load_of(*node, rows, except));
   // 1.20 may ask for resources before it looks at taints and labels.
   if (era_ == Era::k120 && checks_.front() == Check::kResources && now.reasons != 0 && (now.reasons >> kPortsBit) == 0) return true;
@@ -250,9 +257,9 @@ bool PreemptorClass::is_resolvable(NodeIndex index, std::string_view except) con
 
 PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>* victims, std::string_view except) const {
   PreemptionAnswer out;
-  if (index.value >= index_.nodes().size()) return out;
-  const PreemptionNode& node = index_.nodes()[index.value];
-  const NodeInfo* info = cluster_.node(index);
+  if (index.value >= index_->slot_count()) return out;
+  const PreemptionNode& node = index_->node(index.value);
+  const NodeInfo* info = cluster_->node(index);
   if (!node.is_candidate || info == nullptr) return out;
   Load used = load_of(*info, node, except);
   const Failure now = failure(*info, node, used);
@@ -270,7 +277,7 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
     return out;
   }
   const std::span<const PreemptionRow> potential(lower, node.rows.end());
-  const std::vector<bool> violates = index_.has_budgets() ? index_.violations(potential) : std::vector<bool>();
+  const std::vector<bool> violates = index_->has_budgets() ? index_->violations(potential) : std::vector<bool>();
   const bool sorts = era_ != Era::k120;
   bool is_first = true;
   std::int64_t earliest_of = 0, earliest = 0;
@@ -307,17 +314,17 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
 }
 
 void PreemptorClass::catch_up() {
-  const std::uint64_t end = index_.touched_end();
-  if (answers_.empty() || seen_ < index_.touched_begin() || end - seen_ > index_.nodes().size()) {
-    answers_.resize(index_.nodes().size());
-    for (std::uint32_t i = 0; i < answers_.size(); ++i) answers_[i] = answer(NodeIndex{i}, nullptr);
+  const std::uint64_t end = index_->touched_end();
+  if (answers_.empty() || seen_ < index_->touched_begin() || end - seen_ > index_->slot_count()) {
+    answers_.resize(index_->slot_count());
+    for (std::uint32_t i = 0; i < answers_.size(); ++i) answers_.edit(i) = answer(NodeIndex{i}, nullptr);
     seen_ = end;
     return;
   }
-  answers_.resize(index_.nodes().size());
+  answers_.resize(index_->slot_count());
   for (; seen_ < end; ++seen_) {
-    const std::uint32_t node = index_.touched(seen_);
-    answers_[node] = answer(NodeIndex{node}, nullptr);
+    const std::uint32_t node = index_->touched(seen_);
+    answers_.edit(node) = answer(NodeIndex{node}, nullptr);
   }
 }
 

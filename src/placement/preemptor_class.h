@@ -24,16 +24,18 @@ struct PreemptionAnswer {
 class PreemptorClass {
  public:
   /// Null when the fast form does not cover the pod.
-  static std::unique_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
+  static std::shared_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
                                               PreemptionIndex& index, const PreemptionOptions& options);
 
+  /// For use with this index: the one it was made for, or a copy. Before every use.
+  void bind(const Cluster& cluster, PreemptionIndex& index);
   /// The pod is of this class. Labels tell pods apart only where anti-affinity looks at them.
-  [[nodiscard]] bool serves(const FrameworkPtr& framework, const PodInfo& pod) const;
+  [[nodiscard]] bool serves(const FrameworkPtr& framework, const PodInfo& pod, const PreemptionIndex& index) const;
   /// Whether the fast form still covers the class: topologies change their nature, pods bring new terms.
   [[nodiscard]] bool is_covered();
   /// Brings the answers of all nodes up to date. Not for classes that name their nodes.
   void catch_up();
-  [[nodiscard]] const std::vector<PreemptionAnswer>& answers() const { return answers_; }
+  [[nodiscard]] const Pages<PreemptionAnswer>& answers() const { return answers_; }
   /// One node's answer now, the nomination of `except` left aside; `victims` (may be null) gets who would go.
   PreemptionAnswer answer(NodeIndex index, std::vector<PodInfoPtr>* victims, std::string_view except = {}) const;
   /// Whether evicting could help at all on the node that just refused the pod.
@@ -46,7 +48,7 @@ class PreemptorClass {
   [[nodiscard]] std::string reason(std::size_t bit) const;
   [[nodiscard]] const Framework& framework() const { return *framework_; }
   std::uint64_t last_use = 0;
-  [[nodiscard]] std::size_t memory_bytes() const { return answers_.capacity() * sizeof(PreemptionAnswer); }
+  [[nodiscard]] std::size_t memory_bytes() const { return answers_.memory_bytes(); }
 
  private:
   static constexpr std::size_t kMaxScalars = 4;
@@ -81,8 +83,8 @@ class PreemptorClass {
 
   FrameworkPtr framework_;
   PodInfoPtr pod_;  ///< The first of the class; stands for all.
-  const Cluster& cluster_;
-  PreemptionIndex& index_;
+  const Cluster* cluster_;  ///< As of the last bind().
+  PreemptionIndex* index_;
   PreemptionOptions options_;
   CycleState state_;
   Era era_;
@@ -97,7 +99,7 @@ class PreemptorClass {
   bool has_extras_ = false;  ///< More than base amounts counts.
   std::size_t held_seen_ = 0;
   std::uint64_t seen_ = 0;
-  std::vector<PreemptionAnswer> answers_;  ///< By node slot.
+  Pages<PreemptionAnswer> answers_;  ///< By node slot.
 };
 
 }  // namespace berth::placement

@@ -80,7 +80,10 @@ struct Trial::Impl {
   Impl(std::unique_ptr<Cluster> fork, Profiles with, const TrialOptions& how)
       : own(std::move(fork)), cluster(*own), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
   Impl(Impl& from, std::unique_ptr<Cluster> fork)
-      : own(std::move(fork)), cluster(*own), profiles(from.profiles), options(from.options), engine(from.engine, cluster) {}
+      : own(std::move(fork)), cluster(*own), profiles(from.profiles), options(from.options), engine(from.engine, cluster) {
+    for (std::size_t i = 0; i < std::size(preemptors); ++i)
+      if (from.preemptors[i] != nullptr) preemptors[i] = std::make_unique<Preemptor>(*from.preemptors[i], cluster);
+  }
 
   [[nodiscard]] PreemptionOptions preemption_of(const Framework& framework) const {
     PreemptionOptions out = options.preemption;

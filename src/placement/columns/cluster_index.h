@@ -56,7 +56,8 @@ class ClusterIndex {
  public:
   explicit ClusterIndex(const Cluster& cluster) : cluster_(&cluster) { rebuild(); }
   /// Of a fork of the other's cluster, which has not changed since; `other` must be synced.
-  ClusterIndex(const ClusterIndex& other, const Cluster& fork) : ClusterIndex(other) { cluster_ = &fork; }
+  ClusterIndex(const ClusterIndex& other, const Cluster& fork) : ClusterIndex(other) { bind(fork); }
+  void bind(const Cluster& fork) { cluster_ = &fork; }
   ClusterIndex& operator=(const ClusterIndex&) = delete;
 
   /// Catches up with the change log; starts over where the log is gone or namespaces changed under selectors of namespaces.
