@@ -46,7 +46,11 @@ class Forks {
       const auto node = world_.node("n" + std::to_string(i));
       apply(lines_[0], [node](Trial& trial) { trial.cluster().upsert_node(node); });
     }
-    for (int i = 0; i < 8; ++i) kinds_.push_back(world_.pod("kind"));
+    for (int i = 0; i < 8; ++i) {
+      auto kind = std::make_shared<model::PodView>(*world_.pod("kind"));
+      kind->priority = i % 4;
+      kinds_.push_back(std::move(kind));
+    }
   }
 
   void run(int steps) {
