@@ -160,9 +160,8 @@ class Autoscaler::Step {
       const std::string& name = pod->view().nominated_node_name;
       if (name.empty() || !pod->view().node_name.empty() || is_expendable(pod->view())) continue;
       const NodeInfo* node = trial.cluster().find_node(name);
-      if (node == nullptr || node->node == nullptr) continue;
-      // Its victims hold what it will have until they are gone: then it counts there all the same.
-      if (!trial.reserve(pod->info, node->index)) trial.cluster().assume(pod->info, node->index);
+      // Its victims may hold what it will have until they are gone.
+      if (node != nullptr && node->node != nullptr) trial.hold(pod->info, node->index);
     }
   }
 

@@ -213,6 +213,10 @@ std::expected<Reservation, Status> Trial::reserve(const PodInfoPtr& pod, NodeInd
   return out;
 }
 
+void Trial::hold(const PodInfoPtr& pod, NodeIndex node) {
+  if (!reserve(pod, node)) impl_->cluster.assume(pod, node);
+}
+
 void Trial::undo(Reservation& reservation) {
   static const NodeInfo kGone;
   Cluster& cluster = impl_->cluster;

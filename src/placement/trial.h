@@ -110,6 +110,8 @@ class Trial {
   [[nodiscard]] std::expected<Reservation, Status> reserve(const PodInfoPtr& pod, NodeIndex node);
   /// Unreserve in the opposite order, and the pod is nowhere. What changed meanwhile through other hands stays.
   void undo(Reservation& reservation);
+  /// The pod counts on the node whatever the node says of it: with what Reserve gives it, or where that fails with its room alone.
+  void hold(const PodInfoPtr& pod, NodeIndex node);
   /// `fits`, then `reserve`, then what binding would write: whoever comes next finds claims allocated.
   Status place_on(const PodInfoPtr& pod, NodeIndex node);
   /// `admits`, `decide`, then the same.
