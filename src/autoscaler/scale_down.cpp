@@ -83,6 +83,8 @@ class Remover {
   /// On success the node is gone and its pods are elsewhere; otherwise nothing has changed. Meanwhile the node stays, tainted, as it does
   /// while it is drained: spread constraints count it.
   bool move_pods(const NodeInfo& node, const std::vector<PodPtr>& pods) {
+    // Most nodes cannot go: what their pods ask is worked out once, not on each fork.
+    for (const PodPtr& pod : pods) input_.trial->prepare(placement::successor_of(*pod->info, input_.trial->cluster().era()));
     placement::Trial drained = input_.trial->fork();
     const std::string name = node.name;
     auto tainted = std::make_shared<model::NodeView>(*node.node);

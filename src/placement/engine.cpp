@@ -112,7 +112,8 @@ std::optional<Status> Engine::Impl::fits_by_columns(const FrameworkPtr& framewor
   if (options.plain || index == nullptr || framework->profile().always_check_all_filters) return std::nullopt;
   PodClass* columns = class_of(framework, pod, true);
   if (columns == nullptr) return std::nullopt;
-  if (cluster.has_nominations() && (columns->is_swayed_by_nominations() || cluster.nominated_node(pod->key) == node.index)) return std::nullopt;
+  if (cluster.has_nominations() && (columns->is_swayed_by_nominations() || cluster.nominated_node(pod->key) == node.index))
+    return std::nullopt;
   Status status = columns->verdict(node.index);
   if (!status.is_success() || (pod->view().volumes.empty() && pod->view().resource_claims.empty())) return status;
   if (!cluster.nominated(node.index).empty()) return std::nullopt;
@@ -139,7 +140,8 @@ std::optional<Decision> Engine::Impl::try_nominated(const Framework& framework, 
   return out;
 }
 
-std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied) {
+std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod,
+                                                        std::vector<NodeIndex>* tied) {
   PodClass* columns = class_of(framework, pod);
   if (columns == nullptr) return std::nullopt;
   PodClass::OwnNomination own;
@@ -307,6 +309,10 @@ Engine::Engine(Engine& from, const Cluster& fork) {
 Engine::~Engine() = default;
 
 Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->schedule(framework, pod, nullptr); }
+
+void Engine::prepare(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+  if (!impl_->options.plain && impl_->cluster.node_count() != 0) (void)impl_->class_of(framework, pod);
+}
 
 BestNodes Engine::best(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   BestNodes out;

@@ -96,12 +96,14 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  /// Makes the columns for such pods, where they can be had.
+  void prepare(const FrameworkPtr& framework, const PodInfoPtr& pod);
   /// Where the pod goes now. Changes nothing in the cluster: the caller assumes the pod on the node (Reserve) or not.
   [[nodiscard]] Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod);
   /// The same, with every node that it could be instead.
   [[nodiscard]] BestNodes best(const FrameworkPtr& framework, const PodInfoPtr& pod);
-  /// Whether the node could take the pod now (PreFilter and Filter), or why not. Where a pod of its class was asked for before, as little as a
-  /// decision costs; else PreFilter, which may walk over all nodes.
+  /// Whether the node could take the pod now (PreFilter and Filter), or why not. Where a pod of its class was asked for before, as little
+  /// as a decision costs; else PreFilter, which may walk over all nodes.
   [[nodiscard]] Status fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex node);
   [[nodiscard]] Evaluation evaluate(const Framework& framework, const PodInfo& pod) const;
 

@@ -82,7 +82,7 @@ class PreemptorClass {
   [[nodiscard]] bool static_filters_pass(const NodeInfo& node) const;
 
   FrameworkPtr framework_;
-  PodInfoPtr pod_;  ///< The first of the class; stands for all.
+  PodInfoPtr pod_;          ///< The first of the class; stands for all.
   const Cluster* cluster_;  ///< As of the last bind().
   PreemptionIndex* index_;
   PreemptionOptions options_;

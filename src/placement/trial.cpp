@@ -67,6 +67,22 @@ std::vector<PreBindWrite> Reservation::pre_bind(const Cluster& cluster) const {
   return there == nullptr ? std::vector<PreBindWrite>() : framework->run_pre_bind(state, *pod, *there);
 }
 
+PodInfoPtr successor_of(const PodInfo& pod, Era era, const model::Labels* labels) {
+  auto view = std::make_shared<model::PodView>(pod.view());
+  if (labels != nullptr) view->meta.labels = *labels;
+  view->meta.uid += "-next";
+  view->meta.is_deleting = false;
+  view->node_name.clear();
+  view->nominated_node_name.clear();
+  view->phase = "Pending";
+  view->start_time.clear();
+  view->container_statuses.clear();
+  view->pod_level_status.reset();
+  view->resize_infeasible = false;
+  view->terminating_by_preemption = false;
+  return PodInfo::make(std::move(view), era);
+}
+
 struct Trial::Impl {
   std::unique_ptr<Cluster> own;  ///< Null for a trial over its asker's cluster.
   Cluster& cluster;
@@ -112,6 +128,10 @@ Trial Trial::fork() { return Trial(std::make_unique<Impl>(*impl_, std::make_uniq
 Cluster& Trial::cluster() { return impl_->cluster; }
 const Cluster& Trial::cluster() const { return impl_->cluster; }
 const Profiles& Trial::profiles() const { return impl_->profiles; }
+
+void Trial::prepare(const PodInfoPtr& pod) {
+  if (const FrameworkPtr& framework = impl_->profiles.of(*pod)) impl_->engine.prepare(framework, pod);
+}
 
 // Questions
 
@@ -281,21 +301,10 @@ Eviction Trial::evict(const PodInfoPtr& pod) {
 PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
   Cluster& cluster = impl_->cluster;
   const model::PodView& before = eviction.pod->view();
-  auto view = std::make_shared<model::PodView>(before);
-  if (labels != nullptr) view->meta.labels = *labels;
-  view->meta.uid += "-next";
-  view->meta.is_deleting = false;
-  view->node_name.clear();
-  view->nominated_node_name.clear();
-  view->phase = "Pending";
-  view->start_time.clear();
-  view->container_statuses.clear();
-  view->pod_level_status.reset();
-  view->resize_infeasible = false;
-  view->terminating_by_preemption = false;
+  PodInfoPtr successor = successor_of(*eviction.pod, cluster.era(), labels);
   for (const ClaimPtr& claim : eviction.claims) {
     auto made = std::make_shared<model::ResourceClaimView>(*claim);
-    if (!hand_over(made->meta, before, *view)) continue;
+    if (!hand_over(made->meta, before, successor->view())) continue;
     cluster.set_pending_allocation(claim->meta.uid, nullptr);
     made->allocation = nullptr;
     made->reserved_for.clear();
@@ -304,7 +313,7 @@ PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
   }
   for (const auto& claim : eviction.volume_claims) {
     auto made = std::make_shared<PersistentVolumeClaimView>(*claim);
-    if (!hand_over(made->meta, before, *view)) continue;
+    if (!hand_over(made->meta, before, successor->view())) continue;
     // Where the volume is made before its user has a node, nobody knows where: as good a guess as any is that it is like the old one.
     const auto* storage_class = volumes::find_class(cluster, claim->class_name());
     if (storage_class != nullptr && storage_class->wait_for_first_consumer) {
@@ -315,7 +324,7 @@ PodInfoPtr Trial::renew(const Eviction& eviction, const model::Labels* labels) {
     }
     cluster.upsert(std::shared_ptr<const PersistentVolumeClaimView>(std::move(made)));
   }
-  return PodInfo::make(std::move(view), cluster.era());
+  return successor;
 }
 
 void Trial::undo(const Eviction& eviction) {

@@ -48,6 +48,9 @@ struct Eviction {
   std::vector<std::shared_ptr<const model::PersistentVolumeClaimView>> volume_claims;  ///< Those of its ephemeral volumes as they were.
 };
 
+/// The pod as its owner makes it anew: without node, status or nomination; with `labels` where given.
+PodInfoPtr successor_of(const PodInfo& pod, Era era, const model::Labels* labels = nullptr);
+
 /// What came of `Trial::place`.
 struct Placement {
   NodeIndex node;     ///< Invalid when the pod was put nowhere.
@@ -78,6 +81,9 @@ class Trial {
   [[nodiscard]] Cluster& cluster();
   [[nodiscard]] const Cluster& cluster() const;
   [[nodiscard]] const Profiles& profiles() const;
+
+  /// Makes ready to be asked for such pods, so that forks made from here on need not each do it for themselves.
+  void prepare(const PodInfoPtr& pod);
 
   // Questions; they change nothing. A pod whose schedulerName no profile has gets an error that says so.
 
@@ -119,8 +125,8 @@ class Trial {
 
   /// The pod goes: its room is free, and resource claims that it alone used give their devices back.
   Eviction evict(const PodInfoPtr& pod);
-  /// The pod as its owner makes it anew: without node, status or nomination; with claims of its own where its template makes them (resource
-  /// claims, ephemeral volumes); with `labels` where given. It is not placed. May be asked again, with other labels.
+  /// The evicted pod's successor, with claims of its own where its template makes them (resource claims, ephemeral volumes). It is not
+  /// placed. May be asked again, with other labels.
   [[nodiscard]] PodInfoPtr renew(const Eviction& eviction, const model::Labels* labels = nullptr);
   /// The pod is where it was, its claims are as they were, and its successor is gone.
   void undo(const Eviction& eviction);
