@@ -1,4 +1,4 @@
-// Arrays and logs that are cheap to copy: copies share their pages until one of them writes (docs/decisions/0013).
+// Arrays and logs that are cheap to copy: copies share their pages until one of them writes (docs/decisions/0015).
 #pragma once
 #include <algorithm>
 #include <array>

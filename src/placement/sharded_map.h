@@ -1,4 +1,4 @@
-// A hash map that is cheap to copy: copies share shards until one of them writes (docs/decisions/0013).
+// A hash map that is cheap to copy: copies share shards until one of them writes (docs/decisions/0015).
 #pragma once
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
