@@ -78,7 +78,55 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
   if (done) done = fill(p.bind, &Points::bind, "Bind", nowhere);
   if (done) done = fill(p.post_bind, &Points::post_bind, "PostBind", nowhere);
   if (!done) return std::unexpected(done.error());
+  out->order_signing();
   return out;
+}
+
+void Framework::order_signing() {
+  const auto stage = [](const Plugin* plugin) {
+    return plugin->column_kind() == ColumnKind::kStatic ? 0 : plugin->column_kind() == ColumnKind::kVolumes ? 2 : 1;
+  };
+  for (const auto& plugin : plugins_) signing_.push_back(plugin.get());
+  std::ranges::stable_sort(signing_, {}, stage);
+  std::ranges::copy_if(signing_, std::back_inserter(signing_filters_), [&](const Plugin* plugin) {
+    return std::ranges::find(filters_, plugin) != filters_.end() || std::ranges::find(pre_filters_, plugin) != pre_filters_.end() ||
+           plugin->points().post_filter;
+  });
+}
+
+namespace {
+
+Signature collect(std::span<const Plugin* const> plugins, const PodInfo& pod, bool counts_scores, Onlookers* onlookers) {
+  Signer signer(pod, counts_scores, onlookers);
+  enum class Stage { kStatic, kColumns, kChecks } at = Stage::kStatic;
+  const auto reach = [&](Stage stage) {
+    if (at == Stage::kStatic && stage != Stage::kStatic) {
+      signer.end_static();
+      signer.priority();  // By which nominated pods count for it.
+      at = Stage::kColumns;
+    }
+    if (at == Stage::kColumns && stage == Stage::kChecks) {
+      signer.begin_checks();
+      at = Stage::kChecks;
+    }
+  };
+  for (const Plugin* plugin : plugins) {
+    const ColumnKind kind = plugin->column_kind();
+    signer.begin_plugin(plugin->slot());
+    reach(kind == ColumnKind::kStatic ? Stage::kStatic : kind == ColumnKind::kVolumes ? Stage::kChecks : Stage::kColumns);
+    plugin->sign(signer, pod);
+  }
+  signer.begin_plugin(0);
+  reach(Stage::kChecks);
+  return std::move(signer).finish();
+}
+
+}  // namespace
+
+Signature Framework::sign(const PodInfo& pod, Onlookers* onlookers) const { return collect(signing_, pod, true, onlookers); }
+
+Signature Framework::sign_filters(const PodInfo& pod, Onlookers* onlookers) const {
+  return collect(signing_filters_, pod, false, onlookers);
 }
 
 Status Framework::run_pre_enqueue(const model::PodView& pod, const Cluster* cluster) const {

@@ -46,8 +46,6 @@ class PreemptionIndex {
   [[nodiscard]] const std::vector<PreemptionNode>& nodes() const { return nodes_; }
   [[nodiscard]] const ClusterIndex& cluster_index() const { return index_; }
   [[nodiscard]] ClusterIndex& cluster_index() { return index_; }
-  /// Some running pod has, or had, required anti-affinity.
-  [[nodiscard]] bool has_anti_affinity() const { return has_anti_affinity_; }
 
   // Nodes whose answer to anyone may have changed: entries [touched_begin, touched_end).
   [[nodiscard]] std::uint64_t touched_begin() const { return touched_begin_; }
@@ -80,8 +78,6 @@ class PreemptionIndex {
   std::vector<PreemptionNode> nodes_;
   std::vector<std::uint32_t> touched_;
   std::uint64_t touched_begin_ = 0;
-  std::size_t held_seen_ = 0;
-  bool has_anti_affinity_ = false;
 
   std::uint64_t budgets_version_ = 0;
   std::vector<Budget> budgets_;

@@ -68,12 +68,14 @@ PreemptorClass* Preemptor::Impl::class_for(const FrameworkPtr& framework, const 
     classes.clear();
   }
   ++uses;
+  Signature signature = framework->sign_filters(*pod, &index->cluster_index());
   for (auto& one : classes) {
-    if (!one->serves(framework, *pod)) continue;
+    if (!one->serves(framework, signature)) continue;
+    one->adopt(pod, signature);
     one->last_use = uses;
     return one->is_covered() ? one.get() : nullptr;
   }
-  auto made = PreemptorClass::make(framework, pod, cluster, *index, options);
+  auto made = PreemptorClass::make(framework, pod, std::move(signature), cluster, *index, options);
   if (made == nullptr) return nullptr;
   if (made->only_nodes()) {
     single = std::move(made);

@@ -48,10 +48,11 @@ void PreemptorClass::Load::subtract(const Load& other) {
   existing -= other.existing;
 }
 
-PreemptorClass::PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, const Cluster& cluster, PreemptionIndex& index,
+PreemptorClass::PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, Signature signature, const Cluster& cluster, PreemptionIndex& index,
                                const PreemptionOptions& options)
     : framework_(std::move(framework)),
       pod_(std::move(pod)),
+      signature_(std::move(signature)),
       cluster_(cluster),
       index_(index),
       options_(options),
@@ -60,18 +61,17 @@ PreemptorClass::PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, const Clu
       wanted_(preemption_amounts(pod_->request.total, 1)),
       own_namespace_labels_(&cluster.namespace_labels(pod_->view().ns())) {}
 
-std::unique_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
-                                                     PreemptionIndex& index, const PreemptionOptions& options) {
+std::unique_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature,
+                                                     const Cluster& cluster, PreemptionIndex& index, const PreemptionOptions& options) {
   const Profile& profile = framework->profile();
   const auto& view = pod->view();
-  if (!pod->required_affinity.empty() || !view.resource_claims.empty() || pod->spec_request != nullptr || !view.required_features.empty() ||
+  if (!pod->required_affinity.empty() || signature.has_checks() || pod->spec_request != nullptr || !view.required_features.empty() ||
       pod->request.total.scalars.size() > kMaxScalars || !is_well_formed(view) || profile.always_check_all_filters)
     return nullptr;
   if (std::ranges::any_of(view.spread_constraints, &model::TopologySpreadConstraint::is_hard) ||
       std::ranges::any_of(profile.args.spread.default_constraints, &model::TopologySpreadConstraint::is_hard))
     return nullptr;
-  if (std::ranges::any_of(view.volumes, [](const auto& volume) { return volume.kind != model::VolumeView::Kind::kOther; })) return nullptr;
-  auto out = std::unique_ptr<PreemptorClass>(new PreemptorClass(framework, pod, cluster, index, options));
+  auto out = std::unique_ptr<PreemptorClass>(new PreemptorClass(framework, pod, std::move(signature), cluster, index, options));
   return out->prepare() ? std::move(out) : nullptr;
 }
 
@@ -119,33 +119,28 @@ bool PreemptorClass::prepare() {
     own_anti_ = resolve_namespaces(pod_->required_anti_affinity, cluster_);
     for (const auto& term : own_anti_) topologies_.push_back(index_.cluster_index().topology(term.topology_key));
   }
-  labels_matter_ = checks_affinity_ && (index_.has_anti_affinity() || !own_anti_.empty());
-  has_extras_ = labels_matter_ || !pod_->request.total.scalars.empty() || !pod_->host_ports.empty();
   return is_covered();
 }
 
-bool PreemptorClass::serves(const FrameworkPtr& framework, const PodInfo& pod) const {
-  const auto& a = pod_->view();
-  const auto& b = pod.view();
-  if (framework_ != framework || only_) return false;
-  if (labels_matter_ ? a.meta.ns != b.meta.ns || a.meta.labels != b.meta.labels : checks_affinity_ && index_.has_anti_affinity())
-    return false;
-  return a.priority == b.priority && pod_->request.total == pod.request.total && a.node_name == b.node_name &&
-         a.node_selector == b.node_selector && a.tolerations == b.tolerations && a.node_affinity == b.node_affinity &&
-         pod_->host_ports == pod.host_ports && pod_->required_affinity == pod.required_affinity &&
-         pod_->required_anti_affinity == pod.required_anti_affinity && a.volumes == b.volumes && a.resource_claims == b.resource_claims &&
-         a.spread_constraints == b.spread_constraints;
+bool PreemptorClass::serves(const FrameworkPtr& framework, const Signature& signature) const {
+  return framework_ == framework && !only_ && signature_.continues_as(signature, held_seen_);
+}
+
+void PreemptorClass::adopt(const PodInfoPtr& pod, const Signature& signature) {
+  pod_ = pod;
+  if (signature_.audience().size() != signature.audience().size()) signature_ = signature;
 }
 
 /// Takes note of the topologies of terms that pods brought since the last look and that keep the class away.
 bool PreemptorClass::adopt_held_terms() {
   auto& index = index_.cluster_index();
   const model::Labels& own_namespace = *own_namespace_labels_;
-  for (; held_seen_ < index.held_term_count(); ++held_seen_) {
-    const HeldTerm& held = index.held_term(held_seen_);
-    if (held.kind == HeldTerm::Kind::kRequiredAntiAffinity && held.term.matches(pod_->view(), own_namespace))
-      topologies_.push_back(index.topology(held.term.topology_key));
-  }
+  const auto& audience = signature_.audience();
+  for (auto id = std::ranges::lower_bound(audience, held_seen_); id != audience.end(); ++id)
+    topologies_.push_back(index.topology(index.held_term(*id).term.topology_key));
+  held_seen_ = index.held_term_count();
+  labels_matter_ = !own_anti_.empty() || !audience.empty();
+  has_extras_ = labels_matter_ || !pod_->request.total.scalars.empty() || !pod_->host_ports.empty();
   // The plugin's PreFilter skips where no running pod minds; then nominated pods that do mind are not counted either.
   return std::ranges::none_of(index.nominated_kinds(), [&](const auto& kind) {
     return std::ranges::any_of(kind.example->required_anti_affinity,
@@ -155,6 +150,7 @@ bool PreemptorClass::adopt_held_terms() {
 
 bool PreemptorClass::is_covered() {
   own_namespace_labels_ = &cluster_.namespace_labels(pod_->view().ns());
+  has_extras_ = !pod_->request.total.scalars.empty() || !pod_->host_ports.empty();
   if (!checks_affinity_) return true;
   if (!adopt_held_terms()) return false;
   return std::ranges::all_of(topologies_,

@@ -125,6 +125,11 @@ Decision Trial::decide(const PodInfoPtr& pod) {
   return out;
 }
 
+Signature Trial::sign(const PodInfo& pod) {
+  const FrameworkPtr& framework = impl_->profiles.of(pod);
+  return framework == nullptr ? Signature() : impl_->engine.sign(*framework, pod);
+}
+
 BestNodes Trial::best(const PodInfoPtr& pod) {
   BestNodes out{decide(pod), {}};
   if (out.decision.outcome != Decision::Outcome::kScheduled) return out;

@@ -17,6 +17,7 @@ class NodePorts final : public Plugin {
   explicit NodePorts(Era era) : era_(era) {}
   std::string_view name() const override { return "NodePorts"; }
   Points points() const override { return {.pre_filter = true, .filter = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.host_ports(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
   PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
     if (era_ != Era::k120 && pod.host_ports.empty()) return {Status::skip(), {}};

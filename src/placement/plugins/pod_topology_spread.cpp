@@ -78,6 +78,8 @@ std::vector<std::size_t> assign_tables(const std::vector<SpreadConstraint>& cons
 
 std::size_t table_count(const std::vector<std::size_t>& table_of) { return table_of.empty() ? 0 : *std::ranges::max_element(table_of) + 1; }
 
+const std::vector<model::TopologySpreadConstraint> kNoConstraints;
+
 std::string value_or_empty(const NodeInfo& node, const std::string& key) {
   const auto* value = node.label(key);
   return value == nullptr ? std::string() : *value;
@@ -88,6 +90,7 @@ class PodTopologySpread final : public Plugin {
   PodTopologySpread(Era era, PodTopologySpreadArgs args) : era_(era), args_(std::move(args)) {}
   std::string_view name() const override { return "PodTopologySpread"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+  void sign(Signer& signer, const PodInfo& pod) const override;
   ColumnKind column_kind() const override { return ColumnKind::kPodTopologySpread; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
@@ -271,6 +274,44 @@ class PodTopologySpread final : public Plugin {
   Era era_;
   PodTopologySpreadArgs args_;
 };
+
+/// Its own constraints, and whether it counts for them itself; without any, what default spreading selects. Which nodes count is a matter
+/// of node selection and tolerations.
+void PodTopologySpread::sign(Signer& signer, const PodInfo& pod) const {
+  const model::PodView& view = pod.view();
+  const auto matters = [&](const model::TopologySpreadConstraint& one) { return one.is_hard || signer.counts_scores(); };
+  const auto sign_nodes = [&](const std::vector<model::TopologySpreadConstraint>& constraints) {
+    signer.node_selection();
+    if (std::ranges::any_of(constraints, &model::TopologySpreadConstraint::honor_taints)) signer.tolerations();
+  };
+  signer.add(static_cast<std::int64_t>(view.spread_constraints.size()));
+  if (view.spread_constraints.empty()) {
+    const auto& defaults = args_.system_defaulting ? kNoConstraints : args_.default_constraints;
+    if (!signer.counts_scores() && std::ranges::none_of(defaults, matters)) return;
+    if (signer.default_selector()) sign_nodes(defaults);
+    return;
+  }
+  for (const auto& one : view.spread_constraints) {
+    signer.add(static_cast<std::int64_t>(one.is_hard));
+    if (!matters(one)) continue;
+    signer.add(one.max_skew);
+    signer.add(one.topology_key);
+    signer.add(one.selector);
+    signer.add(one.selector_error);
+    signer.add(one.min_domains.value_or(-1));
+    signer.add(static_cast<std::int64_t>(one.honor_affinity) + 2 * static_cast<std::int64_t>(one.honor_taints));
+    signer.add(static_cast<std::int64_t>(one.selector.matches(view.meta.labels)));
+    for (const auto& key : one.match_label_keys) {
+      const auto* value = view.meta.labels.get(key);
+      signer.add(static_cast<std::int64_t>(value != nullptr));
+      if (value == nullptr) continue;
+      signer.add(key);
+      signer.add(*value);
+    }
+    signer.name_space();
+  }
+  sign_nodes(view.spread_constraints);
+}
 
 }  // namespace
 

@@ -79,6 +79,7 @@ class VolumeBinding final : public Plugin {
   explicit VolumeBinding(Era era) : era_(era) {}
   std::string_view name() const override { return "VolumeBinding"; }
   Points points() const override {
+    void sign(Signer & signer, const PodInfo&) const override { signer.volumes(); }
     const bool scores = era_ != Era::k120;
     return {.pre_filter = true, .filter = true, .pre_score = scores, .score = scores, .reserve = true, .pre_bind = true};
   }
