@@ -11,8 +11,7 @@
 #include "model/views/pod_view.h"
 #include "model/views/storage_views.h"
 #include "model/views/workload_views.h"
-#include "placement/engine.h"
-#include "placement/framework.h"
+#include "placement/trial.h"
 #include "tests/support/stored_pods.h"
 
 namespace berth::bench {
@@ -116,10 +115,10 @@ enum class Source : std::uint8_t { kBare, kDeployments, kJobs };
 class Bench {
  public:
   Bench(std::size_t nodes, const std::vector<std::string>& zones, std::uint64_t seed, Source source = Source::kBare)
-      : stored_(seed), source_(source), engine_(cluster_, {EngineOptions::TieBreak::kRandom, seed}), error_(stored_.error()) {
+      : stored_(seed), source_(source), error_(stored_.error()) {
     auto framework = Framework::create(default_profile(Era::k136));
     if (framework)
-      framework_ = *framework;
+      trial_.emplace(cluster_, *framework, TrialOptions{.engine = {.seed = seed}, .preemption = {}});
     else
       error_ = framework.error().message;
     for (std::size_t i = 0; i < nodes; ++i) cluster_.upsert_node(make_node(i, zones));
@@ -137,18 +136,11 @@ class Bench {
   }
   /// Decides, reserves and counts; false when nothing fits.
   bool place(const PodInfoPtr& pod) {
-    const Decision decision = engine_.schedule(framework_, pod);
+    const Decision decision = trial_->decide(pod);
     if (decision.outcome != Decision::Outcome::kScheduled) return false;
-    if (!pod->view().volumes.empty() || !pod->view().resource_claims.empty()) {
-      const NodeInfo& node = *cluster_.node(decision.node);
-      auto state = framework_->new_cycle(cluster_);
-      Status status = framework_->run_pre_filter(state, *pod).status;
-      if (status.is_success() || status.is_skip()) status = framework_->run_filter(state, *pod, node);
-      if (status.is_success()) status = framework_->run_reserve(state, *pod, node, cluster_);
-      if (!status.is_success()) return false;
-      (void)framework_->run_pre_bind(state, *pod, node);
-    }
-    cluster_.assume(pod, decision.node);
+    const auto reserved = trial_->reserve(pod, decision.node);
+    if (!reserved) return false;
+    if (!pod->view().volumes.empty()) (void)reserved->pre_bind(cluster_);
     return true;
   }
   void place_many(const model::PodView& kind, std::size_t count) {
@@ -177,7 +169,7 @@ class Bench {
     return out;
   }
   const std::string& error() const { return error_; }
-  double columns_mb() const { return std::round(static_cast<double>(engine_.memory_bytes()) / (1 << 20)); }
+  double columns_mb() const { return std::round(static_cast<double>(trial_->memory_bytes()) / (1 << 20)); }
 
  private:
   static PodInfoPtr info(model::PodView view) { return PodInfo::make(std::make_shared<const model::PodView>(std::move(view)), Era::k136); }
@@ -185,8 +177,7 @@ class Bench {
   testing::StoredPods stored_;
   Source source_;
   Cluster cluster_;
-  Engine engine_;
-  FrameworkPtr framework_;
+  std::optional<Trial> trial_;
   std::set<std::string> known_;  ///< Deployments whose ReplicaSets are in the cluster.
   std::size_t next_ = 0;
   double seconds_ = 0, cpu_ = 0;

@@ -75,13 +75,13 @@ class Packing {
 
 }  // namespace
 
-std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods, const placement::Framework& framework) {
+std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods, placement::Trial& trial) {
   std::vector<PodGroup> out;
   std::map<std::pair<std::string, placement::Signature>, std::size_t> known;
   for (const PodPtr& pod : pods) {
     const model::OwnerReference* controller = pod->view().meta.controller();
     auto place = out.size();
-    if (controller != nullptr) place = known.emplace(std::pair(controller->uid, framework.sign(*pod->info)), place).first->second;
+    if (controller != nullptr) place = known.emplace(std::pair(controller->uid, trial.sign(*pod->info)), place).first->second;
     if (place == out.size()) out.push_back({{}, {}, {}});
     out[place].pods.push_back(pod);
   }

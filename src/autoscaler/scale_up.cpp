@@ -78,8 +78,7 @@ struct Planner {
       std::int64_t most = group->max - group->target;
       for (const NodeGroup* similar : similar_to(*group)) most += similar->max - similar->target;
       if (options.max_nodes_total > 0) most = std::min(most, std::max<std::int64_t>(options.max_nodes_total - input.node_count, 0));
-      ExpansionOption option =
-          estimate(*input.trial, group->id, template_of(group->id), std::move(pods), std::min(most, kMostNodesAtOnce));
+      ExpansionOption option = estimate(*input.trial, group->id, template_of(group->id), std::move(pods), std::min(most, kMostNodesAtOnce));
       if (option.nodes > 0 && !option.pods.empty()) out.push_back(std::move(option));
     }
     return out;
@@ -135,7 +134,7 @@ struct Planner {
   }
 
   void run() {
-    alike = group_alike(input.pending, *input.framework);
+    alike = group_alike(input.pending, *input.trial);
     sort_out_groups();
     for (const NodeGroup* group : valid) try_template(*group);
     plan.result = ScaleUpPlan::Result::kNoOptions;

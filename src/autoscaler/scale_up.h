@@ -51,7 +51,7 @@ struct PodGroup {
   std::map<std::string, std::vector<std::string>, std::less<>> refusals;  ///< By group id: why its template does not fit.
   std::vector<std::string> fits;                                          ///< Group ids.
 };
-std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods, const placement::Framework& framework);
+std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods, placement::Trial& trial);
 
 /// First-fit decreasing on copies of the template added to a fork, at most `most` of them.
 ExpansionOption estimate(placement::Trial& base, const std::string& group, const NodeTemplate& node_template,

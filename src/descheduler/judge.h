@@ -46,7 +46,7 @@ class Judge {
   const Snapshot& snapshot_;
   placement::Trial trial_;
   PlacementCheck check_;
-  std::map<std::string, placement::Eviction, std::less<>> evicted_;    ///< The accepted ones, by the pod's key.
+  std::map<std::string, placement::Eviction, std::less<>> evicted_;  ///< The accepted ones, by the pod's key.
   /// The scheduler's name, the pod's signature, and the node that it is on.
   using RefusalKey = std::tuple<std::string, placement::Signature, std::string>;
   std::map<RefusalKey, Judgement> refusals_;  ///< The engine's, since the cluster last changed: many pods that stay are alike.

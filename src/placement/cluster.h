@@ -136,8 +136,8 @@ class Cluster {
   void assume(const PodInfoPtr& pod, NodeIndex node);
   /// Undoes assume; false when it was not there.
   bool forget(std::string_view key);
-  /// The pod waits for room on the named node; an empty name clears it. While there is no such node nobody is kept from anything; the room is
-  /// kept once it comes (pods are listed before nodes, nodes come back).
+  /// The pod waits for room on the named node; an empty name clears it. While there is no such node nobody is kept from anything; the room
+  /// is kept once it comes (pods are listed before nodes, nodes come back).
   void nominate(const PodInfoPtr& pod, std::string_view node_name);
 
   // Reading.

@@ -59,8 +59,7 @@ struct Engine::Impl {
   std::optional<Decision> decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod);
   Decision decide_plainly(const Framework& framework, const PodInfo& pod);
   void sync();
-  PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature,
-                     std::optional<PodClass::Choice>& scanned);
+  PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature, std::optional<PodClass::Choice>& scanned);
   bool is_first(std::uint64_t hash);
   void make_room();
   Decision as_decision(const PodClass::Choice& choice) const;
@@ -235,7 +234,8 @@ bool Engine::Impl::is_first(std::uint64_t hash) {
 
 /// Several go at once, so that looking for the longest unused is paid for by many.
 void Engine::Impl::make_room() {
-  const std::size_t most = std::max<std::size_t>(16, options.columns_bytes / (kBytesPerNodeAndClass * std::max(cluster.slot_count(), 1024U)));
+  const std::size_t most =
+      std::max<std::size_t>(16, options.columns_bytes / (kBytesPerNodeAndClass * std::max(cluster.slot_count(), 1024U)));
   if (class_count < most) return;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> by_use;  // Last use and hash.
   classes.for_each([&](std::uint64_t hash, const std::vector<ClassEntry>& bucket) {

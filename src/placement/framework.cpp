@@ -33,13 +33,14 @@ CycleState::CycleState(const CycleState& other)
     if (other.data_[i] != nullptr) data_[i] = other.data_[i]->clone();
 }
 
-Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
+Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std::span<const PluginRegistration> more) {
   auto out = std::shared_ptr<Framework>(new Framework(std::move(profile)));
   const Profile& p = out->profile_;
   const auto instance = [&](std::string_view name) -> Result<const Plugin*> {
     for (const auto& plugin : out->plugins_)
       if (plugin->name() == name) return plugin.get();
-    const auto* registration = find_plugin(name);
+    const auto own = std::ranges::find(more, name, &PluginRegistration::name);
+    const auto* registration = own == more.end() ? find_plugin(name) : &*own;
     if (registration == nullptr) return invalid(fmt::format("plugin \"{}\" does not exist", name));
     auto made = registration->make(p);
     if (!made) return std::unexpected(made.error());

@@ -200,8 +200,9 @@ class Framework {
     const Plugin* plugin;
     std::int64_t weight;
   };
-  /// Fails on a name that the registry does not know, or that does not take part at that point.
-  static Result<std::shared_ptr<const Framework>> create(Profile profile);
+  /// Fails on a name that nobody knows, or that does not take part at that point. `more`: plugins beside those of the registry; they go
+  /// before it.
+  static Result<std::shared_ptr<const Framework>> create(Profile profile, std::span<const PluginRegistration> more = {});
 
   [[nodiscard]] const Profile& profile() const { return profile_; }
   /// What decides where the pod may go. Without onlookers it holds in every cluster and for ever; with them it is the coarser one that

@@ -14,7 +14,8 @@ namespace {
 using model::PersistentVolumeClaimView;
 
 Status no_profile(const PodInfo& pod) {
-  return Status::error(fmt::format("no profile is known of its scheduler \"{}\": give that scheduler's configuration", pod.view().scheduler_name));
+  return Status::error(
+      fmt::format("no profile is known of its scheduler \"{}\": give that scheduler's configuration", pod.view().scheduler_name));
 }
 
 /// The resource claims that the pod has, those that are there.
@@ -74,7 +75,8 @@ struct Trial::Impl {
   Engine engine;
   std::unique_ptr<Preemptor> preemptors[2];  ///< Made when first asked; the second never breaks a disruption budget.
 
-  Impl(Cluster& over, Profiles with, const TrialOptions& how) : cluster(over), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
+  Impl(Cluster& over, Profiles with, const TrialOptions& how)
+      : cluster(over), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
   Impl(std::unique_ptr<Cluster> fork, Profiles with, const TrialOptions& how)
       : own(std::move(fork)), cluster(*own), profiles(std::move(with)), options(how), engine(cluster, how.engine) {}
   Impl(Impl& from, std::unique_ptr<Cluster> fork)
@@ -102,9 +104,7 @@ Trial::~Trial() = default;
 Trial::Trial(Trial&&) noexcept = default;
 Trial& Trial::operator=(Trial&&) noexcept = default;
 
-Trial Trial::fork() {
-  return Trial(std::make_unique<Impl>(*impl_, std::make_unique<Cluster>(impl_->cluster.fork())));
-}
+Trial Trial::fork() { return Trial(std::make_unique<Impl>(*impl_, std::make_unique<Cluster>(impl_->cluster.fork()))); }
 
 Cluster& Trial::cluster() { return impl_->cluster; }
 const Cluster& Trial::cluster() const { return impl_->cluster; }

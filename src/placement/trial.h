@@ -43,8 +43,8 @@ struct Reservation {
 /// A pod that went, with what its going changed. Owner: the asker, who may give it back to `Trial::undo`.
 struct Eviction {
   PodInfoPtr pod;
-  NodeIndex node;                  ///< Invalid when it held none.
-  std::vector<ClaimPtr> claims;    ///< Its resource claims as they were.
+  NodeIndex node;                                                                      ///< Invalid when it held none.
+  std::vector<ClaimPtr> claims;                                                        ///< Its resource claims as they were.
   std::vector<std::shared_ptr<const model::PersistentVolumeClaimView>> volume_claims;  ///< Those of its ephemeral volumes as they were.
 };
 
@@ -103,8 +103,8 @@ class Trial {
   [[nodiscard]] std::vector<NodeIndex> fitting(const PodInfo& pod, std::span<const NodeIndex> nodes) const;
   /// Every node's verdict and scores: costs nodes times plugins.
   [[nodiscard]] Evaluation evaluate(const PodInfo& pod) const;
-  /// Who would have to go for a pod that fits nowhere, and where (PostFilter). With `failed` given (an extender's refusal, a full listing) every
-  /// candidate is listed; otherwise the best alone may be.
+  /// Who would have to go for a pod that fits nowhere, and where (PostFilter). With `failed` given (an extender's refusal, a full listing)
+  /// every candidate is listed; otherwise the best alone may be.
   [[nodiscard]] PostFilterResult victims_for(const PodInfoPtr& pod, const Evaluation* failed = nullptr);
   /// Chooses among `result.candidates` anew, after somebody changed them.
   void choose_among(PostFilterResult& result, const PodInfo& pod) const;

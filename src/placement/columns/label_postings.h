@@ -10,8 +10,8 @@
 
 namespace berth::placement {
 
-/// Ids by label; copies share what neither changes. Candidates are a superset of what matches: whoever asks still has to try. Lists are in order of insertion; a hash may put
-/// two labels together.
+/// Ids by label; copies share what neither changes. Candidates are a superset of what matches: whoever asks still has to try. Lists are in
+/// order of insertion; a hash may put two labels together.
 class LabelPostings {
  public:
   using Ids = std::vector<std::uint32_t>;

@@ -88,7 +88,8 @@ bool PodClass::prepare(StaticColumns& shared) {
   prepare_affinity();
   epoch_ = index_->epoch();
   static_id_ = shared.find(*framework_, signature_);
-  if (static_id_ == nullptr) static_id_ = shared.add(StaticColumn(framework_, pod_, std::string(signature_.statics()), *index_, std::move(plan_)));
+  if (static_id_ == nullptr)
+    static_id_ = shared.add(StaticColumn(framework_, pod_, std::string(signature_.statics()), *index_, std::move(plan_)));
   static_ = &shared.edit(*static_id_, *index_);
   static_generation_ = static_->catch_up(pod_);
   prepare_amounts();
@@ -294,8 +295,7 @@ void PodClass::prepare_affinity() {
     const auto anti = resolve_namespaces(pod_->required_anti_affinity, cluster);
     self_affinity_ = matches_all_terms(view, cluster.namespace_labels(view.ns()), affinity);
     // Only pods that match all affinity terms count, for each of the keys.
-    for (const auto& term : affinity)
-      add_affinity_source(affinity_, term.topology_key, {index_->matcher(affinity, false), 1}, ignored);
+    for (const auto& term : affinity) add_affinity_source(affinity_, term.topology_key, {index_->matcher(affinity, false), 1}, ignored);
     for (const auto& term : anti) add_affinity_source(anti_, term.topology_key, {index_->matcher({term}, false), 1}, ignored);
   }
   if (!scores_affinity_) return;
@@ -505,8 +505,7 @@ void PodClass::refill() {
 }
 
 std::size_t PodClass::memory_bytes() const {
-  return records_.memory_bytes() + inclusion_.memory_bytes() + ranking_.memory_bytes() +
-         groups_.capacity() * sizeof(Group);
+  return records_.memory_bytes() + inclusion_.memory_bytes() + ranking_.memory_bytes() + groups_.capacity() * sizeof(Group);
 }
 
 }  // namespace berth::placement

@@ -47,15 +47,16 @@ class PodClass {
 
   /// Columns of this class are not worth keeping until a second pod of it comes: one walk over the amounts decides.
   [[nodiscard]] bool can_scan() const;
-  /// Decides without columns; requires can_scan and a synced index. Nullopt: only columns can tell, or nothing fits. `totals` is working space.
+  /// Decides without columns; requires can_scan and a synced index. Nullopt: only columns can tell, or nothing fits. `totals` is working
+  /// space.
   std::optional<Choice> scan(const Options& options, std::vector<std::int32_t>& totals) const;
   /// Builds the columns, of a class that was made.
   void build();
 
   /// The class is, or can become, that of pods with this signature: terms that came since it last caught up may be what is new.
   [[nodiscard]] bool serves(const Framework& framework, const Signature& signature) const;
-  /// Brings all columns up to the index, which must be synced, for this pod, whose signature the class serves. Builds them anew where that is
-  /// cheaper or needed. False: what the class was prepared from has changed, and it must be made again.
+  /// Brings all columns up to the index, which must be synced, for this pod, whose signature the class serves. Builds them anew where that
+  /// is cheaper or needed. False: what the class was prepared from has changed, and it must be made again.
   [[nodiscard]] bool catch_up(const PodInfoPtr& pod, const Signature& signature);
   [[nodiscard]] const Signature& signature() const { return signature_; }
 

@@ -71,7 +71,8 @@ void PodClass::follow_service() {
   if (is_complete || !has_service_) return;
   if (service_node_order_.empty())
     for (const NodeInfo* node : zone_interleaved(cluster.nodes())) service_node_order_.push_back(node->index.value);
-  const auto first = std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return index_->counts(service_pods_)[node] != 0; });
+  const auto first =
+      std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return index_->counts(service_pods_)[node] != 0; });
   if (first == service_node_order_.end()) return;
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (const auto* value = cluster.node(NodeIndex{*first})->label(labels[i]); value != nullptr && service_wanted_[i] == kAnyValue)

@@ -50,8 +50,8 @@ class StaticColumn {
   [[nodiscard]] bool serves(const Framework& framework, const Signature& signature) const {
     return framework_.get() == &framework && key_ == signature.statics();
   }
-  /// Brings the column up to the index for this pod, whose signature it serves. Returns a number that grows whenever entries changed without
-  /// a change of their node (images).
+  /// Brings the column up to the index for this pod, whose signature it serves. Returns a number that grows whenever entries changed
+  /// without a change of their node (images).
   std::uint64_t catch_up(const PodInfoPtr& pod);
   [[nodiscard]] const std::string& key() const { return key_; }
   [[nodiscard]] const Entry& operator[](std::uint32_t node) const { return entries_[node]; }
