@@ -181,7 +181,7 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework
     return true;
   };
   const PodClass::Choice choice = columns.choose(with_last_word);
-  if (failed || choice.give_up || !choice.node.is_valid()) return std::nullopt;
+  if (failed || !choice.node.is_valid()) return std::nullopt;
   return choice;
 }
 

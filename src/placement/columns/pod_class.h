@@ -35,7 +35,6 @@ class PodClass {
     NodeIndex node;  ///< Invalid when nothing fits.
     std::int64_t score = 0;
     std::size_t feasible_nodes = 0, tied_nodes = 0;
-    bool give_up = false;  ///< Only the plain form can tell (accept took away what normalizing depends on).
   };
 
   /// Null when the plain form must decide: a plugin without columns, or input that only it handles (unparsable terms).
@@ -122,6 +121,7 @@ class PodClass {
     std::int64_t raw[2];
     std::int64_t spread_raw, affinity_raw;
     std::int64_t bonus;  ///< Normalized, weighted scores of the group.
+    std::size_t nodes;   ///< That fit.
     std::size_t rank = 0;
     bool spread_ignored;
   };
@@ -178,6 +178,8 @@ class PodClass {
   Diagnosis diagnose_counted() const;
   Choice pick(const Options& options);
   Choice pick_accepted(const Options& options);
+  bool depends_on_every_node(const std::function<bool(std::uint32_t)>& accepted) const;
+  void keep_accepted(const std::function<bool(std::uint32_t)>& accepted);
   bool has_affinity_domains() const { return !affinity_.empty() || !anti_.empty() || !existing_anti_.empty() || !score_sums_.empty(); }
 
   FrameworkPtr framework_;

@@ -132,7 +132,7 @@ class InterPodAffinity final : public Plugin {
     return Status::success();
   }
 
-  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const override {
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
     const Cluster& cluster = state.cluster();
     const bool has_preferences = !pod.preferred_affinity.empty() || !pod.preferred_anti_affinity.empty();
     if (era_ != Era::k120 && args_.ignore_preferred_terms_of_existing_pods && !has_preferences) return Status::skip();
