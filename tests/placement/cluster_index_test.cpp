@@ -35,7 +35,8 @@ void expect_recount(const Cluster& cluster, const ClusterIndex& index, const std
   for (std::uint32_t node = 0; node < cluster.slot_count(); ++node) {
     for (std::size_t i = 0; i < index.held_term_count(); ++i) {
       const HeldTerm& held = index.held_term(i);
-      ASSERT_EQ(index.counts(ClusterIndex::held_counts(i))[node], recount(cluster, node, [&](const PodInfo& pod) { return holds(pod, held); }))
+      ASSERT_EQ(index.counts(ClusterIndex::held_counts(i))[node],
+                recount(cluster, node, [&](const PodInfo& pod) { return holds(pod, held); }))
           << "node " << node;
     }
     for (const CountId id : matchers) {

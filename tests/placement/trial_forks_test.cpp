@@ -1,4 +1,5 @@
-// Forks of forks of a trial, changed, asked and dropped in random order: each decides as if it had been built by itself from the same history.
+// Forks of forks of a trial, changed, asked and dropped in random order: each decides as if it had been built by itself from the same
+// history.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,7 +107,8 @@ class Forks {
       Cluster cluster(setting_.era);
       Trial fresh(cluster, framework_, options_);
       for (const Step& step : line.history) step(fresh);
-      ASSERT_EQ(describe(fresh.decide(pod), setting_.era), describe(decision, setting_.era)) << "seed " << setting_.seed << " step " << step_;
+      ASSERT_EQ(describe(fresh.decide(pod), setting_.era), describe(decision, setting_.era))
+          << "seed " << setting_.seed << " step " << step_;
     }
     if (decision.outcome != Decision::Outcome::kScheduled || world_.chance(20)) return;
     apply(line, [pod, node = decision.node](Trial& trial) { (void)trial.reserve(pod, node); });

@@ -14,7 +14,8 @@ struct Stock : PluginWorld {
   Stock() : PluginWorld(Era::k136) {
     for (const char* name : {"a", "b"}) add(fmt::format("{{kind: Node, metadata: {{name: {}}}}}", name));
     add("{kind: DeviceClass, metadata: {name: gpu}, spec: {}}");
-    add("{kind: StorageClass, metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: WaitForFirstConsumer}");
+    add("{kind: StorageClass, metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: "
+        "WaitForFirstConsumer}");
   }
   Stock& devices(const std::string& node, const std::string& list) {
     add(fmt::format(
@@ -25,16 +26,18 @@ struct Stock : PluginWorld {
   }
   /// `more` goes into the metadata.
   Stock& claim(const std::string& name, const std::string& more = "") {
-    add(fmt::format(
-        "{{kind: ResourceClaim, metadata: {{name: {0}, namespace: default, uid: u-{0}{1}}}, spec: {{devices: {{requests: [{{name: r, exactly: "
-        "{{deviceClassName: gpu, allocationMode: ExactCount, count: 1}}}}]}}}}}}",
-        name, more));
+    add(
+        fmt::format("{{kind: ResourceClaim, metadata: {{name: {0}, namespace: default, uid: u-{0}{1}}}, spec: {{devices: {{requests: "
+                    "[{{name: r, exactly: "
+                    "{{deviceClassName: gpu, allocationMode: ExactCount, count: 1}}}}]}}}}}}",
+                    name, more));
     return *this;
   }
   Stock& volume(const std::string& name, const std::string& node) {
     add(fmt::format(
         "{{kind: PersistentVolume, metadata: {{name: {0}}}, spec: {{storageClassName: local, accessModes: [ReadWriteOnce], capacity: "
-        "{{storage: 1Gi}}, nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, "
+        "{{storage: 1Gi}}, nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: kubernetes.io/hostname, operator: "
+        "In, "
         "values: [{1}]}}]}}]}}}}}}, status: {{phase: Available}}}}",
         name, node));
     return *this;
@@ -59,7 +62,8 @@ struct Stock : PluginWorld {
     view->meta.uid = "uid-" + name;
     view->resource_claims = {{"c", "", "template", true, "made-" + name}};
     add(fmt::format(
-        "{{kind: ResourceClaim, metadata: {{name: made-{0}, namespace: default, uid: u-made-{0}, ownerReferences: [{{apiVersion: v1, kind: Pod, "
+        "{{kind: ResourceClaim, metadata: {{name: made-{0}, namespace: default, uid: u-made-{0}, ownerReferences: [{{apiVersion: v1, kind: "
+        "Pod, "
         "name: {0}, uid: uid-{0}, controller: true}}]}}, spec: {{devices: {{requests: [{{name: r, exactly: {{deviceClassName: gpu, "
         "allocationMode: ExactCount, count: 1}}}}]}}}}, status: {{reservedFor: [{{resource: pods, name: {0}, uid: uid-{0}}}], allocation: "
         "{{devices: {{results: [{{request: r, driver: d.example.com, pool: {1}, device: {2}}}]}}, nodeSelector: {{nodeSelectorTerms: "
@@ -69,7 +73,9 @@ struct Stock : PluginWorld {
     return cluster.find_pod("default/" + name);
   }
 
-  [[nodiscard]] Trial trial() { return {cluster, framework(), {.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}, .preemption = {}}}; }
+  [[nodiscard]] Trial trial() {
+    return {cluster, framework(), {.engine = {.tie_break = EngineOptions::TieBreak::kFirstByName}, .preemption = {}}};
+  }
   [[nodiscard]] FrameworkPtr framework() const { return *Framework::create(profile); }
 };
 
@@ -176,15 +182,18 @@ TEST(Trial, AnEvictedPodsDeviceIsFreeAndItsSuccessorGetsAClaimOfItsOwn) {
 TEST(Trial, AnEphemeralVolumeOfASuccessorIsMadeWhereItGoes) {
   Stock stock;
   stock.volume("va", "a").volume("vb", "b");
-  auto view = std::make_shared<model::PodView>(stock.pod("{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}", "{}", "p")->view());
+  auto view = std::make_shared<model::PodView>(
+      stock.pod("{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}", "{}", "p")->view());
   view->node_name = "a";
-  stock.volume_claim("p-v", fmt::format(", ownerReferences: [{{apiVersion: v1, kind: Pod, name: p, uid: {}, controller: true}}]", view->meta.uid));
+  stock.volume_claim("p-v",
+                     fmt::format(", ownerReferences: [{{apiVersion: v1, kind: Pod, name: p, uid: {}, controller: true}}]", view->meta.uid));
   auto bound = std::make_shared<model::PersistentVolumeClaimView>(*stock.cluster.claims().find("default/p-v")->second);
   bound->volume_name = "va";
   bound->meta.annotations = {{"pv.kubernetes.io/bind-completed", "yes"}};
   stock.cluster.upsert(std::shared_ptr<const model::PersistentVolumeClaimView>(bound));
   stock.cluster.upsert_pod(view);
-  stock.cluster.upsert(*json::parse_yaml("kind: Node\nmetadata: {name: a, labels: {kubernetes.io/hostname: a}}\nspec: {unschedulable: true}"));
+  stock.cluster.upsert(
+      *json::parse_yaml("kind: Node\nmetadata: {name: a, labels: {kubernetes.io/hostname: a}}\nspec: {unschedulable: true}"));
   Trial base = stock.trial();
   Trial trial = base.fork();
   const Eviction eviction = trial.evict(stock.cluster.find_pod("default/p"));
@@ -202,8 +211,9 @@ TEST(Trial, EachPodIsAskedWithItsOwnProfile) {
   ASSERT_TRUE(profiles) << profiles.error().message;
   Trial trial(stock.cluster, *profiles, {});
   const auto where = [&](const std::string& scheduler) {
-    return place(trial, stock.pod(fmt::format("{{schedulerName: {}, containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}", scheduler),
-                                  "{}", "p-" + scheduler));
+    return place(
+        trial, stock.pod(fmt::format("{{schedulerName: {}, containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}", scheduler),
+                         "{}", "p-" + scheduler));
   };
   EXPECT_EQ(where("default-scheduler"), "b");
   EXPECT_EQ(where("packing"), "a");
@@ -213,7 +223,8 @@ TEST(Trial, EachPodIsAskedWithItsOwnProfile) {
 
 TEST(Trial, TheBestNodesAreThoseThatTheSchedulerChoosesAmong) {
   Stock stock;
-  stock.add("{kind: Node, metadata: {name: c}}").run("busy", "b", "{containers: [{name: c, resources: {requests: {cpu: '3', memory: 3Gi}}}]}");
+  stock.add("{kind: Node, metadata: {name: c}}")
+      .run("busy", "b", "{containers: [{name: c, resources: {requests: {cpu: '3', memory: 3Gi}}}]}");
   Trial trial = stock.trial();
   const PodInfoPtr pod = stock.pod("{containers: [{name: c, resources: {requests: {cpu: 100m, memory: 100Mi}}}]}");
   const BestNodes best = trial.best(pod);
@@ -232,7 +243,9 @@ TEST(Trial, ForksGoTheirOwnWaysAndOutliveTheirBase) {
   EXPECT_EQ(place(*base, half), "a");
   Trial one = base->fork(), other = base->fork();
   one.cluster().remove_node("b");
-  const auto again = [&](const std::string& name) { return stock.pod("{containers: [{name: c, resources: {requests: {cpu: '2'}}}]}", "{}", name); };
+  const auto again = [&](const std::string& name) {
+    return stock.pod("{containers: [{name: c, resources: {requests: {cpu: '2'}}}]}", "{}", name);
+  };
   EXPECT_EQ(place(one, again("p")), "a");
   EXPECT_EQ(place(other, again("p")), "b");
   Trial of_other = other.fork();

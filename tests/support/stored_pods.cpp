@@ -91,11 +91,19 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 
 }  // namespace
 
-StoredPods::StoredPods(std::uint64_t seed) : seed_(seed), state_(seed * 0x9e3779b97f4a7c15ULL + 1) { learn(); }
+StoredPods::StoredPods(std::uint64_t seed)
+    : learned_([]() -> const Learned& {
+        static const Learned kLearned = learn();
+        return kLearned;
+      }()),
+      seed_(seed),
+      state_(seed * 0x9e3779b97f4a7c15ULL + 1) {}
 
-void StoredPods::learn() {
+StoredPods::Learned StoredPods::learn() {
+  Learned out;
   SmallCluster cluster;
-  const auto learn_one = [&](const client::Gvr& gvr, const std::string& document, std::string_view kind, Addition& out) -> Result<void> {
+  const auto learn_one = [&](const client::Gvr& gvr, const std::string& document, std::string_view kind,
+                             Addition& addition) -> Result<void> {
     if (auto created = cluster.create(gvr, document); !created) return std::unexpected(created.error());
     auto pod = cluster.pod_of(kind);
     if (!pod) return std::unexpected(pod.error());
@@ -107,16 +115,16 @@ void StoredPods::learn() {
       return replaced(std::move(text), "learned", kName);
     };
     for (const auto& [key, value] : pod->meta.labels.pairs())
-      if (key != "app") out.labels.emplace_back(key, marked(value));
+      if (key != "app") addition.labels.emplace_back(key, marked(value));
     for (auto reference : pod->meta.owner_references) {
       reference.name = marked(reference.name);
       reference.uid = marked(reference.uid);
-      out.owners.push_back(std::move(reference));
+      addition.owners.push_back(std::move(reference));
     }
-    out.tolerations = pod->tolerations;
-    out.volumes = pod->volumes;
-    out.scheduler_name = pod->scheduler_name;
-    out.termination_grace_period_seconds = pod->termination_grace_period_seconds;
+    addition.tolerations = pod->tolerations;
+    addition.volumes = pod->volumes;
+    addition.scheduler_name = pod->scheduler_name;
+    addition.termination_grace_period_seconds = pod->termination_grace_period_seconds;
     return {};
   };
   const auto with_template = [](std::string_view kind, std::string_view group, std::string_view rest) {
@@ -124,41 +132,42 @@ void StoredPods::learn() {
                        kind, rest, kTemplate);
   };
   Result<void> done = cluster.start();
-  if (done) done = learn_one({"", "v1", "pods"}, std::string(kBare), "", bare_);
+  if (done) done = learn_one({"", "v1", "pods"}, std::string(kBare), "", out.bare);
   if (done)
     done = learn_one({"apps", "v1", "deployments"},
                      with_template("Deployment", "apps/v1", R"("selector": {"matchLabels": {"app": "learned"}}, )"), "ReplicaSet",
-                     deployment_);
+                     out.deployment);
   if (done) {
     auto document = with_template("Job", "batch/v1", "");
     document = replaced(std::move(document), R"("spec": {"containers")", R"("spec": {"restartPolicy": "Never", "containers")");
-    done = learn_one({"batch", "v1", "jobs"}, document, "Job", job_);
+    done = learn_one({"batch", "v1", "jobs"}, document, "Job", out.job);
   }
-  if (!done) error_ = "pods as an API server stores them: " + done.error().message;
+  if (!done) out.error = "pods as an API server stores them: " + done.error().message;
+  return out;
 }
 
 model::PodView StoredPods::bare(model::PodView written, std::string_view name) {
   written.meta.name = std::string(name);
-  return add(std::move(written), bare_, {});
+  return add(std::move(written), learned_.bare, {});
 }
 
 model::PodView StoredPods::of_deployment(model::PodView written, std::string_view workload) {
   const Identity identity = identity_of(workload);
   written.meta.name = fmt::format("{}-{}-{}", workload, identity.hash, letters(kSuffixLength));
-  return add(std::move(written), deployment_, identity);
+  return add(std::move(written), learned_.deployment, identity);
 }
 
 model::PodView StoredPods::of_job(model::PodView written, std::string_view workload) {
   written.meta.name = fmt::format("{}-{}", workload, letters(kSuffixLength));
-  return add(std::move(written), job_, identity_of(workload));
+  return add(std::move(written), learned_.job, identity_of(workload));
 }
 
 json::Value StoredPods::replica_set(const model::PodView& written, std::string_view workload) const {
   const Identity identity = identity_of(workload);
   json::Object labels;
   for (const auto& [key, value] : written.meta.labels.pairs()) labels[key] = value;
-  for (const auto& [key, value] : deployment_.labels) labels[key] = fill(value, identity);
-  const auto& owner = deployment_.owners.front();
+  for (const auto& [key, value] : learned_.deployment.labels) labels[key] = fill(value, identity);
+  const auto& owner = learned_.deployment.owners.front();
   return {{"apiVersion", owner.api_version},
           {"kind", owner.kind},
           {"metadata", {{"namespace", written.meta.ns}, {"name", fill(owner.name, identity)}, {"uid", identity.uid}, {"labels", labels}}},

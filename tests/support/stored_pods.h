@@ -18,7 +18,7 @@ class StoredPods {
   explicit StoredPods(std::uint64_t seed = 1);
 
   /// Why nothing could be learned; empty when all went well. Then the methods below may be called.
-  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] const std::string& error() const { return learned_.error; }
 
   /// A pod that nobody controls.
   model::PodView bare(model::PodView written, std::string_view name);
@@ -45,7 +45,11 @@ class StoredPods {
     std::string name, uid, hash;
   };
 
-  void learn();
+  struct Learned {
+    Addition bare, deployment, job;
+    std::string error;
+  };
+  static Learned learn();
   model::PodView add(model::PodView written, const Addition& addition, const Identity& workload);
   [[nodiscard]] Identity identity_of(std::string_view workload) const;
   [[nodiscard]] std::string fill(std::string text, const Identity& workload) const;
@@ -53,9 +57,8 @@ class StoredPods {
   std::string uid();
   std::uint64_t next();
 
+  const Learned& learned_;
   std::uint64_t seed_, state_;
-  std::string error_;
-  Addition bare_, deployment_, job_;
 };
 
 }  // namespace berth::testing
