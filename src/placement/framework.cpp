@@ -100,10 +100,11 @@ namespace {
 Signature collect(std::span<const Plugin* const> plugins, const PodInfo& pod, bool counts_scores, Onlookers* onlookers) {
   Signer signer(pod, counts_scores, onlookers);
   enum class Stage { kStatic, kColumns, kChecks } at = Stage::kStatic;
-  const auto reach = [&](Stage stage) {
+  const auto reach = [&](Stage stage, std::size_t slot) {
     if (at == Stage::kStatic && stage != Stage::kStatic) {
       signer.end_static();
       signer.priority();  // By which nominated pods count for it.
+      signer.begin_plugin(slot);
       at = Stage::kColumns;
     }
     if (at == Stage::kColumns && stage == Stage::kChecks) {
@@ -114,11 +115,11 @@ Signature collect(std::span<const Plugin* const> plugins, const PodInfo& pod, bo
   for (const Plugin* plugin : plugins) {
     const ColumnKind kind = plugin->column_kind();
     signer.begin_plugin(plugin->slot());
-    reach(kind == ColumnKind::kStatic ? Stage::kStatic : kind == ColumnKind::kVolumes ? Stage::kChecks : Stage::kColumns);
+    reach(kind == ColumnKind::kStatic ? Stage::kStatic : kind == ColumnKind::kVolumes ? Stage::kChecks : Stage::kColumns, plugin->slot());
     plugin->sign(signer, pod);
   }
   signer.begin_plugin(0);
-  reach(Stage::kChecks);
+  reach(Stage::kChecks, 0);
   return std::move(signer).finish();
 }
 

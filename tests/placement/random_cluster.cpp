@@ -155,7 +155,7 @@ void RandomWorld::change_replica_sets(Cluster& cluster) {
   const std::string app = kApps[below(3)];
   model::PodView written;
   written.meta.ns = kNamespaces[below(3)];
-  if (chance(60)) written.meta.labels = Labels({{"app", app}});
+  if (chance(60)) written.meta.labels = Labels(std::vector<std::pair<std::string, std::string>>{{"app", app}});
   const json::Value set = stored_.replica_set(written, app);
   if (chance(30)) {
     cluster.remove("ReplicaSet", written.meta.ns, std::string(json::get_string(set, {"metadata", "name"})));
