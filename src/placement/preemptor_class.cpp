@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "placement/node_match.h"
 #include "placement/plugins/inter_pod_affinity.h"
 
 namespace berth::placement {
@@ -16,15 +17,6 @@ constexpr std::string_view kIndifferent[] = {"VolumeRestrictions", "NodeVolumeLi
 constexpr std::size_t kPortsBit = 8, kAntiBit = 9, kExistingBit = 10;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
-
-bool ports_conflict(const PodInfo& a, const PodInfo& b) {
-  constexpr std::string_view kAny = "0.0.0.0";
-  return std::ranges::any_of(a.host_ports, [&](const auto& x) {
-    return std::ranges::any_of(b.host_ports, [&](const auto& y) {
-      return x.port == y.port && x.protocol == y.protocol && (x.host_ip == y.host_ip || x.host_ip == kAny || y.host_ip == kAny);
-    });
-  });
-}
 
 bool is_well_formed(const model::PodView& view) {
   return std::ranges::all_of(view.required_anti_affinity, [](const auto& term) { return term.selector_error.empty(); });
@@ -164,7 +156,7 @@ PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PodInfo
   const auto& scalars = pod_->request.total.scalars;
   if (!pod.request.total.scalars.empty())
     for (std::size_t i = 0; i < scalars.size(); ++i) out.scalars[i] = pod.request.total.scalar(scalars[i].first);
-  if (!pod_->host_ports.empty() && !pod.host_ports.empty()) out.ports = ports_conflict(*pod_, pod) ? 1 : 0;
+  if (!pod_->host_ports.empty() && !pod.host_ports.empty()) out.ports = ports_conflict(pod_->host_ports, pod.host_ports) ? 1 : 0;
   if (!labels_matter_) return out;
   const auto keeps_apart = [&](const AffinityTerm& term, const PodInfo& who, const model::Labels& labels_of_namespace) {
     return term.matches(who.view(), labels_of_namespace) && node.label(term.topology_key) != nullptr;

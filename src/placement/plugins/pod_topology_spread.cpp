@@ -6,10 +6,12 @@
 #include "placement/plugins/pod_topology_spread.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <unordered_map>
 
+#include "placement/node_match.h"
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/factories.h"
 
@@ -357,10 +359,8 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
 bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era) {
   if (constraint.honor_affinity && !pod.matches_node_selector(node.labels(), node.name)) return false;
   if (!constraint.honor_taints || era == Era::k120) return true;
-  return std::ranges::all_of(node.node->taints, [&](const model::Taint& taint) {
-    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") return true;
-    return std::ranges::any_of(pod.tolerations, [&](const auto& toleration) { return toleration.tolerates(taint); });
-  });
+  constexpr std::array<std::string_view, 2> kKeepAway = {"NoSchedule", "NoExecute"};
+  return find_untolerated_taint(node.node->taints, pod.tolerations, kKeepAway) == nullptr;
 }
 
 bool has_all_topology_keys(const NodeInfo& node, const std::vector<SpreadConstraint>& constraints) {
