@@ -8,6 +8,7 @@ namespace berth::placement {
 namespace {
 
 constexpr std::string_view kReason = "node(s) didn't have free ports for the requested pod ports";
+
 class NodePorts final : public Plugin {
  public:
   explicit NodePorts(Era era) : era_(era) {}
