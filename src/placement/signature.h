@@ -68,7 +68,9 @@ class Onlookers {
 class Signer {
  public:
   /// `onlookers` null: what selectors of others may see counts whole, so that the signature holds in every cluster.
-  Signer(const PodInfo& pod, bool counts_scores, Onlookers* onlookers) : pod_(pod), counts_scores_(counts_scores), onlookers_(onlookers) {}
+  Signer(const PodInfo& pod, bool counts_scores, Onlookers* onlookers) : pod_(pod), counts_scores_(counts_scores), onlookers_(onlookers) {
+    bytes_.reserve(768);
+  }
 
   [[nodiscard]] const PodInfo& pod() const { return pod_; }
   /// False: only what rejects is asked for (preemption).
