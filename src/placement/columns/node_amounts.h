@@ -58,7 +58,9 @@ struct ResourceColumns {
     if (least_weight != 0) {
       const std::int64_t sum = least(scored_cpu + node.nonzero_cpu, node.allocatable_cpu, node.per_cpu) * cpu_share +
                                least(scored_memory + node.nonzero_memory, node.allocatable_memory, node.per_memory) * memory_share;
-      out += sum / (cpu_share + memory_share) * least_weight;
+      // Both are small and not negative: 32 bits divide several times faster.
+      out +=
+          static_cast<std::int64_t>(static_cast<std::uint32_t>(sum) / static_cast<std::uint32_t>(cpu_share + memory_share)) * least_weight;
     }
     if (balanced_weight != 0) {
       const std::int64_t with = balance_with(node);
