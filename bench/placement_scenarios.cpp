@@ -1,6 +1,7 @@
 // The placement engine alone, one core: issue 3's speed table. Nodes and pods are those of Kubernetes' scheduler_perf: a node has 4 CPU,
 // 32 GiB and room for 110 pods; a pod asks for 100m and 500 MiB. Every node is considered for every pod. A figure includes, per pod: the
-// decision (class lookup, catching up, choice) and counting the pod on its node; not: parsing the pod, the queue, the API.
+// decision (signature, class lookup, catching up, choice) and counting the pod on its node, as the scheduler commits it; not: parsing the
+// pod, the queue, the API. Pods are as an API server stores them: token volume, default tolerations, and of workloads owner and labels.
 #include <fmt/format.h>
 
 #include <ctime>
@@ -10,8 +11,8 @@
 #include "model/views/pod_view.h"
 #include "model/views/storage_views.h"
 #include "model/views/workload_views.h"
-#include "placement/engine.h"
-#include "placement/framework.h"
+#include "placement/trial.h"
+#include "tests/support/stored_pods.h"
 
 namespace berth::bench {
 namespace {
@@ -106,14 +107,18 @@ model::PodView large_pod() {
 /// Processor time of this process: what "one core" costs when the machine has other work too.
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
+/// Whose the pods are. A Deployment makes those of one namespace and labels; its ReplicaSet is in the cluster, so that they are spread over
+/// nodes and zones by default. Each Job has one pod.
+enum class Source : std::uint8_t { kBare, kDeployments, kJobs };
+
 /// A cluster with an engine; places pods and keeps the time of what is measured.
 class Bench {
  public:
-  Bench(std::size_t nodes, const std::vector<std::string>& zones, std::uint64_t seed)
-      : engine_(cluster_, {EngineOptions::TieBreak::kRandom, seed}) {
+  Bench(std::size_t nodes, const std::vector<std::string>& zones, std::uint64_t seed, Source source = Source::kBare)
+      : stored_(seed), source_(source), error_(stored_.error()) {
     auto framework = Framework::create(default_profile(Era::k136));
     if (framework)
-      framework_ = *framework;
+      trial_.emplace(cluster_, *framework, TrialOptions{.engine = {.seed = seed}, .preemption = {}});
     else
       error_ = framework.error().message;
     for (std::size_t i = 0; i < nodes; ++i) cluster_.upsert_node(make_node(i, zones));
@@ -121,15 +126,21 @@ class Bench {
 
   Cluster& cluster() { return cluster_; }
   PodInfoPtr make(const model::PodView& kind) {
-    auto view = std::make_shared<model::PodView>(kind);
-    view->meta.name = fmt::format("pod-{:07}", next_++);
-    return PodInfo::make(std::move(view), Era::k136);
+    const std::string name = fmt::format("pod-{:07}", next_++);
+    if (source_ == Source::kBare) return info(stored_.bare(kind, name));
+    if (source_ == Source::kJobs) return info(stored_.of_job(kind, name));
+    std::string owner = kind.meta.ns;
+    for (const auto& [key, value] : kind.meta.labels.pairs()) owner += "-" + value;
+    if (known_.insert(owner).second) cluster_.upsert(stored_.replica_set(kind, owner));
+    return info(stored_.of_deployment(kind, owner));
   }
-  /// Decides and counts; false when nothing fits.
+  /// Decides, reserves and counts; false when nothing fits.
   bool place(const PodInfoPtr& pod) {
-    const Decision decision = engine_.schedule(framework_, pod);
+    const Decision decision = trial_->decide(pod);
     if (decision.outcome != Decision::Outcome::kScheduled) return false;
-    cluster_.assume(pod, decision.node);
+    const auto reserved = trial_->reserve(pod, decision.node);
+    if (!reserved) return false;
+    if (!pod->view().volumes.empty()) (void)reserved->pre_bind(cluster_);
     return true;
   }
   void place_many(const model::PodView& kind, std::size_t count) {
@@ -152,20 +163,22 @@ class Bench {
       seconds_ += now_seconds() - start;
       cpu_ += cpu_seconds() - cpu_start;
     }
-    json::Object out{{"pods", count},
-                     {"seconds", seconds_},
-                     {"cpu_seconds", cpu_},
-                     {"nodes", cluster_.node_count()},
-                     {"columns_mb", std::round(static_cast<double>(engine_.memory_bytes()) / (1 << 20))}};
+    json::Object out{
+        {"pods", count}, {"seconds", seconds_}, {"cpu_seconds", cpu_}, {"nodes", cluster_.node_count()}, {"columns_mb", columns_mb()}};
     if (!error_.empty()) out["error"] = error_;
     return out;
   }
   const std::string& error() const { return error_; }
+  double columns_mb() const { return std::round(static_cast<double>(trial_->memory_bytes()) / (1 << 20)); }
 
  private:
+  static PodInfoPtr info(model::PodView view) { return PodInfo::make(std::make_shared<const model::PodView>(std::move(view)), Era::k136); }
+
+  testing::StoredPods stored_;
+  Source source_;
   Cluster cluster_;
-  Engine engine_;
-  FrameworkPtr framework_;
+  std::optional<Trial> trial_;
+  std::set<std::string> known_;  ///< Deployments whose ReplicaSets are in the cluster.
   std::size_t next_ = 0;
   double seconds_ = 0, cpu_ = 0;
   std::string error_;
@@ -175,38 +188,38 @@ using Run = std::function<json::Object(std::size_t nodes, double scale, std::uin
 
 std::size_t scaled(double count, double scale) { return std::max<std::size_t>(1, static_cast<std::size_t>(count * scale)); }
 
-json::Object basic(std::size_t nodes, double scale, std::uint64_t seed) {
-  Bench bench(nodes, {}, seed);
+json::Object basic(std::size_t nodes, double scale, std::uint64_t seed, Source source) {
+  Bench bench(nodes, {}, seed, source);
   bench.place_many(default_pod(), scaled(static_cast<double>(nodes) / 5, scale));
   return bench.measure(default_pod(), scaled(10.0 * static_cast<double>(nodes), scale));
 }
-json::Object node_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
-  Bench bench(nodes, {"zone1"}, seed);
+json::Object node_affinity(std::size_t nodes, double scale, std::uint64_t seed, Source source) {
+  Bench bench(nodes, {"zone1"}, seed, source);
   bench.place_many(node_affinity_pod(), scaled(static_cast<double>(nodes), scale));
   return bench.measure(node_affinity_pod(), scaled(10.0 * static_cast<double>(nodes), scale));
 }
-json::Object spreading(std::size_t nodes, double scale, std::uint64_t seed, bool hard) {
-  Bench bench(nodes, {"moon-1", "moon-2", "moon-3"}, seed);
+json::Object spreading(std::size_t nodes, double scale, std::uint64_t seed, Source source, bool hard) {
+  Bench bench(nodes, {"moon-1", "moon-2", "moon-3"}, seed, source);
   bench.place_many(default_pod(), scaled(static_cast<double>(nodes), scale));
   return bench.measure(spreading_pod(hard), scaled(10.0 * static_cast<double>(nodes), scale));
 }
-json::Object anti_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
-  Bench bench(nodes, {}, seed);
+json::Object anti_affinity(std::size_t nodes, double scale, std::uint64_t seed, Source source) {
+  Bench bench(nodes, {}, seed, source);
   bench.place_many(anti_affinity_pod("sched-0"), scaled(static_cast<double>(nodes) / 5, scale));
   return bench.measure(anti_affinity_pod("sched-1"), scaled(static_cast<double>(nodes) * 0.7, scale));
 }
-json::Object pod_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
-  Bench bench(nodes, {"zone1"}, seed);
+json::Object pod_affinity(std::size_t nodes, double scale, std::uint64_t seed, Source source) {
+  Bench bench(nodes, {"zone1"}, seed, source);
   bench.place_many(affinity_pod("sched-0"), scaled(static_cast<double>(nodes), scale));
   return bench.measure(affinity_pod("sched-1"), scaled(10.0 * static_cast<double>(nodes), scale));
 }
-json::Object preferred_affinity(std::size_t nodes, double scale, std::uint64_t seed) {
-  Bench bench(nodes, {}, seed);
+json::Object preferred_affinity(std::size_t nodes, double scale, std::uint64_t seed, Source source) {
+  Bench bench(nodes, {}, seed, source);
   bench.place_many(preferred_affinity_pod("sched-0"), scaled(static_cast<double>(nodes), scale));
   return bench.measure(preferred_affinity_pod("sched-1"), scaled(10.0 * static_cast<double>(nodes), scale));
 }
-json::Object mixed_base(std::size_t nodes, double scale, std::uint64_t seed) {
-  Bench bench(nodes, {"zone1"}, seed);
+json::Object mixed_base(std::size_t nodes, double scale, std::uint64_t seed, Source source) {
+  Bench bench(nodes, {"zone1"}, seed, source);
   const std::size_t each = scaled(static_cast<double>(nodes) * 0.4, scale);
   bench.place_many(base_pod("sched-0"), each);
   bench.place_many(affinity_pod("sched-0"), each);
@@ -327,10 +340,39 @@ json::Object million(std::size_t nodes, double scale, std::uint64_t seed) {
   return out;
 }
 
+/// What a thousand workloads, or thirty thousand, differ in.
+model::PodView sized_pod(std::size_t i) {
+  auto out = default_pod();
+  out.containers[0].requests = {{"cpu", Quantity::from_milli(static_cast<std::int64_t>(20 + i % 173))},
+                                {"memory", Quantity::from_value(static_cast<std::int64_t>(100 + i / 173) << 20)}};
+  return out;
+}
+
+/// Jobs of one pod each, in turn: alike but for their names and uids, or each asking for something else.
+json::Object jobs(std::size_t nodes, double scale, std::uint64_t seed, bool alike) {
+  Bench bench(nodes, {"zone1", "zone2", "zone3"}, seed, Source::kJobs);
+  bench.place_many(default_pod(), nodes);
+  const std::size_t count = scaled(30'000, scale);
+  double cpu = 0;
+  std::string error = bench.error();
+  for (std::size_t done = 0; done < count && error.empty();) {
+    std::vector<PodInfoPtr> batch;
+    for (std::size_t i = done; i < std::min(count, done + 10'000); ++i) batch.push_back(bench.make(alike ? default_pod() : sized_pod(i)));
+    const double begin = cpu_seconds();
+    for (const auto& pod : batch)
+      if (!bench.place(pod)) error = "a measured pod found no node";
+    cpu += cpu_seconds() - begin;
+    done += batch.size();
+  }
+  json::Object out{{"pods", count}, {"seconds", cpu}, {"cpu_seconds", cpu}, {"nodes", nodes}, {"columns_mb", bench.columns_mb()}};
+  if (!error.empty()) out["error"] = error;
+  return out;
+}
+
 /// Classes differ in what they ask for and in their labels and node selectors. They take turns, each with `burst` pods at a time.
 json::Object thousand_classes(std::size_t nodes, double scale, std::uint64_t seed, std::size_t burst) {
   const double start = now_seconds();
-  Bench bench(nodes, {"zone1", "zone2", "zone3"}, seed);
+  Bench bench(nodes, {"zone1", "zone2", "zone3"}, seed, Source::kDeployments);
   std::vector<model::PodView> kinds;
   for (int i = 0; i < 1000; ++i) {
     auto kind = default_pod();
@@ -371,20 +413,37 @@ void add(const std::string& name, const std::string& summary, const Run& run) {
   }
 }
 
+using RunOf = json::Object (*)(std::size_t nodes, double scale, std::uint64_t seed, Source source);
+
+/// For pods of their own, and for those of Deployments.
+void add_both(const std::string& name, const std::string& summary, RunOf run) {
+  add(name, summary, [run](auto nodes, auto scale, auto seed) { return run(nodes, scale, seed, Source::kBare); });
+  add(name + "OfDeployment", summary + "; of Deployments, whose pods are spread by default",
+      [run](auto nodes, auto scale, auto seed) { return run(nodes, scale, seed, Source::kDeployments); });
+}
+
 const bool kRegistered = [] {
-  const std::string engine = "engine alone, one core, all nodes considered: decide and count ten pods a node; ";
-  add("SchedulingBasic", engine + "plain pods", basic);
-  add("SchedulingNodeAffinity", engine + "required node affinity", node_affinity);
-  add("TopologySpreading", engine + "zones, DoNotSchedule, skew 5", [](auto n, auto s, auto r) { return spreading(n, s, r, true); });
-  add("PreferredTopologySpreading", engine + "zones, ScheduleAnyway, skew 5",
-      [](auto n, auto s, auto r) { return spreading(n, s, r, false); });
-  add("SchedulingPodAntiAffinity", engine + "required, by hostname (0.7 pods a node)", anti_affinity);
-  add("SchedulingPodAffinity", engine + "required, by zone", pod_affinity);
-  add("SchedulingPreferredPodAffinity", engine + "preferred, by hostname", preferred_affinity);
-  add("MixedSchedulingBasePod", engine + "plain pods among two pods a node of five kinds", mixed_base);
+  const std::string engine = "engine alone, one core, all nodes considered: decide and commit ten pods a node; ";
+  add_both("SchedulingBasic", engine + "plain pods", basic);
+  add_both("SchedulingNodeAffinity", engine + "required node affinity", node_affinity);
+  add_both("TopologySpreading", engine + "zones, DoNotSchedule, skew 5",
+           [](std::size_t nodes, double scale, std::uint64_t seed, Source source) { return spreading(nodes, scale, seed, source, true); });
+  add_both("PreferredTopologySpreading", engine + "zones, ScheduleAnyway, skew 5",
+           [](std::size_t nodes, double scale, std::uint64_t seed, Source source) { return spreading(nodes, scale, seed, source, false); });
+  add_both("SchedulingPodAntiAffinity", engine + "required, by hostname (0.7 pods a node)", anti_affinity);
+  add_both("SchedulingPodAffinity", engine + "required, by zone", pod_affinity);
+  add_both("SchedulingPreferredPodAffinity", engine + "preferred, by hostname", preferred_affinity);
+  add_both("MixedSchedulingBasePod", engine + "plain pods among two pods a node of five kinds", mixed_base);
   add("MixedChurn", engine + "plain pods; every 100th: a node, a service and a large pod come or go", mixed_churn);
   add("CSIVolumes", engine + "a bound CSI claim a pod, 39 to a node (two pods a node)", csi_volumes);
   add("Unschedulable", engine + "plain pods; after every fifth an attempt of one that fits nowhere", unschedulable);
+  for (const std::size_t nodes : {std::size_t{500}, std::size_t{5000}}) {
+    const std::string summary = "engine alone, one core: 30,000 Jobs of one pod each, in turn; ";
+    scenarios().push_back({fmt::format("JobsInTurn/{}Nodes", nodes), summary + "alike but for what tells Jobs apart",
+                           [nodes](const Options& options) { return jobs(nodes, options.scale, options.seed, true); }});
+    scenarios().push_back({fmt::format("DifferentJobsInTurn/{}Nodes", nodes), summary + "each asks for another amount",
+                           [nodes](const Options& options) { return jobs(nodes, options.scale, options.seed, false); }});
+  }
   for (const std::size_t nodes : {std::size_t{500}, std::size_t{1'000'000}})
     scenarios().push_back(
         {fmt::format("Million/{}Nodes", nodes),

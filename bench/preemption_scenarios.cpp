@@ -6,6 +6,7 @@
 
 #include "bench/bench.h"
 #include "placement/preemptor.h"
+#include "tests/support/stored_pods.h"
 
 namespace berth::bench {
 namespace {
@@ -21,6 +22,13 @@ model::NodeViewPtr make_node(std::size_t i, std::int64_t cpu, std::int64_t memor
   return out;
 }
 
+/// Whatever pod, as an API server stores it.
+model::PodView stored(model::PodView pod) {
+  static testing::StoredPods pods;
+  const std::string name = pod.meta.name;
+  return pods.error().empty() ? pods.bare(std::move(pod), name) : pod;
+}
+
 PodInfoPtr make_pod(const std::string& name, std::int64_t cpu_milli, std::int64_t memory_mib, std::int64_t priority, std::int64_t minute) {
   auto out = std::make_shared<model::PodView>();
   out->meta.ns = "default";
@@ -30,6 +38,7 @@ PodInfoPtr make_pod(const std::string& name, std::int64_t cpu_milli, std::int64_
   model::ContainerView container;
   container.requests = {{"cpu", model::Quantity::from_milli(cpu_milli)}, {"memory", model::Quantity::from_value(memory_mib << 20)}};
   out->containers.push_back(std::move(container));
+  *out = stored(std::move(*out));
   return PodInfo::make(std::move(out), Era::k136);
 }
 

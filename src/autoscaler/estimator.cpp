@@ -8,13 +8,6 @@ namespace {
 
 using placement::NodeIndex;
 
-bool are_alike(const Pod& a, const Pod& b) {
-  const model::OwnerReference *one = a.view().meta.controller(), *two = b.view().meta.controller();
-  if (one == nullptr || two == nullptr || one->uid != two->uid) return false;
-  return a.info->class_hash == b.info->class_hash && a.info->traits_hash == b.info->traits_hash && same_class(*a.info, *b.info) &&
-         same_traits(*a.info, *b.info) && a.view().volumes == b.view().volumes && a.view().resource_claims == b.view().resource_claims;
-}
-
 /// How much of the template one pod takes: the larger ones are packed first.
 double size_of(const Pod& pod, const model::NodeView& node) {
   double out = 0;
@@ -82,19 +75,15 @@ class Packing {
 
 }  // namespace
 
-std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods) {
+std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods, placement::Trial& trial) {
   std::vector<PodGroup> out;
-  std::multimap<std::uint64_t, std::size_t> known;
+  std::map<std::pair<std::string, placement::Signature>, std::size_t> known;
   for (const PodPtr& pod : pods) {
-    const std::uint64_t hash = pod->info->class_hash ^ pod->info->traits_hash;
-    auto [at, end] = known.equal_range(hash);
-    while (at != end && !are_alike(*out[at->second].pods.front(), *pod)) ++at;
-    if (at == end) {
-      known.emplace(hash, out.size());
-      out.push_back({{pod}, {}, {}});
-    } else {
-      out[at->second].pods.push_back(pod);
-    }
+    const model::OwnerReference* controller = pod->view().meta.controller();
+    auto place = out.size();
+    if (controller != nullptr) place = known.emplace(std::pair(controller->uid, trial.sign(*pod->info)), place).first->second;
+    if (place == out.size()) out.push_back({{}, {}, {}});
+    out[place].pods.push_back(pod);
   }
   return out;
 }

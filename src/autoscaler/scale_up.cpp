@@ -134,7 +134,7 @@ struct Planner {
   }
 
   void run() {
-    alike = group_alike(input.pending);
+    alike = group_alike(input.pending, *input.trial);
     sort_out_groups();
     for (const NodeGroup* group : valid) try_template(*group);
     plan.result = ScaleUpPlan::Result::kNoOptions;

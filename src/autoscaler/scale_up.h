@@ -45,13 +45,13 @@ struct ScaleUpPlan {
 /// Every node of the plan takes at least one of the pods when the scheduler places them in its own order.
 ScaleUpPlan plan_scale_up(const ScaleUpInput& input, const Options& options);
 
-/// Pods that are alike: of one controller and equal in all that placement reads.
+/// Pods that are alike: of one controller and of one signature.
 struct PodGroup {
   std::vector<PodPtr> pods;
   std::map<std::string, std::vector<std::string>, std::less<>> refusals;  ///< By group id: why its template does not fit.
   std::vector<std::string> fits;                                          ///< Group ids.
 };
-std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods);
+std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods, placement::Trial& trial);
 
 /// First-fit decreasing on copies of the template added to a fork, at most `most` of them.
 ExpansionOption estimate(placement::Trial& base, const std::string& group, const NodeTemplate& node_template,

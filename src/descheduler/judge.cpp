@@ -12,22 +12,11 @@ Judge::Judge(const Snapshot& snapshot, const placement::Profiles& profiles, Plac
                                        {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}})),
       check_(check) {}
 
-const Judgement* Judge::known_refusal(const Pod& pod) const {
-  const auto found = refusals_.find({pod.info->class_hash, pod.node});
-  if (found == refusals_.end()) return nullptr;
-  const placement::PodInfo& other = *found->second.pod;
-  const bool is_alike =
-      placement::same_class(other, *pod.info) && placement::same_traits(other, *pod.info) && other.request == pod.info->request;
-  return is_alike ? &found->second.judgement : nullptr;
-}
-
 Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
   // A finished pod takes no room and its controller has made another one long since: nothing comes back.
   if (pod.view().is_terminal()) return {true, "", "", false};
-  // Volumes and claims are a pod's own.
-  const bool is_like_others = pod.view().volumes.empty() && pod.view().resource_claims.empty();
-  if (is_like_others && check_ != PlacementCheck::kOff)
-    if (const Judgement* refusal = known_refusal(pod)) return *refusal;
+  const RefusalKey key = {pod.view().scheduler_name, trial_.sign(*pod.info), pod.node};
+  if (const auto known = refusals_.find(key); known != refusals_.end() && check_ != PlacementCheck::kOff) return known->second;
   placement::Eviction eviction = trial_.evict(pod.info);
   if (check_ == PlacementCheck::kOff) {
     evicted_.insert_or_assign(pod.key(), std::move(eviction));
@@ -35,7 +24,7 @@ Judgement Judge::judge(const Pod& pod, const DestinationRule& rule) {
   }
   placement::PodInfoPtr replacement = trial_.renew(eviction);
   Judgement out = decide(pod, replacement, rule, false);
-  if (!out.is_accepted && !out.is_by_rule && is_like_others) refusals_[{pod.info->class_hash, pod.node}] = {pod.info, out};
+  if (!out.is_accepted && !out.is_by_rule) refusals_.emplace(key, out);
   // A pod that was labelled by hand is judged as it is; where its replacement goes is its template's matter. Without the labels that made
   // it leave, the old node may be as good as others, but not the best.
   const auto labels = snapshot_.replacement_labels(pod.view());

@@ -42,17 +42,14 @@ class Judge {
  private:
   /// `may_be_equal`: the old node may be among the best, as long as there is another one.
   Judgement decide(const Pod& pod, const placement::PodInfoPtr& replacement, const DestinationRule& rule, bool may_be_equal);
-  /// The engine's refusal of such a pod on that node since the cluster last changed: many pods that stay are alike.
-  [[nodiscard]] const Judgement* known_refusal(const Pod& pod) const;
-  struct Refusal {
-    placement::PodInfoPtr pod;
-    Judgement judgement;
-  };
+
   const Snapshot& snapshot_;
   placement::Trial trial_;
   PlacementCheck check_;
-  std::map<std::string, placement::Eviction, std::less<>> evicted_;    ///< The accepted ones, by the pod's key.
-  std::map<std::pair<std::uint64_t, std::string>, Refusal> refusals_;  ///< By the pod's class and node.
+  std::map<std::string, placement::Eviction, std::less<>> evicted_;  ///< The accepted ones, by the pod's key.
+  /// The scheduler's name, the pod's signature, and the node that it is on.
+  using RefusalKey = std::tuple<std::string, placement::Signature, std::string>;
+  std::map<RefusalKey, Judgement> refusals_;  ///< The engine's, since the cluster last changed: many pods that stay are alike.
 };
 
 }  // namespace berth::descheduler

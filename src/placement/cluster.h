@@ -58,7 +58,6 @@ struct PodInfo : std::enable_shared_from_this<PodInfo> {
   std::vector<AffinityTerm> required_affinity, required_anti_affinity, preferred_affinity, preferred_anti_affinity;
   std::int64_t start_time_ns = 0;  ///< status.startTime; the far future when absent.
   std::uint64_t traits_hash = 0;   ///< Of what other pods' terms and selectors see: see same_traits.
-  std::uint64_t class_hash = 0;    ///< Of everything that decides where the pod may go: see same_class.
 
   static std::shared_ptr<const PodInfo> make(model::PodViewPtr pod, Era era);
   [[nodiscard]] const model::PodView& view() const { return *pod; }
@@ -72,8 +71,6 @@ using PodInfoPtr = std::shared_ptr<const PodInfo>;
 
 /// Namespace, labels, termination and affinity terms are equal: the two count alike for every selector and hold the same terms.
 bool same_traits(const PodInfo& a, const PodInfo& b);
-/// Equal in everything that decides placement, volumes apart: the two share columns.
-bool same_class(const PodInfo& a, const PodInfo& b);
 
 /// Where an image is, for ImageLocality.
 struct ImageState {

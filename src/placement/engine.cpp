@@ -1,6 +1,7 @@
 #include "placement/engine.h"
 
 #include <algorithm>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <random>
 
 #include "placement/columns/cluster_index.h"
@@ -10,9 +11,8 @@
 namespace berth::placement {
 namespace {
 
-/// Columns beyond this go, the longest unused first.
-constexpr std::size_t kColumnBudgetBytes = 8ULL << 30;
-constexpr std::size_t kBytesPerNodeAndClass = 56;
+/// What a class takes, about.
+constexpr std::size_t kBytesPerNodeAndClass = 48;
 
 /// PreFilter will leave a few named nodes: cheaper to ask just those than to build columns for a class of one pod.
 bool names_its_nodes(const model::PodView& pod) {
@@ -35,10 +35,12 @@ struct Engine::Impl {
     std::shared_ptr<PodClass> columns;
     std::uint64_t last_use = 0;
   };
-  ShardedMap<std::uint64_t, std::vector<ClassEntry>, NumberHash> classes;  ///< By the hash of what the pods of a class have in common.
+  ShardedMap<std::uint64_t, std::vector<ClassEntry>, NumberHash> classes;  ///< By the hash of the signature's part for columns.
   std::size_t class_count = 0;
   std::uint64_t index_epoch = 0;
   std::uint64_t tick = 0;
+  boost::unordered_flat_set<std::uint64_t> seen;  ///< Hashes of signatures that were asked for.
+  std::vector<std::int32_t> totals;               ///< Working space.
 
   Impl(const Cluster& over, EngineOptions with) : cluster(over), options(with), random(with.seed) {}
   Impl(const Impl& from, const Cluster& fork)
@@ -56,18 +58,22 @@ struct Engine::Impl {
   Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied);
   Status fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex node);
   std::optional<Status> fits_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, const NodeInfo& node);
+  void prepare(const FrameworkPtr& framework, const PodInfoPtr& pod);
   std::optional<Decision> try_nominated(const Framework& framework, const PodInfo& pod);
   std::optional<Decision> decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied);
   Decision decide_plainly(const Framework& framework, const PodInfo& pod, std::vector<NodeIndex>* tied);
   void sync();
-  /// Null when there are no columns for the pod; with `only_known` none are made.
-  PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, bool only_known = false);
-  std::optional<CycleState> prepare_checks(const Framework& framework, const PodInfo& pod);
-  static bool has_checks(const Framework& framework, const CycleState& state);
-  static Status check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node);
+  PodClass* known_class(const Framework& framework, const PodInfoPtr& pod, const Signature& signature);
+  PodClass* class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature, std::vector<NodeIndex>* tied,
+                     std::optional<PodClass::Choice>& scanned);
+  PodClass* keep(std::shared_ptr<PodClass> made);
+  bool is_first(std::uint64_t hash);
   void make_room();
-  std::optional<PodClass::Choice> choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns,
-                                                      std::vector<NodeIndex>* tied);
+  Decision as_decision(const PodClass::Choice& choice) const;
+  std::optional<CycleState> prepare_checks(const Framework& framework, const PodInfo& pod);
+  static Status check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node);
+  std::optional<PodClass::Choice> choose_with_checks(const Framework& framework, const PodInfo& pod, PodClass& columns,
+                                                     std::vector<NodeIndex>* tied);
 
   PodClass::Options choice_options(std::vector<NodeIndex>* tied) {
     PodClass::Options out;
@@ -110,18 +116,29 @@ Status Engine::Impl::fits(const FrameworkPtr& framework, const PodInfoPtr& pod, 
 /// Nullopt: the plain form must say, or knows better why not.
 std::optional<Status> Engine::Impl::fits_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod, const NodeInfo& node) {
   if (options.plain || index == nullptr || framework->profile().always_check_all_filters) return std::nullopt;
-  PodClass* columns = class_of(framework, pod, true);
+  sync();
+  const Signature signature = framework->sign(*pod, index.get());
+  PodClass* columns = known_class(*framework, pod, signature);
   if (columns == nullptr) return std::nullopt;
   if (cluster.has_nominations() && (columns->is_swayed_by_nominations() || cluster.nominated_node(pod->key) == node.index))
     return std::nullopt;
   Status status = columns->verdict(node.index);
-  if (!status.is_success() || (pod->view().volumes.empty() && pod->view().resource_claims.empty())) return status;
+  if (!status.is_success() || !signature.has_checks()) return status;
   if (!cluster.nominated(node.index).empty()) return std::nullopt;
   const auto state = prepare_checks(*framework, *pod);
   if (!state) return std::nullopt;
   status = check(*framework, *state, *pod, node);
   if (status.is_success()) return status;
   return std::nullopt;
+}
+
+void Engine::Impl::prepare(const FrameworkPtr& framework, const PodInfoPtr& pod) {
+  if (options.plain || cluster.node_count() == 0 || names_its_nodes(pod->view())) return;
+  sync();
+  Signature signature = framework->sign(*pod, index.get());
+  if (known_class(*framework, pod, signature) != nullptr) return;
+  if (auto made = PodClass::make(framework, pod, std::move(signature), *index, static_columns, options.lazy_ranking_nodes))
+    (void)keep(std::move(made));
 }
 
 /// The node that preemption made room on is tried before all others; nullopt when the pod does not fit there (any more).
@@ -142,7 +159,12 @@ std::optional<Decision> Engine::Impl::try_nominated(const Framework& framework, 
 
 std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& framework, const PodInfoPtr& pod,
                                                         std::vector<NodeIndex>* tied) {
-  PodClass* columns = class_of(framework, pod);
+  sync();
+  Signature signature = framework->sign(*pod, index.get());
+  const bool has_checks = signature.has_checks();
+  std::optional<PodClass::Choice> scanned;
+  PodClass* columns = class_of(framework, pod, std::move(signature), tied, scanned);
+  if (scanned) return as_decision(*scanned);
   if (columns == nullptr) return std::nullopt;
   PodClass::OwnNomination own;
   if (cluster.has_nominations()) {
@@ -150,10 +172,10 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
     if (columns->is_swayed_by_nominations() || (own.node.is_valid() && columns->hides_own_node(own))) return std::nullopt;
   }
   PodClass::Choice choice;
-  if (pod->view().volumes.empty() && pod->view().resource_claims.empty()) {
+  if (!has_checks) {
     choice = columns->choose(choice_options(tied));
   } else {
-    auto chosen = choose_with_volumes(*framework, *pod, *columns, tied);
+    auto chosen = choose_with_checks(*framework, *pod, *columns, tied);
     if (!chosen) return std::nullopt;
     choice = *chosen;
   }
@@ -164,6 +186,11 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
     out.diagnosis = std::make_shared<const Diagnosis>(columns->diagnose(own));
     return out;
   }
+  return as_decision(choice);
+}
+
+Decision Engine::Impl::as_decision(const PodClass::Choice& choice) const {
+  Decision out;
   out.outcome = Decision::Outcome::kScheduled;
   out.node = choice.node;
   out.node_name = cluster.node(choice.node)->name;
@@ -188,13 +215,6 @@ std::optional<CycleState> Engine::Impl::prepare_checks(const Framework& framewor
   return state;
 }
 
-/// A pod whose volumes no plugin looks at (a projected token, a ConfigMap) is as one without.
-bool Engine::Impl::has_checks(const Framework& framework, const CycleState& state) {
-  return std::ranges::any_of(framework.filters(), [&](const Plugin* plugin) {
-    return plugin->column_kind() == ColumnKind::kVolumes && !state.filter_skipped(plugin->slot());
-  });
-}
-
 Status Engine::Impl::check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node) {
   for (const Plugin* plugin : framework.filters()) {
     if (plugin->column_kind() != ColumnKind::kVolumes || state.filter_skipped(plugin->slot())) continue;
@@ -205,13 +225,16 @@ Status Engine::Impl::check(const Framework& framework, const CycleState& state, 
 }
 
 /// The plugins of volumes and devices check node by node, best first. Nullopt: the plain form must decide, or say why nothing fits.
-std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framework& framework, const PodInfo& pod, PodClass& columns,
-                                                                  std::vector<NodeIndex>* tied) {
+std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework& framework, const PodInfo& pod, PodClass& columns,
+                                                                 std::vector<NodeIndex>* tied) {
   // Which of a claim's alternatives a node can give counts in its score: then every node has to be asked.
   if (has_alternatives(pod.view(), cluster)) return std::nullopt;
   const auto state = prepare_checks(framework, pod);
   if (!state) return std::nullopt;
-  if (!has_checks(framework, *state)) return columns.choose(choice_options(tied));
+  const bool none_matter = std::ranges::none_of(framework.filters(), [&](const Plugin* plugin) {
+    return plugin->column_kind() == ColumnKind::kVolumes && !state->filter_skipped(plugin->slot());
+  });
+  if (none_matter) return columns.choose(choice_options(tied));
   bool failed = false;
   PodClass::Options with_last_word = choice_options(tied);
   with_last_word.accept = [&](const NodeInfo& node) {
@@ -221,7 +244,7 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_volumes(const Framewor
     return status.is_success();
   };
   const PodClass::Choice choice = columns.choose(with_last_word);
-  if (failed || choice.give_up || !choice.node.is_valid()) return std::nullopt;
+  if (failed || !choice.node.is_valid()) return std::nullopt;
   return choice;
 }
 
@@ -235,45 +258,67 @@ void Engine::Impl::sync() {
   class_count = 0;
 }
 
-PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, bool only_known) {
-  sync();
-  auto& bucket = classes[pod->class_hash];
-  for (auto at = bucket.begin(); at != bucket.end(); ++at) {
-    if (!at->columns->matches(*framework, *pod)) continue;
-    PodClass& columns = unshare(at->columns);
-    columns.bind(*index, static_columns);
-    if (columns.catch_up()) {
-      at->last_use = ++tick;
-      return &columns;
-    }
-    bucket.erase(at);
-    --class_count;
-    break;
+/// The columns for pods of this signature that are there, up to date; null without any.
+PodClass* Engine::Impl::known_class(const Framework& framework, const PodInfoPtr& pod, const Signature& signature) {
+  auto* bucket = classes.edit(signature.columns_hash());
+  if (bucket == nullptr) return nullptr;
+  const auto at = std::ranges::find_if(*bucket, [&](const auto& entry) { return entry.columns->serves(framework, signature); });
+  if (at == bucket->end()) return nullptr;
+  PodClass& columns = unshare(at->columns);
+  columns.bind(*index, static_columns);
+  if (columns.catch_up(pod, signature)) {
+    at->last_use = ++tick;
+    return &columns;
   }
-  if (only_known || names_its_nodes(pod->view())) return nullptr;
-  make_room();
-  auto made = PodClass::make(framework, pod, *index, static_columns, options.lazy_ranking_nodes);
-  if (made == nullptr) return nullptr;
-  ++class_count;
-  return classes[pod->class_hash].emplace_back(std::move(made), ++tick).columns.get();
+  bucket->erase(at);
+  --class_count;
+  return nullptr;
 }
 
+/// The columns for pods of this signature. The first such pod may be decided without any: then `scanned` is set.
+PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature, std::vector<NodeIndex>* tied,
+                                 std::optional<PodClass::Choice>& scanned) {
+  if (PodClass* known = known_class(*framework, pod, signature)) return known;
+  if (names_its_nodes(pod->view())) return nullptr;
+  auto made = PodClass::make(framework, pod, std::move(signature), *index, static_columns, options.lazy_ranking_nodes);
+  if (made == nullptr) return nullptr;
+  if (tied == nullptr && made->can_scan() && is_first(made->signature().columns_hash())) {
+    scanned = made->scan(choice_options(nullptr), totals);
+    if (scanned) return nullptr;
+  }
+  return keep(std::move(made));
+}
+
+PodClass* Engine::Impl::keep(std::shared_ptr<PodClass> made) {
+  make_room();
+  made->build();
+  ++class_count;
+  const std::uint64_t hash = made->signature().columns_hash();
+  return classes[hash].emplace_back(std::move(made), ++tick).columns.get();
+}
+
+/// Nobody with this hash has asked lately.
+bool Engine::Impl::is_first(std::uint64_t hash) {
+  constexpr std::size_t kRemembered = 1 << 17;
+  if (seen.size() >= kRemembered) seen.clear();
+  return seen.insert(hash).second;
+}
+
+/// Several go at once, so that looking for the longest unused is paid for by many.
 void Engine::Impl::make_room() {
   const std::size_t most =
-      std::max<std::size_t>(16, kColumnBudgetBytes / (kBytesPerNodeAndClass * std::max<std::size_t>(cluster.slot_count(), 1024)));
-  while (class_count > most) {
-    std::uint64_t oldest_hash = 0;
-    std::uint64_t oldest_use = UINT64_MAX;
-    classes.for_each([&](std::uint64_t hash, const std::vector<ClassEntry>& bucket) {
-      for (const ClassEntry& entry : bucket) {
-        if (entry.last_use >= oldest_use) continue;
-        oldest_use = entry.last_use;
-        oldest_hash = hash;
-      }
-    });
-    if (oldest_use == UINT64_MAX) return;
-    std::erase_if(*classes.edit(oldest_hash), [&](const ClassEntry& entry) { return entry.last_use == oldest_use; });
-    --class_count;
+      std::max<std::size_t>(16, options.columns_bytes / (kBytesPerNodeAndClass * std::max(cluster.slot_count(), 1024U)));
+  if (class_count < most) return;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> by_use;  // Last use and hash.
+  classes.for_each([&](std::uint64_t hash, const std::vector<ClassEntry>& bucket) {
+    for (const ClassEntry& entry : bucket) by_use.emplace_back(entry.last_use, hash);
+  });
+  const auto leaving = by_use.begin() + static_cast<std::ptrdiff_t>(by_use.size() / 8);
+  std::ranges::nth_element(by_use, leaving);
+  for (const auto& [last_use, hash] : std::ranges::subrange(by_use.begin(), leaving + 1)) {
+    auto& bucket = *classes.edit(hash);
+    class_count -= std::erase_if(bucket, [&](const ClassEntry& entry) { return entry.last_use == last_use; });
+    if (bucket.empty()) classes.erase(hash);
   }
 }
 
@@ -310,9 +355,7 @@ Engine::~Engine() = default;
 
 Decision Engine::schedule(const FrameworkPtr& framework, const PodInfoPtr& pod) { return impl_->schedule(framework, pod, nullptr); }
 
-void Engine::prepare(const FrameworkPtr& framework, const PodInfoPtr& pod) {
-  if (!impl_->options.plain && impl_->cluster.node_count() != 0) (void)impl_->class_of(framework, pod);
-}
+void Engine::prepare(const FrameworkPtr& framework, const PodInfoPtr& pod) { impl_->prepare(framework, pod); }
 
 BestNodes Engine::best(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   BestNodes out;
@@ -322,6 +365,11 @@ BestNodes Engine::best(const FrameworkPtr& framework, const PodInfoPtr& pod) {
 }
 
 Status Engine::fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex node) { return impl_->fits(framework, pod, node); }
+
+Signature Engine::sign(const Framework& framework, const PodInfo& pod) {
+  impl_->sync();
+  return framework.sign(pod, impl_->index.get());
+}
 
 Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const {
   return placement::evaluate(framework, impl_->cluster, pod);

@@ -83,6 +83,8 @@ struct EngineOptions {
   bool plain = false;
   /// Columns of at least this many nodes keep only their best nodes in order. Decisions do not depend on it.
   std::size_t lazy_ranking_nodes = 4096;
+  /// Columns of classes beyond this go, the longest unused first; sixteen classes are always kept.
+  std::size_t columns_bytes = 512ULL << 20;
 };
 
 /// Decides over one cluster, keeping columns per class of pods that catch up with the cluster's change log. Deterministic in the cluster's
@@ -106,6 +108,8 @@ class Engine {
   /// as a decision costs; else PreFilter, which may walk over all nodes.
   [[nodiscard]] Status fits(const FrameworkPtr& framework, const PodInfoPtr& pod, NodeIndex node);
   [[nodiscard]] Evaluation evaluate(const Framework& framework, const PodInfo& pod) const;
+  /// The pod's signature in this cluster as it is now: labels count as far as selectors in play see them.
+  [[nodiscard]] Signature sign(const Framework& framework, const PodInfo& pod);
 
   /// Bytes held by the columns, for the benchmarks' count.
   [[nodiscard]] std::size_t memory_bytes() const;

@@ -33,13 +33,14 @@ CycleState::CycleState(const CycleState& other)
     if (other.data_[i] != nullptr) data_[i] = other.data_[i]->clone();
 }
 
-Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
+Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std::span<const PluginRegistration> more) {
   auto out = std::shared_ptr<Framework>(new Framework(std::move(profile)));
   const Profile& p = out->profile_;
   const auto instance = [&](std::string_view name) -> Result<const Plugin*> {
     for (const auto& plugin : out->plugins_)
       if (plugin->name() == name) return plugin.get();
-    const auto* registration = find_plugin(name);
+    const auto own = std::ranges::find(more, name, &PluginRegistration::name);
+    const auto* registration = own == more.end() ? find_plugin(name) : &*own;
     if (registration == nullptr) return invalid(fmt::format("plugin \"{}\" does not exist", name));
     auto made = registration->make(p);
     if (!made) return std::unexpected(made.error());
@@ -78,7 +79,56 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile) {
   if (done) done = fill(p.bind, &Points::bind, "Bind", nowhere);
   if (done) done = fill(p.post_bind, &Points::post_bind, "PostBind", nowhere);
   if (!done) return std::unexpected(done.error());
+  out->order_signing();
   return out;
+}
+
+void Framework::order_signing() {
+  const auto stage = [](const Plugin* plugin) {
+    return plugin->column_kind() == ColumnKind::kStatic ? 0 : plugin->column_kind() == ColumnKind::kVolumes ? 2 : 1;
+  };
+  for (const auto& plugin : plugins_) signing_.push_back(plugin.get());
+  std::ranges::stable_sort(signing_, {}, stage);
+  std::ranges::copy_if(signing_, std::back_inserter(signing_filters_), [&](const Plugin* plugin) {
+    return std::ranges::find(filters_, plugin) != filters_.end() || std::ranges::find(pre_filters_, plugin) != pre_filters_.end() ||
+           plugin->points().post_filter;
+  });
+}
+
+namespace {
+
+Signature collect(std::span<const Plugin* const> plugins, const PodInfo& pod, bool counts_scores, Onlookers* onlookers) {
+  Signer signer(pod, counts_scores, onlookers);
+  enum class Stage { kStatic, kColumns, kChecks } at = Stage::kStatic;
+  const auto reach = [&](Stage stage, std::size_t slot) {
+    if (at == Stage::kStatic && stage != Stage::kStatic) {
+      signer.end_static();
+      signer.priority();  // By which nominated pods count for it.
+      signer.begin_plugin(slot);
+      at = Stage::kColumns;
+    }
+    if (at == Stage::kColumns && stage == Stage::kChecks) {
+      signer.begin_checks();
+      at = Stage::kChecks;
+    }
+  };
+  for (const Plugin* plugin : plugins) {
+    const ColumnKind kind = plugin->column_kind();
+    signer.begin_plugin(plugin->slot());
+    reach(kind == ColumnKind::kStatic ? Stage::kStatic : kind == ColumnKind::kVolumes ? Stage::kChecks : Stage::kColumns, plugin->slot());
+    plugin->sign(signer, pod);
+  }
+  signer.begin_plugin(0);
+  reach(Stage::kChecks, 0);
+  return std::move(signer).finish();
+}
+
+}  // namespace
+
+Signature Framework::sign(const PodInfo& pod, Onlookers* onlookers) const { return collect(signing_, pod, true, onlookers); }
+
+Signature Framework::sign_filters(const PodInfo& pod, Onlookers* onlookers) const {
+  return collect(signing_filters_, pod, false, onlookers);
 }
 
 Status Framework::run_pre_enqueue(const model::PodView& pod, const Cluster* cluster) const {

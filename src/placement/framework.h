@@ -23,6 +23,7 @@
 #include "base/json.h"
 #include "placement/cluster.h"
 #include "placement/profile.h"
+#include "placement/signature.h"
 #include "placement/status.h"
 
 namespace berth::placement {
@@ -126,47 +127,57 @@ class Plugin {
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual Points points() const = 0;
 
+  /// Tells what this plugin reads of the pod, at whatever point: a field left out may not change any of its answers. Left to its default,
+  /// every pod is like no other: right, and slow.
+  virtual void sign(Signer& signer, const PodInfo& /*pod*/) const { signer.identity(); }
+
   [[nodiscard]] virtual ColumnKind column_kind() const { return ColumnKind::kPlainOnly; }
   /// Only where column_kind is kStatic or kNodeLocal; the latter never normalize.
   [[nodiscard]] virtual Normalization normalization() const { return Normalization::kNone; }
 
   /// Puts this plugin's Filter or Score for the pod into the columnar form over node amounts; false when it does not fit in there.
-  virtual bool join_filter(ResourceColumns& columns, const PodInfo& pod) const { return false; }
-  virtual bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const { return false; }
+  virtual bool join_filter(ResourceColumns& /*columns*/, const PodInfo& /*pod*/) const { return false; }
+  virtual bool join_score(ResourceColumns& /*columns*/, const PodInfo& /*pod*/, std::int64_t /*weight*/) const { return false; }
 
-  virtual Status pre_enqueue(const model::PodView& pod) const { return Status::success(); }
+  virtual Status pre_enqueue(const model::PodView& /*pod*/) const { return Status::success(); }
   /// As above, for what also depends on other objects.
-  virtual Status pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const { return pre_enqueue(pod); }
+  virtual Status pre_enqueue_in(const model::PodView& pod, const Cluster& /*cluster*/) const { return pre_enqueue(pod); }
 
   /// Once per pod, before any node. Skip: this plugin's Filter is not run for the pod.
-  virtual PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const { return {}; }
+  virtual PreFilterOutcome pre_filter(CycleState& /*state*/, const PodInfo& /*pod*/) const { return {}; }
   /// The effect of one more or one less pod on `node` upon the PreFilter state; `node` already has, or no longer has, the pod.
-  virtual Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const {
+  virtual Status add_pod(CycleState& /*state*/, const PodInfo& /*pod*/, const PodInfo& /*added*/, const NodeInfo& /*node*/) const {
     return Status::success();
   }
-  virtual Status remove_pod(CycleState& state, const PodInfo& pod, const PodInfo& removed, const NodeInfo& node) const {
+  virtual Status remove_pod(CycleState& /*state*/, const PodInfo& /*pod*/, const PodInfo& /*removed*/, const NodeInfo& /*node*/) const {
     return Status::success();
   }
-  virtual Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return Status::success(); }
+  virtual Status filter(const CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/) const { return Status::success(); }
 
   /// Once per pod with all feasible nodes. Skip: this plugin's Score is not run for the pod.
-  virtual Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const {
+  virtual Status pre_score(CycleState& /*state*/, const PodInfo& /*pod*/, std::span<const NodeInfo* const> /*feasible*/) const {
     return Status::success();
   }
-  virtual std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return 0; }
+  virtual std::expected<std::int64_t, Status> score(const CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/) const {
+    return 0;
+  }
   /// Brings raw scores to 0–100; `scores` are parallel to `feasible`.
-  virtual Status normalize(const CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible,
-                           std::span<std::int64_t> scores) const {
+  virtual Status normalize(const CycleState& /*state*/, const PodInfo& /*pod*/, std::span<const NodeInfo* const> /*feasible*/,
+                           std::span<std::int64_t> /*scores*/) const {
     return Status::success();
   }
 
   /// The pod goes to `node`: change the assumed objects of `cluster` (volumes). Undone by unreserve.
-  virtual Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const { return Status::success(); }
-  virtual void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {}
-  virtual std::vector<PreBindWrite> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const { return {}; }
+  virtual Status reserve(CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/, Cluster& /*cluster*/) const {
+    return Status::success();
+  }
+  virtual void unreserve(CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/, Cluster& /*cluster*/) const {}
+  virtual std::vector<PreBindWrite> pre_bind(const CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/) const {
+    return {};
+  }
 
   /// After Filter rejected every node.
-  virtual std::optional<ClaimRelease> find_release(const CycleState& state, const PodInfo& pod) const { return std::nullopt; }
+  virtual std::optional<ClaimRelease> find_release(const CycleState& /*state*/, const PodInfo& /*pod*/) const { return std::nullopt; }
 
   /// Index of this instance's state in every CycleState of its framework.
   [[nodiscard]] std::size_t slot() const { return slot_; }
@@ -195,10 +206,16 @@ class Framework {
     const Plugin* plugin;
     std::int64_t weight;
   };
-  /// Fails on a name that the registry does not know, or that does not take part at that point.
-  static Result<std::shared_ptr<const Framework>> create(Profile profile);
+  /// Fails on a name that nobody knows, or that does not take part at that point. `more`: plugins beside those of the registry; they go
+  /// before it.
+  static Result<std::shared_ptr<const Framework>> create(Profile profile, std::span<const PluginRegistration> more = {});
 
   [[nodiscard]] const Profile& profile() const { return profile_; }
+  /// What decides where the pod may go. Without onlookers it holds in every cluster and for ever; with them it is the coarser one that
+  /// holds for their cluster as it is. Once for each question: it costs less than a microsecond.
+  [[nodiscard]] Signature sign(const PodInfo& pod, Onlookers* onlookers = nullptr) const;
+  /// The same of what rejects pods, leaving out what only scores: what preemption goes by.
+  [[nodiscard]] Signature sign_filters(const PodInfo& pod, Onlookers* onlookers = nullptr) const;
   [[nodiscard]] std::size_t slot_count() const { return plugins_.size(); }
   [[nodiscard]] CycleState new_cycle(const Cluster& cluster) const { return {cluster, slot_count()}; }
   [[nodiscard]] std::span<const Plugin* const> pre_filters() const { return pre_filters_; }
@@ -237,8 +254,11 @@ class Framework {
 
  private:
   explicit Framework(Profile profile) : profile_(std::move(profile)) {}
+  void order_signing();
   Profile profile_;
   std::vector<PluginPtr> plugins_;
+  std::vector<const Plugin*> signing_,
+      signing_filters_;  ///< Those that look at the node object alone first, those asked node by node last.
   std::vector<const Plugin*> pre_enqueues_, pre_filters_, filters_, pre_scorers_, reservers_, pre_binders_;
   std::vector<Scorer> scorers_;
 };

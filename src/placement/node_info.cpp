@@ -94,15 +94,6 @@ class Hasher {
     state_ ^= state_ >> 32;
   }
   void add(std::string_view text) { add(std::hash<std::string_view>{}(text)); }
-  void add(const Resource& resource) {
-    add(static_cast<std::uint64_t>(resource.cpu_milli));
-    add(static_cast<std::uint64_t>(resource.memory_bytes));
-    add(static_cast<std::uint64_t>(resource.ephemeral_storage_bytes));
-    for (const auto& [name, amount] : resource.scalars) {
-      add(name);
-      add(static_cast<std::uint64_t>(amount));
-    }
-  }
   [[nodiscard]] std::uint64_t value() const { return state_; }
 
  private:
@@ -131,28 +122,6 @@ void fill_hashes(PodInfo& info) {
   for (const auto* terms : {&info.required_affinity, &info.required_anti_affinity, &info.preferred_affinity, &info.preferred_anti_affinity})
     add_terms(traits, *terms);
   info.traits_hash = traits.value();
-  Hasher all = traits;
-  all.add(static_cast<std::uint64_t>(view.priority));
-  all.add(view.node_name);
-  all.add(info.request.total);
-  all.add(info.scoring_request);
-  for (const auto& image : info.images) all.add(image);
-  for (const auto& port : info.host_ports) all.add(static_cast<std::uint64_t>(port.port));
-  for (const auto& [key, value] : view.node_selector) {
-    all.add(key);
-    all.add(value);
-  }
-  for (const auto& toleration : view.tolerations) {
-    all.add(toleration.key);
-    all.add(toleration.value);
-  }
-  for (const auto& constraint : view.spread_constraints) all.add(constraint.topology_key);
-  if (const auto* owner = view.meta.controller()) all.add(owner->uid);
-  info.class_hash = all.value();
-}
-
-bool same_owner(const model::OwnerReference* a, const model::OwnerReference* b) {
-  return (a == nullptr) == (b == nullptr) && (a == nullptr || *a == *b);
 }
 
 /// Sums that hit a limit cannot be taken apart again.
@@ -201,17 +170,6 @@ bool same_traits(const PodInfo& a, const PodInfo& b) {
   return left.meta.is_deleting == right.meta.is_deleting && left.meta.ns == right.meta.ns && left.meta.labels == right.meta.labels &&
          a.required_affinity == b.required_affinity && a.required_anti_affinity == b.required_anti_affinity &&
          a.preferred_affinity == b.preferred_affinity && a.preferred_anti_affinity == b.preferred_anti_affinity;
-}
-
-bool same_class(const PodInfo& a, const PodInfo& b) {
-  const auto &left = a.view(), &right = b.view();
-  return same_traits(a, b) && left.priority == right.priority && left.node_name == right.node_name && a.request == b.request &&
-         a.wanted() == b.wanted() && a.scoring_request == b.scoring_request && a.images == b.images &&
-         a.image_containers == b.image_containers && a.host_ports == b.host_ports && left.node_selector == right.node_selector &&
-         left.node_affinity == right.node_affinity && left.tolerations == right.tolerations &&
-         left.spread_constraints == right.spread_constraints && left.volumes.empty() == right.volumes.empty() &&
-         left.resource_claims.empty() == right.resource_claims.empty() && left.required_features == right.required_features &&
-         same_owner(left.meta.controller(), right.meta.controller());
 }
 
 void NodeInfo::add_pod(PodInfoPtr pod) {

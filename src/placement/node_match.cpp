@@ -14,6 +14,16 @@ const model::Taint* find_untolerated_taint(std::span<const model::Taint> taints,
   return found == taints.end() ? nullptr : &*found;
 }
 
+bool ports_conflict(std::span<const model::HostPort> a, std::span<const model::HostPort> b) {
+  constexpr std::string_view kAnyAddress = "0.0.0.0";
+  return std::ranges::any_of(a, [&](const auto& x) {
+    return std::ranges::any_of(b, [&](const auto& y) {
+      return x.port == y.port && x.protocol == y.protocol &&
+             (x.host_ip == y.host_ip || x.host_ip == kAnyAddress || y.host_ip == kAnyAddress);
+    });
+  });
+}
+
 NodeMatch match_node(const model::PodView& pod, std::string_view node_name, const model::Labels& node_labels,
                      std::span<const model::Taint> taints) {
   constexpr std::array<std::string_view, 2> kKeepAway = {"NoExecute", "NoSchedule"};

@@ -13,6 +13,9 @@ namespace berth::placement {
 const model::Taint* find_untolerated_taint(std::span<const model::Taint> taints, std::span<const model::Toleration> tolerations,
                                            std::span<const std::string_view> effects);
 
+/// Some port of the one cannot be had beside some port of the other: the same protocol and number, and addresses that overlap.
+bool ports_conflict(std::span<const model::HostPort> a, std::span<const model::HostPort> b);
+
 struct NodeMatch {
   bool belongs = false;   ///< By name, node selector and required node affinity, and no taint keeps it away.
   bool may_stay = false;  ///< The same, but for taints that only keep new pods away.

@@ -24,7 +24,7 @@ using words::kTerminating;
 /// The verdict on each node of the failed attempt.
 class Verdicts {
  public:
-  Verdicts(const Cluster& cluster, const Evaluation& failed, Era era) {
+  Verdicts(const Evaluation& failed, Era era) {
     absent_ = failed.pre_filter.is_success() ? Code::kUnschedulableAndUnresolvable : failed.pre_filter.code;
     for (const auto& rejected : failed.rejected) by_node_.emplace(rejected.node, rejected.status.code);
     // Before 1.36 a node without a verdict counts as one that evicting may help; there, every node has one.
@@ -186,7 +186,7 @@ Status default_preemption(const FrameworkPtr& shared, const Cluster& cluster, co
   const auto rejected = [&](std::string message) {
     return era == Era::k120 ? Status{Code::kUnschedulable, {}, {}} : Status::unschedulable("preemption: " + std::move(message));
   };
-  const Verdicts verdicts(cluster, failed, era);
+  const Verdicts verdicts(failed, era);
   if (const auto why = not_eligible(cluster, *pod, verdicts, era)) return rejected(std::string(*why));
 
   std::map<std::string, std::size_t> reasons;

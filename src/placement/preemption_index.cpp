@@ -27,8 +27,6 @@ void PreemptionIndex::sync() {
     rebuild_node(node);
     touch(node);
   }
-  for (; held_seen_ < index_.held_term_count(); ++held_seen_)
-    has_anti_affinity_ |= index_.held_term(held_seen_).kind == HeldTerm::Kind::kRequiredAntiAffinity;
 }
 
 void PreemptionIndex::rebuild() {
@@ -39,10 +37,6 @@ void PreemptionIndex::rebuild() {
   nodes_.renew(cluster_->slot_count());
   take_budgets();
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) rebuild_node(i);
-  held_seen_ = 0;
-  has_anti_affinity_ = false;
-  for (; held_seen_ < index_.held_term_count(); ++held_seen_)
-    has_anti_affinity_ |= index_.held_term(held_seen_).kind == HeldTerm::Kind::kRequiredAntiAffinity;
 }
 
 void PreemptionIndex::rebuild_node(std::uint32_t node) {

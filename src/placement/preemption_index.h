@@ -47,8 +47,6 @@ class PreemptionIndex {
         epoch_(other.epoch_),
         nodes_(other.nodes_),
         touched_(other.touched_),
-        held_seen_(other.held_seen_),
-        has_anti_affinity_(other.has_anti_affinity_),
         budgets_version_(other.budgets_version_),
         budgets_(other.budgets_),
         sets_(other.sets_),
@@ -62,8 +60,6 @@ class PreemptionIndex {
   [[nodiscard]] const PreemptionNode& node(std::uint32_t slot) const { return *nodes_[slot]; }
   [[nodiscard]] const ClusterIndex& cluster_index() const { return index_; }
   [[nodiscard]] ClusterIndex& cluster_index() { return index_; }
-  /// Some running pod has, or had, required anti-affinity.
-  [[nodiscard]] bool has_anti_affinity() const { return has_anti_affinity_; }
 
   // Nodes whose answer to anyone may have changed: entries [touched_begin, touched_end).
   [[nodiscard]] std::uint64_t touched_begin() const { return touched_.begin(); }
@@ -96,8 +92,6 @@ class PreemptionIndex {
   std::uint64_t index_epoch_ = 0, index_position_ = 0, epoch_ = 0;
   Pages<std::shared_ptr<PreemptionNode>> nodes_;
   PagedLog<std::uint32_t> touched_;
-  std::size_t held_seen_ = 0;
-  bool has_anti_affinity_ = false;
 
   std::uint64_t budgets_version_ = 0;
   std::vector<std::shared_ptr<Budget>> budgets_;

@@ -79,14 +79,16 @@ PreemptorClass* Preemptor::Impl::class_for(const FrameworkPtr& framework, const 
   if (index == nullptr) index = std::make_unique<PreemptionIndex>(cluster);
   sync();
   ++uses;
+  Signature signature = framework->sign_filters(*pod, &index->cluster_index());
   for (auto& one : classes) {
-    if (!one->serves(framework, *pod, *index)) continue;
+    if (!one->serves(framework, signature)) continue;
     PreemptorClass& mine = unshare(one);
     mine.bind(cluster, *index);
+    mine.adopt(pod, signature);
     mine.last_use = uses;
     return mine.is_covered() ? &mine : nullptr;
   }
-  auto made = PreemptorClass::make(framework, pod, cluster, *index, options);
+  auto made = PreemptorClass::make(framework, pod, std::move(signature), cluster, *index, options);
   if (made == nullptr) return nullptr;
   if (made->only_nodes()) {
     single = std::move(made);

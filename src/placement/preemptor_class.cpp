@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "placement/node_match.h"
 #include "placement/plugins/inter_pod_affinity.h"
 
 namespace berth::placement {
@@ -16,15 +17,6 @@ constexpr std::string_view kIndifferent[] = {"VolumeRestrictions", "NodeVolumeLi
 constexpr std::size_t kPortsBit = 8, kAntiBit = 9, kExistingBit = 10;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
-
-bool ports_conflict(const PodInfo& a, const PodInfo& b) {
-  constexpr std::string_view kAny = "0.0.0.0";
-  return std::ranges::any_of(a.host_ports, [&](const auto& x) {
-    return std::ranges::any_of(b.host_ports, [&](const auto& y) {
-      return x.port == y.port && x.protocol == y.protocol && (x.host_ip == y.host_ip || x.host_ip == kAny || y.host_ip == kAny);
-    });
-  });
-}
 
 bool is_well_formed(const model::PodView& view) {
   return std::ranges::all_of(view.required_anti_affinity, [](const auto& term) { return term.selector_error.empty(); });
@@ -48,10 +40,11 @@ void PreemptorClass::Load::subtract(const Load& other) {
   existing -= other.existing;
 }
 
-PreemptorClass::PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, const Cluster& cluster, PreemptionIndex& index,
+PreemptorClass::PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, Signature signature, const Cluster& cluster, PreemptionIndex& index,
                                const PreemptionOptions& options)
     : framework_(std::move(framework)),
       pod_(std::move(pod)),
+      signature_(std::move(signature)),
       cluster_(&cluster),
       index_(&index),
       options_(options),
@@ -60,18 +53,17 @@ PreemptorClass::PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, const Clu
       wanted_(preemption_amounts(pod_->request.total, 1)),
       own_namespace_labels_(&cluster.namespace_labels(pod_->view().ns())) {}
 
-std::shared_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
-                                                     PreemptionIndex& index, const PreemptionOptions& options) {
+std::shared_ptr<PreemptorClass> PreemptorClass::make(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature,
+                                                     const Cluster& cluster, PreemptionIndex& index, const PreemptionOptions& options) {
   const Profile& profile = framework->profile();
   const auto& view = pod->view();
-  if (!pod->required_affinity.empty() || !view.resource_claims.empty() || pod->spec_request != nullptr || !view.required_features.empty() ||
+  if (!pod->required_affinity.empty() || signature.has_checks() || pod->spec_request != nullptr || !view.required_features.empty() ||
       pod->request.total.scalars.size() > kMaxScalars || !is_well_formed(view) || profile.always_check_all_filters)
     return nullptr;
   if (std::ranges::any_of(view.spread_constraints, &model::TopologySpreadConstraint::is_hard) ||
       std::ranges::any_of(profile.args.spread.default_constraints, &model::TopologySpreadConstraint::is_hard))
     return nullptr;
-  if (std::ranges::any_of(view.volumes, [](const auto& volume) { return volume.kind != model::VolumeView::Kind::kOther; })) return nullptr;
-  auto out = std::shared_ptr<PreemptorClass>(new PreemptorClass(framework, pod, cluster, index, options));
+  auto out = std::shared_ptr<PreemptorClass>(new PreemptorClass(framework, pod, std::move(signature), cluster, index, options));
   return out->prepare() ? out : nullptr;
 }
 
@@ -126,33 +118,28 @@ bool PreemptorClass::prepare() {
     own_anti_ = resolve_namespaces(pod_->required_anti_affinity, *cluster_);
     for (const auto& term : own_anti_) topologies_.push_back(index_->cluster_index().topology(term.topology_key));
   }
-  labels_matter_ = checks_affinity_ && (index_->has_anti_affinity() || !own_anti_.empty());
-  has_extras_ = labels_matter_ || !pod_->request.total.scalars.empty() || !pod_->host_ports.empty();
   return is_covered();
 }
 
-bool PreemptorClass::serves(const FrameworkPtr& framework, const PodInfo& pod, const PreemptionIndex& index) const {
-  const auto& a = pod_->view();
-  const auto& b = pod.view();
-  if (framework_ != framework || only_) return false;
-  if (labels_matter_ ? a.meta.ns != b.meta.ns || a.meta.labels != b.meta.labels : checks_affinity_ && index.has_anti_affinity())
-    return false;
-  return a.priority == b.priority && pod_->request.total == pod.request.total && a.node_name == b.node_name &&
-         a.node_selector == b.node_selector && a.tolerations == b.tolerations && a.node_affinity == b.node_affinity &&
-         pod_->host_ports == pod.host_ports && pod_->required_affinity == pod.required_affinity &&
-         pod_->required_anti_affinity == pod.required_anti_affinity && a.volumes == b.volumes && a.resource_claims == b.resource_claims &&
-         a.spread_constraints == b.spread_constraints;
+bool PreemptorClass::serves(const FrameworkPtr& framework, const Signature& signature) const {
+  return framework_ == framework && !only_ && signature_.continues_as(signature, held_seen_);
+}
+
+void PreemptorClass::adopt(const PodInfoPtr& pod, const Signature& signature) {
+  pod_ = pod;
+  if (signature_.audience().size() != signature.audience().size()) signature_ = signature;
 }
 
 /// Takes note of the topologies of terms that pods brought since the last look and that keep the class away.
 bool PreemptorClass::adopt_held_terms() {
   auto& index = index_->cluster_index();
   const model::Labels& own_namespace = *own_namespace_labels_;
-  for (; held_seen_ < index.held_term_count(); ++held_seen_) {
-    const HeldTerm& held = index.held_term(held_seen_);
-    if (held.kind == HeldTerm::Kind::kRequiredAntiAffinity && held.term.matches(pod_->view(), own_namespace))
-      topologies_.push_back(index.topology(held.term.topology_key));
-  }
+  const auto& audience = signature_.audience();
+  for (auto id = std::ranges::lower_bound(audience, held_seen_); id != audience.end(); ++id)
+    topologies_.push_back(index.topology(index.held_term(*id).term.topology_key));
+  held_seen_ = index.held_term_count();
+  labels_matter_ = !own_anti_.empty() || !audience.empty();
+  has_extras_ = labels_matter_ || !pod_->request.total.scalars.empty() || !pod_->host_ports.empty();
   // The plugin's PreFilter skips where no running pod minds; then nominated pods that do mind are not counted either.
   return std::ranges::none_of(index.nominated_kinds(), [&](const auto& kind) {
     return std::ranges::any_of(kind.example->required_anti_affinity,
@@ -162,6 +149,7 @@ bool PreemptorClass::adopt_held_terms() {
 
 bool PreemptorClass::is_covered() {
   own_namespace_labels_ = &cluster_->namespace_labels(pod_->view().ns());
+  has_extras_ = !pod_->request.total.scalars.empty() || !pod_->host_ports.empty();
   if (!checks_affinity_) return true;
   if (!adopt_held_terms()) return false;
   return std::ranges::all_of(topologies_,
@@ -175,7 +163,7 @@ PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PodInfo
   const auto& scalars = pod_->request.total.scalars;
   if (!pod.request.total.scalars.empty())
     for (std::size_t i = 0; i < scalars.size(); ++i) out.scalars[i] = pod.request.total.scalar(scalars[i].first);
-  if (!pod_->host_ports.empty() && !pod.host_ports.empty()) out.ports = ports_conflict(*pod_, pod) ? 1 : 0;
+  if (!pod_->host_ports.empty() && !pod.host_ports.empty()) out.ports = ports_conflict(pod_->host_ports, pod.host_ports) ? 1 : 0;
   if (!labels_matter_) return out;
   const auto keeps_apart = [&](const AffinityTerm& term, const PodInfo& who, const model::Labels& labels_of_namespace) {
     return term.matches(who.view(), labels_of_namespace) && node.label(term.topology_key) != nullptr;

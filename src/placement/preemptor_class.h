@@ -24,13 +24,15 @@ struct PreemptionAnswer {
 class PreemptorClass {
  public:
   /// Null when the fast form does not cover the pod.
-  static std::shared_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, const Cluster& cluster,
-                                              PreemptionIndex& index, const PreemptionOptions& options);
+  static std::shared_ptr<PreemptorClass> make(const FrameworkPtr& framework, const PodInfoPtr& pod, Signature signature,
+                                              const Cluster& cluster, PreemptionIndex& index, const PreemptionOptions& options);
 
   /// For use with this index: the one it was made for, or a copy. Before every use.
   void bind(const Cluster& cluster, PreemptionIndex& index);
-  /// The pod is of this class. Labels tell pods apart only where anti-affinity looks at them.
-  [[nodiscard]] bool serves(const FrameworkPtr& framework, const PodInfo& pod, const PreemptionIndex& index) const;
+  /// The class is, or can become, that of pods whose filters sign so.
+  [[nodiscard]] bool serves(const FrameworkPtr& framework, const Signature& signature) const;
+  /// From here on this pod, which the class serves, stands for it.
+  void adopt(const PodInfoPtr& pod, const Signature& signature);
   /// Whether the fast form still covers the class: topologies change their nature, pods bring new terms.
   [[nodiscard]] bool is_covered();
   /// Brings the answers of all nodes up to date. Not for classes that name their nodes.
@@ -66,7 +68,8 @@ class PreemptorClass {
     bool is_unresolvable = false;
   };
 
-  PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, const Cluster& cluster, PreemptionIndex& index, const PreemptionOptions& options);
+  PreemptorClass(FrameworkPtr framework, PodInfoPtr pod, Signature signature, const Cluster& cluster, PreemptionIndex& index,
+                 const PreemptionOptions& options);
   bool prepare();
   bool prepare_checks();
   bool adopt_held_terms();
@@ -82,7 +85,8 @@ class PreemptorClass {
   [[nodiscard]] bool static_filters_pass(const NodeInfo& node) const;
 
   FrameworkPtr framework_;
-  PodInfoPtr pod_;          ///< The first of the class; stands for all.
+  PodInfoPtr pod_;  ///< The one asked for last; stands for all.
+  Signature signature_;
   const Cluster* cluster_;  ///< As of the last bind().
   PreemptionIndex* index_;
   PreemptionOptions options_;

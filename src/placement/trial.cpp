@@ -148,6 +148,11 @@ Decision Trial::decide(const PodInfoPtr& pod) {
   return out;
 }
 
+Signature Trial::sign(const PodInfo& pod) {
+  const FrameworkPtr& framework = impl_->profiles.of(pod);
+  return framework == nullptr ? Signature() : impl_->engine.sign(*framework, pod);
+}
+
 BestNodes Trial::best(const PodInfoPtr& pod) {
   if (const FrameworkPtr& framework = impl_->profiles.of(*pod)) return impl_->engine.best(framework, pod);
   return {decide(pod), {}};

@@ -89,6 +89,8 @@ class Trial {
 
   /// PreEnqueue: whether the pod may be tried at all.
   [[nodiscard]] Status admits(const PodInfo& pod) const;
+  /// What decides where the pod may go, in this cluster as it is now. Of no meaning where no profile has its schedulerName.
+  [[nodiscard]] Signature sign(const PodInfo& pod);
   /// Where the scheduler would put the pod now.
   [[nodiscard]] Decision decide(const PodInfoPtr& pod);
   /// The same, with every node that the scheduler could take instead.

@@ -32,8 +32,8 @@ std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std:
   // Hints are generous. Where thousands wait, each event would have all of them tried: then the node of the event must take the pod.
   const bool is_crowded = on != nullptr && queue.sizes().unschedulable > kCrowd;
   const PluginSet cured = is_crowded ? ~PluginSet{0} : bits.cured_by(change.event);
-  // Pods of one class get one answer; a nominated pod is a class of its own.
-  std::map<std::tuple<std::uint64_t, std::int64_t, std::string>, bool> takes;
+  // Pods of one signature get one answer, unless they are nominated.
+  std::map<std::tuple<std::string, placement::Signature, std::string>, bool> takes;
   std::size_t checks_left = 200;
   const auto helps = [&](const SchedulingQueue::Entry& entry) {
     if (up_to_priority && entry.pod.priority > *up_to_priority) return false;
@@ -44,7 +44,7 @@ std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std:
       return bits.any_hint(entry.rejected_by, {cluster, frameworks.at(pending.view().scheduler_name)->profile()}, pending, change);
     };
     if (!is_crowded) return hinted();
-    const std::tuple key(pending.class_hash, pending.view().priority, found->second.nominated);
+    const std::tuple key(pending.view().scheduler_name, trial.sign(pending), found->second.nominated);
     const auto known = takes.find(key);
     if (known != takes.end()) return known->second;
     if (checks_left == 0) return hinted();

@@ -80,7 +80,7 @@ void run(const History& history) {
     if (!view->nominated_node_name.empty() && world.chance(60)) cluster.upsert_pod(pod);
     const Decision decision = engine.schedule(framework, pod);
     const std::string wrong = difference(cluster, *framework, *pod, decision, first_by_name);
-    ASSERT_EQ(wrong, "") << "seed " << history.seed << " step " << step << " pod of class " << pod->class_hash;
+    ASSERT_EQ(wrong, "") << "seed " << history.seed << " step " << step;
     if (decision.outcome == Decision::Outcome::kScheduled && world.chance(90)) {
       cluster.assume(pod, decision.node);
       placed.push_back(pod->key);

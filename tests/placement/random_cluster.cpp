@@ -129,7 +129,39 @@ model::PodViewPtr RandomWorld::pod(const std::string& name) {
     out->spread_constraints.push_back(std::move(constraint));
   }
   for (int i = volumes && chance(50) ? 1 + below(2) : 0; i > 0; --i) out->volumes.push_back(volume());
+  store(*out);
   return out;
+}
+
+void RandomWorld::store(model::PodView& pod) {
+  const std::string name = pod.meta.name;
+  switch (below(5)) {
+    case 0:
+      return;
+    case 1:
+      pod = stored_.bare(std::move(pod), name);
+      break;
+    case 2:
+      pod = stored_.of_job(std::move(pod), "job" + std::to_string(below(100)));
+      break;
+    default:
+      pod = stored_.of_deployment(std::move(pod), kApps[below(3)]);
+  }
+  pod.meta.name = name;
+}
+
+/// Of the Deployments that pods are of: one for each app in each namespace.
+void RandomWorld::change_replica_sets(Cluster& cluster) {
+  const std::string app = kApps[below(3)];
+  model::PodView written;
+  written.meta.ns = kNamespaces[below(3)];
+  if (chance(60)) written.meta.labels = Labels(std::vector<std::pair<std::string, std::string>>{{"app", app}});
+  const json::Value set = stored_.replica_set(written, app);
+  if (chance(30)) {
+    cluster.remove("ReplicaSet", written.meta.ns, std::string(json::get_string(set, {"metadata", "name"})));
+  } else {
+    cluster.upsert(set);
+  }
 }
 
 model::VolumeView RandomWorld::volume() {
@@ -216,6 +248,7 @@ void RandomWorld::change_storage(Cluster& cluster) {
 
 void RandomWorld::change_objects(Cluster& cluster) {
   if (volumes && chance(60)) return change_storage(cluster);
+  if (chance(25)) return change_replica_sets(cluster);
   if (chance(60)) {
     const std::string ns = kNamespaces[below(3)];
     const std::string name = "svc" + std::to_string(below(3));

@@ -9,6 +9,7 @@
 #include "model/views/pod_view.h"
 #include "placement/cluster.h"
 #include "placement/framework.h"
+#include "tests/support/stored_pods.h"
 
 namespace berth::placement::testing {
 
@@ -18,13 +19,14 @@ FrameworkPtr framework_of(Profile profile);
 
 class RandomWorld {
  public:
-  explicit RandomWorld(std::uint64_t seed) : random_(seed) {}
+  explicit RandomWorld(std::uint64_t seed) : random_(seed), stored_(seed) {}
 
   int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
   bool chance(int percent) { return below(100) < percent; }
   model::NodeViewPtr node(const std::string& name);
+  /// Most of them as an API server stores them: of Deployments, of Jobs, of nobody.
   model::PodViewPtr pod(const std::string& name);
-  /// A service, a namespace's labels, now and then.
+  /// A service, a ReplicaSet, a namespace's labels, now and then.
   void change_objects(Cluster& cluster);
   std::mt19937_64& random() { return random_; }
 
@@ -38,7 +40,10 @@ class RandomWorld {
   model::PodAffinityTerm affinity_term();
   model::VolumeView volume();
   void change_storage(Cluster& cluster);
+  void store(model::PodView& pod);
+  void change_replica_sets(Cluster& cluster);
   std::mt19937_64 random_;
+  berth::testing::StoredPods stored_;
 };
 
 }  // namespace berth::placement::testing

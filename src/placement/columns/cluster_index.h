@@ -9,9 +9,10 @@
 
 #include "placement/cluster.h"
 #include "placement/columns/node_amounts.h"
-#include "placement/columns/node_counts.h"
+#include "placement/columns/pod_kinds.h"
 #include "placement/pages.h"
 #include "placement/sharded_map.h"
+#include "placement/signature.h"
 
 namespace berth::placement {
 
@@ -30,29 +31,8 @@ struct TopologyColumn {
   [[nodiscard]] bool is_local() const { return shared_values == 0; }
 };
 
-/// Pods that match all of `terms` (namespace and selector), counted per node.
-struct PodMatcher {
-  std::vector<AffinityTerm> terms;
-  bool skip_terminating = false;
-  NodeCounts count;
-};
-
-/// An affinity term of pods that are there, with the number of pods per node that hold it.
-struct HeldTerm {
-  enum class Kind : std::uint8_t { kRequiredAffinity, kRequiredAntiAffinity, kPreferred };
-  Kind kind = Kind::kPreferred;
-  AffinityTerm term;  ///< Of preferred terms: `weight`, negative for anti-affinity.
-  NodeCounts count;
-};
-
-/// Names the counts of a matcher or a held term for as long as the index does not start over; in copies of the index too.
-struct CountId {
-  std::uint32_t value = UINT32_MAX;
-  [[nodiscard]] bool is_valid() const { return value != UINT32_MAX; }
-};
-
 /// Single-threaded; follows one cluster. `sync` must be called before reading after the cluster changed. Copies share what neither changes.
-class ClusterIndex {
+class ClusterIndex final : public Onlookers {
  public:
   explicit ClusterIndex(const Cluster& cluster) : cluster_(&cluster) { rebuild(); }
   /// Of a fork of the other's cluster, which has not changed since; `other` must be synced.
@@ -63,7 +43,7 @@ class ClusterIndex {
   /// Catches up with the change log; starts over where the log is gone or namespaces changed under selectors of namespaces.
   void sync();
 
-  const Cluster& cluster() const { return *cluster_; }
+  [[nodiscard]] const Cluster& cluster() const override { return *cluster_; }
   /// Counts how often everything started over; columns made before are void.
   [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
@@ -86,18 +66,26 @@ class ClusterIndex {
   std::size_t topology(const std::string& key);
   [[nodiscard]] const TopologyColumn& topology_column(std::size_t index) const { return *topologies_[index]; }
   /// Must be told of each pod whose terms a class is made from: where nobody selects namespaces by labels, those may change freely.
-  void note_namespace_selectors(const PodInfo& pod);
-  /// The counter of pods that match all terms; made, by a walk over all pods, on first use.
-  CountId matcher(std::vector<AffinityTerm> terms, bool skip_terminating);
-  /// All terms ever held; new ones are appended.
-  [[nodiscard]] std::size_t held_term_count() const { return held_terms_.size(); }
-  [[nodiscard]] const HeldTerm& held_term(std::size_t index) const { return *held_terms_[index]; }
-  [[nodiscard]] static CountId held_counts(std::size_t index) { return {static_cast<std::uint32_t>(index) * 2 + 1}; }
-  /// Requires an id that matcher() gave.
-  [[nodiscard]] const PodMatcher& matcher_of(CountId id) const { return *matchers_[id.value / 2]; }
-  [[nodiscard]] const NodeCounts& counts(CountId id) const {
-    return (id.value & 1) != 0 ? held_terms_[id.value / 2]->count : matchers_[id.value / 2]->count;
+  void note_namespace_selectors(const PodInfo& pod) { pods_.note_namespace_selectors(pod); }
+  /// The counter of pods that match all terms; made on first use.
+  CountId matcher(std::vector<AffinityTerm> terms, bool skip_terminating) {
+    return pods_.matcher(*cluster_, std::move(terms), skip_terminating, slots_);
   }
+  [[nodiscard]] const PodMatcher& matcher_of(CountId id) const { return pods_.matcher_of(id); }
+  /// All terms ever held; new ones are appended.
+  [[nodiscard]] std::size_t held_term_count() const { return pods_.held_term_count(); }
+  [[nodiscard]] const HeldTerm& held_term(std::size_t index) const { return pods_.held_term(index); }
+  [[nodiscard]] static CountId held_counts(std::size_t index) { return PodKinds::held_counts(index); }
+  [[nodiscard]] const NodeCounts& counts(CountId id) const { return pods_.counts(id); }
+
+  [[nodiscard]] std::span<const std::uint32_t> terms_that_match(const PodInfo& pod) override {
+    return pods_.terms_that_match(*cluster_, pod);
+  }
+  [[nodiscard]] bool rejects(std::uint32_t term) const override {
+    return pods_.held_term(term).kind == HeldTerm::Kind::kRequiredAntiAffinity;
+  }
+  [[nodiscard]] const model::Selector& default_selector(const PodInfo& pod) override { return pods_.default_selector(*cluster_, pod); }
+
   /// One pod of each kind (traits and priority apart) that is nominated to some node.
   struct NominatedKind {
     PodInfoPtr example;
@@ -112,43 +100,27 @@ class ClusterIndex {
     std::vector<NominatedKind> kinds;
     std::unordered_map<std::string, PodInfoPtr> pods;  ///< By key, as counted in kinds.
   };
-  struct Traits {
-    PodInfoPtr example;
-    std::vector<std::uint32_t> matchers;
-    std::size_t matchers_seen = 0;  ///< Matchers made later are still to be tried.
-    std::vector<std::uint32_t> held;
-  };
 
   void rebuild();
   void apply(const Change& change);
-  void apply_pod(const PodInfo& pod, std::uint32_t node, std::int32_t delta);
   void apply_node(std::uint32_t node);
   void apply_nomination(const PodInfoPtr& pod);
   void set_value(TopologyColumn& column, std::uint32_t node, const std::string* value);
   void refresh_amounts(std::uint32_t node);
   void touch(std::uint32_t node, bool is_static);
   void grow(std::uint32_t slots);
-  /// The reference holds until the next call.
-  const Traits& traits_of(const PodInfo& pod);
-  std::shared_ptr<Traits> learn_traits(const PodInfo& pod);
-  std::uint32_t hold(HeldTerm::Kind kind, const AffinityTerm& term);
-  bool matches(const PodMatcher& matcher, const PodInfo& pod) const;
 
   const Cluster* cluster_;
   std::uint64_t position_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t namespaces_version_ = 0;
-  bool selects_namespaces_ = false;
   std::uint32_t slots_ = 0;
   Pages<NodeAmounts> amounts_;
   PagedLog<Touched> touched_;
   std::vector<std::shared_ptr<TopologyColumn>> topologies_;
   std::unordered_map<std::string, std::size_t> topology_index_;
-  Pages<std::shared_ptr<PodMatcher>> matchers_;
-  Pages<std::shared_ptr<HeldTerm>> held_terms_;
-  ShardedMap<std::uint64_t, std::vector<std::uint32_t>, NumberHash> matcher_index_, held_index_;  ///< By hash of the terms.
+  PodKinds pods_;
   std::shared_ptr<Nominations> nominations_;
-  ShardedMap<std::uint64_t, std::vector<std::shared_ptr<Traits>>, NumberHash> traits_;
 };
 
 }  // namespace berth::placement

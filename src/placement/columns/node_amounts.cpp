@@ -26,6 +26,8 @@ NodeAmounts NodeAmounts::of(const NodeInfo& node) {
                  is_small(out.allocatable_memory) && is_small(out.requested_cpu) && is_small(out.requested_memory) &&
                  is_small(out.nonzero_cpu) && is_small(out.nonzero_memory);
   if (out.is_plain) {
+    out.per_cpu = 1 / static_cast<double>(out.allocatable_cpu);
+    out.per_memory = 1 / static_cast<double>(out.allocatable_memory);
     out.balance =
         static_cast<std::int8_t>(balance_of_two(static_cast<double>(out.requested_cpu) / static_cast<double>(out.allocatable_cpu),
                                                 static_cast<double>(out.requested_memory) / static_cast<double>(out.allocatable_memory)));

@@ -32,11 +32,19 @@ class NodeCounts {
     dense_.edit(node) += static_cast<std::uint32_t>(delta);
   }
 
+  /// Calls visit(node, count) for each node with a count, in no order.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (const auto& [node, count] : sparse_) visit(node, count);
+    for (std::uint32_t node = 0; node < dense_.size(); ++node)
+      if (dense_[node] != 0) visit(node, dense_[node]);
+  }
+
   [[nodiscard]] std::size_t memory_bytes() const { return dense_.memory_bytes() + sparse_.size() * 4UL * kPlacesOfEntry; }
 
  private:
   /// An entry of the map takes about as much as this many places of the column.
-  static constexpr std::uint32_t kPlacesOfEntry = 12;
+  static constexpr std::uint32_t kPlacesOfEntry = 5;
 
   void make_dense(std::uint32_t slots) {
     std::uint32_t size = slots;

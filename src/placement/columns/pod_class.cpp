@@ -45,21 +45,22 @@ AffinityTerm spread_term(const model::PodView& pod, const model::Selector& selec
 
 }  // namespace
 
-std::shared_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
-                                         std::size_t lazy_ranking_nodes) {
+std::shared_ptr<PodClass> PodClass::make(FrameworkPtr framework, PodInfoPtr pod, Signature signature, ClusterIndex& index,
+                                         StaticColumns& shared, std::size_t lazy_ranking_nodes) {
   // A pod that asks by its spec for another amount than its status says is none of the columns' cases.
   if (!is_well_formed(pod->view()) || pod->spec_request != nullptr || !pod->view().required_features.empty()) return nullptr;
   // With all filters asked an error of a volume plugin counts even where another filter has rejected the node.
-  if (framework->profile().always_check_all_filters && !pod->view().volumes.empty()) return nullptr;
-  auto out = std::shared_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), index));
+  if (framework->profile().always_check_all_filters && signature.has_checks()) return nullptr;
+  auto out = std::shared_ptr<PodClass>(new PodClass(std::move(framework), std::move(pod), std::move(signature), index));
   out->lazy_ranking_nodes_ = lazy_ranking_nodes;
   if (!out->prepare(shared)) return nullptr;
   return out;
 }
 
-PodClass::PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index)
+PodClass::PodClass(FrameworkPtr framework, PodInfoPtr pod, Signature signature, ClusterIndex& index)
     : framework_(std::move(framework)),
       pod_(std::move(pod)),
+      signature_(std::move(signature)),
       index_(&index),
       state_(framework_->new_cycle(index.cluster())),
       era_(framework_->profile().era) {
@@ -81,18 +82,18 @@ bool PodClass::prepare(StaticColumns& shared) {
   const Cluster& cluster = index_->cluster();
   index_->note_namespace_selectors(*pod_);
   workloads_version_ = cluster.workloads_version();
-  default_selector_ = default_selector(pod_->view(), cluster, era_);
+  default_selector_ = index_->default_selector(*pod_);
   if (!prepare_filters() || !prepare_scorers() || !prepare_spread()) return false;
   intern_group_verdicts();
   prepare_affinity();
   epoch_ = index_->epoch();
-  static_id_ = shared.find(*framework_, *pod_);
-  if (static_id_ == nullptr) static_id_ = shared.add(StaticColumn(framework_, pod_, *index_, std::move(plan_)));
+  static_id_ = shared.find(*framework_, signature_);
+  if (static_id_ == nullptr)
+    static_id_ = shared.add(StaticColumn(framework_, pod_, std::string(signature_.statics()), *index_, std::move(plan_)));
   static_ = &shared.edit(*static_id_, *index_);
-  static_generation_ = static_->catch_up();
+  static_generation_ = static_->catch_up(pod_);
   prepare_amounts();
   adopt_held_terms();
-  build();
   return true;
 }
 
@@ -223,7 +224,6 @@ bool PodClass::prepare_spread() {
   const auto& args = framework_->profile().args.spread;
   const auto& view = pod_->view();
   const Cluster& cluster = index_->cluster();
-  uses_workloads_ = view.spread_constraints.empty() && (spread_order_ != 0 || spread_weight_ != 0);
   if (spread_order_ != 0) {
     auto [constraints, error] = spread_constraints(view, cluster, args, era_, true);
     if (!error.empty() || (era_ == Era::k120 && has_repeated_key(constraints))) return false;
@@ -262,7 +262,6 @@ bool PodClass::prepare_spread() {
 /// 1.20's SelectorSpread: pods of the node, and of its zone, that the pod's services and workloads select.
 void PodClass::prepare_selector_spread() {
   if (selector_weight_ == 0 || !pod_->view().spread_constraints.empty()) return;  // Own constraints switch it off.
-  uses_workloads_ = true;
   if (default_selector_.is_everything()) {
     constant_score_ += selector_weight_ * kMaxNodeScore;  // Nothing selects it: all nodes are as good.
     return;
@@ -275,7 +274,6 @@ bool PodClass::prepare_service_affinity() {
   const auto& labels = framework_->profile().args.service_affinity.affinity_labels;
   if (service_order_ == 0 || labels.empty()) return true;
   const auto& view = pod_->view();
-  uses_workloads_ = true;
   has_service_ = !pod_services(view, index_->cluster()).empty();
   std::vector<model::Requirement> own_labels;
   for (const auto& [key, value] : view.meta.labels.pairs()) own_labels.push_back({key, model::Requirement::Op::kIn, {value}});
@@ -297,8 +295,7 @@ void PodClass::prepare_affinity() {
     const auto anti = resolve_namespaces(pod_->required_anti_affinity, cluster);
     self_affinity_ = matches_all_terms(view, cluster.namespace_labels(view.ns()), affinity);
     // Only pods that match all affinity terms count, for each of the keys.
-    for (const auto& term : affinity)
-      add_affinity_source(affinity_, term.topology_key, {index_->matcher(affinity, false), 1}, ignored);
+    for (const auto& term : affinity) add_affinity_source(affinity_, term.topology_key, {index_->matcher(affinity, false), 1}, ignored);
     for (const auto& term : anti) add_affinity_source(anti_, term.topology_key, {index_->matcher({term}, false), 1}, ignored);
   }
   if (!scores_affinity_) return;
@@ -326,21 +323,20 @@ void PodClass::add_affinity_source(std::vector<DomainSum>& sums, const std::stri
 /// Terms that pods brought since the last look and that concern this class. True when a new topology key came into play.
 bool PodClass::adopt_held_terms() {
   bool layout_changed = false;
-  const auto& view = pod_->view();
-  const auto& labels_of_namespace = index_->cluster().namespace_labels(view.ns());
   const std::int64_t hard_weight = framework_->profile().args.inter_pod_affinity.hard_pod_affinity_weight;
-  for (; held_seen_ < index_->held_term_count(); ++held_seen_) {
-    const HeldTerm& held = index_->held_term(held_seen_);
-    const CountId counts = ClusterIndex::held_counts(held_seen_);
+  const auto& audience = signature_.audience();
+  for (auto id = std::ranges::lower_bound(audience, held_seen_); id != audience.end(); ++id) {
+    const HeldTerm& held = index_->held_term(*id);
+    const CountId counts = ClusterIndex::held_counts(*id);
     const bool rejects = held.kind == HeldTerm::Kind::kRequiredAntiAffinity && filters_affinity_;
     const std::int64_t weight = held.kind == HeldTerm::Kind::kPreferred          ? held.term.weight
                                 : held.kind == HeldTerm::Kind::kRequiredAffinity ? std::max<std::int64_t>(hard_weight, 0)
                                                                                  : 0;
     const bool scores = weight != 0 && scores_affinity_ && counts_held_scores_;
-    if ((!rejects && !scores) || !held.term.matches(view, labels_of_namespace)) continue;
     if (rejects) add_affinity_source(existing_anti_, held.term.topology_key, {counts, 1}, layout_changed);
     if (scores) add_affinity_source(score_sums_, held.term.topology_key, {counts, weight}, layout_changed);
   }
+  held_seen_ = index_->held_term_count();
   return layout_changed;
 }
 
@@ -364,20 +360,26 @@ void PodClass::prepare_amounts() {
 bool PodClass::is_outdated() {
   const Cluster& cluster = index_->cluster();
   if (epoch_ != index_->epoch()) return true;
-  if (uses_workloads_ && workloads_version_ != cluster.workloads_version()) {
+  // Another default selector is another signature; whether there is a service at all is not told by it.
+  if (!service_topologies_.empty() && workloads_version_ != cluster.workloads_version()) {
     workloads_version_ = cluster.workloads_version();
-    if (!(default_selector(pod_->view(), cluster, era_) == default_selector_)) return true;
-    if (!service_topologies_.empty() && has_service_ == pod_services(pod_->view(), cluster).empty()) return true;
+    if (has_service_ == pod_services(pod_->view(), cluster).empty()) return true;
   }
   const auto gained_empty_value = [](const DomainSum& sum) { return sum.column().empty_value >= 0; };
   return std::ranges::any_of(hard_spread_, [&](const auto& one) { return gained_empty_value(one.sum); }) ||
          std::ranges::any_of(soft_spread_, [&](const auto& one) { return gained_empty_value(*one.sum); });
 }
 
-bool PodClass::catch_up() {
+bool PodClass::serves(const Framework& framework, const Signature& signature) const {
+  return framework_.get() == &framework && signature_.continues_as(signature, held_seen_);
+}
+
+bool PodClass::catch_up(const PodInfoPtr& pod, const Signature& signature) {
   if (is_outdated()) return false;
+  if (signature_.audience().size() != signature.audience().size()) signature_ = signature;
+  pod_ = pod;
   bool afresh = adopt_held_terms();
-  if (const auto generation = static_->catch_up(); generation != static_generation_) {
+  if (const auto generation = static_->catch_up(pod_); generation != static_generation_) {
     static_generation_ = generation;
     afresh = true;
   }
@@ -424,7 +426,7 @@ void PodClass::build() {
   zone_of_.renew(selected_count_.is_valid() ? records_.size() : 0);
   inclusion_.renew(hard_spread_.empty() && soft_spread_.empty() ? 0 : records_.size());
   // A last word on nodes (volumes) may go through all of them in order.
-  ranks_lazily_ = by_amounts_ && !has_domains() && records_.size() >= lazy_ranking_nodes_ && pod_->view().volumes.empty();
+  ranks_lazily_ = by_amounts_ && !has_domains() && records_.size() >= lazy_ranking_nodes_ && !signature_.has_checks();
   if (ranks_lazily_ && !index_->cluster().has_nominations()) return build_by_amounts();
   for (std::uint32_t i = 0; i < records_.size(); ++i) evaluate(i, true);
 }
@@ -503,8 +505,7 @@ void PodClass::refill() {
 }
 
 std::size_t PodClass::memory_bytes() const {
-  return records_.memory_bytes() + inclusion_.memory_bytes() + ranking_.memory_bytes() +
-         groups_.capacity() * sizeof(Group);
+  return records_.memory_bytes() + inclusion_.memory_bytes() + ranking_.memory_bytes() + groups_.capacity() * sizeof(Group);
 }
 
 }  // namespace berth::placement

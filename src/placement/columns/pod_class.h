@@ -25,17 +25,6 @@ namespace berth::placement {
 
 class PodClass {
  public:
-  /// Null when the plain form must decide: a plugin without columns, or input that only it handles (unparsable terms).
-  /// From `lazy_ranking_nodes` nodes on, only the best nodes are kept in order.
-  static std::shared_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index, StaticColumns& shared,
-                                        std::size_t lazy_ranking_nodes);
-
-  /// For use with this index and these columns: those it was made for, or copies. Before every use: both may have moved.
-  void bind(ClusterIndex& index, StaticColumns& shared);
-  /// Brings all columns up to the index, which must be synced. Builds them anew where that is cheaper or needed. False: what the class was
-  /// prepared from has changed, and it must be made again.
-  [[nodiscard]] bool catch_up();
-
   /// A choice among the nodes with the highest total. `accept` (may be empty) has the last word on a node (volumes).
   struct Options {
     bool first_by_name = false;
@@ -47,8 +36,30 @@ class PodClass {
     NodeIndex node;  ///< Invalid when nothing fits.
     std::int64_t score = 0;
     std::size_t feasible_nodes = 0, tied_nodes = 0;
-    bool give_up = false;  ///< Only the plain form can tell (accept took away what normalizing depends on).
   };
+
+  /// Null when the plain form must decide: a plugin without columns, or input that only it handles (unparsable terms).
+  /// From `lazy_ranking_nodes` nodes on, only the best nodes are kept in order. The columns themselves are for `build`.
+  static std::shared_ptr<PodClass> make(FrameworkPtr framework, PodInfoPtr pod, Signature signature, ClusterIndex& index,
+                                        StaticColumns& shared, std::size_t lazy_ranking_nodes);
+  /// The index is another one from now on: the same, or a copy in which nothing has changed. To be called before each use.
+  void bind(ClusterIndex& index, StaticColumns& shared);
+
+  /// Columns of this class are not worth keeping until a second pod of it comes: one walk over the amounts decides.
+  [[nodiscard]] bool can_scan() const;
+  /// Decides without columns; requires can_scan and a synced index. Nullopt: only columns can tell, or nothing fits. `totals` is working
+  /// space.
+  std::optional<Choice> scan(const Options& options, std::vector<std::int32_t>& totals) const;
+  /// Builds the columns, of a class that was made.
+  void build();
+
+  /// The class is, or can become, that of pods with this signature: terms that came since it last caught up may be what is new.
+  [[nodiscard]] bool serves(const Framework& framework, const Signature& signature) const;
+  /// Brings all columns up to the index, which must be synced, for this pod, whose signature the class serves. Builds them anew where that
+  /// is cheaper or needed. False: what the class was prepared from has changed, and it must be made again.
+  [[nodiscard]] bool catch_up(const PodInfoPtr& pod, const Signature& signature);
+  [[nodiscard]] const Signature& signature() const { return signature_; }
+
   Choice choose(const Options& options);
   /// What the class says of one node: success or the first filter's rejection; nominated pods count. Volumes and claims apart.
   Status verdict(NodeIndex node);
@@ -64,9 +75,6 @@ class PodClass {
   /// Some nominated pod counts for more than the room it takes on its node: for topology, for affinity. The plain form must decide.
   [[nodiscard]] bool is_swayed_by_nominations() const;
 
-  [[nodiscard]] bool matches(const Framework& framework, const PodInfo& pod) const {
-    return framework_.get() == &framework && same_class(*pod_, pod);
-  }
   [[nodiscard]] bool has_domains() const {
     return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_.is_valid() || !service_topologies_.empty() ||
            has_affinity_domains();
@@ -116,6 +124,7 @@ class PodClass {
     std::int64_t raw[2];
     std::int64_t spread_raw, affinity_raw;
     std::int64_t bonus;  ///< Normalized, weighted scores of the group.
+    std::size_t nodes;   ///< That fit.
     std::size_t rank = 0;
     bool spread_ignored;
   };
@@ -124,7 +133,7 @@ class PodClass {
     std::uint32_t& operator()(std::uint32_t node) const { return records->edit(node).position; }
   };
 
-  PodClass(FrameworkPtr framework, PodInfoPtr pod, ClusterIndex& index);
+  PodClass(FrameworkPtr framework, PodInfoPtr pod, Signature signature, ClusterIndex& index);
   bool prepare(StaticColumns& shared);
   bool prepare_filters();
   bool prepare_scorers();
@@ -138,7 +147,6 @@ class PodClass {
   void add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source, bool& layout_changed);
   bool is_outdated();
 
-  void build();
   void build_by_amounts();
   void refill();
   void evaluate(std::uint32_t node, bool is_static);
@@ -174,10 +182,13 @@ class PodClass {
   Diagnosis diagnose_counted() const;
   Choice pick(const Options& options);
   Choice pick_accepted(const Options& options);
+  bool depends_on_every_node(const std::function<bool(std::uint32_t)>& accepted) const;
+  void keep_accepted(const std::function<bool(std::uint32_t)>& accepted);
   bool has_affinity_domains() const { return !affinity_.empty() || !anti_.empty() || !existing_anti_.empty() || !score_sums_.empty(); }
 
   FrameworkPtr framework_;
-  PodInfoPtr pod_;
+  PodInfoPtr pod_;  ///< The one asked for last; stands for all.
+  Signature signature_;
   ClusterIndex* index_;  ///< As of the last bind().
   CycleState state_;
   Era era_;
@@ -233,7 +244,6 @@ class PodClass {
   std::uint64_t position_ = 0, epoch_ = 0;
   std::size_t held_seen_ = 0;
   std::uint64_t workloads_version_ = 0;
-  bool uses_workloads_ = false;
   model::Selector default_selector_;
 
   Pages<NodeRecord> records_;

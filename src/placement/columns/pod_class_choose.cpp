@@ -45,14 +45,12 @@ void PodClass::collect_candidates() {
   for (const auto group : live_) {
     const Group& owner = groups_[group];
     if (gate(owner) != kFits) continue;
-    Candidate candidate{group, {0, 0}, 0, 0, constant_score_, 0, false};
+    Candidate candidate{group, {0, 0}, 0, 0, constant_score_, ranking_.size(group), 0, false};
     for (std::size_t i = 0; i < raw_scorers_.size(); ++i) candidate.raw[i] = owner.key[i];
     candidate.affinity_raw = score_sums_.empty() ? 0 : affinity_raw(owner);
     candidates_.push_back(candidate);
   }
-  if (soft_spread_.empty()) return;
-  weigh_spread();
-  for (auto& candidate : candidates_) candidate.spread_raw = spread_raw(groups_[candidate.group], candidate.spread_ignored);
+  if (!soft_spread_.empty()) weigh_spread();
 }
 
 /// The verdict of what the group's domains say; kFits when nothing there rejects.
@@ -86,7 +84,8 @@ void PodClass::follow_service() {
   if (is_complete || !has_service_) return;
   if (service_node_order_.empty())
     for (const NodeInfo* node : zone_interleaved(cluster.nodes())) service_node_order_.push_back(node->index.value);
-  const auto first = std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return index_->counts(service_pods_)[node] != 0; });
+  const auto first =
+      std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return index_->counts(service_pods_)[node] != 0; });
   if (first == service_node_order_.end()) return;
   for (std::size_t i = 0; i < labels.size(); ++i)
     if (const auto* value = cluster.node(NodeIndex{*first})->label(labels[i]); value != nullptr && service_wanted_[i] == kAnyValue)
@@ -149,7 +148,7 @@ std::int64_t PodClass::affinity_raw(const Group& group) const {
   return out;
 }
 
-/// Each soft constraint's weight by the number of domains among the nodes that fit.
+/// Each soft constraint's weight by the number of domains among the nodes that fit, and the candidates' raw scores with it.
 void PodClass::weigh_spread() {
   ++stamp_;
   const std::size_t first = raw_scorers_.size() + hard_spread_.size();
@@ -164,7 +163,7 @@ void PodClass::weigh_spread() {
     for (std::size_t i = 0; i < soft_spread_.size(); ++i) {
       SoftSpread& soft = soft_spread_[i];
       if (soft.constraint.topology_key == kHostnameLabel) {
-        domains[i] += ranking_.size(candidate.group);
+        domains[i] += candidate.nodes;
         continue;
       }
       // Nodes without the label (system defaults) are one domain together.
@@ -176,6 +175,7 @@ void PodClass::weigh_spread() {
     }
   }
   for (std::size_t i = 0; i < soft_spread_.size(); ++i) soft_spread_[i].weight = spread_weight(domains[i]);
+  for (auto& candidate : candidates_) candidate.spread_raw = spread_raw(groups_[candidate.group], candidate.spread_ignored);
 }
 
 std::int64_t PodClass::spread_raw(const Group& group, bool& ignored) const {
@@ -234,7 +234,7 @@ void PodClass::normalize_selector_spread() {
     const Group& group = groups_[candidate.group];
     max_node = std::max(max_node, count_of(group));
     if (zone_of(group) >= 0)
-      by_zone[static_cast<std::size_t>(zone_of(group))] += count_of(group) * static_cast<std::int64_t>(ranking_.size(candidate.group));
+      by_zone[static_cast<std::size_t>(zone_of(group))] += count_of(group) * static_cast<std::int64_t>(candidate.nodes);
   }
   const std::int64_t max_zone = by_zone.empty() ? 0 : *std::ranges::max_element(by_zone);
   for (auto& candidate : candidates_) {
@@ -287,28 +287,18 @@ PodClass::Choice PodClass::pick(const Options& options) {
   return out;
 }
 
-/// With a last word on each node. Normalizing looked at every group: each that could have set an extreme must hold an accepted node.
+/// With a last word on each node, which is asked as rarely as can be.
 PodClass::Choice PodClass::pick_accepted(const Options& options) {
   const Cluster& cluster = index_->cluster();
-  const auto accepted = [&](std::uint32_t node) { return options.accept(*cluster.node(NodeIndex{node})); };
-  const bool counts_nodes = selected_count_.is_valid() || std::ranges::any_of(soft_spread_, [](const auto& soft) {
-                              return soft.constraint.topology_key == kHostnameLabel;
-                            });
+  enum class Word : std::uint8_t { kNotAsked, kYes, kNo };
+  std::vector<Word> words(records_.size(), Word::kNotAsked);
+  const auto accepted = [&](std::uint32_t node) {
+    if (words[node] == Word::kNotAsked) words[node] = options.accept(*cluster.node(NodeIndex{node})) ? Word::kYes : Word::kNo;
+    return words[node] == Word::kYes;
+  };
+  if (depends_on_every_node(accepted)) keep_accepted(accepted);
   Choice out;
-  out.give_up = counts_nodes;
-  if (counts_nodes) return out;
-  if (candidates_.size() > 1) {
-    for (const auto& candidate : candidates_) {
-      bool witnessed = false;
-      for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group) && !witnessed; ++rank)
-        witnessed = std::ranges::any_of(ranking_.bucket(candidate.group, rank).nodes, accepted);
-      if (!witnessed) {
-        out.give_up = true;
-        return out;
-      }
-    }
-  }
-  for (const auto& candidate : candidates_) out.feasible_nodes += ranking_.size(candidate.group);
+  for (const auto& candidate : candidates_) out.feasible_nodes += candidate.nodes;
   std::vector<std::uint32_t> level;
   while (true) {
     std::int64_t best = INT64_MIN;
@@ -343,6 +333,33 @@ PodClass::Choice PodClass::pick_accepted(const Options& options) {
       if (draw) std::swap(level[at], level[left - 1]);
     }
   }
+}
+
+/// Normalizing looked at every group, and in places at the number of its nodes: each that could have set an extreme must hold an accepted
+/// node.
+bool PodClass::depends_on_every_node(const std::function<bool(std::uint32_t)>& accepted) const {
+  const auto counts_nodes = [](const auto& soft) { return soft.constraint.topology_key == kHostnameLabel; };
+  if (selected_count_.is_valid() || std::ranges::any_of(soft_spread_, counts_nodes)) return true;
+  if (candidates_.size() == 1) return false;
+  return !std::ranges::all_of(candidates_, [&](const Candidate& candidate) {
+    for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group); ++rank)
+      if (std::ranges::any_of(ranking_.bucket(candidate.group, rank).nodes, accepted)) return true;
+    return false;
+  });
+}
+
+/// Scores the candidates again by their accepted nodes alone.
+void PodClass::keep_accepted(const std::function<bool(std::uint32_t)>& accepted) {
+  for (auto& candidate : candidates_) {
+    candidate.nodes = 0;
+    candidate.bonus = constant_score_;
+    for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group); ++rank)
+      candidate.nodes += static_cast<std::size_t>(std::ranges::count_if(ranking_.bucket(candidate.group, rank).nodes, accepted));
+  }
+  std::erase_if(candidates_, [](const Candidate& candidate) { return candidate.nodes == 0; });
+  if (candidates_.empty()) return;
+  if (!soft_spread_.empty()) weigh_spread();
+  normalize();
 }
 
 bool PodClass::is_swayed_by_nominations() const {

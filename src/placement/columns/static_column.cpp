@@ -9,9 +9,10 @@ std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(std::
 
 }  // namespace
 
-StaticColumn::StaticColumn(FrameworkPtr framework, PodInfoPtr pod, const ClusterIndex& index, Plan plan)
+StaticColumn::StaticColumn(FrameworkPtr framework, PodInfoPtr pod, std::string key, const ClusterIndex& index, Plan plan)
     : framework_(std::move(framework)),
       pod_(std::move(pod)),
+      key_(std::move(key)),
       index_(&index),
       state_(framework_->new_cycle(index.cluster())),
       plan_(std::move(plan)) {
@@ -21,16 +22,8 @@ StaticColumn::StaticColumn(FrameworkPtr framework, PodInfoPtr pod, const Cluster
   build();
 }
 
-bool StaticColumn::serves(const Framework& framework, const PodInfo& pod) const {
-  const auto &a = pod_->view(), &b = pod.view();
-  const auto *owner = a.meta.controller(), *other = b.meta.controller();
-  return framework_.get() == &framework && a.node_name == b.node_name && a.node_selector == b.node_selector &&
-         a.node_affinity == b.node_affinity && a.tolerations == b.tolerations && pod_->images == pod.images &&
-         pod_->image_containers == pod.image_containers && (owner == nullptr) == (other == nullptr) &&
-         (owner == nullptr || *owner == *other);
-}
-
-std::uint64_t StaticColumn::catch_up() {
+std::uint64_t StaticColumn::catch_up(const PodInfoPtr& pod) {
+  pod_ = pod;
   bool afresh = false;
   if (const auto version = index_->cluster().images_version(); images_version_ != version) {
     images_version_ = version;
@@ -89,16 +82,20 @@ std::uint16_t StaticColumn::intern(Status status, std::uint32_t order) {
   return static_cast<std::uint16_t>(verdicts_.size() - 1);
 }
 
+/// Of what the scores of images come from; zero where no image is known.
 std::uint64_t StaticColumn::image_digest() const {
   if (!plan_.uses_images) return 0;
   std::uint64_t out = 0;
   bool any = false;
+  const auto mix = [&](std::uint64_t value) { out = (out ^ value) * 1099511628211ULL; };
   for (const auto& name : pod_->images) {
     const ImageState* image = index_->cluster().image(name);
     any |= image != nullptr;
-    out = out * 1099511628211ULL + (image == nullptr ? 0 : static_cast<std::uint64_t>(image->size_bytes * 31 + image->node_count));
+    mix(image == nullptr ? 0 : static_cast<std::uint64_t>(image->size_bytes));
+    mix(image == nullptr ? 0 : static_cast<std::uint64_t>(image->node_count));
   }
-  return any ? out * 1099511628211ULL + index_->cluster().node_count() : 0;
+  mix(index_->cluster().node_count());
+  return any ? out | 1 : 0;
 }
 
 void StaticColumn::bind(const ClusterIndex& index) {
@@ -106,24 +103,46 @@ void StaticColumn::bind(const ClusterIndex& index) {
   state_.bind(index.cluster());
 }
 
-StaticColumnIdPtr StaticColumns::find(const Framework& framework, const PodInfo& pod) {
-  StaticColumnIdPtr out;
-  std::vector<std::uint64_t> unused;
-  columns_.for_each([&](std::uint64_t id, const Entry& entry) {
-    const auto users = entry.users.lock();
-    if (users == nullptr)
-      unused.push_back(id);
-    else if (out == nullptr && entry.column->serves(framework, pod))
-      out = users;
-  });
-  for (const auto id : unused) columns_.erase(id);
-  return out;
+StaticColumnIdPtr StaticColumns::find(const Framework& framework, const Signature& signature) const {
+  const auto* ids = by_key_.find(signature.statics());
+  if (ids == nullptr) return nullptr;
+  for (const auto id : *ids) {
+    const Entry* entry = columns_.find(id);
+    if (entry == nullptr || !entry->column->serves(framework, signature)) continue;
+    if (auto users = entry->users.lock()) return users;
+  }
+  return nullptr;
 }
 
 StaticColumnIdPtr StaticColumns::add(StaticColumn column) {
+  if (recent_.size() >= kSpare) forget_spare();
   auto id = std::make_shared<const StaticColumnId>(++next_id_);
+  by_key_[column.key()].push_back(id->value);
   columns_[id->value] = {id, std::make_shared<StaticColumn>(std::move(column))};
+  recent_.push_back(id);
   return id;
+}
+
+/// What no class uses may be wanted again soon, but not all of it.
+void StaticColumns::forget_spare() {
+  recent_.clear();
+  std::vector<std::uint64_t> unused;
+  columns_.for_each([&](std::uint64_t id, const Entry& entry) {
+    if (entry.users.expired()) unused.push_back(id);
+  });
+  for (const auto id : unused) {
+    const std::string key = columns_.find(id)->column->key();
+    auto* ids = by_key_.edit(key);
+    std::erase(*ids, id);
+    if (ids->empty()) by_key_.erase(key);
+    columns_.erase(id);
+  }
+}
+
+void StaticColumns::clear() {
+  columns_.clear();
+  by_key_.clear();
+  recent_.clear();
 }
 
 StaticColumn& StaticColumns::edit(const StaticColumnId& id, const ClusterIndex& index) {

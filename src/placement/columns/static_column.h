@@ -1,5 +1,5 @@
-// What the static plugins say of every node for pods that are alike in selectors, affinity to nodes, tolerations, images and owner: shared
-// by all classes of such pods.
+// What the static plugins say of every node for pods that are alike in what those read: shared by all classes of such
+// pods.
 #pragma once
 #include <memory>
 #include <optional>
@@ -41,14 +41,19 @@ class StaticColumn {
     std::uint32_t order = 0;
   };
 
-  StaticColumn(FrameworkPtr framework, PodInfoPtr pod, const ClusterIndex& index, Plan plan);
+  /// `key`: the static part of the pod's signature.
+  StaticColumn(FrameworkPtr framework, PodInfoPtr pod, std::string key, const ClusterIndex& index, Plan plan);
   /// The index is another one from now on: the same, or a copy in which nothing has changed.
   void bind(const ClusterIndex& index);
 
-  /// True when a pod of this kind under this framework would get the same column.
-  [[nodiscard]] bool serves(const Framework& framework, const PodInfo& pod) const;
-  /// Brings the column up to the index. Returns a number that grows whenever entries changed without a change of their node (images).
-  std::uint64_t catch_up();
+  /// Pods of this signature under this framework get this column.
+  [[nodiscard]] bool serves(const Framework& framework, const Signature& signature) const {
+    return framework_.get() == &framework && key_ == signature.statics();
+  }
+  /// Brings the column up to the index for this pod, whose signature it serves. Returns a number that grows whenever entries changed
+  /// without a change of their node (images).
+  std::uint64_t catch_up(const PodInfoPtr& pod);
+  [[nodiscard]] const std::string& key() const { return key_; }
   [[nodiscard]] const Entry& operator[](std::uint32_t node) const { return entries_[node]; }
   void prefetch(std::uint32_t node) const { __builtin_prefetch(&entries_[node]); }
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
@@ -61,7 +66,8 @@ class StaticColumn {
   std::uint64_t image_digest() const;
 
   FrameworkPtr framework_;
-  PodInfoPtr pod_;
+  PodInfoPtr pod_;  ///< The one asked for last; stands for all.
+  std::string key_;
   const ClusterIndex* index_;
   CycleState state_;
   Plan plan_;
@@ -70,29 +76,35 @@ class StaticColumn {
   std::vector<Verdict> verdicts_;
 };
 
-/// Held by each class that uses a column: the column goes when nobody holds it any more.
+/// Held by each class that uses a column.
 struct StaticColumnId {
   std::uint64_t value = 0;
 };
 using StaticColumnIdPtr = std::shared_ptr<const StaticColumnId>;
 
-/// The columns in use, to be found again by further classes. Copies share them until one of them is brought up to date.
+/// The columns in use, and some that classes have lately given up, to be found again. Copies share them until one of them is brought up to
+/// date.
 class StaticColumns {
  public:
   /// Null when there is none.
-  StaticColumnIdPtr find(const Framework& framework, const PodInfo& pod);
+  StaticColumnIdPtr find(const Framework& framework, const Signature& signature) const;
   StaticColumnIdPtr add(StaticColumn column);
   /// For use with this index. The reference holds until the next call or copy.
   StaticColumn& edit(const StaticColumnId& id, const ClusterIndex& index);
-  void clear() { columns_.clear(); }
+  void clear();
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
+  static constexpr std::size_t kSpare = 16;
   struct Entry {
     std::weak_ptr<const StaticColumnId> users;
     std::shared_ptr<StaticColumn> column;
   };
+  void forget_spare();
+
   ShardedMap<std::uint64_t, Entry, NumberHash> columns_;
+  ShardedMap<std::string, std::vector<std::uint64_t>, TextHash> by_key_;
+  std::vector<StaticColumnIdPtr> recent_;  ///< Kept though nobody may use them.
   std::uint64_t next_id_ = 0;
 };
 

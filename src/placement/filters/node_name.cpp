@@ -12,6 +12,7 @@ class NodeName final : public Plugin {
   explicit NodeName(Era era) : reason_(era == Era::k120 ? kReason120 : kReason) {}
   std::string_view name() const override { return "NodeName"; }
   Points points() const override { return {.filter = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.name_of_node(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     const auto& wanted = pod.view().node_name;

@@ -1,22 +1,20 @@
 // NodePorts: host ports must be free on the node (pkg/scheduler/framework/plugins/nodeports; predicate PodFitsHostPorts).
+#include <algorithm>
+
+#include "placement/node_match.h"
 #include "placement/plugins/factories.h"
 
 namespace berth::placement {
 namespace {
 
 constexpr std::string_view kReason = "node(s) didn't have free ports for the requested pod ports";
-constexpr std::string_view kAnyAddress = "0.0.0.0";
-
-/// The same protocol and port, and addresses that overlap.
-bool conflicts(const model::HostPort& a, const model::HostPort& b) {
-  return a.port == b.port && a.protocol == b.protocol && (a.host_ip == b.host_ip || a.host_ip == kAnyAddress || b.host_ip == kAnyAddress);
-}
 
 class NodePorts final : public Plugin {
  public:
   explicit NodePorts(Era era) : era_(era) {}
   std::string_view name() const override { return "NodePorts"; }
   Points points() const override { return {.pre_filter = true, .filter = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.host_ports(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
   PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {
     if (era_ != Era::k120 && pod.host_ports.empty()) return {Status::skip(), {}};
@@ -24,11 +22,8 @@ class NodePorts final : public Plugin {
   }
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     if (pod.host_ports.empty() || node.pods_with_ports == 0) return Status::success();
-    for (const auto& other : node.pods)
-      for (const auto& used : other->host_ports)
-        for (const auto& wanted : pod.host_ports)
-          if (conflicts(wanted, used)) return Status::unschedulable(std::string(kReason));
-    return Status::success();
+    const bool taken = std::ranges::any_of(node.pods, [&](const auto& other) { return ports_conflict(pod.host_ports, other->host_ports); });
+    return taken ? Status::unschedulable(std::string(kReason)) : Status::success();
   }
 
  private:

@@ -12,6 +12,7 @@ class NodeUnschedulable final : public Plugin {
  public:
   std::string_view name() const override { return "NodeUnschedulable"; }
   Points points() const override { return {.filter = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.tolerations(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     if (!node.node->unschedulable) return Status::success();

@@ -45,6 +45,7 @@ class CloudVolumeLimits final : public Plugin {
   CloudVolumeLimits(const Cloud& cloud, Era era) : cloud_(cloud), era_(era) {}
   std::string_view name() const override { return cloud_.plugin_name; }
   Points points() const override { return {.filter = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {

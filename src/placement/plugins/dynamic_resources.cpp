@@ -40,6 +40,7 @@ class DynamicResources final : public Plugin {
   Points points() const override {
     return {.pre_enqueue = true, .pre_filter = true, .filter = true, .post_filter = true, .score = true, .reserve = true, .pre_bind = true};
   }
+  void sign(Signer& signer, const PodInfo&) const override { signer.resource_claims(); }
   ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
   Status pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const override;
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;

@@ -82,6 +82,7 @@ class InterPodAffinity final : public Plugin {
   InterPodAffinity(Era era, InterPodAffinityArgs args) : era_(era), args_(args) {}
   std::string_view name() const override { return "InterPodAffinity"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+  void sign(Signer& signer, const PodInfo& pod) const override;
   ColumnKind column_kind() const override { return ColumnKind::kInterPodAffinity; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
@@ -131,7 +132,7 @@ class InterPodAffinity final : public Plugin {
     return Status::success();
   }
 
-  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const> feasible) const override {
+  Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
     const Cluster& cluster = state.cluster();
     const bool has_preferences = !pod.preferred_affinity.empty() || !pod.preferred_anti_affinity.empty();
     if (era_ != Era::k120 && args_.ignore_preferred_terms_of_existing_pods && !has_preferences) return Status::skip();
@@ -214,6 +215,19 @@ class InterPodAffinity final : public Plugin {
   Era era_;
   InterPodAffinityArgs args_;
 };
+
+/// Its own terms, and whether it matches them itself; its labels only as far as terms of pods that are there see them.
+void InterPodAffinity::sign(Signer& signer, const PodInfo& pod) const {
+  signer.add(parse_error(pod.view()));
+  signer.add(pod.required_affinity);
+  signer.add(pod.required_anti_affinity);
+  if (signer.counts_scores()) {
+    signer.add(pod.preferred_affinity);
+    signer.add(pod.preferred_anti_affinity);
+  }
+  if (!pod.required_affinity.empty()) signer.matches_own_affinity();
+  signer.audience();
+}
 
 }  // namespace
 

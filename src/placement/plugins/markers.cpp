@@ -9,6 +9,10 @@ class Marker final : public Plugin {
   Marker(std::string_view name, Points points) : name_(name), points_(points) {}
   std::string_view name() const override { return name_; }
   Points points() const override { return points_; }
+  /// The queue's order and the binding say nothing of where a pod goes; who may preempt is a matter of preemption.
+  void sign(Signer& signer, const PodInfo& pod) const override {
+    if (points_.post_filter) signer.add(static_cast<std::int64_t>(pod.view().preemption_never));
+  }
 
  private:
   std::string_view name_;

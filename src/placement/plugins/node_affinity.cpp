@@ -77,6 +77,7 @@ class NodeAffinity final : public Plugin {
   NodeAffinity(Era era, std::optional<model::NodeAffinity> added) : era_(era), added_(std::move(added)) {}
   std::string_view name() const override { return "NodeAffinity"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.node_selection(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   Normalization normalization() const override { return Normalization::kByMax; }
 

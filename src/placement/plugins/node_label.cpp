@@ -14,6 +14,7 @@ class NodeLabel final : public Plugin {
   explicit NodeLabel(NodeLabelArgs args) : args_(std::move(args)) {}
   std::string_view name() const override { return "NodeLabel"; }
   Points points() const override { return {.filter = true, .score = true}; }
+  void sign(Signer&, const PodInfo&) const override {}
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
 
   Status filter(const CycleState&, const PodInfo&, const NodeInfo& node) const override {

@@ -22,6 +22,7 @@ class NodeResourcesFit final : public Plugin {
   Points points() const override {
     return {.pre_filter = true, .filter = true, .pre_score = era_ != Era::k120, .score = era_ != Era::k120};
   }
+  void sign(Signer& signer, const PodInfo&) const override { signer.request(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
 
   bool join_filter(ResourceColumns& columns, const PodInfo& pod) const override {

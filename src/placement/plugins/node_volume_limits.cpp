@@ -22,6 +22,7 @@ class NodeVolumeLimits final : public Plugin {
   explicit NodeVolumeLimits(Era era) : era_(era) {}
   std::string_view name() const override { return "NodeVolumeLimits"; }
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   PreFilterOutcome pre_filter(CycleState&, const PodInfo& pod) const override {

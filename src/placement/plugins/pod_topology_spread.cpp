@@ -6,10 +6,12 @@
 #include "placement/plugins/pod_topology_spread.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <unordered_map>
 
+#include "placement/node_match.h"
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/factories.h"
 
@@ -78,6 +80,8 @@ std::vector<std::size_t> assign_tables(const std::vector<SpreadConstraint>& cons
 
 std::size_t table_count(const std::vector<std::size_t>& table_of) { return table_of.empty() ? 0 : *std::ranges::max_element(table_of) + 1; }
 
+const std::vector<model::TopologySpreadConstraint> kNoConstraints;
+
 std::string value_or_empty(const NodeInfo& node, const std::string& key) {
   const auto* value = node.label(key);
   return value == nullptr ? std::string() : *value;
@@ -88,6 +92,7 @@ class PodTopologySpread final : public Plugin {
   PodTopologySpread(Era era, PodTopologySpreadArgs args) : era_(era), args_(std::move(args)) {}
   std::string_view name() const override { return "PodTopologySpread"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
+  void sign(Signer& signer, const PodInfo& pod) const override;
   ColumnKind column_kind() const override { return ColumnKind::kPodTopologySpread; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
@@ -272,6 +277,44 @@ class PodTopologySpread final : public Plugin {
   PodTopologySpreadArgs args_;
 };
 
+/// Its own constraints, and whether it counts for them itself; without any, what default spreading selects. Which nodes count is a matter
+/// of node selection and tolerations.
+void PodTopologySpread::sign(Signer& signer, const PodInfo& pod) const {
+  const model::PodView& view = pod.view();
+  const auto matters = [&](const model::TopologySpreadConstraint& one) { return one.is_hard || signer.counts_scores(); };
+  const auto sign_nodes = [&](const std::vector<model::TopologySpreadConstraint>& constraints) {
+    signer.node_selection();
+    if (std::ranges::any_of(constraints, &model::TopologySpreadConstraint::honor_taints)) signer.tolerations();
+  };
+  signer.add(static_cast<std::int64_t>(view.spread_constraints.size()));
+  if (view.spread_constraints.empty()) {
+    const auto& defaults = args_.system_defaulting ? kNoConstraints : args_.default_constraints;
+    if (!signer.counts_scores() && std::ranges::none_of(defaults, matters)) return;
+    if (signer.default_selector()) sign_nodes(defaults);
+    return;
+  }
+  for (const auto& one : view.spread_constraints) {
+    signer.add(static_cast<std::int64_t>(one.is_hard));
+    if (!matters(one)) continue;
+    signer.add(one.max_skew);
+    signer.add(one.topology_key);
+    signer.add(one.selector);
+    signer.add(one.selector_error);
+    signer.add(one.min_domains.value_or(-1));
+    signer.add(static_cast<std::int64_t>(one.honor_affinity) + 2 * static_cast<std::int64_t>(one.honor_taints));
+    signer.add(static_cast<std::int64_t>(one.selector.matches(view.meta.labels)));
+    for (const auto& key : one.match_label_keys) {
+      const auto* value = view.meta.labels.get(key);
+      signer.add(static_cast<std::int64_t>(value != nullptr));
+      if (value == nullptr) continue;
+      signer.add(key);
+      signer.add(*value);
+    }
+    signer.name_space();
+  }
+  sign_nodes(view.spread_constraints);
+}
+
 }  // namespace
 
 SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& cluster, const PodTopologySpreadArgs& args, Era era,
@@ -316,10 +359,8 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
 bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era) {
   if (constraint.honor_affinity && !pod.matches_node_selector(node.labels(), node.name)) return false;
   if (!constraint.honor_taints || era == Era::k120) return true;
-  return std::ranges::all_of(node.node->taints, [&](const model::Taint& taint) {
-    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") return true;
-    return std::ranges::any_of(pod.tolerations, [&](const auto& toleration) { return toleration.tolerates(taint); });
-  });
+  constexpr std::array<std::string_view, 2> kKeepAway = {"NoSchedule", "NoExecute"};
+  return find_untolerated_taint(node.node->taints, pod.tolerations, kKeepAway) == nullptr;
 }
 
 bool has_all_topology_keys(const NodeInfo& node, const std::vector<SpreadConstraint>& constraints) {

@@ -10,6 +10,7 @@ class SchedulingGates final : public Plugin {
  public:
   std::string_view name() const override { return "SchedulingGates"; }
   Points points() const override { return {.pre_enqueue = true}; }
+  void sign(Signer& signer, const PodInfo& pod) const override { signer.add(pod.view().scheduling_gates); }
   Status pre_enqueue(const model::PodView& pod) const override {
     if (pod.scheduling_gates.empty()) return Status::success();
     return Status::unresolvable(fmt::format("waiting for scheduling gates: [{}]", fmt::join(pod.scheduling_gates, " ")));

@@ -28,6 +28,12 @@ class ServiceAffinity final : public Plugin {
   explicit ServiceAffinity(ServiceAffinityArgs args) : args_(std::move(args)) {}
   std::string_view name() const override { return "ServiceAffinity"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .score = true}; }
+  void sign(Signer& signer, const PodInfo&) const override {
+    if (args_.affinity_labels.empty() && args_.anti_affinity_labels_preference.empty()) return;
+    signer.name_space();
+    signer.labels();
+    signer.node_selection();
+  }
   ColumnKind column_kind() const override { return ColumnKind::kServiceAffinity; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {

@@ -21,6 +21,7 @@ class TaintToleration final : public Plugin {
   explicit TaintToleration(Era era) : era_(era) {}
   std::string_view name() const override { return "TaintToleration"; }
   Points points() const override { return {.filter = true, .pre_score = true, .score = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.tolerations(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   Normalization normalization() const override { return Normalization::kByMaxReversed; }
 

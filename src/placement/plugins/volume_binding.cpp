@@ -82,6 +82,7 @@ class VolumeBinding final : public Plugin {
     const bool scores = era_ != Era::k120;
     return {.pre_filter = true, .filter = true, .pre_score = scores, .score = scores, .reserve = true, .pre_bind = true};
   }
+  void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override;
@@ -258,7 +259,7 @@ Status VolumeBinding::filter(const CycleState& state, const PodInfo&, const Node
   return {Code::kUnschedulableAndUnresolvable, {}, std::move(found.reasons)};
 }
 
-Status VolumeBinding::reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {
+Status VolumeBinding::reserve(CycleState& state, const PodInfo&, const NodeInfo& node, Cluster& cluster) const {
   auto* data = state.get<State>(slot());
   if (data == nullptr || data->unbound.empty()) return Status::success();
   Bindings found = find(cluster, *data, node);

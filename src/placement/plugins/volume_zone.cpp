@@ -33,6 +33,7 @@ class VolumeZone final : public Plugin {
   explicit VolumeZone(Era era) : era_(era) {}
   std::string_view name() const override { return "VolumeZone"; }
   Points points() const override { return {.pre_filter = era_ != Era::k120, .filter = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.volumes(); }
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {

@@ -18,6 +18,7 @@ class BalancedAllocation final : public Plugin {
   BalancedAllocation(Era era, std::vector<ResourceWeight> resources) : era_(era), resources_(std::move(resources)) {}
   std::string_view name() const override { return "NodeResourcesBalancedAllocation"; }
   Points points() const override { return {.pre_score = era_ != Era::k120, .score = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.request(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
 
   bool join_score(ResourceColumns& columns, const PodInfo& pod, std::int64_t weight) const override {

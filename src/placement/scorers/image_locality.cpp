@@ -27,6 +27,7 @@ class ImageLocality final : public Plugin {
  public:
   std::string_view name() const override { return "ImageLocality"; }
   Points points() const override { return {.score = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.images(); }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     return image_locality_score(pod, state.cluster(), node);

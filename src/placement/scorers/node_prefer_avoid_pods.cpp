@@ -7,14 +7,22 @@
 namespace berth::placement {
 namespace {
 
+/// Nodes can avoid the pods of these controllers alone.
+bool is_avoidable(const model::OwnerReference* controller) {
+  return controller != nullptr && (controller->kind == "ReplicationController" || controller->kind == "ReplicaSet");
+}
+
 class NodePreferAvoidPods final : public Plugin {
  public:
   std::string_view name() const override { return "NodePreferAvoidPods"; }
   Points points() const override { return {.score = true}; }
+  void sign(Signer& signer, const PodInfo& pod) const override {
+    if (is_avoidable(pod.view().meta.controller())) signer.controller();
+  }
   ColumnKind column_kind() const override { return ColumnKind::kStatic; }
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     const auto* controller = pod.view().meta.controller();
-    if (controller == nullptr || (controller->kind != "ReplicationController" && controller->kind != "ReplicaSet")) return kMaxNodeScore;
+    if (!is_avoidable(controller)) return kMaxNodeScore;
     const bool avoided = std::ranges::any_of(
         node.node->avoided_controllers, [&](const auto& avoid) { return avoid.kind == controller->kind && avoid.uid == controller->uid; });
     return avoided ? 0 : kMaxNodeScore;

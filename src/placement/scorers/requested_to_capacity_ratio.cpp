@@ -15,6 +15,7 @@ class RequestedToCapacityRatio final : public Plugin {
   }
   std::string_view name() const override { return "RequestedToCapacityRatio"; }
   Points points() const override { return {.score = true}; }
+  void sign(Signer& signer, const PodInfo&) const override { signer.request(); }
   ColumnKind column_kind() const override { return ColumnKind::kNodeLocal; }
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     return capacity_ratio_score(scored_resources(pod, resources_, Era::k120, false), shape_, node, Era::k120);

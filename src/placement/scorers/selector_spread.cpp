@@ -20,6 +20,11 @@ class SelectorSpread final : public Plugin {
   explicit SelectorSpread(bool has_pre_score) : has_pre_score_(has_pre_score) {}
   std::string_view name() const override { return "SelectorSpread"; }
   Points points() const override { return {.pre_score = true, .score = true}; }
+  void sign(Signer& signer, const PodInfo& pod) const override {
+    if (!signer.counts_scores()) return;
+    signer.add(static_cast<std::int64_t>(pod.view().spread_constraints.empty()));
+    if (pod.view().spread_constraints.empty()) (void)signer.default_selector();
+  }
   ColumnKind column_kind() const override { return has_pre_score_ ? ColumnKind::kSelectorSpread : ColumnKind::kPlainOnly; }
 
   Status pre_score(CycleState& state, const PodInfo& pod, std::span<const NodeInfo* const>) const override {
