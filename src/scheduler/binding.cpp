@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "client/response.h"
 #include "placement/plugins/volumes.h"
 #include "scheduler/scheduler_impl.h"
 
@@ -16,11 +17,6 @@ namespace berth::scheduler {
 using client::ObjectRef;
 
 namespace {
-
-/// The server may have done it although it did not say so.
-bool is_uncertain(const model::ApiStatus& status) {
-  return status.code == 0 || status.code == 500 || status.code == 502 || status.code == 503 || status.code == 504;
-}
 
 constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
 constexpr std::string_view kBindStep = "Bind plugin \"DefaultBinder\"";
@@ -46,7 +42,8 @@ void Scheduler::Impl::announce(const BindingPtr& binding) {
   const model::PodView& pod = binding->info->view();
   pre_binding[pod.meta.uid] = binding;
   client.patch(
-      kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge, {{"status", {{"nominatedNodeName", binding->node_name}}}},
+      kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge,
+      {{"metadata", {{"uid", pod.meta.uid}}}, {"status", {{"nominatedNodeName", binding->node_name}}}},
       [weak = weak_from_this(), binding](const client::ApiResult<json::Value>&) {
         if (const auto self = weak.lock()) self->next_pre_bind(binding);  // Only an announcement: whatever the answer.
       },
@@ -160,7 +157,7 @@ void Scheduler::Impl::bind(const BindingPtr& binding) {
     const auto self = weak.lock();
     if (!self) return;
     if (result) return self->binding_done(*binding);
-    if (is_uncertain(result.error())) return self->find_out(binding, result.error().message);
+    if (client::is_uncertain(result.error())) return self->find_out(binding, result.error().message);
     self->binding_failed(binding, kBindStep, result.error().message);
   });
 }
@@ -176,7 +173,7 @@ void Scheduler::Impl::find_out(const BindingPtr& binding, const std::string& why
                             !json::get_string(*now, {"spec", "nodeName"}).empty();
       return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, kBindStep, why);
     }
-    if (!is_uncertain(now.error())) return self->binding_failed(binding, kBindStep, why);
+    if (!client::is_uncertain(now.error())) return self->binding_failed(binding, kBindStep, why);
     self->loop.schedule_after(std::chrono::seconds(1), [weak, binding, why] {
       if (const auto later = weak.lock()) later->find_out(binding, why);
     });

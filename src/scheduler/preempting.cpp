@@ -18,15 +18,16 @@ using placement::PodInfoPtr;
 
 namespace {
 
-/// A pod condition as a strategic merge patch of status; `since` is when its status last changed.
-json::Value condition_patch(std::string_view type, std::string_view status, std::string_view reason, const std::string& message,
-                            const std::string& since, std::string_view generation) {
+/// A pod condition as a strategic merge patch of this very pod's status; `since` is when its status last changed.
+json::Value condition_patch(const client::Object& pod, std::string_view type, std::string_view status, std::string_view reason,
+                            const std::string& message, const std::string& since) {
+  const std::string_view generation = PodGlance(pod.bytes()).generation;
   json::Object condition = {{"type", type},     {"status", status},  {"lastProbeTime", nullptr}, {"lastTransitionTime", since},
                             {"reason", reason}, {"message", message}};
   std::int64_t number = 0;
   if (std::from_chars(generation.data(), generation.data() + generation.size(), number).ec == std::errc())
     condition["observedGeneration"] = number;
-  return {{"status", {{"conditions", json::Array{std::move(condition)}}}}};
+  return {{"metadata", {{"uid", pod.uid()}}}, {"status", {{"conditions", json::Array{std::move(condition)}}}}};
 }
 
 const auto kIgnoreAnswer = [](const client::ApiResult<json::Value>&) {};
@@ -61,7 +62,8 @@ void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const
     static constexpr std::array<std::string_view, 1> kBudgets = {"DisruptionBudgets"};
     if (is_hard && rejected_by != 0) rejected_by |= bits.set_of(kBudgets);
   }
-  queue.unschedulable(entry.pod.uid, rejected_by, loop.now());
+  const Waiting& mine = waiting.at(entry.pod.uid);
+  queue.unschedulable(entry.pod.uid, rejected_by, loop.now(), kinds_of_pods.of(mine.info, mine.nominated));
   report_failure(info, "Unschedulable", placement::fit_error_message(diagnosis, framework->profile().era, post_filter_message), nominate);
 }
 
@@ -135,7 +137,7 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
     else
       cluster.nominate(other, "");
     client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge,
-                 {{"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
+                 {{"metadata", {{"uid", uid}}}, {"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
     if (const auto theirs = preempting.find(uid); theirs != preempting.end())
       theirs->second.missed_event = true;
     else
@@ -148,8 +150,8 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
 void Scheduler::Impl::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object,
                             const std::string& node_name) {
   const std::string message = fmt::format("{}: preempting to accommodate a higher priority pod", preemptor_pod->view().scheduler_name);
-  const json::Value patch = condition_patch("DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()),
-                                            PodGlance(object->bytes()).generation);
+  const json::Value patch =
+      condition_patch(*object, "DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()));
   const model::PodView& pod = victim->view();
   client.patch(
       kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
@@ -204,7 +206,7 @@ void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
   if (has_failed)
     queue.retry_after_backoff(preemptor_uid, loop.now());  // What is refused now is likely refused in a moment.
   else
-    queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == preemptor_uid; });
+    queue.wake_one(preemptor_uid, loop.now());
   post_turn();
 }
 
@@ -230,7 +232,7 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
   const bool nomination_differs = nominate && (may_lag || json::get_string(document, {"status", "nominatedNodeName"}) != *nominate);
   if (last_message == message && !nomination_differs) return;
   entry.message = message;
-  json::Value patch = condition_patch("PodScheduled", "False", reason, message, since, PodGlance(entry.object->bytes()).generation);
+  json::Value patch = condition_patch(*entry.object, "PodScheduled", "False", reason, message, since);
   if (nominate) json::set(patch, {"status", "nominatedNodeName"}, nominate->empty() ? json::Value(nullptr) : json::Value(*nominate));
   client.patch(
       kPods, info->view().meta.ns, info->view().meta.name, client::PatchType::kStrategicMerge, patch,

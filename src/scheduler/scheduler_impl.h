@@ -12,6 +12,7 @@
 #include "scheduler/consulted.h"
 #include "scheduler/extender.h"
 #include "scheduler/hints.h"
+#include "scheduler/pod_kinds.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/wakeup.h"
 
@@ -81,13 +82,15 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   placement::Trial trial;                ///< Over `cluster`: who asks where a pod goes, or puts it there, asks this.
   std::unique_ptr<Extenders> extenders;  ///< Null without any.
   SchedulingQueue queue;
+  PodKinds kinds_of_pods;
   std::shared_ptr<metrics::Registry> registry;
   PluginBits bits;
   const std::map<std::string, placement::FrameworkPtr, std::less<>>& frameworks;  ///< The trial's profiles, by scheduler name.
   std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
-  std::vector<Consulted> kinds;                               ///< What this server serves of what plugins consult.
-  std::unordered_map<std::string, Waiting> waiting;           ///< By uid.
-  std::unordered_map<std::string, std::string> assumed;       ///< uid to key: bound by us, not yet confirmed by the watch.
+  std::vector<Consulted> kinds;                                              ///< What this server serves of what plugins consult.
+  std::unordered_map<std::string, Waiting> waiting;                          ///< By uid.
+  std::unordered_map<std::string, std::set<std::string>> waiting_for_claim;  ///< By "namespace/name": uids of `waiting` that use it.
+  std::unordered_map<std::string, std::string> assumed;                      ///< uid to key: bound by us, not yet confirmed by the watch.
   std::unordered_map<std::string, BindingPtr> pre_binding;    ///< By uid: their volumes are being bound, their node is not yet asked for.
   std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
   std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.
@@ -123,6 +126,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void wake(EventSet events, placement::NodeIndex node, Change change = {}, std::optional<std::int64_t> up_to_priority = std::nullopt);
   std::size_t wake_for(placement::NodeIndex node, const Change& change, std::string_view label,
                        std::optional<std::int64_t> up_to_priority = std::nullopt);
+  /// Some waiting pod was rejected by a plugin that one of the events could cure, or by none known.
+  [[nodiscard]] bool could_wake(EventSet events) const;
+  /// Something helped this one pod.
+  void wake_pod(const std::string& uid);
+  /// Its victims are still to be seen going: it stays where it is, and is tried again then.
+  bool waits_for_victims(const std::string& uid);
   [[nodiscard]] bool node_takes(const std::string& uid, const placement::NodeInfo& node);
   /// The pod counts on room on the node no more: that is as good as a pod that left, for pods of no higher priority.
   void wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name);
@@ -155,7 +164,8 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   [[nodiscard]] ClaimState claim_state(const BindingPtr& binding, std::size_t index);
   void unreserve_claims(const Binding& binding);
   void release_claim(const placement::ClaimRelease& claim);
-  void claim_changed(const placement::ClaimPtr& before, const placement::ClaimPtr& after);
+  void claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after);
+  void index_claims(const placement::PodInfoPtr& before, const placement::PodInfoPtr& after);
   void gate_by_claims(const std::string& uid, Waiting& entry);
 
   /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.

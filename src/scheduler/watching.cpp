@@ -140,7 +140,7 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
   for (const PodInfoPtr& pod : nominated)
     if (const auto found = waiting.find(pod->view().meta.uid); found != waiting.end()) {
       set_nominated(found->second, "");
-      queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == pod->view().meta.uid; });
+      queue.wake_one(pod->view().meta.uid, loop.now());
     }
   wake(ClusterEvent::kNodeDeleted, {}, {.node_before = was.get()});
   observe_events(ClusterEvent::kNodeDeleted, start);
@@ -151,7 +151,7 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
   json::Value document = after != nullptr ? after->document() : json::Value();
   if (after == nullptr) {
     cluster.remove(kind.kind, before->ns(), before->name());
-    if (kind.event == ClusterEvent::kResourceClaim) return claim_changed(nullptr, nullptr);
+    if (kind.event == ClusterEvent::kResourceClaim) return claim_changed(before->key(), nullptr, nullptr);
   } else {
     if (!document.is_object()) return;
     // The items of a list leave out what the list says.
@@ -159,7 +159,7 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
     if (kind.event == ClusterEvent::kResourceClaim) {
       const placement::ClaimPtr claim_before = cluster.find_claim(after->ns(), after->name());
       cluster.upsert(document);
-      return claim_changed(claim_before, cluster.find_claim(after->ns(), after->name()));
+      return claim_changed(after->key(), claim_before, cluster.find_claim(after->ns(), after->name()));
     }
     cluster.upsert(document);
   }
@@ -169,7 +169,7 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
 }
 
 void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& before, const json::Value* after, ObjectVerb verb) {
-  if (queue.sizes().unschedulable == 0 && preempting.empty()) return;
+  if (!could_wake(kind.event)) return;
   const bool counts_when_gone = kind.event == ClusterEvent::kVolumeAttachmentDeleted;
   // Of volumes and their like only what comes or changes helps; of attachments only what goes; of namespaces, services and budgets all.
   const bool is_about_volumes = kind.event >= ClusterEvent::kPersistentVolume && kind.event <= ClusterEvent::kCsiStorageCapacity;
@@ -278,6 +278,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
   Waiting& entry = waiting[uid];
   const PodInfoPtr was = entry.info;
   const EventSet own = was != nullptr ? own_changes(*was, *info) : EventSet();
+  index_claims(was, info);
   entry.info = info;
   entry.object = object;
   set_nominated(entry, info->view().nominated_node_name);
@@ -298,6 +299,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
     label = event_label(event);
   }
   queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help, label);
+  if (was != nullptr) queue.set_kind(uid, kinds_of_pods.of(entry.info, entry.nominated));
   post_turn();
 }
 
@@ -309,6 +311,7 @@ void Scheduler::Impl::set_nominated(Waiting& entry, const std::string& node_name
     entry.info = PodInfo::make(std::move(view), cluster.era());
   }
   cluster.nominate(entry.info, node_name);
+  if (before != node_name) queue.set_kind(entry.info->view().meta.uid, kinds_of_pods.of(entry.info, node_name));
   if (before != node_name) wake_for_nomination(entry.info, before);
 }
 
@@ -320,6 +323,7 @@ void Scheduler::Impl::forget_waiting(const std::string& uid) {
   cluster.nominate(info, "");
   queue.remove(uid);
   count_gate(found->second, false);
+  index_claims(info, nullptr);
   waiting.erase(found);
   if (const auto open = preempting.find(uid); open != preempting.end()) {
     for (const std::string& victim : open->second.victims) preempted_by.erase(victim);
