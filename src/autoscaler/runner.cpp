@@ -57,19 +57,21 @@ const std::vector<Watched>& watched() {
 
 struct Runner::Impl : std::enable_shared_from_this<Impl> {
   Impl(client::Client& c, RunnerOptions o, metrics::Registry& m)
-      : client(c),
-        options(std::move(o)),
+      : options(std::move(o)),
+        leadership(options.leader_elect ? seek_leadership(c) : nullptr),
+        client(leadership ? leadership->transport() : c.transport(), c.loop(), c.user_agent()),
         metrics(m),
         core(options.profiles, options.seed),
-        events(c, {.component = "cluster-autoscaler"}),
-        actuator(c, world, events,
+        events(client, {.component = "cluster-autoscaler"}),
+        actuator(client, world, events,
                  {[this](const std::string&, std::int64_t nodes) { count("scaled_up_nodes_total", "nodes added by CA", nodes); },
                   [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
                   [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
                   [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); }}) {}
 
-  client::Client& client;
   RunnerOptions options;
+  std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
+  client::Client client;
   metrics::Registry& metrics;
   World world;
   Autoscaler core;
@@ -78,7 +80,6 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   StatusReport report;
   std::vector<std::unique_ptr<client::Informer>> informers;
   std::size_t probes_open = 0;
-  std::unique_ptr<client::LeaderElector> elector;
   std::function<void()> lost;
   Options current;
   std::string last_problem, last_status;
@@ -168,20 +169,26 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void elect() {
-    if (!options.leader_elect) return lead();
-    client::LeaderElectionConfig config;
-    config.ns = options.ns;
-    config.name = "cluster-autoscaler";
-    config.identity = options.identity;
-    config.seed = options.seed;
+    if (leadership)
+      leadership->start();
+    else
+      lead();
+  }
+
+  std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
+    client::LeadershipOptions wanted;
+    wanted.election.ns = options.ns;
+    wanted.election.name = "cluster-autoscaler";
+    wanted.election.identity = options.identity;
+    wanted.election.seed = options.seed;
+    wanted.user_agent = plain.user_agent();
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [this] { lead(); };
     callbacks.on_stopped_leading = [this] {
       leading = false;
       if (lost) lost();
     };
-    elector = std::make_unique<client::LeaderElector>(client, config, std::move(callbacks));
-    elector->start();
+    return std::make_unique<client::Leadership>(plain.transport(), std::move(wanted), plain.loop(), std::move(callbacks));
   }
 
   void lead() {
@@ -275,7 +282,7 @@ Runner::Runner(client::Client& client, RunnerOptions options, metrics::Registry&
 
 Runner::~Runner() {
   impl_->stopped = true;
-  impl_->elector.reset();
+  impl_->leadership.reset();
   if (impl_->timer != TimerId::kNone) impl_->client.loop()->cancel(impl_->timer);
 }
 

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <future>
 
 #include "base/log.h"
 #include "cli/parse.h"
@@ -111,38 +110,38 @@ std::optional<Duration> parse_interval(const std::string& text) {
 
 DeschedulerRole::DeschedulerRole(std::shared_ptr<client::Transport> transport, descheduler::DeschedulerOptions options, Duration interval,
                                  std::optional<client::LeaderElectionConfig> election)
-    : transport_(transport), descheduler_(std::move(transport), std::move(options), metrics_), interval_(interval) {
-  if (election)
-    elect(std::move(*election));
+    : transport_(std::move(transport)),
+      leadership_(election ? seek_leadership(*election) : nullptr),
+      descheduler_(leadership_ ? leadership_->transport() : transport_, std::move(options), metrics_),
+      interval_(interval) {
+  if (leadership_)
+    leadership_->start();
   else
     is_leading_ = true;
   thread_ = std::thread([this] { run(); });
 }
 
-void DeschedulerRole::elect(client::LeaderElectionConfig config) {
-  election_loop_ = std::make_unique<ThreadLoop>("election");
-  election_client_ = std::make_unique<client::Client>(transport_, election_loop_.get(), "berth-descheduler");
-  election_loop_->post([this, config = std::move(config)] {
-    const auto lead = [this](bool is_leading) {
-      const std::lock_guard lock(mutex_);
-      is_leading_ = is_leading;
-      wake_.notify_all();
-      return is_stopping_;
-    };
-    elector_ = std::make_unique<client::LeaderElector>(
-        *election_client_, config,
-        client::LeaderCallbacks{[lead] {
-                                  log::info("descheduler", "leading");
-                                  lead(true);
-                                },
-                                [lead] {
-                                  if (lead(false)) return;
-                                  log::error("descheduler", "leadership lost: stopping");
-                                  kill(getpid(), SIGTERM);
-                                },
-                                [](const std::string& leader) { log::info("descheduler", "the leader is {}", leader); }});
-    elector_->start();
-  });
+std::unique_ptr<client::Leadership> DeschedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
+  const auto lead = [this](bool is_leading) {
+    const std::lock_guard lock(mutex_);
+    is_leading_ = is_leading;
+    wake_.notify_all();
+    return is_stopping_;
+  };
+  return std::make_unique<client::Leadership>(
+      transport_, client::LeadershipOptions{.election = election, .user_agent = "berth-descheduler"}, nullptr,
+      client::LeaderCallbacks{.on_started_leading =
+                                  [lead] {
+                                    log::info("descheduler", "leading");
+                                    lead(true);
+                                  },
+                              .on_stopped_leading =
+                                  [lead] {
+                                    if (lead(false)) return;
+                                    log::error("descheduler", "leadership lost: stopping");
+                                    kill(getpid(), SIGTERM);
+                                  },
+                              .on_new_leader = [](const std::string& leader) { log::info("descheduler", "the leader is {}", leader); }});
 }
 
 void DeschedulerRole::run() {
@@ -180,22 +179,6 @@ DeschedulerRole::~DeschedulerRole() {
     wake_.notify_all();
   }
   thread_.join();
-  if (!election_loop_) return;
-  auto done = std::make_shared<std::promise<void>>();
-  election_loop_->post([this, done] {
-    if (elector_ && elector_->is_leader())
-      elector_->stop([done] { done->set_value(); });
-    else
-      done->set_value();
-  });
-  done->get_future().wait_for(std::chrono::seconds(2));
-  std::promise<void> gone;
-  election_loop_->post([&] {
-    elector_.reset();
-    gone.set_value();
-  });
-  gone.get_future().wait();
-  election_loop_->stop();
 }
 
 int run_descheduler(const std::vector<std::string>& args) {

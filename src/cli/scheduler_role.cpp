@@ -18,6 +18,12 @@
 #include "scheduler/extender.h"
 
 namespace berth::cli {
+namespace {
+
+constexpr const char* kAgent = "berth-scheduler";
+
+}  // namespace
+
 void SchedulerFlags::add_to(CLI::App& app) {
   app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")
       ->capture_default_str();
@@ -57,9 +63,10 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
 SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
                              std::optional<client::LeaderElectionConfig> election)
     : loop_(lasting_loop("scheduler")),
-      client_(std::move(transport), &loop_, "berth-scheduler"),
+      transport_(std::move(transport)),
       options_(std::move(options)),
-      election_(std::move(election)) {
+      leadership_(election ? seek_leadership(*election) : nullptr),
+      client_(leadership_ ? leadership_->transport() : transport_, &loop_, kAgent) {
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) == 0 && host[0] != 0) options_.host = host;
   if (!options_.metrics) options_.metrics = std::make_shared<metrics::Registry>();
@@ -83,7 +90,7 @@ client::ComponentServerOptions SchedulerRole::port_options(const scheduler::conf
       {"informer-sync",
        [this] { return ask_loop(loop_, [this] { return scheduler_ && scheduler_->has_synced() ? "" : "the informers have not synced"; }); },
        true});
-  out.transport = client_.transport();
+  out.transport = transport_;
   return out;
 }
 
@@ -94,64 +101,35 @@ Result<void> SchedulerRole::start_on_loop() {
   scheduler_ = std::move(*created);
   scheduler_->start();
   informers_->start();
-  if (!election_)
-    scheduler_->lead(true);
+  if (leadership_)
+    leadership_->start();
   else
-    elect();
+    scheduler_->lead(true);
   return {};
 }
 
-void SchedulerRole::elect() {
-  election_loop_ = std::make_unique<ThreadLoop>("election");
-  election_client_ = std::make_unique<client::Client>(client_.transport(), election_loop_.get(), "berth-scheduler");
-  metrics::Gauge& status =
-      metrics_->gauge("leader_election_master_status",
-                      "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
-                      {{"name", election_->name}});
-  const auto lead = [this, &status](bool is_leader) {
-    status.set(is_leader ? 1 : 0);
-    loop_.post([this, is_leader] {
-      if (scheduler_) scheduler_->lead(is_leader);
-    });
+std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
+  const auto lead = [this, name = election.name](bool is_leader) {
+    metrics_
+        ->gauge("leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+                {{"name", name}})
+        .set(is_leader ? 1 : 0);
+    if (is_leader)
+      log::info("scheduler", "leading");
+    else
+      log::warning("scheduler", "leadership lost");
+    if (scheduler_) scheduler_->lead(is_leader);
   };
-  election_loop_->post([this, lead] {
-    elector_ = std::make_unique<client::LeaderElector>(
-        *election_client_, *election_,
-        client::LeaderCallbacks{[lead] {
-                                  log::info("scheduler", "leading");
-                                  lead(true);
-                                },
-                                // Nothing is decided or written from here on; then it is a candidate again.
-                                [this, lead] {
-                                  lead(false);
-                                  if (is_stopping_) return;
-                                  log::warning("scheduler", "leadership lost");
-                                  elector_->start();
-                                },
-                                [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
-    elector_->start();
-  });
+  return std::make_unique<client::Leadership>(
+      transport_, client::LeadershipOptions{.election = election, .user_agent = kAgent, .stands_again = true}, &loop_,
+      client::LeaderCallbacks{.on_started_leading = [lead] { lead(true); },
+                              .on_stopped_leading = [lead] { lead(false); },
+                              .on_new_leader = [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
 }
 
 SchedulerRole::~SchedulerRole() {
-  if (election_loop_) {
-    auto done = std::make_shared<std::promise<void>>();
-    election_loop_->post([this, done] {
-      is_stopping_ = true;
-      if (elector_ && elector_->is_leader())
-        elector_->stop([done] { done->set_value(); });
-      else
-        done->set_value();
-    });
-    done->get_future().wait_for(std::chrono::seconds(2));
-    std::promise<void> stopped;
-    election_loop_->post([&] {
-      elector_.reset();
-      stopped.set_value();
-    });
-    stopped.get_future().wait();
-    election_loop_->stop();
-  }
+  leadership_.reset();
   std::promise<void> gone;
   loop_.post([&] {
     scheduler_.reset();

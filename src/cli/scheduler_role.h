@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/component_port.h"
-#include "client/leader_election.h"
+#include "client/leadership.h"
 #include "scheduler/config/config.h"
 #include "scheduler/scheduler.h"
 
@@ -40,19 +40,15 @@ class SchedulerRole {
 
  private:
   Result<void> start_on_loop();
-  void elect();
+  std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election);
   ThreadLoop& loop_;
-  client::Client client_;
-  /// The lease is renewed on a thread of its own: a slow extender or a long turn does not cost the leadership.
-  std::unique_ptr<ThreadLoop> election_loop_;
-  std::unique_ptr<client::Client> election_client_;
-  bool is_stopping_ = false;  ///< Of the election's thread: a leadership given up is not sought again.
+  std::shared_ptr<client::Transport> transport_;
   scheduler::SchedulerOptions options_;
-  std::optional<client::LeaderElectionConfig> election_;
   std::shared_ptr<metrics::Registry> metrics_;
+  std::unique_ptr<client::Leadership> leadership_;  ///< Null: nobody competes.
+  client::Client client_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::unique_ptr<client::LeaderElector> elector_;
 };
 
 }  // namespace berth::cli
