@@ -267,6 +267,11 @@ std::optional<TimePoint> SchedulingQueue::next_wake() const {
 
 SchedulingQueue::Sizes SchedulingQueue::sizes() const { return {active_.size(), backoff_.size(), unschedulable_.size(), gated_}; }
 
+bool SchedulingQueue::is_in_flight(const std::string& uid) const {
+  const auto found = pods_.find(uid);
+  return found != pods_.end() && found->second->box == Box::kInFlight;
+}
+
 const SchedulingQueue::Entry* SchedulingQueue::find(const std::string& uid) const {
   const auto found = pods_.find(uid);
   return found == pods_.end() ? nullptr : &found->second->entry;

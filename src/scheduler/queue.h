@@ -118,6 +118,8 @@ class SchedulingQueue {
     std::size_t active = 0, backoff = 0, unschedulable = 0, gated = 0;
   };
   [[nodiscard]] Sizes sizes() const;
+  /// Popped, and neither done nor back.
+  [[nodiscard]] bool is_in_flight(const std::string& uid) const;
   [[nodiscard]] bool contains(const std::string& uid) const { return pods_.contains(uid); }
   /// The entry, or null; valid until the next change.
   [[nodiscard]] const Entry* find(const std::string& uid) const;

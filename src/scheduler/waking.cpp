@@ -15,6 +15,7 @@ constexpr std::size_t kCrowd = 1000;
 }  // namespace
 
 void Scheduler::Impl::wake(EventSet events, NodeIndex node, Change change, std::optional<std::int64_t> up_to_priority) {
+  for (auto& [uid, open] : asking) open.missed |= events;
   std::size_t moved = 0;
   for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i) {
     change.event = static_cast<ClusterEvent>(i);

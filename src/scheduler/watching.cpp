@@ -112,6 +112,7 @@ void Scheduler::Impl::wait_for_sync(int round) {
 
 void Scheduler::Impl::node_added(const ObjectRef& object) {
   const TimePoint start = loop.now();
+  ++node_changes_seen;
   const NodeIndex index = cluster.upsert_node(std::make_shared<model::NodeView>(model::NodeView::parse(object->document())));
   wake(ClusterEvent::kNodeAdded, index, {.node = cluster.node(index)->node.get()});
   observe_events(ClusterEvent::kNodeAdded, start);
@@ -135,6 +136,7 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
   const placement::NodeInfo* known = cluster.find_node(object->name());
   const std::vector<PodInfoPtr> nominated = known != nullptr ? cluster.nominated(known->index) : std::vector<PodInfoPtr>();
   const model::NodeViewPtr was = known != nullptr ? known->node : nullptr;
+  ++node_changes_seen;
   cluster.remove_node(object->name());
   // Nothing will be freed there any more.
   for (const PodInfoPtr& pod : nominated)
@@ -169,6 +171,7 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
 }
 
 void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& before, const json::Value* after, ObjectVerb verb) {
+  for (auto& [uid, open] : asking) open.missed |= kind.event;
   if (!could_wake(kind.event)) return;
   const bool counts_when_gone = kind.event == ClusterEvent::kVolumeAttachmentDeleted;
   // Of volumes and their like only what comes or changes helps; of attachments only what goes; of namespaces, services and budgets all.
@@ -221,6 +224,8 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
 void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
   const TimePoint start = loop.now();
   const std::string key = object->key();
+  if (const auto held = waiting_on_permit.find(object->uid()); held != waiting_on_permit.end())
+    binding_failed(held->second.binding, {}, "removed");
   const PodInfoPtr info = cluster.find_pod(key);
   const NodeIndex node = cluster.pod_node(key);
   cluster.remove_pod(key);
