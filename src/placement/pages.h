@@ -22,7 +22,8 @@ T& unshare(std::shared_ptr<T>& pointer) {
 /// Elements of a page: about 16 KB, so that a copied page costs a microsecond or two and a copied array a pointer for every page. Fewer of
 /// what counts references: each is touched.
 template <typename T>
-inline constexpr std::size_t kPageElements = std::is_trivially_copyable_v<T> ? std::bit_floor(std::max<std::size_t>(16384 / sizeof(T), 16)) : 128;
+inline constexpr std::size_t kPageElements = std::is_trivially_copyable_v<T> ? std::bit_floor(std::max<std::size_t>(16384 / sizeof(T), 16))
+                                                                             : 128;
 
 /// A vector whose copies share pages. Reading costs one load more than a vector's; the first write to a shared page copies that page.
 template <typename T>

@@ -161,7 +161,7 @@ void Scheduler::Impl::post_binding(const BindingPtr& binding) {
   placement::BindCall& wanted = chosen->second;
   client::Call call;
   call.verb = "create";
-  call.gvr = {wanted.group, wanted.version, wanted.resource};
+  call.gvr = client::Gvr{wanted.group, wanted.version, wanted.resource};
   call.ns = std::move(wanted.ns);
   call.name = std::move(wanted.name);
   call.subresource = std::move(wanted.subresource);

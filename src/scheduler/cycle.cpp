@@ -111,7 +111,13 @@ void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
     report_error(info, reserved.error().message());
     return queue.failed(entry.pod.uid, loop.now());
   }
-  std::vector<placement::PreBindWrite> writes = reserved->pre_bind(cluster);
+  auto writes = reserved->pre_bind(cluster);
+  if (!writes) {
+    trial.undo(*reserved);
+    observe("error", info, seconds_since(started));
+    report_error(info, fmt::format("running PreBind plugin \"{}\": {}", writes.error().plugin, writes.error().message()));
+    return queue.failed(entry.pod.uid, loop.now());
+  }
   const ObjectRef object = waiting.at(entry.pod.uid).object;
   const std::string promised = waiting.at(entry.pod.uid).nominated;
   assumed[entry.pod.uid] = info->key;
@@ -126,7 +132,7 @@ void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
                                                    started,
                                                    loop.now(),
                                                    std::move(*reserved),
-                                                   std::move(writes),
+                                                   std::move(*writes),
                                                    {},
                                                    0,
                                                    {},

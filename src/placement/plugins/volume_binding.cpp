@@ -91,7 +91,7 @@ class VolumeBinding final : public Plugin {
   Status pre_score(CycleState&, const PodInfo&, std::span<const NodeInfo* const>) const override { return Status::skip(); }
   Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
   void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
-  std::vector<PreBindWrite> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
+  std::expected<std::vector<PreBindWrite>, Status> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
 
  private:
   std::string collect(const Cluster& cluster, const model::PodView& pod, std::vector<const Claim*>& out) const;
@@ -305,7 +305,7 @@ void VolumeBinding::unreserve(CycleState& state, const PodInfo&, const NodeInfo&
   data->reserved.clear();
 }
 
-std::vector<PreBindWrite> VolumeBinding::pre_bind(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
+std::expected<std::vector<PreBindWrite>, Status> VolumeBinding::pre_bind(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
   std::vector<PreBindWrite> out;
   const auto* data = state.get<State>(slot());
   if (data == nullptr) return out;
