@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "placement/cluster.h"
+#include "placement/events.h"
 #include "placement/profile.h"
 #include "placement/signature.h"
 #include "placement/status.h"
@@ -228,6 +229,12 @@ class Plugin {
   /// After Filter rejected every node.
   virtual std::optional<ClaimRelease> find_release(const CycleState& /*state*/, const PodInfo& /*pod*/) const { return std::nullopt; }
 
+  /// The events that could cure this plugin's rejection of a pod (EventsToRegister).
+  [[nodiscard]] virtual EventSet events_to_register() const { return all_events(); }
+  /// Whether the change could cure this plugin's rejection of the pod, so that another attempt is worth its cost (QueueingHintFn); yes
+  /// when in doubt. `change.event` is one of those registered. Must answer alike for pods of one signature.
+  [[nodiscard]] virtual bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const { return true; }
+
   /// Index of this instance's state in every CycleState of its framework.
   [[nodiscard]] std::size_t slot() const { return slot_; }
 
@@ -243,8 +250,11 @@ struct PluginRegistration {
   std::string_view name;
   PluginFactory make;
 };
-/// Every plugin of both eras by its Kubernetes name (placement/registry.cpp: one line each).
-std::span<const PluginRegistration> plugin_registry();
+/// Every plugin of both eras by its Kubernetes name (placement/registry.cpp: one line each), and those that were added.
+std::vector<PluginRegistration> plugin_registry();
+/// Adds one of somebody's own, for the whole process and for good. Before the first framework is made, from one thread. False: the name is
+/// taken.
+bool register_plugin(const PluginRegistration& registration);
 /// Null when unknown.
 const PluginRegistration* find_plugin(std::string_view name);
 

@@ -165,10 +165,11 @@ void Scheduler::Impl::claim_changed(const std::string& key, const placement::Cla
   const bool is_same = before != nullptr && (before->allocation == nullptr) == (after->allocation == nullptr) &&
                        before->reserved_for == after->reserved_for && before->device_statuses == after->device_statuses;
   if (is_same) return;
-  const PluginSet plugin = bits.set_of(kPlugin);
   for (const std::string& uid : users) {
     const SchedulingQueue::Entry* queued = queue.find(uid);
-    const bool is_held_by_claims = queued != nullptr && (queued->rejected_by == 0 || (queued->rejected_by & plugin) != 0);
+    if (queued == nullptr) continue;
+    const PluginSet plugin = bits.set_of(kPlugin, *frameworks.at(waiting.at(uid).info->view().scheduler_name));
+    const bool is_held_by_claims = queued->rejected_by == 0 || (queued->rejected_by & plugin) != 0;
     if (is_held_by_claims && uses(waiting.at(uid).info->view(), cluster, after->meta.uid)) wake_pod(uid);
   }
 }

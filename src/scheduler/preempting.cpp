@@ -68,10 +68,10 @@ void Scheduler::Impl::give_up_after(Attempt attempt, const placement::PostFilter
 void Scheduler::Impl::rejected(const Attempt& attempt, const std::string& post_filter_message, const std::optional<std::string>& nominate) {
   const placement::Framework& framework = *attempt.framework;
   const std::string& uid = attempt.entry.pod.uid;
-  PluginSet rejected_by = bits.set_of(attempt.diagnosis->plugins);
+  PluginSet rejected_by = bits.set_of(attempt.diagnosis->plugins, framework);
   const bool is_hard = options.preemption.budgets_are_hard || framework.profile().args.preemption.budgets_are_hard;
-  static constexpr std::array<std::string_view, 1> kBudgets = {"DisruptionBudgets"};
-  if (is_hard && rejected_by != 0 && !framework.profile().post_filter.empty()) rejected_by |= bits.set_of(kBudgets);
+  if (is_hard && rejected_by != 0 && !framework.profile().post_filter.empty())
+    rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
   const Waiting& mine = waiting.at(uid);
   queue.unschedulable(uid, rejected_by, loop.now(), kinds_of_pods.of(mine.info, mine.nominated));
   report_failure(attempt.info, "Unschedulable",

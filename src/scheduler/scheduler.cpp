@@ -105,7 +105,7 @@ void Scheduler::Impl::count_rejection(const std::string& uid, PluginSet rejected
   const auto found = waiting.find(uid);
   if (found == waiting.end()) return;
   for (const std::string_view plugin : bits.names(rejected_by))
-    if (plugin != "DisruptionBudgets") count_held_by(*registry, plugin, found->second.info->view().scheduler_name, holds);
+    if (plugin != kDisruptionBudgets) count_held_by(*registry, plugin, found->second.info->view().scheduler_name, holds);
 }
 
 void Scheduler::Impl::count_gate(Waiting& entry, bool is_gated) {

@@ -12,7 +12,6 @@
 #include "placement/trial.h"
 #include "scheduler/consulted.h"
 #include "scheduler/extender.h"
-#include "scheduler/hints.h"
 #include "scheduler/pod_kinds.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/wakeup.h"

@@ -39,8 +39,7 @@ std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std:
     const auto found = waiting.find(entry.pod.uid);
     if (found == waiting.end() || entry.rejected_by == 0) return true;
     const PodInfo& pending = *found->second.info;
-    const HintContext context{cluster, frameworks.at(pending.view().scheduler_name)->profile()};
-    if (!bits.any_hint(entry.rejected_by, context, pending, change)) return false;
+    if (!bits.any_hint(entry.rejected_by, *frameworks.at(pending.view().scheduler_name), cluster, pending, change)) return false;
     return !is_crowded || checks_left == 0 || (--checks_left, node_takes(entry.pod.uid, *on));
   };
   const auto may_move = [&](const SchedulingQueue::Entry& entry) { return !waits_for_victims(entry.pod.uid); };

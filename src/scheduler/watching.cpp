@@ -300,7 +300,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
        {ClusterEvent::kOwnLabels, ClusterEvent::kOwnScaledDown, ClusterEvent::kOwnTolerations, ClusterEvent::kOwnClaims}) {
     if (may_help || !own.has(event)) continue;
     const Change change{.event = event, .pod_before = was.get(), .pod = info.get()};
-    may_help = bits.any_hint(queued->rejected_by, {cluster, framework->profile()}, *info, change);
+    may_help = bits.any_hint(queued->rejected_by, *framework, cluster, *info, change);
     label = event_label(event);
   }
   queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help, label);

@@ -13,8 +13,9 @@ using placement::PodInfoPtr;
 constexpr unsigned kEvents = static_cast<unsigned>(kCount);
 
 std::set<ClusterEvent> woken_by(std::string_view plugin) {
+  static const auto framework = *placement::Framework::create(placement::default_profile(placement::Era::k136));
   PluginBits bits;
-  const PluginSet mine = bits.set_of(std::array{plugin});
+  const PluginSet mine = bits.set_of(std::array{plugin}, *framework);
   std::set<ClusterEvent> out;
   for (unsigned i = 0; i < kEvents; ++i)
     if ((bits.cured_by(static_cast<ClusterEvent>(i)) & mine) != 0) out.insert(static_cast<ClusterEvent>(i));

@@ -17,7 +17,12 @@ class DefaultBinder final : public Plugin {
     const model::ObjectMeta& meta = pod.view().meta;
     // Names and uids need no escaping.
     return BindCall{
-        "", "v1", "pods", meta.ns, meta.name, "binding",
+        "",
+        "v1",
+        "pods",
+        meta.ns,
+        meta.name,
+        "binding",
         fmt::format(
             R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}","namespace":"{}","uid":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
             meta.name, meta.ns, meta.uid, node_name)};

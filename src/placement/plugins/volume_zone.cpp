@@ -63,6 +63,11 @@ class VolumeZone final : public Plugin {
     }
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kNodeLabels, kPersistentVolume, kClaim, kStorageClass};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   /// What 1.20 reports as an error is a plain rejection since.
@@ -101,6 +106,25 @@ class VolumeZone final : public Plugin {
 
   Era era_;
 };
+
+bool VolumeZone::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+  switch (change.event) {
+    case ClusterEvent::kClaim:
+      return volumes::is_own_claim(pending, change, false);
+    case ClusterEvent::kStorageClass:
+      return !change.is_object_update() && change.object != nullptr &&
+             json::get_string(*change.object, {"volumeBindingMode"}) == "WaitForFirstConsumer";
+    case ClusterEvent::kPersistentVolume:
+      return !change.is_object_update() ||
+             std::ranges::any_of(std::array{"topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+                                            "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"},
+                                 [&](const char* key) {
+                                   return volumes::differs(change, {"metadata", "labels", key});
+                                 });
+    default:
+      return true;
+  }
+}
 
 }  // namespace
 
