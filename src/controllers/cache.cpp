@@ -30,6 +30,12 @@ const PodMap& find_pods(const Map& map, std::string_view key) {
 
 }  // namespace
 
+std::string_view spec_text(const Object& object) {
+  static const json::PathScanner scanner({"spec"});
+  std::string_view value;
+  return scanner.scan(object.bytes(), {&value, 1}) ? value : std::string_view();
+}
+
 model::Selector selector_of(Kind kind, const json::Value& document) {
   const json::Value* selector = json::find(document, {"spec", "selector"});
   if (kind != kinds().service && kind != kinds().replication_controller)

@@ -1,6 +1,5 @@
 // DaemonSets: one pod on every node that fits (pkg/controller/daemon). Where a pod belongs is asked of placement/, by the rules that the
 // scheduler then binds it by, held to its node by an affinity on metadata.name.
-#include "base/json_scan.h"
 #include "controllers/common.h"
 #include "controllers/daemonset_ledger.h"
 #include "controllers/revisions.h"
@@ -57,12 +56,6 @@ std::vector<Toleration> daemon_tolerations(bool host_network) {
       {kTaintPidPressure, "Exists", "", "NoSchedule", {}},  {kTaintUnschedulable, "Exists", "", "NoSchedule", {}}};
   if (host_network) all.push_back({kTaintNetworkUnavailable, "Exists", "", "NoSchedule", {}});
   return all;
-}
-
-std::string_view spec_text(const Object& object) {
-  static const json::PathScanner scanner({"spec"});
-  std::string_view value;
-  return scanner.scan(object.bytes(), {&value, 1}) ? value : std::string_view();
 }
 
 void DaemonSetController::on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) {

@@ -1,18 +1,10 @@
 #include "controllers/quota_ledger.h"
 
-#include "base/json_scan.h"
-
 namespace berth::controllers {
 namespace {
 
-std::string_view spec_text(const Object& object) {
-  static const json::PathScanner scanner({"spec"});
-  std::string_view value;
-  return scanner.scan(object.bytes(), {&value, 1}) ? value : std::string_view();
-}
-
 /// Nothing that counts differs. Of most kinds only the number of objects counts; a pod's end frees what it asked for.
-bool counts_the_same(const Event& event) {
+bool uses_the_same(const Event& event) {
   if (!event.before || !event.after) return false;
   if (event.before == event.after) return true;
   const bool is_pod = event.kind == kinds().pod;
@@ -49,7 +41,7 @@ const std::vector<Kind>& quota_counted_kinds() {
 
 void QuotaLedger::observe(const Event& event, const Cache& cache, const std::function<void(const std::string& key)>& moved) {
   const std::string& ns = event.object().ns();
-  if (const auto in = by_ns_.find(ns); in != by_ns_.end() && !counts_the_same(event)) {
+  if (const auto in = by_ns_.find(ns); in != by_ns_.end() && !uses_the_same(event)) {
     /// An object and what it uses.
     struct Share {
       json::Value document;
