@@ -33,6 +33,20 @@ class Documents {
   std::map<std::string, ObjectRef> objects_;
 };
 
+/// A fork to be asked on another thread: it comes back to the loop's, which alone may let go of what forks share.
+class LentFork {
+ public:
+  explicit LentFork(placement::Trial fork) : held_(std::make_shared<std::shared_ptr<placement::Trial>>()) {
+    *held_ = std::make_shared<placement::Trial>(std::move(fork));
+  }
+  [[nodiscard]] const placement::Cluster& cluster() const { return (*held_)->cluster(); }
+  /// On the other thread, when all is asked: what is to be destroyed on the loop's.
+  [[nodiscard]] std::shared_ptr<placement::Trial> give_back() const { return std::exchange(*held_, nullptr); }
+
+ private:
+  std::shared_ptr<std::shared_ptr<placement::Trial>> held_;
+};
+
 json::Value nameless_node(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
 json::Value bare_pod(const placement::PodInfo& pod) {
   return {{"metadata", {{"name", pod.view().meta.name}, {"namespace", pod.view().meta.ns}, {"uid", pod.view().meta.uid}}}};
@@ -59,7 +73,7 @@ bool Scheduler::Impl::stands_aside(const SchedulingQueue::Entry& entry, const Po
 
 void Scheduler::Impl::ask(Attempt attempt) {
   const auto evaluation = std::make_shared<placement::Evaluation>(trial.evaluate(*attempt.info));
-  const auto fork = std::make_shared<placement::Trial>(trial.fork());
+  const LentFork fork(trial.fork());
   const auto nodes = std::make_shared<Documents>();
   for (const auto& one : evaluation->feasible) {
     const std::string& name = cluster.node(one.node)->name;
@@ -69,10 +83,10 @@ void Scheduler::Impl::ask(Attempt attempt) {
   const PodInfoPtr info = attempt.info;
   asking.insert_or_assign(uid, Asking{std::move(attempt), node_changes_seen, {}});
   asker->run([=, weak = weak_from_this(), extenders = extenders, object = waiting.at(uid).object] {
-    Decision decision = extenders->choose(fork->cluster(), *info, object->document(), *evaluation,
+    Decision decision = extenders->choose(fork.cluster(), *info, object->document(), *evaluation,
                                           [&](const std::string& name) { return nodes->of(name, nameless_node(name)); });
     const std::string node(decision.node_name);
-    return [=] {
+    return [=, fork = fork.give_back()] {
       if (const auto self = weak.lock()) self->answered(uid, decision, evaluation, node);
     };
   });
@@ -118,7 +132,7 @@ void Scheduler::Impl::answered(const std::string& uid, Decision decision, const 
 }
 
 void Scheduler::Impl::ask_about_preemption(Attempt attempt, placement::PostFilterResult result) {
-  const auto fork = std::make_shared<placement::Trial>(trial.fork());
+  const LentFork fork(trial.fork());
   const auto documents = std::make_shared<Documents>();
   for (const placement::Candidate& candidate : result.candidates)
     for (const PodInfoPtr& victim : candidate.victims)
@@ -130,8 +144,8 @@ void Scheduler::Impl::ask_about_preemption(Attempt attempt, placement::PostFilte
   asker->run([=, weak = weak_from_this(), extenders = extenders, object = waiting.at(uid).object] {
     const Extenders::Documents whole{[&](const placement::PodInfo& pod) { return documents->of(pod.key, bare_pod(pod)); }, nameless_node};
     const auto left = std::make_shared<Result<std::vector<placement::Candidate>>>(
-        extenders->process_preemption(fork->cluster(), *info, object->document(), result.candidates, whole));
-    return [=] {
+        extenders->process_preemption(fork.cluster(), *info, object->document(), result.candidates, whole));
+    return [=, fork = fork.give_back()] {
       if (const auto self = weak.lock()) self->preemption_answered(uid, result, std::move(*left));
     };
   });
