@@ -223,7 +223,8 @@ class Plugin {
 
   /// After no node took the pod: Success with candidates in `out` when evicting helps; Unschedulable asks the next plugin, with its reasons
   /// kept. DefaultPreemption and DynamicResources are run by the engine itself.
-  virtual Status post_filter(const Cluster& cluster, const PodInfo& pod, const Evaluation& failed, PostFilterResult& out) const {
+  virtual Status post_filter(const Cluster& /*cluster*/, const PodInfo& /*pod*/, const Evaluation& /*failed*/,
+                             PostFilterResult& /*out*/) const {
     return Status::unschedulable("");
   }
   /// After Filter rejected every node.
@@ -233,7 +234,9 @@ class Plugin {
   [[nodiscard]] virtual EventSet events_to_register() const { return all_events(); }
   /// Whether the change could cure this plugin's rejection of the pod, so that another attempt is worth its cost (QueueingHintFn); yes
   /// when in doubt. `change.event` is one of those registered. Must answer alike for pods of one signature.
-  [[nodiscard]] virtual bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const { return true; }
+  [[nodiscard]] virtual bool queueing_hint(const Cluster& /*cluster*/, const PodInfo& /*pending*/, const EventChange& /*change*/) const {
+    return true;
+  }
 
   /// Index of this instance's state in every CycleState of its framework.
   [[nodiscard]] std::size_t slot() const { return slot_; }

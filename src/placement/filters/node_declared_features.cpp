@@ -33,7 +33,7 @@ class NodeDeclaredFeatures final : public Plugin {
   [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 };
 
-bool NodeDeclaredFeatures::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool NodeDeclaredFeatures::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   if (change.node != nullptr)
     return change.event == ClusterEvent::kNodeTaints || change.node_before == nullptr ||
            change.node_before->declared_features != change.node->declared_features;

@@ -35,7 +35,7 @@ class NodePorts final : public Plugin {
   Era era_;
 };
 
-bool NodePorts::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool NodePorts::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   if (change.pod == nullptr && change.pod_before == nullptr) return true;
   const PodInfo& gone = change.pod_before != nullptr ? *change.pod_before : *change.pod;
   return std::ranges::any_of(gone.host_ports, [&](const auto& used) {

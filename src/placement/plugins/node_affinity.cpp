@@ -130,7 +130,7 @@ class NodeAffinity final : public Plugin {
   std::optional<model::NodeAffinity> added_;
 };
 
-bool NodeAffinity::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool NodeAffinity::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   if (change.event == ClusterEvent::kNodeTaints || change.node == nullptr) return true;
   if (added_ && added_->required && !added_->required->matches(change.node->labels(), change.node->name())) return false;
   if (!pending.view().matches_node_selector(change.node->labels(), change.node->name())) return false;

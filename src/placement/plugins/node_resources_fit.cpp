@@ -139,7 +139,7 @@ bool has_more_of(const Resource& wanted, const Resource& less, const Resource& m
                              [&](const auto& one) { return one.second != 0 && more.scalar(one.first) > less.scalar(one.first); });
 }
 
-bool NodeResourcesFit::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool NodeResourcesFit::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   const Resource& wanted = pending.wanted();
   if (change.event == ClusterEvent::kNodeTaints) return true;
   if (change.node != nullptr) {

@@ -150,7 +150,7 @@ class NodeVolumeLimits final : public Plugin {
   Era era_;
 };
 
-bool NodeVolumeLimits::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool NodeVolumeLimits::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   const auto uses_limited = [](const PodInfo& pod) {
     return std::ranges::any_of(pod.view().volumes, [&](const model::VolumeView& volume) {
       return volumes::claim_use(pod.view(), volume).uses_claim || !volumes::in_tree_plugin(volume).empty();

@@ -53,7 +53,7 @@ class TaintToleration final : public Plugin {
   Era era_;
 };
 
-bool TaintToleration::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool TaintToleration::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   constexpr std::array<std::string_view, 2> kKeepAway = {"NoSchedule", "NoExecute"};
   if (change.node == nullptr) return true;
   const auto is_kept_away = [&](const model::NodeView& node) {

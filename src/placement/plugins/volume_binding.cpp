@@ -116,7 +116,7 @@ double volume_limit(const json::Value& capacity) {
   return -1;
 }
 
-bool VolumeBinding::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool VolumeBinding::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   switch (change.event) {
     case ClusterEvent::kClaim:
       return volumes::is_own_claim(pending, change, true);

@@ -92,7 +92,7 @@ class VolumeRestrictions final : public Plugin {
   Era era_;
 };
 
-bool VolumeRestrictions::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool VolumeRestrictions::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   if (change.event == ClusterEvent::kClaim) return !change.is_object_update() && volumes::is_own_claim(pending, change, false);
   if (change.pod_before == nullptr) return true;
   const PodInfo& gone = *change.pod_before;

@@ -107,7 +107,7 @@ class VolumeZone final : public Plugin {
   Era era_;
 };
 
-bool VolumeZone::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+bool VolumeZone::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   switch (change.event) {
     case ClusterEvent::kClaim:
       return volumes::is_own_claim(pending, change, false);
