@@ -19,6 +19,13 @@ using client::ObjectRef;
 namespace {
 
 constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
+std::string claim_key(std::string_view resource, std::string_view ns, std::string_view name) {
+  return fmt::format("{}/{}/{}", resource, ns, name);
+}
+std::string claim_key(const placement::PreBindWrite& write) {
+  return claim_key(write.uid.empty() ? write.resource : kResourceClaims.resource, write.ns, write.name);
+}
+
 constexpr Step kVolumeStep{"PreBind", "VolumeBinding"};
 
 }  // namespace
@@ -84,9 +91,44 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
   });
 }
 
-/// Goes on to bind when all claims are bound, as the cache has them.
+void Scheduler::Impl::keep_waiting(const BindingPtr& binding) {
+  const std::string& uid = binding->entry.pod.uid;
+  if (!waiting_for_claims.emplace(uid, binding).second) return;
+  for (const placement::PreBindWrite& write : binding->writes) bindings_by_claim[claim_key(write)].insert(uid);
+  binding->deadline = loop.schedule_at(binding->claims_deadline, [weak = weak_from_this(), binding] {
+    if (const auto self = weak.lock()) self->wait_for_claims(binding);
+  });
+}
+
+void Scheduler::Impl::stop_waiting(const Binding& binding) {
+  if (waiting_for_claims.erase(binding.entry.pod.uid) == 0) return;
+  loop.cancel(binding.deadline);
+  for (const placement::PreBindWrite& write : binding.writes) {
+    const auto found = bindings_by_claim.find(claim_key(write));
+    if (found == bindings_by_claim.end()) continue;
+    found->second.erase(binding.entry.pod.uid);
+    if (found->second.empty()) bindings_by_claim.erase(found);
+  }
+}
+
+void Scheduler::Impl::look_again(const std::string& uid) {
+  const auto found = waiting_for_claims.find(uid);
+  if (found == waiting_for_claims.end()) return;
+  // Later: whoever is told of the change first is to have it in the cluster.
+  loop.post([weak = weak_from_this(), binding = found->second] {
+    if (const auto self = weak.lock()) self->wait_for_claims(binding);
+  });
+}
+
+void Scheduler::Impl::claim_moved(std::string_view resource, const client::Object& claim) {
+  const auto found = bindings_by_claim.find(claim_key(resource, claim.ns(), claim.name()));
+  if (found == bindings_by_claim.end()) return;
+  for (const std::string& uid : found->second) look_again(uid);
+}
+
+/// Goes on to bind when all claims are bound, as the cache has them; looks again when one of them, or the pod, changes.
 void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
-  if (binding->is_over) return;
+  if (binding->is_over || binding->has_its_claims) return;
   const auto fail = [&](const std::string& why) { binding_failed(binding, kVolumeStep, "binding volumes: " + why); };
   if (!is_leader) return fail("leadership was lost");
   const model::PodView& pod = binding->info->view();
@@ -99,10 +141,7 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
       const ClaimState state = claim_state(binding, i);
       if (state == ClaimState::kFailed) return;
       if (state == ClaimState::kReady) continue;
-      loop.schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this(), binding] {
-        if (const auto self = weak.lock()) self->wait_for_claims(binding);
-      });
-      return;
+      return keep_waiting(binding);
     }
     if (!write.wait_bound || write.resource != "persistentvolumeclaims") continue;
     const ObjectRef claim = informers.get(kClaims).get(write.ns, write.name);
@@ -122,11 +161,10 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
                           json::find(document, {"metadata", "annotations", placement::volumes::kBindCompleted}) != nullptr;
     if (is_current && is_bound) continue;
     if (loop.now() >= binding->claims_deadline) return fail("context deadline exceeded");
-    loop.schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this(), binding] {
-      if (const auto self = weak.lock()) self->wait_for_claims(binding);
-    });
-    return;
+    return keep_waiting(binding);
   }
+  binding->has_its_claims = true;
+  stop_waiting(*binding);
   take_slot(*binding);
   bind(binding);
 }
@@ -243,6 +281,7 @@ void Scheduler::Impl::binding_failed(const BindingPtr& binding, Step step, const
   const std::string& uid = binding->entry.pod.uid;
   pre_binding.erase(uid);
   (void)leave_permit(uid);
+  stop_waiting(*binding);
   const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
   const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
   const bool is_claims_own = step == kClaimStep;

@@ -123,23 +123,16 @@ void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
   assumed[entry.pod.uid] = info->key;
   index_claims(info, nullptr);
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
-  auto binding = std::make_shared<Binding>(Binding{entry,
-                                                   info,
-                                                   object,
-                                                   framework,
-                                                   node,
-                                                   cluster.node(node)->name,
-                                                   started,
-                                                   loop.now(),
-                                                   std::move(*reserved),
-                                                   std::move(*writes),
-                                                   {},
-                                                   0,
-                                                   {},
-                                                   {},
-                                                   false,
-                                                   false,
-                                                   false});
+  auto binding = std::make_shared<Binding>(Binding{.entry = entry,
+                                                   .info = info,
+                                                   .object = object,
+                                                   .framework = framework,
+                                                   .node = node,
+                                                   .node_name = cluster.node(node)->name,
+                                                   .started = started,
+                                                   .step_started = loop.now(),
+                                                   .reservation = std::move(*reserved),
+                                                   .writes = std::move(*writes)});
   take_slot(*binding);
   if (promised != binding->node_name) wake_for_nomination(info, promised);
   permit(binding);

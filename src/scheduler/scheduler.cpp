@@ -179,6 +179,8 @@ void Scheduler::start() { impl_->subscribe(); }
 void Scheduler::lead(bool is_leader) {
   impl_->is_leader = is_leader;
   if (!is_leader)
+    for (const auto& [uid, binding] : impl_->waiting_for_claims) impl_->look_again(uid);
+  if (!is_leader)
     while (!impl_->waiting_on_permit.empty())
       impl_->binding_failed(impl_->waiting_on_permit.begin()->second.binding, {}, "leadership was lost");
   impl_->post_turn();

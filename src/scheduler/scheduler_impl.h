@@ -70,10 +70,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     TimePoint step_started{};  ///< When PreBind or Bind did.
     placement::Reservation reservation;
     std::vector<placement::PreBindWrite> writes;
-    std::string_view bind_plugin;  ///< Whose call binds it.
+    std::string_view bind_plugin{};  ///< Whose call binds it.
     std::size_t written = 0;
-    std::vector<std::int64_t> written_at;  ///< The revision that each write made.
+    std::vector<std::int64_t> written_at{};  ///< The revision that each write made.
     TimePoint claims_deadline{};
+    TimerId deadline = TimerId::kNone;
+    bool has_its_claims = false;
     bool holds_slot = false;  ///< Counts in bindings_in_flight.
     bool told_of_conditions = false;
     bool is_over = false;  ///< It failed; answers that still come say nothing.
@@ -124,10 +126,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   std::unordered_map<std::string, BindingPtr> pre_binding;    ///< By uid: their volumes are being bound, their node is not yet asked for.
   std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
   std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.
-  std::map<std::string, PermitWait> waiting_on_permit;        ///< By uid.
-  std::map<std::string, Asking> asking;                       ///< By uid.
-  std::deque<SchedulingQueue::Entry> aside;                   ///< Popped while another pod was asked about; first come, first served.
-  std::uint64_t node_changes_seen = 0;                        ///< Nodes that came or went.
+  std::unordered_map<std::string, BindingPtr> waiting_for_claims;            ///< By uid.
+  std::unordered_map<std::string, std::set<std::string>> bindings_by_claim;  ///< By resource, namespace and name: uids of those.
+  std::map<std::string, PermitWait> waiting_on_permit;                       ///< By uid.
+  std::map<std::string, Asking> asking;                                      ///< By uid.
+  std::deque<SchedulingQueue::Entry> aside;  ///< Popped while another pod was asked about; first come, first served.
+  std::uint64_t node_changes_seen = 0;       ///< Nodes that came or went.
   std::size_t bindings_in_flight = 0;
   bool is_leader = false, is_ready = false, turn_posted = false;
   TimerId timer = TimerId::kNone;
@@ -208,6 +212,11 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void announce(const BindingPtr& binding);
   void next_pre_bind(const BindingPtr& binding);
   void wait_for_claims(const BindingPtr& binding);
+  void keep_waiting(const BindingPtr& binding);
+  void stop_waiting(const Binding& binding);
+  /// Something happened that the pod's wait for its claims may end by.
+  void look_again(const std::string& uid);
+  void claim_moved(std::string_view resource, const client::Object& claim);
   void bind(const BindingPtr& binding);
   void bind_by_extender(const BindingPtr& binding);
   void post_binding(const BindingPtr& binding);

@@ -150,6 +150,7 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
 
 void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& before, const ObjectRef& after) {
   const TimePoint start = loop.now();
+  if (!bindings_by_claim.empty()) claim_moved(kind.gvr.resource, after != nullptr ? *after : *before);
   json::Value document = after != nullptr ? after->document() : json::Value();
   if (after == nullptr) {
     cluster.remove(kind.kind, before->ns(), before->name());
@@ -199,6 +200,7 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
   const PodGlance then(before->bytes()), now(after->bytes());
   if (now.node_name.empty()) {
     if (after->is_deleting()) victim_seen(after->uid());
+    if (after->is_deleting()) look_again(after->uid());
     want_node(after, now, before);
     return observe_event("UnschedulablePodUpdate", start);
   }
@@ -224,6 +226,7 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
 void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
   const TimePoint start = loop.now();
   const std::string key = object->key();
+  look_again(object->uid());
   if (const auto held = waiting_on_permit.find(object->uid()); held != waiting_on_permit.end())
     binding_failed(held->second.binding, {}, "removed");
   const PodInfoPtr info = cluster.find_pod(key);
