@@ -206,13 +206,5 @@ TEST_F(Hints, OfStorageOnlyWhatBecameMoreHelps) {
   EXPECT_FALSE(says("VolumeZone", pending, {.event = kPersistentVolume, .object_before = &zone_a, .object = &zone_a}));
 }
 
-TEST_F(Hints, EventsAreNamedAsInKubeSchedulersMetrics) {
-  EXPECT_EQ(event_label(kNodeTaints), "NodeUpdateNodeTaint");
-  EXPECT_EQ(event_label(kAssignedPodDeleted), "AssignedPodDelete");
-  EXPECT_EQ(event_label(kOwnLabels), "UnschedulablePodUpdatePodLabel");
-  EXPECT_EQ(event_label(kClaim, "PersistentVolumeClaim", ObjectVerb::kAdded), "PersistentVolumeClaimAdd");
-  EXPECT_EQ(event_label(kCsiNode, "CSINode", ObjectVerb::kUpdated), "storage.k8s.io/CSINodeUpdate");
-}
-
 }  // namespace
 }  // namespace berth::placement

@@ -83,5 +83,13 @@ TEST(Wakeup, OfThePodsOwnChangesOnlySomeMatter) {
   EXPECT_TRUE(own_changes(*before, *pod("p", "web", ", tolerations: [{operator: Exists}]")).has(kOwnTolerations));
 }
 
+TEST_F(Hints, EventsAreNamedAsInKubeSchedulersMetrics) {
+  EXPECT_EQ(event_label(kNodeTaints), "NodeUpdateNodeTaint");
+  EXPECT_EQ(event_label(kAssignedPodDeleted), "AssignedPodDelete");
+  EXPECT_EQ(event_label(kOwnLabels), "UnschedulablePodUpdatePodLabel");
+  EXPECT_EQ(event_label(kClaim, "PersistentVolumeClaim", ObjectVerb::kAdded), "PersistentVolumeClaimAdd");
+  EXPECT_EQ(event_label(kCsiNode, "CSINode", ObjectVerb::kUpdated), "storage.k8s.io/CSINodeUpdate");
+}
+
 }  // namespace
 }  // namespace berth::scheduler
