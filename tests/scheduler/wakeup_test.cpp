@@ -83,7 +83,7 @@ TEST(Wakeup, OfThePodsOwnChangesOnlySomeMatter) {
   EXPECT_TRUE(own_changes(*before, *pod("p", "web", ", tolerations: [{operator: Exists}]")).has(kOwnTolerations));
 }
 
-TEST_F(Hints, EventsAreNamedAsInKubeSchedulersMetrics) {
+TEST(Wakeup, EventsAreNamedAsInKubeSchedulersMetrics) {
   EXPECT_EQ(event_label(kNodeTaints), "NodeUpdateNodeTaint");
   EXPECT_EQ(event_label(kAssignedPodDeleted), "AssignedPodDelete");
   EXPECT_EQ(event_label(kOwnLabels), "UnschedulablePodUpdatePodLabel");
