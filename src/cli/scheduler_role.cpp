@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
+#include "model/quantity.h"
 #include "scheduler/config/shown.h"
 #include "scheduler/extender.h"
 
@@ -32,6 +33,13 @@ void SchedulerFlags::add_to(CLI::App& app) {
   app.add_option("--compatibility", compatibility,
                  "Follow another release's formulas and words than the configuration's version means: 1.20 or 1.36")
       ->check(CLI::IsMember({"1.20", "1.36"}));
+  app.add_option("--columns-memory", columns_memory,
+                 "Memory for what is kept of each kind of pods between decisions, such as 256Mi; beyond it what is unused longest goes")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        const auto amount = model::Quantity::parse(text);
+        return amount && amount->sign() > 0 ? std::string() : fmt::format("{} is not an amount of memory such as 256Mi", text);
+      });
   app.add_option("--seed", seed, "Seed of the choice among equally good nodes")->capture_default_str();
   app.add_flag("--hard-disruption-budgets", hard_budgets, "Preemption never breaks a PodDisruptionBudget (default: as a last resort)");
 }
@@ -52,6 +60,7 @@ Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const std::str
 scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::SchedulerConfig& config) const {
   scheduler::SchedulerOptions out;
   out.engine.seed = seed;
+  out.engine.columns_bytes = static_cast<std::size_t>(model::Quantity::parse(columns_memory)->value());
   out.preemption.budgets_are_hard = hard_budgets;
   out.profiles = config.profiles;
   out.extenders = config.extenders;

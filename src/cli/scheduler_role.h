@@ -18,6 +18,7 @@ namespace berth::cli {
 struct SchedulerFlags {
   std::string scheduler_name = "default-scheduler";
   std::uint64_t seed = 0;
+  std::string columns_memory = "512Mi";
   std::string config_file, policy_file, compatibility;
   bool hard_budgets = false;
   void add_to(CLI::App& app);

@@ -73,7 +73,7 @@ void Scheduler::Impl::rejected(const Attempt& attempt, const std::string& post_f
   if (is_hard && rejected_by != 0 && !framework.profile().post_filter.empty())
     rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
   const Waiting& mine = waiting.at(uid);
-  queue.unschedulable(uid, rejected_by, loop.now(), kinds_of_pods.of(mine.info, mine.nominated));
+  queue.unschedulable(uid, rejected_by, loop.now(), kinds_of_pods.of(framework, *mine.info, mine.nominated));
   report_failure(attempt.info, "Unschedulable",
                  placement::fit_error_message(*attempt.diagnosis, framework.profile().era, post_filter_message), nominate);
   // What happened while extenders were asked could have helped.

@@ -307,7 +307,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
     label = event_label(event);
   }
   queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help, label);
-  if (was != nullptr) queue.set_kind(uid, kinds_of_pods.of(entry.info, entry.nominated));
+  if (was != nullptr) queue.set_kind(uid, kinds_of_pods.of(*framework, *entry.info, entry.nominated));
   post_turn();
 }
 
@@ -319,7 +319,9 @@ void Scheduler::Impl::set_nominated(Waiting& entry, const std::string& node_name
     entry.info = PodInfo::make(std::move(view), cluster.era());
   }
   cluster.nominate(entry.info, node_name);
-  if (before != node_name) queue.set_kind(entry.info->view().meta.uid, kinds_of_pods.of(entry.info, node_name));
+  const std::string& uid = entry.info->view().meta.uid;
+  if (before != node_name && queue.find(uid) != nullptr)
+    queue.set_kind(uid, kinds_of_pods.of(*frameworks.at(entry.info->view().scheduler_name), *entry.info, node_name));
   if (before != node_name) wake_for_nomination(entry.info, before);
 }
 
