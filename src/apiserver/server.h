@@ -41,7 +41,6 @@ struct ServerOptions {
   std::shared_ptr<TokenIssuer> token_issuer;     ///< serviceaccounts/token answers 404 without.
   std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
   AdmissionConfig admission;
-  std::map<std::string, bool> feature_gates;
   NodeBackend node_backend;
   /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks.
   net::ClientConfig node_client;

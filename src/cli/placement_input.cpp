@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/config_reader.h"
 #include "client/list_all.h"
 #include "model/schema.h"
 #include "placement/cluster_kinds.h"
@@ -107,7 +108,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
         continue;
       }
     }
-    auto documents = json::parse_yaml_stream(*text);
+    auto documents = config::parse_stream(*text);
     if (!documents) return invalid(fmt::format("{}: {}", file, documents.error().message));
     for (auto& document : *documents) take_apart(std::move(document), out);
   }
@@ -134,6 +135,7 @@ Result<PlacementInput> read_placement_config(const PlacementFlags& flags) {
 Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
   auto input = read_placement_config(flags);
   if (!input) return input;
+  for (const std::string& note : input->config.notes) std::fprintf(stderr, "warning: %s\n", note.c_str());
   PlacementInput& out = *input;
   if (flags.cluster_files.empty()) {
     auto read = read_live(flags.connection, out.cluster);

@@ -111,7 +111,7 @@ void RealNodeFlags::add_to(CLI::App& app) {
   app.add_option("--real-node-name", name, "Its name; the machine's when empty");
   app.add_option("--runtime-endpoint", runtime_endpoint,
                  "The container runtime's CRI socket, when it is not at containerd's or CRI-O's usual place");
-  app.add_option("--node-config", config, "KubeletConfiguration or node-config.yaml of the real node")->check(CLI::ExistingFile);
+  app.add_option("--node-config", config, "KubeletConfiguration or node-config.yaml of the real node");
   app.add_option("--kubelet-arg", kubelet_arguments, "NAME=VALUE of a kubelet flag for the real node; may be repeated");
 }
 
@@ -134,6 +134,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   auto settings = read_kubelet_settings(flags.config, flags.kubelet_arguments);
   if (!settings) return std::unexpected(settings.error());
   agent::AgentOptions options;
+  settings->warnings.clear();  // Said by whoever looked at the flags.
   options.settings = std::move(*settings);
   // A laptop swaps; the kubelet's refusal would surprise here. Said in the log.
   if (flags.config.empty() &&
