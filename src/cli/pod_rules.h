@@ -28,5 +28,4 @@ Result<std::vector<PodRule>> parse_pod_rules(std::string_view text);
 /// Answers an AdmissionReview (admission.k8s.io/v1) about a pod: allowed, with a JSON patch where rules match. kInvalid when it is not one.
 Result<json::Value> review_pod(const std::vector<PodRule>& rules, const json::Value& review);
 
-
 }  // namespace berth::cli

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/compatibility.h"
 #include "cli/component_port.h"
 #include "client/leader_election.h"
 #include "scheduler/config/config.h"
@@ -18,7 +19,10 @@ namespace berth::cli {
 struct SchedulerFlags {
   std::string scheduler_name = "default-scheduler";
   std::uint64_t seed = 0;
-  std::string config_file, policy_file, compatibility;
+  std::string config_file, policy_file;
+  Compatibility compatibility;
+  /// What the word changes, for --help.
+  std::string compatibility_acts_on = "The scheduler's formulas and words, whatever release its configuration's version means";
   bool hard_budgets = false;
   void add_to(CLI::App& app);
   /// What the flags and the file they name say; `default_policy_file` is used when no file is named (master-config.yaml's

@@ -7,6 +7,7 @@
 #include "apiserver/server.h"
 #include "base/error.h"
 #include "base/event_loop.h"
+#include "cli/compatibility.h"
 #include "client/transport.h"
 #include "net/server.h"
 #include "node/metrics_api.h"
@@ -30,6 +31,7 @@ struct ServerFlags {
   std::string token_file;  ///< kube-apiserver's --token-auth-file.
   bool strict_durability = false;
   bool no_sync = false;
+  Compatibility compatibility;
   void add_to(CLI::App& app);
 };
 

@@ -8,8 +8,10 @@
 #include "cli/controllers_role.h"
 #include "cli/descheduler_role.h"
 #include "cli/parse.h"
+#include "cli/pod_programs.h"
 #include "cli/process.h"
 #include "cli/real_node.h"
+#include "cli/remembered_flags.h"
 #include "cli/roles.h"
 #include "cli/scenario_flag.h"
 #include "cli/scheduler_role.h"
@@ -23,6 +25,9 @@ namespace {
 using node::simulated::SimulatedNodes;
 using node::simulated::SimulatedNodesOptions;
 
+/// What the cluster's nodes are made from: a start without these flags makes them as the last one did.
+const std::vector<std::string> kRememberedFlags = {"--nodes",    "--prefix",    "--zones",          "--devices",
+                                                   "--scenario", "--real-node", "--real-node-name", "--compatibility"};
 constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
 
 json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"effect", "NoSchedule"}}; }
@@ -111,6 +116,7 @@ int run_up(const std::vector<std::string>& args) {
   ServerFlags server;
   server.add_to(app);
   SchedulerFlags scheduler;
+  scheduler.compatibility_acts_on = "Scheduler, nodes' eviction order and allocatable, the API server's warnings";
   scheduler.add_to(app);
   ControllersFlags controllers;
   controllers.add_to(app);
@@ -121,6 +127,7 @@ int run_up(const std::vector<std::string>& args) {
   app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")
       ->capture_default_str()
       ->check(CLI::Range(0, 60'000));
+  app.add_option("--prefix", nodes.prefix, "Simulated nodes are named PREFIX1, PREFIX2, …")->capture_default_str();
   app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
@@ -143,10 +150,14 @@ int run_up(const std::vector<std::string>& args) {
   app.add_option("--scan-interval", scan_interval, "How often the cluster autoscaler looks, where a ClusterAutoscaler named default is")
       ->capture_default_str();
   if (const auto code = parse_args(app, args)) return *code;
-  if (const auto wrong = read_scenario(scenario, nodes.fleet)) {
+  const auto remembered = RememberedFlags::recall(app, server.data_dir, kRememberedFlags);
+  if (!remembered) return report(remembered.error());
+  if (const auto wrong = read_scenario(scenario, nodes)) {
     std::fprintf(stderr, "error: %s\n", wrong->c_str());
     return 2;
   }
+  real.compatibility = server.compatibility = scheduler.compatibility;
+  scheduler.compatibility.apply(nodes.fleet.kubelet);
   if (const auto wrong = read_devices(devices, nodes.node_template)) {
     std::fprintf(stderr, "error: %s\n", wrong->c_str());
     return 2;
@@ -177,8 +188,13 @@ int run_up(const std::vector<std::string>& args) {
                                });
   if (!api) return report(api.error());
   ServerRole& role = **api;
+  if (const auto saved = remembered->save(); !saved) return report(saved.error());
   taint_simulated_nodes(role.in_process("system:berth:nodes", {"system:masters"}), has_real_node);
+  nodes.programs = make_pod_programs({.transport = role.in_process("system:berth:nodes", {"system:masters"}),
+                                      .server = {.server = role.url(), .ca_pem = role.ca_pem()},
+                                      .directory = role.data_dir() + "/programs"});
   NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
+  nodes.programs.reset();  // The role has it; it must go before the server that its transport leads to.
   auto options = controllers.options(role.ca_pem(), role.master_config().controller_arguments);
   if (!options) return report(options.error());
   options->simulated_machines = true;
@@ -220,6 +236,7 @@ int run_up(const std::vector<std::string>& args) {
                         nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
   }
   std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
+  for (const std::string& note : remembered->notes()) std::printf("%s\n", note.c_str());
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
   std::printf("export KUBECONFIG=%s\n", shell_word(role.kubeconfig_path()).c_str());
   std::fflush(stdout);
