@@ -42,7 +42,7 @@ constexpr std::array<AllowedFlag, 6> kSchedulerFlags = {
     {{"--policy-config-file", true}, {"--config", true}, {"--scheduler-name"}, {"--seed"}, {"--hard-disruption-budgets"}, {"--validate"}}};
 constexpr std::array<AllowedFlag, 3> kCommonFlags = {{{"--compatibility"}, {"-v"}, {"--v"}}};
 
-const AllowedFlag* find_flag(std::string_view role, std::string_view name) {
+const AllowedFlag* find_allowed_flag(std::string_view role, std::string_view name) {
   const auto in = [name](auto& list) -> const AllowedFlag* {
     const auto found = std::ranges::find(list, name, &AllowedFlag::name);
     return found == list.end() ? nullptr : &*found;
@@ -94,7 +94,7 @@ Result<std::map<std::string, std::string>> pick_items(const std::map<std::string
   return out;
 }
 
-struct Run {
+struct ProgramRun {
   ProgramOrder order;
   std::mutex mutex;
   pid_t child = -1;
@@ -121,7 +121,7 @@ class PodPrograms final : public node::simulated::ProgramRunner {
       entry.second->thread.detach();  // It has nothing left to do.
       return true;
     });
-    auto run = std::make_shared<Run>();
+    auto run = std::make_shared<ProgramRun>();
     run->order = order;
     runs_[key(order)] = run;
     run->thread = std::thread([this, run, pod = std::move(pod), wrote = std::move(wrote), ended = std::move(ended)] {
@@ -138,13 +138,13 @@ class PodPrograms final : public node::simulated::ProgramRunner {
 
  private:
   static std::string key(const ProgramOrder& order) { return order.uid + "/" + order.container_id; }
-  static void end(Run& run) {
+  static void end(ProgramRun& run) {
     const std::lock_guard lock(run.mutex);
     run.is_stopping = true;
     if (run.child > 0) ::kill(run.child, SIGTERM);
   }
 
-  int execute(Run& run, const json::Value& pod, const std::function<void(std::string)>& wrote) {
+  int execute(ProgramRun& run, const json::Value& pod, const std::function<void(std::string)>& wrote) {
     const std::string directory = fmt::format("{}/{}-{}", options_.directory, run.order.uid, run.order.container);
     const auto words = prepare(run.order, pod, directory);
     int code = 2;
@@ -245,7 +245,7 @@ class PodPrograms final : public node::simulated::ProgramRunner {
     return std::string(json::get_string(*answer, {"status", "token"}));
   }
 
-  int run_process(Run& run, const std::vector<std::string>& words, const std::string& directory,
+  int run_process(ProgramRun& run, const std::vector<std::string>& words, const std::string& directory,
                   const std::function<void(std::string)>& wrote) {
     int pipe_ends[2];
     if (::pipe2(pipe_ends, O_CLOEXEC) != 0) {
@@ -277,7 +277,7 @@ class PodPrograms final : public node::simulated::ProgramRunner {
   }
 
   /// Until the program has closed its output. One that does not end in time after it was asked to is killed.
-  static void read_output(Run& run, int from, const std::function<void(std::string)>& wrote) {
+  static void read_output(ProgramRun& run, int from, const std::function<void(std::string)>& wrote) {
     constexpr int kSecondsToStop = 10;
     int seconds_asked = 0;
     char buffer[4096];
@@ -315,7 +315,7 @@ class PodPrograms final : public node::simulated::ProgramRunner {
 
   PodProgramsOptions options_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Run>> runs_;
+  std::map<std::string, std::shared_ptr<ProgramRun>> runs_;
 };
 
 }  // namespace
@@ -342,7 +342,7 @@ Result<std::vector<std::string>> program_arguments(const RoleCommand& command, c
       continue;
     }
     const std::size_t equals = word.find('=');
-    const AllowedFlag* flag = find_flag(command.role, word.substr(0, equals));
+    const AllowedFlag* flag = find_allowed_flag(command.role, word.substr(0, equals));
     if (flag == nullptr)
       return invalid(fmt::format("{}: not a flag that a pod on a simulated node may give berth {}", word.substr(0, equals), command.role));
     out.push_back(word.substr(0, equals));

@@ -11,7 +11,7 @@
 namespace berth::cli {
 namespace {
 
-Result<std::map<std::string, std::string>> read(const std::string& file) {
+Result<std::map<std::string, std::string>> read_remembered(const std::string& file) {
   std::map<std::string, std::string> out;
   std::ifstream in(file, std::ios::binary);
   if (!in) return out;
@@ -31,7 +31,7 @@ Result<std::map<std::string, std::string>> read(const std::string& file) {
 Result<RememberedFlags> RememberedFlags::recall(CLI::App& app, const std::string& directory, std::vector<std::string> names) {
   RememberedFlags out;
   out.file_ = directory + "/up.json";
-  const auto before = read(out.file_);
+  const auto before = read_remembered(out.file_);
   if (!before) return std::unexpected(before.error());
   std::vector<std::string> kept;
   for (const std::string& name : names) {

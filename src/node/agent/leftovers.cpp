@@ -7,16 +7,15 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "node/agent/cgroups.h"
+#include "node/agent/mounts.h"
 #include "node/agent/own_runtime.h"
 
 namespace berth::node::agent {
@@ -53,16 +52,6 @@ pid_t parent_of(pid_t process) {
   return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + std::min(stat.size(), name_end + 4));
 }
 
-/// Mount points at and below a directory, the last mounted first.
-std::vector<std::string> mounts_below(const std::string& directory) {
-  std::vector<std::string> out;
-  std::ifstream in("/proc/self/mounts");
-  for (std::string device, point, rest; in >> device >> point && std::getline(in, rest);)
-    if (point == directory || point.starts_with(directory + "/")) out.push_back(point);
-  std::ranges::reverse(out);
-  return out;
-}
-
 /// Removes the sandboxes of the pods that this node has, through its runtime, so that their network is undone as well.
 void remove_pods(const cri::ChannelOptions& runtime, const std::string& root, std::vector<std::string>& done,
                  std::vector<std::string>& troubles) {
@@ -93,17 +82,6 @@ void kill_containers(const std::string& directory, std::vector<std::string>& don
     stop_process(shim);
     done.push_back(fmt::format("container of shim {} killed", shim));
   }
-}
-
-void unmount_below(const std::string& directory, std::vector<std::string>& done, std::vector<std::string>& troubles) {
-  std::size_t count = 0;
-  for (const std::string& point : mounts_below(directory)) {
-    if (::umount2(point.c_str(), MNT_DETACH) == 0)
-      ++count;
-    else
-      troubles.push_back(fmt::format("{} cannot be unmounted: {}", point, std::strerror(errno)));
-  }
-  if (count > 0) done.push_back(fmt::format("{} mounts taken away", count));
 }
 
 }  // namespace
@@ -195,8 +173,10 @@ Result<std::vector<std::string>> reset_node(const ResetOptions& options) {
     else
       troubles.push_back(fmt::format("cgroup {}: {}", *group, removed.error().message));
   }
-  unmount_below(root, done, troubles);
-  if (mounts_below(root).empty()) {
+  unmount_below(root);
+  if (const auto points = mount_points_below(read_small_file("/proc/self/mountinfo").value_or(""), root); !points.empty()) {
+    troubles.push_back(fmt::format("still mounted: {}", fmt::join(points, ", ")));
+  } else {
     fs::remove_all(root, error);
     if (error)
       troubles.push_back(fmt::format("{}: {}", root, error.message()));
