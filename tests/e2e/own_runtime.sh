@@ -35,7 +35,7 @@ check "a containerd that was left" eventually 20 ctr -a "$socket" version
 start_real
 check "is replaced by the next agent's" sh -c "! kill -0 $left 2>/dev/null"
 check "which runs" containerds
-check "a second agent on the same directory is refused" says "works in" "$berth" node --root-dir "$work/data/node" --own-runtime --kubeconfig "$KUBECONFIG" --port 0
+check "a second agent on the same directory is refused" says "works in" timeout 20 "$berth" node --root-dir "$work/data/node" --own-runtime --kubeconfig "$KUBECONFIG" --port 0
 check "and so is a reset under a running agent" says "works in" "$berth" node reset --data-dir "$work/data"
 mkdir -p "$work/images"
 make_image busybox --config.cmd sh
@@ -43,7 +43,7 @@ kubectl run stays --image=berth.local/busybox:1 -- sh -c 'trap "exit 0" TERM; wh
 check "a pod runs" eventually 30 sh -c "[ \"\$(kubectl get pod stays -o jsonpath='{.status.phase}')\" = Running ]"
 
 # Killed, and asked to stop, at any moment of its start, while everything else wants the processor.
-for _ in 1 2 3 4 5 6 7 8; do sh -c 'while :; do :; done' & busy+=($!); done
+for _ in $(seq "${BERTH_BUSY:-8}"); do sh -c 'while :; do :; done' & busy+=($!); done
 stop_up KILL
 for pause in 0.2 0.6 1.2 2.5; do
   "$berth" up --data-dir "$work/data" --listen 127.0.0.1:0 --real-node on --real-node-name real >>"$work/busy.log" 2>&1 & up_pid=$!
