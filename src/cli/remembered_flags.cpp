@@ -28,19 +28,18 @@ Result<std::map<std::string, std::string>> read_remembered(const std::string& fi
 
 }  // namespace
 
-Result<RememberedFlags> RememberedFlags::recall(CLI::App& app, const std::string& directory, std::vector<std::string> names) {
+Result<RememberedFlags> RememberedFlags::recall(CLI::App& app, const std::string& directory, const std::vector<RememberedFlag>& flags) {
   RememberedFlags out;
   out.file_ = directory + "/up.json";
   const auto before = read_remembered(out.file_);
   if (!before) return std::unexpected(before.error());
   std::vector<std::string> kept;
-  for (const std::string& name : names) {
+  for (const auto& [name, is_file] : flags) {
     CLI::Option* option = app.get_option(name);
     const auto known = before->find(name);
     if (option->count() > 0) {
-      // A file is found again from wherever the next start is typed.
       std::string value = option->results().back();
-      if (!value.empty() && std::filesystem::is_regular_file(value)) value = std::filesystem::absolute(value);
+      if (is_file && !value.empty()) value = std::filesystem::absolute(value);
       if (known != before->end() && known->second != value)
         out.notes_.push_back(fmt::format("{} {} ({} at the last start)", name, value.empty() ? "\"\"" : value, known->second));
       if (!value.empty()) out.values_[name] = value;

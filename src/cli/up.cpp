@@ -26,8 +26,8 @@ using node::simulated::SimulatedNodes;
 using node::simulated::SimulatedNodesOptions;
 
 /// What the cluster's nodes are made from: a start without these flags makes them as the last one did.
-const std::vector<std::string> kRememberedFlags = {"--nodes",    "--prefix",    "--zones",          "--devices",
-                                                   "--scenario", "--real-node", "--real-node-name", "--compatibility"};
+const std::vector<RememberedFlag> kRememberedFlags = {{"--nodes"},          {"--prefix"},    {"--zones"},          {"--devices"},
+                                                      {"--scenario", true}, {"--real-node"}, {"--real-node-name"}, {"--compatibility"}};
 constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
 
 json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"effect", "NoSchedule"}}; }

@@ -13,15 +13,16 @@ namespace {
 struct Start {
   CLI::App app;
   int nodes = 6, zones = 3;
-  std::string prefix = "node-";
+  std::string prefix = "node-", file;
   Result<RememberedFlags> flags = fail(ErrorCode::kInternal, "");
 
   Start(const std::string& directory, const std::string& line) {
     app.add_option("--nodes", nodes)->check(CLI::Range(0, 10));
     app.add_option("--zones", zones);
     app.add_option("--prefix", prefix);
+    app.add_option("--file", file);
     app.parse(line);
-    flags = RememberedFlags::recall(app, directory, {"--nodes", "--zones", "--prefix"});
+    flags = RememberedFlags::recall(app, directory, {{"--nodes"}, {"--zones"}, {"--prefix"}, {"--file", true}});
     if (flags) {
       EXPECT_TRUE(flags->save());
     }
@@ -56,6 +57,13 @@ TEST_F(RememberedFlagsTest, AFlagWinsAndTheChangeIsSaid) {
   EXPECT_EQ(next.zones, 2);
   EXPECT_EQ(next.flags->notes(), (std::vector<std::string>{"as at the last start: --zones 2", "--nodes 5 (3 at the last start)"}));
   EXPECT_EQ(Start(directory_, "").nodes, 5);
+}
+
+TEST_F(RememberedFlagsTest, AFileIsFoundFromElsewhere) {
+  Start(directory_, "--file scenario.yaml --prefix tests");
+  const Start next(directory_, "");
+  EXPECT_EQ(next.file, std::filesystem::absolute("scenario.yaml").string());
+  EXPECT_EQ(next.prefix, "tests") << "a name that a directory here has is a name all the same";
 }
 
 TEST_F(RememberedFlagsTest, AnEmptyValueIsForgotten) {
