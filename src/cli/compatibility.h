@@ -23,6 +23,7 @@ class Compatibility {
   [[nodiscard]] std::optional<placement::Era> era() const;
   /// Of nodes: what the documents say of eviction and allocatable, when that was asked for.
   void apply(node::eviction::KubeletSettings& settings) const;
+  [[nodiscard]] bool is_given() const { return !word_.empty(); }
   [[nodiscard]] bool follows_documents() const { return word_ == "1.20" || word_ == "documents"; }
 
  private:
