@@ -5,6 +5,7 @@
 #include "apiserver/auth/pki.h"
 #include "base/config_reader.h"
 #include "base/event_loop.h"
+#include "cli/compatibility.h"
 #include "cli/findings.h"
 #include "cli/node_settings.h"
 #include "cli/parse.h"
@@ -14,6 +15,7 @@
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "node/agent/agent.h"
+#include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
 
 namespace berth::cli {
@@ -23,12 +25,14 @@ struct NodeFlags {
   std::string config, labels, client_ca;
   std::vector<std::string> kubelet_arguments, taints;
   bool own_runtime = false, validate_only = false;
+  Compatibility compatibility;
 };
 
 void read_settings(const NodeFlags& flags, node::agent::AgentOptions& options, Findings& findings) {
   if (auto settings = findings.take(read_kubelet_settings(flags.config, flags.kubelet_arguments))) {
     findings.notes(std::exchange(settings->warnings, {}));
     options.settings = std::move(*settings);
+    flags.compatibility.apply(options.settings);
   }
   for (std::string_view rest = flags.labels; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
@@ -54,12 +58,36 @@ void read_settings(const NodeFlags& flags, node::agent::AgentOptions& options, F
   }
 }
 
+/// `berth node reset`
+int run_reset(const std::vector<std::string>& args) {
+  CLI::App app(
+      "Ends a node for good: its pods' containers, its own containerd with its bridge, mounts, cgroups, and its directory. The cluster "
+      "keeps its\n"
+      "Node object; `kubectl delete node NAME` takes that away. Stop the agent first.",
+      "berth node reset");
+  std::string data_dir;
+  node::agent::ResetOptions options{.root = node::agent::AgentOptions().root};
+  app.add_option("--root-dir", options.root, "the directory of berth node")->capture_default_str();
+  app.add_option("--data-dir", data_dir, "or that of berth up, whose node is in DIR/node");
+  app.add_option("--runtime-endpoint", options.runtime.socket, "the runtime's CRI socket, of a node without a containerd of its own")
+      ->capture_default_str();
+  app.add_option("--runtime-binary", options.runtime.runtime_binary, "the runtime's binary")->capture_default_str();
+  if (const auto code = parse_args(app, args)) return *code;
+  if (geteuid() != 0) return report(fail(ErrorCode::kUnavailable, "berth node reset must run as root").error());
+  if (!data_dir.empty()) options.root = data_dir + "/node";
+  const auto done = node::agent::reset_node(options);
+  if (!done) return report(done.error());
+  for (const std::string& line : *done) std::printf("%s\n", line.c_str());
+  return 0;
+}
+
 }  // namespace
 
 int run_node(const std::vector<std::string>& args) {
+  if (!args.empty() && args.front() == "reset") return run_reset({args.begin() + 1, args.end()});
   CLI::App app{
       "This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running containerd and a "
-      "writable cgroup hierarchy.",
+      "writable cgroup hierarchy. `berth node reset` takes everything of it away again.",
       "berth node"};
   ConnectionFlags connection;
   connection.add_to(app);
@@ -75,6 +103,7 @@ int run_node(const std::vector<std::string>& args) {
                  "NAME=VALUE of a kubelet flag, such as eviction-hard=memory.available<500Mi; may be repeated");
   app.add_option("--runtime-endpoint", options.runtime.socket, "the runtime's CRI socket")->capture_default_str();
   app.add_option("--register-with-taints", flags.taints, "KEY=VALUE:EFFECT of a node that is new, comma separated")->delimiter(',');
+  flags.compatibility.add_to(app, kNodeCompatibility);
   app.add_flag("--own-runtime", flags.own_runtime, "starts a containerd of its own below --root-dir");
   app.add_option("--runtime-binary", options.runtime.runtime_binary, "the runtime's binary, which carries the CRI's description")
       ->capture_default_str();
@@ -103,6 +132,8 @@ int run_node(const std::vector<std::string>& args) {
   if (auto made = make_private_directory(options.root); !made) return report(made.error());
   if (options.runtime.socket.starts_with("unix://")) options.runtime.socket.erase(0, std::string_view("unix://").size());
   block_signals();
+  const auto lock = node::agent::DirectoryLock::take(options.root);
+  if (!lock) return report(lock.error());
   std::unique_ptr<node::agent::OwnRuntime> runtime;
   if (flags.own_runtime) {
     auto started = node::agent::OwnRuntime::start({.directory = options.root + "/runtime"});

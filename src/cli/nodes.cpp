@@ -1,9 +1,14 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <future>
 
 #include "base/event_loop.h"
+#include "cli/compatibility.h"
 #include "cli/findings.h"
 #include "cli/parse.h"
+#include "cli/pod_programs.h"
 #include "cli/process.h"
 #include "cli/roles.h"
 #include "cli/scenario_flag.h"
@@ -24,6 +29,7 @@ struct NodesFlags {
   std::string start_delay = "0s", stop_delay = "200ms", lease_period = "10s", status_period = "5m", events = "warnings";
   std::string scenario, devices;
   std::vector<std::string> labels;
+  Compatibility compatibility;
 };
 
 void apply(const NodesFlags& flags, SimulatedNodesOptions& options, Findings& findings) {
@@ -50,7 +56,8 @@ void apply(const NodesFlags& flags, SimulatedNodesOptions& options, Findings& fi
     else
       options.node_template.labels[label.substr(0, equals)] = label.substr(equals + 1);
   }
-  read_scenario(flags.scenario, options.fleet, findings);
+  read_scenario(flags.scenario, options, findings);
+  flags.compatibility.apply(options.fleet.kubelet);
   read_devices(flags.devices, options.node_template, findings);
   options.fleet.events = flags.events == "none"       ? FleetOptions::Events::kNone
                          : flags.events == "warnings" ? FleetOptions::Events::kWarnings
@@ -88,6 +95,7 @@ int run_nodes(const std::vector<std::string>& args) {
   add_validate_flag(app, validate_only);
   app.add_option("--scenario", flags.scenario, kScenarioHelp);
   app.add_option("--devices", flags.devices, kDevicesHelp);
+  flags.compatibility.add_to(app, kNodeCompatibility);
   app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
@@ -98,8 +106,16 @@ int run_nodes(const std::vector<std::string>& args) {
   if (validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("nodes")) return 1;
   block_signals();
-  const auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
+  const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
+  if (!known) return report(known.error());
+  const auto transport = client::transport_for(*known);
   if (!transport) return report(transport.error());
+  // Programs check the server's certificate; without an authority to check it by there are none.
+  if (!known->http.ca_pem.empty())
+    options.programs =
+        make_pod_programs({.transport = *transport,
+                           .server = {.server = known->http.url, .ca_pem = known->http.ca_pem, .tls_server_name = known->http.server_name},
+                           .directory = fmt::format("{}/berth-nodes-{}", std::filesystem::temp_directory_path().string(), getpid())});
   ThreadLoop loop("nodes");
   client::Client client(*transport, &loop, "berth-nodes");
   std::unique_ptr<SimulatedNodes> nodes;
@@ -114,6 +130,7 @@ int run_nodes(const std::vector<std::string>& args) {
     done.set_value();
   });
   done.get_future().wait();
+  options.programs.reset();  // Ends them while the loop that hears of it is still there.
   return 0;
 }
 

@@ -75,7 +75,7 @@ void PlacementFlags::add_to(CLI::App& app) {
   app.add_option("--cluster", cluster_files,
                  "Dumps of a cluster instead of a live one: `kubectl get nodes,pods,… -A -o yaml` or json; \"-\" is standard input");
   app.add_option("--config", config_file, "The scheduler's configuration: KubeSchedulerConfiguration or Policy");
-  app.add_option("--compatibility", compatibility, "Whose plugins and formulas: 1.20 or 1.36")->check(CLI::IsMember({"1.20", "1.36"}));
+  compatibility.add_to(app, "The scheduler's plugins and formulas");
 }
 
 const placement::FrameworkPtr& PlacementInput::framework_for(const placement::PodInfo& pod) const {
@@ -116,8 +116,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
 }
 
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags) {
-  std::optional<placement::Era> era;
-  if (!flags.compatibility.empty()) era = flags.compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
+  const std::optional<placement::Era> era = flags.compatibility.era();
   auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
   if (!flags.config_file.empty()) {
     auto loaded = scheduler::config::load(flags.config_file, {.file = flags.config_file, .era = era});

@@ -5,7 +5,7 @@
 
 namespace berth::cli {
 
-void read_scenario(const std::string& file, node::simulated::FleetOptions& options, Findings& findings) {
+void read_scenario(const std::string& file, node::simulated::SimulatedNodesOptions& options, Findings& findings) {
   if (file.empty()) return;
   const auto text = findings.take(config::read_whole_file(file));
   if (!text) return;
@@ -13,8 +13,13 @@ void read_scenario(const std::string& file, node::simulated::FleetOptions& optio
   auto scenario = findings.take(node::simulated::Scenario::parse(*text, file, &notes));
   findings.notes(notes);
   if (!scenario) return;
-  if (scenario->kubelet()) options.kubelet = *scenario->kubelet();
-  options.scenario = std::move(*scenario);
+  if (scenario->kubelet()) {
+    options.fleet.kubelet = *scenario->kubelet();
+    options.fleet.reserves_resources = true;
+    if (const auto over = overreserved(options.fleet, options.node_template); !over.empty())
+      findings.error(fmt::format("--scenario {}: kubelet: more {} is reserved than a node has", file, fmt::join(over, ", ")));
+  }
+  options.fleet.scenario = std::move(*scenario);
 }
 
 void read_devices(const std::string& text, node::simulated::NodeTemplate& node_template, Findings& findings) {

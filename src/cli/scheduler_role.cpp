@@ -29,9 +29,7 @@ void SchedulerFlags::add_to(CLI::App& app) {
       "default leads by a Lease of its own name");
   app.add_option("--config", config_file, "KubeSchedulerConfiguration (v1, v1beta3, v1beta2, v1beta1) or Policy, YAML or JSON");
   app.add_option("--policy-config-file", policy_file, "Policy file, YAML or JSON");
-  app.add_option("--compatibility", compatibility,
-                 "Follow another release's formulas and words than the configuration's version means: 1.20 or 1.36")
-      ->check(CLI::IsMember({"1.20", "1.36"}));
+  compatibility.add_to(app, compatibility_acts_on);
   app.add_option("--seed", seed, "Seed of the choice among equally good nodes")->capture_default_str();
   app.add_flag("--hard-disruption-budgets", hard_budgets, "Preemption never breaks a PodDisruptionBudget (default: as a last resort)");
 }
@@ -39,8 +37,7 @@ void SchedulerFlags::add_to(CLI::App& app) {
 Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const apiserver::MasterConfig& master,
                                                                   const std::string& master_config_file) const {
   if (!config_file.empty() && !policy_file.empty()) return invalid("--config and --policy-config-file: give one of them");
-  std::optional<placement::Era> era;
-  if (!compatibility.empty()) era = compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
+  const std::optional<placement::Era> era = compatibility.era();
   const std::string directory = master_config_file.empty() ? "" : std::filesystem::absolute(master_config_file).parent_path().string();
   std::string file = !config_file.empty()   ? config_file
                      : !policy_file.empty() ? policy_file

@@ -174,6 +174,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.admission = role->master_config_.admission;
   options.node_backend = std::move(backend);
   options.relaxed_leases_and_events = !flags.strict_durability;
+  options.warns_of_objects = !flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
   options.event_ttl = plan.event_ttl;
   options.cluster_ca_pem = role->ca_pem_;
@@ -234,6 +235,7 @@ int run_server(const std::vector<std::string>& args) {
                "berth server");
   ServerFlags flags;
   flags.add_to(app);
+  flags.compatibility.add_to(app, "Warnings about old names and fields in objects");
   if (const auto code = parse_args(app, args)) return *code;
   Findings findings;
   const ServerPlan plan = flags.plan(findings);

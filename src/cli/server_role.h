@@ -7,6 +7,7 @@
 #include "apiserver/server.h"
 #include "base/error.h"
 #include "base/event_loop.h"
+#include "cli/compatibility.h"
 #include "cli/findings.h"
 #include "cli/process.h"
 #include "client/transport.h"
@@ -44,6 +45,7 @@ struct ServerFlags {
   bool strict_durability = false;
   bool no_sync = false;
   bool validate_only = false;
+  Compatibility compatibility;
   void add_to(CLI::App& app);
   /// Reads all files and looks at all flags; changes nothing.
   ServerPlan plan(Findings& findings) const;

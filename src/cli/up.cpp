@@ -10,8 +10,10 @@
 #include "cli/findings.h"
 #include "cli/node_settings.h"
 #include "cli/parse.h"
+#include "cli/pod_programs.h"
 #include "cli/process.h"
 #include "cli/real_node.h"
+#include "cli/remembered_flags.h"
 #include "cli/roles.h"
 #include "cli/scenario_flag.h"
 #include "cli/scheduler_role.h"
@@ -26,6 +28,9 @@ namespace {
 using node::simulated::SimulatedNodes;
 using node::simulated::SimulatedNodesOptions;
 
+/// What the cluster's nodes are made from: a start without these flags makes them as the last one did.
+const std::vector<RememberedFlag> kRememberedFlags = {{"--nodes"},          {"--prefix"},    {"--zones"},          {"--devices"},
+                                                      {"--scenario", true}, {"--real-node"}, {"--real-node-name"}, {"--compatibility"}};
 constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
 
 json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"effect", "NoSchedule"}}; }
@@ -115,6 +120,7 @@ struct UpFlags {
 
 void UpFlags::add_to(CLI::App& app) {
   server.add_to(app);
+  scheduler.compatibility_acts_on = "Scheduler, nodes' eviction order and allocatable, the API server's warnings";
   scheduler.add_to(app);
   controllers.add_to(app);
   real.add_to(app);
@@ -122,6 +128,7 @@ void UpFlags::add_to(CLI::App& app) {
   app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")
       ->capture_default_str()
       ->check(CLI::Range(0, 60'000));
+  app.add_option("--prefix", nodes.prefix, "Simulated nodes are named PREFIX1, PREFIX2, …")->capture_default_str();
   app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
@@ -142,6 +149,7 @@ void UpFlags::add_to(CLI::App& app) {
 
 UpPlan UpFlags::plan(Findings& findings) {
   UpPlan out;
+  real.compatibility = server.compatibility = scheduler.compatibility;
   out.server = server.plan(findings);
   const apiserver::MasterConfig& master = out.server.master_config;
   out.controllers_options = controllers.options(master.controller_arguments, {}, findings);
@@ -152,7 +160,8 @@ UpPlan UpFlags::plan(Findings& findings) {
     findings.take(scheduler::Extenders::create(config->extenders));
     out.scheduler_config = std::move(*config);
   }
-  read_scenario(scenario, nodes.fleet, findings);
+  read_scenario(scenario, nodes, findings);
+  scheduler.compatibility.apply(nodes.fleet.kubelet);
   read_devices(devices, nodes.node_template, findings);
   const auto scan = parse_go_duration(scan_interval);
   if (!scan || *scan < std::chrono::milliseconds(100))
@@ -196,6 +205,8 @@ int run_up(const std::vector<std::string>& args) {
   UpFlags flags;
   flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
+  const auto remembered = RememberedFlags::recall(app, flags.server.data_dir, kRememberedFlags);
+  if (!remembered) return report(remembered.error());
   Findings findings;
   UpPlan plan = flags.plan(findings);
   if (flags.server.validate_only) return findings.print_validation("the configuration is valid");
@@ -223,11 +234,17 @@ int run_up(const std::vector<std::string>& args) {
                                });
   if (!api) return report(api.error());
   ServerRole& role = **api;
+  if (const auto saved = remembered->save(); !saved) return report(saved.error());
   taint_simulated_nodes(role.in_process("system:berth:nodes", {"system:masters"}), has_real_node);
+  nodes.programs = make_pod_programs({.transport = role.in_process("system:berth:nodes", {"system:masters"}),
+                                      .server = {.server = role.url(), .ca_pem = role.ca_pem()},
+                                      .directory = role.data_dir() + "/programs"});
   NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
+  nodes.programs.reset();  // The role has it; it must go before the server that its transport leads to.
   plan.controllers_options.root_ca_pem = role.ca_pem();
   ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), plan.controllers_options);
-  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), flags.scheduler.options(plan.scheduler_config));
+  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}),
+                               flags.scheduler.options(plan.scheduler_config));
   if (auto started = scheduler_role.start(); !started) return report(started.error());
   const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
     options.address = role.host();
@@ -259,6 +276,7 @@ int run_up(const std::vector<std::string>& args) {
                         nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
   }
   std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
+  for (const std::string& note : remembered->notes()) std::printf("%s\n", note.c_str());
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
   std::printf("export KUBECONFIG=%s\n", shell_word(role.kubeconfig_path()).c_str());
   std::fflush(stdout);

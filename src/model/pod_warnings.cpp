@@ -76,7 +76,8 @@ void placement(const Value& spec, const Path& at, Sentences& out) {
 void old_annotations(const Value& pod, const Path& at, Sentences& out) {
   static constexpr std::pair<std::string_view, std::string_view> kOld[] = {
       {"scheduler.alpha.kubernetes.io/critical-pod",
-       "acts in namespace kube-system only, as priority class system-cluster-critical; use the \"priorityClassName\" field instead"},
+       "means priorityClassName system-cluster-critical in kube-system here, and the descheduler spares the pod; Kubernetes ignores it "
+       "since v1.16: use the \"priorityClassName\" field instead"},
       {"security.alpha.kubernetes.io/sysctls", "non-functional in v1.11+; use the \"sysctls\" field instead"},
       {"security.alpha.kubernetes.io/unsafe-sysctls", "non-functional in v1.11+; use the \"sysctls\" field instead"}};
   for (const auto& [key, instead] : kOld) {

@@ -9,9 +9,12 @@
 
 #include "base/config_reader.h"
 #include "base/json.h"
+#include "node/eviction/ranking.h"
 #include "node/eviction/thresholds.h"
 
 namespace berth::node::eviction {
+
+inline constexpr std::int64_t kDefaultMaxPods = 110;
 
 /// The settings of a KubeletConfiguration that berth acts on, after Kubernetes' defaulting.
 struct KubeletSettings {
@@ -21,13 +24,14 @@ struct KubeletSettings {
   std::int64_t eviction_max_pod_grace_period_seconds = 0;
   std::int64_t eviction_pressure_transition_period_ns = 300'000'000'000;
   StatementMap kube_reserved, system_reserved;
-  std::int64_t max_pods = 110, pods_per_core = 0;
+  std::int64_t max_pods = kDefaultMaxPods, pods_per_core = 0;
   bool fail_swap_on = true;
   int image_gc_high_threshold_percent = 85, image_gc_low_threshold_percent = 80;
   std::int64_t image_minimum_gc_age_ns = 120'000'000'000, image_maximum_gc_age_ns = 0;
   /// Flags of the kubelet without a field in its configuration file.
   std::int64_t minimum_container_ttl_ns = 0;
   bool allocatable_ignores_eviction = false;  ///< Allocatable without the hard thresholds taken away.
+  EvictionRules eviction_rules = EvictionRules::kKubernetes;
   int maximum_dead_containers_per_container = 1, maximum_dead_containers = -1;
   std::string swap_behavior;  ///< "", NoSwap or LimitedSwap.
   bool local_storage_capacity_isolation = true;
