@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/topology_labels.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/volumes.h"
 
@@ -115,12 +116,9 @@ bool VolumeZone::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pendin
       return !change.is_object_update() && change.object != nullptr &&
              json::get_string(*change.object, {"volumeBindingMode"}) == "WaitForFirstConsumer";
     case ClusterEvent::kPersistentVolume:
-      return !change.is_object_update() ||
-             std::ranges::any_of(std::array{"topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-                                            "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"},
-                                 [&](const char* key) {
-                                   return volumes::differs(change, {"metadata", "labels", key});
-                                 });
+      return !change.is_object_update() || std::ranges::any_of(model::kTopologyLabels, [&](const model::LabelGenerations& keys) {
+        return volumes::differs(change, {"metadata", "labels", keys.present}) || volumes::differs(change, {"metadata", "labels", keys.old});
+      });
     default:
       return true;
   }
