@@ -41,7 +41,6 @@ struct ServerOptions {
   std::shared_ptr<TokenIssuer> token_issuer;     ///< serviceaccounts/token answers 404 without.
   std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
   AdmissionConfig admission;
-  std::map<std::string, bool> feature_gates;
   NodeBackend node_backend;
   /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks.
   net::ClientConfig node_client;
@@ -50,6 +49,8 @@ struct ServerOptions {
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
   bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
+  /// Warnings about objects' old names and deprecated fields, as Kubernetes sends since 1.27; 1.20, and so the documents, know none.
+  bool warns_of_objects = true;
   std::string service_cidr = "10.96.0.0/12";
   int node_port_first = 30000, node_port_last = 32767;
   std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
@@ -71,9 +72,9 @@ struct ServerOptions {
 /// destroyed. The destructor ends all watches and waits for writes under way.
 class ApiServer : public net::Handler {
  public:
-  /// Makes what must always be there (namespaces default, kube-system, kube-public, kube-node-lease; PriorityClasses system-node-critical
-  /// and system-cluster-critical; the kubernetes Service), rebuilds the Service allocator, starts the admission chain. Errors: options or
-  /// admission configuration wrong (kInvalid), store failures.
+  /// Makes what must always be there (namespaces default, kube-system, kube-public, kube-node-lease, openshift-machine-api; PriorityClasses
+  /// system-node-critical and system-cluster-critical; the kubernetes Service), rebuilds the Service allocator, starts the admission chain.
+  /// Errors: options or admission configuration wrong (kInvalid), store failures.
   static Result<std::unique_ptr<ApiServer>> create(ServerOptions options);
   ~ApiServer() override;
 

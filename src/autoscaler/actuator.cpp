@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "client/response.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -18,6 +19,8 @@ const model::Gvr kPods{"", "v1", "pods"};
 const model::Gvr kMachines{"machine.openshift.io", "v1beta1", "machines"};
 const model::Gvr kMachineSets{"machine.openshift.io", "v1beta1", "machinesets"};
 constexpr const char* kMergePatch = "application/merge-patch+json";
+/// Between two attempts to take back a mark that must not stay.
+constexpr Duration kTakeBackPause = std::chrono::seconds(10);
 
 /// The node's taints without those of this key, and with one more when `effect` is given.
 json::Array taints_with(const json::Value& node, std::string_view key, std::string_view effect, TimePoint now) {
@@ -52,6 +55,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   client::EventRecorder& events;
   ActuatorCallbacks callbacks;
   client::ObjectReference status_object;
+  std::set<std::string> removing;  ///< Nodes.
   bool stopped = false;
 
   [[nodiscard]] TimePoint now() const { return client.loop()->now(); }
@@ -111,25 +115,39 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
                 }));
   }
 
+  /// What a write of replicas whose answer was lost would have made of the MachineSet.
+  struct Unanswered {
+    std::string revision_before;
+    std::int64_t replicas = 0;
+  };
+
+  /// `wanted` turns the replicas that the MachineSet has into those it should have; nullopt leaves it alone.
   void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted,
-                    std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 20) {
+                    std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 20, std::optional<Unanswered> unanswered = {}) {
     const auto [ns, name] = split_group_id(group);
+    const auto again = [=](std::optional<Unanswered> open, Duration pause) {
+      return [=](Impl& self) { self.later(pause, [=](Impl& retry) { retry.set_replicas(group, wanted, done, tries - 1, open); }); };
+    };
     Call get{.verb = "get", .gvr = kMachineSets, .ns = ns, .name = name};
     client.call(
         std::move(get), guarded([=](Impl& self, ApiResult<json::Value> found) {
+          if (!found && client::is_uncertain(found.error()) && tries > 1) return again(unanswered, std::chrono::seconds(1))(self);
           if (!found) return done(self, std::move(found));
-          const auto replicas = wanted(json::get_int(*found, {"spec", "replicas"}, 1));
+          const std::int64_t there = json::get_int(*found, {"spec", "replicas"}, 1);
+          const std::string revision(json::get_string(*found, {"metadata", "resourceVersion"}));
+          if (unanswered && revision != unanswered->revision_before && there == unanswered->replicas) return done(self, std::move(found));
+          const auto replicas = wanted(there);
           if (!replicas) return done(self, std::move(found));
           const json::Value body =
-              json::Object{{"metadata", json::Object{{"resourceVersion", json::get_string(*found, {"metadata", "resourceVersion"})}}},
-                           {"spec", json::Object{{"replicas", *replicas}}}};
+              json::Object{{"metadata", json::Object{{"resourceVersion", revision}}}, {"spec", json::Object{{"replicas", *replicas}}}};
           Call patch{
               .verb = "patch", .gvr = kMachineSets, .ns = ns, .name = name, .body = json::serialize(body), .content_type = kMergePatch};
           patch.answer = client::Answer::kIdentity;
-          self.client.call(std::move(patch), self.guarded([=](Impl& again, ApiResult<json::Value> result) {
-            if (!result && result.error().code == 409 && tries > 1)
-              return again.later(std::chrono::milliseconds(50), [=](Impl& retry) { retry.set_replicas(group, wanted, done, tries - 1); });
-            done(again, std::move(result));
+          self.client.call(std::move(patch), self.guarded([=](Impl& patched, ApiResult<json::Value> result) {
+            if (!result && result.error().code == 409 && tries > 1) return again(std::nullopt, std::chrono::milliseconds(50))(patched);
+            if (!result && client::is_uncertain(result.error()) && tries > 1)
+              return again(Unanswered{revision, *replicas}, std::chrono::seconds(1))(patched);
+            done(patched, std::move(result));
           }));
         }));
   }
@@ -153,10 +171,8 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
         });
   }
 
-  /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one.
-  void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
+  static Call mark_call(const std::string& instance, const json::Value& mark) {
     const std::size_t slash = instance.find('/');
-    const std::string mark = format_rfc3339(now());
     const json::Value body =
         json::Object{{"metadata", json::Object{{"annotations", json::Object{{kDeleteMachine, mark}, {kOldDeleteMachine, mark}}}}}};
     Call call{.verb = "patch",
@@ -166,10 +182,31 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
               .body = json::serialize(body),
               .content_type = kMergePatch};
     call.answer = client::Answer::kIdentity;
-    client.call(std::move(call), guarded([=](Impl& self, ApiResult<json::Value> marked) {
-                  if (!marked) return done(self, std::move(marked));
+    return call;
+  }
+
+  /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one. When that fails the mark goes
+  /// again: the next machine to be deleted would be this one otherwise, whatever it was chosen for.
+  void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
+    client.call(mark_call(instance, json::Value(format_rfc3339(now()))), guarded([=](Impl& self, ApiResult<json::Value> marked) {
+                  if (!marked) {
+                    if (client::is_uncertain(marked.error())) self.unmark(instance);
+                    return done(self, std::move(marked));
+                  }
                   self.set_replicas(
-                      group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; }, done);
+                      group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; },
+                      [=](Impl& set, ApiResult<json::Value> result) {
+                        if (!result) set.unmark(instance);
+                        done(set, std::move(result));
+                      });
+                }));
+  }
+
+  void unmark(const std::string& instance) {
+    client.call(mark_call(instance, json::Value(nullptr)), guarded([=](Impl& self, const ApiResult<json::Value>& result) {
+                  if (result || result.error().code == 404) return;
+                  log::warning("autoscaler", "machine {}: its mark for deletion is not removed: {}", instance, result.error().message);
+                  self.later(kTakeBackPause, [=](Impl& again) { again.unmark(instance); });
                 }));
   }
 
@@ -178,13 +215,38 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     removal->plan = plan;
     removal->options = options;
     removal->started = now();
+    removing.insert(plan.node);
     const std::optional<bool> cordon = options.cordon_before_terminating ? std::optional(true) : std::nullopt;
     patch_taints(plan.node, kToBeDeletedTaint, "NoSchedule", cordon, [removal](Impl& self, const ApiResult<json::Value>& result) {
-      if (!result) return self.fail(removal, "failed to mark the node as toBeDeleted/unschedulable: " + result.error().message, false);
+      if (!result) {
+        const bool is_tainted = client::is_uncertain(result.error());
+        return self.fail(removal, "failed to mark the node as toBeDeleted/unschedulable: " + result.error().message, is_tainted);
+      }
       self.event(self.about_node(removal->plan.node), false, "ScaleDown", "marked the node as toBeDeleted/unschedulable");
-      for (const PodPtr& pod : removal->plan.evict) removal->refused.insert(pod->key());
-      self.evict(removal);
+      self.read_pods(removal, [removal](Impl& read, const std::set<std::string>&) {
+        for (const PodPtr& pod : removal->plan.evict) removal->refused.insert(pod->key());
+        read.evict(removal);
+      });
     });
+  }
+
+  /// Asks the server what must leave the node before its machine may go, and goes on with the pods' uids. A pod that was not judged ends
+  /// the removal, and so does a server that does not say.
+  void read_pods(const RemovalPtr& removal, std::function<void(Impl&, const std::set<std::string>&)> then) {
+    const client::ListOptions on_node{.field_selector = "spec.nodeName=" + removal->plan.node};
+    client.list(kPods, "", on_node, guarded([=](Impl& self, const ApiResult<client::ListPage>& page) {
+                  if (!page) return self.fail(removal, "failed to read the node's pods: " + page.error().message, true);
+                  std::set<std::string> judged, there;
+                  for (const PodPtr& pod : removal->plan.evict) judged.insert(pod->view().meta.uid);
+                  for (const json::Value& item : page->items) {
+                    const PodPtr pod = Pod::parse(item, self.world.cluster().era());
+                    if (pod->facts.is_daemon || pod->facts.is_mirror || pod->facts.is_finished) continue;
+                    if (!judged.contains(pod->view().meta.uid))
+                      return self.fail(removal, fmt::format("pod {} came to the node after it was found to be unneeded", pod->key()), true);
+                    there.insert(pod->view().meta.uid);
+                  }
+                  then(self, there);
+                }));
   }
 
   void evict(const RemovalPtr& removal) {
@@ -204,10 +266,11 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     for (const PodPtr& pod : pods) {
       const std::int64_t most = std::chrono::duration_cast<std::chrono::seconds>(removal->options.max_pod_grace_period).count();
       const std::int64_t grace = std::min(pod->view().termination_grace_period_seconds, most);
-      const json::Value body = json::Object{{"apiVersion", "policy/v1"},
-                                            {"kind", "Eviction"},
-                                            {"metadata", json::Object{{"namespace", pod->view().ns()}, {"name", pod->view().name()}}},
-                                            {"deleteOptions", json::Object{{"gracePeriodSeconds", grace}}}};
+      const json::Value body = json::Object{
+          {"apiVersion", "policy/v1"},
+          {"kind", "Eviction"},
+          {"metadata", json::Object{{"namespace", pod->view().ns()}, {"name", pod->view().name()}}},
+          {"deleteOptions", json::Object{{"gracePeriodSeconds", grace}, {"preconditions", json::Object{{"uid", pod->view().meta.uid}}}}}};
       Call call{.verb = "create",
                 .gvr = kPods,
                 .ns = pod->view().ns(),
@@ -256,9 +319,21 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
       waits = waits || is_there(*pod);
     }
     const Duration most = std::min<Duration>(std::chrono::seconds(grace), removal->options.max_pod_grace_period) + std::chrono::seconds(10);
-    if (waits && removal->evicted + most > now())
-      return later(std::chrono::milliseconds(250), [removal](Impl& self) { self.wait_for_end(removal); });
+    const bool may_wait = removal->evicted + most > now();
+    const auto wait = [removal](Impl& self) {
+      self.later(std::chrono::milliseconds(250), [removal](Impl& later) { later.wait_for_end(removal); });
+    };
+    if (waits && may_wait) return wait(*this);
     if (waits) return fail(removal, "failed to drain the node: pods remain after their grace period", true);
+    read_pods(removal, [=](Impl& self, const std::set<std::string>& there) {
+      if (!there.empty() && may_wait) return wait(self);  // The watch is ahead of the list, or it lost the pod.
+      if (!there.empty()) return self.fail(removal, "failed to drain the node: pods remain after their grace period", true);
+      self.end(removal);
+    });
+  }
+
+  /// Nothing is left on the node.
+  void end(const RemovalPtr& removal) {
     delete_machine(removal->plan.group, removal->plan.instance, [removal](Impl& self, const ApiResult<json::Value>& result) {
       if (!result) return self.fail(removal, "failed to delete the machine: " + result.error().message, true);
       const std::string& node = removal->plan.node;
@@ -267,6 +342,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
         self.say("ScaleDownEmpty", fmt::format("Scale-down: empty node {} removed", node));
       else
         self.say("ScaleDown", fmt::format("Scale-down: node {} removed with drain", node));
+      self.removing.erase(node);
       self.callbacks.removal_ended(node, removal->plan.is_empty(), true);
     });
   }
@@ -275,14 +351,20 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     const std::string& node = removal->plan.node;
     log::warning("autoscaler", "node {}: {}", node, why);
     event(about_node(node), true, "ScaleDownFailed", why);
+    removing.erase(node);
     if (is_tainted) untaint(node, kToBeDeletedTaint, removal->options.cordon_before_terminating);
     callbacks.removal_ended(node, removal->plan.is_empty(), false);
   }
 
   void untaint(const std::string& node, std::string_view key, bool uncordon = false) {
-    patch_taints(node, key, "", uncordon ? std::optional(false) : std::nullopt, [node](Impl&, const ApiResult<json::Value>& result) {
-      if (!result && result.error().code != 404) log::warning("autoscaler", "node {}: taint not removed: {}", node, result.error().message);
-    });
+    patch_taints(node, key, "", uncordon ? std::optional(false) : std::nullopt,
+                 [node, key = std::string(key), uncordon](Impl& self, const ApiResult<json::Value>& result) {
+                   if (result || result.error().code == 404) return;
+                   log::warning("autoscaler", "node {}: taint not removed: {}", node, result.error().message);
+                   self.later(kTakeBackPause, [=](Impl& again) {
+                     if (!again.removing.contains(node)) again.untaint(node, key, uncordon);
+                   });
+                 });
   }
 };
 

@@ -19,8 +19,14 @@ struct ActuatorCallbacks {
   std::function<void(std::int64_t pods)> evicted;
 };
 
-/// The removal of a node:  taint -> evict (again while budgets refuse) -> wait until its pods are gone -> mark the machine -> one replica
-/// less Whatever fails takes the taint away again; the node stays.
+/// The removal of a node:
+///
+///   taint -> pods read -> evict (again while budgets refuse) -> wait until they are gone -> pods read again -> mark the machine -> one
+///   replica less
+///
+/// The scheduler may bind a pod to the node before it sees the taint: what the server has there is read after the taint, and again before
+/// the machine is marked. A pod that was not judged, and whatever else fails, takes the marks off the machine and the node again; the node
+/// stays.
 class Actuator {
  public:
   /// `world` and `events` must outlive it.

@@ -53,23 +53,30 @@ const std::vector<Watched>& watched() {
   return all;
 }
 
+bool may_do_without(std::string_view kind) {
+  constexpr std::string_view kNeeded[] = {"Node", "Pod", "Namespace", "PodDisruptionBudget", "ClusterAutoscaler", "Machine", "MachineSet"};
+  return std::ranges::find(kNeeded, kind) == std::end(kNeeded);
+}
+
 }  // namespace
 
 struct Runner::Impl : std::enable_shared_from_this<Impl> {
   Impl(client::Client& c, RunnerOptions o, metrics::Registry& m)
-      : client(c),
-        options(std::move(o)),
+      : options(std::move(o)),
+        leadership(options.leader_elect ? seek_leadership(c) : nullptr),
+        client(leadership ? leadership->transport() : c.transport(), c.loop(), c.user_agent()),
         metrics(m),
         core(options.profiles, options.seed),
-        events(c, {.component = "cluster-autoscaler"}),
-        actuator(c, world, events,
+        events(client, {.component = "cluster-autoscaler"}),
+        actuator(client, world, events,
                  {[this](const std::string&, std::int64_t nodes) { count("scaled_up_nodes_total", "nodes added by CA", nodes); },
                   [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
                   [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
                   [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); }}) {}
 
-  client::Client& client;
   RunnerOptions options;
+  std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
+  client::Client client;
   metrics::Registry& metrics;
   World world;
   Autoscaler core;
@@ -78,10 +85,11 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   StatusReport report;
   std::vector<std::unique_ptr<client::Informer>> informers;
   std::size_t probes_open = 0;
-  std::unique_ptr<client::LeaderElector> elector;
   std::function<void()> lost;
   Options current;
   std::string last_problem, last_status;
+  std::vector<std::string> last_notes;
+  std::set<std::string> told;  ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
   TimerId timer = TimerId::kNone;
 
@@ -125,17 +133,22 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     call.answer = client::Answer::kNone;
     client.call(std::move(call), guarded([&one](Impl& self, const client::ApiResult<json::Value>& result) {
                   const bool is_counted = self.is_watching;
-                  if (!result && result.error().code != 404) {
+                  // Who may not list volumes, devices or owners scales without them; the informer says which right is missing.
+                  const bool goes_without = !result && result.error().code == 403 && may_do_without(one.kind);
+                  if (!result && result.error().code != 404 && !goes_without) {
+                    if (self.told.insert(result.error().message).second)
+                      log::warning("autoscaler", "waiting for {}: {}", one.gvr.resource, result.error().message);
                     self.client.loop()->schedule_after(std::chrono::seconds(2), self.guarded([&one](Impl& again) { again.probe(one); }));
                     return;
                   }
-                  if (result) {
+                  if (result || goes_without) {
                     self.has_machines |= one.kind == "MachineSet";
-                    self.informers.push_back(std::make_unique<client::Informer>(self.client, one.gvr));
+                    self.informers.push_back(
+                        std::make_unique<client::Informer>(self.client, one.gvr, client::InformerOptions{.is_optional = goes_without}));
                     self.subscribe(*self.informers.back(), one.kind);
                     self.informers.back()->start();
                   }
-                  if (!result && one.kind == kRules && !is_counted)
+                  if (!result && !goes_without && one.kind == kRules && !is_counted)
                     log::warning("autoscaler", "this server serves no ClusterAutoscaler: there are no rules to scale by");
                   if (is_counted && --self.probes_open == 0) self.wait_for_sync();
                 }));
@@ -168,20 +181,26 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void elect() {
-    if (!options.leader_elect) return lead();
-    client::LeaderElectionConfig config;
-    config.ns = options.ns;
-    config.name = "cluster-autoscaler";
-    config.identity = options.identity;
-    config.seed = options.seed;
+    if (leadership)
+      leadership->start();
+    else
+      lead();
+  }
+
+  std::unique_ptr<client::Leadership> seek_leadership(client::Client& plain) {
+    client::LeadershipOptions wanted;
+    wanted.election.ns = options.ns;
+    wanted.election.name = "cluster-autoscaler";
+    wanted.election.identity = options.identity;
+    wanted.election.seed = options.seed;
+    wanted.user_agent = plain.user_agent();
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [this] { lead(); };
     callbacks.on_stopped_leading = [this] {
       leading = false;
       if (lost) lost();
     };
-    elector = std::make_unique<client::LeaderElector>(client, config, std::move(callbacks));
-    elector->start();
+    return std::make_unique<client::Leadership>(plain.transport(), std::move(wanted), plain.loop(), std::move(callbacks));
   }
 
   void lead() {
@@ -204,9 +223,13 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     if (options.options) return options.options;
     const json::Value* object = world.cluster_autoscaler();
     if (object == nullptr) return std::nullopt;
-    auto parsed = Options::parse(*object);
+    std::vector<std::string> notes;
+    auto parsed = Options::parse(*object, &notes);
     if (parsed) {
       last_problem.clear();
+      if (notes != last_notes)
+        for (const std::string& note : notes) log::warning("autoscaler", "{}", note);
+      last_notes = std::move(notes);
       return std::move(*parsed);
     }
     if (last_problem != parsed.error().message) log::error("autoscaler", "ClusterAutoscaler default: {}", parsed.error().message);
@@ -275,7 +298,7 @@ Runner::Runner(client::Client& client, RunnerOptions options, metrics::Registry&
 
 Runner::~Runner() {
   impl_->stopped = true;
-  impl_->elector.reset();
+  impl_->leadership.reset();
   if (impl_->timer != TimerId::kNone) impl_->client.loop()->cancel(impl_->timer);
 }
 

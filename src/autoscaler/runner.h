@@ -7,7 +7,7 @@
 
 #include "autoscaler/options.h"
 #include "base/metrics.h"
-#include "client/leader_election.h"
+#include "client/leadership.h"
 #include "placement/profiles.h"
 
 namespace berth::autoscaler {

@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
-#include <future>
 
 #include "base/log.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
 #include "cli/placement_input.h"
 #include "cli/process.h"
@@ -69,7 +69,7 @@ struct Flags {
         ->check(CLI::IsMember({"better", "fits", "off"}));
     app.add_option("-o,--output", output, "text or json")->capture_default_str()->check(CLI::IsMember({"text", "json"}));
     app.add_option("--at", at, "With --cluster: the time at which pods' ages count (RFC 3339; default: now)");
-    app.add_flag("--validate", validate_only, "Only check the policy");
+    add_validate_flag(app, validate_only);
     app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "With an interval: only one of several works at a time");
     app.add_option("--leader-elect-lease-duration", lease_duration, "How long the others wait for a leader that is silent")
         ->capture_default_str();
@@ -82,11 +82,11 @@ struct Flags {
     port.add_to(app, 10258);
   }
 
-  [[nodiscard]] Result<std::optional<client::LeaderElectionConfig>> election(Duration every) const {
+  [[nodiscard]] Result<std::optional<client::LeaderElectionConfig>> election(Duration every, Findings& findings) const {
     if (!leader_elect) return std::nullopt;
     if (every == Duration::zero()) return invalid("--leader-elect: leaderElection must be used with deschedulingInterval");
     if (dry_run) {
-      std::fprintf(stderr, "warning: a dry run does not compete for the leadership\n");
+      findings.note("--leader-elect: a dry run does not compete for the leadership");
       return std::nullopt;
     }
     const auto lease = parse_interval(lease_duration), renew = parse_interval(renew_deadline), retry = parse_interval(retry_period);
@@ -111,38 +111,38 @@ std::optional<Duration> parse_interval(const std::string& text) {
 
 DeschedulerRole::DeschedulerRole(std::shared_ptr<client::Transport> transport, descheduler::DeschedulerOptions options, Duration interval,
                                  std::optional<client::LeaderElectionConfig> election)
-    : transport_(transport), descheduler_(std::move(transport), std::move(options), metrics_), interval_(interval) {
-  if (election)
-    elect(std::move(*election));
+    : transport_(std::move(transport)),
+      leadership_(election ? seek_leadership(*election) : nullptr),
+      descheduler_(leadership_ ? leadership_->transport() : transport_, std::move(options), metrics_),
+      interval_(interval) {
+  if (leadership_)
+    leadership_->start();
   else
     is_leading_ = true;
   thread_ = std::thread([this] { run(); });
 }
 
-void DeschedulerRole::elect(client::LeaderElectionConfig config) {
-  election_loop_ = std::make_unique<ThreadLoop>("election");
-  election_client_ = std::make_unique<client::Client>(transport_, election_loop_.get(), "berth-descheduler");
-  election_loop_->post([this, config = std::move(config)] {
-    const auto lead = [this](bool is_leading) {
-      const std::lock_guard lock(mutex_);
-      is_leading_ = is_leading;
-      wake_.notify_all();
-      return is_stopping_;
-    };
-    elector_ = std::make_unique<client::LeaderElector>(
-        *election_client_, config,
-        client::LeaderCallbacks{[lead] {
-                                  log::info("descheduler", "leading");
-                                  lead(true);
-                                },
-                                [lead] {
-                                  if (lead(false)) return;
-                                  log::error("descheduler", "leadership lost: stopping");
-                                  kill(getpid(), SIGTERM);
-                                },
-                                [](const std::string& leader) { log::info("descheduler", "the leader is {}", leader); }});
-    elector_->start();
-  });
+std::unique_ptr<client::Leadership> DeschedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
+  const auto lead = [this](bool is_leading) {
+    const std::lock_guard lock(mutex_);
+    is_leading_ = is_leading;
+    wake_.notify_all();
+    return is_stopping_;
+  };
+  return std::make_unique<client::Leadership>(
+      transport_, client::LeadershipOptions{.election = election, .user_agent = "berth-descheduler"}, nullptr,
+      client::LeaderCallbacks{.on_started_leading =
+                                  [lead] {
+                                    log::info("descheduler", "leading");
+                                    lead(true);
+                                  },
+                              .on_stopped_leading =
+                                  [lead] {
+                                    if (lead(false)) return;
+                                    log::error("descheduler", "leadership lost: stopping");
+                                    kill(getpid(), SIGTERM);
+                                  },
+                              .on_new_leader = [](const std::string& leader) { log::info("descheduler", "the leader is {}", leader); }});
 }
 
 void DeschedulerRole::run() {
@@ -180,22 +180,6 @@ DeschedulerRole::~DeschedulerRole() {
     wake_.notify_all();
   }
   thread_.join();
-  if (!election_loop_) return;
-  auto done = std::make_shared<std::promise<void>>();
-  election_loop_->post([this, done] {
-    if (elector_ && elector_->is_leader())
-      elector_->stop([done] { done->set_value(); });
-    else
-      done->set_value();
-  });
-  done->get_future().wait_for(std::chrono::seconds(2));
-  std::promise<void> gone;
-  election_loop_->post([&] {
-    elector_.reset();
-    gone.set_value();
-  });
-  gone.get_future().wait();
-  election_loop_->stop();
 }
 
 int run_descheduler(const std::vector<std::string>& args) {
@@ -209,20 +193,26 @@ int run_descheduler(const std::vector<std::string>& args) {
   Flags flags;
   flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
+  Findings findings;
   const auto interval = parse_interval(flags.interval);
-  if (!interval)
-    return report(Error{ErrorCode::kInvalid, fmt::format("--descheduling-interval {}: not a duration such as 5m", flags.interval)});
-  auto policy = descheduler::load_policy(flags.policy_file);
-  if (!policy) return report(policy.error());
-  for (const std::string& warning : policy->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  if (flags.validate_only) {
-    std::printf("the policy is valid: %zu profile(s)\n", policy->profiles.size());
-    return 0;
-  }
-  auto election = flags.election(*interval);
-  if (!election) return report(election.error());
-  auto input = read_placement_config(flags.placement);
-  if (!input) return report(input.error());
+  if (!interval) findings.error(fmt::format("--descheduling-interval {}: not a duration such as 5m", flags.interval));
+  auto policy = findings.take(descheduler::load_policy(flags.policy_file));
+  if (policy) findings.notes(policy->warnings);
+  auto election = findings.take(flags.election(interval.value_or(std::chrono::minutes(1)), findings));
+  auto input = findings.take(read_placement_config(flags.placement));
+  if (input) findings.notes(input->config.notes);
+  const bool is_live = flags.placement.cluster_files.empty();
+  if (is_live)
+    check_connection(flags.placement.connection.kubeconfig, flags.placement.connection.context, findings);
+  else if (flags.validate_only)
+    static_cast<void>(findings.take(read_objects(flags.placement.cluster_files)));
+  if (!flags.at.empty() && !parse_rfc3339(flags.at))
+    findings.error(fmt::format("--at {}: not a time such as 2026-01-02T03:04:05Z", flags.at));
+  if (!flags.at.empty() && is_live) findings.note("--at has no effect without --cluster");
+  flags.port.check(findings);
+  if (flags.validate_only)
+    return findings.print_validation(fmt::format("the policy is valid: {} profile(s)", policy ? policy->profiles.size() : 0));
+  if (!findings.may_start("descheduler")) return 1;
   descheduler::DeschedulerOptions options;
   options.policy = std::move(*policy);
   options.profiles = input->profiles;

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "cli/component_port.h"
-#include "client/leader_election.h"
+#include "client/leadership.h"
 #include "descheduler/descheduler.h"
 
 namespace berth::cli {
@@ -28,19 +28,17 @@ class DeschedulerRole {
   [[nodiscard]] client::ComponentServerOptions port_options();
 
  private:
-  void elect(client::LeaderElectionConfig config);
+  std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election);
   void run();
 
   std::shared_ptr<client::Transport> transport_;
   std::shared_ptr<metrics::Registry> metrics_ = std::make_shared<metrics::Registry>();
-  descheduler::Descheduler descheduler_;
-  Duration interval_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_leading_ = false, is_stopping_ = false;
-  std::unique_ptr<ThreadLoop> election_loop_;
-  std::unique_ptr<client::Client> election_client_;
-  std::unique_ptr<client::LeaderElector> elector_;
+  std::unique_ptr<client::Leadership> leadership_;  ///< Null: nobody competes.
+  descheduler::Descheduler descheduler_;
+  Duration interval_;
   std::thread thread_;
 };
 

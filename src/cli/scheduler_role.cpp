@@ -5,47 +5,78 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 
 #include "base/log.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
+#include "cli/server_role.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
+#include "model/quantity.h"
+#include "scheduler/config/arguments.h"
 #include "scheduler/config/shown.h"
 #include "scheduler/extender.h"
 
 namespace berth::cli {
+namespace {
+
+constexpr const char* kAgent = "berth-scheduler";
+
+}  // namespace
+
 void SchedulerFlags::add_to(CLI::App& app) {
-  app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")
-      ->capture_default_str();
+  app.add_option(
+      "--scheduler-name", scheduler_name,
+      "Places the pods of this schedulerName (default-scheduler); a KubeSchedulerConfiguration names its own. One that is not the "
+      "default leads by a Lease of its own name");
   app.add_option("--config", config_file, "KubeSchedulerConfiguration (v1, v1beta3, v1beta2, v1beta1) or Policy, YAML or JSON");
   app.add_option("--policy-config-file", policy_file, "Policy file, YAML or JSON");
-  app.add_option("--compatibility", compatibility,
-                 "Follow another release's formulas and words than the configuration's version means: 1.20 or 1.36")
-      ->check(CLI::IsMember({"1.20", "1.36"}));
+  compatibility.add_to(app, compatibility_acts_on);
+  app.add_option("--columns-memory", columns_memory,
+                 "Memory for what is kept of each kind of pods between decisions, such as 256Mi; beyond it what is unused longest goes")
+      ->capture_default_str()
+      ->check([](const std::string& text) {
+        const auto amount = model::Quantity::parse(text);
+        return amount && amount->sign() > 0 ? std::string() : fmt::format("{} is not an amount of memory such as 256Mi", text);
+      });
   app.add_option("--seed", seed, "Seed of the choice among equally good nodes")->capture_default_str();
   app.add_flag("--hard-disruption-budgets", hard_budgets, "Preemption never breaks a PodDisruptionBudget (default: as a last resort)");
 }
 
-Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const std::string& default_policy_file) const {
+Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const apiserver::MasterConfig& master,
+                                                                  const std::string& master_config_file) const {
   if (!config_file.empty() && !policy_file.empty()) return invalid("--config and --policy-config-file: give one of them");
-  std::optional<placement::Era> era;
-  if (!compatibility.empty()) era = compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
-  const std::string& file = !config_file.empty() ? config_file : !policy_file.empty() ? policy_file : default_policy_file;
-  if (file.empty()) {
-    auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
-    config.profiles.front().scheduler_name = scheduler_name;
-    return config;
+  const std::optional<placement::Era> era = compatibility.era();
+  const std::string directory = master_config_file.empty() ? "" : std::filesystem::absolute(master_config_file).parent_path().string();
+  std::string file = !config_file.empty()   ? config_file
+                     : !policy_file.empty() ? policy_file
+                                            : scheduler::config::file_of(master.scheduler_arguments, directory);
+  if (file.empty()) file = master.scheduler_config_file;
+  auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
+  if (!file.empty()) {
+    auto loaded = scheduler::config::load(file, {file, era});
+    if (!loaded) return loaded;
+    config = std::move(*loaded);
   }
-  return scheduler::config::load(file, {file, era});
+  if (auto applied = scheduler::config::apply(master.scheduler_arguments, config); !applied) return std::unexpected(applied.error());
+  if (scheduler_name.empty()) return config;
+  // A Policy and the defaults name no scheduler; the profiles of a configuration name themselves.
+  if (config.source.is_null())
+    config.profiles.front().scheduler_name = scheduler_name;
+  else
+    return invalid(fmt::format("--scheduler-name: {} names its schedulers itself (profiles[].schedulerName)", file));
+  return config;
 }
 
 scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::SchedulerConfig& config) const {
   scheduler::SchedulerOptions out;
   out.engine.seed = seed;
+  out.engine.columns_bytes = static_cast<std::size_t>(model::Quantity::parse(columns_memory)->value());
   out.preemption.budgets_are_hard = hard_budgets;
   out.profiles = config.profiles;
   out.extenders = config.extenders;
@@ -57,9 +88,10 @@ scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::Sch
 SchedulerRole::SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
                              std::optional<client::LeaderElectionConfig> election)
     : loop_(lasting_loop("scheduler")),
-      client_(std::move(transport), &loop_, "berth-scheduler"),
+      transport_(std::move(transport)),
       options_(std::move(options)),
-      election_(std::move(election)) {
+      leadership_(election ? seek_leadership(*election) : nullptr),
+      client_(leadership_ ? leadership_->transport() : transport_, &loop_, kAgent) {
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) == 0 && host[0] != 0) options_.host = host;
   if (!options_.metrics) options_.metrics = std::make_shared<metrics::Registry>();
@@ -83,7 +115,7 @@ client::ComponentServerOptions SchedulerRole::port_options(const scheduler::conf
       {"informer-sync",
        [this] { return ask_loop(loop_, [this] { return scheduler_ && scheduler_->has_synced() ? "" : "the informers have not synced"; }); },
        true});
-  out.transport = client_.transport();
+  out.transport = transport_;
   return out;
 }
 
@@ -94,64 +126,35 @@ Result<void> SchedulerRole::start_on_loop() {
   scheduler_ = std::move(*created);
   scheduler_->start();
   informers_->start();
-  if (!election_)
-    scheduler_->lead(true);
+  if (leadership_)
+    leadership_->start();
   else
-    elect();
+    scheduler_->lead(true);
   return {};
 }
 
-void SchedulerRole::elect() {
-  election_loop_ = std::make_unique<ThreadLoop>("election");
-  election_client_ = std::make_unique<client::Client>(client_.transport(), election_loop_.get(), "berth-scheduler");
-  metrics::Gauge& status =
-      metrics_->gauge("leader_election_master_status",
-                      "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
-                      {{"name", election_->name}});
-  const auto lead = [this, &status](bool is_leader) {
-    status.set(is_leader ? 1 : 0);
-    loop_.post([this, is_leader] {
-      if (scheduler_) scheduler_->lead(is_leader);
-    });
+std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
+  const auto lead = [this, name = election.name](bool is_leader) {
+    metrics_
+        ->gauge("leader_election_master_status",
+                "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+                {{"name", name}})
+        .set(is_leader ? 1 : 0);
+    if (is_leader)
+      log::info("scheduler", "leading");
+    else
+      log::warning("scheduler", "leadership lost");
+    if (scheduler_) scheduler_->lead(is_leader);
   };
-  election_loop_->post([this, lead] {
-    elector_ = std::make_unique<client::LeaderElector>(
-        *election_client_, *election_,
-        client::LeaderCallbacks{[lead] {
-                                  log::info("scheduler", "leading");
-                                  lead(true);
-                                },
-                                // Nothing is decided or written from here on; then it is a candidate again.
-                                [this, lead] {
-                                  lead(false);
-                                  if (is_stopping_) return;
-                                  log::warning("scheduler", "leadership lost");
-                                  elector_->start();
-                                },
-                                [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
-    elector_->start();
-  });
+  return std::make_unique<client::Leadership>(
+      transport_, client::LeadershipOptions{.election = election, .user_agent = kAgent, .stands_again = true}, &loop_,
+      client::LeaderCallbacks{.on_started_leading = [lead] { lead(true); },
+                              .on_stopped_leading = [lead] { lead(false); },
+                              .on_new_leader = [](const std::string& leader) { log::info("scheduler", "the leader is {}", leader); }});
 }
 
 SchedulerRole::~SchedulerRole() {
-  if (election_loop_) {
-    auto done = std::make_shared<std::promise<void>>();
-    election_loop_->post([this, done] {
-      is_stopping_ = true;
-      if (elector_ && elector_->is_leader())
-        elector_->stop([done] { done->set_value(); });
-      else
-        done->set_value();
-    });
-    done->get_future().wait_for(std::chrono::seconds(2));
-    std::promise<void> stopped;
-    election_loop_->post([&] {
-      elector_.reset();
-      stopped.set_value();
-    });
-    stopped.get_future().wait();
-    election_loop_->stop();
-  }
+  leadership_.reset();
   std::promise<void> gone;
   loop_.post([&] {
     scheduler_.reset();
@@ -162,6 +165,24 @@ SchedulerRole::~SchedulerRole() {
   loop_.stop();
 }
 
+namespace {
+
+client::LeaderElectionConfig election_of(const scheduler::config::SchedulerConfig& config, Findings& findings) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const auto& wanted = config.leader_election;
+  const client::LeaderElectionConfig out{.ns = wanted.resource_namespace,
+                                         .name = lease_name(config),
+                                         .identity = fmt::format("{}_{}", host, getpid()),
+                                         .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms),
+                                         .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
+                                         .retry_period = std::chrono::milliseconds(wanted.retry_period_ms)};
+  findings.take(client::LeaderElector::validate(out));
+  return out;
+}
+
+}  // namespace
+
 int run_scheduler(const std::vector<std::string>& args) {
   CLI::App app("Places pods for any Kubernetes API server, in kube-scheduler's place or beside it", "berth scheduler");
   ConnectionFlags connection;
@@ -171,33 +192,30 @@ int run_scheduler(const std::vector<std::string>& args) {
   ComponentPortFlags port;
   port.add_to(app, 10259);
   bool leader_elect = true, validate_only = false;
-  app.add_flag("--validate", validate_only, "Only check the configuration");
+  std::string master_config;
+  add_validate_flag(app, validate_only);
+  app.add_option("--master-config", master_config, "OpenShift's master-config.yaml: schedulerConfigFile and schedulerArguments are used");
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several schedulers works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
-  auto config = flags.config();
-  if (!config) return report(config.error());
-  if (validate_only) {
-    if (const auto extenders = scheduler::Extenders::create(config->extenders); !extenders) return report(extenders.error());
-    std::printf("the configuration is valid: %zu profile(s)\n", config->profiles.size());
-    return 0;
+  Findings findings;
+  const auto master = findings.take(read_master_config(master_config));
+  auto config = findings.take(flags.config(master.value_or(apiserver::MasterConfig{}), master_config));
+  port.check(findings);
+  std::optional<client::LeaderElectionConfig> election;
+  std::string kubeconfig = connection.kubeconfig;
+  if (config) {
+    findings.notes(config->notes);
+    findings.take(scheduler::Extenders::create(config->extenders));
+    if (kubeconfig.empty()) kubeconfig = config->kubeconfig;
+    if (leader_elect && config->leader_election.leader_elect) election = election_of(*config, findings);
   }
+  check_connection(kubeconfig, connection.context, findings);
+  if (validate_only)
+    return findings.print_validation(fmt::format("the configuration is valid: {} profile(s)", config ? config->profiles.size() : 0));
+  if (!findings.may_start("scheduler")) return 1;
   block_signals();
-  const std::string& kubeconfig = connection.kubeconfig.empty() ? config->client_connection.kubeconfig : connection.kubeconfig;
   auto transport = client::transport_from_kubeconfig(kubeconfig, connection.context);
   if (!transport) return report(transport.error());
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  std::optional<client::LeaderElectionConfig> election;
-  if (leader_elect && config->leader_election.leader_elect) {
-    const auto& wanted = config->leader_election;
-    election = client::LeaderElectionConfig{.ns = wanted.resource_namespace,
-                                            .name = wanted.resource_name,
-                                            .identity = fmt::format("{}_{}", host, getpid()),
-                                            .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms),
-                                            .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
-                                            .retry_period = std::chrono::milliseconds(wanted.retry_period_ms)};
-    if (const auto valid = client::LeaderElector::validate(*election); !valid) return report(valid.error());
-  }
   SchedulerRole role(*transport, flags.options(*config), election);
   if (auto started = role.start(); !started) return report(started.error());
   auto served = serve_component(port, role.port_options(*config));

@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "apiserver/admission/config.h"
+#include "cli/compatibility.h"
 #include "cli/component_port.h"
-#include "client/leader_election.h"
+#include "client/leadership.h"
 #include "scheduler/config/config.h"
 #include "scheduler/scheduler.h"
 
@@ -16,14 +18,18 @@ class App;
 namespace berth::cli {
 
 struct SchedulerFlags {
-  std::string scheduler_name = "default-scheduler";
+  std::string scheduler_name;  ///< Empty: as the configuration says.
   std::uint64_t seed = 0;
-  std::string config_file, policy_file, compatibility;
+  std::string columns_memory = "512Mi";
+  std::string config_file, policy_file;
+  Compatibility compatibility;
+  /// What the word changes, for --help.
+  std::string compatibility_acts_on = "The scheduler's formulas and words, whatever release its configuration's version means";
   bool hard_budgets = false;
   void add_to(CLI::App& app);
-  /// What the flags and the file they name say; `default_policy_file` is used when no file is named (master-config.yaml's
-  /// schedulerConfigFile). Errors name file, line and field.
-  [[nodiscard]] Result<scheduler::config::SchedulerConfig> config(const std::string& default_policy_file = {}) const;
+  /// What the flags, the file they name and the master configuration say; the flags win. Errors name file, line and field.
+  [[nodiscard]] Result<scheduler::config::SchedulerConfig> config(const apiserver::MasterConfig& master = {},
+                                                                  const std::string& master_config_file = {}) const;
   [[nodiscard]] scheduler::SchedulerOptions options(const scheduler::config::SchedulerConfig& config) const;
 };
 
@@ -40,19 +46,15 @@ class SchedulerRole {
 
  private:
   Result<void> start_on_loop();
-  void elect();
+  std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election);
   ThreadLoop& loop_;
-  client::Client client_;
-  /// The lease is renewed on a thread of its own: a slow extender or a long turn does not cost the leadership.
-  std::unique_ptr<ThreadLoop> election_loop_;
-  std::unique_ptr<client::Client> election_client_;
-  bool is_stopping_ = false;  ///< Of the election's thread: a leadership given up is not sought again.
+  std::shared_ptr<client::Transport> transport_;
   scheduler::SchedulerOptions options_;
-  std::optional<client::LeaderElectionConfig> election_;
   std::shared_ptr<metrics::Registry> metrics_;
+  std::unique_ptr<client::Leadership> leadership_;  ///< Null: nobody competes.
+  client::Client client_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::unique_ptr<client::LeaderElector> elector_;
 };
 
 }  // namespace berth::cli

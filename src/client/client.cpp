@@ -168,6 +168,10 @@ int retry_after_seconds(const net::Headers& headers) {
   return std::clamp(seconds, 0, kMaxRetryAfterSeconds);
 }
 
+bool is_uncertain(const ApiStatus& status) {
+  return status.code == 0 || status.code == 500 || status.code == 502 || status.code == 503 || status.code == 504;
+}
+
 ApiStatus transport_error(std::string message) {
   ApiStatus status;
   status.code = 0;

@@ -30,7 +30,10 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   json::Value lease;          ///< As last read or written; null when unknown.
   std::string observed_spec;
   TimePoint observed_at{};
+  TimePoint written_at{};  ///< When the last write of the lease was sent: the others' clocks cannot start before.
   std::string holder, reported_holder;
+  std::string said;  ///< The last warning.
+  TimePoint said_at{};
   TimerId retry_timer = TimerId::kNone, deadline_timer = TimerId::kNone;
 
   [[nodiscard]] bool holds_lease() const { return holder == config.identity; }
@@ -114,7 +117,8 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     json::Value next = lease.is_null() ? json::Value(json::Object{{"apiVersion", "coordination.k8s.io/v1"}, {"kind", "Lease"}}) : lease;
     json::set(next, {"metadata", "name"}, text(config.name));
     json::set(next, {"metadata", "namespace"}, text(config.ns));
-    const auto now = format_rfc3339_micro(loop->now());
+    written_at = loop->now();
+    const auto now = format_rfc3339_micro(written_at);
     const auto transitions = json::get_int(next, {"spec", "leaseTransitions"});
     if (!holds_lease()) {
       json::set(next, {"spec", "acquireTime"}, text(now));
@@ -140,6 +144,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     observe(std::move(written));
     const bool is_new = state == State::kAcquiring;
     state = State::kLeading;
+    if (callbacks.on_renewed) callbacks.on_renewed(written_at + config.lease_duration);
     // The next renewal begins in retry_period, and then has renew_deadline to succeed.
     loop->cancel(deadline_timer);
     deadline_timer = loop->schedule_after(config.retry_period + config.renew_deadline, [weak = weak_from_this()] {
@@ -152,8 +157,21 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     if (!is_destroyed) report_holder();
   }
 
+  /// The same is said again only after a while: attempts come every few seconds.
+  void say(const std::string& what) {
+    constexpr Duration kPause = std::chrono::minutes(5);
+    if (what == said && loop->now() - said_at < kPause) return;
+    said = what;
+    said_at = loop->now();
+    log::warning("leader-election", "{}", what);
+    if (callbacks.on_waiting) callbacks.on_waiting(what);
+  }
+
   void failed(const std::string& why) {
-    if (!why.empty()) log::warning("leader-election", "lease {}/{}: {}", config.ns, config.name, why);
+    if (!why.empty())
+      say(fmt::format("lease {}/{}: {}", config.ns, config.name, why));
+    else if (state == State::kAcquiring)
+      say(fmt::format("waiting for leader {} on Lease {}/{}", holder, config.ns, config.name));
     if (state == State::kLeading) {
       retry_after(config.retry_period);
     } else {

@@ -31,6 +31,9 @@ struct LeaderCallbacks {
   std::function<void()> on_started_leading;
   std::function<void()> on_stopped_leading;  ///< Once for every on_started_leading.
   std::function<void(const std::string& identity)> on_new_leader;
+  /// The lease was taken or renewed: nobody else takes it before that time, whenever the answer came.
+  std::function<void(TimePoint until)> on_renewed;
+  std::function<void(const std::string& why)> on_waiting;  ///< What is logged while it does not lead; may be empty.
 };
 
 /// Lives on its client's loop. After leadership was lost it is stopped; start may be called again.

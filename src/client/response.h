@@ -10,5 +10,7 @@ int retry_after_seconds(const net::Headers& headers);
 /// Of a failed answer; an HTTP status of 0 becomes code 0, reason "TransportError".
 model::ApiStatus status_of(const net::HttpResponse& response);
 model::ApiStatus transport_error(std::string message);
+/// The server may have done what was asked although it did not say so: no answer, or one of a gateway.
+[[nodiscard]] bool is_uncertain(const model::ApiStatus& status);
 
 }  // namespace berth::client

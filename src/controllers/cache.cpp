@@ -1,5 +1,7 @@
 #include "controllers/cache.h"
 
+#include "base/json_scan.h"
+
 namespace berth::controllers {
 namespace {
 
@@ -13,6 +15,13 @@ void erase_from(Map& map, std::string_view group, const std::string& key) {
   if (it->second.empty()) map.erase(it);
 }
 
+/// spec.selector as it stands in the bytes.
+std::string_view selector_text(const Object& object) {
+  static const json::PathScanner scanner({"spec.selector"});
+  std::string_view value;
+  return scanner.scan(object.bytes(), {&value, 1}) ? value : std::string_view();
+}
+
 template <typename Map>
 const PodMap& find_pods(const Map& map, std::string_view key) {
   const auto it = map.find(key);
@@ -20,6 +29,20 @@ const PodMap& find_pods(const Map& map, std::string_view key) {
 }
 
 }  // namespace
+
+std::string_view spec_text(const Object& object) {
+  static const json::PathScanner scanner({"spec"});
+  std::string_view value;
+  return scanner.scan(object.bytes(), {&value, 1}) ? value : std::string_view();
+}
+
+model::Selector selector_of(Kind kind, const json::Value& document) {
+  const json::Value* selector = json::find(document, {"spec", "selector"});
+  if (kind != kinds().service && kind != kinds().replication_controller)
+    return model::Selector::from_label_selector(selector).value_or(model::Selector::nothing());
+  if (selector == nullptr || !selector->is_object() || selector->get_object().empty()) return model::Selector::nothing();
+  return model::Selector::from_map(selector);
+}
 
 Event Cache::apply(Kind kind, ObjectRef after, bool is_delete) {
   Store& store = stores_[kind];
@@ -29,10 +52,10 @@ Event Cache::apply(Kind kind, ObjectRef after, bool is_delete) {
   Event event{kind, before, is_delete ? nullptr : after, nullptr, nullptr};
   if (is_pod && before) event.pod_before = pod(after->ns(), after->name());
   if (is_delete) {
-    if (!before) event.before = std::move(after);
-    if (is_pod && !event.pod_before) event.pod_before = make_pod_info(event.before);
-    if (before) index_object(store, before, nullptr);
-    if (is_pod && before) index_pod(event.pod_before, nullptr);
+    if (!before) return event;
+    index_object(store, before, nullptr);
+    if (const auto index = selectors_.find(kind); index != selectors_.end()) index_selector(index->second, kind, before, nullptr);
+    if (is_pod) index_pod(event.pod_before, nullptr);
     return event;
   }
   if (before && before->revision() == after->revision() && before->uid() == after->uid()) {
@@ -42,6 +65,7 @@ Event Cache::apply(Kind kind, ObjectRef after, bool is_delete) {
   }
   if (is_pod) event.pod_after = make_pod_info(event.after);
   index_object(store, before, event.after);
+  if (const auto index = selectors_.find(kind); index != selectors_.end()) index_selector(index->second, kind, before, event.after);
   if (is_pod) index_pod(event.pod_before, event.pod_after);
   return event;
 }
@@ -70,7 +94,23 @@ void Cache::index_object(Store& store, const ObjectRef& before, const ObjectRef&
     store.by_controller[after->controller_uid()][after->key()] = after;
 }
 
+void Cache::index_selector(SelectorIndex& index, Kind kind, const ObjectRef& before, const ObjectRef& after) const {
+  if (!after) return index.erase(before->ns(), before->name());
+  // Status changes often, selectors hardly ever.
+  if (before && selector_text(*before) == selector_text(*after)) return;
+  index.set(after->ns(), after->name(), selector_of(kind, after->document()));
+}
+
+std::vector<ObjectRef> Cache::selecting(Kind kind, std::string_view ns, const model::Labels& labels) const {
+  const auto [index, is_new] = selectors_.try_emplace(kind);
+  if (is_new) for_each(kind, [&](const ObjectRef& object) { index_selector(index->second, kind, nullptr, object); });
+  std::vector<ObjectRef> out;
+  for (const std::string& name : index->second.matching(ns, labels)) out.push_back(get(kind, ns, name));
+  return out;
+}
+
 void Cache::index_pod(const PodRef& before, const PodRef& after) {
+  pods_by_label_.update(before, after);
   if (before) {
     const Object& old = *before->object;
     if (!after || before->node != after->node) erase_from(pods_by_node_, before->node, old.key());
@@ -80,7 +120,10 @@ void Cache::index_pod(const PodRef& before, const PodRef& after) {
       else
         erase_from(pods_by_controller_, old.controller_uid(), old.name());
     }
-    if (!after) erase_from(pods_by_ns_, old.ns(), old.name());
+    if (!after) {
+      erase_from(pods_by_ns_, old.ns(), old.name());
+      if (!pods_by_ns_.contains(old.ns())) pods_by_label_.forget(old.ns());
+    }
   }
   if (!after) return;
   const Object& object = *after->object;
@@ -157,6 +200,10 @@ PodRef Cache::pod(std::string_view ns, std::string_view name) const {
   const PodMap& pods = pods_in(ns);
   const auto it = pods.find(name);
   return it == pods.end() ? nullptr : it->second;
+}
+
+void Cache::for_each_matching(std::string_view ns, const model::Selector& selector, const std::function<void(const PodRef&)>& each) const {
+  pods_by_label_.for_each(ns, pods_in(ns), selector, each);
 }
 
 const PodMap& Cache::pods_in(std::string_view ns) const { return find_pods(pods_by_ns_, ns); }

@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "controllers/kinds.h"
+#include "controllers/label_index.h"
 #include "controllers/pod_info.h"
 
 namespace berth::controllers {
+
+/// .spec as it stands in the object's bytes; empty without one.
+std::string_view spec_text(const Object& object);
 
 /// A change of one object: `before` null: it is new; `after` null: it is gone (`before` is the last state known). The pods are set for
 /// pods.
@@ -21,13 +25,15 @@ struct Event {
   [[nodiscard]] const Object& object() const { return after ? *after : *before; }
 };
 
-/// Pods by name or by "namespace/name", ordered so that every walk is repeatable.
-using PodMap = std::map<std::string, PodRef, std::less<>>;
+/// What an object selects by spec.selector: a plain map for Services and ReplicationControllers, where none or an empty one selects
+/// nothing, a LabelSelector for others, where an empty one selects everything.
+model::Selector selector_of(Kind kind, const json::Value& document);
 
 /// Single-threaded: lives on the manager's loop; reconcile steps read it, the shell alone writes it.
 class Cache {
  public:
-  /// Takes a change over and returns it completed with the pod summaries. A duplicate of the state already known has after == before.
+  /// Takes a change over and returns it completed with the pod summaries. A duplicate of the state already known has after == before; the
+  /// end of what was never there has neither.
   Event apply(Kind kind, ObjectRef after, bool is_delete);
 
   [[nodiscard]] ObjectRef get(Kind kind, std::string_view ns, std::string_view name) const;
@@ -40,6 +46,8 @@ class Cache {
   [[nodiscard]] std::vector<ObjectRef> controlled(Kind kind, std::string_view owner_uid) const;
   /// Objects of a kind in a namespace that nobody controls.
   [[nodiscard]] std::vector<ObjectRef> uncontrolled(Kind kind, std::string_view ns) const;
+  /// Objects of a kind in a namespace whose spec.selector matches the labels, in order of name.
+  [[nodiscard]] std::vector<ObjectRef> selecting(Kind kind, std::string_view ns, const model::Labels& labels) const;
   /// The highest revision seen of a kind.
   [[nodiscard]] std::int64_t revision(Kind kind) const;
 
@@ -48,6 +56,8 @@ class Cache {
   [[nodiscard]] const PodMap& pods_controlled(std::string_view owner_uid) const;
   /// Pods without a controlling owner in a namespace.
   [[nodiscard]] const PodMap& orphan_pods(std::string_view ns) const;
+  /// The pods of a namespace that the selector matches, in order of name.
+  void for_each_matching(std::string_view ns, const model::Selector& selector, const std::function<void(const PodRef&)>& each) const;
   /// Keys are "namespace/name". The empty node: pods not bound yet.
   [[nodiscard]] const PodMap& pods_on(std::string_view node) const;
   void for_each_pod(const std::function<void(const PodRef&)>& each) const;
@@ -70,7 +80,11 @@ class Cache {
   void index_object(Store& store, const ObjectRef& before, const ObjectRef& after);
   void index_pod(const PodRef& before, const PodRef& after);
 
+  void index_selector(SelectorIndex& index, Kind kind, const ObjectRef& before, const ObjectRef& after) const;
+
   std::unordered_map<Kind, Store> stores_;
+  mutable std::unordered_map<Kind, SelectorIndex> selectors_;  ///< Of the kinds that somebody asked `selecting` about.
+  mutable PodLabelIndex pods_by_label_;
   std::map<std::string, PodMap, std::less<>> pods_by_ns_, orphan_pods_;
   StringMap<PodMap> pods_by_controller_, pods_by_node_;
 };

@@ -91,18 +91,17 @@ std::optional<Write> patch_status(Kind kind, const Object& object, const json::V
 }
 
 Write patch_object(Kind kind, const Object& object, json::Object patch, bool locked) {
-  if (locked) {
-    json::Value body(std::move(patch));
-    json::set(body, {"metadata", "resourceVersion"}, json::Value(std::to_string(object.revision())));
-    patch = std::move(body.get_object());
-  }
+  json::Value body(std::move(patch));
+  // Another object may have taken the name.
+  json::set(body, {"metadata", "uid"}, json::Value(object.uid()));
+  if (locked) json::set(body, {"metadata", "resourceVersion"}, json::Value(std::to_string(object.revision())));
   Write write;
   write.verb = Write::Verb::kPatch;
   write.kind = kind;
   write.ns = object.ns();
   write.name = object.name();
   write.uid = object.uid();
-  write.body = std::move(patch);
+  write.body = std::move(body);
   return write;
 }
 
@@ -212,11 +211,12 @@ Claim claim_pods(Kind owner_kind, const Object& owner, const model::Selector& se
     }
   }
   if (owner.is_deleting() || selector.is_nothing()) return claim;
-  for (const auto& [name, pod] : cache.orphan_pods(owner.ns())) {
-    if (pod->deleting || !wants(*pod) || !selector.matches(pod->labels())) continue;
+  if (cache.orphan_pods(owner.ns()).empty()) return claim;
+  cache.for_each_matching(owner.ns(), selector, [&](const PodRef& pod) {
+    if (!pod->object->controller_uid().empty() || pod->deleting || !wants(*pod)) return;
     claim.writes.push_back(adopt(kinds().pod, *pod->object, owner_kind, owner));
     claim.pods.push_back(pod);
-  }
+  });
   return claim;
 }
 
@@ -294,8 +294,7 @@ model::Selector label_selector_of(const json::Value& document) {
   return model::Selector::from_label_selector(json::find(document, {"spec", "selector"})).value_or(model::Selector::nothing());
 }
 
-void enqueue_pod_owners(Kind owner_kind, const Event& event, const Cache& cache, KeySink& sink,
-                        const std::function<model::Selector(const json::Value&)>& selector_of) {
+void enqueue_pod_owners(Kind owner_kind, const Event& event, const Cache& cache, KeySink& sink) {
   const auto enqueue_owner = [&](const ObjectRef& pod) {
     if (pod && pod->controller_kind() == owner_kind->kind) sink.add(pod->ns() + "/" + pod->controller_name());
   };
@@ -304,10 +303,7 @@ void enqueue_pod_owners(Kind owner_kind, const Event& event, const Cache& cache,
   if (!event.after || !event.after->controller_uid().empty()) return;
   // An orphan: whoever selects it may adopt it. Only a change of labels or owner can make a difference.
   if (event.before && event.before->controller_uid().empty() && event.before->labels() == event.after->labels()) return;
-  cache.for_each_in(owner_kind, event.after->ns(), [&](const ObjectRef& owner) {
-    if (!selector_of(owner->document()).matches(event.after->labels())) return;
-    sink.add(owner->key());
-  });
+  for (const ObjectRef& owner : cache.selecting(owner_kind, event.after->ns(), event.after->labels())) sink.add(owner->key());
 }
 
 void sort_for_deletion(std::vector<PodRef>& pods, const std::vector<PodRef>& related, TimePoint now) {

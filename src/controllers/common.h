@@ -15,7 +15,7 @@ json::Object merge_diff(const json::Object& before, const json::Object& after);
 /// on.
 std::optional<Write> patch_status(Kind kind, const Object& object, const json::Value& document, const json::Object& status,
                                   bool locked = false);
-/// A merge patch of the object itself, locked to the revision seen.
+/// A merge patch of the very object seen (by uid); `locked`: of the revision seen.
 Write patch_object(Kind kind, const Object& object, json::Object patch, bool locked = true);
 /// Deletes the very object seen (by uid).
 Write delete_object(Kind kind, const Object& object);
@@ -67,9 +67,7 @@ Duration seconds_at(const json::Value& document, json::Path path);
 std::optional<Duration> next_availability(const std::vector<PodRef>& pods, Duration min_ready, TimePoint now);
 
 /// Enqueues the owner of a pod if it is of this kind, before and after; and for an orphan each object of the kind that selects it.
-/// `selector_of` parses the selector of an object.
-void enqueue_pod_owners(Kind owner_kind, const Event& event, const Cache& cache, KeySink& sink,
-                        const std::function<model::Selector(const json::Value&)>& selector_of);
+void enqueue_pod_owners(Kind owner_kind, const Event& event, const Cache& cache, KeySink& sink);
 model::Selector label_selector_of(const json::Value& document);
 
 /// Sorts pods so that those to delete first come first (Kubernetes' ActivePodsWithRanks). `related`: the pods that count for colocation.

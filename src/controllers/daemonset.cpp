@@ -1,7 +1,7 @@
 // DaemonSets: one pod on every node that fits (pkg/controller/daemon). Where a pod belongs is asked of placement/, by the rules that the
 // scheduler then binds it by, held to its node by an affinity on metadata.name.
 #include "controllers/common.h"
-#include "controllers/daemonset_model.h"
+#include "controllers/daemonset_ledger.h"
 #include "controllers/revisions.h"
 #include "controllers/taints.h"
 #include "controllers/workloads.h"
@@ -22,14 +22,11 @@ class DaemonSetController final : public Controller {
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
 
  private:
-  /// What decides about a node's pods; a heartbeat changes none of it.
-  struct NodeFacts {
-    model::Labels labels;
-    std::vector<model::Taint> taints;
-    friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
-  };
   static json::Value daemon_template(const json::Value& document, const std::string& hash);
-  [[nodiscard]] std::vector<daemon::NodePods> group_by_node(const std::vector<PodRef>& pods, const model::PodView& view) const;
+  void take_pod(const Event& event, const Cache& cache, KeySink& sink);
+  void take_node(const Event& event, const Cache& cache, KeySink& sink);
+  daemon::Steps next_steps(const std::string& key, daemon::Ledger& ledger, const daemon::Wish& wish, TimePoint now,
+                           std::optional<Duration>& pause);
   static void carry_out(Plan& plan, const Object& object, const json::Value& pod_template, const daemon::Steps& steps);
   static json::Object status_of(const json::Value& document, const daemon::Counts& counts);
 
@@ -47,7 +44,8 @@ class DaemonSetController final : public Controller {
     }
   };
 
-  std::map<std::string, NodeFacts> nodes_;
+  daemon::NodeFactsMap nodes_;
+  std::map<std::string, daemon::Ledger> ledgers_;                   ///< By key.
   std::map<std::string, std::map<std::string, Backoff>> backoffs_;  ///< By key and node.
 };
 
@@ -60,38 +58,45 @@ std::vector<Toleration> daemon_tolerations(bool host_network) {
   return all;
 }
 
-/// The node a daemon pod is for: where it is, or where its affinity sends it.
-std::string target_node(const PodInfo& pod) {
-  if (!pod.node.empty()) return pod.node;
-  const json::Value document = pod.object->document();
-  for (const json::Value& term : json::get_array(
-           document, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}))
-    for (const json::Value& field : json::get_array(term, {"matchFields"}))
-      for (const json::Value& value : json::get_array(field, {"values"}))
-        if (value.is_string()) return std::string(json::as_view(value));
-  return {};
+void DaemonSetController::on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) {
+  if (event.kind == kinds().pod) return take_pod(event, cache, sink);
+  if (event.kind == kinds().node) return take_node(event, cache, sink);
+  if (event.kind == kinds().daemon_set) return sink.add(event.object().key());
+  if (event.object().controller_kind() == "DaemonSet") sink.add(event.object().ns() + "/" + event.object().controller_name());
 }
 
-void DaemonSetController::on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) {
-  if (event.kind == kinds().pod) return enqueue_pod_owners(kinds().daemon_set, event, cache, sink, label_selector_of);
-  if (event.kind == kinds().daemon_set) return sink.add(event.object().key());
-  if (event.kind == kinds().controller_revision) {
-    if (event.object().controller_kind() == "DaemonSet") sink.add(event.object().ns() + "/" + event.object().controller_name());
-    return;
-  }
+void DaemonSetController::take_pod(const Event& event, const Cache& cache, KeySink& sink) {
+  enqueue_pod_owners(kinds().daemon_set, event, cache, sink);
+  const auto ledger_of = [&](const ObjectRef& pod) -> daemon::Ledger* {
+    if (!pod || pod->controller_kind() != "DaemonSet") return nullptr;
+    const auto found = ledgers_.find(pod->ns() + "/" + std::string(pod->controller_name()));
+    return found == ledgers_.end() ? nullptr : &found->second;
+  };
+  daemon::Ledger *was = ledger_of(event.before), *is = ledger_of(event.after);
+  if (was != nullptr && was != is) was->take_pod(event.pod_before, nullptr);
+  if (is != nullptr) is->take_pod(was == is ? event.pod_before : nullptr, event.pod_after);
+  // Somebody may adopt it.
+  if (event.after && event.after->controller_uid().empty())
+    for (const ObjectRef& set : cache.selecting(kinds().daemon_set, event.after->ns(), event.after->labels()))
+      if (const auto ledger = ledgers_.find(set->key()); ledger != ledgers_.end()) ledger->second.forget();
+}
+
+void DaemonSetController::take_node(const Event& event, const Cache& cache, KeySink& sink) {
   const std::string& name = event.object().name();
+  const daemon::NodeFacts* now_known = nullptr;
   if (!event.after) {
     nodes_.erase(name);
   } else {
-    NodeFacts facts{event.after->labels(), {}};
+    daemon::NodeFacts facts{event.after->labels(), {}};
     if (event.after->bytes().find("\"taints\"") != std::string::npos) {
       const json::Value document = event.after->document();
       for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) facts.taints.push_back(model::parse_taint(taint));
     }
     const auto it = nodes_.find(name);
     if (it != nodes_.end() && it->second == facts) return;
-    nodes_[name] = std::move(facts);
+    now_known = &(nodes_[name] = std::move(facts));
   }
+  for (auto& [key, ledger] : ledgers_) ledger.take_node(name, now_known);
   cache.for_each(kinds().daemon_set, [&](const ObjectRef& set) { sink.add(set->key()); });
 }
 
@@ -118,6 +123,7 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   const ObjectRef object = cache.get(kinds().daemon_set, ns, name);
   if (!object) {
     backoffs_.erase(key);
+    ledgers_.erase(key);
     return plan;
   }
   const json::Value document = object->document();
@@ -129,66 +135,63 @@ Plan DaemonSetController::reconcile(const std::string& key, TimePoint now, const
   }
   // Its revisions may be gone before its pods: nothing can be told of a set on its way out.
   if (object->is_deleting()) return plan;
-  Claim claim = claim_pods(kinds().daemon_set, *object, selector, cache, any_pod);
-  plan.writes = std::move(claim.writes);
   const Revisions revisions = sync_revisions(plan, kinds().daemon_set, *object, document, cache);
   daemon::Wish wish{.hash = revisions.update_hash,
                     .template_generation = std::string(json::get_string(document, {"metadata", "annotations", kTemplateGeneration})),
                     .min_ready = seconds_at(document, {"spec", "minReadySeconds"}),
                     .rolling = json::get_string(document, {"spec", "updateStrategy", "type"}) != "OnDelete"};
   const json::Value pod_template = daemon_template(document, wish.hash);
-  const std::vector<daemon::NodePods> nodes = group_by_node(claim.pods, model::PodView::parse(pod_template));
-  const daemon::Counts counts = daemon::count(nodes, wish, now);
+  daemon::Ledger& ledger = ledgers_[key];
+  daemon::Ledger::Basis basis{object->uid(), std::string(spec_text(*object)), wish.hash, wish.template_generation};
+  if (!ledger.is_of(basis)) {
+    Claim claim = claim_pods(kinds().daemon_set, *object, selector, cache, any_pod);
+    std::ranges::move(claim.writes, std::back_inserter(plan.writes));
+    ledger.build(std::move(basis), selector, claim.pods, nodes_, model::PodView::parse(pod_template));
+  }
+  ledger.refresh(wish, now);
+  const daemon::Counts& counts = ledger.counts();
   wish.max_surge = scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxSurge"}), counts.desired, true, 0);
   wish.max_unavailable =
       scaled_value(json::find(document, {"spec", "updateStrategy", "rollingUpdate", "maxUnavailable"}), counts.desired, true, 1);
   if (wish.max_surge == 0 && wish.max_unavailable == 0) wish.max_unavailable = 1;
 
   std::optional<Duration> pause;  // Until a failed pod may be replaced.
-  daemon::Steps steps = daemon::keep_nodes(nodes, wish, now, [&](const std::string& node) {
-    // A node that refuses the pod would otherwise be asked as fast as it can answer.
-    const Duration left = backoffs_[key][node].wait(now);
-    if (left > Duration{0}) pause = pause ? std::min(*pause, left) : left;
-    return left == Duration{0};
-  });
-  if (steps.empty()) steps = daemon::roll(nodes, wish, now);
+  const daemon::Steps steps = next_steps(key, ledger, wish, now, pause);
   carry_out(plan, *object, pod_template, steps);
 
   std::set<std::string> live = {revisions.update_name};
-  for (const PodRef& pod : claim.pods)
-    if (const std::string* hash = pod->labels().get("controller-revision-hash")) live.insert(name + "-" + *hash);
+  for (const auto& [hash, pods] : ledger.hashes()) live.insert(name + "-" + hash);
   truncate_history(plan, document, revisions, live);
   if (auto write = patch_status(kinds().daemon_set, *object, document, status_of(document, counts)))
     plan.writes.push_back(std::move(*write));
-  plan.requeue_after = next_availability(claim.pods, wish.min_ready, now);
+  if (const auto due = ledger.next_due()) plan.requeue_after = *due - now;
   if (pause && (!plan.requeue_after || *pause < *plan.requeue_after)) plan.requeue_after = pause;
   plan.cooldown = std::min<Duration>(Duration(static_cast<std::int64_t>(nodes_.size()) * 10), std::chrono::milliseconds(100));
   return plan;
 }
 
-std::vector<daemon::NodePods> DaemonSetController::group_by_node(const std::vector<PodRef>& pods, const model::PodView& view) const {
-  std::map<std::string, std::vector<PodRef>> by_node;
-  for (const PodRef& pod : pods)
-    if (!pod->is_finished() || !pod->deleting) by_node[target_node(*pod)].push_back(pod);
-  std::vector<daemon::NodePods> nodes;
-  nodes.reserve(nodes_.size());
-  for (const auto& [name, facts] : nodes_) {
-    nodes.push_back({name, true, placement::match_node(view, name, facts.labels, facts.taints), {}});
-    const auto found = by_node.find(name);
-    if (found == by_node.end()) continue;
-    nodes.back().pods = std::move(found->second);
-    daemon::sort_oldest_first(nodes.back().pods);
-    by_node.erase(found);
-  }
-  for (auto& [name, left] : by_node) nodes.push_back({name, false, {}, std::move(left)});
-  return nodes;
+daemon::Steps DaemonSetController::next_steps(const std::string& key, daemon::Ledger& ledger, const daemon::Wish& wish, TimePoint now,
+                                              std::optional<Duration>& pause) {
+  std::set<std::string> open;  // Whatever is asked for may fail: such a node is looked at again.
+  daemon::Steps steps = daemon::keep_nodes(ledger.open_nodes(), wish, now, [&](const std::string& node) {
+    // A node that refuses the pod would otherwise be asked as fast as it can answer.
+    const Duration left = backoffs_[key][node].wait(now);
+    if (left > Duration{0}) pause = pause ? std::min(*pause, left) : left;
+    open.insert(node);
+    return left == Duration{0};
+  });
+  open.insert(steps.create_on.begin(), steps.create_on.end());
+  for (const PodRef& pod : steps.remove) open.insert(daemon::target_node(*pod));
+  ledger.settle(std::move(open));
+  if (steps.empty() && ledger.is_outdated()) return daemon::roll(ledger.all_nodes(), wish, now);
+  return steps;
 }
 
 void DaemonSetController::carry_out(Plan& plan, const Object& object, const json::Value& pod_template, const daemon::Steps& steps) {
   const auto found = [&](const PodRef& pod, const char* type, const char* reason, const char* how, const char* what) {
-    plan.events.push_back(note_about(
-        kinds().daemon_set, object, type, reason,
-        fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it", how, pod->ns(), pod->name(), target_node(*pod), what)));
+    plan.events.push_back(note_about(kinds().daemon_set, object, type, reason,
+                                     fmt::format("Found {} daemon pod {}/{} on node {}, will try to {} it", how, pod->ns(), pod->name(),
+                                                 daemon::target_node(*pod), what)));
   };
   for (const PodRef& pod : steps.failed) found(pod, "Warning", "FailedDaemonPod", "failed", "kill");
   for (const PodRef& pod : steps.succeeded) found(pod, "Normal", "SucceededDaemonPod", "succeeded", "delete");

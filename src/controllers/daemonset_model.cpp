@@ -3,13 +3,6 @@
 namespace berth::controllers::daemon {
 namespace {
 
-bool is_updated(const PodInfo& pod, const Wish& wish) {
-  const std::string* hash = pod.labels().get("controller-revision-hash");
-  if (hash != nullptr && !wish.hash.empty() && *hash == wish.hash) return true;
-  const std::string* generation = pod.labels().get("pod-template-generation");
-  return generation != nullptr && !wish.template_generation.empty() && *generation == wish.template_generation;
-}
-
 /// The one living pod of each sort; is_clear: there are not two of a sort.
 struct Pair {
   PodRef fresh, old;
@@ -139,6 +132,13 @@ Steps roll_with_surge(const std::vector<NodePods>& nodes, const Wish& wish, Time
 
 }  // namespace
 
+bool is_updated(const PodInfo& pod, const Wish& wish) {
+  const std::string* hash = pod.labels().get("controller-revision-hash");
+  if (hash != nullptr && !wish.hash.empty() && *hash == wish.hash) return true;
+  const std::string* generation = pod.labels().get("pod-template-generation");
+  return generation != nullptr && !wish.template_generation.empty() && *generation == wish.template_generation;
+}
+
 void sort_oldest_first(std::vector<PodRef>& pods) {
   std::sort(pods.begin(), pods.end(), [](const PodRef& a, const PodRef& b) {
     return std::tuple(a->node.empty(), a->created, a->name()) < std::tuple(b->node.empty(), b->created, b->name());
@@ -165,7 +165,7 @@ Steps roll(const std::vector<NodePods>& nodes, const Wish& wish, TimePoint now) 
   return wish.max_surge == 0 ? roll_in_place(nodes, wish, now) : roll_with_surge(nodes, wish, now);
 }
 
-Counts count(const std::vector<NodePods>& nodes, const Wish& wish, TimePoint now) {
+Counts count(std::span<const NodePods> nodes, const Wish& wish, TimePoint now) {
   Counts counts;
   for (const NodePods& node : nodes) {
     if (!node.exists) continue;

@@ -127,11 +127,9 @@ void DeploymentController::on_event(const Event& event, const Cache& cache, Time
   }
   for (const ObjectRef& set : {event.before, event.after})
     if (set && set->controller_kind() == "Deployment") sink.add(set->ns() + "/" + set->controller_name());
-  if (event.after && event.after->controller_uid().empty()) {
-    cache.for_each_in(kinds().deployment, event.after->ns(), [&](const ObjectRef& candidate) {
-      if (label_selector_of(candidate->document()).matches(event.after->labels())) sink.add(candidate->key());
-    });
-  }
+  if (event.after && event.after->controller_uid().empty())
+    for (const ObjectRef& candidate : cache.selecting(kinds().deployment, event.after->ns(), event.after->labels()))
+      sink.add(candidate->key());
 }
 
 Plan DeploymentController::reconcile(const std::string& key, TimePoint now, const Cache& cache) {

@@ -4,6 +4,8 @@
 #include <map>
 
 #include "base/clock.h"
+#include "base/json_scan.h"
+#include "controllers/budget_ledger.h"
 #include "controllers/common.h"
 #include "controllers/selector_words.h"
 #include "controllers/workloads.h"
@@ -27,24 +29,20 @@ class DisruptionController final : public Controller {
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().pod_disruption_budget) {
+      ledger_.take_budget(event, cache);
       if (event.after) sink.add(event.after->key());
       return;
     }
+    if (event.kind != kinds().pod) return owner_changed(event, cache, sink);
     // The parse is spared by a look at the bytes.
     if (event.pod_after && event.after->bytes().find("DisruptionTarget") != std::string::npos) sink.add("/" + event.after->key());
-    std::vector<ObjectRef> matching;
-    cache.for_each_in(kinds().pod_disruption_budget, event.object().ns(), [&](const ObjectRef& budget) {
-      if (event.kind != kinds().pod) return sink.add(budget->key());
-      const model::Selector selector = label_selector_of(budget->document());
-      const bool matches = selector.matches(event.object().labels());
-      if (matches) matching.push_back(budget);
-      if (matches || (event.before && selector.matches(event.before->labels()))) sink.add(budget->key());
-    });
-    if (matching.size() > 1)
-      ambiguous_[matching[0]->key()].push_back(
-          note_about(kinds().pod, event.object(), "Warning", "MultiplePodDisruptionBudgets",
-                     fmt::format("Pod \"{}\"/\"{}\" matches multiple PodDisruptionBudgets.  Chose \"{}\" arbitrarily.", event.object().ns(),
-                                 event.object().name(), matching[0]->name())));
+    const std::vector<ObjectRef> matching = ledger_.take_pod(event, cache, [&](const std::string& key) { sink.add(key); });
+    if (matching.size() < 2) return;
+    ambiguous_[matching[0]->key()].push_back(
+        note_about(kinds().pod, event.object(), "Warning", "MultiplePodDisruptionBudgets",
+                   fmt::format("Pod \"{}\"/\"{}\" matches multiple PodDisruptionBudgets.  Chose \"{}\" arbitrarily.", event.object().ns(),
+                               event.object().name(), matching[0]->name())));
+    sink.add(matching[0]->key());
   }
 
   /// Keys are "ns/name" of budgets, and "/ns/name" of pods that somebody meant to disrupt.
@@ -59,14 +57,11 @@ class DisruptionController final : public Controller {
     const ObjectRef object = cache.get(kinds().pod_disruption_budget, ns, name);
     if (!object) return plan;
     const json::Value document = object->document();
-    const model::Selector selector = label_selector_of(document);
-    std::vector<PodRef> pods;
-    for (const auto& [pod_name, pod] : cache.pods_in(ns))
-      if (selector.matches(pod->object->labels())) pods.push_back(pod);
-
-    if (pods.empty())
+    const model::Selector selector = selector_of(kinds().pod_disruption_budget, document);
+    const BudgetCounts& counts = ledger_.counts(key);
+    if (counts.pods == 0)
       plan.events.push_back(note_about(kinds().pod_disruption_budget, *object, "Normal", "NoPods", "No matching pods found"));
-    const Expected counted = expected_pods(document, pods, cache);
+    const Expected counted = expected_pods(document, *object, counts, cache);
     if (!counted.error.empty()) {
       fail_safe(plan, *object, document, counted.error, now);
       return plan;
@@ -81,22 +76,19 @@ class DisruptionController final : public Controller {
     const std::int64_t expected = counted.count;
     const std::int64_t desired = desired_healthy(document, expected);
     json::Object disrupted;
-    std::int64_t healthy = 0;
-    for (const PodRef& pod : pods) {
-      const std::string& pod_name = pod->object->name();
-      const std::string_view since = json::get_string(document, {"status", "disruptedPods", pod_name});
-      const auto started = parse_rfc3339(since);
-      if (!pod->deleting && started) {
-        if (*started + kDeletionTimeout > now) {
-          disrupted[pod_name] = since;
-          const Duration left = *started + kDeletionTimeout - now;
-          plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, left) : left;
-          continue;
-        }
-        plan.events.push_back(note_about(kinds().pod, *pod->object, "Warning", "NotDeleted",
-                                         fmt::format("Pod was expected by PDB {}/{} to be deleted but it wasn't", ns, ns)));
+    std::int64_t healthy = counts.healthy;
+    for (const auto& [pod_name, since] : json::get_object(document, {"status", "disruptedPods"})) {
+      const PodRef pod = cache.pod(ns, std::string_view(pod_name));
+      const auto started = since.is_string() ? parse_rfc3339(json::as_view(since)) : std::nullopt;
+      if (!pod || pod->deleting || !started || !selector.matches(pod->labels())) continue;
+      if (const Duration left = *started + kDeletionTimeout - now; left > Duration{0}) {
+        disrupted[pod_name] = since;
+        healthy -= is_healthy(*pod);
+        plan.requeue_after = plan.requeue_after ? std::min(*plan.requeue_after, left) : left;
+        continue;
       }
-      healthy += pod->ready && !pod->deleting;
+      plan.events.push_back(note_about(kinds().pod, *pod->object, "Warning", "NotDeleted",
+                                       fmt::format("Pod was expected by PDB {}/{} to be deleted but it wasn't", ns, ns)));
     }
     const std::int64_t allowed = expected <= 0 ? 0 : std::max<std::int64_t>(0, healthy - desired);
     json::Object status = json::get_object(document, {"status"});
@@ -153,45 +145,71 @@ class DisruptionController final : public Controller {
     std::string error;           ///< A controller whose size cannot be read.
   };
 
+  static Kind scalable_kind(std::string_view kind) {
+    return kind == "Deployment"              ? kinds().deployment
+           : kind == "ReplicaSet"            ? kinds().replica_set
+           : kind == "StatefulSet"           ? kinds().stateful_set
+           : kind == "ReplicationController" ? kinds().replication_controller
+                                             : nullptr;
+  }
+
+  /// Of what controls pods only its size counts, and whether a Deployment stands behind it.
+  void owner_changed(const Event& event, const Cache& cache, KeySink& sink) const {
+    static const json::PathScanner scanner({"spec.replicas"});
+    const auto size = [](const ObjectRef& object) {
+      std::string_view text;
+      return object && scanner.scan(object->bytes(), {&text, 1}) ? std::string(text) : std::string();
+    };
+    if (event.before && event.after && event.before->controller_uid() == event.after->controller_uid() &&
+        size(event.before) == size(event.after))
+      return;
+    const Object& owner = event.object();
+    const auto add = [&](std::string_view kind, std::string_view name) {
+      for (const std::string& key : ledger_.budgets_of(owner.ns(), kind, name)) sink.add(key);
+    };
+    add(event.kind->kind, owner.name());
+    if (event.kind == kinds().deployment)
+      for (const ObjectRef& set : cache.controlled(kinds().replica_set, owner.uid())) add("ReplicaSet", set->name());
+  }
+
   /// With maxUnavailable or a percentage: what the pods' controllers want; otherwise how many there are.
-  static Expected expected_pods(const json::Value& document, const std::vector<PodRef>& pods, const Cache& cache) {
+  static Expected expected_pods(const json::Value& document, const Object& budget, const BudgetCounts& counts, const Cache& cache) {
     const json::Value* minimum = json::find(document, {"spec", "minAvailable"});
     const bool by_scale = json::find(document, {"spec", "maxUnavailable"}) != nullptr || (minimum != nullptr && minimum->is_string());
     Expected expected;
     if (!by_scale && minimum == nullptr) return expected;
     if (!by_scale) {
-      expected.count = static_cast<std::int64_t>(pods.size());
+      expected.count = counts.pods;
       return expected;
     }
+    expected.has_unmanaged = counts.unmanaged > 0;
     std::map<std::string, std::int64_t> scales;
-    for (const PodRef& pod : pods) {
-      const std::string ns = pod->ns();
-      std::string kind = pod->object->controller_kind(), name = pod->object->controller_name();
-      if (kind.empty()) {
-        expected.has_unmanaged = true;
-        continue;
+    for (const auto& [direct, pods] : counts.owners) {
+      PodOwner owner = direct;
+      if (owner.kind == "ReplicaSet") {
+        const ObjectRef set = cache.get(kinds().replica_set, budget.ns(), owner.name);
+        if (set && set->controller_kind() == "Deployment") owner = {"Deployment", std::string(set->controller_name())};
       }
-      if (kind == "ReplicaSet") {
-        const ObjectRef set = cache.get(kinds().replica_set, ns, name);
-        if (set && set->controller_kind() == "Deployment") {
-          kind = "Deployment";
-          name = set->controller_name();
-        }
-      }
-      const Kind owner_kind = kind == "Deployment"              ? kinds().deployment
-                              : kind == "ReplicaSet"            ? kinds().replica_set
-                              : kind == "StatefulSet"           ? kinds().stateful_set
-                              : kind == "ReplicationController" ? kinds().replication_controller
-                                                                : nullptr;
-      if (owner_kind == nullptr) {
-        expected.error = error_of(*pod);
+      const Kind kind = scalable_kind(owner.kind);
+      if (kind == nullptr) {
+        expected.error = first_error(document, budget, cache);
         return expected;
       }
-      if (const ObjectRef owner = cache.get(owner_kind, ns, name))
-        scales[kind + "/" + name] = json::get_int(owner->document(), {"spec", "replicas"}, 1);
+      if (const ObjectRef object = cache.get(kind, budget.ns(), owner.name))
+        scales[owner.kind + "/" + owner.name] = json::get_int(object->document(), {"spec", "replicas"}, 1);
     }
     for (const auto& [owner, count] : scales) expected.count += count;
     return expected;
+  }
+
+  /// About the first pod whose controller has no size.
+  static std::string first_error(const json::Value& document, const Object& budget, const Cache& cache) {
+    std::string error;
+    cache.for_each_matching(budget.ns(), selector_of(kinds().pod_disruption_budget, document), [&](const PodRef& pod) {
+      const std::string_view kind = pod->object->controller_kind();
+      if (error.empty() && !kind.empty() && scalable_kind(kind) == nullptr) error = error_of(*pod);
+    });
+    return error;
   }
 
   static std::string error_of(const PodInfo& pod) {
@@ -228,6 +246,7 @@ class DisruptionController final : public Controller {
     return scaled_value(json::find(document, {"spec", "minAvailable"}), expected, true, 0);
   }
 
+  BudgetLedger ledger_;
   /// Events about pods that several budgets select, told at the next step of the budget that was chosen.
   std::map<std::string, std::vector<EventNote>> ambiguous_;
 };

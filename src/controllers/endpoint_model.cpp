@@ -160,22 +160,11 @@ std::string address_of(const Value& pod, std::string_view family) {
   return !only.empty() && family_of(only) == family ? std::string(only) : std::string();
 }
 
-void ServiceSelectors::observe(const Event& event) {
-  auto& services = by_ns_[event.object().ns()];
-  const Value document = event.object().document();
-  if (!event.after || !has_selector(document)) {
-    services.erase(event.object().name());
-    return;
+void enqueue_services(const Event& event, const Cache& cache, KeySink& sink) {
+  for (const ObjectRef& pod : {event.before, event.after}) {
+    if (!pod || (pod == event.after && event.before && event.before->labels() == pod->labels())) continue;
+    for (const ObjectRef& service : cache.selecting(kinds().service, pod->ns(), pod->labels())) sink.add(service->key());
   }
-  services.insert_or_assign(event.object().name(), model::Selector::from_map(json::find(document, {"spec", "selector"})));
-}
-
-void ServiceSelectors::enqueue(const Event& event, KeySink& sink) const {
-  const auto services = by_ns_.find(event.object().ns());
-  if (services == by_ns_.end()) return;
-  for (const auto& [name, selector] : services->second)
-    if ((event.before && selector.matches(event.before->labels())) || (event.after && selector.matches(event.after->labels())))
-      sink.add(event.object().ns() + "/" + name);
 }
 
 std::optional<TimePoint> TriggerTimes::next(const std::string& service, TimePoint created, std::map<std::string, TimePoint> moved) {

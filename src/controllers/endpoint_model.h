@@ -29,17 +29,8 @@ bool has_selector(const json::Value& service);
 std::string address_of(const json::Value& pod, std::string_view family);
 std::string_view family_of(std::string_view address);
 
-/// The Services whose selectors match pods, kept as they change, so that a pod's event need not read every Service.
-class ServiceSelectors {
- public:
-  /// Takes a Service event.
-  void observe(const Event& event);
-  /// Enqueues the Services that select the pod before or after.
-  void enqueue(const Event& pod_event, KeySink& sink) const;
-
- private:
-  std::map<std::string, std::map<std::string, model::Selector>, std::less<>> by_ns_;
-};
+/// Enqueues the Services that select the pod before or after.
+void enqueue_services(const Event& pod_event, const Cache& cache, KeySink& sink);
 
 /// Tells when the change happened that leads to a new state of a Service's endpoints: the earliest of the Service's creation and the moves
 /// of its pods' readiness since the last step (endpointslice/util/trigger_time_tracker.go).

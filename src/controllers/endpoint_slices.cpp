@@ -43,19 +43,16 @@ class EndpointSliceController final : public Controller {
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().service, kinds().pod, kinds().node, kinds().endpoint_slice}; }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
-    if (event.kind == kinds().pod) return services_.enqueue(event, sink);
+    if (event.kind == kinds().pod) return enqueue_services(event, cache, sink);
     if (event.kind == kinds().endpoint_slice) return enqueue_slice(event, kSliceController, sink);
-    if (event.kind == kinds().service) {
-      services_.observe(event);
-      return sink.add(event.object().key());
-    }
+    if (event.kind == kinds().service) return sink.add(event.object().key());
     // A node's zone is part of its endpoints.
     const auto zone = [](const ObjectRef& node) {
       return node && node->labels().get(kZone) != nullptr ? *node->labels().get(kZone) : std::string();
     };
     if (zone(event.before) == zone(event.after)) return;
     for (const auto& [key, pod] : cache.pods_on(event.object().name()))
-      services_.enqueue(Event{kinds().pod, pod->object, pod->object, pod, pod}, sink);
+      enqueue_services(Event{kinds().pod, pod->object, pod->object, pod, pod}, cache, sink);
   }
 
   Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
@@ -107,15 +104,15 @@ class EndpointSliceController final : public Controller {
     wanted.labels[kManagedBy] = kSliceController;
     if (is_headless(document)) wanted.labels[kHeadless] = "";
     const model::Selector selector = model::Selector::from_map(json::find(document, {"spec", "selector"}));
-    for (const auto& [name, pod] : cache.pods_in(service.ns())) {
-      if (!selector.matches(pod->labels()) || pod->is_finished()) continue;
+    cache.for_each_matching(service.ns(), selector, [&](const PodRef& pod) {
+      if (pod->is_finished()) return;
       ++seen;
       const Value pod_document = pod->object->document();
       std::string ip = address_of(pod_document, family);
-      if (ip.empty()) continue;
+      if (ip.empty()) return;
       wanted.by_ports[ports_key(ports_on(document, pod_document))].push_back(
           endpoint_of(document, *pod, pod_document, std::move(ip), cache));
-    }
+    });
     return wanted;
   }
 
@@ -143,12 +140,10 @@ class EndpointSliceController final : public Controller {
   std::optional<TimePoint> note_triggers(const std::string& key, const Value& service, const Cache& cache) {
     const model::Selector selector = model::Selector::from_map(json::find(service, {"spec", "selector"}));
     std::map<std::string, TimePoint> moved;
-    for (const auto& [name, pod] : cache.pods_in(split_key(key).first))
-      if (selector.matches(pod->labels())) moved[name] = pod->ready_since;
+    cache.for_each_matching(split_key(key).first, selector, [&](const PodRef& pod) { moved[pod->name()] = pod->ready_since; });
     return triggers_.next(key, read_time(service, {"metadata", "creationTimestamp"}), std::move(moved));
   }
 
-  ServiceSelectors services_;
   TriggerTimes triggers_;
 };
 

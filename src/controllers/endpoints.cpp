@@ -75,10 +75,9 @@ class EndpointsController final : public Controller {
   [[nodiscard]] std::string_view event_source() const override { return "endpoint-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().service, kinds().pod, kinds().endpoints}; }
 
-  void on_event(const Event& event, const Cache&, TimePoint, KeySink& sink) override {
-    if (event.kind == kinds().pod) return services_.enqueue(event, sink);
+  void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
+    if (event.kind == kinds().pod) return enqueue_services(event, cache, sink);
     if (event.kind == kinds().service) {
-      services_.observe(event);
       if (event.after)
         vanished_.erase(event.object().key());
       else
@@ -124,21 +123,20 @@ class EndpointsController final : public Controller {
                                    : std::string(json::as_view(families[0]));
     std::vector<Address> addresses;
     std::map<std::string, std::vector<std::size_t>> by_port;
-    for (const auto& [pod_name, pod] : cache.pods_in(ns)) {
-      if (!selector.matches(pod->labels())) continue;
-      moved[pod_name] = pod->ready_since;
-      if (pod->is_finished() || (pod->deleting && !publish_unready)) continue;
+    cache.for_each_matching(ns, selector, [&](const PodRef& pod) {
+      moved[pod->name()] = pod->ready_since;
+      if (pod->is_finished() || (pod->deleting && !publish_unready)) return;
       ++seen;
       const Value document = pod->object->document();
       std::string ip = address_of(document, family);
-      if (ip.empty()) continue;
+      if (ip.empty()) return;
       Array ports = ports_on(service, document);
       // A pod without any of the ports serves nothing; a headless Service may do without ports altogether.
-      if (ports.empty() && !(get_array(service, {"spec", "ports"}).empty() && is_headless(service))) continue;
+      if (ports.empty() && !(get_array(service, {"spec", "ports"}).empty() && is_headless(service))) return;
       for (const Value& port : ports) by_port[json::serialize(port)].push_back(addresses.size());
       if (ports.empty()) by_port[""].push_back(addresses.size());
       addresses.push_back({address_object(service, *pod, document, std::move(ip)), pod->ready || publish_unready});
-    }
+    });
     return repack(addresses, by_port);
   }
 
@@ -194,7 +192,6 @@ class EndpointsController final : public Controller {
     plan.writes.push_back(std::move(update));
   }
 
-  ServiceSelectors services_;
   TriggerTimes triggers_;
   std::set<std::string> vanished_;  ///< Services deleted and not yet looked at.
 };

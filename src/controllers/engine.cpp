@@ -130,7 +130,7 @@ void Engine::observe(Kind kind, ObjectRef object, bool is_delete) {
   if (stopped_) return;
   const Event event = cache_.apply(kind, std::move(object), is_delete);
   release_waiters(event);
-  if (event.after && event.before == event.after) return;
+  if (event.before == event.after) return;
   const auto it = watchers_.find(kind);
   if (it == watchers_.end()) return;
   for (Queue* queue : it->second) {

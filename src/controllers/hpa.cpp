@@ -295,10 +295,10 @@ class HorizontalPodAutoscalerController final : public Controller {
     });
     std::set<std::string> found;
     if (!others.empty())
-      for (const auto& [pod_name, pod] : cache.pods_in(step.object.ns()))
-        if (target.selector.matches(pod->labels()))
-          for (const auto& [name, selector] : others)
-            if (selector.matches(pod->labels())) found.insert(name);
+      cache.for_each_matching(step.object.ns(), target.selector, [&](const PodRef& pod) {
+        for (const auto& [name, selector] : others)
+          if (selector.matches(pod->labels())) found.insert(name);
+      });
     if (found.empty()) return {};
     found.insert(step.object.name());
     std::vector<std::string> names;
@@ -422,8 +422,8 @@ class HorizontalPodAutoscalerController final : public Controller {
                    .samples = {},
                    .target_utilization_percent = wanted.utilization_percent,
                    .target_average_milli = wanted.average_milli};
-    for (const auto& [name, pod] : cache.pods_in(step.object.ns()))
-      if (target.selector.matches(pod->labels())) load.pods.push_back(pod_facts(*pod, pod->object->document(), wanted));
+    cache.for_each_matching(step.object.ns(), target.selector,
+                            [&](const PodRef& pod) { load.pods.push_back(pod_facts(*pod, pod->object->document(), wanted)); });
     for (const Value& item : step.known.items)
       if (const auto sample = sample_of(item, wanted)) load.samples.emplace(get_string(item, {"metadata", "name"}), *sample);
     const auto proposal = hpa::propose(load, target.replicas, tolerance_of(step.document), options_, step.now);

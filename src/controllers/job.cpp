@@ -47,7 +47,7 @@ class JobController final : public Controller {
       if (pod->has_job_finalizer) sink.add(fmt::format("{}{}/{}", kOrphanKey, pod->ns(), pod->name()));
     };
     if (event.kind == kinds().pod) {
-      enqueue_pod_owners(kinds().job, event, cache, sink, label_selector_of);
+      enqueue_pod_owners(kinds().job, event, cache, sink);
       if (event.pod_after && is_orphan(*event.pod_after, cache)) add_orphan(event.pod_after);
       return;
     }

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "client/event_recorder.h"
-#include "client/leader_election.h"
+#include "client/leadership.h"
 #include "controllers/machines.h"
 #include "controllers/services.h"
 
@@ -10,6 +10,8 @@ namespace berth::controllers {
 namespace {
 
 using client::Client;
+
+constexpr const char* kName = "kube-controller-manager";  ///< As a client, and of the Lease.
 
 /// Plans' writes as API calls, events through one recorder a controller. Of an object that was written only its identity and revision are
 /// read from the answer; what reads (get, list, subresources such as token) comes whole.
@@ -76,7 +78,8 @@ class Manager final : public ControllerManager {
   Manager(std::shared_ptr<client::Transport> transport, EventLoop& loop, ManagerOptions options, metrics::Registry* metrics)
       : loop_(loop),
         options_(std::move(options)),
-        client_(std::move(transport), &loop, "kube-controller-manager"),
+        leadership_(options_.leader_elect ? seek_leadership(transport) : nullptr),
+        client_(leadership_ ? leadership_->transport() : std::move(transport), &loop, kName),
         api_(client_, options_.seed),
         informers_(client_),
         alive_(std::make_shared<bool>(true)) {
@@ -85,7 +88,10 @@ class Manager final : public ControllerManager {
     engine_ = std::make_unique<Engine>(loop_, api_, engine, metrics);
     for (ControllerPtr& controller : make_controllers(options_)) engine_->add(std::move(controller));
   }
-  ~Manager() override { *alive_ = false; }
+  ~Manager() override {
+    *alive_ = false;
+    leadership_.reset();  // Its callbacks use everything below.
+  }
 
   void start() override {
     loop_.post([this, alive = std::weak_ptr(alive_)] {
@@ -97,21 +103,27 @@ class Manager final : public ControllerManager {
 
  private:
   void begin() {
-    if (!options_.leader_elect) return watch();
-    client::LeaderElectionConfig config;
-    config.name = "kube-controller-manager";
-    config.identity = options_.identity;
-    config.seed = options_.seed;
+    if (leadership_)
+      leadership_->start();
+    else
+      watch();
+  }
+
+  std::unique_ptr<client::Leadership> seek_leadership(std::shared_ptr<client::Transport> transport) {
+    client::LeadershipOptions options;
+    options.election.name = kName;
+    options.election.identity = options_.identity;
+    options.election.seed = options_.seed;
+    options.user_agent = kName;
     client::LeaderCallbacks callbacks;
     callbacks.on_started_leading = [this] { watch(); };
     callbacks.on_stopped_leading = [this] {
       engine_->stop();
       running_ = false;
-      log::warning("controllers", "lost the lease kube-system/kube-controller-manager");
+      log::warning("controllers", "lost the lease kube-system/{}", kName);
       if (lost_) lost_();
     };
-    elector_ = std::make_unique<client::LeaderElector>(client_, config, std::move(callbacks));
-    elector_->start();
+    return std::make_unique<client::Leadership>(std::move(transport), std::move(options), &loop_, std::move(callbacks));
   }
 
   void watch() {
@@ -132,11 +144,11 @@ class Manager final : public ControllerManager {
 
   EventLoop& loop_;
   ManagerOptions options_;
+  std::unique_ptr<client::Leadership> leadership_;  ///< Null: nobody competes.
   Client client_;
   ClientApi api_;
   client::InformerFactory informers_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<client::LeaderElector> elector_;
   std::function<void()> lost_;
   std::atomic<bool> running_ = false;
   std::shared_ptr<bool> alive_;
@@ -150,6 +162,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_node_lifecycle_controller(options.node_lifecycle));
   all.push_back(make_taint_eviction_controller());
   all.push_back(make_pod_garbage_collector(options.pod_gc));
+  all.push_back(make_unclaimed_pod_controller());
   all.push_back(make_node_ttl_controller());
   all.push_back(make_namespace_controller());
   all.push_back(make_serviceaccount_controller());

@@ -25,7 +25,7 @@ class ReplicaSetController final : public Controller {
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().pod) {
-      enqueue_pod_owners(kind_, event, cache, sink, [this](const json::Value& document) { return selector_of(document); });
+      enqueue_pod_owners(kind_, event, cache, sink);
     } else {
       sink.add(event.object().key());
     }
@@ -46,13 +46,6 @@ class ReplicaSetController final : public Controller {
   struct Failure {
     std::string reason, message;
   };
-  [[nodiscard]] model::Selector selector_of(const json::Value& document) const {
-    if (kind_ == kinds().replica_set) return label_selector_of(document);
-    const json::Value* map = json::find(document, {"spec", "selector"});
-    // An empty map would select everything; a ReplicationController without a selector selects nothing.
-    if (map == nullptr || !map->is_object() || map->get_object().empty()) return model::Selector::nothing();
-    return model::Selector::from_map(map);
-  }
   void create_pods(Plan& plan, const Object& object, const json::Value& document, std::int64_t count) const;
   void delete_pods(Plan& plan, const Object& object, std::vector<PodRef> pods, std::size_t count, TimePoint now, const Cache& cache) const;
   [[nodiscard]] json::Object status_of(const std::string& key, const json::Value& document, const std::vector<PodRef>& pods,
@@ -73,7 +66,7 @@ Plan ReplicaSetController::reconcile(const std::string& key, TimePoint now, cons
     return plan;
   }
   const json::Value document = object->document();
-  const model::Selector selector = selector_of(document);
+  const model::Selector selector = selector_of(kind_, document);
   Claim claim = claim_pods(kind_, *object, selector, cache, wants_active);
   plan.writes = std::move(claim.writes);
   const std::int64_t wanted = json::get_int(document, {"spec", "replicas"}, 1);

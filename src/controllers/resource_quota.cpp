@@ -1,46 +1,19 @@
-// ResourceQuota status (pkg/controller/resourcequota): what a namespace may use and what it uses, recounted from the cache.
+// ResourceQuota status (pkg/controller/resourcequota): what a namespace may use and what it uses.
 #include "controllers/common.h"
+#include "controllers/quota_ledger.h"
 #include "controllers/services.h"
-#include "model/quantity.h"
-#include "model/quota_usage.h"
 
 namespace berth::controllers {
 namespace {
 
-/// The kinds whose objects quotas count.
-std::vector<Kind> counted_kinds() {
-  const Kinds& k = kinds();
-  return {k.pod,
-          k.service,
-          k.config_map,
-          k.secret,
-          k.persistent_volume_claim,
-          k.replication_controller,
-          k.resource_quota,
-          k.deployment,
-          k.replica_set,
-          k.stateful_set,
-          k.daemon_set,
-          k.job,
-          k.cron_job,
-          k.resource_claim};
-}
-
 class ResourceQuotaController final : public Controller {
  public:
   [[nodiscard]] std::string_view name() const override { return "resourcequota-controller"; }
-  [[nodiscard]] std::vector<Kind> watches() const override { return counted_kinds(); }
+  [[nodiscard]] std::vector<Kind> watches() const override { return quota_counted_kinds(); }
 
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
-    if (event.kind == kinds().resource_quota) {
-      if (event.after) sink.add(event.after->key());
-      return;
-    }
-    // A change of an object that exists before and after moves no count, but a pod may end.
-    if (event.before && event.after && event.kind != kinds().pod && event.kind != kinds().service &&
-        event.kind != kinds().persistent_volume_claim)
-      return;
-    cache.for_each_in(kinds().resource_quota, event.object().ns(), [&](const ObjectRef& quota) { sink.add(quota->key()); });
+    ledger_.observe(event, cache, [&](const std::string& key) { sink.add(key); });
+    if (event.kind == kinds().resource_quota && event.after) sink.add(event.after->key());
   }
 
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override {
@@ -54,15 +27,7 @@ class ResourceQuotaController final : public Controller {
     }
     const json::Value document = object->document();
     const json::Object& hard = json::get_object(document, {"spec", "hard"});
-    std::map<std::string, model::Quantity> used;
-    for (const auto& [resource, amount] : hard) used[std::string(resource)] = model::Quantity::from_value(0);
-    for (const Kind kind : counted_kinds())
-      cache.for_each_in(kind, ns, [&](const ObjectRef& one) {
-        const json::Value counted = one->document();
-        if (!model::quota_selects(document, *kind, counted)) return;
-        for (const auto& [resource, amount] : model::quota_usage(*kind, counted))
-          if (const auto found = used.find(resource); found != used.end()) found->second += amount;
-      });
+    const model::ResourceAmounts& used = *ledger_.used(ns, name);
     // Admission books a pod before the pod is there, and this cache may learn of the booking first. A count that is lower than what is
     // booked is believed only once the quota has been left alone for a while.
     auto& seen = seen_[key];
@@ -89,7 +54,7 @@ class ResourceQuotaController final : public Controller {
   };
   static constexpr Duration kSettle = std::chrono::seconds(1);
 
-  static bool is_lower(const std::map<std::string, model::Quantity>& counted, const json::Object& booked) {
+  static bool is_lower(const model::ResourceAmounts& counted, const json::Object& booked) {
     for (const auto& [resource, amount] : counted) {
       const auto* text = booked.if_contains(resource);
       const auto before = text != nullptr && text->is_string() ? model::Quantity::parse(json::as_view(*text)) : std::nullopt;
@@ -98,6 +63,7 @@ class ResourceQuotaController final : public Controller {
     return false;
   }
 
+  QuotaLedger ledger_;
   std::map<std::string, Seen> seen_;
 };
 

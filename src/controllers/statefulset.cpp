@@ -51,7 +51,7 @@ class StatefulSetController final : public Controller {
   }
   void on_event(const Event& event, const Cache& cache, TimePoint, KeySink& sink) override {
     if (event.kind == kinds().pod) {
-      enqueue_pod_owners(kinds().stateful_set, event, cache, sink, label_selector_of);
+      enqueue_pod_owners(kinds().stateful_set, event, cache, sink);
     } else if (event.kind == kinds().stateful_set) {
       sink.add(event.object().key());
     } else if (event.kind == kinds().controller_revision && event.object().controller_kind() == "StatefulSet") {

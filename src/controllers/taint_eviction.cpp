@@ -137,7 +137,8 @@ Plan TaintEvictionController::reconcile(const std::string& key, TimePoint now, c
                                       {"message", "Taint manager: deleting due to NoExecute taint"},
                                       {"observedGeneration", json::get_int(pod->object->document(), {"metadata", "generation"})},
                                       {"lastTransitionTime", format_rfc3339(now)}}};
-  Write mark = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}}, false);
+  // Locked: a toleration may have come that this step has not seen.
+  Write mark = patch_object(kinds().pod, *pod->object, {{"status", json::Object{{"conditions", std::move(conditions)}}}});
   mark.patch_type = PatchType::kStrategicMerge;
   mark.subresource = "status";
   plan.writes.push_back(std::move(mark));

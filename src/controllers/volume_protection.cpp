@@ -29,6 +29,20 @@ bool uses_claim(const json::Value& pod, const std::string& claim) {
   return false;
 }
 
+/// "namespace/name" of every claim that the pod's volumes name.
+std::set<std::string> claims_of(const PodRef& pod) {
+  std::set<std::string> out;
+  if (!pod || !pod->has_claim_volumes) return out;
+  const json::Value document = pod->object->document();
+  for (const auto& volume : json::get_array(document, {"spec", "volumes"})) {
+    if (const std::string_view claim = json::get_string(volume, {"persistentVolumeClaim", "claimName"}); !claim.empty())
+      out.insert(fmt::format("{}/{}", pod->ns(), claim));
+    if (json::find(volume, "ephemeral") != nullptr)
+      out.insert(fmt::format("{}/{}-{}", pod->ns(), pod->name(), json::get_string(volume, {"name"})));
+  }
+  return out;
+}
+
 /// Keys: "NAMESPACE/NAME" of a claim, "NAME" of a volume.
 class VolumeProtection final : public Controller {
  public:
@@ -42,9 +56,21 @@ class VolumeProtection final : public Controller {
       if (event.after && event.after->is_deleting()) sink.add(event.after->key());
       return;
     }
-    cache.for_each_in(kinds().persistent_volume_claim, event.object().ns(), [&](const ObjectRef& claim) {
-      if (claim->is_deleting()) sink.add(claim->key());
-    });
+    std::set<std::string> touched = claims_of(event.pod_before);
+    for (const std::string& claim : touched) {
+      const auto users = users_.find(claim);
+      if (users == users_.end()) continue;
+      users->second.erase(event.object().name());
+      if (users->second.empty()) users_.erase(users);
+    }
+    for (const std::string& claim : claims_of(event.pod_after)) {
+      users_[claim].insert(event.object().name());
+      touched.insert(claim);
+    }
+    for (const std::string& key : touched) {
+      const auto [ns, name] = split_key(key);
+      if (const ObjectRef claim = cache.get(kinds().persistent_volume_claim, ns, name); claim && claim->is_deleting()) sink.add(key);
+    }
   }
 
   Plan reconcile(const std::string& key, TimePoint, const Cache& cache) override {
@@ -60,10 +86,17 @@ class VolumeProtection final : public Controller {
     const auto finalizer = is_claim ? kClaimFinalizer : kVolumeFinalizer;
     if (!has_finalizer(document, finalizer)) return plan;
     bool in_use = !is_claim && json::get_string(document, {"status", "phase"}) == "Bound";
-    if (is_claim) cache.for_each_in(kinds().pod, ns, [&](const ObjectRef& pod) { in_use = in_use || uses_claim(pod->document(), name); });
+    if (const auto users = users_.find(key); is_claim && users != users_.end())
+      in_use = std::ranges::any_of(users->second, [&](const std::string& pod) {
+        const ObjectRef user = cache.get(kinds().pod, ns, pod);
+        return user && uses_claim(user->document(), name);
+      });
     if (!in_use) plan.writes.push_back(remove_finalizer(kind, *object, document, finalizer));
     return plan;
   }
+
+ private:
+  std::map<std::string, std::set<std::string>> users_;  ///< By claim: names of the pods whose volumes name it.
 };
 
 }  // namespace

@@ -66,7 +66,11 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std:
   if (done) done = fill(p.queue_sort, &Points::queue_sort, "QueueSort", nowhere);
   if (done) done = fill(p.pre_filter, &Points::pre_filter, "PreFilter", into(out->pre_filters_));
   if (done) done = fill(p.filter, &Points::filter, "Filter", into(out->filters_));
-  if (done) done = fill(p.post_filter, &Points::post_filter, "PostFilter", nowhere);
+  if (done) {
+    done = fill(p.post_filter, &Points::post_filter, "PostFilter", [&](const Plugin* plugin, std::int64_t) {
+      out->has_own_post_filter_ |= plugin->name() != "DefaultPreemption" && plugin->name() != "DynamicResources";
+    });
+  }
   if (done) done = fill(p.pre_score, &Points::pre_score, "PreScore", into(out->pre_scorers_));
   if (done) {
     done = fill(p.score, &Points::score, "Score", [&](const Plugin* plugin, std::int64_t weight) {
@@ -74,10 +78,10 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std:
     });
   }
   if (done) done = fill(p.reserve, &Points::reserve, "Reserve", into(out->reservers_));
-  if (done) done = fill(p.permit, &Points::permit, "Permit", nowhere);
+  if (done) done = fill(p.permit, &Points::permit, "Permit", into(out->permitters_));
   if (done) done = fill(p.pre_bind, &Points::pre_bind, "PreBind", into(out->pre_binders_));
-  if (done) done = fill(p.bind, &Points::bind, "Bind", nowhere);
-  if (done) done = fill(p.post_bind, &Points::post_bind, "PostBind", nowhere);
+  if (done) done = fill(p.bind, &Points::bind, "Bind", into(out->binders_));
+  if (done) done = fill(p.post_bind, &Points::post_bind, "PostBind", into(out->post_binders_));
   if (!done) return std::unexpected(done.error());
   out->order_signing();
   return out;
@@ -129,6 +133,11 @@ Signature Framework::sign(const PodInfo& pod, Onlookers* onlookers) const { retu
 
 Signature Framework::sign_filters(const PodInfo& pod, Onlookers* onlookers) const {
   return collect(signing_filters_, pod, false, onlookers);
+}
+
+const Plugin* Framework::find(std::string_view name) const {
+  const auto found = std::ranges::find_if(plugins_, [&](const PluginPtr& plugin) { return plugin->name() == name; });
+  return found == plugins_.end() ? nullptr : found->get();
 }
 
 Status Framework::run_pre_enqueue(const model::PodView& pod, const Cluster* cluster) const {
@@ -325,13 +334,45 @@ void Framework::run_unreserve(CycleState& state, const PodInfo& pod, const NodeI
   for (std::size_t i = reservers_.size(); i-- > 0;) reservers_[i]->unreserve(state, pod, node, cluster);
 }
 
-std::vector<PreBindWrite> Framework::run_pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const {
+Status Framework::run_permit(CycleState& state, const PodInfo& pod, const NodeInfo& node, WaitingPods& waiting,
+                             std::vector<PermitWait>& waits) const {
+  for (const Plugin* plugin : permitters_) {
+    PermitOutcome outcome = plugin->permit(state, pod, node, waiting);
+    if (outcome.status.is_success()) continue;
+    if (outcome.status.code == Code::kWait) {
+      waits.push_back({plugin->name(), std::min(outcome.timeout, kLongestPermitWait)});
+      continue;
+    }
+    if (outcome.status.is_rejected()) return attributed(std::move(outcome.status), *plugin);
+    Status error = Status::error(fmt::format("running Permit plugin \"{}\": {}", plugin->name(), outcome.status.message()));
+    return attributed(std::move(error), *plugin);
+  }
+  return waits.empty() ? Status::success() : Status::wait();
+}
+
+std::expected<std::vector<PreBindWrite>, Status> Framework::run_pre_bind(const CycleState& state, const PodInfo& pod,
+                                                                         const NodeInfo& node) const {
   std::vector<PreBindWrite> out;
   for (const Plugin* plugin : pre_binders_) {
     auto writes = plugin->pre_bind(state, pod, node);
-    std::ranges::move(writes, std::back_inserter(out));
+    if (!writes) return std::unexpected(attributed(std::move(writes.error()), *plugin));
+    for (PreBindWrite& write : *writes) {
+      write.plugin = plugin->name();
+      out.push_back(std::move(write));
+    }
   }
   return out;
+}
+
+std::optional<std::pair<std::string_view, BindCall>> Framework::run_bind(const CycleState& state, const PodInfo& pod,
+                                                                         std::string_view node_name) const {
+  for (const Plugin* plugin : binders_)
+    if (auto call = plugin->bind(state, pod, node_name)) return std::pair(plugin->name(), std::move(*call));
+  return std::nullopt;
+}
+
+void Framework::run_post_bind(const CycleState& state, const PodInfo& pod, std::string_view node_name) const {
+  for (const Plugin* plugin : post_binders_) plugin->post_bind(state, pod, node_name);
 }
 
 }  // namespace berth::placement

@@ -19,9 +19,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "placement/cluster.h"
+#include "placement/events.h"
 #include "placement/profile.h"
 #include "placement/signature.h"
 #include "placement/status.h"
@@ -86,6 +88,7 @@ struct PreBindWrite {
   std::string group, resource, ns, name;
   json::Value merge_patch;
   bool wait_bound = false;
+  std::string_view plugin{};  ///< Whose step it is; set by the framework.
   // Of a resource claim (DynamicResources): no merge patch, but a reservation for the pod, with the allocation unless it has one.
   std::string uid;
   std::shared_ptr<const model::Allocation> allocation;
@@ -94,6 +97,36 @@ struct PreBindWrite {
 /// A claim that is to give its devices back, so that the pod can get others (DynamicResources' PostFilter).
 struct ClaimRelease {
   std::string ns, name, uid;
+};
+
+struct Evaluation;
+struct PostFilterResult;
+
+/// What a Permit plugin says of a pod that has its node. Success: it may be bound. A rejection: the pod gives its place back. Wait: it
+/// keeps its place until every plugin that made it wait allows it, or one rejects it, or `timeout` is over, which rejects it; fifteen
+/// minutes count at most.
+struct PermitOutcome {
+  Status status;
+  Duration timeout{0};
+};
+inline constexpr Duration kLongestPermitWait = std::chrono::minutes(15);
+
+/// The pods of this scheduler that wait at Permit (framework.Handle's IterateOverWaitingPods, GetWaitingPod, RejectWaitingPod). What is
+/// asked of it happens after the Permit stage that asked.
+class WaitingPods {
+ public:
+  virtual ~WaitingPods() = default;
+  /// In order of uid.
+  virtual void for_each(const std::function<void(const PodInfo& pod, std::string_view node_name)>& each) const = 0;
+  /// The plugin makes the pod wait no longer.
+  virtual void allow(const std::string& uid, std::string_view plugin) = 0;
+  virtual void reject(const std::string& uid, std::string_view plugin, const std::string& message) = 0;
+};
+
+/// The request that binds a pod: a POST.
+struct BindCall {
+  std::string group, version, resource, ns, name, subresource;
+  std::string body;  ///< JSON.
 };
 
 /// The points at which a plugin takes part.
@@ -172,12 +205,38 @@ class Plugin {
     return Status::success();
   }
   virtual void unreserve(CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/, Cluster& /*cluster*/) const {}
-  virtual std::vector<PreBindWrite> pre_bind(const CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/) const {
+  /// The pod has its place: may it be bound? Asked once an attempt, plugin by plugin, until one rejects it.
+  virtual PermitOutcome permit(CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/, WaitingPods& /*waiting*/) const {
     return {};
   }
+  /// What must be written before the pod is bound; or why it cannot be, which ends the attempt.
+  virtual std::expected<std::vector<PreBindWrite>, Status> pre_bind(const CycleState& /*state*/, const PodInfo& /*pod*/,
+                                                                    const NodeInfo& /*node*/) const {
+    return std::vector<PreBindWrite>();
+  }
+  /// How the pod is bound; nullopt leaves it to the next Bind plugin (Skip).
+  virtual std::optional<BindCall> bind(const CycleState& /*state*/, const PodInfo& /*pod*/, std::string_view /*node_name*/) const {
+    return std::nullopt;
+  }
+  /// The pod is bound. For plugins that keep count outside; nothing follows from it.
+  virtual void post_bind(const CycleState& /*state*/, const PodInfo& /*pod*/, std::string_view /*node_name*/) const {}
 
+  /// After no node took the pod: Success with candidates in `out` when evicting helps; Unschedulable asks the next plugin, with its reasons
+  /// kept. DefaultPreemption and DynamicResources are run by the engine itself.
+  virtual Status post_filter(const Cluster& /*cluster*/, const PodInfo& /*pod*/, const Evaluation& /*failed*/,
+                             PostFilterResult& /*out*/) const {
+    return Status::unschedulable("");
+  }
   /// After Filter rejected every node.
   virtual std::optional<ClaimRelease> find_release(const CycleState& /*state*/, const PodInfo& /*pod*/) const { return std::nullopt; }
+
+  /// The events that could cure this plugin's rejection of a pod (EventsToRegister).
+  [[nodiscard]] virtual EventSet events_to_register() const { return all_events(); }
+  /// Whether the change could cure this plugin's rejection of the pod, so that another attempt is worth its cost (QueueingHintFn); yes
+  /// when in doubt. `change.event` is one of those registered. Must answer alike for pods of one signature.
+  [[nodiscard]] virtual bool queueing_hint(const Cluster& /*cluster*/, const PodInfo& /*pending*/, const EventChange& /*change*/) const {
+    return true;
+  }
 
   /// Index of this instance's state in every CycleState of its framework.
   [[nodiscard]] std::size_t slot() const { return slot_; }
@@ -194,8 +253,11 @@ struct PluginRegistration {
   std::string_view name;
   PluginFactory make;
 };
-/// Every plugin of both eras by its Kubernetes name (placement/registry.cpp: one line each).
-std::span<const PluginRegistration> plugin_registry();
+/// Every plugin of both eras by its Kubernetes name (placement/registry.cpp: one line each), and those that were added.
+std::vector<PluginRegistration> plugin_registry();
+/// Adds one of somebody's own, for the whole process and for good. Before the first framework is made, from one thread. False: the name is
+/// taken.
+bool register_plugin(const PluginRegistration& registration);
 /// Null when unknown.
 const PluginRegistration* find_plugin(std::string_view name);
 
@@ -217,6 +279,8 @@ class Framework {
   /// The same of what rejects pods, leaving out what only scores: what preemption goes by.
   [[nodiscard]] Signature sign_filters(const PodInfo& pod, Onlookers* onlookers = nullptr) const;
   [[nodiscard]] std::size_t slot_count() const { return plugins_.size(); }
+  /// The plugin of that Kubernetes name; null when the profile does not use it.
+  [[nodiscard]] const Plugin* find(std::string_view name) const;
   [[nodiscard]] CycleState new_cycle(const Cluster& cluster) const { return {cluster, slot_count()}; }
   [[nodiscard]] std::span<const Plugin* const> pre_filters() const { return pre_filters_; }
   [[nodiscard]] std::span<const Plugin* const> filters() const { return filters_; }
@@ -250,7 +314,22 @@ class Framework {
   /// All or nothing: when one fails, all are told to unreserve, in the opposite order.
   Status run_reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const;
   void run_unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const;
-  std::vector<PreBindWrite> run_pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  /// A plugin that makes the pod wait, and for how long.
+  struct PermitWait {
+    std::string_view plugin;
+    Duration timeout;
+  };
+  /// Success, Wait with `waits` filled, or the first plugin's rejection or error (wrapped in Kubernetes' words).
+  Status run_permit(CycleState& state, const PodInfo& pod, const NodeInfo& node, WaitingPods& waiting,
+                    std::vector<PermitWait>& waits) const;
+  std::expected<std::vector<PreBindWrite>, Status> run_pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const;
+  /// The first Bind plugin's call, with its name; nullopt when all of them skip.
+  std::optional<std::pair<std::string_view, BindCall>> run_bind(const CycleState& state, const PodInfo& pod,
+                                                                std::string_view node_name) const;
+  void run_post_bind(const CycleState& state, const PodInfo& pod, std::string_view node_name) const;
+  [[nodiscard]] bool has_permit() const { return !permitters_.empty(); }
+  /// The profile's PostFilter has more than the engine's own plugins.
+  [[nodiscard]] bool has_own_post_filter() const { return has_own_post_filter_; }
 
  private:
   explicit Framework(Profile profile) : profile_(std::move(profile)) {}
@@ -259,7 +338,9 @@ class Framework {
   std::vector<PluginPtr> plugins_;
   std::vector<const Plugin*> signing_,
       signing_filters_;  ///< Those that look at the node object alone first, those asked node by node last.
-  std::vector<const Plugin*> pre_enqueues_, pre_filters_, filters_, pre_scorers_, reservers_, pre_binders_;
+  std::vector<const Plugin*> pre_enqueues_, pre_filters_, filters_, pre_scorers_, reservers_, permitters_, pre_binders_, binders_,
+      post_binders_;
+  bool has_own_post_filter_ = false;
   std::vector<Scorer> scorers_;
 };
 using FrameworkPtr = std::shared_ptr<const Framework>;

@@ -335,6 +335,8 @@ PostFilterResult run_post_filter(const FrameworkPtr& framework, const Cluster& c
   std::vector<std::string> reasons;
   for (const auto& use : framework->profile().post_filter) {
     Status status = Status::unschedulable("");
+    const bool is_own = use.name != "DynamicResources" && use.name != "DefaultPreemption";
+    if (const Plugin* plugin = is_own ? framework->find(use.name) : nullptr) status = plugin->post_filter(cluster, *pod, failed, out);
     if (use.name == "DynamicResources") status = dynamic_resources(*framework, cluster, *pod, failed, out);
     if (use.name == "DefaultPreemption") status = default_preemption(framework, cluster, pod, failed, options, out);
     if (status.is_success() || status.is_error() || status.code == Code::kUnschedulableAndUnresolvable) {

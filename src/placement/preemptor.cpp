@@ -177,7 +177,9 @@ std::size_t Preemptor::memory_bytes() const {
 PostFilterResult Preemptor::find(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   impl_->was_fast = false;
   const auto& profile = framework->profile();
-  PreemptorClass* one = profile.has(profile.post_filter, "DefaultPreemption") ? impl_->class_for(framework, pod) : nullptr;
+  PreemptorClass* one = profile.has(profile.post_filter, "DefaultPreemption") && !framework->has_own_post_filter()
+                            ? impl_->class_for(framework, pod)
+                            : nullptr;
   if (one == nullptr)
     return run_post_filter(framework, impl_->cluster, pod, evaluate(*framework, impl_->cluster, *pod, false), impl_->options);
   impl_->was_fast = true;

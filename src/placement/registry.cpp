@@ -1,5 +1,6 @@
 // Every plugin of both eras by its Kubernetes name.
 #include <algorithm>
+#include <deque>
 
 #include "placement/plugins/factories.h"
 
@@ -40,13 +41,31 @@ constexpr PluginRegistration kPlugins[] = {
     {"CinderLimits", make_cinder_limits},
 };
 
+/// A deque: what find_plugin pointed at stays.
+std::deque<PluginRegistration>& added() {
+  static std::deque<PluginRegistration> all;
+  return all;
+}
+
 }  // namespace
 
-std::span<const PluginRegistration> plugin_registry() { return kPlugins; }
+std::vector<PluginRegistration> plugin_registry() {
+  std::vector<PluginRegistration> out(std::begin(kPlugins), std::end(kPlugins));
+  out.insert(out.end(), added().begin(), added().end());
+  return out;
+}
+
+bool register_plugin(const PluginRegistration& registration) {
+  if (find_plugin(registration.name) != nullptr) return false;
+  added().push_back(registration);
+  return true;
+}
 
 const PluginRegistration* find_plugin(std::string_view name) {
   const auto at = std::ranges::find(kPlugins, name, &PluginRegistration::name);
-  return at == std::end(kPlugins) ? nullptr : at;
+  if (at != std::end(kPlugins)) return at;
+  const auto own = std::ranges::find(added(), name, &PluginRegistration::name);
+  return own == added().end() ? nullptr : &*own;
 }
 
 }  // namespace berth::placement

@@ -32,6 +32,7 @@ struct [[nodiscard]] Status {
   static Status skip() { return {Code::kSkip, {}, {}}; }
   static Status unschedulable(std::string reason) { return {Code::kUnschedulable, {}, {std::move(reason)}}; }
   static Status unresolvable(std::string reason) { return {Code::kUnschedulableAndUnresolvable, {}, {std::move(reason)}}; }
+  static Status wait() { return {Code::kWait, {}, {}}; }
   static Status error(std::string message) { return {Code::kError, {}, {std::move(message)}}; }
 
   [[nodiscard]] bool is_success() const { return code == Code::kSuccess; }

@@ -62,9 +62,10 @@ void settle(Cluster& cluster, const PodInfo& pod, const PreBindWrite& write) {
 
 }  // namespace
 
-std::vector<PreBindWrite> Reservation::pre_bind(const Cluster& cluster) const {
+std::expected<std::vector<PreBindWrite>, Status> Reservation::pre_bind(const Cluster& cluster) const {
   const NodeInfo* there = cluster.node(node);
-  return there == nullptr ? std::vector<PreBindWrite>() : framework->run_pre_bind(state, *pod, *there);
+  if (there == nullptr) return std::vector<PreBindWrite>();
+  return framework->run_pre_bind(state, *pod, *there);
 }
 
 PodInfoPtr successor_of(const PodInfo& pod, Era era, const model::Labels* labels) {
@@ -253,11 +254,8 @@ void Trial::undo(Reservation& reservation) {
 
 Status Trial::place_on(const PodInfoPtr& pod, NodeIndex node) {
   if (Status status = fits(pod, node); !status.is_success()) return status;
-  const auto reserved = reserve(pod, node);
-  if (!reserved) return reserved.error();
-  for (const PreBindWrite& write : reserved->pre_bind(impl_->cluster))
-    if (!write.uid.empty()) settle(impl_->cluster, *pod, write);
-  return Status::success();
+  auto reserved = reserve(pod, node);
+  return reserved ? settle_all(*reserved) : reserved.error();
 }
 
 Placement Trial::place(const PodInfoPtr& pod) {
@@ -276,15 +274,21 @@ Placement Trial::place(const PodInfoPtr& pod) {
       out.status = Status::error(out.decision.error);
       return out;
   }
-  const auto reserved = reserve(pod, out.decision.node);
-  if (!reserved) {
-    out.status = reserved.error();
-    return out;
-  }
-  for (const PreBindWrite& write : reserved->pre_bind(impl_->cluster))
-    if (!write.uid.empty()) settle(impl_->cluster, *pod, write);
-  out.node = out.decision.node;
+  auto reserved = reserve(pod, out.decision.node);
+  out.status = reserved ? settle_all(*reserved) : reserved.error();
+  if (out.status.is_success()) out.node = out.decision.node;
   return out;
+}
+
+Status Trial::settle_all(Reservation& reservation) {
+  const auto writes = reservation.pre_bind(impl_->cluster);
+  if (!writes) {
+    undo(reservation);
+    return writes.error();
+  }
+  for (const PreBindWrite& write : *writes)
+    if (!write.uid.empty()) settle(impl_->cluster, *reservation.pod, write);
+  return Status::success();
 }
 
 Eviction Trial::evict(const PodInfoPtr& pod) {

@@ -36,8 +36,8 @@ struct Reservation {
   NodeIndex node;
   CycleState state;  ///< What the Reserve plugins keep for PreBind and Unreserve.
 
-  /// What has to be written before the pod is bound (PreBind).
-  [[nodiscard]] std::vector<PreBindWrite> pre_bind(const Cluster& cluster) const;
+  /// What has to be written before the pod is bound (PreBind); or why it cannot be bound.
+  [[nodiscard]] std::expected<std::vector<PreBindWrite>, Status> pre_bind(const Cluster& cluster) const;
 };
 
 /// A pod that went, with what its going changed. Owner: the asker, who may give it back to `Trial::undo`.
@@ -139,6 +139,8 @@ class Trial {
  private:
   struct Impl;
   explicit Trial(std::unique_ptr<Impl> impl);
+  /// What binding would write; a plugin that refuses gets the reservation undone.
+  Status settle_all(Reservation& reservation);
   std::unique_ptr<Impl> impl_;
 };
 

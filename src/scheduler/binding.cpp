@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "client/response.h"
 #include "placement/plugins/volumes.h"
 #include "scheduler/scheduler_impl.h"
 
@@ -17,14 +18,15 @@ using client::ObjectRef;
 
 namespace {
 
-/// The server may have done it although it did not say so.
-bool is_uncertain(const model::ApiStatus& status) {
-  return status.code == 0 || status.code == 500 || status.code == 502 || status.code == 503 || status.code == 504;
+constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
+std::string claim_key(std::string_view resource, std::string_view ns, std::string_view name) {
+  return fmt::format("{}/{}/{}", resource, ns, name);
+}
+std::string claim_key(const placement::PreBindWrite& write) {
+  return claim_key(write.uid.empty() ? write.resource : kResourceClaims.resource, write.ns, write.name);
 }
 
-constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
-constexpr std::string_view kBindStep = "Bind plugin \"DefaultBinder\"";
-constexpr std::string_view kPreBindStep = "PreBind plugin \"VolumeBinding\"";
+constexpr Step kVolumeStep{"PreBind", "VolumeBinding"};
 
 }  // namespace
 
@@ -46,7 +48,8 @@ void Scheduler::Impl::announce(const BindingPtr& binding) {
   const model::PodView& pod = binding->info->view();
   pre_binding[pod.meta.uid] = binding;
   client.patch(
-      kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge, {{"status", {{"nominatedNodeName", binding->node_name}}}},
+      kPods, pod.meta.ns, pod.meta.name, client::PatchType::kMerge,
+      {{"metadata", {{"uid", pod.meta.uid}}}, {"status", {{"nominatedNodeName", binding->node_name}}}},
       [weak = weak_from_this(), binding](const client::ApiResult<json::Value>&) {
         if (const auto self = weak.lock()) self->next_pre_bind(binding);  // Only an announcement: whatever the answer.
       },
@@ -55,7 +58,7 @@ void Scheduler::Impl::announce(const BindingPtr& binding) {
 
 void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
   if (binding->is_over) return;
-  if (!is_leader) return binding_failed(binding, kPreBindStep, "leadership was lost");
+  if (!is_leader) return binding_failed(binding, {}, "leadership was lost");
   if (binding->written == binding->writes.size()) {
     binding->claims_deadline = loop.now() + std::chrono::seconds(binding->framework->profile().args.volume_binding.bind_timeout_seconds);
     give_slot(*binding);  // However long volumes take, other pods go on.
@@ -78,7 +81,7 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
   client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
     if (!self || binding->is_over) return;
-    if (!result) return self->binding_failed(binding, kPreBindStep, result.error().message);
+    if (!result) return self->binding_failed(binding, {"PreBind", binding->writes[binding->written].plugin}, result.error().message);
     std::int64_t revision = 0;
     const std::string text(json::get_string(*result, {"metadata", "resourceVersion"}));
     (void)std::from_chars(text.data(), text.data() + text.size(), revision);
@@ -88,10 +91,45 @@ void Scheduler::Impl::next_pre_bind(const BindingPtr& binding) {
   });
 }
 
-/// Goes on to bind when all claims are bound, as the cache has them.
+void Scheduler::Impl::keep_waiting(const BindingPtr& binding) {
+  const std::string& uid = binding->entry.pod.uid;
+  if (!waiting_for_claims.emplace(uid, binding).second) return;
+  for (const placement::PreBindWrite& write : binding->writes) bindings_by_claim[claim_key(write)].insert(uid);
+  binding->deadline = loop.schedule_at(binding->claims_deadline, [weak = weak_from_this(), binding] {
+    if (const auto self = weak.lock()) self->wait_for_claims(binding);
+  });
+}
+
+void Scheduler::Impl::stop_waiting(const Binding& binding) {
+  if (waiting_for_claims.erase(binding.entry.pod.uid) == 0) return;
+  loop.cancel(binding.deadline);
+  for (const placement::PreBindWrite& write : binding.writes) {
+    const auto found = bindings_by_claim.find(claim_key(write));
+    if (found == bindings_by_claim.end()) continue;
+    found->second.erase(binding.entry.pod.uid);
+    if (found->second.empty()) bindings_by_claim.erase(found);
+  }
+}
+
+void Scheduler::Impl::look_again(const std::string& uid) {
+  const auto found = waiting_for_claims.find(uid);
+  if (found == waiting_for_claims.end()) return;
+  // Later: whoever is told of the change first is to have it in the cluster.
+  loop.post([weak = weak_from_this(), binding = found->second] {
+    if (const auto self = weak.lock()) self->wait_for_claims(binding);
+  });
+}
+
+void Scheduler::Impl::claim_moved(std::string_view resource, const client::Object& claim) {
+  const auto found = bindings_by_claim.find(claim_key(resource, claim.ns(), claim.name()));
+  if (found == bindings_by_claim.end()) return;
+  for (const std::string& uid : found->second) look_again(uid);
+}
+
+/// Goes on to bind when all claims are bound, as the cache has them; looks again when one of them, or the pod, changes.
 void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
-  if (binding->is_over) return;
-  const auto fail = [&](const std::string& why) { binding_failed(binding, kPreBindStep, "binding volumes: " + why); };
+  if (binding->is_over || binding->has_its_claims) return;
+  const auto fail = [&](const std::string& why) { binding_failed(binding, kVolumeStep, "binding volumes: " + why); };
   if (!is_leader) return fail("leadership was lost");
   const model::PodView& pod = binding->info->view();
   const ObjectRef now = informers.get(kPods).get(pod.meta.ns, pod.meta.name);
@@ -103,10 +141,7 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
       const ClaimState state = claim_state(binding, i);
       if (state == ClaimState::kFailed) return;
       if (state == ClaimState::kReady) continue;
-      loop.schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this(), binding] {
-        if (const auto self = weak.lock()) self->wait_for_claims(binding);
-      });
-      return;
+      return keep_waiting(binding);
     }
     if (!write.wait_bound || write.resource != "persistentvolumeclaims") continue;
     const ObjectRef claim = informers.get(kClaims).get(write.ns, write.name);
@@ -126,57 +161,71 @@ void Scheduler::Impl::wait_for_claims(const BindingPtr& binding) {
                           json::find(document, {"metadata", "annotations", placement::volumes::kBindCompleted}) != nullptr;
     if (is_current && is_bound) continue;
     if (loop.now() >= binding->claims_deadline) return fail("context deadline exceeded");
-    loop.schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this(), binding] {
-      if (const auto self = weak.lock()) self->wait_for_claims(binding);
-    });
-    return;
+    return keep_waiting(binding);
   }
+  binding->has_its_claims = true;
+  stop_waiting(*binding);
   take_slot(*binding);
   bind(binding);
 }
 
 void Scheduler::Impl::bind(const BindingPtr& binding) {
-  if (!is_leader) return binding_failed(binding, kBindStep, "leadership was lost");
+  if (!is_leader) return binding_failed(binding, {}, "leadership was lost");
   const model::PodView& pod = binding->info->view();
   observe_point("PreBind", pod.scheduler_name, seconds_since(binding->step_started));
   binding->step_started = loop.now();
   pre_binding.erase(pod.meta.uid);
-  if (extenders != nullptr && extenders->bind_for(pod)) {
-    const auto bound = extenders->bind(pod, binding->node_name);
-    if (!bound) return binding_failed(binding, {}, bound.error().message);
-    if (*bound) return binding_done(*binding);
-  }
+  if (extenders != nullptr && extenders->bind_for(pod)) return bind_by_extender(binding);
+  post_binding(binding);
+}
+
+void Scheduler::Impl::bind_by_extender(const BindingPtr& binding) {
+  binder->run([extenders = extenders, view = binding->info->pod, node = binding->node_name, weak = weak_from_this(), binding] {
+    const Result<bool> bound = extenders->bind(*view, node);
+    return [weak, binding, bound] {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (!bound) return self->binding_failed(binding, {}, bound.error().message);
+      if (*bound) return self->binding_done(*binding);
+      self->post_binding(binding);
+    };
+  });
+}
+
+void Scheduler::Impl::post_binding(const BindingPtr& binding) {
+  auto chosen = binding->framework->run_bind(binding->reservation.state, *binding->info, binding->node_name);
+  if (!chosen) return binding_failed(binding, {"Bind", {}}, "no Bind plugin binds the pod");
+  binding->bind_plugin = chosen->first;
+  placement::BindCall& wanted = chosen->second;
   client::Call call;
   call.verb = "create";
-  call.gvr = kPods;
-  call.ns = pod.meta.ns;
-  call.name = pod.meta.name;
-  call.subresource = "binding";
+  call.gvr = client::Gvr{wanted.group, wanted.version, wanted.resource};
+  call.ns = std::move(wanted.ns);
+  call.name = std::move(wanted.name);
+  call.subresource = std::move(wanted.subresource);
+  call.body = std::move(wanted.body);
   call.answer = client::Answer::kNone;
-  call.body = fmt::format(
-      R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}","namespace":"{}","uid":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
-      pod.meta.name, pod.meta.ns, pod.meta.uid, binding->node_name);
   client.call(std::move(call), [weak = weak_from_this(), binding](client::ApiResult<json::Value> result) {
     const auto self = weak.lock();
     if (!self) return;
     if (result) return self->binding_done(*binding);
-    if (is_uncertain(result.error())) return self->find_out(binding, result.error().message);
-    self->binding_failed(binding, kBindStep, result.error().message);
+    if (client::is_uncertain(result.error())) return self->find_out(binding, result.error().message);
+    self->binding_failed(binding, {"Bind", binding->bind_plugin}, result.error().message);
   });
 }
 
 void Scheduler::Impl::find_out(const BindingPtr& binding, const std::string& why) {
   const model::PodView& pod = binding->info->view();
-  if (!assumed.contains(pod.meta.uid)) return binding_failed(binding, kBindStep, why);  // The watch knows already.
+  if (!assumed.contains(pod.meta.uid)) return binding_failed(binding, {"Bind", binding->bind_plugin}, why);  // The watch knows already.
   client.get(kPods, pod.meta.ns, pod.meta.name, [weak = weak_from_this(), binding, why](const client::ApiResult<json::Value>& now) {
     const auto self = weak.lock();
     if (!self) return;
     if (now) {
       const bool is_bound = json::get_string(*now, {"metadata", "uid"}) == binding->info->view().meta.uid &&
                             !json::get_string(*now, {"spec", "nodeName"}).empty();
-      return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, kBindStep, why);
+      return is_bound ? self->binding_done(*binding) : self->binding_failed(binding, {"Bind", binding->bind_plugin}, why);
     }
-    if (!is_uncertain(now.error())) return self->binding_failed(binding, kBindStep, why);
+    if (!client::is_uncertain(now.error())) return self->binding_failed(binding, {"Bind", binding->bind_plugin}, why);
     self->loop.schedule_after(std::chrono::seconds(1), [weak, binding, why] {
       if (const auto later = weak.lock()) later->find_out(binding, why);
     });
@@ -188,6 +237,7 @@ void Scheduler::Impl::binding_done(Binding& binding) {
   queue.done(binding.entry.pod.uid);
   const model::PodView& pod = binding.info->view();
   observe_point("Bind", pod.scheduler_name, seconds_since(binding.step_started));
+  binding.framework->run_post_bind(binding.reservation.state, *binding.info, binding.node_name);
   observe("scheduled", binding.info, seconds_since(binding.started));
   recorder(pod.scheduler_name)
       .event(reference(*binding.object), "Normal", "Scheduled",
@@ -208,33 +258,43 @@ void Scheduler::Impl::binding_done(Binding& binding) {
   post_turn();
 }
 
-void Scheduler::Impl::binding_failed(const BindingPtr& binding, std::string_view step, const std::string& why) {
-  if (std::exchange(binding->is_over, true)) return;
-  give_slot(*binding);
-  pre_binding.erase(binding->entry.pod.uid);
-  const placement::PodInfoPtr& info = binding->info;
-  const std::string& uid = binding->entry.pod.uid;
+void Scheduler::Impl::give_place_back(Binding& binding) {
+  const placement::PodInfoPtr& info = binding.info;
+  const std::string& uid = binding.entry.pod.uid;
   const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
   const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
-  if (step == kPreBindStep || step == kBindStep)
-    observe_point(step == kBindStep ? "Bind" : "PreBind", info->view().scheduler_name, seconds_since(binding->step_started), "Error");
-  if (step == kPreBindStep)
-    registry->counter("scheduler_volume_scheduling_stage_error_total", "Volume scheduling stage error count", {{"operation", "bind"}})
-        .add();
   if (!is_bound) {
     const TimePoint unreserving = loop.now();
-    trial.undo(binding->reservation);
-    unreserve_claims(*binding);
+    trial.undo(binding.reservation);
+    unreserve_claims(binding);
     observe_point("Unreserve", info->view().scheduler_name, seconds_since(unreserving));
   }
-  if (assumed.erase(uid) != 0) {
-    const placement::NodeInfo* node = cluster.node(binding->node);
-    if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding->node, {.pod_before = info.get()});
-  }
+  if (assumed.erase(uid) == 0) return;
+  const placement::NodeInfo* node = cluster.node(binding.node);
+  if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding.node, {.pod_before = info.get()});
+}
+
+void Scheduler::Impl::binding_failed(const BindingPtr& binding, Step step, const std::string& why) {
+  if (std::exchange(binding->is_over, true)) return;
+  give_slot(*binding);
+  const placement::PodInfoPtr& info = binding->info;
+  const std::string& uid = binding->entry.pod.uid;
+  pre_binding.erase(uid);
+  (void)leave_permit(uid);
+  stop_waiting(*binding);
+  const ObjectRef now = informers.get(kPods).get(info->view().meta.ns, info->view().meta.name);
+  const bool is_bound = now != nullptr && now->uid() == uid && !PodGlance(now->bytes()).node_name.empty();
+  const bool is_claims_own = step == kClaimStep;
+  if (!step.point.empty() && !is_claims_own)
+    observe_point(step.point == "Bind" ? "Bind" : "PreBind", info->view().scheduler_name, seconds_since(binding->step_started), "Error");
+  if (step == kVolumeStep)
+    registry->counter("scheduler_volume_scheduling_stage_error_total", "Volume scheduling stage error count", {{"operation", "bind"}})
+        .add();
+  give_place_back(*binding);
   const bool still_waits = now != nullptr && now->uid() == uid && !is_bound && !now->is_deleting();
   if (still_waits) {
-    std::string message = step.empty() ? why : fmt::format("running {}: {}", step, why);
-    if (cluster.era() == placement::Era::k120 && step != kPreBindStep && step != kClaimStep) message = "binding rejected: " + message;
+    std::string message = step.plugin.empty() ? why : fmt::format("running {} plugin \"{}\": {}", step.point, step.plugin, why);
+    if (cluster.era() == placement::Era::k120 && step.point != "PreBind") message = "binding rejected: " + message;
     log::warning("scheduler", "binding {} to {} failed: {}", info->key, binding->node_name, message);
     observe("error", info, seconds_since(binding->started));
     want_node(now, PodGlance(now->bytes()), nullptr);

@@ -154,9 +154,10 @@ void Scheduler::Impl::release_claim(const placement::ClaimRelease& claim) {
 
 /// A claim came, changed or went (`after` null): pods that wait for it may enter the queue, pods that use it are tried again when its
 /// status changed, and all that lacked devices when it gave some back.
-void Scheduler::Impl::claim_changed(const placement::ClaimPtr& before, const placement::ClaimPtr& after) {
-  for (auto& [uid, entry] : waiting)
-    if (!entry.info->view().resource_claims.empty()) gate_by_claims(uid, entry);
+void Scheduler::Impl::claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after) {
+  const auto found = waiting_for_claim.find(key);
+  const std::set<std::string> users = found != waiting_for_claim.end() ? found->second : std::set<std::string>();
+  for (const std::string& uid : users) gate_by_claims(uid, waiting.at(uid));
   const bool gave_back = before != nullptr && before->allocation != nullptr && after != nullptr && after->allocation == nullptr;
   if (gave_back) return wake(ClusterEvent::kResourceClaim, {});
   if (after == nullptr) return;
@@ -164,11 +165,31 @@ void Scheduler::Impl::claim_changed(const placement::ClaimPtr& before, const pla
   const bool is_same = before != nullptr && (before->allocation == nullptr) == (after->allocation == nullptr) &&
                        before->reserved_for == after->reserved_for && before->device_statuses == after->device_statuses;
   if (is_same) return;
-  const std::size_t moved = queue.wake(bits.set_of(kPlugin), loop.now(), [&](const SchedulingQueue::Entry& entry) {
-    const auto found = waiting.find(entry.pod.uid);
-    return found != waiting.end() && uses(found->second.info->view(), cluster, after->meta.uid);
-  });
-  if (moved > 0) post_turn();
+  for (const std::string& uid : users) {
+    const SchedulingQueue::Entry* queued = queue.find(uid);
+    if (queued == nullptr) continue;
+    const PluginSet plugin = bits.set_of(kPlugin, *frameworks.at(waiting.at(uid).info->view().scheduler_name));
+    const bool is_held_by_claims = queued->rejected_by == 0 || (queued->rejected_by & plugin) != 0;
+    if (is_held_by_claims && uses(waiting.at(uid).info->view(), cluster, after->meta.uid)) wake_pod(uid);
+  }
+}
+
+/// Which claims the waiting pod uses; either may be null.
+void Scheduler::Impl::index_claims(const placement::PodInfoPtr& before, const placement::PodInfoPtr& after) {
+  const auto for_each_key = [](const model::PodView& pod, auto each) {
+    for (const auto& entry : pod.resource_claims)
+      if (const std::string& name = entry.claim_name.empty() ? entry.made_name : entry.claim_name; !name.empty())
+        each(fmt::format("{}/{}", pod.ns(), name), pod.meta.uid);
+  };
+  if (before != nullptr)
+    for_each_key(before->view(), [&](const std::string& key, const std::string& uid) {
+      const auto found = waiting_for_claim.find(key);
+      if (found == waiting_for_claim.end()) return;
+      found->second.erase(uid);
+      if (found->second.empty()) waiting_for_claim.erase(found);
+    });
+  if (after != nullptr)
+    for_each_key(after->view(), [&](const std::string& key, const std::string& uid) { waiting_for_claim[key].insert(uid); });
 }
 
 /// A pod whose claims are not there yet stays out of the queue.

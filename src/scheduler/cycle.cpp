@@ -23,12 +23,13 @@ void Scheduler::Impl::turn() {
   turn_posted = false;
   if (!is_leader) return;
   for (std::size_t i = 0; i < options.cycles_per_turn && bindings_in_flight < options.max_bindings_in_flight; ++i) {
-    auto entry = queue.pop(loop.now());
+    const auto entry = next_entry();
     if (!entry) break;
     schedule_one(*entry);
   }
   update_gauges();
   if (bindings_in_flight >= options.max_bindings_in_flight) return;  // A finished binding posts the next turn.
+  if (is_held_up()) return;                                          // An answer does.
   if (queue.has_ready(loop.now())) return post_turn();
   if (timer != TimerId::kNone) loop.cancel(timer);
   timer = TimerId::kNone;
@@ -57,61 +58,49 @@ void Scheduler::Impl::schedule_one(const SchedulingQueue::Entry& entry) {
         .event(reference(*object), "Warning", "FailedScheduling", fmt::format("skip schedule deleting pod: {}", info->key), "Scheduling");
     return forget_waiting(entry.pod.uid);
   }
-  const TimePoint start = loop.now();
-  std::optional<placement::Evaluation> refused;
-  const Decision decision = decide(info, object, refused);
-  const double seconds = seconds_since(start);
+  if (stands_aside(entry, info)) return;
+  Attempt attempt{.entry = entry, .info = info, .framework = framework, .started = loop.now()};
+  const Decision decision = trial.decide(info);
+  const bool has_more_to_ask =
+      extenders != nullptr && decision.outcome == Decision::Outcome::kScheduled && extenders->are_interested(info->view());
+  if (has_more_to_ask)
+    ask(std::move(attempt));
+  else
+    decided(std::move(attempt), decision);
+}
+
+void Scheduler::Impl::decided(Attempt attempt, const Decision& decision) {
+  const PodInfoPtr info = attempt.info;
+  const std::string uid = attempt.entry.pod.uid;
+  const double seconds = seconds_since(attempt.started);
   registry
       ->histogram("scheduler_scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds",
                   metrics::exponential_buckets(0.001, 2, 15))
       .observe(seconds);
   switch (decision.outcome) {
     case Decision::Outcome::kScheduled:
-      return commit(entry, info, framework, decision.node, start);
+      return commit(attempt, decision.node);
     case Decision::Outcome::kUnschedulable:
       observe("unschedulable", info, seconds);
-      return give_up_for_now(entry, info, framework, *decision.diagnosis, refused);
+      attempt.diagnosis = decision.diagnosis;
+      return give_up_for_now(std::move(attempt));
     case Decision::Outcome::kError:
       if (cluster.node_count() == 0) {
         // Nothing rejected it, so that no event can be known to help: it is tried again and again.
         observe("unschedulable", info, seconds);
-        set_nominated(found->second, "");
+        set_nominated(waiting.at(uid), "");
         report_failure(info, "Unschedulable", decision.error, "");
-        return queue.failed(entry.pod.uid, loop.now());
+        return queue.failed(uid, loop.now());
       }
       observe("error", info, seconds);
       report_error(info, decision.error);
-      return queue.failed(entry.pod.uid, loop.now());
+      return queue.failed(uid, loop.now());
   }
 }
 
-json::Value Scheduler::Impl::node_document(const std::string& name) const {
-  const ObjectRef node = informers.get(kNodes).get("", name);
-  return node != nullptr ? node->document() : json::Value{{"metadata", {{"name", name}}}};
-}
-
-json::Value Scheduler::Impl::pod_document(const placement::PodInfo& pod) const {
-  const ObjectRef object = informers.get(kPods).get(pod.view().meta.ns, pod.view().meta.name);
-  return object != nullptr
-             ? object->document()
-             : json::Value{{"metadata", {{"name", pod.view().meta.name}, {"namespace", pod.view().meta.ns}, {"uid", pod.view().meta.uid}}}};
-}
-
-/// The engine's decision, or the extenders' among the nodes that the engine found feasible. `refused` is set when they refused all of them.
-Decision Scheduler::Impl::decide(const PodInfoPtr& info, const ObjectRef& object, std::optional<placement::Evaluation>& refused) {
-  Decision decision = trial.decide(info);
-  if (extenders == nullptr || decision.outcome != Decision::Outcome::kScheduled || !extenders->are_interested(info->view()))
-    return decision;
-  placement::Evaluation evaluation = trial.evaluate(*info);
-  Decision extended =
-      extenders->choose(cluster, *info, object->document(), evaluation, [this](const std::string& name) { return node_document(name); });
-  if (extended.outcome == Decision::Outcome::kUnschedulable) refused = std::move(evaluation);
-  return extended;
-}
-
 /// Assumes the pod on the node and begins to bind it.
-void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework, NodeIndex node,
-                             TimePoint started) {
+void Scheduler::Impl::commit(const Attempt& attempt, NodeIndex node) {
+  const auto& [entry, info, framework, started, refused, diagnosis, missed] = attempt;
   const TimePoint reserving = loop.now();
   auto reserved = trial.reserve(info, node);
   const bool has_more_than_room = !info->view().volumes.empty() || !info->view().resource_claims.empty();
@@ -122,30 +111,31 @@ void Scheduler::Impl::commit(const SchedulingQueue::Entry& entry, const PodInfoP
     report_error(info, reserved.error().message());
     return queue.failed(entry.pod.uid, loop.now());
   }
-  std::vector<placement::PreBindWrite> writes = has_more_than_room ? reserved->pre_bind(cluster) : std::vector<placement::PreBindWrite>();
+  auto writes = reserved->pre_bind(cluster);
+  if (!writes) {
+    trial.undo(*reserved);
+    observe("error", info, seconds_since(started));
+    report_error(info, fmt::format("running PreBind plugin \"{}\": {}", writes.error().plugin, writes.error().message()));
+    return queue.failed(entry.pod.uid, loop.now());
+  }
   const ObjectRef object = waiting.at(entry.pod.uid).object;
   const std::string promised = waiting.at(entry.pod.uid).nominated;
   assumed[entry.pod.uid] = info->key;
+  index_claims(info, nullptr);
   waiting.erase(entry.pod.uid);  // In the queue it stays in flight until the binding is over: a failure keeps its count of attempts.
-  auto binding = std::make_shared<Binding>(Binding{entry,
-                                                   info,
-                                                   object,
-                                                   framework,
-                                                   node,
-                                                   cluster.node(node)->name,
-                                                   started,
-                                                   loop.now(),
-                                                   std::move(*reserved),
-                                                   std::move(writes),
-                                                   0,
-                                                   {},
-                                                   {},
-                                                   false,
-                                                   false,
-                                                   false});
+  auto binding = std::make_shared<Binding>(Binding{.entry = entry,
+                                                   .info = info,
+                                                   .object = object,
+                                                   .framework = framework,
+                                                   .node = node,
+                                                   .node_name = cluster.node(node)->name,
+                                                   .started = started,
+                                                   .step_started = loop.now(),
+                                                   .reservation = std::move(*reserved),
+                                                   .writes = std::move(*writes)});
   take_slot(*binding);
   if (promised != binding->node_name) wake_for_nomination(info, promised);
-  announce(binding);
+  permit(binding);
 }
 
 }  // namespace berth::scheduler

@@ -20,7 +20,7 @@ class HttpClient;
 
 namespace berth::scheduler {
 
-/// Owner: one scheduler. Single-threaded; calls block until the extender answers or its timeout is over.
+/// Owner: one scheduler. Immutable: may be asked from any thread. Calls block until the extender answers or its timeout is over.
 class Extenders {
  public:
   /// Sends `body` to the extender's verb and returns the answer's body.

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "placement/preemption_words.h"
+#include "placement/topology_keys.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace berth::scheduler {
@@ -18,73 +18,74 @@ using placement::PodInfoPtr;
 
 namespace {
 
-/// A pod condition as a strategic merge patch of status; `since` is when its status last changed.
-json::Value condition_patch(std::string_view type, std::string_view status, std::string_view reason, const std::string& message,
-                            const std::string& since, std::string_view generation) {
+/// A pod condition as a strategic merge patch of this very pod's status; `since` is when its status last changed.
+json::Value condition_patch(const client::Object& pod, std::string_view type, std::string_view status, std::string_view reason,
+                            const std::string& message, const std::string& since) {
+  const std::string_view generation = PodGlance(pod.bytes()).generation;
   json::Object condition = {{"type", type},     {"status", status},  {"lastProbeTime", nullptr}, {"lastTransitionTime", since},
                             {"reason", reason}, {"message", message}};
   std::int64_t number = 0;
   if (std::from_chars(generation.data(), generation.data() + generation.size(), number).ec == std::errc())
     condition["observedGeneration"] = number;
-  return {{"status", {{"conditions", json::Array{std::move(condition)}}}}};
+  return {{"metadata", {{"uid", pod.uid()}}}, {"status", {{"conditions", json::Array{std::move(condition)}}}}};
 }
 
 const auto kIgnoreAnswer = [](const client::ApiResult<json::Value>&) {};
 
 }  // namespace
 
-void Scheduler::Impl::give_up_for_now(const SchedulingQueue::Entry& entry, const PodInfoPtr& info, const FrameworkPtr& framework,
-                                      const placement::Diagnosis& diagnosis, const std::optional<placement::Evaluation>& refused) {
-  std::string post_filter_message;
-  std::optional<std::string> nominate;
-  PluginSet rejected_by = bits.set_of(diagnosis.plugins);
-  if (!framework->profile().post_filter.empty()) {
-    const TimePoint start = loop.now();
-    const placement::PostFilterResult result = find_room(framework, info, refused);
-    observe_point("PostFilter", info->view().scheduler_name, seconds_since(start),
-                  result.status.is_success() ? "Success"
-                  : result.status.is_error() ? "Error"
-                                             : "Unschedulable");
-    post_filter_message = result.status.message();
-    if (result.release) release_claim(*result.release);
-    Waiting& mine = waiting.at(entry.pod.uid);
-    // After a PreFilter that rejected the pod for good, the plugins before DefaultPreemption fail already.
-    const bool was_asked = result.status.code != placement::Code::kError || diagnosis.pre_filter.is_success();
-    if (was_asked) registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
-    if (const placement::Candidate* choice = result.choice()) {
-      nominate = preempt(info, *choice);
-    } else if (!mine.nominated.empty() && post_filter_message.find("not eligible due to a terminating pod") == std::string::npos) {
-      nominate = "";  // The room that was promised will not come.
-    }
-    if (nominate) set_nominated(mine, *nominate);
-    const bool is_hard = options.preemption.budgets_are_hard || framework->profile().args.preemption.budgets_are_hard;
-    static constexpr std::array<std::string_view, 1> kBudgets = {"DisruptionBudgets"};
-    if (is_hard && rejected_by != 0) rejected_by |= bits.set_of(kBudgets);
-  }
-  queue.unschedulable(entry.pod.uid, rejected_by, loop.now());
-  report_failure(info, "Unschedulable", placement::fit_error_message(diagnosis, framework->profile().era, post_filter_message), nominate);
+void Scheduler::Impl::give_up_for_now(Attempt attempt) {
+  if (attempt.framework->profile().post_filter.empty()) return rejected(attempt, "", std::nullopt);
+  const TimePoint start = loop.now();
+  placement::PostFilterResult result = find_room(attempt);
+  observe_point("PostFilter", attempt.info->view().scheduler_name, seconds_since(start),
+                result.status.is_success() ? "Success"
+                : result.status.is_error() ? "Error"
+                                           : "Unschedulable");
+  const bool extenders_have_a_say = extenders != nullptr && extenders->preempt_for(attempt.info->view()) && !result.candidates.empty();
+  if (extenders_have_a_say)
+    ask_about_preemption(std::move(attempt), std::move(result));
+  else
+    give_up_after(std::move(attempt), result);
 }
 
-placement::PostFilterResult Scheduler::Impl::find_room(const FrameworkPtr& framework, const PodInfoPtr& info,
-                                                       const std::optional<placement::Evaluation>& refused) {
-  const bool extenders_preempt = extenders != nullptr && extenders->preempt_for(info->view());
-  if (!refused && !extenders_preempt) return trial.victims_for(info);
-  const placement::Evaluation evaluation = refused ? *refused : trial.evaluate(*info);
-  placement::PostFilterResult result = trial.victims_for(info, &evaluation);
-  if (!extenders_preempt || result.candidates.empty()) return result;
-  const Extenders::Documents documents{[this](const placement::PodInfo& pod) { return pod_document(pod); },
-                                       [this](const std::string& name) { return node_document(name); }};
-  auto left = extenders->process_preemption(cluster, *info, pod_document(*info), std::move(result.candidates), documents);
-  result.candidates.clear();
-  if (!left) {
-    result.best.reset();
-    result.status = placement::Status::error("preemption: " + left.error().message);
-    return result;
+void Scheduler::Impl::give_up_after(Attempt attempt, const placement::PostFilterResult& result) {
+  const std::string message = result.status.message();
+  if (result.release) release_claim(*result.release);
+  Waiting& mine = waiting.at(attempt.entry.pod.uid);
+  // After a PreFilter that rejected the pod for good, the plugins before DefaultPreemption fail already.
+  const bool was_asked = result.status.code != placement::Code::kError || attempt.diagnosis->pre_filter.is_success();
+  if (was_asked) registry->counter("scheduler_preemption_attempts_total", "Total preemption attempts in the cluster till now").add();
+  std::optional<std::string> nominate;
+  if (const placement::Candidate* choice = result.choice()) {
+    nominate = preempt(attempt.info, *choice);
+  } else if (!mine.nominated.empty() && message.find("not eligible due to a terminating pod") == std::string::npos) {
+    nominate = "";  // The room that was promised will not come.
   }
-  result.candidates = std::move(*left);
-  trial.choose_among(result, *info);
-  if (result.choice() == nullptr) result.status = placement::words::refused("no candidate node for preemption", framework->profile());
-  return result;
+  if (nominate) set_nominated(mine, *nominate);
+  rejected(attempt, message, nominate);
+}
+
+void Scheduler::Impl::rejected(const Attempt& attempt, const std::string& post_filter_message, const std::optional<std::string>& nominate) {
+  const placement::Framework& framework = *attempt.framework;
+  const std::string& uid = attempt.entry.pod.uid;
+  PluginSet rejected_by = bits.set_of(attempt.diagnosis->plugins, framework);
+  const bool is_hard = options.preemption.budgets_are_hard || framework.profile().args.preemption.budgets_are_hard;
+  if (is_hard && rejected_by != 0 && !framework.profile().post_filter.empty())
+    rejected_by |= bits.set_of(std::array{kDisruptionBudgets}, framework);
+  const Waiting& mine = waiting.at(uid);
+  queue.unschedulable(uid, rejected_by, loop.now(), kinds_of_pods.of(framework, *mine.info, mine.nominated));
+  report_failure(attempt.info, "Unschedulable",
+                 placement::fit_error_message(*attempt.diagnosis, framework.profile().era, post_filter_message), nominate);
+  // What happened while extenders were asked could have helped.
+  if (!attempt.missed.empty() && (rejected_by == 0 || (rejected_by & bits.cured_by(attempt.missed)) != 0)) wake_pod(uid);
+}
+
+placement::PostFilterResult Scheduler::Impl::find_room(const Attempt& attempt) {
+  const bool every_candidate_counts = attempt.refused || (extenders != nullptr && extenders->preempt_for(attempt.info->view()));
+  if (!every_candidate_counts) return trial.victims_for(attempt.info);
+  const placement::Evaluation evaluation = attempt.refused ? *attempt.refused : trial.evaluate(*attempt.info);
+  return trial.victims_for(attempt.info, &evaluation);
 }
 
 std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidate choice) {
@@ -117,13 +118,15 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
     report_eviction(info, reference(*binding->object), node_name, " (in kube-scheduler memory).");
     // Later: the preemptor, which is being decided, must be where a freed node wakes it.
     loop.post([weak = weak_from_this(), binding] {
-      if (const auto self = weak.lock())
-        self->binding_failed(binding, "PreBind plugin \"VolumeBinding\"", "preempted by DefaultPreemption");
+      if (const auto self = weak.lock()) self->binding_failed(binding, {"PreBind", "VolumeBinding"}, "preempted by DefaultPreemption");
     });
   }
+  // With a victim as the related object a second preemption is an event of its own: folded into the first, it would tell of the first's
+  // node and pods.
+  const client::ObjectReference victim = reference(*choice.victims.front());
   recorder(preemptor_pod.scheduler_name)
       .event(reference(*info), "Normal", "Preempting",
-             fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting");
+             fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting", &victim);
 
   std::vector<PodInfoPtr> losing;
   for (const PodInfoPtr& other : cluster.nominated(choice.node))
@@ -135,7 +138,7 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
     else
       cluster.nominate(other, "");
     client.patch(kPods, other->view().meta.ns, other->view().meta.name, client::PatchType::kMerge,
-                 {{"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
+                 {{"metadata", {{"uid", uid}}}, {"status", {{"nominatedNodeName", nullptr}}}}, kIgnoreAnswer, "status");
     if (const auto theirs = preempting.find(uid); theirs != preempting.end())
       theirs->second.missed_event = true;
     else
@@ -148,8 +151,8 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
 void Scheduler::Impl::evict(const PodInfoPtr& preemptor_pod, const PodInfoPtr& victim, const ObjectRef& object,
                             const std::string& node_name) {
   const std::string message = fmt::format("{}: preempting to accommodate a higher priority pod", preemptor_pod->view().scheduler_name);
-  const json::Value patch = condition_patch("DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()),
-                                            PodGlance(object->bytes()).generation);
+  const json::Value patch =
+      condition_patch(*object, "DisruptionTarget", "True", "PreemptionByScheduler", message, format_rfc3339(loop.now()));
   const model::PodView& pod = victim->view();
   client.patch(
       kPods, pod.meta.ns, pod.meta.name, client::PatchType::kStrategicMerge, patch,
@@ -204,7 +207,7 @@ void Scheduler::Impl::victim_seen(const std::string& victim_uid) {
   if (has_failed)
     queue.retry_after_backoff(preemptor_uid, loop.now());  // What is refused now is likely refused in a moment.
   else
-    queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == preemptor_uid; });
+    queue.wake_one(preemptor_uid, loop.now());
   post_turn();
 }
 
@@ -219,6 +222,11 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
   if (found == waiting.end()) return;
   Waiting& entry = found->second;
   recorder(info->view().scheduler_name).event(reference(*entry.object), "Warning", "FailedScheduling", message, "Scheduling");
+  if (reason == "Unschedulable" && !std::exchange(entry.has_topology_note, true)) {
+    // An event of its own: FailedScheduling keeps kube-scheduler's words, which name no key.
+    for (const std::string& note : placement::missing_topology_keys(cluster, info->view()))
+      recorder(info->view().scheduler_name).event(reference(*entry.object), "Warning", "TopologyKeyNotFound", note, "Scheduling");
+  }
   std::string since = format_rfc3339(loop.now());
   std::string last_message = entry.message;
   const json::Value document = entry.object->document();
@@ -230,7 +238,7 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
   const bool nomination_differs = nominate && (may_lag || json::get_string(document, {"status", "nominatedNodeName"}) != *nominate);
   if (last_message == message && !nomination_differs) return;
   entry.message = message;
-  json::Value patch = condition_patch("PodScheduled", "False", reason, message, since, PodGlance(entry.object->bytes()).generation);
+  json::Value patch = condition_patch(*entry.object, "PodScheduled", "False", reason, message, since);
   if (nominate) json::set(patch, {"status", "nominatedNodeName"}, nominate->empty() ? json::Value(nullptr) : json::Value(*nominate));
   client.patch(
       kPods, info->view().meta.ns, info->view().meta.name, client::PatchType::kStrategicMerge, patch,

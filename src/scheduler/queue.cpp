@@ -13,6 +13,7 @@ void SchedulingQueue::leave(Slot& slot) {
       break;
     case Box::kUnschedulable:
       unschedulable_.erase({slot.box_until, slot.sequence, &slot});
+      leave_group(slot);
       break;
     case Box::kGated:
       --gated_;
@@ -36,6 +37,7 @@ void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until, bool pops_earl
       break;
     case Box::kUnschedulable:
       unschedulable_.insert({until, slot.sequence, &slot});
+      join_group(slot);
       break;
     case Box::kGated:
       ++gated_;
@@ -43,6 +45,28 @@ void SchedulingQueue::enter(Slot& slot, Box box, TimePoint until, bool pops_earl
     case Box::kInFlight:
       break;
   }
+}
+
+void SchedulingQueue::join_group(Slot& slot) {
+  constexpr std::uint64_t kOwn = std::uint64_t{1} << 63;
+  const GroupKey key{slot.entry.rejected_by, slot.entry.pod.priority, slot.kind ? slot.kind->id : kOwn | slot.sequence};
+  const auto [found, is_new] = groups_.try_emplace(key);
+  Group& group = found->second;
+  if (is_new) {
+    group.key = key;
+    for_each_list(key.rejected_by, [&](std::size_t list) { groups_of_plugin_[list].emplace(key, &group); });
+  }
+  group.slots.emplace(slot.sequence, &slot);
+  slot.group = &group;
+}
+
+void SchedulingQueue::leave_group(Slot& slot) {
+  Group& group = *std::exchange(slot.group, nullptr);
+  group.slots.erase(slot.sequence);
+  if (!group.slots.empty()) return;
+  const GroupKey key = group.key;
+  for_each_list(key.rejected_by, [&](std::size_t list) { groups_of_plugin_[list].erase(key); });
+  groups_.erase(key);
 }
 
 TimePoint SchedulingQueue::backoff_end(const Entry& entry) const {
@@ -139,11 +163,12 @@ std::optional<SchedulingQueue::Entry> SchedulingQueue::pop(TimePoint now) {
 
 void SchedulingQueue::done(const std::string& uid) { remove(uid); }
 
-void SchedulingQueue::unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now) {
+void SchedulingQueue::unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now, PodKindPtr kind) {
   const auto found = pods_.find(uid);
   if (found == pods_.end() || found->second->box != Box::kInFlight) return;
   Slot& slot = *found->second;
   slot.entry.rejected_by = rejected_by;
+  slot.kind = std::move(kind);
   slot.entry.queued_at = now;
   slot.entry.waited_in_vain = false;
   ++slot.entry.unschedulable_count;
@@ -171,18 +196,47 @@ void SchedulingQueue::failed(const std::string& uid, TimePoint now) {
   count(slot.entry.pod.gated ? "unschedulable" : "backoff", "ScheduleAttemptFailure");
 }
 
-std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help,
-                                  std::string_view event) {
+void SchedulingQueue::set_kind(const std::string& uid, PodKindPtr kind) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second->box != Box::kUnschedulable) return;
+  Slot& slot = *found->second;
+  leave_group(slot);
+  slot.kind = std::move(kind);
+  join_group(slot);
+}
+
+std::size_t SchedulingQueue::wake(PluginSet plugins, TimePoint now, const CouldHelp& could_help, std::string_view event,
+                                  const MayMove& may_move) {
+  ++wakes_;
   std::vector<Slot*> moving;
-  for (const auto& [until, sequence, slot] : unschedulable_) {
-    const Entry& entry = slot->entry;
-    if ((entry.rejected_by == 0 || (entry.rejected_by & plugins) != 0) && could_help(entry)) moving.push_back(slot);
-  }
+  const auto ask = [&](std::size_t list) {
+    for (const auto& [key, group] : groups_of_plugin_[list]) {
+      if (std::exchange(group->asked, wakes_) == wakes_ || !could_help(group->slots.begin()->second->entry)) continue;
+      for (const auto& [sequence, slot] : group->slots)
+        if (!may_move || may_move(slot->entry)) moving.push_back(slot);
+    }
+  };
+  ask(kAnyPlugin);
+  if (plugins != 0) for_each_list(plugins, ask);
   for (Slot* slot : moving) {
     leave(*slot);
     enter_backoff_or_active(*slot, now, event);
   }
   return moving.size();
+}
+
+bool SchedulingQueue::wake_one(const std::string& uid, TimePoint now, std::string_view event) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second->box != Box::kUnschedulable) return false;
+  leave(*found->second);
+  enter_backoff_or_active(*found->second, now, event);
+  return true;
+}
+
+bool SchedulingQueue::holds_rejected_by(PluginSet plugins) const {
+  bool holds = !groups_of_plugin_[kAnyPlugin].empty();
+  if (plugins != 0) for_each_list(plugins, [&](std::size_t list) { holds = holds || !groups_of_plugin_[list].empty(); });
+  return holds;
 }
 
 void SchedulingQueue::retry_after_backoff(const std::string& uid, TimePoint now) {
@@ -212,6 +266,11 @@ std::optional<TimePoint> SchedulingQueue::next_wake() const {
 }
 
 SchedulingQueue::Sizes SchedulingQueue::sizes() const { return {active_.size(), backoff_.size(), unschedulable_.size(), gated_}; }
+
+bool SchedulingQueue::is_in_flight(const std::string& uid) const {
+  const auto found = pods_.find(uid);
+  return found != pods_.end() && found->second->box == Box::kInFlight;
+}
 
 const SchedulingQueue::Entry* SchedulingQueue::find(const std::string& uid) const {
   const auto found = pods_.find(uid);

@@ -13,6 +13,7 @@
 // A pod is in exactly one of the boxes. While `active` is empty, pods that wait in `backoff` after no node fitted are popped before their
 // time (today's SchedulerPopFromBackoffQ): the backoff protects busy schedulers, not idle ones. Pure: time comes in as a value; no threads.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -36,6 +37,13 @@ struct QueuedPod {
 
 /// Which of the rejecting plugins decide on retries: bit i stands for the i-th name the scheduler registered. 0: any event may help.
 using PluginSet = std::uint64_t;
+
+/// Pods of one kind and priority get one answer from every hint and every node. Whoever fills the queue says which pods those are; `id` is
+/// never given twice.
+struct PodKind {
+  std::uint64_t id = 0;
+};
+using PodKindPtr = std::shared_ptr<const PodKind>;
 
 struct QueueOptions {
   Duration initial_backoff = std::chrono::seconds(1);
@@ -79,14 +87,25 @@ class SchedulingQueue {
   std::optional<Entry> pop(TimePoint now);
   [[nodiscard]] bool has_ready(TimePoint now);
   void done(const std::string& uid);
-  void unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now);
+  /// `kind` groups it with others that wait; null: it is like no other.
+  void unschedulable(const std::string& uid, PluginSet rejected_by, TimePoint now, PodKindPtr kind = nullptr);
+  /// A pod that waits as unschedulable is of another kind from now on.
+  void set_kind(const std::string& uid, PodKindPtr kind);
   /// The attempt failed for another reason (a conflict, the server): tried again after the backoff.
   void failed(const std::string& uid, TimePoint now);
 
+  /// Asked of one of the pods that are rejected by the same plugins, of one kind and priority, for all of them.
+  using CouldHelp = std::function<bool(const Entry&)>;
+  /// Asked of each pod that would move; empty: all do.
+  using MayMove = std::function<bool(const Entry&)>;
   /// Moves unschedulable pods that were rejected by one of `plugins` (or by none known) and for which `could_help` says yes.
-  /// Returns how many moved. `event` names the cause.
-  std::size_t wake(PluginSet plugins, TimePoint now, const std::function<bool(const Entry&)>& could_help,
-                   std::string_view event = "ForceActivate");
+  /// Returns how many moved. `event` names the cause. Costs what it asks and moves, however many others wait.
+  std::size_t wake(PluginSet plugins, TimePoint now, const CouldHelp& could_help, std::string_view event = "ForceActivate",
+                   const MayMove& may_move = {});
+  /// Moves one unschedulable pod, whatever rejected it. False when it does not wait as such.
+  bool wake_one(const std::string& uid, TimePoint now, std::string_view event = "ForceActivate");
+  /// Some unschedulable pod was rejected by one of `plugins`, or by none known.
+  [[nodiscard]] bool holds_rejected_by(PluginSet plugins) const;
   /// Moves one unschedulable pod to backoff, where it stays until its backoff is over even if there is nothing else to do.
   void retry_after_backoff(const std::string& uid, TimePoint now);
   /// Moves one pod to active at once, its backoff forgotten (kube-scheduler's Activate).
@@ -99,14 +118,19 @@ class SchedulingQueue {
     std::size_t active = 0, backoff = 0, unschedulable = 0, gated = 0;
   };
   [[nodiscard]] Sizes sizes() const;
+  /// Popped, and neither done nor back.
+  [[nodiscard]] bool is_in_flight(const std::string& uid) const;
   [[nodiscard]] bool contains(const std::string& uid) const { return pods_.contains(uid); }
   /// The entry, or null; valid until the next change.
   [[nodiscard]] const Entry* find(const std::string& uid) const;
 
  private:
   enum class Box { kActive, kBackoff, kUnschedulable, kGated, kInFlight };
+  struct Group;
   struct Slot {
     Entry entry;
+    PodKindPtr kind;         ///< Of its last rejection.
+    Group* group = nullptr;  ///< While in kUnschedulable.
     Box box = Box::kActive;
     TimePoint box_until{};  ///< kBackoff: its end; kUnschedulable: when the long wait ends.
     std::uint64_t sequence = 0;
@@ -123,6 +147,19 @@ class SchedulingQueue {
       return sequence < o.sequence;
     }
   };
+  /// Unschedulable pods that get one answer.
+  struct GroupKey {
+    PluginSet rejected_by;
+    std::int32_t priority;
+    std::uint64_t kind;
+    friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
+  };
+  struct Group {
+    GroupKey key;
+    std::map<std::uint64_t, Slot*> slots;  ///< By sequence.
+    std::uint64_t asked = 0;               ///< The last wake that came by.
+  };
+  static constexpr std::size_t kAnyPlugin = 64;  ///< Where groups rejected by nobody known are listed.
   using TimedKey = std::tuple<TimePoint, std::uint64_t, Slot*>;
   /// Whose backoff ends in the same second goes by priority and age.
   using EarlyKey = std::pair<std::int64_t, ActiveKey>;
@@ -142,6 +179,14 @@ class SchedulingQueue {
   [[nodiscard]] TimePoint backoff_end(const Entry& entry) const;
   void enter_backoff_or_active(Slot& slot, TimePoint now, std::string_view event);
   void promote(TimePoint now);
+  void join_group(Slot& slot);
+  void leave_group(Slot& slot);
+  template <typename Each>
+  static void for_each_list(PluginSet rejected_by, Each each) {
+    if (rejected_by == 0) each(kAnyPlugin);
+    for (std::size_t i = 0; i < kAnyPlugin; ++i)
+      if ((rejected_by >> i & 1) != 0) each(i);
+  }
 
   QueueOptions options_;
   QueueObserver observer_;
@@ -150,6 +195,9 @@ class SchedulingQueue {
   std::set<ActiveKey> active_;
   std::set<TimedKey> backoff_, unschedulable_;
   std::set<EarlyKey> early_;  ///< Those of backoff_ that may be popped before their time.
+  std::map<GroupKey, Group> groups_;
+  std::array<std::map<GroupKey, Group*>, kAnyPlugin + 1> groups_of_plugin_;
+  std::uint64_t wakes_ = 0;
   std::size_t gated_ = 0;
 };
 

@@ -105,7 +105,7 @@ void Scheduler::Impl::count_rejection(const std::string& uid, PluginSet rejected
   const auto found = waiting.find(uid);
   if (found == waiting.end()) return;
   for (const std::string_view plugin : bits.names(rejected_by))
-    if (plugin != "DisruptionBudgets") count_held_by(*registry, plugin, found->second.info->view().scheduler_name, holds);
+    if (plugin != kDisruptionBudgets) count_held_by(*registry, plugin, found->second.info->view().scheduler_name, holds);
 }
 
 void Scheduler::Impl::count_gate(Waiting& entry, bool is_gated) {
@@ -154,9 +154,15 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(client::Client& client, cli
   if (!profiles) return std::unexpected(profiles.error());
   auto impl = std::make_shared<Impl>(client, informers, options, std::move(*profiles));
   if (!options.extenders.empty()) {
-    auto extenders = Extenders::create(options.extenders);
-    if (!extenders) return std::unexpected(extenders.error());
-    impl->extenders = std::move(*extenders);
+    if (options.extender_post) {
+      impl->extenders = std::make_shared<const Extenders>(options.extenders, options.extender_post);
+    } else {
+      auto extenders = Extenders::create(options.extenders);
+      if (!extenders) return std::unexpected(extenders.error());
+      impl->extenders = std::move(*extenders);
+    }
+    impl->asker = std::make_unique<Worker>(impl->loop, "extenders", options.extender_executor);
+    impl->binder = std::make_unique<Worker>(impl->loop, "extender-bind", options.extender_executor);
   }
   for (const placement::Profile& profile : options.profiles) {
     client::EventRecorderOptions recorder;
@@ -172,6 +178,11 @@ void Scheduler::start() { impl_->subscribe(); }
 
 void Scheduler::lead(bool is_leader) {
   impl_->is_leader = is_leader;
+  if (!is_leader)
+    for (const auto& [uid, binding] : impl_->waiting_for_claims) impl_->look_again(uid);
+  if (!is_leader)
+    while (!impl_->waiting_on_permit.empty())
+      impl_->binding_failed(impl_->waiting_on_permit.begin()->second.binding, {}, "leadership was lost");
   impl_->post_turn();
 }
 

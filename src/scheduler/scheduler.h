@@ -19,7 +19,9 @@
 #include "placement/engine.h"
 #include "placement/preemption.h"
 #include "scheduler/config/config.h"
+#include "scheduler/extender.h"
 #include "scheduler/queue.h"
+#include "scheduler/worker.h"
 
 namespace berth::scheduler {
 
@@ -30,6 +32,10 @@ struct SchedulerOptions {
   placement::EngineOptions engine;
   placement::PreemptionOptions preemption;
   std::vector<config::Extender> extenders;
+  /// How extenders are asked, and what runs the asking, which may block; empty: over HTTP, on threads of the scheduler's own. Tests give
+  /// both.
+  Extenders::Post extender_post;
+  Worker::Executor extender_executor;
   /// Bindings under way at once; the cycle waits beyond.
   std::size_t max_bindings_in_flight = 512;
   /// Decisions made before the loop gets to other work.

@@ -1,6 +1,7 @@
 // The scheduler's state and steps. One file a stage: watching.cpp (what the informers say), wake-ups (waking.cpp), cycle.cpp (one pod's
-// decision), binding.cpp (volumes, then the node), preempting.cpp (pods that fit nowhere).
+// decision), asking.cpp (extenders), binding.cpp (volumes, then the node), preempting.cpp (pods that fit nowhere).
 #pragma once
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,17 +12,22 @@
 #include "placement/trial.h"
 #include "scheduler/consulted.h"
 #include "scheduler/extender.h"
-#include "scheduler/hints.h"
+#include "scheduler/pod_kinds.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/wakeup.h"
+#include "scheduler/worker.h"
 
 namespace berth::scheduler {
 
 inline const client::Gvr kPods{"", "v1", "pods"};
 inline const client::Gvr kNodes{"", "v1", "nodes"};
 inline const client::Gvr kResourceClaims{"resource.k8s.io", "v1", "resourceclaims"};
-/// The step that failures with resource claims name.
-inline constexpr std::string_view kClaimStep = "PreBind plugin \"DynamicResources\"";
+/// Where binding is, and whose step it is; both empty for what no plugin does.
+struct Step {
+  std::string_view point, plugin;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+inline constexpr Step kClaimStep{"PreBind", "DynamicResources"};
 inline const client::Gvr kClaims{"", "v1", "persistentvolumeclaims"};
 
 /// What of a pod decides whether placement must look at a new revision of it, read without building a document.
@@ -42,9 +48,10 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   struct Waiting {
     placement::PodInfoPtr info;  ///< Its nominated node is always `nominated`.
     client::ObjectRef object;
-    std::string message;    ///< The condition's message last written by us; empty: see the object.
-    std::string gated_by;   ///< The plugin that scheduler_unschedulable_pods counts it for; empty: none.
-    std::string nominated;  ///< Where preemption makes room for it; empty for none. The API may lag behind.
+    std::string message;             ///< The condition's message last written by us; empty: see the object.
+    std::string gated_by;            ///< The plugin that scheduler_unschedulable_pods counts it for; empty: none.
+    bool has_topology_note = false;  ///< Topology keys that no node has were told of.
+    std::string nominated;           ///< Where preemption makes room for it; empty for none. The API may lag behind.
   };
   /// Victims of one preemptor whose eviction the watch has not shown yet. Until then nothing about the preemptor is decided: the plan would
   /// be made a second time, perhaps for another node.
@@ -64,33 +71,68 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
     TimePoint step_started{};  ///< When PreBind or Bind did.
     placement::Reservation reservation;
     std::vector<placement::PreBindWrite> writes;
+    std::string_view bind_plugin{};  ///< Whose call binds it.
     std::size_t written = 0;
-    std::vector<std::int64_t> written_at;  ///< The revision that each write made.
+    std::vector<std::int64_t> written_at{};  ///< The revision that each write made.
     TimePoint claims_deadline{};
+    TimerId deadline = TimerId::kNone;
+    bool has_its_claims = false;
     bool holds_slot = false;  ///< Counts in bindings_in_flight.
     bool told_of_conditions = false;
     bool is_over = false;  ///< It failed; answers that still come say nothing.
   };
   using BindingPtr = std::shared_ptr<Binding>;
+  /// What Permit plugins see of the pods that wait at Permit.
+  class PermitRoom;
+  /// A pod that waits at Permit: the plugins that make it wait, with the timers that end their patience.
+  struct PermitWait {
+    BindingPtr binding;
+    std::map<std::string, TimerId> plugins;
+  };
+  /// One pod's turn, from the queue to its place or back.
+  struct Attempt {
+    SchedulingQueue::Entry entry;
+    placement::PodInfoPtr info;
+    placement::FrameworkPtr framework;
+    TimePoint started;
+    std::optional<placement::Evaluation> refused;             ///< Every node that the engine found feasible was refused by extenders.
+    std::shared_ptr<const placement::Diagnosis> diagnosis{};  ///< Why no node took it.
+    EventSet missed{};                                        ///< What happened while extenders were asked.
+  };
+  /// Extenders are being asked about the pod.
+  struct Asking {
+    Attempt attempt;
+    std::uint64_t node_changes_seen = 0;  ///< When the asking began.
+    EventSet missed;
+  };
 
   client::Client& client;
   client::InformerFactory& informers;
   SchedulerOptions options;
   EventLoop& loop;
   placement::Cluster cluster;
-  placement::Trial trial;                ///< Over `cluster`: who asks where a pod goes, or puts it there, asks this.
-  std::unique_ptr<Extenders> extenders;  ///< Null without any.
+  placement::Trial trial;                      ///< Over `cluster`: who asks where a pod goes, or puts it there, asks this.
+  std::shared_ptr<const Extenders> extenders;  ///< Null without any.
+  std::unique_ptr<Worker> asker, binder;       ///< Where extenders are asked, and where they bind; null without any.
   SchedulingQueue queue;
+  PodKinds kinds_of_pods;
   std::shared_ptr<metrics::Registry> registry;
   PluginBits bits;
   const std::map<std::string, placement::FrameworkPtr, std::less<>>& frameworks;  ///< The trial's profiles, by scheduler name.
   std::map<std::string, std::unique_ptr<client::EventRecorder>, std::less<>> recorders;
-  std::vector<Consulted> kinds;                               ///< What this server serves of what plugins consult.
-  std::unordered_map<std::string, Waiting> waiting;           ///< By uid.
-  std::unordered_map<std::string, std::string> assumed;       ///< uid to key: bound by us, not yet confirmed by the watch.
+  std::vector<Consulted> kinds;                                              ///< What this server serves of what plugins consult.
+  std::unordered_map<std::string, Waiting> waiting;                          ///< By uid.
+  std::unordered_map<std::string, std::set<std::string>> waiting_for_claim;  ///< By "namespace/name": uids of `waiting` that use it.
+  std::unordered_map<std::string, std::string> assumed;                      ///< uid to key: bound by us, not yet confirmed by the watch.
   std::unordered_map<std::string, BindingPtr> pre_binding;    ///< By uid: their volumes are being bound, their node is not yet asked for.
   std::unordered_map<std::string, Preempting> preempting;     ///< By the preemptor's uid.
   std::unordered_map<std::string, std::string> preempted_by;  ///< A victim's uid to its preemptor's, while in `preempting`.
+  std::unordered_map<std::string, BindingPtr> waiting_for_claims;            ///< By uid.
+  std::unordered_map<std::string, std::set<std::string>> bindings_by_claim;  ///< By resource, namespace and name: uids of those.
+  std::map<std::string, PermitWait> waiting_on_permit;                       ///< By uid.
+  std::map<std::string, Asking> asking;                                      ///< By uid.
+  std::deque<SchedulingQueue::Entry> aside;  ///< Popped while another pod was asked about; first come, first served.
+  std::uint64_t node_changes_seen = 0;       ///< Nodes that came or went.
   std::size_t bindings_in_flight = 0;
   bool is_leader = false, is_ready = false, turn_posted = false;
   TimerId timer = TimerId::kNone;
@@ -123,6 +165,12 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void wake(EventSet events, placement::NodeIndex node, Change change = {}, std::optional<std::int64_t> up_to_priority = std::nullopt);
   std::size_t wake_for(placement::NodeIndex node, const Change& change, std::string_view label,
                        std::optional<std::int64_t> up_to_priority = std::nullopt);
+  /// Some waiting pod was rejected by a plugin that one of the events could cure, or by none known.
+  [[nodiscard]] bool could_wake(EventSet events) const;
+  /// Something helped this one pod.
+  void wake_pod(const std::string& uid);
+  /// Its victims are still to be seen going: it stays where it is, and is tried again then.
+  bool waits_for_victims(const std::string& uid);
   [[nodiscard]] bool node_takes(const std::string& uid, const placement::NodeInfo& node);
   /// The pod counts on room on the node no more: that is as good as a pod that left, for pods of no higher priority.
   void wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name);
@@ -133,19 +181,46 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void post_turn();
   void turn();
   void schedule_one(const SchedulingQueue::Entry& entry);
-  [[nodiscard]] placement::Decision decide(const placement::PodInfoPtr& info, const client::ObjectRef& object,
-                                           std::optional<placement::Evaluation>& refused);
-  void commit(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework,
-              placement::NodeIndex node, TimePoint started);
-  [[nodiscard]] json::Value node_document(const std::string& name) const;
-  [[nodiscard]] json::Value pod_document(const placement::PodInfo& pod) const;
+  void decided(Attempt attempt, const placement::Decision& decision);
+  void commit(const Attempt& attempt, placement::NodeIndex node);
+
+  // asking.cpp
+  /// The pod whose turn it is; nullopt: none, or extenders must answer first.
+  [[nodiscard]] std::optional<SchedulingQueue::Entry> next_entry();
+  /// So many pods stand aside that nobody's turn comes before an answer.
+  [[nodiscard]] bool is_held_up() const;
+  /// The pod must wait until extenders have answered about another.
+  bool stands_aside(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info);
+  /// Asks the extenders which of the nodes that the engine found feasible they want.
+  void ask(Attempt attempt);
+  void answered(const std::string& uid, placement::Decision decision, const std::shared_ptr<placement::Evaluation>& evaluation,
+                const std::string& node_name);
+  void ask_about_preemption(Attempt attempt, placement::PostFilterResult result);
+  void preemption_answered(const std::string& uid, placement::PostFilterResult result, Result<std::vector<placement::Candidate>> left);
+  /// What was asked about the pod, unless the answer says nothing any more: then the pod has been dealt with.
+  [[nodiscard]] std::optional<Asking> take_answer(const std::string& uid, bool depends_on_nodes);
+
+  // permitting.cpp
+  void permit(const BindingPtr& binding);
+  void permit_allowed(const std::string& uid, const std::string& plugin);
+  void permit_rejected(const std::string& uid, const std::string& plugin, const std::string& message);
+  void not_permitted(const BindingPtr& binding, const placement::Status& status);
+  /// The pod waits no longer; nullopt: it did not.
+  std::optional<BindingPtr> leave_permit(const std::string& uid);
 
   // binding.cpp
   /// Says in the API where the pod will be, so that nobody is surprised while its volumes are bound, nor a restarted scheduler elsewhere.
   void announce(const BindingPtr& binding);
   void next_pre_bind(const BindingPtr& binding);
   void wait_for_claims(const BindingPtr& binding);
+  void keep_waiting(const BindingPtr& binding);
+  void stop_waiting(const Binding& binding);
+  /// Something happened that the pod's wait for its claims may end by.
+  void look_again(const std::string& uid);
+  void claim_moved(std::string_view resource, const client::Object& claim);
   void bind(const BindingPtr& binding);
+  void bind_by_extender(const BindingPtr& binding);
+  void post_binding(const BindingPtr& binding);
 
   // claim_binding.cpp
   enum class ClaimState : std::uint8_t { kReady, kWaiting, kFailed };
@@ -155,23 +230,27 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   [[nodiscard]] ClaimState claim_state(const BindingPtr& binding, std::size_t index);
   void unreserve_claims(const Binding& binding);
   void release_claim(const placement::ClaimRelease& claim);
-  void claim_changed(const placement::ClaimPtr& before, const placement::ClaimPtr& after);
+  void claim_changed(const std::string& key, const placement::ClaimPtr& before, const placement::ClaimPtr& after);
+  void index_claims(const placement::PodInfoPtr& before, const placement::PodInfoPtr& after);
   void gate_by_claims(const std::string& uid, Waiting& entry);
 
   /// The server's answer to a binding did not arrive: asks how it ended, again and again, and holds the room meanwhile.
   void find_out(const BindingPtr& binding, const std::string& why);
   void binding_done(Binding& binding);
-  /// `why` is the failed step's error, `step` the plugin that took it ("PreBind plugin \"VolumeBinding\""), empty for an extender's.
-  void binding_failed(const BindingPtr& binding, std::string_view step, const std::string& why);
+  /// `why` is the failed step's error.
+  void binding_failed(const BindingPtr& binding, Step step, const std::string& why);
+  /// Unreserve, and the room is free again unless the pod is bound.
+  void give_place_back(Binding& binding);
   void take_slot(Binding& binding);
   void give_slot(Binding& binding);
 
   // preempting.cpp
-  void give_up_for_now(const SchedulingQueue::Entry& entry, const placement::PodInfoPtr& info, const placement::FrameworkPtr& framework,
-                       const placement::Diagnosis& diagnosis, const std::optional<placement::Evaluation>& refused);
-  /// Where evicting helps: the engine's answer, after the extenders that preempt have had their say.
-  [[nodiscard]] placement::PostFilterResult find_room(const placement::FrameworkPtr& framework, const placement::PodInfoPtr& info,
-                                                      const std::optional<placement::Evaluation>& refused);
+  void give_up_for_now(Attempt attempt);
+  void give_up_after(Attempt attempt, const placement::PostFilterResult& result);
+  /// Back to the queue, with its condition and event.
+  void rejected(const Attempt& attempt, const std::string& post_filter_message, const std::optional<std::string>& nominate);
+  /// Where evicting helps, by the engine.
+  [[nodiscard]] placement::PostFilterResult find_room(const Attempt& attempt);
   /// Evicts the victims, each with its grace period, and takes the nomination from lower pods that count on the same node. A victim whose
   /// volumes are still being bound is not deleted: its binding is called off, and it queues again.
   /// Returns the node that is to be nominated.

@@ -5,74 +5,29 @@
 #include <algorithm>
 #include <map>
 
-#include "scheduler/hints.h"
-
 namespace berth::scheduler {
 namespace {
 
 using enum ClusterEvent;
 
-constexpr EventSet all_events() {
-  EventSet out;
-  for (unsigned i = 0; i < static_cast<unsigned>(kCount); ++i)
-    if (static_cast<ClusterEvent>(i) != kDisruptionBudget && static_cast<ClusterEvent>(i) != kNodeCordoned)
-      out |= static_cast<ClusterEvent>(i);
-  return out;
-}
-
 }  // namespace
 
-EventSet events_of(std::string_view plugin) {
-  // Every plugin that waits for new nodes is told of taints too (kube-scheduler's buildQueueingHintMap): a node may come tainted.
-  static constexpr EventSet kNewNode = {kNodeAdded, kNodeTaints};
-  // Volumes of clouds are limited by what the node says and by what runs there.
-  constexpr EventSet kCloudLimits = {kNodeAdded, kNodeTaints,       kNodeAllocatable, kAssignedPodDeleted,
-                                     kClaim,     kPersistentVolume, kStorageClass,    kCsiNode};
-  const auto with = [](EventSet more) { return EventSet(kNewNode) |= more; };
-  static const std::map<std::string_view, EventSet> table = {
-      {"NodeResourcesFit", with({kNodeAllocatable, kAssignedPodDeleted, kAssignedPodResized, kOwnScaledDown})},
-      {"DynamicResources", with({kNodeLabels, kNodeAllocatable, kResourceClaim, kDevices, kOwnClaims})},
-      {"NodePorts", with(kAssignedPodDeleted)},
-      {"NodeName", kNewNode},
-      {"NodeUnschedulable", with(kOwnTolerations)},
-      {"NodeAffinity", with(kNodeLabels)},
-      {"NodeLabel", with(kNodeLabels)},
-      {"NodeDeclaredFeatures", with(kNodeFeatures)},
-      {"TaintToleration", with(kOwnTolerations)},
-      {"InterPodAffinity", with({kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kNamespaces, kOwnLabels})},
-      {"PodTopologySpread",
-       with({kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels, kOwnTolerations})},
-      {"ServiceAffinity",
-       with({kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kServices, kOwnLabels})},
-      {"VolumeBinding", with({kNodeLabels, kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity})},
-      {"VolumeZone", with({kNodeLabels, kPersistentVolume, kClaim, kStorageClass})},
-      {"VolumeRestrictions", with({kAssignedPodDeleted, kClaim})},
-      {"NodeVolumeLimits", {kAssignedPodDeleted, kClaim, kCsiNode, kVolumeAttachmentDeleted}},
-      {"EBSLimits", kCloudLimits},
-      {"GCEPDLimits", kCloudLimits},
-      {"AzureDiskLimits", kCloudLimits},
-      {"CinderLimits", kCloudLimits},
-      // Not a plugin: stands for a preemption that hard budgets forbade.
-      {"DisruptionBudgets", {kDisruptionBudget}},
-  };
-  const auto found = table.find(plugin);
-  return found == table.end() ? all_events() : found->second;
-}
-
-PluginSet PluginBits::bit(std::string_view plugin) {
-  auto found = std::find(names_.begin(), names_.end(), plugin);
+PluginSet PluginBits::bit(std::string_view name, const placement::Framework& framework) {
+  auto found = std::ranges::find(names_, name);
   if (found == names_.end()) {
-    names_.emplace_back(plugin);
-    events_.push_back(events_of(plugin));
-    hints_.push_back(hint_of(plugin));
+    const placement::Plugin* plugin = framework.find(name);
+    events_.push_back(name == kDisruptionBudgets ? EventSet(kDisruptionBudget)
+                      : plugin != nullptr        ? plugin->events_to_register()
+                                                 : placement::all_events());
+    names_.emplace_back(name);
     found = names_.end() - 1;
   }
   return PluginSet{1} << std::min<std::size_t>(static_cast<std::size_t>(found - names_.begin()), 63);
 }
 
-PluginSet PluginBits::set_of(std::span<const std::string_view> plugins) {
+PluginSet PluginBits::set_of(std::span<const std::string_view> plugins, const placement::Framework& framework) {
   PluginSet out = 0;
-  for (const std::string_view plugin : plugins) out |= bit(plugin);
+  for (const std::string_view plugin : plugins) out |= bit(plugin, framework);
   return out;
 }
 
@@ -90,11 +45,13 @@ std::vector<std::string_view> PluginBits::names(PluginSet plugins) const {
   return out;
 }
 
-bool PluginBits::any_hint(PluginSet plugins, const HintContext& context, const placement::PodInfo& pending, const Change& change) const {
-  for (std::size_t i = 0; i < names_.size(); ++i)
-    if ((plugins & (PluginSet{1} << std::min<std::size_t>(i, 63))) != 0 && events_[i].has(change.event) &&
-        hints_[i](context, pending, change))
-      return true;
+bool PluginBits::any_hint(PluginSet plugins, const placement::Framework& framework, const placement::Cluster& cluster,
+                          const placement::PodInfo& pending, const Change& change) const {
+  for (std::size_t i = 0; i < names_.size(); ++i) {
+    if ((plugins & (PluginSet{1} << std::min<std::size_t>(i, 63))) == 0 || !events_[i].has(change.event)) continue;
+    const placement::Plugin* plugin = framework.find(names_[i]);
+    if (plugin == nullptr || plugin->queueing_hint(cluster, pending, change)) return true;
+  }
   return false;
 }
 

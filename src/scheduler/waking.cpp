@@ -1,6 +1,5 @@
 // Which waiting pods an event wakes.
 #include <algorithm>
-#include <map>
 
 #include "scheduler/scheduler_impl.h"
 
@@ -16,51 +15,46 @@ constexpr std::size_t kCrowd = 1000;
 }  // namespace
 
 void Scheduler::Impl::wake(EventSet events, NodeIndex node, Change change, std::optional<std::int64_t> up_to_priority) {
-  if (events.empty() || (queue.sizes().unschedulable == 0 && preempting.empty())) return;
+  for (auto& [uid, open] : asking) open.missed |= events;
   std::size_t moved = 0;
   for (unsigned i = 0; i < static_cast<unsigned>(ClusterEvent::kCount); ++i) {
     change.event = static_cast<ClusterEvent>(i);
-    if (events.has(change.event)) moved += wake_for(node, change, event_label(change.event), up_to_priority);
+    if (events.has(change.event) && could_wake(change.event)) moved += wake_for(node, change, event_label(change.event), up_to_priority);
   }
   if (moved > 0) post_turn();
 }
+
+bool Scheduler::Impl::could_wake(EventSet events) const { return queue.holds_rejected_by(bits.cured_by(events)); }
 
 std::size_t Scheduler::Impl::wake_for(NodeIndex node, const Change& change, std::string_view label,
                                       std::optional<std::int64_t> up_to_priority) {
   const placement::NodeInfo* on = node.is_valid() ? cluster.node(node) : nullptr;
   if (on != nullptr && on->node == nullptr) on = nullptr;
-  // Hints are generous. Where thousands wait, each event would have all of them tried: then the node of the event must take the pod.
+  // Hints are generous. Where thousands wait, each event would have all of them tried: then the node of the event must take the pod, for as
+  // many kinds of pods as can be asked about.
   const bool is_crowded = on != nullptr && queue.sizes().unschedulable > kCrowd;
-  const PluginSet cured = is_crowded ? ~PluginSet{0} : bits.cured_by(change.event);
-  // Pods of one signature get one answer, unless they are nominated.
-  std::map<std::tuple<std::string, placement::Signature, std::string>, bool> takes;
   std::size_t checks_left = 200;
   const auto helps = [&](const SchedulingQueue::Entry& entry) {
     if (up_to_priority && entry.pod.priority > *up_to_priority) return false;
     const auto found = waiting.find(entry.pod.uid);
     if (found == waiting.end() || entry.rejected_by == 0) return true;
     const PodInfo& pending = *found->second.info;
-    const auto hinted = [&] {
-      return bits.any_hint(entry.rejected_by, {cluster, frameworks.at(pending.view().scheduler_name)->profile()}, pending, change);
-    };
-    if (!is_crowded) return hinted();
-    const std::tuple key(pending.view().scheduler_name, trial.sign(pending), found->second.nominated);
-    const auto known = takes.find(key);
-    if (known != takes.end()) return known->second;
-    if (checks_left == 0) return hinted();
-    --checks_left;
-    return takes.emplace(key, node_takes(entry.pod.uid, *on)).first->second;
+    if (!bits.any_hint(entry.rejected_by, *frameworks.at(pending.view().scheduler_name), cluster, pending, change)) return false;
+    return !is_crowded || checks_left == 0 || (--checks_left, node_takes(entry.pod.uid, *on));
   };
-  return queue.wake(
-      cured, loop.now(),
-      [&](const SchedulingQueue::Entry& entry) {
-        if (!helps(entry)) return false;
-        const auto open = preempting.find(entry.pod.uid);
-        if (open == preempting.end()) return true;
-        open->second.missed_event = true;
-        return false;
-      },
-      label);
+  const auto may_move = [&](const SchedulingQueue::Entry& entry) { return !waits_for_victims(entry.pod.uid); };
+  return queue.wake(bits.cured_by(change.event), loop.now(), helps, label, may_move);
+}
+
+void Scheduler::Impl::wake_pod(const std::string& uid) {
+  if (!waits_for_victims(uid) && queue.wake_one(uid, loop.now())) post_turn();
+}
+
+bool Scheduler::Impl::waits_for_victims(const std::string& uid) {
+  const auto open = preempting.empty() ? preempting.end() : preempting.find(uid);
+  if (open == preempting.end()) return false;
+  open->second.missed_event = true;
+  return true;
 }
 
 bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeInfo& node) {
@@ -108,7 +102,7 @@ void Scheduler::Impl::wake_nominated(NodeIndex node) {
                                                                   placement::Code::kUnschedulableAndUnresolvable;
       if (!is_hopeless) continue;
     }
-    queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == uid; });
+    queue.wake_one(uid, loop.now());
   }
   post_turn();
 }

@@ -76,14 +76,21 @@ void Scheduler::Impl::subscribe() {
       });
 }
 
+/// Without volumes, classes or devices the pods that use them wait, with the reason; without owners and services fewer pods are spread.
+/// What decides whether others are broken (budgets, namespaces that terms select) is waited for.
+static bool may_do_without(const Consulted& kind) {
+  return kind.event != ClusterEvent::kDisruptionBudget && kind.event != ClusterEvent::kNamespaces;
+}
+
 void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
   kinds = std::move(served);
   for (const Consulted& kind : kinds) {
     const auto changed = [weak = weak_from_this(), kind](const ObjectRef& before, const ObjectRef& after) {
       if (const auto self = weak.lock()) self->object_changed(kind, before, after);
     };
-    informers.get(kind.gvr).add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
-                                         [changed](const ObjectRef& object) { changed(object, nullptr); }});
+    informers.get(kind.gvr, may_do_without(kind))
+        .add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
+                      [changed](const ObjectRef& object) { changed(object, nullptr); }});
   }
   wait_for_sync(0);
 }
@@ -112,6 +119,7 @@ void Scheduler::Impl::wait_for_sync(int round) {
 
 void Scheduler::Impl::node_added(const ObjectRef& object) {
   const TimePoint start = loop.now();
+  ++node_changes_seen;
   const NodeIndex index = cluster.upsert_node(std::make_shared<model::NodeView>(model::NodeView::parse(object->document())));
   wake(ClusterEvent::kNodeAdded, index, {.node = cluster.node(index)->node.get()});
   observe_events(ClusterEvent::kNodeAdded, start);
@@ -135,12 +143,13 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
   const placement::NodeInfo* known = cluster.find_node(object->name());
   const std::vector<PodInfoPtr> nominated = known != nullptr ? cluster.nominated(known->index) : std::vector<PodInfoPtr>();
   const model::NodeViewPtr was = known != nullptr ? known->node : nullptr;
+  ++node_changes_seen;
   cluster.remove_node(object->name());
   // Nothing will be freed there any more.
   for (const PodInfoPtr& pod : nominated)
     if (const auto found = waiting.find(pod->view().meta.uid); found != waiting.end()) {
       set_nominated(found->second, "");
-      queue.wake(~PluginSet{0}, loop.now(), [&](const SchedulingQueue::Entry& entry) { return entry.pod.uid == pod->view().meta.uid; });
+      queue.wake_one(pod->view().meta.uid, loop.now());
     }
   wake(ClusterEvent::kNodeDeleted, {}, {.node_before = was.get()});
   observe_events(ClusterEvent::kNodeDeleted, start);
@@ -148,10 +157,11 @@ void Scheduler::Impl::node_deleted(const ObjectRef& object) {
 
 void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& before, const ObjectRef& after) {
   const TimePoint start = loop.now();
+  if (!bindings_by_claim.empty()) claim_moved(kind.gvr.resource, after != nullptr ? *after : *before);
   json::Value document = after != nullptr ? after->document() : json::Value();
   if (after == nullptr) {
     cluster.remove(kind.kind, before->ns(), before->name());
-    if (kind.event == ClusterEvent::kResourceClaim) return claim_changed(nullptr, nullptr);
+    if (kind.event == ClusterEvent::kResourceClaim) return claim_changed(before->key(), nullptr, nullptr);
   } else {
     if (!document.is_object()) return;
     // The items of a list leave out what the list says.
@@ -159,7 +169,7 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
     if (kind.event == ClusterEvent::kResourceClaim) {
       const placement::ClaimPtr claim_before = cluster.find_claim(after->ns(), after->name());
       cluster.upsert(document);
-      return claim_changed(claim_before, cluster.find_claim(after->ns(), after->name()));
+      return claim_changed(after->key(), claim_before, cluster.find_claim(after->ns(), after->name()));
     }
     cluster.upsert(document);
   }
@@ -169,7 +179,8 @@ void Scheduler::Impl::object_changed(const Consulted& kind, const ObjectRef& bef
 }
 
 void Scheduler::Impl::wake_for_object(const Consulted& kind, const ObjectRef& before, const json::Value* after, ObjectVerb verb) {
-  if (queue.sizes().unschedulable == 0 && preempting.empty()) return;
+  for (auto& [uid, open] : asking) open.missed |= kind.event;
+  if (!could_wake(kind.event)) return;
   const bool counts_when_gone = kind.event == ClusterEvent::kVolumeAttachmentDeleted;
   // Of volumes and their like only what comes or changes helps; of attachments only what goes; of namespaces, services and budgets all.
   const bool is_about_volumes = kind.event >= ClusterEvent::kPersistentVolume && kind.event <= ClusterEvent::kCsiStorageCapacity;
@@ -196,6 +207,7 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
   const PodGlance then(before->bytes()), now(after->bytes());
   if (now.node_name.empty()) {
     if (after->is_deleting()) victim_seen(after->uid());
+    if (after->is_deleting()) look_again(after->uid());
     want_node(after, now, before);
     return observe_event("UnschedulablePodUpdate", start);
   }
@@ -221,6 +233,9 @@ void Scheduler::Impl::pod_updated(const ObjectRef& before, const ObjectRef& afte
 void Scheduler::Impl::pod_deleted(const ObjectRef& object) {
   const TimePoint start = loop.now();
   const std::string key = object->key();
+  look_again(object->uid());
+  if (const auto held = waiting_on_permit.find(object->uid()); held != waiting_on_permit.end())
+    binding_failed(held->second.binding, {}, "removed");
   const PodInfoPtr info = cluster.find_pod(key);
   const NodeIndex node = cluster.pod_node(key);
   cluster.remove_pod(key);
@@ -278,6 +293,7 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
   Waiting& entry = waiting[uid];
   const PodInfoPtr was = entry.info;
   const EventSet own = was != nullptr ? own_changes(*was, *info) : EventSet();
+  index_claims(was, info);
   entry.info = info;
   entry.object = object;
   set_nominated(entry, info->view().nominated_node_name);
@@ -294,10 +310,11 @@ void Scheduler::Impl::want_node(const ObjectRef& object, const PodGlance& glance
        {ClusterEvent::kOwnLabels, ClusterEvent::kOwnScaledDown, ClusterEvent::kOwnTolerations, ClusterEvent::kOwnClaims}) {
     if (may_help || !own.has(event)) continue;
     const Change change{.event = event, .pod_before = was.get(), .pod = info.get()};
-    may_help = bits.any_hint(queued->rejected_by, {cluster, framework->profile()}, *info, change);
+    may_help = bits.any_hint(queued->rejected_by, *framework, cluster, *info, change);
     label = event_label(event);
   }
   queue.add_or_update({uid, info->view().meta.ns, info->view().meta.name, priority, is_gated}, loop.now(), may_help, label);
+  if (was != nullptr) queue.set_kind(uid, kinds_of_pods.of(*framework, *entry.info, entry.nominated));
   post_turn();
 }
 
@@ -309,6 +326,9 @@ void Scheduler::Impl::set_nominated(Waiting& entry, const std::string& node_name
     entry.info = PodInfo::make(std::move(view), cluster.era());
   }
   cluster.nominate(entry.info, node_name);
+  const std::string& uid = entry.info->view().meta.uid;
+  if (before != node_name && queue.find(uid) != nullptr)
+    queue.set_kind(uid, kinds_of_pods.of(*frameworks.at(entry.info->view().scheduler_name), *entry.info, node_name));
   if (before != node_name) wake_for_nomination(entry.info, before);
 }
 
@@ -320,6 +340,7 @@ void Scheduler::Impl::forget_waiting(const std::string& uid) {
   cluster.nominate(info, "");
   queue.remove(uid);
   count_gate(found->second, false);
+  index_claims(info, nullptr);
   waiting.erase(found);
   if (const auto open = preempting.find(uid); open != preempting.end()) {
     for (const std::string& victim : open->second.victims) preempted_by.erase(victim);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "client/leadership.h"
+
 namespace berth::client::test {
 namespace {
 
@@ -52,8 +56,10 @@ struct Candidate {
   LeaderCallbacks callbacks() {
     return {.on_started_leading = [this] { ++started; },
             .on_stopped_leading = [this] { ++stopped; },
-            .on_new_leader = [this](const std::string& id) { seen.push_back(id); }};
+            .on_new_leader = [this](const std::string& id) { seen.push_back(id); },
+            .on_waiting = [this](const std::string& why) { waited.push_back(why); }};
   }
+  std::vector<std::string> waited;
   int started = 0, stopped = 0;
   std::vector<std::string> seen;
   Client client;
@@ -65,6 +71,18 @@ class LeaderElectionTest : public ::testing::Test {
   VirtualLoop loop{*parse_rfc3339("2026-01-02T03:04:05Z")};
   LeaseServer server;
 };
+
+TEST_F(LeaderElectionTest, WhoWaitsSaysForWhomAndAgainOnlyAfterAWhile) {
+  Candidate a(server, loop, "a"), b(server, loop, "b");
+  a.elector.start();
+  loop.run_for(1s);
+  b.elector.start();
+  loop.run_for(1min);
+  EXPECT_EQ(b.waited, std::vector<std::string>{"waiting for leader a on Lease kube-system/scheduler"});
+  loop.run_for(10min);
+  EXPECT_EQ(b.waited.size(), 3u);
+  EXPECT_TRUE(a.waited.empty());
+}
 
 TEST_F(LeaderElectionTest, TheFirstCandidateLeadsAndTheLeaseSaysSo) {
   Candidate a(server, loop, "a");
@@ -205,6 +223,83 @@ TEST(LeaderElectionConfigTest, ImpossibleSettingsAreNamed) {
   EXPECT_EQ(LeaderElector::validate(config).error().message, "renewDeadline must be greater than retryPeriod*JitterFactor");
   config.identity.clear();
   EXPECT_FALSE(LeaderElector::validate(config));
+}
+
+/// A component whose own loop runs only when the test lets it: its passes may cost anything.
+struct Component {
+  Component(LeaseServer& server, EventLoop& election_loop, const std::string& name)
+      : leadership(make_in_process_transport(server, {}),
+                   {.election = Candidate::config(name), .user_agent = name, .stands_again = true, .election_loop = &election_loop}, &loop,
+                   {.on_started_leading = [this] { ++started; }, .on_stopped_leading = [this] { ++stopped; }}) {
+    leadership.start();
+  }
+  /// The status of a write that the component tries now.
+  int write() {
+    int status = -1;
+    net::HttpRequest request;
+    request.method = "POST";
+    request.path = "/other";
+    request.headers.add("User-Agent", "anybody");
+    leadership.transport()->send(std::move(request), [&](const net::HttpResponse& response) { status = response.status; });
+    return status;
+  }
+  VirtualLoop loop{TimePoint{} + 1000h};
+  int started = 0, stopped = 0;
+  Leadership leadership;
+};
+
+TEST(Leadership, IsKeptWhateverAPassOfTheComponentCosts) {
+  LeaseServer server;
+  VirtualLoop election(TimePoint{} + 1000h);
+  Component first(server, election, "first"), second(server, election, "second");
+  election.run_for(10min);
+  EXPECT_TRUE(first.leadership.holds() != second.leadership.holds());
+  EXPECT_EQ(first.started + second.started, 0) << "neither has come to its next task";
+  Component& leader = first.leadership.holds() ? first : second;
+  leader.loop.run_ready();
+  EXPECT_EQ(leader.started, 1);
+  EXPECT_EQ(leader.stopped, 0);
+}
+
+TEST(Leadership, NothingIsWrittenOnceTheLeaseRanOutEvenInTheMiddleOfAPass) {
+  LeaseServer server;
+  VirtualLoop election(TimePoint{} + 1000h);
+  Component component(server, election, "only");
+  EXPECT_EQ(component.write(), 403) << "not yet";
+  election.run_for(1min);
+  EXPECT_NE(component.write(), 403);
+  server.cut_off.insert("only");
+  election.run_for(16s);
+  EXPECT_EQ(component.write(), 403);
+  component.loop.run_ready();
+  EXPECT_EQ(component.stopped, 1);
+  server.cut_off.clear();
+  election.run_for(1min);
+  EXPECT_NE(component.write(), 403) << "it stood again";
+  component.loop.run_ready();
+  EXPECT_EQ(component.started, 2);
+}
+
+TEST(Leadership, NeverTwoHoldALease) {
+  for (int seed = 1; seed <= 30; ++seed) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+    LeaseServer server;
+    VirtualLoop election(TimePoint{} + 1000h);
+    std::vector<std::unique_ptr<Component>> all;
+    for (const char* name : {"a", "b", "c"}) all.push_back(std::make_unique<Component>(server, election, name));
+    int led = 0;
+    for (int i = 0; i < 3000; ++i) {
+      const std::string name = std::array{"a", "b", "c"}[random() % 3];
+      if (random() % 40 == 0) server.cut_off.insert(name);
+      if (random() % 40 == 0) server.cut_off.erase(name);
+      if (random() % 60 == 0) server.lose_answers = !server.lose_answers;
+      election.run_for(std::chrono::milliseconds(random() % 2000));
+      const auto holding = std::ranges::count_if(all, [](const auto& one) { return one->leadership.holds(); });
+      ASSERT_LE(holding, 1) << "seed " << seed << ", step " << i;
+      led += holding == 1;
+    }
+    EXPECT_GT(led, 500) << "seed " << seed;
+  }
 }
 
 }  // namespace

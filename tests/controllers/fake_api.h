@@ -134,6 +134,9 @@ class FakeApi final : public Api {
       const std::string_view locked = json::get_string(write.body, {"metadata", "resourceVersion"});
       if (!locked.empty() && locked != json::get_string(document, {"metadata", "resourceVersion"}))
         return std::unexpected(model::modified_conflict(write.kind->group, write.kind->plural, write.name));
+      const std::string_view meant = json::get_string(write.body, {"metadata", "uid"});
+      if (!meant.empty() && meant != json::get_string(document, {"metadata", "uid"}))
+        return std::unexpected(model::conflict(write.kind->group, write.kind->plural, write.name, "uid"));
       if (write.verb == Write::Verb::kUpdate)
         document = write.body;
       else

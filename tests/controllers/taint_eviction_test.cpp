@@ -45,6 +45,37 @@ TEST(TaintEviction, ARefusedDeletionIsTriedAgain) {
   EXPECT_FALSE(world.has_pod("p"));
 }
 
+TEST(TaintEviction, ATolerationThatComesInTheLastMomentCounts) {
+  NodeWorld world;
+  bool has_come = false;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind == kinds().pod && !std::exchange(has_come, true)) world.put_pod("p", "n0", "[{operator: Exists}]");
+    return std::nullopt;
+  };
+  world.put_pod("p", "n0", "[]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(5), 1);
+  EXPECT_TRUE(has_come);
+  EXPECT_TRUE(world.has_pod("p"));
+}
+
+TEST(TaintEviction, ANamesakeOfAnEvictedPodIsNeitherMarkedNorDeleted) {
+  NodeWorld world;
+  bool is_replaced = false;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.kind != kinds().pod || std::exchange(is_replaced, true)) return std::nullopt;
+    world.api.erase(kinds().pod, "default", "p");
+    world.put_pod("p", "n1", "[]");
+    return std::nullopt;
+  };
+  world.put_pod("p", "n0", "[]");
+  world.taint("[{key: k, effect: NoExecute}]");
+  world.run(seconds(5), 1);
+  EXPECT_TRUE(is_replaced);
+  ASSERT_TRUE(world.has_pod("p"));
+  EXPECT_EQ(find_condition(world.api.get(kinds().pod, "p"), "DisruptionTarget"), nullptr);
+}
+
 TEST(TaintEviction, NoughtAndLessMeanAtOnce) {
   NodeWorld world;
   world.put_pod("nought", "n0", "[{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]");

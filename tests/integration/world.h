@@ -20,6 +20,7 @@ using Interceptor = std::function<bool(const net::HttpRequest& request, std::fun
 struct WorldOptions {
   int nodes = 3;
   std::string node_cpu = "32";
+  std::map<std::string, std::string> node_capacity;  ///< What nodes have besides.
   int zones = 3;
   /// How long pods take to stop, if their grace period lets them.
   Duration stop_delay = std::chrono::milliseconds(200);
@@ -73,6 +74,7 @@ class World {
     nodes.nodes = options.nodes;
     nodes.zones = options.zones;
     nodes.node_template.capacity["cpu"] = options.node_cpu;
+    for (const auto& [resource, amount] : options.node_capacity) nodes.node_template.capacity[resource] = amount;
     nodes.fleet.stop_delay = options.stop_delay;
     nodes_ = std::make_unique<node::simulated::SimulatedNodes>(*node_client_, nodes);
     nodes_->start();

@@ -119,7 +119,7 @@ TEST(Trial, AReservationThatIsUndoneLeavesNothing) {
   ASSERT_TRUE(reserved) << reserved.error().message();
   EXPECT_TRUE(stock.cluster.persistent_volumes().find("v")->second->has_claim_ref);
   EXPECT_EQ(stock.cluster.pending_allocations().size(), 1U);
-  EXPECT_EQ(reserved->pre_bind(stock.cluster).size(), 3U);
+  EXPECT_EQ(reserved->pre_bind(stock.cluster)->size(), 3U);
   trial.undo(*reserved);
   EXPECT_FALSE(stock.cluster.persistent_volumes().find("v")->second->has_claim_ref);
   EXPECT_TRUE(stock.cluster.pending_allocations().empty());

@@ -95,7 +95,7 @@ TEST_F(Volumes, ReserveTakesTheSmallestVolumeAndUnreserveGivesItBack) {
   ASSERT_TRUE(framework->run_reserve(state, *pod, node, cluster_).is_success());
   EXPECT_EQ(cluster_.persistent_volumes().find("small")->second->claim_name, "c1");
   EXPECT_FALSE(cluster_.persistent_volumes().find("big")->second->has_claim_ref);
-  const auto writes = framework->run_pre_bind(state, *pod, node);
+  const auto writes = *framework->run_pre_bind(state, *pod, node);
   ASSERT_EQ(writes.size(), 2u);
   EXPECT_EQ(writes[0].resource, "persistentvolumes");
   EXPECT_EQ(json::get_string(writes[0].merge_patch, {"spec", "claimRef", "name"}), "c1");

@@ -215,5 +215,54 @@ TEST(SchedulingQueue, TellsWhatEntersWhichQueueAndWhoHoldsAPodBack) {
   EXPECT_EQ(moved(), Moves{"active UnschedulablePodUpdatePodSchedulingGatesEliminated"});
 }
 
+TEST(SchedulingQueue, PodsOfOneKindAreAskedAboutOnceAndMoveTogether) {
+  SchedulingQueue queue({});
+  const auto kind = std::make_shared<const PodKind>(7), other = std::make_shared<const PodKind>(8);
+  for (int i = 0; i < 300; ++i) {
+    const QueuedPod one = pod(fmt::format("p{}", i), i % 3 == 0 ? 10 : 0);
+    queue.add_or_update(one, kStart, false);
+    queue.pop(kStart);
+    queue.unschedulable(one.uid, 0b11, kStart, i < 200 ? kind : other);
+  }
+  int asked = 0;
+  const auto count = [&](const auto&) { return ++asked, false; };
+  EXPECT_EQ(queue.wake(0b11, kStart, count), 0u);
+  EXPECT_EQ(asked, 4) << "two kinds of two priorities, each once though two plugins rejected them";
+  asked = 0;
+  queue.wake(0b100, kStart, count);
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(
+      queue.wake(
+          0b10, kStart, [](const auto& one) { return one.pod.priority == 10; }, "X", [](const auto& one) { return one.pod.name != "p0"; }),
+      99u);
+}
+
+TEST(SchedulingQueue, APodThatBecameAnotherKindIsAskedAboutByItself) {
+  SchedulingQueue queue({});
+  const auto kind = std::make_shared<const PodKind>(7), other = std::make_shared<const PodKind>(8);
+  for (const char* name : {"a", "b"}) {
+    queue.add_or_update(pod(name), kStart, false);
+    queue.pop(kStart);
+    queue.unschedulable(pod(name).uid, 1, kStart, kind);
+  }
+  queue.set_kind("uid-b", other);
+  std::set<std::string> asked;
+  queue.wake(1, kStart, [&](const auto& one) { return asked.insert(one.pod.name), false; });
+  EXPECT_EQ(asked, (std::set<std::string>{"a", "b"}));
+}
+
+TEST(SchedulingQueue, OnePodIsWokenByItsUid) {
+  SchedulingQueue queue({});
+  queue.add_or_update(pod("a"), kStart, false);
+  EXPECT_FALSE(queue.wake_one("uid-a", kStart)) << "it is active already";
+  queue.pop(kStart);
+  queue.unschedulable("uid-a", 0b10, kStart);
+  EXPECT_TRUE(queue.holds_rejected_by(0b10));
+  EXPECT_FALSE(queue.holds_rejected_by(0b01));
+  EXPECT_TRUE(queue.wake_one("uid-a", kStart));
+  EXPECT_FALSE(queue.holds_rejected_by(0b10));
+  EXPECT_FALSE(queue.wake_one("uid-b", kStart));
+}
+
 }  // namespace
 }  // namespace berth::scheduler

@@ -13,8 +13,9 @@ using placement::PodInfoPtr;
 constexpr unsigned kEvents = static_cast<unsigned>(kCount);
 
 std::set<ClusterEvent> woken_by(std::string_view plugin) {
+  static const auto framework = *placement::Framework::create(placement::default_profile(placement::Era::k136));
   PluginBits bits;
-  const PluginSet mine = bits.set_of(std::array{plugin});
+  const PluginSet mine = bits.set_of(std::array{plugin}, *framework);
   std::set<ClusterEvent> out;
   for (unsigned i = 0; i < kEvents; ++i)
     if ((bits.cured_by(static_cast<ClusterEvent>(i)) & mine) != 0) out.insert(static_cast<ClusterEvent>(i));
@@ -80,6 +81,14 @@ TEST(Wakeup, OfThePodsOwnChangesOnlySomeMatter) {
   EXPECT_TRUE(own_changes(*before, *pod("p", "web")).empty());
   EXPECT_TRUE(own_changes(*before, *pod("p", "api")).has(kOwnLabels));
   EXPECT_TRUE(own_changes(*before, *pod("p", "web", ", tolerations: [{operator: Exists}]")).has(kOwnTolerations));
+}
+
+TEST(Wakeup, EventsAreNamedAsInKubeSchedulersMetrics) {
+  EXPECT_EQ(event_label(kNodeTaints), "NodeUpdateNodeTaint");
+  EXPECT_EQ(event_label(kAssignedPodDeleted), "AssignedPodDelete");
+  EXPECT_EQ(event_label(kOwnLabels), "UnschedulablePodUpdatePodLabel");
+  EXPECT_EQ(event_label(kClaim, "PersistentVolumeClaim", ObjectVerb::kAdded), "PersistentVolumeClaimAdd");
+  EXPECT_EQ(event_label(kCsiNode, "CSINode", ObjectVerb::kUpdated), "storage.k8s.io/CSINodeUpdate");
 }
 
 }  // namespace

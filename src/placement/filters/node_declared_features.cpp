@@ -26,7 +26,21 @@ class NodeDeclaredFeatures final : public Plugin {
         pod.view().required_features, [&](const std::string& feature) { return std::ranges::find(declared, feature) != declared.end(); });
     return has_all ? Status::success() : Status::unresolvable("node(s) didn't match Pod's required features");
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | kNodeFeatures;
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 };
+
+bool NodeDeclaredFeatures::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  if (change.node != nullptr)
+    return change.event == ClusterEvent::kNodeTaints || change.node_before == nullptr ||
+           change.node_before->declared_features != change.node->declared_features;
+  return change.pod_before == nullptr || change.pod == nullptr ||
+         (change.pod->view().meta.uid == pending.view().meta.uid &&
+          change.pod_before->view().required_features != change.pod->view().required_features);
+}
 
 }  // namespace
 

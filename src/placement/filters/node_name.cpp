@@ -18,6 +18,10 @@ class NodeName final : public Plugin {
     const auto& wanted = pod.view().node_name;
     return wanted.empty() || wanted == node.name ? Status::success() : Status::unresolvable(std::string(reason_));
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode;
+  }
 
  private:
   std::string_view reason_;

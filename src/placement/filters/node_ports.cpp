@@ -25,10 +25,23 @@ class NodePorts final : public Plugin {
     const bool taken = std::ranges::any_of(node.pods, [&](const auto& other) { return ports_conflict(pod.host_ports, other->host_ports); });
     return taken ? Status::unschedulable(std::string(kReason)) : Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | kAssignedPodDeleted;
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   Era era_;
 };
+
+bool NodePorts::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  if (change.pod == nullptr && change.pod_before == nullptr) return true;
+  const PodInfo& gone = change.pod_before != nullptr ? *change.pod_before : *change.pod;
+  return std::ranges::any_of(gone.host_ports, [&](const auto& used) {
+    return std::ranges::any_of(pending.host_ports, [&](const auto& wanted) { return conflicts(wanted, used); });
+  });
+}
 
 }  // namespace
 

@@ -21,7 +21,18 @@ class NodeUnschedulable final : public Plugin {
       return Status::success();
     return Status::unresolvable(std::string(kReasonUnschedulable));
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | kOwnTolerations;
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 };
+
+bool NodeUnschedulable::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  if (change.node != nullptr) return !change.node->unschedulable && (change.node_before == nullptr || change.node_before->unschedulable);
+  const model::Taint cordon{"node.kubernetes.io/unschedulable", "", "NoSchedule"};
+  return std::ranges::any_of(pending.view().tolerations, [&](const auto& one) { return one.tolerates(cordon); });
+}
 
 }  // namespace
 

@@ -62,6 +62,10 @@ class CloudVolumeLimits final : public Plugin {
     if (static_cast<std::int64_t>(attached.size()) + fresh > limit(node)) return Status::unschedulable(std::string(kReason));
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kNodeAllocatable, kAssignedPodDeleted, kClaim, kPersistentVolume, kStorageClass, kCsiNode};
+  }
 
  private:
   std::int64_t limit(const NodeInfo& node) const {

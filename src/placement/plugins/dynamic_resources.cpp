@@ -50,8 +50,13 @@ class DynamicResources final : public Plugin {
                    std::span<std::int64_t> scores) const override;
   Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
   void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
-  std::vector<PreBindWrite> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
+  std::expected<std::vector<PreBindWrite>, Status> pre_bind(const CycleState& state, const PodInfo& pod,
+                                                            const NodeInfo& node) const override;
   std::optional<ClaimRelease> find_release(const CycleState& state, const PodInfo& pod) const override;
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kNodeLabels, kNodeAllocatable, kResourceClaim, kDevices, kOwnClaims};
+  }
 };
 
 Status DynamicResources::pre_enqueue_in(const model::PodView& pod, const Cluster& cluster) const {
@@ -198,7 +203,8 @@ void DynamicResources::unreserve(CycleState& state, const PodInfo&, const NodeIn
   data->reserved.clear();
 }
 
-std::vector<PreBindWrite> DynamicResources::pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo&) const {
+std::expected<std::vector<PreBindWrite>, Status> DynamicResources::pre_bind(const CycleState& state, const PodInfo& pod,
+                                                                            const NodeInfo&) const {
   std::vector<PreBindWrite> out;
   const auto* data = state.get<State>(slot());
   if (data == nullptr) return out;

@@ -184,6 +184,11 @@ class InterPodAffinity final : public Plugin {
     for (auto& score : scores) score = affinity_normalized(score, min, max);
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kNamespaces, kOwnLabels};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   static bool positive(const TopologyCounts& counts, const std::string& key, const std::string& value) {
@@ -227,6 +232,57 @@ void InterPodAffinity::sign(Signer& signer, const PodInfo& pod) const {
   }
   if (!pod.required_affinity.empty()) signer.matches_own_affinity();
   signer.audience();
+}
+
+bool hint_matches(const Cluster& cluster, const AffinityTerm& term, const PodInfo& pod) {
+  return term.matches(pod.view(), cluster.namespace_labels(pod.view().ns()));
+}
+bool hint_matches_all(const Cluster& cluster, const std::vector<AffinityTerm>& terms, const PodInfo& pod) {
+  return !terms.empty() && std::ranges::all_of(terms, [&](const auto& term) { return hint_matches(cluster, term, pod); });
+}
+bool hint_matches_any(const Cluster& cluster, const std::vector<AffinityTerm>& terms, const PodInfo& pod) {
+  return std::ranges::any_of(terms, [&](const auto& term) { return hint_matches(cluster, term, pod); });
+}
+
+bool affinity_after_node(const Cluster& cluster, const PodInfo& pending, const EventChange& change) {
+  if (change.node == nullptr || change.event == ClusterEvent::kNodeTaints) return true;
+  const auto label = [](const model::NodeView* node, const std::string& key) {
+    return node != nullptr ? node->labels().get(key) : nullptr;
+  };
+  for (const AffinityTerm& term : pending.required_affinity) {
+    const std::string* before = label(change.node_before, term.topology_key);
+    const std::string* now = label(change.node, term.topology_key);
+    if (now != nullptr && (before == nullptr || *before != *now)) return true;
+  }
+  for (const AffinityTerm& term : pending.required_anti_affinity) {
+    if (change.node_before == nullptr) return true;
+    const std::string* before = label(change.node_before, term.topology_key);
+    const std::string* now = label(change.node, term.topology_key);
+    if (before != nullptr && (now == nullptr || *before != *now)) return true;
+  }
+  // Pods that are there may keep this one off; kube-scheduler's hint forgets them.
+  return cluster.required_anti_affinity_pods() > 0;
+}
+
+bool InterPodAffinity::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+  if (change.node != nullptr || change.node_before != nullptr) return affinity_after_node(cluster, pending, change);
+  if (change.event == ClusterEvent::kNamespaces) {
+    const auto selects = [](const AffinityTerm& term) { return term.namespace_selector.has_value(); };
+    return std::ranges::any_of(pending.required_affinity, selects) || std::ranges::any_of(pending.required_anti_affinity, selects) ||
+           cluster.required_anti_affinity_pods() > 0;
+  }
+  if (change.pod != nullptr && change.pod->view().meta.uid == pending.view().meta.uid) return true;
+  const auto all_match = [&](const PodInfo& pod) { return hint_matches_all(cluster, pending.required_affinity, pod); };
+  const auto any_keeps_off = [&](const PodInfo& pod) { return hint_matches_any(cluster, pending.required_anti_affinity, pod); };
+  if (change.pod != nullptr && change.pod_before != nullptr)
+    return (!all_match(*change.pod_before) && all_match(*change.pod)) ||
+           (any_keeps_off(*change.pod_before) && !hint_matches_all(cluster, pending.required_anti_affinity, *change.pod)) ||
+           // It has left the last group that was wanted near: the first of its own group may go anywhere. Or it keeps others off.
+           (all_match(*change.pod_before) && !all_match(*change.pod));
+  if (change.pod != nullptr) return all_match(*change.pod);
+  if (change.pod_before == nullptr) return true;
+  return any_keeps_off(*change.pod_before) || hint_matches_any(cluster, change.pod_before->required_anti_affinity, pending) ||
+         all_match(*change.pod_before);
 }
 
 }  // namespace

@@ -23,8 +23,6 @@ class Marker final : public Plugin {
 
 /// The queue's order: priority, then age (pkg/scheduler/framework/plugins/queuesort).
 Result<PluginPtr> make_priority_sort(const Profile&) { return std::make_unique<Marker>("PrioritySort", Points{.queue_sort = true}); }
-/// The binding request (pkg/scheduler/framework/plugins/defaultbinder).
-Result<PluginPtr> make_default_binder(const Profile&) { return std::make_unique<Marker>("DefaultBinder", Points{.bind = true}); }
 /// Preemption (pkg/scheduler/framework/plugins/defaultpreemption).
 Result<PluginPtr> make_default_preemption(const Profile&) {
   return std::make_unique<Marker>("DefaultPreemption", Points{.pre_enqueue = true, .post_filter = true});

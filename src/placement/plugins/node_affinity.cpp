@@ -119,11 +119,23 @@ class NodeAffinity final : public Plugin {
     normalize_by_max(scores, false);
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | kNodeLabels;
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   Era era_;
   std::optional<model::NodeAffinity> added_;
 };
+
+bool NodeAffinity::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  if (change.event == ClusterEvent::kNodeTaints || change.node == nullptr) return true;
+  if (added_ && added_->required && !added_->required->matches(change.node->labels(), change.node->name())) return false;
+  if (!pending.view().matches_node_selector(change.node->labels(), change.node->name())) return false;
+  return change.node_before == nullptr || !pending.view().matches_node_selector(change.node_before->labels(), change.node_before->name());
+}
 
 }  // namespace
 

@@ -31,6 +31,10 @@ class NodeLabel final : public Plugin {
     for (const auto& label : args_.absent_labels_preference) sum += node.label(label) == nullptr ? kMaxNodeScore : 0;
     return sum / count;
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | kNodeLabels;
+  }
 
  private:
   NodeLabelArgs args_;

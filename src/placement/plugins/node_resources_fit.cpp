@@ -78,6 +78,11 @@ class NodeResourcesFit final : public Plugin {
     }
     return 0;
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kNodeAllocatable, kAssignedPodDeleted, kAssignedPodResized, kOwnScaledDown};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   struct Verdict {
@@ -116,6 +121,38 @@ class NodeResourcesFit final : public Plugin {
   NodeResourcesFitArgs args_;
   std::vector<UtilizationShapePoint> shape_;
 };
+
+/// The request would fit on the node if nothing else were there.
+bool fits_empty_node(const Resource& wanted, const Resource& room) {
+  if (room.allowed_pods < 1 || wanted.cpu_milli > room.cpu_milli || wanted.memory_bytes > room.memory_bytes ||
+      wanted.ephemeral_storage_bytes > room.ephemeral_storage_bytes)
+    return false;
+  return std::ranges::all_of(wanted.scalars, [&](const auto& one) { return one.second <= room.scalar(one.first); });
+}
+
+/// `more` has more than `less` of something that the pod asks for.
+bool has_more_of(const Resource& wanted, const Resource& less, const Resource& more) {
+  if ((wanted.cpu_milli > 0 && more.cpu_milli > less.cpu_milli) || (wanted.memory_bytes > 0 && more.memory_bytes > less.memory_bytes) ||
+      (wanted.ephemeral_storage_bytes > 0 && more.ephemeral_storage_bytes > less.ephemeral_storage_bytes))
+    return true;
+  return std::ranges::any_of(wanted.scalars,
+                             [&](const auto& one) { return one.second != 0 && more.scalar(one.first) > less.scalar(one.first); });
+}
+
+bool NodeResourcesFit::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  const Resource& wanted = pending.wanted();
+  if (change.event == ClusterEvent::kNodeTaints) return true;
+  if (change.node != nullptr) {
+    const Resource room = Resource::from_list(change.node->allocatable);
+    if (!fits_empty_node(wanted, room)) return false;
+    if (change.node_before == nullptr) return true;
+    const Resource before = Resource::from_list(change.node_before->allocatable);
+    return room.allowed_pods > before.allowed_pods || has_more_of(wanted, before, room);
+  }
+  if (change.event == ClusterEvent::kAssignedPodResized && change.pod != nullptr && change.pod_before != nullptr)
+    return has_more_of(wanted, change.pod->request.total, change.pod_before->request.total);
+  return true;
+}
 
 }  // namespace
 

@@ -62,6 +62,11 @@ class NodeVolumeLimits final : public Plugin {
     }
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return EventSet{kAssignedPodDeleted, kClaim, kCsiNode, kVolumeAttachmentDeleted};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   std::map<std::string, std::int64_t, std::less<>> limits_of(const model::CsiNodeView* csi_node, const NodeInfo& node) const {
@@ -144,6 +149,32 @@ class NodeVolumeLimits final : public Plugin {
 
   Era era_;
 };
+
+bool NodeVolumeLimits::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  const auto uses_limited = [](const PodInfo& pod) {
+    return std::ranges::any_of(pod.view().volumes, [&](const model::VolumeView& volume) {
+      return volumes::claim_use(pod.view(), volume).uses_claim || !volumes::in_tree_plugin(volume).empty();
+    });
+  };
+  switch (change.event) {
+    case ClusterEvent::kClaim:
+      return !change.is_object_update() && volumes::is_own_claim(pending, change, true);
+    case ClusterEvent::kCsiNode: {
+      if (!change.is_object_update()) return true;
+      std::map<std::string, std::int64_t, std::less<>> before;
+      const auto view = model::CsiNodeView::parse(*change.object_before);
+      for (const auto& driver : view.drivers) before[driver.name] = driver.count.value_or(0);
+      return std::ranges::any_of(model::CsiNodeView::parse(*change.object).drivers,
+                                 [&](const auto& driver) { return driver.count.value_or(0) > before[driver.name]; });
+    }
+    case ClusterEvent::kAssignedPodDeleted:
+      return change.pod_before == nullptr || uses_limited(*change.pod_before);
+    case ClusterEvent::kVolumeAttachmentDeleted:
+      return uses_limited(pending);
+    default:
+      return true;
+  }
+}
 
 }  // namespace
 

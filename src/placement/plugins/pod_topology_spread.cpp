@@ -190,6 +190,12 @@ class PodTopologySpread final : public Plugin {
       scores[i] = is_ignored(*data, *feasible[i]) ? 0 : spread_normalized(scores[i], min, max);
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode |
+           EventSet{kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kOwnLabels, kOwnTolerations};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   /// In 1.36 an empty selector counts no pod, though it matches every one.
@@ -313,6 +319,36 @@ void PodTopologySpread::sign(Signer& signer, const PodInfo& pod) const {
     signer.name_space();
   }
   sign_nodes(view.spread_constraints);
+}
+
+bool spread_after_node(const std::vector<SpreadConstraint>& constraints, const EventChange& change) {
+  const auto has_all_keys = [&](const model::NodeView* node) {
+    return node != nullptr &&
+           std::ranges::all_of(constraints, [&](const auto& one) { return node->labels().get(one.topology_key) != nullptr; });
+  };
+  const bool was_counted = has_all_keys(change.node_before), is_counted = has_all_keys(change.node);
+  if (!change.is_node_update()) return change.node != nullptr ? is_counted : was_counted;
+  if (was_counted != is_counted) return true;
+  return is_counted && (change.node_before->taints != change.node->taints || std::ranges::any_of(constraints, [&](const auto& one) {
+                          return *change.node_before->labels().get(one.topology_key) != *change.node->labels().get(one.topology_key);
+                        }));
+}
+
+bool PodTopologySpread::queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const {
+  const bool is_about_node = change.node != nullptr || change.node_before != nullptr;
+  const bool is_own = change.pod != nullptr && change.pod->view().meta.uid == pending.view().meta.uid;
+  for (const PodInfo* pod : {change.pod_before, change.pod})
+    if (pod != nullptr && !is_own && pod->view().ns() != pending.view().ns()) return false;
+  const auto constraints = spread_constraints(pending.view(), cluster, args_, cluster.era(), true).list;
+  if (is_about_node) return spread_after_node(constraints, change);
+  const auto counts = [&](const auto& constraint, const PodInfo& pod) { return constraint.selector.matches(pod.view().meta.labels); };
+  if (change.pod != nullptr && change.pod_before != nullptr) {
+    if (change.event == ClusterEvent::kOwnTolerations)
+      return std::ranges::any_of(constraints, [](const auto& one) { return one.honor_taints; });
+    return std::ranges::any_of(constraints, [&](const auto& one) { return counts(one, *change.pod_before) != counts(one, *change.pod); });
+  }
+  const PodInfo* pod = change.pod != nullptr ? change.pod : change.pod_before;
+  return pod == nullptr || std::ranges::any_of(constraints, [&](const auto& one) { return counts(one, *pod); });
 }
 
 }  // namespace

@@ -111,6 +111,11 @@ class ServiceAffinity final : public Plugin {
     for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<std::int64_t>(sums[i]);
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode |
+           EventSet{kNodeDeleted, kNodeLabels, kAssignedPodAdded, kAssignedPodLabels, kAssignedPodDeleted, kServices, kOwnLabels};
+  }
 
  private:
   static bool is_nominated(const Cluster& cluster, const PodInfo& pod, const NodeInfo& node) {

@@ -43,10 +43,24 @@ class TaintToleration final : public Plugin {
     normalize_by_max(scores, true);
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | kOwnTolerations;
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   Era era_;
 };
+
+bool TaintToleration::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  constexpr std::array<std::string_view, 2> kKeepAway = {"NoSchedule", "NoExecute"};
+  if (change.node == nullptr) return true;
+  const auto is_kept_away = [&](const model::NodeView& node) {
+    return find_untolerated_taint(node.taints, pending.view().tolerations, kKeepAway) != nullptr;
+  };
+  return (change.node_before == nullptr || is_kept_away(*change.node_before)) && !is_kept_away(*change.node);
+}
 
 }  // namespace
 

@@ -91,7 +91,13 @@ class VolumeBinding final : public Plugin {
   Status pre_score(CycleState&, const PodInfo&, std::span<const NodeInfo* const>) const override { return Status::skip(); }
   Status reserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
   void unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const override;
-  std::vector<PreBindWrite> pre_bind(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override;
+  std::expected<std::vector<PreBindWrite>, Status> pre_bind(const CycleState& state, const PodInfo& pod,
+                                                            const NodeInfo& node) const override;
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kNodeLabels, kPersistentVolume, kClaim, kStorageClass, kCsiNode, kCsiDriver, kCsiStorageCapacity};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   std::string collect(const Cluster& cluster, const model::PodView& pod, std::vector<const Claim*>& out) const;
@@ -101,6 +107,39 @@ class VolumeBinding final : public Plugin {
 
   Era era_;
 };
+
+/// A size that the capacity offers for one volume, in bytes; -1 for none known.
+double volume_limit(const json::Value& capacity) {
+  for (const std::string_view field : {"maximumVolumeSize", "capacity"})
+    if (const json::Value* found = json::find(capacity, {field}); found != nullptr && found->is_string())
+      if (const auto quantity = model::Quantity::parse(std::string_view(found->get_string()))) return quantity->as_double();
+  return -1;
+}
+
+bool VolumeBinding::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  switch (change.event) {
+    case ClusterEvent::kClaim:
+      return volumes::is_own_claim(pending, change, true);
+    case ClusterEvent::kStorageClass:
+      return !change.is_object_update() || volumes::differs(change, {"allowedTopologies"});
+    case ClusterEvent::kCsiNode:
+      return !change.is_object_update() ||
+             volumes::differs(change, {"metadata", "annotations", "storage.alpha.kubernetes.io/migrated-plugins"});
+    case ClusterEvent::kCsiDriver: {
+      if (!change.is_object_update()) return false;
+      const auto tracks = [](const json::Value& driver) {
+        const json::Value* found = json::find(driver, {"spec", "storageCapacity"});
+        return found != nullptr && found->is_bool() && found->get_bool();
+      };
+      // kube-scheduler looks for inline volumes alone; claims of the driver's classes gain by it as well.
+      return tracks(*change.object_before) && !tracks(*change.object);
+    }
+    case ClusterEvent::kCsiStorageCapacity:
+      return !change.is_object_update() || volume_limit(*change.object) > volume_limit(*change.object_before);
+    default:
+      return true;
+  }
+}
 
 /// The pod's claims; the result says what is wrong with one.
 std::string VolumeBinding::collect(const Cluster& cluster, const model::PodView& pod, std::vector<const Claim*>& out) const {
@@ -305,7 +344,8 @@ void VolumeBinding::unreserve(CycleState& state, const PodInfo&, const NodeInfo&
   data->reserved.clear();
 }
 
-std::vector<PreBindWrite> VolumeBinding::pre_bind(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
+std::expected<std::vector<PreBindWrite>, Status> VolumeBinding::pre_bind(const CycleState& state, const PodInfo&,
+                                                                         const NodeInfo& node) const {
   std::vector<PreBindWrite> out;
   const auto* data = state.get<State>(slot());
   if (data == nullptr) return out;

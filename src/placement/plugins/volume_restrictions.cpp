@@ -66,6 +66,11 @@ class VolumeRestrictions final : public Plugin {
     if (data != nullptr && data->conflicting_references > 0) return Status::unschedulable(std::string(kInUse));
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kAssignedPodDeleted, kClaim};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   /// By a pod on a node that is there: what ran on a deleted one uses nothing.
@@ -86,6 +91,20 @@ class VolumeRestrictions final : public Plugin {
 
   Era era_;
 };
+
+bool VolumeRestrictions::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  if (change.event == ClusterEvent::kClaim) return !change.is_object_update() && volumes::is_own_claim(pending, change, false);
+  if (change.pod_before == nullptr) return true;
+  const PodInfo& gone = *change.pod_before;
+  if (gone.view().ns() != pending.view().ns()) return false;
+  return std::ranges::any_of(gone.view().volumes, [&](const model::VolumeView& used) {
+    return std::ranges::any_of(pending.view().volumes, [&](const model::VolumeView& wanted) {
+      if (used.kind != wanted.kind) return false;
+      const bool is_claim = used.kind == model::VolumeView::Kind::kPersistentVolumeClaim;
+      return is_claim ? used.id == wanted.id : volumes::conflict(wanted, used);
+    });
+  });
+}
 
 }  // namespace
 

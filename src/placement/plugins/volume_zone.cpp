@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/topology_labels.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/volumes.h"
 
@@ -63,6 +64,11 @@ class VolumeZone final : public Plugin {
     }
     return Status::success();
   }
+  [[nodiscard]] EventSet events_to_register() const override {
+    using enum ClusterEvent;
+    return kNewNode | EventSet{kNodeLabels, kPersistentVolume, kClaim, kStorageClass};
+  }
+  [[nodiscard]] bool queueing_hint(const Cluster& cluster, const PodInfo& pending, const EventChange& change) const override;
 
  private:
   /// What 1.20 reports as an error is a plain rejection since.
@@ -101,6 +107,22 @@ class VolumeZone final : public Plugin {
 
   Era era_;
 };
+
+bool VolumeZone::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
+  switch (change.event) {
+    case ClusterEvent::kClaim:
+      return volumes::is_own_claim(pending, change, false);
+    case ClusterEvent::kStorageClass:
+      return !change.is_object_update() && change.object != nullptr &&
+             json::get_string(*change.object, {"volumeBindingMode"}) == "WaitForFirstConsumer";
+    case ClusterEvent::kPersistentVolume:
+      return !change.is_object_update() || std::ranges::any_of(model::kTopologyLabels, [&](const model::LabelGenerations& keys) {
+        return volumes::differs(change, {"metadata", "labels", keys.present}) || volumes::differs(change, {"metadata", "labels", keys.old});
+      });
+    default:
+      return true;
+  }
+}
 
 }  // namespace
 

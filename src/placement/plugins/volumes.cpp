@@ -227,4 +227,19 @@ bool conflict(const model::VolumeView& a, const model::VolumeView& b) {
   }
 }
 
+bool is_own_claim(const PodInfo& pending, const EventChange& change, bool ephemeral_too) {
+  if (change.object == nullptr || json::get_string(*change.object, {"metadata", "namespace"}) != pending.view().ns()) return false;
+  const std::string_view name = json::get_string(*change.object, {"metadata", "name"});
+  return std::ranges::any_of(pending.view().volumes, [&](const model::VolumeView& volume) {
+    const auto use = claim_use(pending.view(), volume);
+    return use.uses_claim && (ephemeral_too || !use.is_ephemeral) && use.name == name;
+  });
+}
+
+bool differs(const EventChange& change, std::initializer_list<std::string_view> path) {
+  const json::Value* before = json::find(*change.object_before, path);
+  const json::Value* now = json::find(*change.object, path);
+  return (before == nullptr) != (now == nullptr) || (before != nullptr && *before != *now);
+}
+
 }  // namespace berth::placement::volumes

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "placement/events.h"
 #include "placement/framework.h"
 
 namespace berth::placement::volumes {
@@ -58,5 +59,12 @@ bool node_affinity_holds(const Volume& volume, const model::Labels& node_labels,
 
 /// "a__b" as the set of its zones; nullopt when one is empty.
 std::optional<std::set<std::string, std::less<>>> label_zones(std::string_view text);
+
+// -- For queueing hints.
+
+/// The claim that the event is about is one of the pod's; `ephemeral_too`: also those made for the pod.
+[[nodiscard]] bool is_own_claim(const PodInfo& pending, const EventChange& change, bool ephemeral_too);
+/// The update changed the value at the path.
+[[nodiscard]] bool differs(const EventChange& change, std::initializer_list<std::string_view> path);
 
 }  // namespace berth::placement::volumes

@@ -38,7 +38,8 @@ struct Devices : PluginWorld {
     if (!framework->run_filter(state, *of, on).is_success()) return "filter";
     if (!framework->run_reserve(state, *of, on, cluster).is_success()) return "reserve";
     std::string out;
-    for (const auto& write : framework->run_pre_bind(state, *of, on)) {
+    const auto writes = framework->run_pre_bind(state, *of, on);
+    for (const auto& write : *writes) {
       out += (out.empty() ? "" : " ") + write.name + "=";
       for (std::size_t i = 0; write.allocation != nullptr && i < write.allocation->devices.size(); ++i)
         out += (i == 0 ? "" : ",") + write.allocation->devices[i].device;

@@ -1,21 +1,22 @@
 // What a plugin's hint says to an event (kube-scheduler's queueing hints).
-#include "scheduler/hints.h"
-
 #include <gtest/gtest.h>
 
-namespace berth::scheduler {
+#include "placement/events.h"
+#include "placement/framework.h"
+
+namespace berth::placement {
 namespace {
 
 using enum ClusterEvent;
 using model::NodeView;
-using placement::PodInfo;
-using placement::PodInfoPtr;
 
 class Hints : public ::testing::Test {
  protected:
-  bool says(std::string_view plugin, const PodInfoPtr& pending, const Change& change) {
-    EXPECT_TRUE(events_of(plugin).has(change.event)) << plugin << " is not told of " << event_label(change.event);
-    return hint_of(plugin)({cluster_, profile_}, *pending, change);
+  bool says(std::string_view plugin, const PodInfoPtr& pending, const EventChange& change) {
+    const auto made = find_plugin(plugin)->make(profile_);
+    EXPECT_TRUE(made && (*made)->events_to_register().has(change.event))
+        << plugin << " is not told of event " << static_cast<int>(change.event);
+    return made && (*made)->queueing_hint(cluster_, *pending, change);
   }
   static PodInfoPtr pod(const std::string& name, const std::string& app, const std::string& spec = "", const std::string& ns = "default",
                         const std::string& cpu = "1") {
@@ -23,7 +24,7 @@ class Hints : public ::testing::Test {
         "metadata: {{name: {0}, namespace: {1}, uid: {0}, labels: {{app: {2}}}}}\nspec: {{containers: [{{name: c, resources: {{requests: "
         "{{cpu: \"{3}\"}}}}}}]{4}}}",
         name, ns, app, cpu, spec));
-    return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), placement::Era::k136);
+    return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), Era::k136);
   }
   static NodeView node(const std::string& labels = "", const std::string& spec = "", const std::string& allocatable = "cpu: 4, pods: 110") {
     return NodeView::parse(*json::parse_yaml(fmt::format(
@@ -43,8 +44,8 @@ class Hints : public ::testing::Test {
   }
   static json::Value object(const std::string& yaml) { return *json::parse_yaml(yaml); }
 
-  placement::Cluster cluster_;
-  placement::Profile profile_ = placement::default_profile(placement::Era::k136);
+  Cluster cluster_;
+  Profile profile_ = default_profile(Era::k136);
 };
 
 TEST_F(Hints, ResourcesWaitForANodeThatIsBigEnough) {
@@ -102,7 +103,7 @@ TEST_F(Hints, PortsWaitForThePodThatHasThem) {
     auto document = json::parse_yaml(fmt::format(
         "metadata: {{name: {0}, namespace: default, uid: {0}}}\nspec: {{containers: [{{name: c, ports: [{{hostPort: {1}}}]}}]}}", name,
         port));
-    return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), placement::Era::k136);
+    return PodInfo::make(std::make_shared<model::PodView>(model::PodView::parse(*document)), Era::k136);
   };
   const auto pending = with_port("p", 80), same = with_port("q", 80), other = with_port("r", 81);
   EXPECT_TRUE(says("NodePorts", pending, {.event = kAssignedPodDeleted, .pod_before = same.get()}));
@@ -205,13 +206,5 @@ TEST_F(Hints, OfStorageOnlyWhatBecameMoreHelps) {
   EXPECT_FALSE(says("VolumeZone", pending, {.event = kPersistentVolume, .object_before = &zone_a, .object = &zone_a}));
 }
 
-TEST_F(Hints, EventsAreNamedAsInKubeSchedulersMetrics) {
-  EXPECT_EQ(event_label(kNodeTaints), "NodeUpdateNodeTaint");
-  EXPECT_EQ(event_label(kAssignedPodDeleted), "AssignedPodDelete");
-  EXPECT_EQ(event_label(kOwnLabels), "UnschedulablePodUpdatePodLabel");
-  EXPECT_EQ(event_label(kClaim, "PersistentVolumeClaim", ObjectVerb::kAdded), "PersistentVolumeClaimAdd");
-  EXPECT_EQ(event_label(kCsiNode, "CSINode", ObjectVerb::kUpdated), "storage.k8s.io/CSINodeUpdate");
-}
-
 }  // namespace
-}  // namespace berth::scheduler
+}  // namespace berth::placement

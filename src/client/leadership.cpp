@@ -1,0 +1,153 @@
+#include "client/leadership.h"
+
+#include <atomic>
+#include <future>
+
+namespace berth::client {
+namespace {
+
+/// Until when the lease is held.
+class Fence {
+ public:
+  /// `clock` must outlive it.
+  Fence(const Clock& clock, std::string lease) : clock_(clock), lease_(std::move(lease)) {}
+  void open_until(TimePoint until) { until_us_ = std::chrono::duration_cast<std::chrono::microseconds>(until.time_since_epoch()).count(); }
+  void close() { until_us_ = 0; }
+  [[nodiscard]] bool is_open() const { return clock_.now() < TimePoint{} + std::chrono::microseconds(until_us_.load()); }
+  [[nodiscard]] const std::string& lease() const { return lease_; }
+
+ private:
+  const Clock& clock_;
+  std::string lease_;
+  std::atomic<std::int64_t> until_us_ = 0;
+};
+
+class FencedTransport final : public Transport {
+ public:
+  FencedTransport(std::shared_ptr<Transport> below, std::shared_ptr<const Fence> fence)
+      : below_(std::move(below)), fence_(std::move(fence)) {}
+
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    if (request.method == "GET" || request.method == "HEAD" || fence_->is_open()) return below_->send(std::move(request), std::move(done));
+    const model::ApiStatus refusal{
+        .code = 403, .reason = "Forbidden", .message = fmt::format("the lease {} is not held: nothing is written", fence_->lease())};
+    done({.status = 403, .headers = {}, .body = json::serialize(refusal.to_json())});
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
+    return below_->stream(std::move(request), std::move(callbacks));
+  }
+  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
+    below_->upgrade(std::move(request), std::move(done));
+  }
+
+ private:
+  std::shared_ptr<Transport> below_;
+  std::shared_ptr<const Fence> fence_;
+};
+
+const SystemClock kClock;
+
+}  // namespace
+
+struct Leadership::Impl : std::enable_shared_from_this<Leadership::Impl> {
+  Impl(std::shared_ptr<Transport> t, LeadershipOptions o, EventLoop* l, LeaderCallbacks cb)
+      : options(std::move(o)),
+        loop(l),
+        callbacks(std::move(cb)),
+        thread(options.election_loop == nullptr ? std::make_unique<ThreadLoop>("election") : nullptr),
+        election_loop(thread ? *thread : *options.election_loop),
+        client(t, &election_loop, options.user_agent),
+        fence(std::make_shared<Fence>(thread ? static_cast<const Clock&>(kClock) : election_loop,
+                                      options.election.ns + "/" + options.election.name)),
+        fenced(std::make_shared<FencedTransport>(std::move(t), fence)) {}
+
+  LeadershipOptions options;
+  EventLoop* loop;
+  LeaderCallbacks callbacks;
+  std::unique_ptr<ThreadLoop> thread;
+  EventLoop& election_loop;
+  Client client;
+  std::shared_ptr<Fence> fence;
+  std::shared_ptr<FencedTransport> fenced;
+  std::unique_ptr<LeaderElector> elector;  ///< On the election's loop.
+  std::atomic<bool> is_over = false;
+
+  /// Tells the component, on its loop where it has one.
+  void tell(std::function<void(const LeaderCallbacks&)> what) {
+    if (is_over) return;
+    if (loop == nullptr) return what(callbacks);
+    loop->post([weak = weak_from_this(), what = std::move(what)] {
+      if (const auto self = weak.lock(); self && !self->is_over) what(self->callbacks);
+    });
+  }
+
+  void elect() {
+    LeaderCallbacks on_election;
+    on_election.on_renewed = [this](TimePoint until) { fence->open_until(until); };
+    on_election.on_started_leading = [this] {
+      tell([](const LeaderCallbacks& to) {
+        if (to.on_started_leading) to.on_started_leading();
+      });
+    };
+    on_election.on_stopped_leading = [this] {
+      fence->close();
+      tell([](const LeaderCallbacks& to) {
+        if (to.on_stopped_leading) to.on_stopped_leading();
+      });
+      if (options.stands_again && !is_over)
+        election_loop.post([weak = weak_from_this()] {
+          if (const auto self = weak.lock(); self && !self->is_over && self->elector) self->elector->start();
+        });
+    };
+    on_election.on_new_leader = [this](const std::string& leader) {
+      tell([leader](const LeaderCallbacks& to) {
+        if (to.on_new_leader) to.on_new_leader(leader);
+      });
+    };
+    elector = std::make_unique<LeaderElector>(client, options.election, std::move(on_election));
+    elector->start();
+  }
+
+  /// Gives the lease up, on the election's own thread.
+  void resign() {
+    is_over = true;
+    if (!thread) {
+      elector.reset();
+      return;
+    }
+    auto released = std::make_shared<std::promise<void>>();
+    thread->post([this, released] {
+      if (elector && elector->is_leader())
+        elector->stop([released] { released->set_value(); });
+      else
+        released->set_value();
+    });
+    released->get_future().wait_for(std::chrono::seconds(2));
+    std::promise<void> gone;
+    thread->post([&] {
+      elector.reset();
+      gone.set_value();
+    });
+    gone.get_future().wait();
+    thread->stop();
+  }
+};
+
+Leadership::Leadership(std::shared_ptr<Transport> transport, LeadershipOptions options, EventLoop* loop, LeaderCallbacks callbacks)
+    : impl_(std::make_shared<Impl>(std::move(transport), std::move(options), loop, std::move(callbacks))) {}
+
+Leadership::~Leadership() {
+  impl_->fence->close();
+  impl_->resign();
+}
+
+void Leadership::start() {
+  impl_->election_loop.post([weak = std::weak_ptr(impl_)] {
+    if (const auto self = weak.lock(); self && !self->is_over) self->elect();
+  });
+}
+
+bool Leadership::holds() const { return impl_->fence->is_open(); }
+std::shared_ptr<Transport> Leadership::transport() const { return impl_->fenced; }
+
+}  // namespace berth::client

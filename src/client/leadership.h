@@ -1,0 +1,40 @@
+// The leadership of a component: sought and kept on a thread of its own, so that the lease is renewed whatever a pass of the component
+// costs; and a fence, so that a component whose lease ran out writes nothing more, whatever it is in the middle of.
+#pragma once
+#include <memory>
+
+#include "client/leader_election.h"
+
+namespace berth::client {
+
+struct LeadershipOptions {
+  LeaderElectionConfig election;
+  std::string user_agent;
+  /// After the leadership was lost it is sought again; otherwise the component ends.
+  bool stands_again = false;
+  /// Where the election runs; must outlive the leadership. Null: on a thread of its own.
+  EventLoop* election_loop = nullptr;
+};
+
+/// Thread-safe. The destructor gives a lease that is held up, and waits for that, two seconds at most.
+class Leadership {
+ public:
+  /// `callbacks` run on `loop`, the component's own, and none after the destructor began; destroy it there, or after the loop has stopped.
+  /// Without a loop they run where the election does. Requires a valid election (LeaderElector::validate).
+  Leadership(std::shared_ptr<Transport> transport, LeadershipOptions options, EventLoop* loop, LeaderCallbacks callbacks);
+  ~Leadership();
+  Leadership(const Leadership&) = delete;
+  Leadership& operator=(const Leadership&) = delete;
+
+  void start();
+  /// The lease is ours now: nobody else can have taken it, as long as clocks run at one speed.
+  [[nodiscard]] bool holds() const;
+  /// For the component: reads pass always, writes only while the lease is held; else they are answered 403 at once. Lives on its own.
+  [[nodiscard]] std::shared_ptr<Transport> transport() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace berth::client

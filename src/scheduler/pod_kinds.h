@@ -1,0 +1,29 @@
+// Which waiting pods are alike: what the queue groups them by, so that an event asks once for all of them.
+#pragma once
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "placement/framework.h"
+#include "scheduler/queue.h"
+
+namespace berth::scheduler {
+
+/// Gives pods that get one answer from every hint and every node one kind: those of one signature under one profile, and of one nomination.
+/// A kind lives as long as somebody holds it. Single-threaded.
+class PodKinds {
+ public:
+  /// `nominated` is the node where room is made for the pod, which counts in the answers; empty for none.
+  [[nodiscard]] PodKindPtr of(const placement::Framework& framework, const placement::PodInfo& pod, const std::string& nominated);
+  /// Kinds that somebody holds, at most.
+  [[nodiscard]] std::size_t size() const { return kinds_.size(); }
+
+ private:
+  /// schedulerName, signature, nominated node, whether the pod never preempts.
+  using Key = std::tuple<std::string, placement::Signature, std::string, bool>;
+  std::map<Key, std::weak_ptr<const PodKind>> kinds_;
+  std::size_t sweep_at_ = 1024;
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace berth::scheduler

@@ -1,0 +1,253 @@
+// What the actuator makes of a node's removal, against a server that can say no, say nothing, and change meanwhile.
+#include "autoscaler/actuator.h"
+
+#include "cluster_builder.h"
+
+namespace berth::autoscaler::testing {
+namespace {
+
+/// Objects by their paths; merge patches with their locks, evictions with their preconditions. Every change is seen by the world.
+class FakeServer final : public client::Transport {
+ public:
+  explicit FakeServer(World& world) : world_(world) {}
+
+  void put(const std::string& path, json::Value object) {
+    json::set(object, {"metadata", "resourceVersion"}, json::Value(std::to_string(++revision_)));
+    world_.upsert(object);
+    objects[path] = std::move(object);
+  }
+  void erase(const std::string& path) {
+    const json::Value object = objects.at(path);
+    objects.erase(path);
+    world_.remove(json::get_string(object, {"kind"}), json::get_string(object, {"metadata", "namespace"}),
+                  json::get_string(object, {"metadata", "name"}));
+  }
+
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    requests.push_back(request.method + " " + request.path);
+    if (before) before(request);
+    if (const int status = answer_instead ? answer_instead(request) : -1; status >= 0)
+      return done({status, {}, fmt::format(R"({{"kind":"Status","status":"Failure","message":"made up","code":{}}})", status)});
+    done(answer(request));
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest, net::StreamCallbacks) override { return nullptr; }
+  void upgrade(net::HttpRequest, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)>) override {}
+
+  [[nodiscard]] std::int64_t count(std::string_view request) const { return std::ranges::count(requests, request); }
+
+  std::map<std::string, json::Value> objects;
+  std::vector<std::string> requests;
+  std::function<void(const net::HttpRequest&)> before;
+  std::function<int(const net::HttpRequest&)> answer_instead;  ///< An HTTP status; negative: the server answers.
+
+ private:
+  static net::HttpResponse refusal(int code) {
+    return {code, {}, fmt::format(R"({{"kind":"Status","status":"Failure","reason":"x","message":"no","code":{}}})", code)};
+  }
+  static void merge(json::Value& target, const json::Value& patch) {
+    if (!patch.is_object()) {
+      target = patch;
+      return;
+    }
+    if (!target.is_object()) target = json::Object{};
+    for (const auto& field : patch.get_object()) {
+      if (field.value().is_null())
+        target.get_object().erase(field.key());
+      else
+        merge(target.get_object()[field.key()], field.value());
+    }
+  }
+
+  net::HttpResponse answer(const net::HttpRequest& request) {
+    if (request.path == "/api/v1/pods") return list(request.query);
+    if (request.method == "POST" && request.path.ends_with("/events")) return {201, {}, request.body};
+    const json::Value body = request.body.empty() ? json::Value() : *json::parse(request.body);
+    if (constexpr std::string_view kEviction = "/eviction"; request.path.ends_with(kEviction)) {
+      const std::string pod = request.path.substr(0, request.path.size() - kEviction.size());
+      const auto found = objects.find(pod);
+      if (found == objects.end()) return refusal(404);
+      const auto uid = json::get_string(body, {"deleteOptions", "preconditions", "uid"});
+      if (!uid.empty() && uid != json::get_string(found->second, {"metadata", "uid"})) return refusal(409);
+      erase(pod);
+      return {201, {}, R"({"kind":"Status","status":"Success"})"};
+    }
+    const auto found = objects.find(request.path);
+    if (found == objects.end()) return refusal(404);
+    if (request.method == "PATCH") {
+      const auto locked = json::get_string(body, {"metadata", "resourceVersion"});
+      if (!locked.empty() && locked != json::get_string(found->second, {"metadata", "resourceVersion"})) return refusal(409);
+      json::Value changed = found->second;
+      merge(changed, body);
+      put(request.path, std::move(changed));
+    }
+    return {200, {}, json::serialize(objects.at(request.path))};
+  }
+
+  net::HttpResponse list(const std::string& query) {
+    json::Array items;
+    for (const auto& [path, object] : objects)
+      if (path.find("/pods/") != std::string::npos &&
+          query.find("spec.nodeName%3D" + std::string(json::get_string(object, {"spec", "nodeName"}))) != std::string::npos)
+        items.push_back(object);
+    return {200, {}, json::serialize(json::Object{{"kind", "PodList"}, {"metadata", json::Object{}}, {"items", std::move(items)}})};
+  }
+
+  World& world_;
+  int revision_ = 0;
+};
+
+class ActuatorTest : public ::testing::Test {
+ protected:
+  static constexpr const char* kNode = "/api/v1/nodes/a-1";
+  static constexpr const char* kMachine = "/apis/machine.openshift.io/v1beta1/namespaces/m/machines/a-1";
+  static constexpr const char* kSet = "/apis/machine.openshift.io/v1beta1/namespaces/m/machinesets/a";
+
+  ActuatorTest() {
+    server->put(kNode, yaml("kind: Node\nmetadata: {name: a-1, uid: n}\nstatus: {allocatable: {cpu: '8', memory: 8Gi, pods: '110'}}"));
+    server->put(kMachine, yaml("kind: Machine\nmetadata: {namespace: m, name: a-1, uid: ma}"));
+    server->put(kSet, yaml("kind: MachineSet\nmetadata: {namespace: m, name: a, uid: sa}\nspec: {replicas: 3}"));
+  }
+
+  void pod(const std::string& name, const std::string& uid, const std::string& node = "a-1") {
+    server->put("/api/v1/namespaces/default/pods/" + name,
+                yaml(fmt::format("kind: Pod\nmetadata: {{namespace: default, name: {}, uid: {}}}\n"
+                                 "spec: {{nodeName: {}, containers: [{{name: c}}]}}\nstatus: {{phase: Running}}",
+                                 name, uid, node)));
+  }
+  void remove() {
+    NodeRemoval removal{"a-1", "MachineSet/m/a", "m/a-1", 0, {}};
+    for (const auto& [key, pod] : world.pods()) removal.evict.push_back(pod);
+    Actions actions;
+    actions.remove.push_back(removal);
+    actuator.carry_out(actions, {});
+  }
+
+  [[nodiscard]] bool is_tainted() const { return !json::get_array(server->objects.at(kNode), {"spec", "taints"}).empty(); }
+  [[nodiscard]] bool is_marked() const { return !json::get_object(server->objects.at(kMachine), {"metadata", "annotations"}).empty(); }
+  [[nodiscard]] std::int64_t replicas() const { return json::get_int(server->objects.at(kSet), {"spec", "replicas"}); }
+
+  World world;
+  std::shared_ptr<FakeServer> server = std::make_shared<FakeServer>(world);
+  VirtualLoop loop{*parse_rfc3339("2026-01-01T00:00:00Z")};
+  client::Client client{server, &loop, "test"};
+  client::EventRecorder events{client, {.component = "cluster-autoscaler"}};
+  std::vector<bool> ended;
+  Actuator actuator{client,
+                    world,
+                    events,
+                    {.grown = [](const auto&...) {},
+                     .grow_failed = [](const auto&...) {},
+                     .removal_ended = [this](const auto&, bool, bool succeeded) { ended.push_back(succeeded); },
+                     .evicted = [](auto) {}}};
+};
+
+TEST_F(ActuatorTest, AnEmptyNodesMachineIsMarkedAndTheSetShrinks) {
+  remove();
+  loop.run_for(1s);
+  EXPECT_EQ(ended, std::vector{true});
+  EXPECT_TRUE(is_marked());
+  EXPECT_EQ(replicas(), 2);
+}
+
+TEST_F(ActuatorTest, APodThatCameBeforeTheTaintKeepsTheNode) {
+  server->before = [this](const net::HttpRequest& request) {
+    if (request.method == "PATCH" && request.path == kNode) {
+      server->before = nullptr;
+      // Bound, and the watch has not said so: the server alone knows.
+      server->objects["/api/v1/namespaces/default/pods/late"] =
+          yaml("kind: Pod\nmetadata: {namespace: default, name: late, uid: l}\nspec: {nodeName: a-1, containers: [{name: c}]}");
+    }
+  };
+  remove();
+  loop.run_for(1s);
+  EXPECT_EQ(ended, std::vector{false});
+  EXPECT_FALSE(is_tainted());
+  EXPECT_FALSE(is_marked());
+  EXPECT_EQ(replicas(), 3);
+}
+
+TEST_F(ActuatorTest, APodThatCameWhileOthersWereEvictedKeepsTheNode) {
+  pod("old", "o");
+  server->before = [this](const net::HttpRequest& request) {
+    if (!request.path.ends_with("/eviction")) return;
+    server->before = nullptr;
+    server->objects["/api/v1/namespaces/default/pods/late"] =
+        yaml("kind: Pod\nmetadata: {namespace: default, name: late, uid: l}\nspec: {nodeName: a-1, containers: [{name: c}]}");
+  };
+  remove();
+  loop.run_for(60s);
+  EXPECT_EQ(ended, std::vector{false});
+  EXPECT_FALSE(is_tainted());
+  EXPECT_EQ(replicas(), 3);
+}
+
+TEST_F(ActuatorTest, DaemonsAndFinishedPodsDoNotKeepTheNode) {
+  server->objects["/api/v1/namespaces/default/pods/daemon"] = yaml(
+      "kind: Pod\nmetadata: {namespace: default, name: daemon, uid: d, ownerReferences: [{kind: DaemonSet, name: x, uid: x, controller: "
+      "true}]}\nspec: {nodeName: a-1, containers: [{name: c}]}");
+  server->objects["/api/v1/namespaces/default/pods/done"] = yaml(
+      "kind: Pod\nmetadata: {namespace: default, name: done, uid: e}\nspec: {nodeName: a-1, containers: [{name: c}]}\n"
+      "status: {phase: Failed}");
+  remove();
+  loop.run_for(1s);
+  EXPECT_EQ(ended, std::vector{true});
+}
+
+TEST_F(ActuatorTest, ANamesakeOfAnEvictedPodIsSpared) {
+  pod("db-0", "first");
+  server->before = [this](const net::HttpRequest& request) {
+    if (!request.path.ends_with("/eviction")) return;
+    server->before = nullptr;
+    server->objects.at("/api/v1/namespaces/default/pods/db-0") =
+        yaml("kind: Pod\nmetadata: {namespace: default, name: db-0, uid: second}\nspec: {nodeName: b-1, containers: [{name: c}]}");
+  };
+  remove();
+  loop.run_for(1s);
+  EXPECT_TRUE(server->objects.contains("/api/v1/namespaces/default/pods/db-0"));
+}
+
+TEST_F(ActuatorTest, AFailedShrinkTakesTheMarksOffMachineAndNode) {
+  server->answer_instead = [](const net::HttpRequest& request) { return request.method == "PATCH" && request.path == kSet ? 403 : -1; };
+  remove();
+  loop.run_for(60s);
+  EXPECT_EQ(ended, std::vector{false});
+  EXPECT_FALSE(is_marked());
+  EXPECT_FALSE(is_tainted());
+  EXPECT_EQ(replicas(), 3);
+}
+
+TEST_F(ActuatorTest, MarksAreTakenBackHoweverLongTheServerIsAway) {
+  bool is_away = false;
+  server->answer_instead = [&](const net::HttpRequest& request) {
+    is_away = is_away || (request.method == "PATCH" && request.path == kSet);
+    return is_away ? 0 : -1;
+  };
+  remove();
+  loop.run_for(120s);
+  EXPECT_TRUE(is_marked());
+  EXPECT_TRUE(is_tainted());
+  server->answer_instead = nullptr;
+  loop.run_for(60s);
+  EXPECT_FALSE(is_marked());
+  EXPECT_FALSE(is_tainted());
+  EXPECT_EQ(replicas(), 3);
+}
+
+TEST_F(ActuatorTest, AShrinkWhoseAnswerIsLostIsNotRepeated) {
+  server->answer_instead = [this](const net::HttpRequest& request) {
+    if (request.method != "PATCH" || request.path != kSet) return -1;
+    json::Value set = server->objects.at(kSet);
+    json::set(set, {"spec", "replicas"}, json::Value(2));
+    server->put(kSet, std::move(set));
+    server->answer_instead = nullptr;
+    return 0;
+  };
+  remove();
+  loop.run_for(60s);
+  EXPECT_EQ(ended, std::vector{true});
+  EXPECT_EQ(replicas(), 2);
+  EXPECT_EQ(server->count(std::string("PATCH ") + kSet), 1);
+}
+
+}  // namespace
+}  // namespace berth::autoscaler::testing
