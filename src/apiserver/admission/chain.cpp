@@ -115,9 +115,6 @@ Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext 
   // A real master's file configures plugins of builds and images, too: said, not refused.
   for (const auto& [name, document] : config.plugin_config)
     if (!is_known(name)) log::warning("admission", "pluginConfig.{}: there is no such plugin here, its configuration has no effect", name);
-  auto escalation = make_rbac_escalation(chain->context_);
-  if (!escalation) return std::unexpected(escalation.error());
-  chain->plugins_.push_back(std::move(*escalation));
   for (const auto& entry : kOrder) {
     if (!is_on(entry, config)) continue;
     auto plugin = entry.make(chain->context_);
