@@ -23,9 +23,9 @@
 namespace berth::apiserver {
 
 /// Opens the cache on a store with the kinds' own extraction of names, labels and selectable fields: what ServerOptions::cache wants.
-/// `synchronous`: no writer thread, every write is committed within the call (tests, simulator).
+/// `synchronous`: no writer thread, every write is committed within the call (tests, simulator). `event_ttl`: of the Events that are there.
 Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
-                                                       bool synchronous);
+                                                       bool synchronous, Duration event_ttl = std::chrono::hours(1));
 
 /// Answers what a node's agent would (the kubelet's own paths: /containerLogs/NS/POD/CONTAINER, /exec/…, /stats/summary, …) for nodes whose
 /// agent has no HTTPS endpoint because it lives in this process (simulated nodes). False: not one of mine, and neither argument was
@@ -66,6 +66,9 @@ struct ServerOptions {
   std::size_t watch_queue_bytes = 64 * 1024 * 1024;  ///< The same limit in bytes of the objects that wait.
   std::size_t watch_queue_events = 20'000;           ///< A watcher further behind than this is dropped with 410.
   std::size_t max_body_bytes = 3 * 1024 * 1024;
+  /// Requests executed at once, watches and sessions not counted: their sum is shared out among the priority levels (flow/controller.h).
+  int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  std::size_t memory_limit_bytes = 0;  ///< Of the process; near it requests are refused with 429. 0: none.
 };
 
 /// Thread-safe. Construct, then give it to net::Server::start or client::make_in_process_transport; both must be gone before it is

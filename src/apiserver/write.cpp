@@ -76,7 +76,8 @@ std::optional<model::ApiStatus> check_finalizers(const model::KindInfo& kind, co
         fmt::format("no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", added)}});
 }
 
-/// RBAC's own rule: nobody grants more than he has.
+/// RBAC's own rule, which no configuration switches off: nobody grants more than he has (pkg/registry/rbac/clusterrole/policybased and its
+/// siblings). Judged on what mutation has left.
 std::optional<model::ApiStatus> check_escalation(Authorizer& authorizer, const WriteOperation& operation, const json::Value& object,
                                                  const json::Value* old_object) {
   const auto& kind = *operation.kind;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/go_duration.h"
+
 namespace berth::config {
 namespace {
 
@@ -40,35 +42,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
-}
-
-/// Go's time.ParseDuration, to milliseconds.
-std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
-  double sign = 1;
-  if (text.starts_with('-') || text.starts_with('+')) {
-    if (text[0] == '-') sign = -1;
-    text.remove_prefix(1);
-  }
-  if (text == "0") return 0;
-  if (text.empty()) return std::nullopt;
-  double total = 0;
-  while (!text.empty()) {
-    double amount = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount, std::chars_format::fixed);
-    if (error != std::errc() || amount < 0) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    const auto take = [&](std::string_view unit, double ms) {
-      if (!text.starts_with(unit)) return false;
-      text.remove_prefix(unit.size());
-      total += amount * ms;
-      return true;
-    };
-    if (!take("ns", 1e-6) && !take("us", 1e-3) && !take("µs", 1e-3) && !take("ms", 1) && !take("s", 1e3) && !take("m", 6e4) &&
-        !take("h", 3.6e6))
-      return std::nullopt;
-  }
-  if (total > 9e15) return std::nullopt;
-  return static_cast<std::int64_t>(sign * total);
 }
 
 }  // namespace
@@ -172,7 +145,7 @@ std::int64_t Reader::duration_ms(std::string_view name, std::int64_t fallback) c
   // Policy files give an extender's timeout as a bare number of nanoseconds (time.Duration in JSON).
   if (at.value_->is_int64()) return at.value_->get_int64() / 1'000'000;
   if (at.value_->is_string())
-    if (const auto ms = parse_duration_ms(json::as_view(*at.value_))) return *ms;
+    if (const auto ns = parse_duration_ns(json::as_view(*at.value_))) return *ns / 1'000'000;
   at.problem("must be a duration such as \"15s\" or \"1m30s\"");
   return fallback;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 
@@ -10,12 +11,14 @@
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/service_allocator.h"
 #include "base/config_reader.h"
+#include "apiserver/memory_guard.h"
 #include "base/log.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
+#include "model/quantity.h"
 #include "net/server.h"
 
 namespace berth::cli {
@@ -75,6 +78,26 @@ Result<void> write_user(const std::string& path, const std::string& user, const 
   return client::write_kubeconfig(path, entry);
 }
 
+/// Bytes of "2Gi", "75%", "0".
+Result<std::size_t> parse_memory_limit(const std::string& text) {
+  constexpr double kLeast = 128.0 * 1024 * 1024;
+  double bytes = 0;
+  if (text.ends_with('%')) {
+    int percent = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size() - 1, percent);
+    if (error != std::errc() || end != text.data() + text.size() - 1 || percent < 1 || percent > 100)
+      return invalid(fmt::format("--memory-limit: \"{}\" is not a share between 1% and 100%", text));
+    bytes = static_cast<double>(apiserver::memory_of_machine()) * percent / 100;
+  } else {
+    const auto amount = model::Quantity::parse(text);
+    if (!amount) return invalid(fmt::format("--memory-limit: \"{}\" is neither an amount (\"2Gi\") nor a share (\"75%\")", text));
+    bytes = static_cast<double>(amount->value());
+    if (bytes == 0) return std::size_t{0};
+  }
+  if (bytes < kLeast) return invalid(fmt::format("--memory-limit: {} is less than the 128Mi that the server needs", text));
+  return static_cast<std::size_t>(bytes);
+}
+
 }  // namespace
 
 void ServerFlags::add_to(CLI::App& app) {
@@ -90,6 +113,15 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
   add_validate_flag(app, validate_only);
+  app.add_option("--max-requests-inflight", max_requests_inflight,
+                 "With --max-mutating-requests-inflight: how many requests are served at once, shared out among the priority levels")
+      ->capture_default_str();
+  app.add_option("--max-mutating-requests-inflight", max_mutating_requests_inflight, "See --max-requests-inflight")->capture_default_str();
+  app.add_option("--memory-limit", memory_limit,
+                 "What the process may hold in memory, as an amount (\"2Gi\") or a share of the machine or control group (\"75%\"); near "
+                 "it requests "
+                 "are refused with 429. 0: no limit")
+      ->capture_default_str();
   app.add_flag("--strict-durability", strict_durability, "Leases and Events, too, are acknowledged only after the sync to disk");
   app.add_flag("--unsafe-no-sync", no_sync, "Never sync to disk: for benchmarks; a power loss may lose acknowledged writes");
 }
@@ -116,6 +148,9 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
+  if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
+  if (max_requests_inflight < 0 || max_mutating_requests_inflight < 0 || max_requests_inflight + max_mutating_requests_inflight <= 0)
+    findings.error("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be above zero");
   out.data_dir = std::filesystem::absolute(data_dir);
   std::error_code error;
   if (std::filesystem::exists(out.data_dir, error) && !std::filesystem::is_directory(out.data_dir, error))
@@ -139,7 +174,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
                   fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
     return std::unexpected(store.error());
   }
-  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false);
+  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false, *ttl);
   if (!cache) return std::unexpected(cache.error());
 
   auth::PkiOptions pki_options;
@@ -177,6 +212,9 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.warns_of_objects = !flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
   options.event_ttl = plan.event_ttl;
+  options.max_requests_inflight = flags.max_requests_inflight;
+  options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
+  options.memory_limit_bytes = plan.memory_limit_bytes;
   options.cluster_ca_pem = role->ca_pem_;
   options.advertise_address = listen->host;
   options.advertise_port = listen->port;
@@ -193,6 +231,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   server.address = listen->host;
   server.port = listen->port;
   server.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, role->ca_pem_};
+  if (*memory > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, *memory / 4);
   server.may_send_body = [authenticator = parts->authenticator](const net::HttpRequest& head) {
     const auto user = authenticator->authenticate(head);
     return user && !user->in_group("system:unauthenticated");

@@ -25,6 +25,7 @@ struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
   Duration event_ttl{};
+  std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
   std::string data_dir;
 };
 
@@ -42,6 +43,8 @@ struct ServerFlags {
   std::string service_cidr = "10.96.0.0/12";
   std::string event_ttl = "1h";
   std::string token_file;  ///< kube-apiserver's --token-auth-file.
+  int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  std::string memory_limit = "75%";
   bool strict_durability = false;
   bool no_sync = false;
   bool validate_only = false;

@@ -2,17 +2,6 @@
 
 namespace berth::apiserver::testing {
 
-/// Lets everybody in and allows what `allow` says.
-class PickyAuthorizer final : public Authorizer {
- public:
-  explicit PickyAuthorizer(std::function<bool(const UserInfo&, const Attributes&)> allow) : allow_(std::move(allow)) {}
-  Decision authorize(const UserInfo& user, const Attributes& attributes) override { return {allow_(user, attributes), ""}; }
-  UserRules rules_for(const UserInfo&, const std::string&) override { return {}; }
-
- private:
-  std::function<bool(const UserInfo&, const Attributes&)> allow_;
-};
-
 class Admission : public ServerTest {
  protected:
   json::Value make_pod(const std::string& name, const std::string& extra = "") { return create(kPods, pod(name, extra)); }

@@ -123,9 +123,6 @@ Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext 
   auto chain = std::unique_ptr<AdmissionChain>(new AdmissionChain(std::move(context)));
   const auto& config = chain->context_.config;
   if (auto known = check_plugin_names(config); !known) return std::unexpected(known.error());
-  auto escalation = make_rbac_escalation(chain->context_);
-  if (!escalation) return std::unexpected(escalation.error());
-  chain->plugins_.push_back(std::move(*escalation));
   for (const auto& entry : kOrder) {
     if (!is_on(entry, config)) continue;
     auto plugin = entry.make(chain->context_);
