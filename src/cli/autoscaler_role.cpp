@@ -100,14 +100,12 @@ void print(const autoscaler::Actions& actions) {
 }
 
 /// What would be done with a dump of a cluster. Every pause and delay counts as over: pods without a node as refused by the scheduler.
-int dry_run(const std::vector<std::string>& files, const placement::Profiles& profiles, const std::string& output) {
-  auto documents = read_objects(files);
-  if (!documents) return report(documents.error());
-  auto options = options_of(*documents);
+int dry_run(std::vector<json::Value> documents, const placement::Profiles& profiles, const std::string& output) {
+  auto options = options_of(documents);
   if (!options) return report(options.error());
   options->unneeded_time = options->unready_time = Duration::zero();
   autoscaler::World world;
-  for (json::Value& document : *documents) {
+  for (json::Value& document : documents) {
     if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())
       json::set(document, {"status", "conditions"},
                 json::Array{json::Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
@@ -141,6 +139,9 @@ int run_autoscaler(const std::vector<std::string>& args) {
   std::string interval, config_file, output = "text";
   std::vector<std::string> cluster_files;
   bool leader_elect = true;
+  PlacementFlags placement;
+  app.add_option("--scheduler-config", placement.config_file,
+                 "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
   app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
       ->capture_default_str();
   app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
@@ -151,12 +152,15 @@ int run_autoscaler(const std::vector<std::string>& args) {
   app.add_option("-o,--output", output, "With --cluster: text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
-  auto framework = placement::Framework::create(placement::default_profile(placement::Era::k136));
-  if (!framework) return report(framework.error());
-  options.profiles = *framework;
+  placement.connection = connection;
   if (!cluster_files.empty()) {
     if (!config_file.empty()) cluster_files.push_back(config_file);
-    return dry_run(cluster_files, options.profiles, output);
+    auto documents = read_objects(cluster_files);
+    if (!documents) return report(documents.error());
+    auto input = read_placement_config(placement, known_schedulers_of(*documents));
+    if (!input) return report(input.error());
+    tell_configuration(*input, "default-scheduler");
+    return dry_run(std::move(*documents), input->profiles_for_all(), output);
   }
   if (!interval.empty()) {
     options.scan_interval = parse_go_duration(interval);
@@ -173,6 +177,11 @@ int run_autoscaler(const std::vector<std::string>& args) {
   block_signals();
   auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
   if (!transport) return report(transport.error());
+  client::Client client(*transport, nullptr, "cluster-autoscaler");
+  auto input = read_placement_config(placement, placement.has_configuration() ? KnownSchedulers() : read_known_schedulers(client));
+  if (!input) return report(input.error());
+  tell_configuration(*input, "default-scheduler");
+  options.profiles = input->profiles_for_all();
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   options.leader_elect = leader_elect;

@@ -94,10 +94,12 @@ Result<void> SchedulerRole::start_on_loop() {
   scheduler_ = std::move(*created);
   scheduler_->start();
   informers_->start();
-  if (!election_)
+  if (!election_) {
     scheduler_->lead(true);
-  else
+    cli::publish(client_, published_);
+  } else {
     elect();
+  }
   return {};
 }
 
@@ -111,7 +113,9 @@ void SchedulerRole::elect() {
   const auto lead = [this, &status](bool is_leader) {
     status.set(is_leader ? 1 : 0);
     loop_.post([this, is_leader] {
-      if (scheduler_) scheduler_->lead(is_leader);
+      if (!scheduler_) return;
+      scheduler_->lead(is_leader);
+      if (is_leader) cli::publish(client_, published_);
     });
   };
   election_loop_->post([this, lead] {
@@ -199,6 +203,7 @@ int run_scheduler(const std::vector<std::string>& args) {
     if (const auto valid = client::LeaderElector::validate(*election); !valid) return report(valid.error());
   }
   SchedulerRole role(*transport, flags.options(*config), election);
+  role.publish(published_of(*config, flags.hard_budgets));
   if (auto started = role.start(); !started) return report(started.error());
   auto served = serve_component(port, role.port_options(*config));
   if (!served) return report(served.error());

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/component_port.h"
+#include "cli/scheduler_configuration.h"
 #include "client/leader_election.h"
 #include "scheduler/config/config.h"
 #include "scheduler/scheduler.h"
@@ -34,6 +35,8 @@ class SchedulerRole {
   SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
                 std::optional<client::LeaderElectionConfig> election = std::nullopt);
   ~SchedulerRole();
+  /// What it publishes of its configuration whenever it begins to lead; before start.
+  void publish(std::vector<Published> published) { published_ = std::move(published); }
   Result<void> start();
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options(const scheduler::config::SchedulerConfig& config);
@@ -49,6 +52,7 @@ class SchedulerRole {
   bool is_stopping_ = false;  ///< Of the election's thread: a leadership given up is not sought again.
   scheduler::SchedulerOptions options_;
   std::optional<client::LeaderElectionConfig> election_;
+  std::vector<Published> published_;
   std::shared_ptr<metrics::Registry> metrics_;
   std::unique_ptr<client::InformerFactory> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;

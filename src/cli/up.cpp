@@ -121,6 +121,7 @@ int run_up(const std::vector<std::string>& args) {
   app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")
       ->capture_default_str()
       ->check(CLI::Range(0, 60'000));
+  app.add_option("--prefix", nodes.prefix, "The simulated nodes' names are PREFIX1, PREFIX2, …")->capture_default_str();
   app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
@@ -186,6 +187,7 @@ int run_up(const std::vector<std::string>& args) {
   auto scheduler_config = scheduler.config(role.master_config().scheduler_config_file);
   if (!scheduler_config) return report(scheduler_config.error());
   SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config));
+  scheduler_role.publish(published_of(*scheduler_config, scheduler.hard_budgets));
   if (auto started = scheduler_role.start(); !started) return report(started.error());
   const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
     options.address = role.host();

@@ -1,10 +1,12 @@
-// apply, delete, label, annotate.
+// apply, label, annotate.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "cli/verbs/manifests.h"
+#include "cli/verbs/output.h"
+#include "cli/verbs/strict.h"
 #include "cli/verbs/verbs.h"
 
 namespace berth::cli {
@@ -100,86 +102,31 @@ int run_apply(const std::vector<std::string>& args) {
   flags.add_to(app);
   std::vector<std::string> files;
   bool force = false;
+  ChangeFlags change;
+  ValidateFlag validate;
   app.add_option("-f,--filename", files, "File or directory; may be repeated")->required();
   app.add_flag("--force-conflicts", force, "Take over fields that others own");
+  change.add_to(app);
+  validate.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
-  return for_each_manifest(flags, files, [force](Session& session, const model::KindInfo& kind, json::Value& document) {
+  return for_each_manifest(flags, files, [&](Session& session, Manifest& manifest) {
+    if (change.is_client_run()) {
+      change.print(*manifest.kind, manifest.document, "serverside-applied");
+      return 0;
+    }
     Call call;
     call.verb = "patch";
-    call.gvr = kind.gvr();
-    call.ns = namespace_of(session, kind, document);
-    call.name = json::get_string(document, {"metadata", "name"});
-    call.query = std::string("fieldManager=berth&force=") + (force ? "true" : "false");
+    call.gvr = manifest.kind->gvr();
+    call.ns = namespace_of(session, *manifest.kind, manifest.document);
+    call.name = json::get_string(manifest.document, {"metadata", "name"});
+    call.query = joined_query({"fieldManager=berth", force ? "force=true" : "force=false", change.query(), validate.query()});
     call.content_type = "application/apply-patch+yaml";
-    call.body = json::serialize(document);
+    call.body = json::serialize(manifest.document);
     auto applied = session.client().call_and_wait(call);
-    if (!applied) return report(applied.error());
-    std::printf("%s serverside-applied\n", qualified_name(kind, call.name).c_str());
+    if (!applied) return report_in_file(manifest, applied.error(), "applying");
+    change.print(*manifest.kind, *applied, "serverside-applied");
     return 0;
   });
-}
-
-int run_delete(const std::vector<std::string>& args) {
-  CLI::App app("Deletes objects by name, selector or file", "berth delete");
-  ConnectionFlags flags;
-  flags.add_to(app);
-  std::vector<std::string> files, words;
-  std::string cascade = "background", selector;
-  std::int64_t grace = -1;
-  bool ignore_missing = false, all = false;
-  app.add_option("-f,--filename", files, "File or directory; may be repeated");
-  app.add_option("args", words, "TYPE NAME… or TYPE/NAME…");
-  app.add_option("--cascade", cascade, "background, foreground or orphan")->check(CLI::IsMember({"background", "foreground", "orphan"}));
-  app.add_option("--grace-period", grace, "Seconds to let it end; negative: its own");
-  app.add_option("-l,--selector", selector, "Only objects with these labels");
-  app.add_flag("--all", all, "All objects of the type in the namespace");
-  app.add_flag("--ignore-not-found", ignore_missing, "A missing object is no error");
-  if (const auto code = parse_args(app, args)) return *code;
-
-  std::vector<std::tuple<const model::KindInfo*, std::string, std::string>> targets;
-  auto session = Session::open(flags);
-  if (!session) return report(session.error());
-  if (!files.empty()) {
-    auto manifests = read_manifests(files);
-    if (!manifests) return report(manifests.error());
-    for (const auto& [file, document, kind] : *manifests)
-      targets.emplace_back(kind, namespace_of(**session, *kind, document), json::get_string(document, {"metadata", "name"}));
-  } else {
-    auto named = parse_resource_args(words);
-    if (!named) return report(named.error());
-    for (const ResourceName& one : *named) {
-      const std::string ns = one.kind->namespaced ? (*session)->ns() : "";
-      if (!one.name.empty()) {
-        targets.emplace_back(one.kind, ns, one.name);
-        continue;
-      }
-      if (selector.empty() && !all)
-        return report(Error{ErrorCode::kInvalid, "resource(s) were provided, but no name or label selector was specified"});
-      client::ListOptions options;
-      options.label_selector = selector;
-      auto page = (*session)->client().list_and_wait(one.kind->gvr(), ns, options);
-      if (!page) return report(page.error());
-      for (const json::Value& item : page->items) targets.emplace_back(one.kind, ns, json::get_string(item, {"metadata", "name"}));
-    }
-  }
-  int code = 0;
-  for (const auto& [kind, ns, name] : targets) {
-    json::Value options = {{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
-    options.get_object()["propagationPolicy"] = cascade == "orphan" ? "Orphan" : cascade == "foreground" ? "Foreground" : "Background";
-    if (grace >= 0) options.get_object()["gracePeriodSeconds"] = grace;
-    Call call;
-    call.verb = "delete";
-    call.gvr = kind->gvr();
-    call.ns = ns;
-    call.name = name;
-    call.body = json::serialize(options);
-    auto deleted = (*session)->client().call_and_wait(call);
-    if (deleted)
-      std::printf("%s \"%s\" deleted\n", (kind->singular + (kind->group.empty() ? "" : "." + kind->group)).c_str(), name.c_str());
-    else if (!(ignore_missing && deleted.error().is("NotFound")))
-      code = report(deleted.error());
-  }
-  return code;
 }
 
 int run_label(const std::vector<std::string>& args) { return change_map(args, "label", "labeled", "label"); }

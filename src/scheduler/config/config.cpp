@@ -21,6 +21,7 @@ Result<SchedulerConfig> read_document(const json::Value& document, const ParseOp
   SchedulerConfig out;
   if (kind == "Policy" || (kind.empty() && root.has("predicates"))) {
     out = read_policy(root);
+    out.source = document;
   } else if (kind == "KubeSchedulerConfiguration") {
     out = read_component_config(root, options.era);
     out.source = document;

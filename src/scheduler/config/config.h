@@ -58,7 +58,7 @@ struct SchedulerConfig {
   LeaderElection leader_election;
   ClientConnection client_connection;
   std::vector<Extender> extenders;
-  json::Value source;  ///< The KubeSchedulerConfiguration as given; null without a file and for a Policy.
+  json::Value source;  ///< The document as given; null without a file.
 
   /// The profile that schedules pods of this name; null when it is another scheduler's pod.
   [[nodiscard]] const placement::Profile* profile(std::string_view scheduler_name) const;
