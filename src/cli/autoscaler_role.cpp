@@ -104,7 +104,7 @@ int dry_run(std::vector<json::Value> documents, const placement::Profiles& profi
   auto options = options_of(documents);
   if (!options) return report(options.error());
   options->unneeded_time = options->unready_time = Duration::zero();
-  autoscaler::World world;
+  autoscaler::World world(profiles.find("default-scheduler")->profile().era);
   for (json::Value& document : documents) {
     if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())
       json::set(document, {"status", "conditions"},

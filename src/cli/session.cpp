@@ -13,6 +13,7 @@
 #include "base/config_reader.h"
 #include "base/go_strings.h"
 #include "cli/kubectl_words.h"
+#include "client/hooked_transport.h"
 #include "client/kubeconfig.h"
 
 namespace berth::cli {

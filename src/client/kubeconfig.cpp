@@ -12,6 +12,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
+#include "client/hooked_transport.h"
 
 namespace berth::client {
 namespace {

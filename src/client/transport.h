@@ -21,12 +21,6 @@ using TokenSource = std::function<std::string()>;
 /// Over the network.
 Result<std::shared_ptr<Transport>> make_https_transport(net::ClientConfig config, std::string bearer_token);
 Result<std::shared_ptr<Transport>> make_https_transport(net::ClientConfig config, TokenSource token);
-/// What sees every exchange of a transport; either may be empty. Called from any thread.
-struct TransportHooks {
-  std::function<void(net::HttpRequest&)> before;                          ///< May change the request.
-  std::function<void(int status, const net::Headers& headers)> answered;  ///< The answer's head, before the caller sees it.
-};
-std::shared_ptr<Transport> with_hooks(std::shared_ptr<Transport> inner, TransportHooks hooks);
 /// Straight into a handler (which must outlive it); synchronous when the handler is: then callbacks run within send and stream. As the user
 /// named (groups "system:masters" and the like are given as the peer certificate's organizations).
 std::shared_ptr<Transport> make_in_process_transport(net::Handler& handler, net::PeerCertificate identity);
