@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/config_reader.h"
+#include "cli/process.h"
 #include "model/kinds.h"
 
 namespace berth::cli {
@@ -89,18 +90,9 @@ constexpr Word kOcTypes[] = {
     {"users", "users come with a certificate or token; `berth whoami` tells yours"},
 };
 
-std::string quoted(const std::string& word) {
-  if (!word.empty() &&
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+") == std::string::npos)
-    return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-std::string quoted(const std::vector<std::string>& args) {
+std::string shell_words(const std::vector<std::string>& args) {
   std::string out;
-  for (const std::string& arg : args) out += (out.empty() ? "" : " ") + quoted(arg);
+  for (const std::string& arg : args) out += (out.empty() ? "" : " ") + shell_word(arg);
   return out;
 }
 
@@ -108,7 +100,7 @@ std::string quoted(const std::vector<std::string>& args) {
 std::string instead(const Word& entry, std::string_view what, const std::vector<std::string>& args) {
   std::string text(entry.instead);
   if (text.empty()) text = kubectl_line(entry.word, args);
-  if (const std::size_t at = text.find("ARGS"); at != std::string::npos) text.replace(at, 4, quoted(args));
+  if (const std::size_t at = text.find("ARGS"); at != std::string::npos) text.replace(at, 4, shell_words(args));
   if (text.starts_with("berth ")) return fmt::format("{} has no \"{}\"; type\n  {}", what, entry.word, text);
   if (!text.starts_with("kubectl ")) return fmt::format("{} has no \"{}\": {}", what, entry.word, text);
   return fmt::format("{} has no \"{}\". Use kubectl, the same kubeconfig works:\n  {}", what, entry.word, text);
@@ -124,7 +116,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string kubectl_line(std::string_view verb, const std::vector<std::string>& args) {
-  return fmt::format("kubectl {}{}{}", verb, args.empty() ? "" : " ", quoted(args));
+  return fmt::format("kubectl {}{}{}", verb, args.empty() ? "" : " ", shell_words(args));
 }
 
 std::string instead_of_command(const std::string& word, const std::vector<std::string>& args) {
