@@ -34,6 +34,7 @@ running() { is pod "$1" status.phase Running; }
 gone() { refused oc get pod "$1"; }
 clear_pods() { oc delete pods --all --now --ignore-not-found >/dev/null 2>&1; }
 ready() { eventually 30 kubectl wait --for=condition=Ready node --all --timeout=1s >/dev/null; }
+make() { printf '# The keys are bare: no JSON.\n%s\n' "$1" | oc create -f -; } # make OBJECT
 pinned() { # pinned NODE FILE: the file's pod, for that node alone
   oc create --dry-run=client -o json -f "$2" | python3 -c '
 import json, sys

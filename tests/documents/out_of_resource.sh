@@ -68,9 +68,9 @@ section 21.2.8
 taint() { oc describe node node1 | grep -q "node.kubernetes.io/memory-pressure:NoSchedule"; }
 grow filler 250Gi >/dev/null
 soon_holds "pressure keeps new pods away: the taint" taint
-doc "created" oc create -f - <<<'{apiVersion: v1, kind: Pod, metadata: {name: besteffort}, spec: {nodeSelector: {kubernetes.io/hostname: node1}, containers: [{name: c, image: i}]}}'
+doc "created" make '{apiVersion: v1, kind: Pod, metadata: {name: besteffort}, spec: {nodeSelector: {kubernetes.io/hostname: node1}, containers: [{name: c, image: i}]}}'
 holds "BestEffort pods do not tolerate it" refused sh -c "oc describe pod besteffort | grep memory-pressure"
-doc "created" oc create -f - <<<'{apiVersion: v1, kind: Pod, metadata: {name: burstable}, spec: {nodeSelector: {kubernetes.io/hostname: node1}, containers: [{name: c, image: i, resources: {requests: {memory: 1Mi}}}]}}'
+doc "created" make '{apiVersion: v1, kind: Pod, metadata: {name: burstable}, spec: {nodeSelector: {kubernetes.io/hostname: node1}, containers: [{name: c, image: i, resources: {requests: {memory: 1Mi}}}]}}'
 doc "node.kubernetes.io/memory-pressure:NoSchedule" oc describe pod burstable
 clear_pods
 section 21.2.3

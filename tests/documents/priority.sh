@@ -27,7 +27,7 @@ holds "the class's value is the pod's priority" is pod nginx spec.priority 10000
 soon_holds "it runs" running nginx
 doc "PreemptLowerPriority" oc get priorityclass high-priority -o yaml
 doc "only one priority class can be marked as" sh -c "oc create priorityclass one --value=1 --global-default && oc create priorityclass two --value=2 --global-default"
-doc "pod/classless created" oc create -f - <<<'{apiVersion: v1, kind: Pod, metadata: {name: classless}, spec: {containers: [{name: c, image: nginx}]}}'
+doc "pod/classless created" make '{apiVersion: v1, kind: Pod, metadata: {name: classless}, spec: {containers: [{name: c, image: nginx}]}}'
 holds "the default class counts for pods made after it" is pod classless spec.priority 1
 oc delete priorityclass one >/dev/null
 holds "and does not change those that are there" is pod classless spec.priority 1
@@ -92,7 +92,7 @@ soon_holds "where no other is found the budget is ignored" running vip
 oc delete rs kept other >/dev/null; oc delete pdb kept >/dev/null; clear_pods
 
 section "2.9.2.2, affinity"
-oc create -f - >/dev/null <<<'{apiVersion: v1, kind: Pod, metadata: {name: friend, labels: {app: friend}}, spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: "30"}}}]}}'
+make >/dev/null '{apiVersion: v1, kind: Pod, metadata: {name: friend, labels: {app: friend}}, spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: "30"}}}]}}'
 eventually 20 running friend
 oc create -f - >/dev/null <<'Y'
 apiVersion: v1

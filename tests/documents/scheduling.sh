@@ -179,9 +179,9 @@ kubectl create rolebinding developers --role=developer --user=dev >/dev/null
 by_name='{apiVersion: v1, kind: Pod, metadata: {name: by-name}, spec: {nodeName: node1, containers: [{name: c, image: i}]}}'
 doc "Logged into" oc login -u dev
 doc "dev" oc whoami
-doc "node selection by nodeName is prohibited by policy for your role" oc create -f - <<<"$by_name"
+doc "node selection by nodeName is prohibited by policy for your role" make "$by_name"
 doc "Logged into" oc login -u system:admin
-doc "pod/by-name created" oc create -f - <<<"$by_name"
+doc "pod/by-name created" make "$by_name"
 clear_pods
 section 16.5.3
 again --master-config "$m/master-config-regions.yaml"
@@ -189,8 +189,8 @@ i=0; for region in us-east us-west apac-east; do i=$((i + 1)); oc label node nod
 doc "Created project us" oc adm new-project us --node-selector=superregion=us
 doc "added: \"dev\"" oc adm policy add-role-to-user edit dev -n us
 oc login -u dev -n us >/dev/null
-doc "node selection by label(s) [region] is prohibited by policy for your role" oc create -f - <<<'{apiVersion: v1, kind: Pod, metadata: {name: picky}, spec: {nodeSelector: {region: us-east}, containers: [{name: c, image: i}]}}'
-soon "created" oc create -f - <<<'{apiVersion: v1, kind: Pod, metadata: {name: relaxed}, spec: {containers: [{name: c, image: i}]}}'
+doc "node selection by label(s) [region] is prohibited by policy for your role" make '{apiVersion: v1, kind: Pod, metadata: {name: picky}, spec: {nodeSelector: {region: us-east}, containers: [{name: c, image: i}]}}'
+soon "created" make '{apiVersion: v1, kind: Pod, metadata: {name: relaxed}, spec: {containers: [{name: c, image: i}]}}'
 oc login -u system:admin >/dev/null
 doc '"superregion": "us"' oc get pod relaxed -n us -o json
 section 16.5.4
@@ -214,10 +214,10 @@ section 16.6.6
 printf 'kubernetesMasterConfig:\n  schedulerArgs:\n    disablePreemption:\n    - "true"\n' >"$work/master-config.yaml"
 again --master-config "$work/master-config.yaml"
 for i in 1 2 3; do
-  oc create -f - >/dev/null <<<"{apiVersion: v1, kind: Pod, metadata: {name: low-$i}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {requests: {cpu: \"30\"}}}]}}"
+  make >/dev/null "{apiVersion: v1, kind: Pod, metadata: {name: low-$i}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {requests: {cpu: \"30\"}}}]}}"
 done
 soon_holds "the nodes are full" running low-3
-oc create -f - >/dev/null <<<'{apiVersion: v1, kind: Pod, metadata: {name: vip}, spec: {priorityClassName: high-priority, containers: [{name: c, image: i, resources: {requests: {cpu: "20"}}}]}}'
+make >/dev/null '{apiVersion: v1, kind: Pod, metadata: {name: vip}, spec: {priorityClassName: high-priority, containers: [{name: c, image: i, resources: {requests: {cpu: "20"}}}]}}'
 soon_holds "a higher pod waits" pends vip
 holds "nobody is preempted" test "$(oc get pods --no-headers | grep -c '^low-')" = 3
 clear_pods
@@ -250,7 +250,7 @@ oc annotate node node3 sim.berth.dev/dead=true >/dev/null
 soon "node.kubernetes.io/unreachable:NoExecute" sh -c "oc describe node node3 | grep -i -A2 taint"
 oc annotate node node3 sim.berth.dev/dead- >/dev/null
 section 16.11.6
-oc create -f - >/dev/null <<<'{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}'
+make >/dev/null '{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}'
 soon "agent-" oc get pods -o name
 for taint in not-ready unreachable; do holds "$taint without seconds" sh -c "oc describe pods -l a=b | grep -qE 'node.kubernetes.io/$taint:NoExecute op=Exists\$'"; done
 oc delete daemonset agent >/dev/null; clear_pods

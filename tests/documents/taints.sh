@@ -48,7 +48,7 @@ soon_holds "new pods that do not match the taint are not scheduled onto it" pend
 section "Table 1, effect PreferNoSchedule"
 doc "node/node1 modified" oc adm taint nodes node1 key1=value1:PreferNoSchedule key1:NoSchedule-
 soon_holds "new pods might be scheduled onto it" on late node1
-doc "pod/elsewhere created" oc create -f - <<<'{apiVersion: v1, kind: Pod, metadata: {name: elsewhere}, spec: {containers: [{name: c, image: pause}]}}'
+doc "pod/elsewhere created" make '{apiVersion: v1, kind: Pod, metadata: {name: elsewhere}, spec: {containers: [{name: c, image: pause}]}}'
 soon_holds "but the scheduler tries not to" off elsewhere node1
 section "Table 1, effect NoExecute"
 doc "node/node1 tainted" oc adm taint nodes node1 key1=value1:NoExecute
@@ -129,7 +129,7 @@ Y
 soon "agent-" oc get pods -o name
 for taint in memory-pressure disk-pressure unschedulable; do doc "node.kubernetes.io/$taint:NoSchedule" oc describe pods -l app=agent; done
 section "taint nodes by condition: pods with a QoS class"
-doc "pod/burstable created" oc create -f - <<<'{apiVersion: v1, kind: Pod, metadata: {name: burstable}, spec: {containers: [{name: c, image: pause, resources: {requests: {cpu: 10m}}}]}}'
+doc "pod/burstable created" make '{apiVersion: v1, kind: Pod, metadata: {name: burstable}, spec: {containers: [{name: c, image: pause, resources: {requests: {cpu: 10m}}}]}}'
 doc "node.kubernetes.io/memory-pressure:NoSchedule" oc describe pod burstable
 
 section "evicting pods by condition (taint-based evictions)"

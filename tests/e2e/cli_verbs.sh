@@ -81,7 +81,7 @@ check "get of a missing pod" says 'pods "none" not found' "$b" get pod none
 check "apply twice" "$b" apply -f "$work/pod-s1.yaml" --force-conflicts
 check "delete" says 'pod "pod-s1" deleted' "$b" delete pod pod-s1
 check "it is gone when delete returns" says "not found" "$b" get pod pod-s1
-printf '{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}' | "$b" create -f - >/dev/null
+printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/hold]}\n' | "$b" create -f - >/dev/null
 check "delete waits for finalizers" says "timed out waiting for the condition on configmaps/held" "$b" delete configmap held --timeout=1s
 check "--wait=false does not" says 'configmap "held" deleted' "$b" delete configmap held --wait=false
 kubectl patch configmap held --type merge -p '{"metadata":{"finalizers":null}}' >/dev/null
