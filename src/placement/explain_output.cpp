@@ -55,7 +55,7 @@ void add_nodes(const Explanation& e, bool is_wide, std::string& out) {
       const std::string plugin = rejection.plugin.empty() ? "" : rejection.plugin + ": ";
       const bool has_names = !rejection.lacks.empty();
       out += fmt::format("{:<{}}  {}{}{}\n", indent.empty() ? node.name : "", width, plugin, has_names ? "lacks " : "",
-                         fmt::join(has_names ? rejection.lacks : rejection.reasons, ", "));
+                         some_of(has_names ? rejection.lacks : rejection.reasons, is_wide ? SIZE_MAX : 5));
       indent = " ";
       if (!is_wide) continue;
       if (has_names) out += fmt::format("{:<{}}    {}\n", "", width, fmt::join(rejection.reasons, ", "));
@@ -134,7 +134,9 @@ std::string to_text(const Explanation& e, bool is_wide) {
       if (lacks.empty())
         for (const auto& rejection : nearest->rejections) lacks.insert(lacks.end(), rejection.reasons.begin(), rejection.reasons.end());
       out += fmt::format("\nNearest node: {}; it lacks\n", nearest->name);
-      for (const auto& lack : lacks) out += fmt::format("  - {}\n", lack);
+      constexpr std::size_t kMost = 12;
+      for (std::size_t i = 0; i < lacks.size() && (is_wide || i < kMost); ++i) out += fmt::format("  - {}\n", lacks[i]);
+      if (!is_wide && lacks.size() > kMost) out += fmt::format("  ... and {} more (-o wide shows all)\n", lacks.size() - kMost);
     }
     if (!e.relaxations.empty()) {
       out += "\nThe smallest change of the pod that would place it, any one of:\n";

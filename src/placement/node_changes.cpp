@@ -11,7 +11,7 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::size_t kMostNodes = 5;
+constexpr std::size_t kMostNodes = 5, kMostEdits = 8;
 
 struct Edit {
   std::string command;
@@ -101,7 +101,7 @@ std::vector<NodeChange> node_changes(Trial& trial, const PodInfo& pod, const std
   for (std::size_t i = 0; i < count; ++i) {
     const NodeInfo& node = *trial.cluster().node(nearest[i]);
     auto changes = changes_of(pod, node);
-    if (!changes || changes->empty() || !fits_with(trial, pod, node, *changes)) continue;
+    if (!changes || changes->empty() || changes->size() > kMostEdits || !fits_with(trial, pod, node, *changes)) continue;
     // What is not needed goes.
     for (std::size_t k = changes->size(); k-- > 0 && changes->size() > 1;) {
       auto fewer = *changes;
