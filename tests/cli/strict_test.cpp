@@ -76,6 +76,23 @@ TEST(Strict, AnItemOfAListIsFoundInIt) {
   EXPECT_EQ(places_of(all[1], R"(unknown field "dataa")")[0], R"(pods.yaml:10: unknown field "dataa"; did you mean "data"?)");
 }
 
+TEST(Strict, ServerSideApplysWordsNameTheSameLines) {
+  const auto all = manifests_of(
+      "apiVersion: v1\n"
+      "kind: Pod\n"
+      "metadata: {name: a}\n"
+      "spec:\n"
+      "  containers:\n"
+      "  - name: first\n"
+      "  - name: second\n"
+      "    imagee: i\n");
+  const auto places = places_of(
+      all[0],
+      R"(failed to create typed patch object (default/a; /v1, Kind=Pod): .spec.containers[name="second"].imagee: field not declared in schema)");
+  ASSERT_EQ(places.size(), 1u);
+  EXPECT_EQ(places[0], R"(pods.yaml:8: unknown field "spec.containers[1].imagee"; did you mean "image"?)");
+}
+
 TEST(Strict, AnotherRefusalNamesNoPlaces) {
   const auto all = manifests_of("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n");
   EXPECT_TRUE(places_of(all[0], "pods \"a\" already exists").empty());
