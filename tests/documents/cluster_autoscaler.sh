@@ -42,10 +42,11 @@ pod() { # pod NAME CPU NODE [METADATA] [SPEC]
   printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default, uid: p-%s%s}\nspec: {%s%scontainers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\nstatus: {phase: %s}\n' \
     "$1" "$1" "${4:+, $4}" "${3:+nodeName: $3, }" "${5:+$5, }" "$2" "$([ -n "$3" ] && echo Running || echo Pending)"
 }
+replica_set() { printf -- '---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web, namespace: default, uid: web}\nspec: {selector: {matchLabels: {app: web}}}\n---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web, namespace: kube-system, uid: web-system}\nspec: {selector: {matchLabels: {app: web}}}\n'; }
 owned='ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}]'
 plan() { berth_autoscaler --cluster "$work/dump.yaml"; }
 berth_autoscaler() { "$berth" autoscaler "$@" 2>&1; }
-dump() { cat >"$work/dump.yaml"; }
+dump() { { replica_set; cat; } >"$work/dump.yaml"; }
 
 section "4.7, a cap of 64 cores"
 { options 'resourceLimits: {cores: {min: 0, max: 64}}'; group burst 8 20; node master 30; for i in $(seq 12); do pod "want-$i" 7 "" "$owned"; done; pod full 30 master "$owned"; } | dump
