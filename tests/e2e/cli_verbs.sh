@@ -52,6 +52,9 @@ check "label node" says "node/node1 labeled" "$b" label node node1 e2e-az-name=e
 check "label node again" says "--overwrite is false" "$b" label node node1 e2e-az-name=e2e-az3
 check "label node --overwrite" says "node/node1 labeled" "$b" label node node1 e2e-az-name=e2e-az3 --overwrite
 check "get -l" says "node/node1" "$b" get nodes -l e2e-az-name=e2e-az3 -o name
+check "label --dry-run=client" says "node/node1 labeled (dry run)" "$b" label node node1 dry=run --dry-run=client
+check "label --dry-run=server -o yaml" says "dry: run" "$b" label node node1 dry=run --dry-run=server -o yaml
+check "neither set it" says "no" sh -c "'$b' get nodes -l dry=run -o name | grep -q . || echo no"
 check "remove a label" says "node/node1 unlabeled" "$b" label node node1 e2e-az-name-
 check "annotate" says "node/node1 annotated" "$b" annotate node node1 note=hello
 
