@@ -219,6 +219,12 @@ class Autoscaler::Step {
     return !out_.grow.empty();
   }
 
+  /// No group refused the pod, so there is none to grow.
+  [[nodiscard]] std::string no_reasons() const {
+    return snapshot_.groups.empty() ? "there is no node group: a MachineSet becomes one by a MachineAutoscaler that names it"
+                                    : "no node group can grow";
+  }
+
   void grow(Trial& soon, std::vector<PodPtr> pending, const ClusterLimits& limits) {
     ScaleUpInput input{.trial = &soon,
                        .pending = std::move(pending),
@@ -237,7 +243,8 @@ class Autoscaler::Step {
     if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal)
       note({}, {}, true, "MaxNodesTotalReached", fmt::format("Max total nodes in cluster reached: {}", options_.max_nodes_total));
     if (plan.result != ScaleUpPlan::Result::kSuccessful) {
-      for (auto& [pod, reasons] : plan.not_helped) note(pod, {}, false, "NotTriggerScaleUp", "pod didn't trigger scale-up: " + reasons);
+      for (auto& [pod, reasons] : plan.not_helped)
+        note(pod, {}, false, "NotTriggerScaleUp", "pod didn't trigger scale-up: " + (reasons.empty() ? no_reasons() : reasons));
       return;
     }
     for (const Resize& resize : plan.resizes) record_growth(resize);

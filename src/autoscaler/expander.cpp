@@ -8,6 +8,8 @@
 #include <random>
 #include <regex>
 
+#include "base/config_reader.h"
+
 namespace berth::autoscaler {
 namespace {
 
@@ -41,25 +43,30 @@ struct Priorities {
 };
 
 Result<Priorities> parse_priorities(const std::string& text) {
-  const auto document = json::parse_yaml(text);
-  if (!document || !document->is_object() || document->get_object().empty())
-    return invalid("it is not a map of priorities to lists of patterns");
   Priorities out;
-  for (const auto& [key, list] : document->get_object()) {
+  const auto read_rule = [&](const std::string& key, const config::Reader& patterns) {
     std::int64_t priority = 0;
     const auto [end, wrong] = std::from_chars(key.data(), key.data() + key.size(), priority);
-    if (wrong != std::errc() || end != key.data() + key.size() || !list.is_array())
-      return invalid(fmt::format("priority \"{}\" is not a number with a list of patterns", std::string_view(key.data(), key.size())));
-    for (const json::Value& pattern : list.get_array()) {
-      if (!pattern.is_string()) return invalid("a pattern is not a string");
+    if (wrong != std::errc() || end != key.data() + key.size()) return patterns.problem(fmt::format("\"{}\" is not a number", key));
+    for (const config::Reader& item : patterns.items()) {
+      if (!item.is_present() || !item.value()->is_string()) {
+        item.problem("must be a regular expression");
+        continue;
+      }
       // The regular expression library reports what is wrong by throwing: caught here, at its border.
       try {
-        out.rules.emplace_back(priority, std::regex(pattern.get_string().c_str(), std::regex::ECMAScript));
+        out.rules.emplace_back(priority, std::regex(item.value()->get_string().c_str(), std::regex::ECMAScript));
       } catch (const std::regex_error&) {
-        return invalid(fmt::format("\"{}\" is not a regular expression", json::as_view(pattern)));
+        item.problem(fmt::format("\"{}\" is not a regular expression", json::as_view(*item.value())));
       }
     }
-  }
+  };
+  const auto read = config::read_text(text, {.file = "priorities"}, [&](const config::Reader& root) {
+    out = {};
+    if (!root.is_object() || root.value()->get_object().empty()) return root.problem("must be a map of priorities to lists of patterns");
+    for (const auto& [key, patterns] : root.members()) read_rule(key, patterns);
+  });
+  if (!read) return std::unexpected(read.error());
   return out;
 }
 

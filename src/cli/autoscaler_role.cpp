@@ -11,7 +11,9 @@
 
 #include "autoscaler/autoscaler.h"
 #include "autoscaler/world.h"
+#include "base/config_reader.h"
 #include "base/log.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
 #include "cli/placement_input.h"
 #include "cli/process.h"
@@ -99,6 +101,27 @@ void print(const autoscaler::Actions& actions) {
   if (actions.grow.empty() && actions.remove.empty()) fmt::print("nothing to do\n");
 }
 
+/// The ClusterAutoscaler of an options file, each of whose documents is read with its own lines.
+Result<autoscaler::Options> read_options_file(const std::string& path, std::vector<std::string>& notes) {
+  const auto text = config::read_whole_file(path);
+  if (!text) return std::unexpected(text.error());
+  std::optional<autoscaler::Options> out;
+  for (const std::string& document : config::split_documents(*text)) {
+    autoscaler::Options read;
+    std::string kind;
+    const auto done = config::read_text(document, {.file = path, .notes = &notes}, [&](const config::Reader& root) {
+      kind = root.string("kind");
+      if (kind == "ClusterAutoscaler" || kind.empty()) read = autoscaler::Options::read(root);
+    });
+    if (!done) return std::unexpected(done.error());
+    if (kind != "ClusterAutoscaler") continue;
+    if (out) return invalid(fmt::format("{}: there is more than one ClusterAutoscaler", path));
+    out = read;
+  }
+  if (!out) return invalid(fmt::format("{}: there is no ClusterAutoscaler in it", path));
+  return *out;
+}
+
 /// What would be done with a dump of a cluster. Every pause and delay counts as over: pods without a node as refused by the scheduler.
 int dry_run(std::vector<json::Value> documents, const placement::Profiles& profiles, const std::string& output) {
   auto options = options_of(documents);
@@ -138,7 +161,8 @@ int run_autoscaler(const std::vector<std::string>& args) {
   autoscaler::RunnerOptions options;
   std::string interval, config_file, output = "text";
   std::vector<std::string> cluster_files;
-  bool leader_elect = true;
+  bool leader_elect = true, validate_only = false;
+  add_validate_flag(app, validate_only);
   PlacementFlags placement;
   app.add_option("--scheduler-config", placement.config_file,
                  "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
@@ -153,7 +177,27 @@ int run_autoscaler(const std::vector<std::string>& args) {
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
   placement.connection = connection;
-  if (!cluster_files.empty()) {
+  Findings findings;
+  std::vector<std::string> notes;
+  // What is known before anybody is asked: the file, where one is named.
+  static_cast<void>(findings.take(read_placement_config(placement, {})));
+  if (!interval.empty()) {
+    options.scan_interval = parse_go_duration(interval);
+    if (!options.scan_interval || *options.scan_interval < std::chrono::milliseconds(100))
+      findings.error(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", interval));
+  }
+  if (!config_file.empty()) options.options = findings.take(read_options_file(config_file, notes));
+  findings.notes(notes);
+  const bool is_live = cluster_files.empty();
+  if (is_live)
+    check_connection(connection.kubeconfig, connection.context, findings);
+  else if (validate_only)
+    static_cast<void>(findings.take(read_objects(cluster_files)));
+  if (is_live && app.count("--output") > 0) findings.note("--output has no effect without --cluster");
+  port.check(findings);
+  if (validate_only) return findings.print_validation("the configuration is valid");
+  if (!findings.may_start("autoscaler")) return 1;
+  if (!is_live) {
     if (!config_file.empty()) cluster_files.push_back(config_file);
     auto documents = read_objects(cluster_files);
     if (!documents) return report(documents.error());
@@ -161,18 +205,6 @@ int run_autoscaler(const std::vector<std::string>& args) {
     if (!input) return report(input.error());
     tell_configuration(*input, "default-scheduler");
     return dry_run(std::move(*documents), input->profiles_for_all(), output);
-  }
-  if (!interval.empty()) {
-    options.scan_interval = parse_go_duration(interval);
-    if (!options.scan_interval || *options.scan_interval < std::chrono::milliseconds(100))
-      return report(invalid(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", interval)).error());
-  }
-  if (!config_file.empty()) {
-    auto documents = read_objects({config_file});
-    if (!documents) return report(documents.error());
-    auto parsed = options_of(*documents);
-    if (!parsed) return report(parsed.error());
-    options.options = std::move(*parsed);
   }
   block_signals();
   auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/config_reader.h"
 #include "client/list_all.h"
 #include "model/schema.h"
 #include "placement/cluster_kinds.h"
@@ -76,7 +77,7 @@ void PlacementFlags::add_to(CLI::App& app, bool has_scheduler_policy) {
   app.add_option("--config", config_file,
                  "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
   if (has_scheduler_policy) app.add_option("--policy-config-file", policy_file, "The same, as the scheduler's flag for a Policy is called");
-  app.add_option("--compatibility", compatibility, "Whose plugins and formulas: 1.20 or 1.36")->check(CLI::IsMember({"1.20", "1.36"}));
+  compatibility.add_to(app, "The scheduler's plugins and formulas");
 }
 
 std::string PlacementInput::profile_for(std::string_view scheduler) const {
@@ -124,7 +125,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
         continue;
       }
     }
-    auto documents = json::parse_yaml_stream(*text);
+    auto documents = config::parse_stream(*text);
     if (!documents) return invalid(fmt::format("{}: {}", file, documents.error().message));
     for (auto& document : *documents) take_apart(std::move(document), out);
   }
@@ -132,11 +133,11 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
 }
 
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const KnownSchedulers& known, std::string_view scheduler) {
-  std::optional<placement::Era> era;
-  if (!flags.compatibility.empty()) era = flags.compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
+  const std::optional<placement::Era> era = flags.compatibility.era();
   auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
   PlacementInput out{{}, {}, {}, {}, false, placement::Cluster(placement::Era::k136), {}, {}};
-  std::string source = era ? "the defaults of " + flags.compatibility : "the defaults, for no scheduler has published its own";
+  std::string source = era ? (*era == placement::Era::k120 ? "the defaults of 1.20" : "the defaults of 1.36")
+                           : "the defaults, for no scheduler has published its own";
   if (!flags.config_file.empty() && !flags.policy_file.empty()) return invalid("--config and --policy-config-file: give one of them");
   if (const std::string& file = flags.config_file.empty() ? flags.policy_file : flags.config_file; !file.empty()) {
     auto loaded = scheduler::config::load(file, {.file = file, .era = era});
@@ -178,6 +179,16 @@ Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const 
   return out;
 }
 
+namespace {
+
+/// What a file says without effect; of published configurations the scheduler has said it.
+void warn_of_configuration(const PlacementFlags& flags, const PlacementInput& input) {
+  if (!flags.has_configuration()) return;
+  for (const std::string& note : input.config.notes) std::fprintf(stderr, "warning: %s\n", note.c_str());
+}
+
+}  // namespace
+
 Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler) {
   if (flags.cluster_files.empty()) {
     KnownSchedulers known;
@@ -188,6 +199,7 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::st
     }
     auto input = read_placement_config(flags, known, scheduler);
     if (!input) return input;
+    warn_of_configuration(flags, *input);
     auto read = read_live(flags.connection, input->cluster);
     if (!read) return std::unexpected(read.error());
     return input;
@@ -196,6 +208,7 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::st
   if (!objects) return std::unexpected(objects.error());
   auto input = read_placement_config(flags, known_schedulers_of(*objects), scheduler);
   if (!input) return input;
+  warn_of_configuration(flags, *input);
   PlacementInput& out = *input;
   std::set<std::string> seen;
   for (const auto& object : *objects) {

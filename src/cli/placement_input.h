@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/compatibility.h"
 #include "cli/scheduler_configuration.h"
 #include "cli/session.h"
 #include "placement/cluster.h"
@@ -19,11 +20,12 @@ namespace berth::cli {
 struct PlacementFlags {
   ConnectionFlags connection;
   std::vector<std::string> cluster_files;
-  std::string config_file, policy_file, compatibility;
+  std::string config_file, policy_file;
+  Compatibility compatibility;
   /// `has_scheduler_policy`: --policy-config-file means the scheduler's (the descheduler has a policy of its own).
   void add_to(CLI::App& app, bool has_scheduler_policy = true);
   /// The configuration is told; what schedulers have published does not count.
-  [[nodiscard]] bool has_configuration() const { return !config_file.empty() || !policy_file.empty() || !compatibility.empty(); }
+  [[nodiscard]] bool has_configuration() const { return !config_file.empty() || !policy_file.empty() || compatibility.is_given(); }
 };
 
 struct PlacementInput {

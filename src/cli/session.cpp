@@ -146,7 +146,7 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
     for (const std::string& path : files_below(given)) {
       auto text = read_file(path);
       if (!text) return std::unexpected(text.error());
-      auto documents = json::parse_yaml_stream(*text);
+      auto documents = config::parse_stream(*text);
       if (!documents) return invalid(fmt::format("{}: {}", path, documents.error().message));
       const auto source = std::make_shared<const std::string>(std::move(*text));
       for (std::size_t number = 0; number < documents->size(); ++number) {

@@ -17,8 +17,8 @@ struct Published {
 
 /// "berth-scheduler-default-scheduler"
 std::string published_name(std::string_view scheduler_name);
-/// The ConfigMap: `configuration.yaml` as given (without what only the scheduler needs: credentials and connections), the release it
-/// follows, and `configz.json`, the same with every default filled in.
+/// The ConfigMap: `configuration.yaml` as given, `arguments.json` where flags were applied over it (without what only the scheduler needs:
+/// credentials and connections), the release it follows, and `configz.json`, the same with every default filled in.
 json::Value publish(const Published& published);
 /// Back from the ConfigMap. The error names it.
 Result<Published> read_published(const json::Value& config_map);
