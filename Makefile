@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
-.PHONY: help setup build demo test parity simulate bench kill-test overload attack asan tsan fuzz format-check clean
+.PHONY: help setup build demo test documents parity simulate bench kill-test overload attack asan tsan fuzz format-check clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -28,6 +28,10 @@ demo: build
 ## make test       build and run the fast suite (unit, parity subset, kubectl-driven); with ../shared also everything there
 test: setup
 	@tools/test $(PRESET) $(JOBS)
+
+## make documents  types the OpenShift documents, section by section (part of make test)
+documents: build
+	@for script in tests/documents/*.sh; do [ -x $$script ] || continue; echo "$$script"; $$script $(BUILD)/bin/berth || exit 1; done
 
 ## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler and kubelet
 parity: build

@@ -13,6 +13,12 @@
 namespace berth::autoscaler {
 namespace {
 
+/// The release whose rules the scheduler follows.
+placement::Era era_of(const placement::Profiles& profiles) {
+  const auto& framework = profiles.find("default-scheduler");
+  return framework == nullptr ? placement::Era::k136 : framework->profile().era;
+}
+
 using client::Object;
 using client::ObjectRef;
 
@@ -78,7 +84,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
   client::Client client;
   metrics::Registry& metrics;
-  World world;
+  World world{era_of(options.profiles)};
   Autoscaler core;
   client::EventRecorder events;
   Actuator actuator;

@@ -123,14 +123,12 @@ Result<autoscaler::Options> read_options_file(const std::string& path, std::vect
 }
 
 /// What would be done with a dump of a cluster. Every pause and delay counts as over: pods without a node as refused by the scheduler.
-int dry_run(const std::vector<std::string>& files, const placement::Profiles& profiles, const std::string& output) {
-  auto documents = read_objects(files);
-  if (!documents) return report(documents.error());
-  auto options = options_of(*documents);
+int dry_run(std::vector<json::Value> documents, const placement::Profiles& profiles, const std::string& output) {
+  auto options = options_of(documents);
   if (!options) return report(options.error());
   options->unneeded_time = options->unready_time = Duration::zero();
-  autoscaler::World world;
-  for (json::Value& document : *documents) {
+  autoscaler::World world(profiles.find("default-scheduler")->profile().era);
+  for (json::Value& document : documents) {
     if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())
       json::set(document, {"status", "conditions"},
                 json::Array{json::Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
@@ -165,6 +163,9 @@ int run_autoscaler(const std::vector<std::string>& args) {
   std::vector<std::string> cluster_files;
   bool leader_elect = true, validate_only = false;
   add_validate_flag(app, validate_only);
+  PlacementFlags placement;
+  app.add_option("--scheduler-config", placement.config_file,
+                 "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
   app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
       ->capture_default_str();
   app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
@@ -175,10 +176,11 @@ int run_autoscaler(const std::vector<std::string>& args) {
   app.add_option("-o,--output", output, "With --cluster: text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
+  placement.connection = connection;
   Findings findings;
   std::vector<std::string> notes;
-  const auto framework = findings.take(placement::Framework::create(placement::default_profile(placement::Era::k136)));
-  if (framework) options.profiles = *framework;
+  // What is known before anybody is asked: the file, where one is named.
+  static_cast<void>(findings.take(read_placement_config(placement, {})));
   if (!interval.empty()) {
     options.scan_interval = parse_go_duration(interval);
     if (!options.scan_interval || *options.scan_interval < std::chrono::milliseconds(100))
@@ -197,11 +199,21 @@ int run_autoscaler(const std::vector<std::string>& args) {
   if (!findings.may_start("autoscaler")) return 1;
   if (!is_live) {
     if (!config_file.empty()) cluster_files.push_back(config_file);
-    return dry_run(cluster_files, options.profiles, output);
+    auto documents = read_objects(cluster_files);
+    if (!documents) return report(documents.error());
+    auto input = read_placement_config(placement, known_schedulers_of(*documents));
+    if (!input) return report(input.error());
+    tell_configuration(*input, "default-scheduler");
+    return dry_run(std::move(*documents), input->profiles_for_all(), output);
   }
   block_signals();
   auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
   if (!transport) return report(transport.error());
+  client::Client client(*transport, nullptr, "cluster-autoscaler");
+  auto input = read_placement_config(placement, placement.has_configuration() ? KnownSchedulers() : read_known_schedulers(client));
+  if (!input) return report(input.error());
+  tell_configuration(*input, "default-scheduler");
+  options.profiles = input->profiles_for_all();
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   options.leader_elect = leader_elect;

@@ -4,9 +4,12 @@
 #include <cstdio>
 #include <set>
 
+#include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/roles.h"
+#include "cli/verbs/adm.h"
+#include "cli/verbs/create_named.h"
 #include "cli/verbs/verbs.h"
 #include "model/kinds.h"
 
@@ -20,8 +23,12 @@ int run_version(const std::vector<std::string>&) {
 
 /// The words that a second word can be: verbs of adm, what create makes, the API's types.
 std::string second_words(const std::string& command) {
-  if (command == "adm") return "taint cordon uncordon drain new-project";
-  if (command == "create") return "sa configmap clusterrolebinding rolebinding namespace";
+  if (command == "adm") {
+    std::string out;
+    for (const AdmVerb& verb : adm_verbs()) out += (out.empty() ? "" : " ") + verb.name;
+    return out;
+  }
+  if (command == "create") return fmt::format("{}", fmt::join(creatable_types(), " "));
   if (command == "completion") return "bash zsh";
   if (command == "explain") return "pod";
   if (command != "get" && command != "describe" && command != "delete" && command != "label" && command != "annotate") return {};
@@ -75,17 +82,49 @@ int run_completion(const std::vector<std::string>& args) {
 void print_help(std::FILE* out) {
   std::fprintf(out,
                "berth places pods on nodes and keeps them well placed: a Kubernetes-compatible control plane in one binary.\n\nUsage: "
-               "berth COMMAND [flags]\n");
+               "%s COMMAND [flags]\n",
+               program_name().c_str());
   std::string group;
   for (const Command& command : commands()) {
     if (command.group != group) std::fprintf(out, "\n%s:\n", command.group.c_str());
     group = command.group;
     std::fprintf(out, "  %-12s %s\n", command.name.c_str(), command.summary.c_str());
   }
-  std::fprintf(out, "\nberth COMMAND --help tells a command's flags.\n");
+  std::fprintf(out, "\n%s COMMAND --help tells a command's flags. What is not here, kubectl does: the same kubeconfig works.\n",
+               program_name().c_str());
+}
+
+/// A word that is no command: kubectl's verbs of nodes are adm's, other words of kubectl and oc say what to type, slips what was meant.
+int run_unknown(const std::string& name, const std::vector<std::string>& args) {
+  for (const char* verb : {"taint", "cordon", "uncordon", "drain"})
+    if (name == verb) {
+      std::vector<std::string> words{name};
+      words.insert(words.end(), args.begin(), args.end());
+      return run_adm(words);
+    }
+  if (const std::string instead = instead_of_command(name, args); !instead.empty()) {
+    std::fprintf(stderr, "error: %s\n", instead.c_str());
+    return 2;
+  }
+  std::vector<std::string> names;
+  for (const Command& command : commands()) names.push_back(command.name);
+  std::fprintf(stderr, "error: unknown %s \"%s\"%s\nRun %s --help for the commands.\n", name.starts_with('-') ? "flag" : "command",
+               name.c_str(), did_you_mean(name, names).c_str(), program_name().c_str());
+  return 2;
+}
+
+std::string& program() {
+  static std::string name = "berth";
+  return name;
 }
 
 }  // namespace
+
+std::string program_name() { return program(); }
+void set_program_name(std::string_view argv0) {
+  // Only names that people link it to; a copy such as berth-1.2 is still berth.
+  if (argv0.substr(argv0.rfind('/') + 1) == "oc") program() = "oc";
+}
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
@@ -107,7 +146,12 @@ const std::vector<Command>& commands() {
       {"delete", "delete objects", "Work with objects", run_delete},
       {"label", "set or remove labels", "Work with objects", run_label},
       {"annotate", "set or remove annotations", "Work with objects", run_annotate},
-      {"adm", "taint nodes, cordon, uncordon, drain, new-project", "Work with objects", run_adm},
+      {"adm", "taint, cordon, uncordon and drain nodes, new-project, policy", "Work with objects", run_adm},
+      {"new-project", "make a project (a namespace) and use it", "Who and where", run_new_project},
+      {"project", "tell or change which project is used", "Who and where", run_project},
+      {"projects", "list the projects", "Who and where", run_projects},
+      {"login", "log in with a token, or as another user", "Who and where", run_login},
+      {"whoami", "tell who you are", "Who and where", run_whoami},
       {"explain", "why a pod is where it is, or why it is pending", "Ask about placement", run_explain},
       {"place", "where pods would go, and how many more fit", "Ask about placement", run_place},
       {"parity", "replay recorded decisions of kube-scheduler and kubelet", "Ask about placement", run_parity},
@@ -118,6 +162,7 @@ const std::vector<Command>& commands() {
 }
 
 int main(int argc, char** argv) {
+  if (argc > 0) set_program_name(argv[0]);
   std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--version") name = "version";
   std::vector<std::string> args(argv + std::min(argc, 2), argv + argc);
@@ -132,9 +177,7 @@ int main(int argc, char** argv) {
   }
   for (const Command& command : commands())
     if (command.name == name) return command.run(args);
-  std::fprintf(stderr, "error: unknown %s \"%s\"\nRun berth --help for the commands.\n", name.starts_with('-') ? "flag" : "command",
-               name.c_str());
-  return 2;
+  return run_unknown(name, args);
 }
 
 }  // namespace berth::cli

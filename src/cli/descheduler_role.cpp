@@ -25,12 +25,10 @@ std::string host_name() {
 }
 
 /// A dump's cluster: the same cycle, with nothing behind it.
-int plan_for_files(const PlacementFlags& flags, const PlacementInput& input, const descheduler::DeschedulerOptions& options,
-                   const std::string& at, const std::function<void(const descheduler::CycleResult&)>& print) {
-  auto objects = read_objects(flags.cluster_files);
-  if (!objects) return report(objects.error());
-  descheduler::Snapshot snapshot(input.config.era);
-  for (const json::Value& object : *objects)
+int plan_for_files(const std::vector<json::Value>& objects, const descheduler::DeschedulerOptions& options, const std::string& at,
+                   const std::function<void(const descheduler::CycleResult&)>& print) {
+  descheduler::Snapshot snapshot(options.era);
+  for (const json::Value& object : objects)
     if (!json::get_string(object, {"metadata", "name"}).empty()) snapshot.add(object);
   snapshot.finish();
   descheduler::CycleOptions cycle;
@@ -41,6 +39,7 @@ int plan_for_files(const PlacementFlags& flags, const PlacementInput& input, con
     cycle.now = *time;
   }
   cycle.check = options.check;
+  cycle.lists_everyone = options.lists_everyone;
   const auto result = descheduler::run_cycle(options.policy, snapshot, options.profiles, cycle);
   if (!result) return report(result.error());
   print(*result);
@@ -57,7 +56,7 @@ struct Flags {
 
   void add_to(CLI::App& app) {
     app.add_option("--policy-config-file", policy_file, "DeschedulerPolicy (descheduler/v1alpha1 or v1alpha2), YAML or JSON")->required();
-    placement.add_to(app);
+    placement.add_to(app, false);
     app.add_option("--client-connection-kubeconfig", placement.connection.kubeconfig, "The same as --kubeconfig");
     app.add_flag("--dry-run", dry_run, "Print the plan: which pod, from where, why, and where it would go; change nothing");
     app.add_option("--descheduling-interval", interval, "Pause between the starts of two cycles, such as 5m; 0: one cycle, then the end")
@@ -78,7 +77,7 @@ struct Flags {
     app.add_option("--leader-elect-resource-name", lease_name, "Name of the Lease")->capture_default_str();
     app.add_option("--leader-elect-resource-namespace", lease_ns, "Its namespace")->capture_default_str();
     app.add_flag("--disable-metrics", disable_metrics, "Serve no port at all");
-    app.add_option("-v,--v", verbosity, "4 or more lists every pod that stays, with the reason");
+    app.add_option("-v,--v", verbosity, "4 or more tells of every pod that stays why");
     port.add_to(app, 10258);
   }
 
@@ -199,8 +198,7 @@ int run_descheduler(const std::vector<std::string>& args) {
   auto policy = findings.take(descheduler::load_policy(flags.policy_file));
   if (policy) findings.notes(policy->warnings);
   auto election = findings.take(flags.election(interval.value_or(std::chrono::minutes(1)), findings));
-  auto input = findings.take(read_placement_config(flags.placement));
-  if (input) findings.notes(input->config.notes);
+  if (auto given = findings.take(read_placement_config(flags.placement, {}))) findings.notes(given->config.notes);
   const bool is_live = flags.placement.cluster_files.empty();
   if (is_live)
     check_connection(flags.placement.connection.kubeconfig, flags.placement.connection.context, findings);
@@ -213,6 +211,26 @@ int run_descheduler(const std::vector<std::string>& args) {
   if (flags.validate_only)
     return findings.print_validation(fmt::format("the policy is valid: {} profile(s)", policy ? policy->profiles.size() : 0));
   if (!findings.may_start("descheduler")) return 1;
+  // Before the first thread.
+  if (*interval != Duration::zero()) block_signals();
+  // What judges better places is the scheduler's own configuration, as it runs.
+  Result<std::vector<json::Value>> objects;
+  std::shared_ptr<client::Transport> transport;
+  KnownSchedulers known;
+  if (!is_live) {
+    objects = read_objects(flags.placement.cluster_files);
+    if (!objects) return report(objects.error());
+    known = known_schedulers_of(*objects);
+  } else {
+    auto made = client::transport_from_kubeconfig(flags.placement.connection.kubeconfig, flags.placement.connection.context);
+    if (!made) return report(made.error());
+    transport = std::move(*made);
+    client::Client client(transport, nullptr, "berth-descheduler");
+    if (!flags.placement.has_configuration()) known = read_known_schedulers(client);
+  }
+  auto input = read_placement_config(flags.placement, known);
+  if (!input) return report(input.error());
+  tell_configuration(*input, "default-scheduler");
   descheduler::DeschedulerOptions options;
   options.policy = std::move(*policy);
   options.profiles = input->profiles;
@@ -221,6 +239,7 @@ int run_descheduler(const std::vector<std::string>& args) {
                   : flags.check == "fits" ? PlacementCheck::kFits
                                           : PlacementCheck::kBetterPlace;
   options.dry_run = flags.dry_run;
+  options.lists_everyone = flags.verbosity >= 4;
   options.host = host_name();
   const auto print = [&](const descheduler::CycleResult& result) {
     const bool is_plan = flags.dry_run || !flags.placement.cluster_files.empty();
@@ -229,19 +248,16 @@ int run_descheduler(const std::vector<std::string>& args) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
-  if (!flags.placement.cluster_files.empty()) return plan_for_files(flags.placement, *input, options, flags.at, print);
+  if (!is_live) return plan_for_files(*objects, options, flags.at, print);
 
-  if (*interval != Duration::zero()) block_signals();
-  auto transport = client::transport_from_kubeconfig(flags.placement.connection.kubeconfig, flags.placement.connection.context);
-  if (!transport) return report(transport.error());
   if (*interval == Duration::zero()) {
-    descheduler::Descheduler once(*transport, std::move(options), std::make_shared<metrics::Registry>());
+    descheduler::Descheduler once(transport, std::move(options), std::make_shared<metrics::Registry>());
     const auto result = once.run_once();
     if (!result) return report(result.error());
     print(*result);
     return 0;
   }
-  DeschedulerRole role(*transport, std::move(options), *interval, std::move(*election));
+  DeschedulerRole role(transport, std::move(options), *interval, std::move(*election));
   if (flags.disable_metrics) flags.port.port = 0;
   auto served = serve_component(flags.port, role.port_options());
   if (!served) return report(served.error());

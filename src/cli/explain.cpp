@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
@@ -31,6 +32,119 @@ std::vector<PodInfoPtr> find_pods(const PlacementInput& input, const std::vector
   return out;
 }
 
+bool is_pod_word(const std::string& word) { return word == "pod" || word == "pods" || word == "po"; }
+
+/// What its PodScheduled condition says against the verdict, or nothing.
+std::string contradiction_of(const json::Value& pod, const placement::Explanation& explanation) {
+  if (explanation.verdict != placement::Explanation::Verdict::kFits) return {};
+  for (const json::Value& condition : json::get_array(pod, {"status", "conditions"})) {
+    if (json::get_string(condition, {"type"}) != "PodScheduled" || json::get_string(condition, {"status"}) != "False") continue;
+    return fmt::format(
+        "The scheduler says otherwise: PodScheduled is False ({}) since {}: {}\nOne of the two is not up to date: the cluster changed and "
+        "the "
+        "scheduler has not tried again yet, or no scheduler named {} runs, or it runs by another configuration than this answer "
+        "(--config FILE answers by the one you give).",
+        json::get_string(condition, {"reason"}), json::get_string(condition, {"lastTransitionTime"}),
+        json::get_string(condition, {"message"}), explanation.scheduler);
+  }
+  return {};
+}
+
+/// One pod that is asked about, as the server or the file has it.
+struct Asked {
+  json::Value document;
+  PodInfoPtr pod;
+};
+
+struct ExplainFlags {
+  PlacementFlags placement;
+  std::vector<std::string> words, pod_files;
+  std::string output = "text";
+  bool budgets_are_hard = false;
+
+  void add_to(CLI::App& app) {
+    placement.add_to(app);
+    app.add_option("args", words, "pod NAME, or pod/NAME");
+    app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
+    app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
+    app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
+  }
+
+  /// `--cluster FILE… pod NAME`: the option takes all words that follow it; these two are given back.
+  void take_back_words() {
+    auto& files = placement.cluster_files;
+    if (!words.empty() || !pod_files.empty() || files.size() <= 2 || !is_pod_word(files[files.size() - 2])) return;
+    words.assign(files.end() - 2, files.end());
+    files.resize(files.size() - 2);
+  }
+  /// The name in "pod NAME" or "pod/NAME" or "NAME"; empty when there is none.
+  [[nodiscard]] std::string pod_name() const {
+    if (words.size() == 2 && is_pod_word(words[0])) return words[1];
+    if (words.size() != 1) return {};
+    const std::size_t slash = words[0].find('/');
+    return words[0].substr(slash == std::string::npos ? 0 : slash + 1);
+  }
+};
+
+/// What is no pod: `explain pods.spec` means a kind's fields, to kubectl and oc.
+int not_a_pod(const ExplainFlags& flags) {
+  const std::string word = flags.words.empty() ? "" : flags.words[0];
+  if (flags.words.size() == 1 && resolve_resource(word.substr(0, word.find('.')))) {
+    std::fprintf(stderr, "error: berth explains where pods go: `berth explain pod NAME`. For the fields of a kind use kubectl:\n  %s\n",
+                 kubectl_line("explain", flags.words).c_str());
+  } else if (flags.words.size() == 2) {
+    std::fprintf(stderr, "error: only pods are explained, not \"%s\": `berth explain pod NAME`\n", word.c_str());
+  } else {
+    std::fprintf(stderr, "error: say which pod: `berth explain pod NAME` or `berth explain --pod FILE`\n");
+  }
+  return 2;
+}
+
+/// The documents that are asked about and whose scheduler it is: the cluster is looked at by that one's configuration.
+Result<std::vector<json::Value>> asked_documents(const ExplainFlags& flags, const std::string& name) {
+  std::vector<json::Value> out;
+  if (!flags.pod_files.empty()) {
+    auto documents = read_objects(flags.pod_files);
+    if (!documents) return std::unexpected(documents.error());
+    for (const auto& document : *documents)
+      if (auto all = pods_of(document); !all.empty()) out.push_back(std::move(all[0]));
+    if (out.empty()) return invalid("no pod in " + flags.pod_files[0]);
+  } else if (flags.placement.cluster_files.empty()) {
+    auto session = Session::open(flags.placement.connection);
+    if (!session) return std::unexpected(session.error());
+    auto pod = (*session)->client().get_and_wait({"", "v1", "pods"}, (*session)->ns(), name);
+    if (!pod) return fail(ErrorCode::kNotFound, pod.error().message);
+    out.push_back(std::move(*pod));
+  }
+  return out;
+}
+
+/// As the engine sees them. Pods of a dump are found in it.
+Result<std::vector<Asked>> asked_pods(const ExplainFlags& flags, const PlacementInput& input, std::vector<json::Value> documents,
+                                      const std::string& name) {
+  std::vector<Asked> out;
+  const auto add = [&](json::Value document) {
+    auto pod = placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(document)), input.cluster.era());
+    out.push_back({std::move(document), std::move(pod)});
+  };
+  for (json::Value& document : documents)
+    add(flags.pod_files.empty() ? std::move(document) : complete_pod(std::move(document), input.cluster, flags.placement.connection.ns));
+  if (!out.empty()) return out;
+  std::vector<json::Value> pending;
+  for (const auto& object : input.objects)
+    if (json::get_string(object, {"kind"}) == "Pod") pending.push_back(object);
+  for (auto& pod : find_pods(input, pending, name, flags.placement.connection.ns)) {
+    json::Value document;
+    for (const json::Value& one : pending)
+      if (json::get_string(one, {"metadata", "name"}) == pod->view().name() &&
+          json::get_string(one, {"metadata", "namespace"}) == pod->view().ns())
+        document = one;
+    out.push_back({std::move(document), std::move(pod)});
+  }
+  if (out.empty()) return fail(ErrorCode::kNotFound, fmt::format("pods \"{}\" not found", name));
+  return out;
+}
+
 void print(const placement::Explanation& explanation, const std::string& output) {
   const std::string text =
       output == "json" ? json::serialize_pretty(placement::to_json(explanation)) : placement::to_text(explanation, output == "wide");
@@ -46,69 +160,38 @@ int run_explain(const std::vector<std::string>& args) {
       "  berth explain pod web -n prod\n"
       "  berth explain --cluster nodes.yaml --cluster pods.json --pod web.yaml",
       "berth explain");
-  PlacementFlags flags;
+  ExplainFlags flags;
   flags.add_to(app);
-  std::vector<std::string> words, pod_files;
-  std::string output = "text";
-  bool budgets_are_hard = false;
-  app.add_option("args", words, "pod NAME, or pod/NAME");
-  app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
-  app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
-  app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
   if (const auto code = parse_args(app, args)) return *code;
+  flags.take_back_words();
+  const std::string name = flags.pod_name();
+  const bool is_kind = flags.pod_files.empty() && flags.words.size() == 1 && flags.words[0].find('/') == std::string::npos &&
+                       (flags.words[0].find('.') != std::string::npos || is_pod_word(flags.words[0])) &&
+                       resolve_resource(flags.words[0].substr(0, flags.words[0].find('.')));
+  if (name.empty() == flags.pod_files.empty() || is_kind) return not_a_pod(flags);
 
-  // `--cluster FILE… pod NAME`: the option takes all words that follow it.
-  auto& files = flags.cluster_files;
-  const auto is_pod_word = [](const std::string& word) { return word == "pod" || word == "pods" || word == "po"; };
-  if (words.empty() && pod_files.empty() && files.size() > 2 && is_pod_word(files[files.size() - 2])) {
-    words.assign(files.end() - 2, files.end());
-    files.resize(files.size() - 2);
-  }
-
-  std::string name;
-  if (words.size() == 2 && is_pod_word(words[0])) name = words[1];
-  if (words.size() == 1) name = words[0].substr(words[0].find('/') == std::string::npos ? 0 : words[0].find('/') + 1);
-  if (name.empty() == pod_files.empty()) {
-    std::fprintf(stderr, "error: say which pod: `berth explain pod NAME` or `berth explain --pod FILE`\n");
-    return 2;
-  }
-  auto input = read_placement_input(flags);
+  auto documents = asked_documents(flags, name);
+  if (!documents) return report(documents.error());
+  std::string scheduler;
+  for (const json::Value& document : *documents)
+    if (scheduler.empty()) scheduler = json::get_string(document, {"spec", "schedulerName"});
+  auto input = read_placement_input(flags.placement, scheduler.empty() ? "default-scheduler" : scheduler);
   if (!input) return report(input.error());
   warn_of_ignored(*input);
+  auto pods = asked_pods(flags, *input, std::move(*documents), name);
+  if (!pods) return report(pods.error());
+  tell_configuration(*input, pods->front().pod->view().scheduler_name);
 
-  std::vector<PodInfoPtr> pods;
-  if (!pod_files.empty()) {
-    auto documents = read_objects(pod_files);
-    if (!documents) return report(documents.error());
-    for (const auto& document : *documents) {
-      auto all = pods_of(document);
-      if (all.empty()) continue;
-      const json::Value pod = complete_pod(std::move(all[0]), input->cluster, flags.connection.ns);
-      pods.push_back(placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(pod)), input->cluster.era()));
-    }
-    if (pods.empty()) return report(Error{ErrorCode::kInvalid, "no pod in " + pod_files[0]});
-  } else {
-    std::vector<json::Value> pending;
-    if (flags.cluster_files.empty()) {
-      auto session = Session::open(flags.connection);
-      if (!session) return report(session.error());
-      auto pod = (*session)->client().get_and_wait({"", "v1", "pods"}, (*session)->ns(), name);
-      if (!pod) return report(pod.error());
-      pods.push_back(placement::PodInfo::make(std::make_shared<const model::PodView>(model::PodView::parse(*pod)), input->cluster.era()));
-    } else {
-      for (const auto& object : input->objects)
-        if (json::get_string(object, {"kind"}) == "Pod") pending.push_back(object);
-      pods = find_pods(*input, pending, name, flags.connection.ns);
-      if (pods.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("pods \"{}\" not found", name)});
-    }
-  }
   placement::ExplainOptions options;
-  options.preemption.budgets_are_hard = budgets_are_hard;
+  options.preemption.budgets_are_hard = flags.budgets_are_hard || input->budgets_are_hard;
   bool is_first = true;
-  for (const auto& pod : pods) {
-    if (!is_first && output != "json") std::printf("\n");
+  for (const Asked& asked : *pods) {
+    if (!is_first && flags.output != "json") std::printf("\n");
     is_first = false;
-    print(placement::explain(input->framework_for(*pod), input->cluster, pod, options), output);
+    auto explanation = placement::explain(input->framework_for(*asked.pod), input->cluster, asked.pod, options);
+    explanation.configuration = input->sources.find(input->profile_for(asked.pod->view().scheduler_name))->second;
+    explanation.contradiction = contradiction_of(asked.document, explanation);
+    print(explanation, flags.output);
   }
   return 0;
 }

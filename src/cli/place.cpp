@@ -26,7 +26,7 @@ class Planner {
  public:
   Planner(PlacementInput& input, std::uint64_t seed, bool first_by_name)
       : input_(input),
-        trial_(input.cluster, profiles_of(input),
+        trial_(input.cluster, input.profiles_for_all(),
                {.engine = {.tie_break = first_by_name ? placement::EngineOptions::TieBreak::kFirstByName
                                                       : placement::EngineOptions::TieBreak::kRandom,
                            .seed = seed},
@@ -46,11 +46,6 @@ class Planner {
   }
 
  private:
-  static placement::Profiles profiles_of(const PlacementInput& input) {
-    placement::Profiles out = input.profiles;
-    out.set_otherwise(out.find(input.config.profiles[0].scheduler_name));
-    return out;
-  }
   PlacementInput& input_;
   placement::Trial trial_;
 };
@@ -99,11 +94,16 @@ int run_place(const std::vector<std::string>& args) {
     std::fprintf(stderr, "error: say which pods: --pods FILE, or --pending\n");
     return 2;
   }
-  auto input = read_placement_input(flags);
-  if (!input) return report(input.error());
-  warn_of_ignored(*input);
   auto documents = read_objects(files);
   if (!documents) return report(documents.error());
+  std::string scheduler;
+  for (const auto& document : *documents)
+    for (const auto& pod : pods_of(document))
+      if (scheduler.empty()) scheduler = json::get_string(pod, {"spec", "schedulerName"}, "default-scheduler");
+  auto input = read_placement_input(flags, scheduler);
+  if (!input) return report(input.error());
+  warn_of_ignored(*input);
+  tell_configuration(*input, scheduler);
 
   std::vector<PodInfoPtr> pods;
   const auto add = [&](json::Value document) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/compatibility.h"
+#include "cli/scheduler_configuration.h"
 #include "cli/session.h"
 #include "placement/cluster.h"
 #include "placement/profiles.h"
@@ -19,31 +20,45 @@ namespace berth::cli {
 struct PlacementFlags {
   ConnectionFlags connection;
   std::vector<std::string> cluster_files;
-  std::string config_file;
+  std::string config_file, policy_file;
   Compatibility compatibility;
-  void add_to(CLI::App& app);
+  /// `has_scheduler_policy`: --policy-config-file means the scheduler's (the descheduler has a policy of its own).
+  void add_to(CLI::App& app, bool has_scheduler_policy = true);
+  /// The configuration is told; what schedulers have published does not count.
+  [[nodiscard]] bool has_configuration() const { return !config_file.empty() || !policy_file.empty() || compatibility.is_given(); }
 };
 
 struct PlacementInput {
-  scheduler::config::SchedulerConfig config;
+  scheduler::config::SchedulerConfig config;  ///< Of the scheduler that was asked for.
   placement::Profiles profiles;
+  std::map<std::string, std::string, std::less<>> sources;  ///< Where each one's configuration is from.
+  std::vector<std::string> notes;                           ///< What is to be known of the configurations.
+  bool budgets_are_hard = false;                            ///< As the scheduler runs.
   placement::Cluster cluster;
   std::vector<json::Value> objects;  ///< As read; of files only.
   /// Documents that are no use and why, for a warning.
   std::vector<std::string> ignored;
 
-  /// The profile for the pod; the default profile, with a note on standard error, when no profile has its scheduler's name.
+  /// The profile for the pod; the configuration's first, with a warning on standard error, when none has its scheduler's name.
   [[nodiscard]] const placement::FrameworkPtr& framework_for(const placement::PodInfo& pod) const;
+  /// The name of the profile that is used for pods of this scheduler.
+  [[nodiscard]] std::string profile_for(std::string_view scheduler) const;
+  /// With the configuration's first profile for pods of schedulers that nobody knows.
+  [[nodiscard]] placement::Profiles profiles_for_all() const;
 };
 
 /// Says on standard error what of the input was no use; a long list is cut.
 void warn_of_ignored(const PlacementInput& input);
 /// All documents of the files; Lists (also typed ones such as NodeList) are taken apart. Errors name the file.
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files);
-/// Reads the configuration alone; the cluster is empty.
-Result<PlacementInput> read_placement_config(const PlacementFlags& flags);
-/// Reads the configuration and the cluster.
-Result<PlacementInput> read_placement_input(const PlacementFlags& flags);
+/// The configuration alone; the cluster is empty: what the flags say, or else what schedulers have published, `scheduler`'s first, or else
+/// the defaults.
+Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const KnownSchedulers& known,
+                                             std::string_view scheduler = "default-scheduler");
+/// Reads the configuration and the cluster. `scheduler`: whose pods it is about.
+Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler = "default-scheduler");
+/// "note: …" on standard error: with whose configuration the answer is, and the notes.
+void tell_configuration(const PlacementInput& input, std::string_view scheduler);
 /// What the API server would have done to a pod of a manifest: defaults, namespace, priority by class. Requires a document of kind Pod.
 json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace);
 /// The pods that a document asks for: a Pod itself; a workload's template as often as it has replicas. Empty for other kinds.

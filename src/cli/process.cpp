@@ -79,7 +79,9 @@ Result<void> make_private_directory(const std::string& path) {
 }
 
 std::string shell_word(std::string_view text) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::string_view("/._-+:@%").find(c) != std::string_view::npos; };
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("/._-+:@%=,").find(c) != std::string_view::npos;
+  };
   if (!text.empty() && std::ranges::all_of(text, plain)) return std::string(text);
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);

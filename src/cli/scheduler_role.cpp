@@ -129,8 +129,14 @@ Result<void> SchedulerRole::start_on_loop() {
   if (leadership_)
     leadership_->start();
   else
-    scheduler_->lead(true);
+    lead(true);
   return {};
+}
+
+void SchedulerRole::lead(bool is_leader) {
+  if (!scheduler_) return;
+  scheduler_->lead(is_leader);
+  if (is_leader) cli::publish(client_, published_);
 }
 
 std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client::LeaderElectionConfig& election) {
@@ -144,7 +150,7 @@ std::unique_ptr<client::Leadership> SchedulerRole::seek_leadership(const client:
       log::info("scheduler", "leading");
     else
       log::warning("scheduler", "leadership lost");
-    if (scheduler_) scheduler_->lead(is_leader);
+    this->lead(is_leader);
   };
   return std::make_unique<client::Leadership>(
       transport_, client::LeadershipOptions{.election = election, .user_agent = kAgent, .stands_again = true}, &loop_,
@@ -217,6 +223,7 @@ int run_scheduler(const std::vector<std::string>& args) {
   auto transport = client::transport_from_kubeconfig(kubeconfig, connection.context);
   if (!transport) return report(transport.error());
   SchedulerRole role(*transport, flags.options(*config), election);
+  role.publish(published_of(*config, flags.hard_budgets));
   if (auto started = role.start(); !started) return report(started.error());
   auto served = serve_component(port, role.port_options(*config));
   if (!served) return report(served.error());

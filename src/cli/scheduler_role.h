@@ -8,6 +8,8 @@
 #include "cli/compatibility.h"
 #include "cli/component_port.h"
 #include "client/leadership.h"
+#include "cli/scheduler_configuration.h"
+#include "client/leader_election.h"
 #include "scheduler/config/config.h"
 #include "scheduler/scheduler.h"
 
@@ -40,16 +42,21 @@ class SchedulerRole {
   SchedulerRole(std::shared_ptr<client::Transport> transport, scheduler::SchedulerOptions options,
                 std::optional<client::LeaderElectionConfig> election = std::nullopt);
   ~SchedulerRole();
+  /// What it publishes of its configuration whenever it begins to lead; before start.
+  void publish(std::vector<Published> published) { published_ = std::move(published); }
   Result<void> start();
   /// What the role's own port shows: metrics, configuration, checks. The server made of it must go before the role.
   [[nodiscard]] client::ComponentServerOptions port_options(const scheduler::config::SchedulerConfig& config);
 
  private:
   Result<void> start_on_loop();
+  /// On the loop. A leader publishes the configuration it decides by.
+  void lead(bool is_leader);
   std::unique_ptr<client::Leadership> seek_leadership(const client::LeaderElectionConfig& election);
   ThreadLoop& loop_;
   std::shared_ptr<client::Transport> transport_;
   scheduler::SchedulerOptions options_;
+  std::vector<Published> published_;
   std::shared_ptr<metrics::Registry> metrics_;
   std::unique_ptr<client::Leadership> leadership_;  ///< Null: nobody competes.
   client::Client client_;

@@ -174,7 +174,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
                   fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
     return std::unexpected(store.error());
   }
-  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false, *ttl);
+  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false, plan.event_ttl);
   if (!cache) return std::unexpected(cache.error());
 
   auth::PkiOptions pki_options;
@@ -231,7 +231,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   server.address = listen->host;
   server.port = listen->port;
   server.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, role->ca_pem_};
-  if (*memory > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, *memory / 4);
+  if (plan.memory_limit_bytes > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, plan.memory_limit_bytes / 4);
   server.may_send_body = [authenticator = parts->authenticator](const net::HttpRequest& head) {
     const auto user = authenticator->authenticate(head);
     return user && !user->in_group("system:unauthenticated");

@@ -1,15 +1,19 @@
 #include "cli/session.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
 #include <sstream>
 
 #include "base/config_reader.h"
 #include "base/go_strings.h"
+#include "cli/kubectl_words.h"
+#include "client/hooked_transport.h"
 #include "client/kubeconfig.h"
 
 namespace berth::cli {
@@ -49,6 +53,21 @@ std::string cell_text(const json::Value& cell) {
   return json::serialize(cell);
 }
 
+/// What the server warns of (RFC 7234's Warning: 299 - "text"), on standard error as kubectl shows it; each text once.
+void show_warnings(const net::Headers& headers, std::set<std::string>& shown) {
+  for (const auto& [name, value] : headers.fields()) {
+    if (go::to_lower(name) != "warning") continue;
+    const std::size_t open = value.find('"'), close = value.rfind('"');
+    if (open == std::string::npos || close <= open) continue;
+    std::string text;
+    for (std::size_t i = open + 1; i < close; ++i) {
+      if (value[i] == '\\' && i + 1 < close) ++i;
+      text += value[i];
+    }
+    if (shown.insert(text).second) std::fprintf(stderr, "Warning: %s\n", text.c_str());
+  }
+}
+
 }  // namespace
 
 void ConnectionFlags::add_to(CLI::App& app) {
@@ -60,14 +79,19 @@ void ConnectionFlags::add_to(CLI::App& app) {
 Result<std::unique_ptr<Session>> Session::open(const ConnectionFlags& flags) {
   auto config = client::load_kubeconfig(flags.kubeconfig, flags.context);
   if (!config) return std::unexpected(config.error());
-  auto transport = client::make_https_transport(config->http, config->bearer_token);
+  auto transport = client::transport_for(*config);
   if (!transport) return std::unexpected(transport.error());
+  // Answers come on the transport's thread, one after the other.
+  transport = client::with_hooks(
+      std::move(*transport),
+      {{}, [shown = std::make_shared<std::set<std::string>>()](int, const net::Headers& headers) { show_warnings(headers, *shown); }});
   const std::string ns = !flags.ns.empty() ? flags.ns : !config->ns.empty() ? config->ns : "default";
-  return std::unique_ptr<Session>(new Session(std::move(*transport), ns));
+  return std::unique_ptr<Session>(new Session(std::move(*transport), std::move(*config), ns));
 }
 
 Result<const model::KindInfo*> resolve_resource(const std::string& word) {
-  const std::string wanted = go::to_lower(word);
+  // What OpenShift calls a project is a namespace.
+  const std::string said = go::to_lower(word), wanted = said == "project" || said == "projects" ? "namespaces" : said;
   const std::string plural = wanted.substr(0, wanted.find('.'));
   const std::string group = wanted.find('.') == std::string::npos ? "" : wanted.substr(wanted.find('.') + 1);
   for (const model::KindInfo& kind : model::all_kinds()) {
@@ -79,7 +103,7 @@ Result<const model::KindInfo*> resolve_resource(const std::string& word) {
       return preferred != nullptr ? preferred : &kind;
     }
   }
-  return invalid(fmt::format("the server doesn't have a resource type \"{}\"", word));
+  return invalid(fmt::format("the server doesn't have a resource type \"{}\"{}", word, instead_of_type(plural)));
 }
 
 Result<std::vector<ResourceName>> parse_resource_args(const std::vector<std::string>& args) {
@@ -124,12 +148,16 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
       if (!text) return std::unexpected(text.error());
       auto documents = config::parse_stream(*text);
       if (!documents) return invalid(fmt::format("{}: {}", path, documents.error().message));
-      for (json::Value& document : *documents) {
+      const auto source = std::make_shared<const std::string>(std::move(*text));
+      for (std::size_t number = 0; number < documents->size(); ++number) {
+        json::Value& document = (*documents)[number];
         const std::string_view kind = json::get_string(document, {"kind"});
         if (kind.ends_with("List") && json::find(document, {"items"}) != nullptr) {
-          for (const json::Value& item : json::get_array(document, {"items"})) out.push_back({path, item});
+          const json::Array& items = json::get_array(document, {"items"});
+          for (std::size_t i = 0; i < items.size(); ++i)
+            out.push_back({path, items[i], nullptr, source, number, fmt::format("items[{}]", i)});
         } else {
-          out.push_back({path, std::move(document)});
+          out.push_back({path, std::move(document), nullptr, source, number, ""});
         }
       }
     }
@@ -139,6 +167,32 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
     manifest.kind = *kind;
   }
   return out;
+}
+
+int Manifest::line_of(const std::string& path) const {
+  if (text == nullptr) return 0;
+  // The document's part of the stream, with as many empty lines before it as there are before it in the file.
+  std::istringstream lines(*text);
+  std::string part, line, lead;
+  std::size_t seen = 0;
+  const auto is_it = [&] {
+    const auto parsed = json::parse_yaml_stream(part);
+    const std::size_t count = parsed ? parsed->size() : 1;
+    const bool found = number >= seen && number < seen + count;
+    seen += count;
+    return found;
+  };
+  const auto line_here = [&] { return config::line_finder(lead + part)(within.empty() ? path : within + "." + path); };
+  while (std::getline(lines, line)) {
+    if (line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\r')) {
+      if (is_it()) return line_here();
+      lead.append(static_cast<std::size_t>(std::ranges::count(part, '\n')) + 1, '\n');
+      part.clear();
+      continue;
+    }
+    part += line + "\n";
+  }
+  return is_it() ? line_here() : 0;
 }
 
 Result<const model::KindInfo*> kind_of(const json::Value& document) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "client/client.h"
+#include "client/kubeconfig.h"
 #include "model/kinds.h"
 
 namespace CLI {
@@ -28,11 +29,13 @@ class Session {
 
   [[nodiscard]] client::Client& client() { return client_; }
   [[nodiscard]] const std::string& ns() const { return ns_; }
+  [[nodiscard]] const client::Connection& connection() const { return connection_; }
 
  private:
-  Session(std::shared_ptr<client::Transport> transport, std::string ns)
-      : client_(std::move(transport), nullptr, "berth"), ns_(std::move(ns)) {}
+  Session(std::shared_ptr<client::Transport> transport, client::Connection connection, std::string ns)
+      : client_(std::move(transport), nullptr, "berth"), connection_(std::move(connection)), ns_(std::move(ns)) {}
   client::Client client_;
+  client::Connection connection_;
   std::string ns_;
 };
 
@@ -53,6 +56,12 @@ struct Manifest {
   std::string file;
   json::Value document;
   const model::KindInfo* kind = nullptr;
+  std::shared_ptr<const std::string> text;  ///< The file's.
+  std::size_t number = 0;                   ///< Which of the file's documents it stands in, from 0; empty ones are not counted.
+  std::string within;                       ///< Where in that document: "items[2]" of a List, or empty.
+
+  /// The line of a field ("spec.nodeSelector") in the file, from 1; 0 when it cannot be told.
+  [[nodiscard]] int line_of(const std::string& path) const;
 };
 /// All objects of the files (JSON or YAML, several a file, Lists taken apart, "-" standard input, directories read whole). Errors name the
 /// file; one object of an unknown kind refuses them all, so that nothing is half done.

@@ -245,6 +245,7 @@ int run_up(const std::vector<std::string>& args) {
   ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), plan.controllers_options);
   SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}),
                                flags.scheduler.options(plan.scheduler_config));
+  scheduler_role.publish(published_of(plan.scheduler_config, flags.scheduler.hard_budgets));
   if (auto started = scheduler_role.start(); !started) return report(started.error());
   const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
     options.address = role.host();

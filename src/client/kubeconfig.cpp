@@ -15,6 +15,7 @@
 #include "base/config_reader.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "client/hooked_transport.h"
 
 namespace berth::client {
 namespace {
@@ -173,10 +174,13 @@ Result<void> use_user(const Entry& user, Connection& out) {
           plugin, "credential plugins are not supported; use a client certificate, token or tokenFile (`kubectl create token` makes one)");
     }
   }
-  for (const char* field : {"username", "password", "as", "as-uid", "as-groups", "as-user-extra"}) {
+  for (const char* field : {"username", "password", "as-uid", "as-user-extra"}) {
     if (json::find(user.value, field) != nullptr)
       return user.bad(field, "it is not supported; use a client certificate, token or tokenFile");
   }
+  out.as_user = user.text("as");
+  for (const json::Value& group : json::get_array(user.value, {"as-groups"})) out.as_groups.emplace_back(json::as_view(group));
+  if (out.as_user.empty() && !out.as_groups.empty()) return user.bad("as-groups", "groups are acted as only together with `as`");
   auto certificate = user.content("client-certificate");
   if (!certificate) return std::unexpected(certificate.error());
   auto key = user.content("client-key");
@@ -250,6 +254,14 @@ Surroundings Surroundings::of_process() {
   return out;
 }
 
+std::string kubeconfig_to_change(const std::string& path, const Surroundings& surroundings) {
+  if (!path.empty()) return path;
+  std::istringstream list(surroundings.kubeconfig);
+  for (std::string file; std::getline(list, file, ':');)
+    if (!file.empty()) return file;
+  return surroundings.home.empty() ? "" : surroundings.home + "/.kube/config";
+}
+
 Result<Connection> load_kubeconfig(const std::string& path, const std::string& context, const Surroundings& surroundings) {
   std::vector<std::string> files;
   bool may_be_missing = true;
@@ -309,7 +321,12 @@ Result<std::shared_ptr<Transport>> transport_for(const Connection& connection) {
     return fail(transport.error().code, fmt::format("context \"{}\" (cluster \"{}\", user \"{}\"): {}", connection.context,
                                                     connection.cluster, connection.user, transport.error().message));
   }
-  return transport;
+  if (connection.as_user.empty()) return transport;
+  return with_hooks(std::move(*transport), {[user = connection.as_user, groups = connection.as_groups](net::HttpRequest& request) {
+                                              request.headers.set("Impersonate-User", user);
+                                              for (const std::string& group : groups) request.headers.add("Impersonate-Group", group);
+                                            },
+                                            {}});
 }
 
 Result<std::shared_ptr<Transport>> transport_from_kubeconfig(const std::string& path, const std::string& context) {
@@ -342,7 +359,10 @@ std::string render_kubeconfig(const KubeconfigEntry& entry) {
 }
 
 Result<void> write_kubeconfig(const std::string& path, const KubeconfigEntry& entry) {
-  const auto text = render_kubeconfig(entry);
+  return write_private_file(path, render_kubeconfig(entry));
+}
+
+Result<void> write_private_file(const std::string& path, std::string_view text) {
   const auto temporary = path + ".new";
   const auto failed = [&](const char* what) {
     const auto problem = std::generic_category().message(errno);

@@ -2,6 +2,8 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "client/transport.h"
@@ -13,7 +15,9 @@ struct Connection {
   net::ClientConfig http;
   std::string bearer_token;
   std::string token_file;  ///< Read anew from time to time (transport_for does); its present content is bearer_token.
-  std::string ns;          ///< The context's namespace; empty when it names none.
+  std::string as_user;     ///< Whom every request acts as (`as`), or empty.
+  std::vector<std::string> as_groups;
+  std::string ns;  ///< The context's namespace; empty when it names none.
   std::string context, cluster, user;
 };
 
@@ -28,12 +32,15 @@ struct Surroundings {
 
 /// `path` empty: the files of $KUBECONFIG merged (the first to say something wins, missing files are skipped), otherwise ~/.kube/config,
 /// otherwise the pod's service account. `context` empty: the current one. Errors name the file and the field. Not supported, and refused
-/// in words: exec and auth-provider plugins, passwords, impersonation, proxies.
+/// in words: exec and auth-provider plugins, passwords, as-uid and as-user-extra, proxies.
 Result<Connection> load_kubeconfig(const std::string& path, const std::string& context = {},
                                    const Surroundings& surroundings = Surroundings::of_process());
 
 Result<std::shared_ptr<Transport>> transport_for(const Connection& connection);
 Result<std::shared_ptr<Transport>> transport_from_kubeconfig(const std::string& path, const std::string& context = {});
+
+/// The file that a change goes to, as kubectl chooses it: `path`, or $KUBECONFIG's first file, or ~/.kube/config; empty when there is none.
+std::string kubeconfig_to_change(const std::string& path, const Surroundings& surroundings = Surroundings::of_process());
 
 /// A kubeconfig with one cluster, user and context, for write_kubeconfig.
 struct KubeconfigEntry {
@@ -49,5 +56,7 @@ struct KubeconfigEntry {
 std::string render_kubeconfig(const KubeconfigEntry& entry);
 /// Writes it whole or not at all, readable by the owner only (0600), replacing what is there.
 Result<void> write_kubeconfig(const std::string& path, const KubeconfigEntry& entry);
+/// The same with any text.
+Result<void> write_private_file(const std::string& path, std::string_view text);
 
 }  // namespace berth::client

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "descheduler/context.h"
 
@@ -40,6 +41,24 @@ Result<void> run_strategy(Context& ctx, const Plugin& plugin) {
       remove_by_life_time(ctx, plugin);
       break;
   }
+  return {};
+}
+
+/// Of the pods that were not tried: protected by every profile, or out of no strategy's place.
+Result<void> list_standing(const Policy& policy, Context& ctx, CycleResult& result) {
+  std::set<std::string, std::less<>> tried;
+  for (const Attempt& attempt : result.attempts) tried.insert(attempt.eviction.pod->key());
+  for (const Node& node : ctx.nodes())
+    for (const PodPtr& pod : node.pods) {
+      if (tried.contains(pod->key())) continue;
+      std::string why;
+      for (const Profile& profile : policy.profiles) {
+        if (auto entered = ctx.enter(profile); !entered) return entered;
+        why = ctx.why_protected(*pod);
+        if (why.empty()) break;
+      }
+      result.standing.push_back({pod, why.empty() ? "no strategy wants it away" : std::move(why)});
+    }
   return {};
 }
 
@@ -92,6 +111,8 @@ Result<CycleResult> run_cycle(const Policy& policy, const Snapshot& snapshot, co
       }
     }
   }
+  if (options.lists_everyone)
+    if (auto listed = list_standing(policy, ctx, result); !listed) return std::unexpected(listed.error());
   return result;
 }
 

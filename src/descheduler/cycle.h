@@ -42,6 +42,12 @@ struct Attempt {
   std::string message;  ///< Why not.
 };
 
+/// A pod that no strategy tried to evict.
+struct Standing {
+  PodPtr pod;
+  std::string why;  ///< What protects it, or that nothing wants it away.
+};
+
 struct StrategyRun {
   std::string profile;
   Strategy strategy = Strategy::kRemoveDuplicates;
@@ -54,6 +60,8 @@ struct CycleOptions {
   PlacementCheck check = PlacementCheck::kBetterPlace;
   /// Budgets are counted here, from the snapshot; otherwise `evict` asks whoever knows better.
   bool counts_budgets = true;
+  /// Says of every other pod, too, why it stays.
+  bool lists_everyone = false;
   /// Does it, or only pretends to. Empty: every eviction succeeds.
   std::function<Answer(const Eviction&)> evict;
   /// Seconds since some start, for the runs' durations; may be empty.
@@ -61,7 +69,8 @@ struct CycleOptions {
 };
 
 struct CycleResult {
-  std::vector<Attempt> attempts;  ///< In the order tried.
+  std::vector<Attempt> attempts;   ///< In the order tried.
+  std::vector<Standing> standing;  ///< By node and name; empty unless asked for.
   std::vector<StrategyRun> runs;
   std::vector<std::string> notes;  ///< Why nothing was done, for people.
   [[nodiscard]] std::size_t evicted() const;

@@ -98,6 +98,7 @@ Result<CycleResult> Descheduler::run_once() {
   CycleOptions cycle;
   cycle.now = SystemClock().now();
   cycle.check = options_.check;
+  cycle.lists_everyone = options_.lists_everyone;
   // The API knows the budgets as they are now; a dry run changes none, so that the plan's own evictions must be counted here.
   cycle.counts_budgets = options_.dry_run;
   cycle.evict = [this](const Eviction& eviction) { return evict(eviction); };

@@ -17,7 +17,8 @@ struct DeschedulerOptions {
   placement::Era era = placement::Era::k136;
   PlacementCheck check = PlacementCheck::kBetterPlace;
   bool dry_run = false;
-  std::string host;  ///< For the events' reporting instance.
+  bool lists_everyone = false;  ///< As CycleOptions'.
+  std::string host;             ///< For the events' reporting instance.
 };
 
 /// Everything that a cycle reads. Nodes and pods must be listed; what else the server refuses or does not have is done without, and said in

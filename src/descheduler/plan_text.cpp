@@ -69,6 +69,11 @@ std::string to_text(const CycleResult& result, bool is_plan, std::size_t most_ke
   if (kept.size() > 1) out += table(kept);
   if (kept_count > most_kept) out += fmt::format("and {} more that stay\n", kept_count - most_kept);
   if (kept.size() > 1) out += "\n";
+  if (!result.standing.empty()) {
+    std::vector<std::vector<std::string>> standing = {{"POD", "ON", "STAYS BECAUSE"}};
+    for (const Standing& one : result.standing) standing.push_back({one.pod->key(), one.pod->node, one.why});
+    out += table(standing) + "\n";
+  }
   const std::size_t count = evicted.size() - 1;
   out += fmt::format("{} pod{} {}\n", count, count == 1 ? "" : "s", is_plan ? "would be evicted; nothing was changed" : "evicted");
   return out;
@@ -89,11 +94,17 @@ json::Value to_json(const CycleResult& result, bool is_plan) {
       kept.push_back(std::move(one));
     }
   }
+  json::Array standing;
+  for (const Standing& one : result.standing)
+    standing.push_back(
+        json::Object{{"namespace", one.pod->view().ns()}, {"pod", one.pod->view().name()}, {"node", one.pod->node}, {"because", one.why}});
   json::Array notes;
   for (const std::string& note : result.notes) notes.emplace_back(note);
   for (const StrategyRun& run : result.runs)
     if (!run.error.empty()) notes.emplace_back(fmt::format("{} did not run: {}", strategy_name(run.strategy), run.error));
-  return json::Object{{"dryRun", is_plan}, {"evictions", std::move(evictions)}, {"kept", std::move(kept)}, {"notes", std::move(notes)}};
+  json::Object out{{"dryRun", is_plan}, {"evictions", std::move(evictions)}, {"kept", std::move(kept)}, {"notes", std::move(notes)}};
+  if (!standing.empty()) out["standing"] = std::move(standing);
+  return out;
 }
 
 }  // namespace berth::descheduler

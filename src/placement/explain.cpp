@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "placement/lacks.h"
 #include "placement/relaxations.h"
 #include "placement/topology_keys.h"
 #include "placement/trial.h"
@@ -12,69 +13,16 @@
 namespace berth::placement {
 namespace {
 
-struct Shortage {
-  std::string resource;
-  std::int64_t asked = 0, free = 0, allocatable = 0;
-};
-
-std::vector<Shortage> shortages(const PodInfo& pod, const NodeInfo& node) {
-  std::vector<Shortage> out;
-  const auto check = [&](std::string_view name, std::int64_t asked, std::int64_t used, std::int64_t allocatable) {
-    const std::int64_t free = saturating_sub(allocatable, used);
-    if (asked > 0 && asked > free) out.push_back({std::string(name), asked, free, allocatable});
-  };
-  const Resource& wanted = pod.wanted();
-  check("cpu", wanted.cpu_milli, node.requested.cpu_milli, node.allocatable.cpu_milli);
-  check("memory", wanted.memory_bytes, node.requested.memory_bytes, node.allocatable.memory_bytes);
-  check("ephemeral-storage", wanted.ephemeral_storage_bytes, node.requested.ephemeral_storage_bytes,
-        node.allocatable.ephemeral_storage_bytes);
-  check("pods", 1, static_cast<std::int64_t>(node.pods.size()), node.allocatable.allowed_pods);
-  for (const auto& [name, amount] : wanted.scalars) check(name, amount, node.requested.scalar(name), node.allocatable.scalar(name));
-  return out;
-}
-
-std::vector<model::Taint> untolerated(const PodInfo& pod, const NodeInfo& node) {
-  std::vector<model::Taint> out;
-  for (const auto& taint : node.node->taints) {
-    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
-    const bool tolerated = std::ranges::any_of(pod.view().tolerations, [&](const auto& one) { return one.tolerates(taint); });
-    if (!tolerated) out.push_back(taint);
-  }
-  return out;
-}
-
-std::vector<std::string> lacks_of(const PodInfo& pod, const NodeInfo& node, const std::vector<NodeReport::Rejection>& rejections) {
-  std::vector<std::string> out;
-  const auto rejected_by = [&](std::string_view plugin) {
-    return std::ranges::any_of(rejections, [&](const auto& one) { return one.plugin == plugin; });
-  };
-  if (rejected_by("NodeResourcesFit")) {
-    for (const auto& one : shortages(pod, node))
-      out.push_back(fmt::format("{}: {} more (asks {}, free {} of {})", one.resource,
-                                format_amount(one.resource, saturating_sub(one.asked, one.free)), format_amount(one.resource, one.asked),
-                                format_amount(one.resource, one.free), format_amount(one.resource, one.allocatable)));
-  }
-  if (rejected_by("TaintToleration"))
-    for (const auto& taint : untolerated(pod, node))
-      out.push_back(fmt::format("a toleration for {}{}:{}", taint.key, taint.value.empty() ? "" : "=" + taint.value, taint.effect));
-  if (rejected_by("NodeAffinity"))
-    for (const auto& [key, value] : pod.view().node_selector) {
-      const auto* actual = node.label(key);
-      if (actual == nullptr || *actual != value)
-        out.push_back(fmt::format("the label {}={}{}", key, value, actual == nullptr ? "" : " (has " + *actual + ")"));
-    }
-  if (rejected_by("NodeUnschedulable")) out.emplace_back("to be uncordoned");
-  return out;
-}
-
-/// How far a node is from taking the pod: those that no eviction helps are further; then by number of rejections and size of shortage.
-std::tuple<bool, std::size_t, double> distance(const PodInfo& pod, const NodeInfo& node, const NodeReport& report) {
+/// How far a node is from taking the pod: another node than the pod names is furthest, then one that no eviction helps; then by number of
+/// rejections and size of shortage.
+using Distance = std::tuple<bool, bool, std::size_t, double>;
+Distance distance(const PodInfo& pod, const NodeInfo& node, const std::vector<std::string>& pins, const NodeReport& report) {
   const bool is_hopeless =
       std::ranges::any_of(report.rejections, [](const auto& one) { return one.code == "UnschedulableAndUnresolvable"; });
   double missing = 0;
   for (const auto& one : shortages(pod, node))
     missing += static_cast<double>(saturating_sub(one.asked, one.free)) / static_cast<double>(std::max<std::int64_t>(one.asked, 1));
-  return {is_hopeless, report.rejections.size(), missing};
+  return {!pins.empty() && !is_pinned_to(pins, node), is_hopeless, report.rejections.size(), missing};
 }
 
 class Explainer {
@@ -150,7 +98,9 @@ void Explainer::report_nodes() {
 
   CycleState state = framework_.new_cycle(cluster_);
   (void)framework_.run_pre_filter(state, *pod_);
-  std::vector<std::tuple<std::tuple<bool, std::size_t, double>, std::string, NodeIndex, NodeReport>> rejected;
+  std::vector<std::tuple<Distance, std::string, NodeIndex, NodeReport>> rejected;
+  Lacks lacks(framework_, cluster_, *pod_);
+  const auto pins = pinned_nodes(pod_->view());
   for (const auto& one : evaluation_.rejected) {
     const NodeInfo& node = *cluster_.node(one.node);
     NodeReport report;
@@ -160,9 +110,10 @@ void Explainer::report_nodes() {
     // Nominated pods may be what rejects; then the filters alone are content.
     if (statuses.empty()) statuses.push_back(one.status);
     for (const auto& status : statuses)
-      report.rejections.push_back({std::string(status.plugin), std::string(code_name(status.code)), status.reasons});
-    report.lacks = lacks_of(*pod_, node, report.rejections);
-    rejected.emplace_back(distance(*pod_, node, report), node.name, one.node, std::move(report));
+      report.rejections.push_back(
+          {std::string(status.plugin), std::string(code_name(status.code)), status.reasons, lacks.of(node, status.plugin)});
+    for (const auto& rejection : report.rejections) report.lacks.insert(report.lacks.end(), rejection.lacks.begin(), rejection.lacks.end());
+    rejected.emplace_back(distance(*pod_, node, pins, report), node.name, one.node, std::move(report));
   }
   std::ranges::sort(rejected, [](const auto& a, const auto& b) {
     return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
@@ -214,8 +165,16 @@ void Explainer::pending() {
   const auto result = trial_.victims_for(pod_, &evaluation_);
   out_.message = fit_error_message(evaluation_.diagnosis, framework_.profile().era, result.status.message());
   if (!nearest_.empty()) out_.nearest_node = cluster_.node(nearest_[0])->name;
-  out_.summary = fmt::format("{} fits on none of {} nodes", out_.pod, cluster_.node_count());
+  out_.summary = out_.current_node.empty() ? fmt::format("{} fits on none of {} nodes", out_.pod, cluster_.node_count())
+                                           : fmt::format("{} runs on {}, but today it would fit on none of {} nodes", out_.pod,
+                                                         out_.current_node, cluster_.node_count());
+  if (const auto pins = pinned_nodes(pod_->view()); !pins.empty()) {
+    const auto all = cluster_.nodes();
+    if (std::ranges::none_of(all, [&](const NodeInfo* node) { return is_pinned_to(pins, *node); }))
+      out_.summary += fmt::format("; it is pinned to {}, which is not there", some_of(pins, 3));
+  }
   relax(nearest_);
+  out_.node_changes = node_changes(trial_, *pod_, nearest_);
   plan_eviction(result);
 }
 

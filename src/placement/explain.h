@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "placement/node_changes.h"
 #include "placement/preemption.h"
 
 namespace berth::placement {
@@ -27,6 +28,7 @@ struct NodeReport {
   struct Rejection {
     std::string plugin, code;
     std::vector<std::string> reasons;
+    std::vector<std::string> lacks;  ///< What it found wanting, with names; empty where the reasons say all.
     friend bool operator==(const Rejection&, const Rejection&) = default;
   };
   std::vector<Rejection> rejections;  ///< By every filter, not only the first.
@@ -62,7 +64,10 @@ struct Explanation {
   std::vector<std::string> why_winner;
   std::string nearest_node;  ///< Of a pending pod: the node that lacks least.
   std::vector<Relaxation> relaxations;
+  std::vector<NodeChange> node_changes;  ///< Of a pending pod.
   std::optional<EvictionPlan> eviction;
+  std::string configuration;  ///< Where the scheduler's configuration is from, when the caller says so.
+  std::string contradiction;  ///< What the scheduler itself has said against the verdict, when the caller knows.
 };
 
 /// A pod that already runs is explained as if it were not there. The cluster is not changed.

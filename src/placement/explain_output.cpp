@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "placement/explain.h"
+#include "placement/lacks.h"
 
 namespace berth::placement {
 namespace {
@@ -31,14 +32,6 @@ json::Array array_of(const std::vector<std::string>& list) {
   return out;
 }
 
-/// "a, b, c and 12 more"
-std::string some_of(const std::vector<std::string>& names, std::size_t limit) {
-  std::vector<std::string> shown(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(limit, names.size())));
-  std::string out = fmt::format("{}", fmt::join(shown, ", "));
-  if (names.size() > limit) out += fmt::format(" and {} more", names.size() - limit);
-  return out;
-}
-
 void add_nodes(const Explanation& e, bool is_wide, std::string& out) {
   constexpr std::size_t kShort = 10;
   std::size_t width = 4, shown = 0;
@@ -59,15 +52,16 @@ void add_nodes(const Explanation& e, bool is_wide, std::string& out) {
     }
     std::string indent;
     for (const auto& rejection : node.rejections) {
-      out += fmt::format("{:<{}}  {}{}\n", indent.empty() ? node.name : "", width, rejection.plugin.empty() ? "" : rejection.plugin + ": ",
-                         fmt::join(rejection.reasons, ", "));
+      const std::string plugin = rejection.plugin.empty() ? "" : rejection.plugin + ": ";
+      const bool has_names = !rejection.lacks.empty();
+      out += fmt::format("{:<{}}  {}{}{}\n", indent.empty() ? node.name : "", width, plugin, has_names ? "lacks " : "",
+                         some_of(has_names ? rejection.lacks : rejection.reasons, is_wide ? SIZE_MAX : 5));
       indent = " ";
       if (!is_wide) continue;
+      if (has_names) out += fmt::format("{:<{}}    {}\n", "", width, fmt::join(rejection.reasons, ", "));
       out += fmt::format("{:<{}}    {}\n", "", width,
                          rejection.code == "Unschedulable" ? "(evicting pods could help)" : "(evicting pods cannot help)");
     }
-    if (is_wide)
-      for (const auto& lack : node.lacks) out += fmt::format("{:<{}}    lacks {}\n", "", width, lack);
   }
 }
 
@@ -85,8 +79,10 @@ json::Value to_json(const Explanation& e) {
     } else {
       json::Array rejections;
       for (const auto& rejection : node.rejections)
-        rejections.push_back(
-            json::Object{{"plugin", rejection.plugin}, {"code", rejection.code}, {"reasons", array_of(rejection.reasons)}});
+        rejections.push_back(json::Object{{"plugin", rejection.plugin},
+                                          {"code", rejection.code},
+                                          {"reasons", array_of(rejection.reasons)},
+                                          {"lacks", array_of(rejection.lacks)}});
       one["rejections"] = std::move(rejections);
       one["lacks"] = array_of(node.lacks);
     }
@@ -94,6 +90,8 @@ json::Value to_json(const Explanation& e) {
   }
   json::Object out = {{"pod", e.pod}, {"scheduler", e.scheduler}, {"verdict", verdict_name(e.verdict)}, {"summary", e.summary}};
   if (!e.message.empty()) out["message"] = e.message;
+  if (!e.configuration.empty()) out["configuration"] = e.configuration;
+  if (!e.contradiction.empty()) out["contradiction"] = e.contradiction;
   if (!e.notes.empty()) out["notes"] = array_of(e.notes);
   if (!e.current_node.empty()) out["currentNode"] = e.current_node;
   out["bestNodes"] = array_of(e.best_nodes);
@@ -104,6 +102,16 @@ json::Value to_json(const Explanation& e) {
     for (const auto& one : e.relaxations)
       relaxations.push_back(json::Object{{"changes", array_of(one.changes)}, {"nodes", array_of(one.nodes)}});
     out["relaxations"] = std::move(relaxations);
+    json::Array changes;
+    for (const auto& one : e.node_changes) {
+      json::Object change = {{"node", one.node}};
+      if (one.is_new_node)
+        change["addOneLikeIt"] = true;
+      else
+        change["commands"] = array_of(one.commands);
+      changes.push_back(std::move(change));
+    }
+    out["nodeChanges"] = std::move(changes);
     if (e.eviction)
       out["eviction"] = json::Object{{"node", e.eviction->node},
                                      {"victims", array_of(e.eviction->victims)},
@@ -117,6 +125,7 @@ json::Value to_json(const Explanation& e) {
 
 std::string to_text(const Explanation& e, bool is_wide) {
   std::string out = e.summary + ".\n";
+  if (!e.contradiction.empty()) out += e.contradiction + "\n";
   if (!e.message.empty() && e.verdict == Explanation::Verdict::kPending) out += fmt::format("  {}\n", e.message);
   for (const auto& note : e.notes) out += fmt::format("  {}.\n", note);
   for (const auto& line : e.why_winner) out += fmt::format("  {}\n", line);
@@ -127,7 +136,9 @@ std::string to_text(const Explanation& e, bool is_wide) {
       if (lacks.empty())
         for (const auto& rejection : nearest->rejections) lacks.insert(lacks.end(), rejection.reasons.begin(), rejection.reasons.end());
       out += fmt::format("\nNearest node: {}; it lacks\n", nearest->name);
-      for (const auto& lack : lacks) out += fmt::format("  - {}\n", lack);
+      constexpr std::size_t kMost = 12;
+      for (std::size_t i = 0; i < lacks.size() && (is_wide || i < kMost); ++i) out += fmt::format("  - {}\n", lacks[i]);
+      if (!is_wide && lacks.size() > kMost) out += fmt::format("  ... and {} more (-o wide shows all)\n", lacks.size() - kMost);
     }
     if (!e.relaxations.empty()) {
       out += "\nThe smallest change of the pod that would place it, any one of:\n";
@@ -138,6 +149,10 @@ std::string to_text(const Explanation& e, bool is_wide) {
     } else {
       out += "\nNo change of one or two of the pod's own constraints would place it: it needs other nodes.\n";
     }
+    if (!e.node_changes.empty()) out += "\nOr a change of the nodes, any one of:\n";
+    for (const auto& one : e.node_changes)
+      out +=
+          one.is_new_node ? fmt::format("  - one more node like {}\n", one.node) : fmt::format("  - {}\n", fmt::join(one.commands, " && "));
     if (e.eviction) {
       out += fmt::format("\n{} on {}:\n",
                          e.eviction->is_allowed ? "Preemption would evict" : "Evicting would help (its preemptionPolicy forbids it)",

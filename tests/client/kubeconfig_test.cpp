@@ -136,6 +136,27 @@ TEST_F(KubeconfigTest, FallsBackToHomeAndThenToTheServiceAccount) {
   EXPECT_EQ(home->http.url, "http://localhost:1");
 }
 
+TEST_F(KubeconfigTest, AUserMayActAsAnother) {
+  const std::string head =
+      "current-context: x\nclusters: [{name: x, cluster: {server: 'http://localhost:1'}}]\n"
+      "contexts: [{name: x, context: {cluster: x, user: u}}]\nusers: ";
+  const auto loaded = load(file("config", head + "[{name: u, user: {token: t, as: alice, as-groups: [team, qa]}}]\n"));
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->as_user, "alice");
+  EXPECT_EQ(loaded->as_groups, (std::vector<std::string>{"team", "qa"}));
+  EXPECT_NE(error_of(head + "[{name: u, user: {token: t, as-groups: [team]}}]\n").find("as-groups: groups are acted as only together with"),
+            std::string::npos);
+}
+
+TEST_F(KubeconfigTest, TheFileToChangeIsTheFirstOfSeveral) {
+  EXPECT_EQ(kubeconfig_to_change("given", around), "given");
+  around.kubeconfig = ":/a/config:/b/config";
+  EXPECT_EQ(kubeconfig_to_change("", around), "/a/config");
+  around.kubeconfig.clear();
+  around.home = "/home/me";
+  EXPECT_EQ(kubeconfig_to_change("", around), "/home/me/.kube/config");
+}
+
 TEST_F(KubeconfigTest, NothingAnywhereSaysWhereItLooked) {
   around.home = dir.string();
   const auto none = load("");

@@ -1,4 +1,6 @@
 // Which pods are never evicted, and the limits (SPEC G3). Every case stands beside a pod that is evicted, so that it can fail.
+#include <map>
+
 #include "tests/descheduler/world.h"
 
 namespace berth::descheduler::test {
@@ -192,6 +194,17 @@ TEST(Cycle, OnlyTheSelectedNodesAreEmptied) {
       .pod("p", "a")
       .pod("q", "c");
   EXPECT_EQ(evicted(world.run(policy("{}", "nodeSelector: pool=x\n"))), (Names{"p"}));
+}
+
+TEST(Protections, AskedForEveryPodHasItsReason) {
+  World world;
+  world.node("old", kTainted).node("new").pod("goes", "old").pod("bare", "old", "{metadata: {ownerReferences: []}}").pod("settled", "new");
+  EXPECT_TRUE(world.run(policy()).standing.empty()) << "only when asked for";
+  world.options.lists_everyone = true;
+  std::map<std::string, std::string> why;
+  for (const Standing& one : world.run(policy()).standing) why[one.pod->view().name()] = one.why;
+  EXPECT_EQ(why, (std::map<std::string, std::string>{{"bare", "pod does not have any ownerRefs and is not in failed phase"},
+                                                     {"settled", "no strategy wants it away"}}));
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ all_nodes
 before=$(places web)
 check "a dry run names pod, places and strategy" says 'RemoveDuplicates   3 of ReplicaSet' desched "$examples/policy-remove-duplicates.yaml" --dry-run
 check "it counts" says '2 pods would be evicted; nothing was changed' desched "$examples/policy-remove-duplicates.yaml" --dry-run
+check "with --v 4 every pod has its reason" says 'default/bare node-1 pod does not have any ownerRefs' sh -c "kubectl run bare --image=pause --overrides='{\"spec\":{\"nodeName\":\"node-1\"}}' >/dev/null; '$berth' descheduler --policy-config-file '$examples/policy-remove-duplicates.yaml' --dry-run --v 4 | sed -E 's/ +/ /g'; kubectl delete pod bare --now >/dev/null"
+check "it tells by whose configuration" says 'note: by the configuration of default-scheduler: ConfigMap kube-system/berth-scheduler-default-scheduler' desched "$examples/policy-remove-duplicates.yaml" --dry-run
 check "a dry run changes nothing" [ "$before" = "$(places web)" ]
 kubectl get nodes,pods,services,namespaces -A -o yaml >"$work/dump.yaml"
 kubectl get replicasets -A -o yaml >"$work/sets.yaml"

@@ -1,7 +1,11 @@
 // What explain says of placed and pending pods (SPEC I3).
 #include "placement/explain.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "base/json.h"
 
@@ -134,6 +138,131 @@ TEST(Explain, GatesErrorsAndEmptyClusters) {
   EXPECT_EQ(out.verdict, Explanation::Verdict::kGated);
   EXPECT_NE(to_text(out, false).find("wait"), std::string::npos);
   EXPECT_EQ(json::get_string(to_json(out), {"verdict"}), "Gated");
+}
+
+/// The table's row of a node: from its name to the next node's.
+std::string row_of(const Explanation& explanation, const std::string& node) {
+  const auto report = std::ranges::find(explanation.nodes, node, &NodeReport::name);
+  std::string out;
+  for (const auto& rejection : report->rejections) out += fmt::format("{}: {}\n", rejection.plugin, fmt::join(rejection.lacks, ", "));
+  return out;
+}
+
+TEST(Explain, TheTableNamesTheTaintTheLabelAndTheValuesThereAre) {
+  Cluster cluster;
+  cluster.upsert(
+      node_document("tainted", "4", {{"zone", "emea"}}, {json::Object{{"key", "gpu"}, {"value", "a100"}, {"effect", "NoSchedule"}}}));
+  cluster.upsert(node_document("bare", "4"));
+  json::Value pod = pod_document("web", "1");
+  json::set(pod, {"spec", "nodeSelector"}, json::Object{{"zone", "emeea"}});
+  const auto out = explain(framework(), cluster, pod_of(pod));
+  EXPECT_EQ(row_of(out, "tainted"),
+            "TaintToleration: a toleration for gpu=a100:NoSchedule\nNodeAffinity: the label zone=emeea (has emea)\n");
+  EXPECT_EQ(row_of(out, "bare"), "NodeAffinity: the label zone=emeea (the nodes have emea)\n");
+  const std::string text = to_text(out, false);
+  EXPECT_NE(text.find("bare     NodeAffinity: lacks the label zone=emeea (the nodes have emea)"), std::string::npos) << text;
+}
+
+TEST(Explain, AKeyThatNoNodeHasIsNamedWithTheOneThatWasMeant) {
+  Cluster cluster;
+  cluster.upsert(node_document("a", "4", {{"topology.kubernetes.io/zone", "z1"}}));
+  json::Value pod = pod_document("web", "1");
+  json::set(
+      pod, {"spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+      json::Array{{{"topologyKey", "failure-domain.beta.kubernetes.io/zone"}, {"labelSelector", {{"matchLabels", {{"security", "S1"}}}}}}});
+  const auto out = explain(framework(), cluster, pod_of(pod));
+  EXPECT_EQ(
+      row_of(out, "a"),
+      "InterPodAffinity: the label failure-domain.beta.kubernetes.io/zone (no node has that key; there is topology.kubernetes.io/zone)\n");
+}
+
+TEST(Explain, TheHolderOfAPortIsNamed) {
+  Cluster cluster;
+  cluster.upsert(node_document("a", "4"));
+  const auto with_port = [](json::Value pod) {
+    json::find(pod, {"spec", "containers"})->get_array()[0].get_object()["ports"] =
+        json::Array{json::Object{{"containerPort", 80}, {"hostPort", 8080}, {"protocol", "TCP"}}};
+    return pod;
+  };
+  cluster.upsert(with_port(pod_document("holder", "1", "a")));
+  const auto out = explain(framework(), cluster, pod_of(with_port(pod_document("web", "1"))));
+  EXPECT_EQ(row_of(out, "a"), "NodePorts: the host port 8080/TCP (held by default/holder)\n");
+}
+
+TEST(Explain, AntiAffinityNamesThePodInTheWay) {
+  Cluster cluster;
+  cluster.upsert(node_document("a", "4", {{"kubernetes.io/hostname", "a"}}));
+  json::Value first = pod_document("pod-s1", "1", "a");
+  json::set(first, {"metadata", "labels"}, json::Object{{"security", "s1"}});
+  cluster.upsert(first);
+  json::Value pod = pod_document("pod-s2", "1");
+  json::set(pod, {"spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+            json::Array{{{"topologyKey", "kubernetes.io/hostname"}, {"labelSelector", {{"matchLabels", {{"security", "s1"}}}}}}});
+  const auto out = explain(framework(), cluster, pod_of(pod));
+  EXPECT_EQ(row_of(out, "a"), "InterPodAffinity: to be without default/pod-s1 in kubernetes.io/hostname=a, which matches security=s1\n");
+}
+
+TEST(Explain, TheNearestNodeOfAPinnedPodIsItsNode) {
+  Cluster cluster;
+  cluster.upsert(node_document("nearly", "4", {{"kubernetes.io/hostname", "nearly"}}));
+  cluster.upsert(node_document("its-own", "1", {{"kubernetes.io/hostname", "its-own"}},
+                               {json::Object{{"key", "a"}, {"value", "b"}, {"effect", "NoSchedule"}}}));
+  for (const char* how : {"nodeName", "hostname", "matchFields"}) {
+    json::Value pod = pod_document("web", "3");
+    if (how == std::string("nodeName")) json::set(pod, {"spec", "nodeName"}, json::Value("its-own"));
+    if (how == std::string("hostname")) json::set(pod, {"spec", "nodeSelector"}, json::Object{{"kubernetes.io/hostname", "its-own"}});
+    if (how == std::string("matchFields"))
+      json::set(
+          pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"},
+          json::Array{{{"matchFields", json::Array{{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{"its-own"}}}}}}});
+    EXPECT_EQ(explain(framework(), cluster, pod_of(pod)).nearest_node, "its-own") << how;
+  }
+}
+
+TEST(Explain, APodPinnedToANodeThatIsNotThereSaysSo) {
+  Cluster cluster;
+  cluster.upsert(node_document("a", "4"));
+  json::Value pod = pod_document("web", "1");
+  json::set(pod, {"spec", "nodeSelector"}, json::Object{{"kubernetes.io/hostname", "gone"}});
+  EXPECT_NE(explain(framework(), cluster, pod_of(pod)).summary.find("it is pinned to gone, which is not there"), std::string::npos);
+}
+
+TEST(Explain, ChangesOfNodesAreProposedAndFewest) {
+  Cluster cluster;
+  cluster.upsert(node_document("node1", "4", {{"zone", "emea"}},
+                               {json::Object{{"key", "dedicated"}, {"value", "x"}, {"effect", "NoSchedule"}},
+                                json::Object{{"key", "soft"}, {"effect", "PreferNoSchedule"}}}));
+  json::Value pod = pod_document("web", "1");
+  json::set(pod, {"spec", "nodeSelector"}, json::Object{{"zone", "us"}});
+  const auto out = explain(framework(), cluster, pod_of(pod));
+  ASSERT_EQ(out.node_changes.size(), 1u);
+  EXPECT_EQ(out.node_changes[0].commands,
+            (std::vector<std::string>{"kubectl taint node node1 dedicated=x:NoSchedule-", "kubectl label node node1 zone=us --overwrite"}));
+}
+
+TEST(Explain, AFullNodeIsNotRelabelledButAnotherLikeItWouldDo) {
+  Cluster cluster;
+  cluster.upsert(node_document("node1", "4"));
+  cluster.upsert(pod_document("big", "4", "node1"));
+  const auto out = explain(framework(), cluster, pod_of(pod_document("web", "2")));
+  ASSERT_EQ(out.node_changes.size(), 1u);
+  EXPECT_TRUE(out.node_changes[0].is_new_node);
+  EXPECT_EQ(out.node_changes[0].node, "node1");
+  EXPECT_TRUE(explain(framework(), cluster, pod_of(pod_document("huge", "8"))).node_changes.empty());
+}
+
+TEST(Explain, TaintsOfConditionsAreNoChangeToPropose) {
+  Cluster cluster;
+  cluster.upsert(node_document("node1", "4", {}, {json::Object{{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoSchedule"}}}));
+  EXPECT_TRUE(explain(framework(), cluster, pod_of(pod_document("web", "1"))).node_changes.empty());
+}
+
+TEST(Explain, ARunningPodThatWouldFitNowhereTodayIsSaidToRun) {
+  Cluster cluster;
+  cluster.upsert(node_document("a", "4", {}, {json::Object{{"key", "k"}, {"value", "v"}, {"effect", "NoSchedule"}}}));
+  cluster.upsert(pod_document("web", "1", "a"));
+  const auto out = explain(framework(), cluster, cluster.find_pod("default/web"));
+  EXPECT_NE(out.summary.find("default/web runs on a, but today it would fit on none of 1 nodes"), std::string::npos) << out.summary;
 }
 
 TEST(Explain, ATopologyKeyThatNoNodeHasIsNamedWithThoseThatAreThere) {

@@ -318,6 +318,12 @@ std::vector<RoleRow> namespaced_roles() {
        "",
        ""},
       {"kube-system/system::leader-locking-kube-scheduler", {"watch core configmaps", "get,update core configmaps kube-scheduler"}, "", ""},
+      // A scheduler tells there how it decides, for whatever explains and plans.
+      {"kube-system/berth:scheduler-configuration",
+       {"create core configmaps", "get,patch core configmaps berth-scheduler-default-scheduler"},
+       "",
+       ""},
+      {"kube-system/berth:scheduler-configuration-reader", {"get core configmaps berth-scheduler-default-scheduler"}, "", ""},
       {"kube-public/system:controller:bootstrap-signer", {"READ core configmaps", "update core configmaps cluster-info", kEvents}, "", ""},
   };
 }
@@ -333,8 +339,8 @@ std::vector<BindingRow> bindings() {
       {"system:kube-dns", "system:kube-dns", {"s:kube-system/kube-dns"}},
       {"system:node-proxier", "system:node-proxier", {"u:system:kube-proxy"}},
       {"system:kube-controller-manager", "system:kube-controller-manager", {"u:system:kube-controller-manager"}},
-      // `berth controllers` works under its certificate's own name, where kube-controller-manager takes a service account for each controller.
-      // All of them together may do everything: the namespace controller alone empties any namespace.
+      // `berth controllers` works under its certificate's own name, where kube-controller-manager takes a service account for each
+      // controller. All of them together may do everything: the namespace controller alone empties any namespace.
       {"berth:controllers", "cluster-admin", {"u:system:kube-controller-manager"}},
       {"system:kube-scheduler", "system:kube-scheduler", {"u:system:kube-scheduler"}},
       {"system:volume-scheduler", "system:volume-scheduler", {"u:system:kube-scheduler"}},
@@ -349,6 +355,10 @@ std::vector<BindingRow> bindings() {
       {"kube-system/system::leader-locking-kube-scheduler",
        "system::leader-locking-kube-scheduler",
        {"u:system:kube-scheduler", "s:kube-system/kube-scheduler"}},
+      {"kube-system/berth:scheduler-configuration", "berth:scheduler-configuration", {"u:system:kube-scheduler"}},
+      {"kube-system/berth:scheduler-configuration-reader",
+       "berth:scheduler-configuration-reader",
+       {"g:system:serviceaccounts:kube-system"}},
       {"kube-system/system:controller:bootstrap-signer", "system:controller:bootstrap-signer", {"s:kube-system/bootstrap-signer"}},
       {"kube-system/system:controller:cloud-provider", "system:controller:cloud-provider", {"s:kube-system/cloud-provider"}},
       {"kube-system/system:controller:token-cleaner", "system:controller:token-cleaner", {"s:kube-system/token-cleaner"}},

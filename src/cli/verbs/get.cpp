@@ -1,66 +1,20 @@
 // get.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <future>
 
 #include "cli/parse.h"
 #include "cli/session.h"
+#include "cli/verbs/output.h"
 #include "cli/verbs/verbs.h"
 
 namespace berth::cli {
 namespace {
-
-constexpr const char* kTableAccept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-
-/// A GET that asks for a Table; blocking.
-model::ApiResult<json::Value> get_table(Session& session, const std::string& path, const std::string& query) {
-  net::HttpRequest request;
-  request.method = "GET";
-  request.path = path;
-  request.query = query;
-  request.headers.add("Accept", kTableAccept);
-  std::promise<net::HttpResponse> answer;
-  session.client().transport()->send(std::move(request), [&](net::HttpResponse response) { answer.set_value(std::move(response)); });
-  const net::HttpResponse response = answer.get_future().get();
-  if (response.status < 200 || response.status > 299) return std::unexpected(model::ApiStatus::from_json(response.status, response.body));
-  auto table = json::parse(response.body);
-  if (!table) return std::unexpected(model::internal_error(table.error().message));
-  return std::move(*table);
-}
 
 std::string list_query(const std::string& selector, const std::string& field_selector) {
   std::string query;
   if (!selector.empty()) query += "labelSelector=" + net::percent_encode(selector);
   if (!field_selector.empty()) query += (query.empty() ? "" : "&") + ("fieldSelector=" + net::percent_encode(field_selector));
   return query;
-}
-
-/// Objects sorted by key, as kubectl prints them.
-json::Value sorted(const json::Value& value) {
-  if (value.is_array()) {
-    json::Array out;
-    for (const json::Value& element : value.get_array()) out.push_back(sorted(element));
-    return out;
-  }
-  if (!value.is_object()) return value;
-  std::map<std::string_view, const json::Value*> members;
-  for (const auto& [key, member] : value.get_object()) members.emplace(std::string_view(key.data(), key.size()), &member);
-  json::Object out;
-  for (const auto& [key, member] : members) out[key] = sorted(*member);
-  return out;
-}
-
-void print_documents(std::vector<json::Value> documents, const std::string& output, bool single) {
-  json::Value shown;
-  if (single && documents.size() == 1)
-    shown = std::move(documents[0]);
-  else
-    shown = {{"apiVersion", "v1"},
-             {"items", json::Array(documents.begin(), documents.end())},
-             {"kind", "List"},
-             {"metadata", {{"resourceVersion", ""}}}};
-  const std::string text = output == "json" ? json::serialize_pretty(sorted(shown)) : json::to_yaml(shown);
-  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 }  // namespace

@@ -13,6 +13,10 @@ std::string namespace_of(const Session& session, const model::KindInfo& kind, co
 
 /// Runs `each` for every object of the files; keeps going after a failure, as kubectl does. Returns the exit code.
 int for_each_manifest(const ConnectionFlags& flags, const std::vector<std::string>& files,
-                      const std::function<int(Session&, const model::KindInfo&, json::Value&)>& each);
+                      const std::function<int(Session&, Manifest&)>& each);
+
+/// Posts one object. `query`: more of the call's query, such as dryRun=All.
+model::ApiResult<json::Value> create_object(Session& session, const model::KindInfo& kind, const json::Value& document,
+                                            const std::string& query = {});
 
 }  // namespace berth::cli

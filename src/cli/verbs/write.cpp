@@ -1,45 +1,111 @@
-// apply, delete, label, annotate.
+// apply, label, annotate.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "cli/parse.h"
 #include "cli/session.h"
 #include "cli/verbs/manifests.h"
+#include "cli/verbs/output.h"
+#include "cli/verbs/strict.h"
 #include "cli/verbs/verbs.h"
 
 namespace berth::cli {
 namespace {
 
 using client::Call;
-using client::PatchType;
+
+/// What `label` and `annotate` are told to do.
+struct MapChange {
+  std::string_view map;  ///< "labels" or "annotations"
+  json::Object changes;  ///< Null: the key goes.
+  bool overwrite = false;
+  std::string past;  ///< "labeled"
+  ChangeFlags flags;
+
+  /// Sorts the words: key=value, key-, and what is left names the objects.
+  std::vector<std::string> take(const std::vector<std::string>& words) {
+    std::vector<std::string> names;
+    for (const std::string& word : words) {
+      const std::size_t equals = word.find('=');
+      if (equals != std::string::npos)
+        changes[word.substr(0, equals)] = word.substr(equals + 1);
+      else if (word.ends_with('-') && !names.empty())
+        changes[word.substr(0, word.size() - 1)] = nullptr;
+      else
+        names.push_back(word);
+    }
+    return names;
+  }
+  /// The object as the change leaves it.
+  [[nodiscard]] json::Value applied_to(json::Value object) const {
+    for (const auto& [key, value] : changes) {
+      const std::string_view name(key.data(), key.size());
+      if (value.is_null())
+        json::erase(object, {"metadata", map, name});
+      else
+        json::ensure_object(object, {"metadata", map})[name] = value;
+    }
+    return object;
+  }
+};
+
+/// Changes one object. Returns the exit code.
+int change_one(Session& session, const ResourceName& target, const MapChange& change) {
+  if (target.name.empty())
+    return report(Error{ErrorCode::kInvalid, "one or more resources must be specified as <resource> <name> or <resource>/<name>"});
+  const std::string ns = target.kind->namespaced ? session.ns() : "";
+  auto current = session.client().get_and_wait(target.kind->gvr(), ns, target.name);
+  if (!current) return report(current.error());
+  int code = 0;
+  for (const auto& [key, value] : change.changes) {
+    const std::string_view name(key.data(), key.size());
+    const json::Value* old = json::find(*current, {"metadata", change.map, name});
+    if (!change.overwrite && old != nullptr && value.is_string() && *old != value)
+      code = report(
+          Error{ErrorCode::kConflict, fmt::format("'{}' already has a value ({}), and --overwrite is false", name, json::as_view(*old))});
+  }
+  if (code != 0) return code;
+  if (change.flags.is_client_run()) {
+    change.flags.print(*target.kind, change.applied_to(std::move(*current)), change.past);
+    return 0;
+  }
+  json::Value patch = json::Object();
+  json::ensure_object(patch, {"metadata"})[change.map] = change.changes;
+  Call call;
+  call.verb = "patch";
+  call.gvr = target.kind->gvr();
+  call.ns = ns;
+  call.name = target.name;
+  call.query = change.flags.query();
+  call.content_type = "application/merge-patch+json";
+  call.body = json::serialize(patch);
+  auto done = session.client().call_and_wait(call);
+  if (!done) return report(done.error());
+  change.flags.print(*target.kind, *done, change.past);
+  return 0;
+}
 
 int change_map(const std::vector<std::string>& args, const char* verb, const char* past, const char* field) {
   CLI::App app(fmt::format("Sets or removes {}s: key=value sets, key- removes", field), fmt::format("berth {}", verb));
   ConnectionFlags flags;
   flags.add_to(app);
   std::vector<std::string> words;
-  bool overwrite = false, all = false;
+  bool all = false;
   std::string selector;
+  MapChange change{std::string_view(field) == "label" ? "labels" : "annotations", {}, false, past, {}};
   app.add_option("args", words, "TYPE NAME… KEY=VALUE… KEY-…")->required();
-  app.add_flag("--overwrite", overwrite, "Replace values that are there");
+  app.add_flag("--overwrite", change.overwrite, "Replace values that are there");
   app.add_flag("--all", all, "All objects of the type");
   app.add_option("-l,--selector", selector, "Only objects with these labels");
+  change.flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
 
-  std::vector<std::string> names;
-  json::Object changes;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals != std::string::npos)
-      changes[word.substr(0, equals)] = word.substr(equals + 1);
-    else if (word.ends_with('-') && !names.empty())
-      changes[word.substr(0, word.size() - 1)] = nullptr;
-    else
-      names.push_back(word);
-  }
-  if (changes.empty()) return report(Error{ErrorCode::kInvalid, fmt::format("at least one {} update is required", field)});
-  auto targets = parse_resource_args(names);
+  auto targets = parse_resource_args(change.take(words));
+  if (change.changes.empty()) return report(Error{ErrorCode::kInvalid, fmt::format("at least one {} update is required", field)});
   if (!targets) return report(targets.error());
+  // kubectl says "unlabeled", but of annotations "annotated" always.
+  if (change.map == "labels" && std::ranges::all_of(change.changes, [](const auto& one) { return one.value().is_null(); }))
+    change.past = "un" + change.past;
   auto session = Session::open(flags);
   if (!session) return report(session.error());
   if (all || !selector.empty()) {
@@ -51,44 +117,8 @@ int change_map(const std::vector<std::string>& args, const char* verb, const cha
     targets->clear();
     for (const json::Value& item : page->items) targets->push_back({kind, std::string(json::get_string(item, {"metadata", "name"}))});
   }
-  const std::string_view map = std::string_view(field) == "label" ? "labels" : "annotations";
-  // kubectl says "unlabeled", but of annotations "annotated" always.
-  const bool only_removes = map == "labels" && std::ranges::all_of(changes, [](const auto& change) { return change.value().is_null(); });
   int code = 0;
-  for (const ResourceName& target : *targets) {
-    if (target.name.empty())
-      return report(Error{ErrorCode::kInvalid, "one or more resources must be specified as <resource> <name> or <resource>/<name>"});
-    const std::string ns = target.kind->namespaced ? (*session)->ns() : "";
-    auto current = (*session)->client().get_and_wait(target.kind->gvr(), ns, target.name);
-    if (!current) {
-      code = report(current.error());
-      continue;
-    }
-    bool refused = false;
-    for (const auto& [key, value] : changes) {
-      const json::Value* old = json::find(*current, {"metadata", map, std::string_view(key.data(), key.size())});
-      if (!overwrite && old != nullptr && value.is_string() && *old != value) {
-        code = report(Error{ErrorCode::kConflict, fmt::format("'{}' already has a value ({}), and --overwrite is false",
-                                                              std::string_view(key.data(), key.size()), json::as_view(*old))});
-        refused = true;
-      }
-    }
-    if (refused) continue;
-    json::Value patch = json::Object();
-    json::ensure_object(patch, {"metadata"})[map] = changes;
-    Call call;
-    call.verb = "patch";
-    call.gvr = target.kind->gvr();
-    call.ns = ns;
-    call.name = target.name;
-    call.content_type = "application/merge-patch+json";
-    call.body = json::serialize(patch);
-    auto done = (*session)->client().call_and_wait(call);
-    if (!done)
-      code = report(done.error());
-    else
-      std::printf("%s %s\n", qualified_name(*target.kind, target.name).c_str(), (only_removes ? std::string("un") + past : past).c_str());
-  }
+  for (const ResourceName& target : *targets) code = std::max(code, change_one(**session, target, change));
   return code;
 }
 
@@ -100,86 +130,31 @@ int run_apply(const std::vector<std::string>& args) {
   flags.add_to(app);
   std::vector<std::string> files;
   bool force = false;
+  ChangeFlags change;
+  ValidateFlag validate;
   app.add_option("-f,--filename", files, "File or directory; may be repeated")->required();
   app.add_flag("--force-conflicts", force, "Take over fields that others own");
+  change.add_to(app);
+  validate.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
-  return for_each_manifest(flags, files, [force](Session& session, const model::KindInfo& kind, json::Value& document) {
+  return for_each_manifest(flags, files, [&](Session& session, Manifest& manifest) {
+    if (change.is_client_run()) {
+      change.print(*manifest.kind, manifest.document, "serverside-applied");
+      return 0;
+    }
     Call call;
     call.verb = "patch";
-    call.gvr = kind.gvr();
-    call.ns = namespace_of(session, kind, document);
-    call.name = json::get_string(document, {"metadata", "name"});
-    call.query = std::string("fieldManager=berth&force=") + (force ? "true" : "false");
+    call.gvr = manifest.kind->gvr();
+    call.ns = namespace_of(session, *manifest.kind, manifest.document);
+    call.name = json::get_string(manifest.document, {"metadata", "name"});
+    call.query = joined_query({"fieldManager=berth", force ? "force=true" : "force=false", change.query(), validate.query()});
     call.content_type = "application/apply-patch+yaml";
-    call.body = json::serialize(document);
+    call.body = json::serialize(manifest.document);
     auto applied = session.client().call_and_wait(call);
-    if (!applied) return report(applied.error());
-    std::printf("%s serverside-applied\n", qualified_name(kind, call.name).c_str());
+    if (!applied) return report_in_file(manifest, applied.error(), "applying");
+    change.print(*manifest.kind, *applied, "serverside-applied");
     return 0;
   });
-}
-
-int run_delete(const std::vector<std::string>& args) {
-  CLI::App app("Deletes objects by name, selector or file", "berth delete");
-  ConnectionFlags flags;
-  flags.add_to(app);
-  std::vector<std::string> files, words;
-  std::string cascade = "background", selector;
-  std::int64_t grace = -1;
-  bool ignore_missing = false, all = false;
-  app.add_option("-f,--filename", files, "File or directory; may be repeated");
-  app.add_option("args", words, "TYPE NAME… or TYPE/NAME…");
-  app.add_option("--cascade", cascade, "background, foreground or orphan")->check(CLI::IsMember({"background", "foreground", "orphan"}));
-  app.add_option("--grace-period", grace, "Seconds to let it end; negative: its own");
-  app.add_option("-l,--selector", selector, "Only objects with these labels");
-  app.add_flag("--all", all, "All objects of the type in the namespace");
-  app.add_flag("--ignore-not-found", ignore_missing, "A missing object is no error");
-  if (const auto code = parse_args(app, args)) return *code;
-
-  std::vector<std::tuple<const model::KindInfo*, std::string, std::string>> targets;
-  auto session = Session::open(flags);
-  if (!session) return report(session.error());
-  if (!files.empty()) {
-    auto manifests = read_manifests(files);
-    if (!manifests) return report(manifests.error());
-    for (const auto& [file, document, kind] : *manifests)
-      targets.emplace_back(kind, namespace_of(**session, *kind, document), json::get_string(document, {"metadata", "name"}));
-  } else {
-    auto named = parse_resource_args(words);
-    if (!named) return report(named.error());
-    for (const ResourceName& one : *named) {
-      const std::string ns = one.kind->namespaced ? (*session)->ns() : "";
-      if (!one.name.empty()) {
-        targets.emplace_back(one.kind, ns, one.name);
-        continue;
-      }
-      if (selector.empty() && !all)
-        return report(Error{ErrorCode::kInvalid, "resource(s) were provided, but no name or label selector was specified"});
-      client::ListOptions options;
-      options.label_selector = selector;
-      auto page = (*session)->client().list_and_wait(one.kind->gvr(), ns, options);
-      if (!page) return report(page.error());
-      for (const json::Value& item : page->items) targets.emplace_back(one.kind, ns, json::get_string(item, {"metadata", "name"}));
-    }
-  }
-  int code = 0;
-  for (const auto& [kind, ns, name] : targets) {
-    json::Value options = {{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
-    options.get_object()["propagationPolicy"] = cascade == "orphan" ? "Orphan" : cascade == "foreground" ? "Foreground" : "Background";
-    if (grace >= 0) options.get_object()["gracePeriodSeconds"] = grace;
-    Call call;
-    call.verb = "delete";
-    call.gvr = kind->gvr();
-    call.ns = ns;
-    call.name = name;
-    call.body = json::serialize(options);
-    auto deleted = (*session)->client().call_and_wait(call);
-    if (deleted)
-      std::printf("%s \"%s\" deleted\n", (kind->singular + (kind->group.empty() ? "" : "." + kind->group)).c_str(), name.c_str());
-    else if (!(ignore_missing && deleted.error().is("NotFound")))
-      code = report(deleted.error());
-  }
-  return code;
 }
 
 int run_label(const std::vector<std::string>& args) { return change_map(args, "label", "labeled", "label"); }

@@ -176,7 +176,11 @@ Result<void> apply(const Arguments& arguments, SchedulerConfig& config) {
     reader.read(provider->first, provider->second);
   for (const auto& [name, argument] : arguments)
     if (name != "algorithm-provider") reader.read(name, argument);
-  if (reader.problems.empty()) return {};
+  if (reader.problems.empty()) {
+    for (const auto& [name, argument] : arguments)
+      config.arguments.emplace_back(name, argument.values.empty() ? "true" : argument.values.back());
+    return {};
+  }
   return invalid(fmt::format("{}", fmt::join(reader.problems, "\n")));
 }
 

@@ -27,6 +27,7 @@ SchedulerConfig read_document(const Reader& root, const ParseOptions& options) {
     root.problem("kind", fmt::format("unknown kind \"{}\"{}; a scheduler reads KubeSchedulerConfiguration or Policy", kind,
                                      suggestion(kind, kKinds)));
   }
+  out.document = *root.value();
   // What an extender looks after alone is not counted by the engine.
   for (const auto& extender : out.extenders)
     for (const auto& resource : extender.managed_resources)

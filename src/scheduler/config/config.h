@@ -54,6 +54,9 @@ struct SchedulerConfig {
   std::vector<Extender> extenders;
   std::vector<std::string> notes;  ///< What is read, well, and without effect here: for whoever starts the scheduler to say.
   json::Value source;              ///< The KubeSchedulerConfiguration as given; null without a file and for a Policy.
+  json::Value document;            ///< The file's document, of either kind, repaired; null without one.
+  /// Flags of the scheduler that were applied over the document, each with its value.
+  std::vector<std::pair<std::string, std::string>> arguments;
 
   /// The profile that schedules pods of this name; null when it is another scheduler's pod.
   [[nodiscard]] const placement::Profile* profile(std::string_view scheduler_name) const;

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# explain, place and the rest decide by the configuration of the scheduler that runs, and say when the scheduler has said otherwise (SPEC I3).
+. "$(dirname "$0")/lib.sh"
+cat >"$work/policy.yaml" <<'Y'
+kind: Policy
+apiVersion: v1
+predicates:
+- {name: GeneralPredicates}
+- {name: RequireRegion, argument: {labelsPresence: {labels: [region], presence: true}}}
+priorities: []
+Y
+start_up --nodes 2 --policy-config-file "$work/policy.yaml"
+eventually 20 kubectl wait --for=condition=Ready node --all --timeout=1s
+kubectl run web --image=pause >/dev/null
+refused_it() { kubectl get pod web -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].reason}' | grep -q Unschedulable; }
+check "the scheduler refuses the pod by its policy" eventually 20 refused_it
+check "so does explain, without being told of the policy" says "fits on none of 2 nodes" "$berth" explain pod web
+check "it names the label that the policy wants" says "lacks the label region (no node has it)" "$berth" explain pod web
+check "and whose configuration that is" says "note: by the configuration of default-scheduler: ConfigMap kube-system/berth-scheduler-default-scheduler" "$berth" explain pod web
+check "in JSON, too" sh -c "'$berth' explain pod web -o json 2>/dev/null | grep -q '\"configuration\": *\"ConfigMap kube-system/berth-scheduler-default-scheduler\"'"
+kubectl run web --image=pause --dry-run=client -o yaml >"$work/web.yaml"
+check "place as well" says "0 of 1 pods placed" "$berth" place --pods "$work/web.yaml"
+printf 'kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1\n' >"$work/other.yaml"
+check "another configuration may be asked for" says "fits on 2 of 2 nodes" "$berth" explain pod web --config "$work/other.yaml"
+check "the verdict that contradicts the scheduler's says so" says "The scheduler says otherwise: PodScheduled is False (Unschedulable)" "$berth" explain pod web --config "$work/other.yaml"
+check "a dump may hold the configuration" sh -c "kubectl get nodes,pods -A -o yaml >'$work/a.yaml'; kubectl get cm -n kube-system -l scheduling.berth.dev/configuration -o yaml >'$work/b.yaml'; '$berth' explain --cluster '$work/a.yaml' --cluster '$work/b.yaml' pod web 2>&1 | grep -q 'fits on none of 2 nodes'"
+check "without it the defaults are said" says "the defaults, for no scheduler has published its own" "$berth" explain --cluster "$work/a.yaml" pod web
+stop_up
+start_up --nodes 2
+is_on() { [ -n "$(kubectl get pod web -o jsonpath='{.spec.nodeName}')" ]; }
+check "without the policy it is placed" eventually 30 is_on
+check "and explain follows" says "default/web runs on node-" "$berth" explain pod web
+kubectl taint nodes --all gpu=a100:NoSchedule >/dev/null
+kubectl run late --image=pause >/dev/null
+check "a change of the node is proposed" says "kubectl taint node node-1 gpu=a100:NoSchedule-" "$berth" explain pod late
+check "a pinned pod's nearest node is its own" sh -c "kubectl run pinned --image=pause --overrides='{\"spec\":{\"nodeSelector\":{\"kubernetes.io/hostname\":\"node-2\"}}}' >/dev/null; '$berth' explain pod pinned | grep -q 'Nearest node: node-2'"
+finish
