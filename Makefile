@@ -29,7 +29,7 @@ demo: build
 test: setup
 	@tools/test $(PRESET) $(JOBS)
 
-## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler and kubelet
+## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler, kubelet and cluster-autoscaler
 parity: build
 	@$(BUILD)/bin/berth parity $(VECTORS)
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "base/log.h"
@@ -90,6 +91,20 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     say(Note{nullptr, "", is_warning, std::move(reason), std::move(message)});
   }
 
+  /// A write that the next pass must see.
+  void write(Call call, std::function<void(Impl&, ApiResult<json::Value>)> done) {
+    callbacks.write_started(call.gvr.resource);
+    client.call(std::move(call), guarded([resource = call.gvr.resource, done = std::move(done)](Impl& self, ApiResult<json::Value> result) {
+                  std::int64_t revision = 0;
+                  if (result) {
+                    const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
+                    std::from_chars(text.data(), text.data() + text.size(), revision);
+                  }
+                  self.callbacks.write_ended(resource, revision);
+                  done(self, std::move(result));
+                }));
+  }
+
   void patch_taints(const std::string& name, std::string_view key, std::string_view effect, std::optional<bool> cordon,
                     std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 5) {
     const json::Value* node = world.find("Node", "", name);
@@ -126,11 +141,11 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
           Call patch{
               .verb = "patch", .gvr = kMachineSets, .ns = ns, .name = name, .body = json::serialize(body), .content_type = kMergePatch};
           patch.answer = client::Answer::kIdentity;
-          self.client.call(std::move(patch), self.guarded([=](Impl& again, ApiResult<json::Value> result) {
+          self.write(std::move(patch), [=](Impl& again, ApiResult<json::Value> result) {
             if (!result && result.error().code == 409 && tries > 1)
               return again.later(std::chrono::milliseconds(50), [=](Impl& retry) { retry.set_replicas(group, wanted, done, tries - 1); });
             done(again, std::move(result));
-          }));
+          });
         }));
   }
 
@@ -166,11 +181,10 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
               .body = json::serialize(body),
               .content_type = kMergePatch};
     call.answer = client::Answer::kIdentity;
-    client.call(std::move(call), guarded([=](Impl& self, ApiResult<json::Value> marked) {
-                  if (!marked) return done(self, std::move(marked));
-                  self.set_replicas(
-                      group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; }, done);
-                }));
+    write(std::move(call), [=](Impl& self, ApiResult<json::Value> marked) {
+      if (!marked) return done(self, std::move(marked));
+      self.set_replicas(group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; }, done);
+    });
   }
 
   void remove(const NodeRemoval& plan, const Options& options) {
@@ -259,15 +273,20 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     if (waits && removal->evicted + most > now())
       return later(std::chrono::milliseconds(250), [removal](Impl& self) { self.wait_for_end(removal); });
     if (waits) return fail(removal, "failed to drain the node: pods remain after their grace period", true);
+    // Somebody has something to do before the node goes, and says so by an annotation; but not for ever.
+    const auto facts = world.nodes().find(removal->plan.node);
+    const bool is_delayed = facts != world.nodes().end() && facts->second.delays_deletion;
+    if (is_delayed && removal->evicted + removal->options.max_deletion_delay > now())
+      return later(std::chrono::seconds(1), [removal](Impl& self) { self.wait_for_end(removal); });
     delete_machine(removal->plan.group, removal->plan.instance, [removal](Impl& self, const ApiResult<json::Value>& result) {
       if (!result) return self.fail(removal, "failed to delete the machine: " + result.error().message, true);
       const std::string& node = removal->plan.node;
       self.event(self.about_node(node), false, "ScaleDown", "nodes removed by cluster autoscaler");
-      if (removal->plan.is_empty())
+      if (removal->plan.is_empty)
         self.say("ScaleDownEmpty", fmt::format("Scale-down: empty node {} removed", node));
       else
         self.say("ScaleDown", fmt::format("Scale-down: node {} removed with drain", node));
-      self.callbacks.removal_ended(node, removal->plan.is_empty(), true);
+      self.callbacks.removal_ended(node, removal->plan.is_empty, true);
     });
   }
 
@@ -276,7 +295,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     log::warning("autoscaler", "node {}: {}", node, why);
     event(about_node(node), true, "ScaleDownFailed", why);
     if (is_tainted) untaint(node, kToBeDeletedTaint, removal->options.cordon_before_terminating);
-    callbacks.removal_ended(node, removal->plan.is_empty(), false);
+    callbacks.removal_ended(node, removal->plan.is_empty, false);
   }
 
   void untaint(const std::string& node, std::string_view key, bool uncordon = false) {

@@ -1,12 +1,14 @@
 // Which groups grow, by how much, for which pods (SPEC H2, H4, H7; core/scaleup).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "autoscaler/expander.h"
 #include "autoscaler/limits.h"
+#include "autoscaler/time_limit.h"
 #include "placement/trial.h"
 
 namespace berth::autoscaler {
@@ -31,27 +33,53 @@ struct ScaleUpInput {
   std::int64_t node_count = 0;  ///< Of the cluster, with those on their way.
   std::optional<std::string> priorities;
   std::uint64_t seed = 0;
+  TimeLimit limit;
 };
 
+inline constexpr std::string_view kMaxNodesTotalReached = "max total nodes in cluster reached";
+
+/// Why groups would not help a pod: by group id, each with its reasons.
+using Refusals = std::map<std::string, std::vector<std::string>, std::less<>>;
+/// How often each reason came over all groups, in order of the reasons: {"2 Insufficient cpu", "1 max node group size reached"}.
+std::vector<std::string> count_reasons(const Refusals& refusals);
+
 struct ScaleUpPlan {
+  struct Option {
+    std::string group;
+    std::int64_t nodes = 0;
+    std::size_t pods = 0;
+  };
+  struct Refused {
+    PodPtr pod;
+    std::shared_ptr<const Refusals> why;
+  };
   enum class Result { kNotNeeded, kNoOptions, kLimitedByMaxNodesTotal, kSuccessful };
   Result result = Result::kNotNeeded;
+  std::vector<Option> options;    ///< Every group that would help, in order of id.
+  std::vector<std::string> best;  ///< Of these, the groups that the expanders left: one is drawn.
   std::vector<Resize> resizes;
-  std::vector<PodPtr> helped;
-  /// Pods that no group can help, each with the reasons over all groups: "1 Insufficient cpu, 2 max node group size reached".
-  std::vector<std::pair<PodPtr, std::string>> not_helped;
-  std::vector<std::string> warnings;
+  std::vector<PodPtr> estimated;  ///< The pods of the chosen option.
+  std::vector<PodPtr> helped;     ///< Those that the scheduler would put on the nodes that are added.
+  std::vector<PodPtr> awaiting;      ///< Pods that another group than the chosen one would help.
+  std::vector<Refused> not_helped;  ///< Pods that no group can help.
+  std::vector<std::string> left_groups;  ///< The time was over before they were estimated.
+  std::vector<Warning> warnings;
 };
 /// Every node of the plan takes at least one of the pods when the scheduler places them in its own order.
 ScaleUpPlan plan_scale_up(const ScaleUpInput& input, const Options& options);
 
-/// Pods that are alike: of one controller and equal in all that placement reads.
+/// Pods that are alike: equal in all that placement reads.
 struct PodGroup {
   std::vector<PodPtr> pods;
-  std::map<std::string, std::vector<std::string>, std::less<>> refusals;  ///< By group id: why its template does not fit.
-  std::vector<std::string> fits;                                          ///< Group ids.
+  Refusals refusals;              ///< Of groups whose template does not fit.
+  std::vector<std::string> fits;  ///< Group ids.
 };
 std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods);
+
+/// Lets the scheduler place the pods, each in its turn; those that got a node leave `pods`, and `placed` is told where they went. A pod that
+/// fits nowhere speaks for those like it, and is tried again when others whom it may need have come: the scheduler does so too.
+void place_waiting(placement::Trial& trial, std::vector<PodPtr>& pods,
+                   const std::function<void(const PodPtr&, placement::NodeIndex)>& placed);
 
 /// First-fit decreasing on copies of the template added to a fork, at most `most` of them.
 ExpansionOption estimate(placement::Trial& base, const std::string& group, const NodeTemplate& node_template,

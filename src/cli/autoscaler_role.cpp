@@ -9,15 +9,15 @@
 #include <cstdio>
 #include <future>
 
-#include "autoscaler/autoscaler.h"
-#include "autoscaler/world.h"
 #include "base/log.h"
 #include "cli/parse.h"
 #include "cli/placement_input.h"
 #include "cli/process.h"
 #include "cli/roles.h"
+#include "cli/scaling_view.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
+#include "scheduler/config/config.h"
 
 namespace berth::cli {
 
@@ -57,17 +57,6 @@ AutoscalerRole::~AutoscalerRole() {
 
 namespace {
 
-/// The ClusterAutoscaler of the documents, the one named default first.
-Result<autoscaler::Options> options_of(const std::vector<json::Value>& documents) {
-  const json::Value* found = nullptr;
-  for (const json::Value& document : documents)
-    if (json::get_string(document, {"kind"}) == "ClusterAutoscaler" &&
-        (found == nullptr || json::get_string(document, {"metadata", "name"}) == "default"))
-      found = &document;
-  if (found == nullptr) return invalid("there is no ClusterAutoscaler in the files");
-  return autoscaler::Options::parse(*found);
-}
-
 json::Value shown(const autoscaler::Actions& actions) {
   json::Array grow, remove, pods, nodes;
   for (const autoscaler::Resize& resize : actions.grow)
@@ -81,6 +70,8 @@ json::Value shown(const autoscaler::Actions& actions) {
     if (note.pod != nullptr) pods.push_back(json::Object{{"pod", note.pod->key()}, {"reason", note.reason}, {"message", note.message}});
   for (const autoscaler::Unremovable& node : actions.status.unremovable) {
     json::Object entry{{"node", node.node}, {"reason", node.reason}};
+    if (!node.blocking_reason.empty()) entry["blockingReason"] = node.blocking_reason;
+    if (node.blocking_pod != nullptr) entry["blockingPod"] = node.blocking_pod->key();
     if (!node.detail.empty()) entry["detail"] = node.detail;
     nodes.push_back(std::move(entry));
   }
@@ -95,31 +86,16 @@ void print(const autoscaler::Actions& actions) {
   for (const autoscaler::Note& note : actions.notes)
     if (note.pod != nullptr) fmt::print("pod     {}: {}\n", note.pod->key(), note.message);
   for (const autoscaler::Unremovable& node : actions.status.unremovable)
-    fmt::print("stays   {}: {}{}{}\n", node.node, node.reason, node.detail.empty() ? "" : ": ", node.detail);
+    fmt::print("stays   {}: {}\n", node.node, autoscaler::to_string(node));
   if (actions.grow.empty() && actions.remove.empty()) fmt::print("nothing to do\n");
 }
 
-/// What would be done with a dump of a cluster. Every pause and delay counts as over: pods without a node as refused by the scheduler.
-int dry_run(const std::vector<std::string>& files, const placement::Profiles& profiles, const std::string& output) {
-  auto documents = read_objects(files);
-  if (!documents) return report(documents.error());
-  auto options = options_of(*documents);
-  if (!options) return report(options.error());
-  options->unneeded_time = options->unready_time = Duration::zero();
-  autoscaler::World world;
-  for (json::Value& document : *documents) {
-    if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())
-      json::set(document, {"status", "conditions"},
-                json::Array{json::Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
-    world.upsert(document);
-  }
-  autoscaler::Autoscaler core(profiles, 0);
-  const autoscaler::Actions actions = core.step(world.snapshot(), *options, SystemClock().now());
+int show(const ScalingView& view, const std::string& output) {
   if (output == "json") {
-    const std::string text = json::serialize_pretty(shown(actions));
+    const std::string text = json::serialize_pretty(shown(view.actions));
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    print(actions);
+    print(view.actions);
   }
   return 0;
 }
@@ -131,19 +107,25 @@ int run_autoscaler(const std::vector<std::string>& args) {
       "Adds nodes for pods that find no room and removes nodes that nobody needs: the replicas of MachineSets whose bounds a "
       "MachineAutoscaler sets, by the rules of the ClusterAutoscaler named default.\n"
       "  berth autoscaler --kubeconfig K\n"
-      "  berth autoscaler --cluster dump.yaml        # only says what it would do",
+      "  berth autoscaler --once --dry-run --kubeconfig K    # only says what it would do now\n"
+      "  berth autoscaler --cluster dump.yaml                # the same, of a dump",
       "berth autoscaler");
   ConnectionFlags connection;
   connection.add_to(app);
   ComponentPortFlags port;
   port.add_to(app, 8085);
   autoscaler::RunnerOptions options;
-  std::string interval, config_file, output = "text";
+  std::string interval, pass_time, config_file, scheduler_file, output = "text";
   std::vector<std::string> cluster_files;
-  bool leader_elect = true;
+  bool leader_elect = true, is_once = false;
   app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
       ->capture_default_str();
   app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
+  app.add_option("--max-pass-time", pass_time, "A look ends after that with what it has; the rest comes first the next time (default 10s)");
+  app.add_flag("--enforce-node-group-min-size", options.enforce_min_sizes, "Groups below their minimum grow to it without a pod that needs them");
+  app.add_flag("--dry-run", options.dry_run, "Decides and says what it would do in its status and events; changes nothing");
+  app.add_flag("--once", is_once, "With --dry-run: prints what it would do now, and ends");
+  app.add_option("--config", scheduler_file, "The scheduler's configuration (KubeSchedulerConfiguration or Policy): what fits is asked of the pod's profile");
   app.add_option("--options", config_file, "A file with a ClusterAutoscaler, instead of the object named default");
   app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
   app.add_option("--cluster", cluster_files,
@@ -151,22 +133,45 @@ int run_autoscaler(const std::vector<std::string>& args) {
   app.add_option("-o,--output", output, "With --cluster: text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
-  auto framework = placement::Framework::create(placement::default_profile(placement::Era::k136));
-  if (!framework) return report(framework.error());
-  options.profiles = *framework;
-  if (!cluster_files.empty()) {
+  auto scheduler = scheduler_file.empty() ? Result<scheduler::config::SchedulerConfig>(scheduler::config::default_config(placement::Era::k136))
+                                          : scheduler::config::load(scheduler_file, {.file = scheduler_file, .era = placement::Era::k136});
+  if (!scheduler) return report(scheduler.error());
+  auto profiles = placement::Profiles::create(scheduler->profiles);
+  if (!profiles) return report(profiles.error());
+  profiles->set_otherwise(profiles->find(scheduler->profiles.front().scheduler_name));
+  options.profiles = std::move(*profiles);
+  if (is_once && !options.dry_run) return report(invalid("--once goes with --dry-run").error());
+  if (!cluster_files.empty() || is_once) {
     if (!config_file.empty()) cluster_files.push_back(config_file);
-    return dry_run(cluster_files, options.profiles, output);
+    auto documents = read_objects(cluster_files);
+    if (!documents) return report(documents.error());
+    if (is_once) {
+      auto session = Session::open(connection);
+      if (!session) return report(session.error());
+      auto live = read_scaling_objects((*session)->client());
+      if (!live) return report(live.error());
+      std::ranges::move(*live, std::back_inserter(*documents));
+    }
+    auto rules = scaling_options_of(*documents);
+    if (!rules) return report(rules.error());
+    rules->enforce_min_sizes = options.enforce_min_sizes;
+    return show(look_at_scaling(*documents, std::move(*rules), options.profiles), output);
   }
   if (!interval.empty()) {
     options.scan_interval = parse_go_duration(interval);
     if (!options.scan_interval || *options.scan_interval < std::chrono::milliseconds(100))
       return report(invalid(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", interval)).error());
   }
+  if (!pass_time.empty()) {
+    const auto parsed = parse_go_duration(pass_time);
+    if (!parsed || *parsed < std::chrono::milliseconds(100))
+      return report(invalid(fmt::format("--max-pass-time: \"{}\" is not a duration of at least 100ms", pass_time)).error());
+    options.max_pass_time = *parsed;
+  }
   if (!config_file.empty()) {
     auto documents = read_objects({config_file});
     if (!documents) return report(documents.error());
-    auto parsed = options_of(*documents);
+    auto parsed = scaling_options_of(*documents);
     if (!parsed) return report(parsed.error());
     options.options = std::move(*parsed);
   }

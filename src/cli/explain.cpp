@@ -6,10 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
+#include "autoscaler/advice.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
+#include "cli/scaling_view.h"
 
 namespace berth::cli {
 namespace {
@@ -37,13 +40,40 @@ void print(const placement::Explanation& explanation, const std::string& output)
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+/// What the autoscaler would say: nothing where nobody wants scaling.
+std::optional<ScalingView> scaling_of(const PlacementFlags& flags, const PlacementInput& input) {
+  std::vector<json::Value> documents = input.objects;
+  if (flags.cluster_files.empty()) {
+    auto session = Session::open(flags.connection);
+    auto live = session ? read_scaling_objects((*session)->client()) : Result<std::vector<json::Value>>(std::unexpected(session.error()));
+    if (!live) {
+      std::fprintf(stderr, "note: what the autoscaler would do is not known: %s\n", live.error().message.c_str());
+      return std::nullopt;
+    }
+    documents = std::move(*live);
+  }
+  auto options = scaling_options_of(documents);
+  if (!options) return std::nullopt;
+  return look_at_scaling(documents, std::move(*options), input.profiles);
+}
+
+int explain_nodes(const PlacementFlags& flags, const PlacementInput& input, const std::string& name) {
+  const auto scaling = scaling_of(flags, input);
+  if (!scaling) return report(Error{ErrorCode::kNotFound, "there is no ClusterAutoscaler: nobody wants nodes to go"});
+  const std::string words = autoscaler::explain_node(scaling->snapshot, scaling->actions, name);
+  if (words.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name)});
+  std::fwrite(words.data(), 1, words.size(), stdout);
+  return 0;
+}
+
 }  // namespace
 
 int run_explain(const std::vector<std::string>& args) {
   CLI::App app(
-      "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, and the smallest change that would place "
-      "it.\n"
+      "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, the smallest change that would place it, and "
+      "why each group of nodes does not grow for it. Explains why the autoscaler keeps a node, and what would free it.\n"
       "  berth explain pod web -n prod\n"
+      "  berth explain node worker-3\n"
       "  berth explain --cluster nodes.yaml --cluster pods.json --pod web.yaml",
       "berth explain");
   PlacementFlags flags;
@@ -51,7 +81,7 @@ int run_explain(const std::vector<std::string>& args) {
   std::vector<std::string> words, pod_files;
   std::string output = "text";
   bool budgets_are_hard = false;
-  app.add_option("args", words, "pod NAME, or pod/NAME");
+  app.add_option("args", words, "pod NAME, pod/NAME, or node NAME");
   app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
   app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
   app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
@@ -60,16 +90,25 @@ int run_explain(const std::vector<std::string>& args) {
   // `--cluster FILE… pod NAME`: the option takes all words that follow it.
   auto& files = flags.cluster_files;
   const auto is_pod_word = [](const std::string& word) { return word == "pod" || word == "pods" || word == "po"; };
-  if (words.empty() && pod_files.empty() && files.size() > 2 && is_pod_word(files[files.size() - 2])) {
+  const auto is_node_word = [](const std::string& word) { return word == "node" || word == "nodes" || word == "no"; };
+  const auto is_kind = [&](const std::string& word) { return is_pod_word(word) || is_node_word(word); };
+  if (words.empty() && pod_files.empty() && files.size() > 2 && is_kind(files[files.size() - 2])) {
     words.assign(files.end() - 2, files.end());
     files.resize(files.size() - 2);
+  }
+
+  if (words.size() == 1 && words[0].starts_with("node/")) words = {"node", words[0].substr(5)};
+  if (words.size() == 2 && is_node_word(words[0])) {
+    auto input = read_placement_input(flags);
+    if (!input) return report(input.error());
+    return explain_nodes(flags, *input, words[1]);
   }
 
   std::string name;
   if (words.size() == 2 && is_pod_word(words[0])) name = words[1];
   if (words.size() == 1) name = words[0].substr(words[0].find('/') == std::string::npos ? 0 : words[0].find('/') + 1);
   if (name.empty() == pod_files.empty()) {
-    std::fprintf(stderr, "error: say which pod: `berth explain pod NAME` or `berth explain --pod FILE`\n");
+    std::fprintf(stderr, "error: say what: `berth explain pod NAME`, `berth explain node NAME` or `berth explain --pod FILE`\n");
     return 2;
   }
   auto input = read_placement_input(flags);
@@ -104,11 +143,17 @@ int run_explain(const std::vector<std::string>& args) {
   }
   placement::ExplainOptions options;
   options.preemption.budgets_are_hard = budgets_are_hard;
+  std::optional<ScalingView> scaling;
+  if (output != "json" && std::ranges::any_of(pods, [](const PodInfoPtr& pod) { return pod->view().node_name.empty(); }))
+    scaling = scaling_of(flags, *input);
   bool is_first = true;
   for (const auto& pod : pods) {
     if (!is_first && output != "json") std::printf("\n");
     is_first = false;
     print(placement::explain(input->framework_for(*pod), input->cluster, pod, options), output);
+    if (!scaling) continue;
+    const std::string words = autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, pod->key);
+    std::fwrite(words.data(), 1, words.size(), stdout);
   }
   return 0;
 }
