@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
-.PHONY: help setup build demo test parity simulate bench kill-test asan tsan fuzz format-check clean
+.PHONY: help setup build demo test parity simulate bench kill-test overload attack asan tsan fuzz format-check clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -44,6 +44,14 @@ kill-test: setup
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_store --gtest_filter='*Kill*:PowerLoss.*'
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_apiserver --gtest_filter='*Kill*'
 	@BERTH_KILL_ROUNDS=200 $(BUILD)/bin/test_integration --gtest_filter='*Kill*'
+
+## make overload   one user does his worst in five ways; what is left to the others, in figures (OVERLOAD_SECONDS=, OVERLOAD_CONNECTIONS=)
+overload: build
+	@tests/attack/overload.py $(BUILD)/bin/berth
+
+## make attack     single requests as unpleasant as a body allows, each with what it costs
+attack: build
+	@tests/attack/one_request.py $(BUILD)/bin/berth
 
 ## make asan | tsan   the unit tests under sanitizers
 asan tsan: setup

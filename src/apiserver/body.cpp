@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "model/go_words.h"
 #include "model/protobuf.h"
+#include "model/unknown_fields.h"
 
 namespace berth::apiserver {
 
@@ -10,72 +11,70 @@ using model::bad_request;
 
 namespace {
 
-/// Takes the fields at `paths` ("spec.containers[0].x") away.
-void drop_fields(json::Value& value, const std::string& at, const std::set<std::string, std::less<>>& paths) {
-  if (auto* list = value.if_array()) {
-    for (std::size_t i = 0; i < list->size(); ++i) drop_fields((*list)[i], fmt::format("{}[{}]", at, i), paths);
-    return;
-  }
-  auto* object = value.if_object();
-  if (object == nullptr) return;
-  std::vector<std::string> gone;
-  for (auto& [key, member] : *object) {
-    const auto path = at.empty() ? std::string(key) : fmt::format("{}.{}", at, std::string_view(key));
-    if (paths.contains(path))
-      gone.emplace_back(key);
-    else
-      drop_fields(member, path, paths);
-  }
-  for (const auto& key : gone) object->erase(key);
-}
-
-/// Unknown and duplicate fields in the order of the text, each in Kubernetes' words.
+/// Unknown and repeated fields in the order of the text, each in Kubernetes' words and once.
 class StrictFindings {
  public:
-  StrictFindings(const json::Value& document, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates)
-      : unknown_(unknown.begin(), unknown.end()) {
-    for (const auto& path : duplicates) {
-      const auto dot = path.rfind('.');
-      by_parent_[dot == std::string::npos ? "" : path.substr(0, dot)].push_back(path);
-    }
-    if (by_parent_.empty()) {
-      for (const auto& path : unknown) add("unknown", path);
-      return;
-    }
-    walk("", document);
-    // A list's own words ("[0]") may hide a parent from the walk.
-    for (const auto& path : unknown)
-      if (unknown_.contains(path)) add("unknown", path);
+  StrictFindings(const json::Value& document, const std::vector<std::string>& unknown, const std::vector<std::string>& duplicates) {
+    std::vector<Sought> sought;
+    for (const auto& path : unknown) sought.push_back({path, path, sought.size(), false});
+    for (const auto& path : duplicates) sought.push_back({path, path, sought.size(), true});
+    if (!duplicates.empty()) walk(document, sought);
+    // All of them when nothing else is to be put in order.
+    for (const auto& one : sought)
+      if (!one.is_duplicate) add(one);
   }
   std::vector<std::string> lines;
 
  private:
-  void add(std::string_view what, const std::string& path) { lines.push_back(fmt::format("{} field \"{}\"", what, path)); }
-  void walk(const std::string& at, const json::Value& value) {
+  /// A finding on the way down: what of its path is left.
+  struct Sought {
+    std::string_view path, rest;
+    std::size_t order = 0;
+    bool is_duplicate = false;
+  };
+
+  void add(const Sought& found) {
+    if (lines.size() < model::kMaxStrictFindings && told_.insert(found.path).second)
+      lines.push_back(fmt::format("{} field \"{}\"", found.is_duplicate ? "duplicate" : "unknown", found.path));
+  }
+  /// Those that lead through `step` ("name" or "[0]").
+  static std::vector<Sought> through(const std::vector<Sought>& sought, std::string_view step) {
+    std::vector<Sought> below;
+    for (auto one : sought) {
+      if (!one.rest.starts_with(step)) continue;
+      one.rest.remove_prefix(step.size());
+      if (!one.rest.empty() && one.rest.front() != '.' && one.rest.front() != '[') continue;
+      if (one.rest.starts_with('.')) one.rest.remove_prefix(1);
+      below.push_back(one);
+    }
+    return below;
+  }
+  void walk(const json::Value& value, const std::vector<Sought>& sought) {
+    if (sought.empty()) return;
     if (const auto* list = value.if_array()) {
-      for (std::size_t i = 0; i < list->size(); ++i) walk(fmt::format("{}[{}]", at, i), (*list)[i]);
+      for (std::size_t i = 0; i < list->size(); ++i) walk((*list)[i], through(sought, fmt::format("[{}]", i)));
       return;
     }
     const auto* object = value.if_object();
     if (object == nullptr) return;
+    std::vector<Sought> repeated;
     for (const auto& [key, member] : *object) {
-      const auto path = at.empty() ? std::string(key) : fmt::format("{}.{}", at, std::string_view(key));
-      if (const auto found = unknown_.find(path); found != unknown_.end()) {
-        add("unknown", path);
-        unknown_.erase(found);
-        seen_.insert(path);
+      const auto below = through(sought, key);
+      const auto unknown = std::ranges::find_if(below, [](const Sought& one) { return one.rest.empty() && !one.is_duplicate; });
+      // Nobody looks into what is unknown.
+      if (unknown != below.end()) {
+        add(*unknown);
         continue;
       }
-      walk(path, member);
+      std::ranges::copy_if(below, std::back_inserter(repeated), [](const Sought& one) { return one.rest.empty(); });
+      walk(member, below);
     }
-    const auto repeated = by_parent_.find(at);
-    if (repeated == by_parent_.end()) return;
-    for (const auto& path : repeated->second)
-      if (!seen_.contains(path)) add("duplicate", path);
+    // Repeated ones are told after the object's own members, in the order in which they were found.
+    std::ranges::sort(repeated, {}, &Sought::order);
+    for (const auto& one : repeated) add(one);
   }
 
-  std::set<std::string, std::less<>> unknown_, seen_;
-  std::map<std::string, std::vector<std::string>, std::less<>> by_parent_;
+  std::unordered_set<std::string_view> told_;
 };
 
 /// The Go package of a kind's internal type.
@@ -199,25 +198,23 @@ model::ApiResult<void> decode_document(Request& request, const model::KindInfo& 
   (*object)["kind"] = kind.kind;
   model::DecodeReport report;
   if (auto decoded = model::decode(kind, document, report, fills); !decoded) return decoded;
+  // What the server itself keeps and shows is no mistake of who sends it back.
+  std::optional<json::Value> before;
   if (!report.unknown_fields.empty() && stored) {
-    // What the server itself keeps and shows is no mistake of who sends it back.
-    model::DecodeReport kept;
-    if (auto before = stored(); before && model::decode(kind, *before, kept, false))
-      std::erase_if(report.unknown_fields,
-                    [&](const auto& path) { return std::ranges::find(kept.unknown_fields, path) != kept.unknown_fields.end(); });
+    before = stored();
+    if (before) report.unknown_fields = model::unknown_fields(kind, document, &*before);
   }
-  if (!report.unknown_fields.empty() || !duplicates.empty()) {
-    const StrictFindings findings(document, report.unknown_fields, duplicates);
-    if (request.field_validation == FieldValidation::kStrict)
-      return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
-                                                     kind.version, kind.kind, fmt::join(findings.lines, ", "))));
-    if (request.field_validation == FieldValidation::kWarn)
-      for (const auto& line : findings.lines) request.warnings.push_back(line);
-    // Who sends the parameter gets Kubernetes' behaviour, and so does a patch (kubectl's has no parameter: a typo would stay for ever). Who
-    // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
-    if (request.query.has("fieldValidation") || request.info.verb == "patch")
-      drop_fields(document, "", {report.unknown_fields.begin(), report.unknown_fields.end()});
-  }
+  if (report.unknown_fields.empty() && duplicates.empty()) return {};
+  const StrictFindings findings(document, report.unknown_fields, duplicates);
+  if (request.field_validation == FieldValidation::kStrict)
+    return std::unexpected(bad_request(fmt::format("{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}", kind.kind,
+                                                   kind.version, kind.kind, fmt::join(findings.lines, ", "))));
+  if (request.field_validation == FieldValidation::kWarn)
+    for (const auto& line : findings.lines) request.warnings.push_back(line);
+  // Who sends the parameter gets Kubernetes' behaviour, and so does a patch (kubectl's has no parameter: a typo would stay for ever). Who
+  // writes a whole object and says nothing keeps fields that this server does not know yet (SPEC A3).
+  if (!report.unknown_fields.empty() && (request.query.has("fieldValidation") || request.info.verb == "patch"))
+    model::drop_unknown_fields(kind, document, before ? &*before : nullptr);
   return {};
 }
 

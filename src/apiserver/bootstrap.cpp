@@ -92,7 +92,8 @@ json::Value local_api_service(const std::string& group, const std::string& versi
 
 Result<void> ApiServer::Impl::bootstrap() {
   const auto& namespaces = *model::find_resource("", "namespaces");
-  for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"})
+  // The last is where the documents' machines are: MachineSets and their autoscalers are created there by whoever types them.
+  for (std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease", "openshift-machine-api"})
     if (auto made = ensure(*this, namespaces, system_namespace(name)); !made) return made;
   const auto& classes = *model::find_resource("scheduling.k8s.io", "v1", "priorityclasses");
   if (auto made = ensure(*this, classes,

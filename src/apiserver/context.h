@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apiserver/auth_interfaces.h"
+#include "apiserver/flow/controller.h"
 #include "apiserver/negotiate.h"
 #include "apiserver/request_info.h"
 #include "model/kinds.h"
@@ -34,6 +35,8 @@ struct Request {
   bool force = false;                 ///< Apply takes fields over.
   std::vector<std::string> warnings;  ///< Become Warning headers.
   bool answered = false;
+  const flow::FlowSchema* flow_schema = nullptr;  ///< Null where no flow control is.
+  flow::Seats seats;                              ///< Until it is answered.
 };
 using RequestPtr = std::shared_ptr<Request>;
 

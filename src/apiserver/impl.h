@@ -8,6 +8,7 @@
 
 #include "apiserver/admission/plugin.h"
 #include "apiserver/context.h"
+#include "apiserver/memory_guard.h"
 #include "apiserver/mirror.h"
 #include "apiserver/object_codec.h"
 #include "apiserver/server.h"
@@ -21,6 +22,7 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
 
 /// A write on its way through the pipeline: what every attempt of it shares. See pipeline.cpp.
 struct WriteOperation;
+struct WriteOutcome;
 using WritePtr = std::shared_ptr<WriteOperation>;
 class WatchStream;
 class WatchFlush;
@@ -69,6 +71,8 @@ struct ApiServer::Impl {
 
   // --- pipeline.cpp: from the wire to the verb
   void handle(net::HttpRequest http, std::shared_ptr<net::ResponseWriter> writer);
+  /// Now, later, on another thread, or not at all (429).
+  void schedule(const RequestPtr& request);
   void dispatch(const RequestPtr& request);
   void dispatch_resource(const RequestPtr& request);
   void dispatch_subresource(const RequestPtr& request);
@@ -77,6 +81,8 @@ struct ApiServer::Impl {
 
   // --- respond.cpp: every answer
   void respond_status(Request& request, const model::ApiStatus& status);
+  /// 429: come back in a second (apiserver/pkg/server/filters/maxinflight.go).
+  void respond_busy(Request& request);
   void respond_json(Request& request, int code, const json::Value& document);
   void respond_text(Request& request, int code, std::string content_type, std::string body);
   /// An object of request.kind in the form asked for (object, Table, PartialObjectMetadata), converted to the version asked for.
@@ -84,6 +90,8 @@ struct ApiServer::Impl {
   void respond_document(Request& request, int code, const json::Value& document);
   /// A stored object of request.kind's own version, whole or its metadata.
   void respond_protobuf(Request& request, int code, const StoredObject& object);
+  /// The answer to a write: on the caller's thread, the writer's, only where it takes no more than copying bytes.
+  void respond_written(const RequestPtr& request, int code, WriteOutcome outcome);
   void respond_success(Request& request, int code, std::string_view name, std::string_view uid);
   net::Headers headers_for(const Request& request, std::string_view content_type) const;
   void account(Request& request, int code);
@@ -138,10 +146,13 @@ struct ApiServer::Impl {
   Result<void> bootstrap();
 
   void offload(Task task);
+  /// Memory is scarce, or is so no more.
+  void shed_load(bool scarce);
   Mirror& mirror(std::string_view group, std::string_view plural);
   [[nodiscard]] std::string now_text() const { return format_rfc3339(loop.now()); }
 
   ServerOptions options;
+  std::unique_ptr<flow::Controller> flow_control;  ///< Null when single-threaded. Requests, which others hold, give it their seats back.
   std::unique_ptr<ObjectCache> cache;
   EventLoop& loop;
   std::shared_ptr<metrics::Registry> registry;
@@ -159,6 +170,7 @@ struct ApiServer::Impl {
   std::vector<MountedHandler> mounts;
   std::map<std::pair<std::string, std::string>, std::shared_ptr<net::Handler>> mounted_groups;
 
+  std::unique_ptr<MemoryGuard> memory_guard;  ///< Null without a limit.
   std::shared_ptr<WatchFlush> watch_flush;
   std::mutex streams_mutex;
   std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.

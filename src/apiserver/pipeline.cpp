@@ -5,9 +5,12 @@
 #include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
+#include "apiserver/work_estimate.h"
+#include "base/go_duration.h"
 #include "model/discovery.h"
 #include "model/go_words.h"
 #include "model/protobuf.h"
+#include "model/subresources.h"
 #include "model/warnings.h"
 
 namespace berth::apiserver {
@@ -37,24 +40,6 @@ model::ApiStatus invalid_option(std::string_view options, model::FieldError::Typ
   return model::invalid_object("meta.k8s.io", options, "", {{type, std::move(field), std::move(value), std::move(detail)}});
 }
 
-/// Whether time.ParseDuration takes it: "1h2m3.5s", "0".
-bool is_duration(std::string_view text) {
-  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-  if (text == "0") return true;
-  bool any = false;
-  while (!text.empty()) {
-    const auto digits = text.find_first_not_of("0123456789.");
-    if (digits == 0 || digits == std::string_view::npos || text.substr(0, digits) == ".") return false;
-    text.remove_prefix(digits);
-    const auto unit = text.substr(0, text.find_first_of("0123456789."));
-    static const std::set<std::string_view> kUnits = {"ns", "us", "\u00b5s", "\u03bcs", "ms", "s", "m", "h"};
-    if (!kUnits.contains(unit)) return false;
-    text.remove_prefix(unit.size());
-    any = true;
-  }
-  return any;
-}
-
 /// The parameters that all writes share.
 std::optional<model::ApiStatus> read_write_options(Request& request) {
   using Type = model::FieldError::Type;
@@ -67,9 +52,9 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
     return invalid_option(options_kind, Type::kNotSupported, "dryRun", json::serialize(json::Array(dry_runs.begin(), dry_runs.end())),
                           "supported values: \"All\"");
   request.dry_run = !dry_runs.empty();
-  if (const auto timeout = request.query.get("timeout"); !timeout.empty() && !is_duration(timeout))
-    return model::bad_request(
-        fmt::format("invalid timeout specified in the request URL - time: invalid duration {}", model::go_quote(timeout)));
+  if (const auto timeout = request.query.get("timeout"); !timeout.empty())
+    if (const auto parsed = parse_duration_ns(timeout); !parsed)
+      return model::bad_request(fmt::format("invalid timeout specified in the request URL - {}", parsed.error()));
   if (const auto mode = request.query.get("fieldValidation"); !mode.empty()) {
     if (mode == "Ignore") {
       request.field_validation = FieldValidation::kIgnore;
@@ -92,6 +77,13 @@ std::optional<model::ApiStatus> read_write_options(Request& request) {
   if (request.field_manager.empty()) request.field_manager = apply::manager_of_user_agent(request.http.headers.get("User-Agent"));
   request.force = request.query.flag("force");
   return std::nullopt;
+}
+
+/// Whether a subresource takes what is asked of it. What it does not take is refused before anybody asks for the right to it: a right to
+/// watch or delete must not become one to what the path leads to.
+bool takes(const model::Subresource& sub, const Request& request) {
+  return std::ranges::find(sub.verbs, request.info.verb) != sub.verbs.end() &&
+         (request.http.method != "HEAD" || request.info.subresource == "proxy");
 }
 
 }  // namespace
@@ -121,7 +113,32 @@ void ApiServer::Impl::handle(net::HttpRequest http, std::shared_ptr<net::Respons
     return mount.handler->handle(std::move(request->http), std::move(request->writer));
   }
   if (!authenticate(*request) || !authorize(*request)) return;
-  dispatch(request);
+  schedule(request);
+}
+
+void ApiServer::Impl::schedule(const RequestPtr& request) {
+  if (flow_control == nullptr) return dispatch(request);
+  auto where = flow::classify(request->user, attributes_of(*request));
+  request->flow_schema = where.schema;
+  const auto estimate = estimate_work(*request, *cache);
+  if (flow_control->runs_here(where, estimate.cost_us, estimate.seats)) {
+    const auto from = std::chrono::steady_clock::now();
+    request->seats = flow::Seats(*flow_control, std::move(where), estimate.seats);
+    dispatch(request);
+    return flow::Controller::spent(from);
+  }
+  flow::Work work;
+  work.where = std::move(where);
+  work.cost_us = estimate.cost_us;
+  work.seats = estimate.seats;
+  work.bytes = request->http.body.size();
+  work.run = [this, request, where = work.where, seats = estimate.seats] {
+    request->seats = flow::Seats(*flow_control, where, seats);
+    dispatch(request);
+  };
+  work.reject = [this, request](std::string_view) { respond_busy(*request); };
+  work.shrink = [request] { std::string().swap(request->http.body); };
+  flow_control->submit(std::move(work));
 }
 
 bool ApiServer::Impl::authenticate(Request& request) {
@@ -143,8 +160,21 @@ bool ApiServer::Impl::authenticate(Request& request) {
 }
 
 bool ApiServer::Impl::authorize(Request& request) {
-  const auto attributes = attributes_of(request);
-  const auto decision = options.authorizer->authorize(request.user, attributes);
+  auto attributes = attributes_of(request);
+  std::optional<model::Subresource> sub;
+  if (!request.info.subresource.empty())
+    if (const auto* kind = model::find_resource(request.info.group, request.info.version, request.info.resource);
+        kind != nullptr && kind->has_subresource(request.info.subresource))
+      sub = model::subresource_of(*kind, request.info.subresource);
+  if (sub && !takes(*sub, request)) {
+    respond_status(request, model::method_not_allowed());
+    return false;
+  }
+  auto decision = options.authorizer->authorize(request.user, attributes);
+  if (decision.allowed && sub && sub->get_needs_create && attributes.verb == "get") {
+    attributes.verb = "create";
+    decision = options.authorizer->authorize(request.user, attributes);
+  }
   if (decision.allowed) return true;
   respond_status(request, auth::forbidden_status(request.user, attributes, decision.reason));
   return false;
@@ -251,18 +281,17 @@ void ApiServer::Impl::dispatch_subresource(const RequestPtr& request) {
   if (kind.namespaced && info.ns.empty()) return respond_status(*request, model::unknown_path());
   const auto& sub = info.subresource;
   if (!info.rest.empty() && sub != "proxy") return respond_status(*request, model::unknown_path());
-  const auto refuse = [&] { respond_status(*request, model::method_not_allowed()); };
-  if (sub == "scale") return info.verb == "get" || info.verb == "update" || info.verb == "patch" ? scale(request) : refuse();
-  if (sub == "binding") return info.verb == "create" ? bind(request) : refuse();
-  if (sub == "eviction") return info.verb == "create" ? evict(request) : refuse();
-  if (sub == "token") return info.verb == "create" ? token(request) : refuse();
-  if (sub == "log") return info.verb == "get" ? proxy_to_node(request) : refuse();
-  if (sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy") return proxy_to_node(request);
+  // Which verbs each of them takes was asked before (takes()).
+  if (sub == "scale") return scale(request);
+  if (sub == "binding") return bind(request);
+  if (sub == "eviction") return evict(request);
+  if (sub == "token") return token(request);
+  if (sub == "log" || sub == "exec" || sub == "attach" || sub == "portforward" || sub == "proxy") return proxy_to_node(request);
   // status, finalize, ephemeralcontainers, resize: views of the object itself.
-  if (info.verb == "get" && sub != "finalize") return get(request);
+  if (info.verb == "get") return get(request);
   if (info.verb == "update") return update(request);
-  if (info.verb == "patch" && sub != "finalize") return patch(request);
-  refuse();
+  if (info.verb == "patch") return patch(request);
+  respond_status(*request, model::method_not_allowed());
 }
 
 }  // namespace berth::apiserver

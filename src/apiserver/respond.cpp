@@ -3,6 +3,8 @@
 #include "apiserver/impl.h"
 #include "apiserver/offer.h"
 #include "apiserver/schema_bridge.h"
+#include "apiserver/work_estimate.h"
+#include "apiserver/write.h"
 #include "base/json_indented.h"
 #include "model/protobuf.h"
 
@@ -53,13 +55,6 @@ void add_warnings(const std::vector<std::string>& sentences, net::Headers& heade
   }
 }
 
-bool wants_pretty(const Request& request) {
-  if (request.accept.pretty || request.query.flag("pretty")) return true;
-  if (request.query.has("pretty")) return false;
-  const auto agent = request.http.headers.get("User-Agent");
-  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
-}
-
 std::string_view content_type_of(Format format) {
   return format == Format::kProtobuf ? "application/vnd.kubernetes.protobuf"
          : format == Format::kYaml   ? "application/yaml"
@@ -79,6 +74,13 @@ json::Value partial_metadata(const json::Value& document) {
 
 }  // namespace
 
+bool wants_pretty(const Request& request) {
+  if (request.accept.pretty || request.query.flag("pretty")) return true;
+  if (request.query.has("pretty")) return false;
+  const auto agent = request.http.headers.get("User-Agent");
+  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
+}
+
 net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_view content_type) const {
   net::Headers headers;
   static NameSource audit_ids{std::random_device()()};
@@ -86,6 +88,10 @@ net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_vi
   headers.add("Audit-Id", audit_id.empty() ? audit_ids.uid() : std::string(audit_id));
   headers.add("Content-Type", std::string(content_type));
   headers.add("Cache-Control", "no-cache, private");
+  if (request.flow_schema != nullptr) {
+    headers.add("X-Kubernetes-Pf-Flowschema-Uid", request.flow_schema->uid);
+    headers.add("X-Kubernetes-Pf-Prioritylevel-Uid", flow::default_levels()[request.flow_schema->level].uid);
+  }
   if (!request.warnings.empty()) add_warnings(request.warnings, headers);
   return headers;
 }
@@ -93,6 +99,7 @@ net::Headers ApiServer::Impl::headers_for(const Request& request, std::string_vi
 void ApiServer::Impl::account(Request& request, int code) {
   if (request.answered) return;
   request.answered = true;
+  request.seats.reset();
   const bool mutating = request.info.verb != "get" && request.info.verb != "list" && request.info.verb != "watch";
   (mutating ? inflight_mutating : inflight_read)->add(-1);
   const bool is_resource = request.info.is_resource && request.kind != nullptr;
@@ -161,6 +168,17 @@ void ApiServer::Impl::respond_status(Request& request, const model::ApiStatus& s
   } else {
     response.body = body_text(document, wants_pretty(request));
   }
+  request.writer->respond(std::move(response));
+}
+
+void ApiServer::Impl::respond_busy(Request& request) {
+  account(request, 429);
+  net::HttpResponse response;
+  response.status = 429;
+  response.headers = headers_for(request, "text/plain; charset=utf-8");
+  response.headers.add("X-Content-Type-Options", "nosniff");
+  response.headers.add("Retry-After", "1");
+  response.body = "Too many requests, please try again later.\n";
   request.writer->respond(std::move(response));
 }
 
@@ -240,6 +258,16 @@ void ApiServer::Impl::respond_document(Request& request, int code, const json::V
     default:
       return respond_json(request, code, document);
   }
+}
+
+void ApiServer::Impl::respond_written(const RequestPtr& request, int code, WriteOutcome outcome) {
+  const auto answer = [this, request, code](const WriteOutcome& written) {
+    if (written.object != nullptr) return respond_object(*request, code, written.object);
+    respond_document(*request, code, written.document);
+  };
+  const bool is_costly = outcome.object == nullptr || is_costly_answer(*request, outcome.object->value->size());
+  if (!is_costly) return answer(outcome);
+  offload([answer, written = std::make_shared<WriteOutcome>(std::move(outcome))] { answer(*written); });
 }
 
 void ApiServer::Impl::respond_success(Request& request, int code, std::string_view name, std::string_view uid) {

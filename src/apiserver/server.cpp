@@ -77,10 +77,10 @@ std::string NameSource::uid() {
 }
 
 Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
-                                                       bool synchronous) {
+                                                       bool synchronous, Duration event_ttl) {
   return ObjectCache::open(
       std::move(store), clock, options,
-      [](std::string_view key, const std::string& value) { return extract_meta(key, value, std::chrono::hours(1)); }, synchronous);
+      [event_ttl](std::string_view key, const std::string& value) { return extract_meta(key, value, event_ttl); }, synchronous);
 }
 
 ApiServer::Impl::Impl(ServerOptions given)
@@ -90,7 +90,13 @@ ApiServer::Impl::Impl(ServerOptions given)
       registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
       names(options.seed) {
   watch_flush = std::make_shared<WatchFlush>(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause);
-  if (!options.single_threaded) workers = std::make_unique<WorkerPool>(2);
+  if (!options.single_threaded) {
+    workers = std::make_unique<WorkerPool>(2);
+    const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+    flow::Limits limits{options.max_requests_inflight, options.max_mutating_requests_inflight, threads};
+    if (options.memory_limit_bytes > 0) limits.waiting_bytes = std::min(limits.waiting_bytes, options.memory_limit_bytes / 8);
+    flow_control = std::make_unique<flow::Controller>(limits, *registry);
+  }
   inflight_read =
       &registry->gauge("apiserver_current_inflight_requests",
                        "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
@@ -103,6 +109,7 @@ ApiServer::Impl::Impl(ServerOptions given)
 }
 
 ApiServer::Impl::~Impl() {
+  memory_guard.reset();
   if (watch_flush != nullptr) watch_flush->stop();
   std::set<std::shared_ptr<WatchStream>> open;
   {
@@ -113,6 +120,7 @@ ApiServer::Impl::~Impl() {
   open.clear();
   // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
   // stays until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
+  if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
   admission.reset();
   {
@@ -120,6 +128,18 @@ ApiServer::Impl::~Impl() {
     mirrors.clear();
   }
   cache.reset();
+}
+
+void ApiServer::Impl::shed_load(bool scarce) {
+  constexpr std::size_t kBehindBytes = 1024 * 1024;
+  flow_control->set_overloaded(scarce);
+  if (!scarce) return;
+  std::set<std::shared_ptr<WatchStream>> open;
+  {
+    const std::lock_guard lock(streams_mutex);
+    open = streams;
+  }
+  for (const auto& stream : open) stream->drop_if_behind(kBehindBytes);
 }
 
 void ApiServer::Impl::offload(Task task) {
@@ -140,8 +160,7 @@ Mirror& ApiServer::Impl::mirror(std::string_view group, std::string_view plural)
 Result<void> ApiServer::Impl::start() {
   if (auto configured = services.configure(options.service_cidr, options.node_port_first, options.node_port_last); !configured)
     return configured;
-  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, options.feature_gates, options.node_client, {}, {},
-                           {},     {}};
+  AdmissionContext context{*cache, loop, *options.authorizer, options.admission, options.node_client, {}, {}, {}, {}};
   context.mirror = [this](std::string_view group, std::string_view plural) -> Mirror& { return mirror(group, plural); };
   context.random_suffix = [this] { return names.suffix(); };
   context.uid = [this] { return names.uid(); };
@@ -149,6 +168,8 @@ Result<void> ApiServer::Impl::start() {
   auto chain = AdmissionChain::create(std::move(context));
   if (!chain) return std::unexpected(chain.error());
   admission = std::move(*chain);
+  if (options.memory_limit_bytes > 0 && flow_control != nullptr)
+    memory_guard = std::make_unique<MemoryGuard>(loop, options.memory_limit_bytes, [this](bool scarce) { shed_load(scarce); });
   return bootstrap();
 }
 

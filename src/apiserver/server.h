@@ -23,9 +23,9 @@
 namespace berth::apiserver {
 
 /// Opens the cache on a store with the kinds' own extraction of names, labels and selectable fields: what ServerOptions::cache wants.
-/// `synchronous`: no writer thread, every write is committed within the call (tests, simulator).
+/// `synchronous`: no writer thread, every write is committed within the call (tests, simulator). `event_ttl`: of the Events that are there.
 Result<std::unique_ptr<ObjectCache>> open_object_cache(std::unique_ptr<store::Store> store, const Clock& clock, CacheOptions options,
-                                                       bool synchronous);
+                                                       bool synchronous, Duration event_ttl = std::chrono::hours(1));
 
 /// Answers what a node's agent would (the kubelet's own paths: /containerLogs/NS/POD/CONTAINER, /exec/…, /stats/summary, …) for nodes whose
 /// agent has no HTTPS endpoint because it lives in this process (simulated nodes). False: not one of mine, and neither argument was
@@ -41,7 +41,6 @@ struct ServerOptions {
   std::shared_ptr<TokenIssuer> token_issuer;     ///< serviceaccounts/token answers 404 without.
   std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
   AdmissionConfig admission;
-  std::map<std::string, bool> feature_gates;
   NodeBackend node_backend;
   /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks.
   net::ClientConfig node_client;
@@ -50,6 +49,8 @@ struct ServerOptions {
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;
   bool relaxed_leases_and_events = true;  ///< Leases and Events may be acknowledged before the sync (issue 2 "Speed and size").
+  /// Warnings about objects' old names and deprecated fields, as Kubernetes sends since 1.27; 1.20, and so the documents, know none.
+  bool warns_of_objects = true;
   std::string service_cidr = "10.96.0.0/12";
   int node_port_first = 30000, node_port_last = 32767;
   std::string advertise_address = "127.0.0.1";  ///< Endpoint of the `kubernetes` service, with advertise_port.
@@ -65,15 +66,18 @@ struct ServerOptions {
   std::size_t watch_queue_bytes = 64 * 1024 * 1024;  ///< The same limit in bytes of the objects that wait.
   std::size_t watch_queue_events = 20'000;           ///< A watcher further behind than this is dropped with 410.
   std::size_t max_body_bytes = 3 * 1024 * 1024;
+  /// Requests executed at once, watches and sessions not counted: their sum is shared out among the priority levels (flow/controller.h).
+  int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  std::size_t memory_limit_bytes = 0;  ///< Of the process; near it requests are refused with 429. 0: none.
 };
 
 /// Thread-safe. Construct, then give it to net::Server::start or client::make_in_process_transport; both must be gone before it is
 /// destroyed. The destructor ends all watches and waits for writes under way.
 class ApiServer : public net::Handler {
  public:
-  /// Makes what must always be there (namespaces default, kube-system, kube-public, kube-node-lease; PriorityClasses system-node-critical
-  /// and system-cluster-critical; the kubernetes Service), rebuilds the Service allocator, starts the admission chain. Errors: options or
-  /// admission configuration wrong (kInvalid), store failures.
+  /// Makes what must always be there (namespaces default, kube-system, kube-public, kube-node-lease, openshift-machine-api; PriorityClasses
+  /// system-node-critical and system-cluster-critical; the kubernetes Service), rebuilds the Service allocator, starts the admission chain.
+  /// Errors: options or admission configuration wrong (kInvalid), store failures.
   static Result<std::unique_ptr<ApiServer>> create(ServerOptions options);
   ~ApiServer() override;
 

@@ -38,6 +38,8 @@ model::ApiStatus invalid_service(const json::Value& service, std::string field, 
 
 }  // namespace
 
+Result<void> check_service_range(const std::string& cidr) { return ServiceAllocator().configure(cidr, 1, 1); }
+
 Result<void> ServiceAllocator::configure(const std::string& cidr, int first_port, int last_port) {
   const auto slash = cidr.find('/');
   const auto base = parse_ipv4(std::string_view(cidr).substr(0, slash));

@@ -14,6 +14,9 @@
 
 namespace berth::apiserver {
 
+/// IPv4, with a prefix of 8 to 30 bits: "10.96.0.0/12".
+Result<void> check_service_range(const std::string& cidr);
+
 /// What one write of a Service took, to be given back when the write fails.
 struct ServiceAllocation {
   std::vector<std::uint32_t> addresses;

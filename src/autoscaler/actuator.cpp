@@ -93,14 +93,14 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
 
   /// A write that the next pass must see.
   void write(Call call, std::function<void(Impl&, ApiResult<json::Value>)> done) {
-    callbacks.write_started(call.gvr.resource);
+    if (callbacks.write_started) callbacks.write_started(call.gvr.resource);
     client.call(std::move(call), guarded([resource = call.gvr.resource, done = std::move(done)](Impl& self, ApiResult<json::Value> result) {
                   std::int64_t revision = 0;
                   if (result) {
                     const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
                     std::from_chars(text.data(), text.data() + text.size(), revision);
                   }
-                  self.callbacks.write_ended(resource, revision);
+                  if (self.callbacks.write_ended) self.callbacks.write_ended(resource, revision);
                   done(self, std::move(result));
                 }));
   }

@@ -148,8 +148,10 @@ class Autoscaler::Step {
 
   [[nodiscard]] const NodeTemplate& template_of(const std::string& group) const { return self_.templates_.find(group)->second; }
 
-  static std::string why_not_helped(const ScaleUpPlan& plan, const Refusals& why) {
+  [[nodiscard]] static std::string why_not_helped(const ScaleUpPlan& plan, const Refusals& why) {
     if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal) return std::string(kMaxNodesTotalReached);
+    // No group refused the pod, so there is none to grow.
+    if (why.empty()) return "there is no node group: a MachineSet becomes one by a MachineAutoscaler that names it";
     return fmt::format("{}", fmt::join(count_reasons(why), ", "));
   }
 

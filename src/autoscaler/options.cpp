@@ -2,28 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+
+#include "base/config_reader.h"
 
 namespace berth::autoscaler {
 namespace {
 
+using config::Reader;
+using config::Refusal;
+
 constexpr std::int64_t kGiB = 1LL << 30;
 
-Result<void> read_duration(const json::Value& spec, json::Path path, std::string_view field, Duration& out) {
-  const json::Value* value = json::find(spec, path);
-  if (value == nullptr) return {};
-  const auto parsed = value->is_string() ? parse_go_duration(json::as_view(*value)) : std::nullopt;
-  if (!parsed || *parsed < Duration::zero()) return invalid(fmt::format("spec.{}: {} is not a duration", field, json::serialize(*value)));
-  out = *parsed;
-  return {};
+void read_duration(const Reader& at, std::string_view field, Duration& out) {
+  if (!at.has(field)) return;
+  const std::string text = at.string(field);
+  const auto parsed = parse_go_duration(text);
+  if (!parsed || *parsed < Duration::zero())
+    at.problem(field, fmt::format("\"{}\" is not a duration such as 10m", text));
+  else
+    out = *parsed;
 }
 
-Result<void> read_bounds(const json::Value& limits, std::string_view key, std::int64_t unit, Bounds& out) {
-  if (json::find(limits, key) == nullptr) return {};
-  const std::int64_t low = json::get_int(limits, {key, "min"}), high = json::get_int(limits, {key, "max"});
-  if (low < 0 || high < low) return invalid(fmt::format("spec.resourceLimits.{}: max must be greater than or equal to min", key));
+/// min and max, of what is counted in `unit`.
+void read_bounds(const Reader& at, std::int64_t unit, Bounds& out) {
+  if (!at.is_present() || !at.expect_object()) return;
+  const std::int64_t low = at.integer("min", 0), high = at.integer("max", 0);
+  if (low < 0 || high < low) return at.problem("max must be greater than or equal to min, and neither negative");
   out = {low * unit, high * unit};
-  return {};
 }
 
 std::optional<Expander> parse_expander(std::string_view word) {
@@ -35,36 +42,72 @@ std::optional<Expander> parse_expander(std::string_view word) {
   return std::nullopt;
 }
 
-Result<void> read_limits(const json::Value& limits, Options& out) {
-  out.max_nodes_total = json::get_int(limits, {"maxNodesTotal"});
-  if (out.max_nodes_total < 0) return invalid("spec.resourceLimits.maxNodesTotal: must be greater than or equal to 0");
-  if (auto ok = read_bounds(limits, "cores", 1, out.cores); !ok) return ok;
-  if (auto ok = read_bounds(limits, "memory", kGiB, out.memory_bytes); !ok) return ok;
-  for (const json::Value& gpu : json::get_array(limits, {"gpus"})) {
-    GpuLimit limit{std::string(json::get_string(gpu, {"type"})), {json::get_int(gpu, {"min"}), json::get_int(gpu, {"max"})}};
-    if (limit.type.empty() || limit.bounds.min < 0 || limit.bounds.max < limit.bounds.min)
-      return invalid("spec.resourceLimits.gpus: each has a type, and a max that is greater than or equal to min");
-    out.gpus.push_back(std::move(limit));
-  }
-  return {};
+/// The documents allow two resources; clusters whose nodes say what they have give the value of a node label instead.
+void check_gpu_type(const Reader& at, std::string_view type) {
+  constexpr std::string_view kTypes[] = {"nvidia.com/gpu", "amd.com/gpu"};
+  if (type.empty()) return at.problem("type", fmt::format("required: {}", fmt::join(kTypes, " or ")));
+  if (std::ranges::find(kTypes, type) != std::end(kTypes)) return;
+  if (type.find('/') != std::string_view::npos)
+    at.problem("type", fmt::format("\"{}\" is not allowed: {}{}", type, fmt::join(kTypes, " or "), config::suggestion(type, kTypes)));
+  else
+    at.note("type", fmt::format("\"{}\" counts nodes by their label cluster-api/accelerator", type));
 }
 
-Result<void> read_scale_down(const json::Value& config, Options& out) {
-  out.scale_down_enabled = json::get_bool(config, {"enabled"});
+void read_limits(const Reader& at, Options& out) {
+  if (!at.is_present() || !at.expect_object()) return;
+  at.only({"maxNodesTotal", "cores", "memory", "gpus"});
+  out.max_nodes_total = at.integer("maxNodesTotal", 0);
+  if (out.max_nodes_total < 0) at.problem("maxNodesTotal", "must be greater than or equal to 0");
+  for (const auto& [field, unit, bounds] :
+       {std::tuple("cores", std::int64_t{1}, &out.cores), std::tuple("memory", kGiB, &out.memory_bytes)}) {
+    at.field(field).only({"min", "max"});
+    read_bounds(at.field(field), unit, *bounds);
+  }
+  for (const Reader& gpu : at.field("gpus").items()) {
+    if (!gpu.expect_object()) continue;
+    gpu.only({"type", "min", "max"});
+    GpuLimit limit{gpu.string("type"), {}};
+    check_gpu_type(gpu, limit.type);
+    if (std::ranges::find(out.gpus, limit.type, &GpuLimit::type) != out.gpus.end())
+      gpu.problem("type", fmt::format("\"{}\" is there already", limit.type));
+    read_bounds(gpu, 1, limit.bounds);
+    out.gpus.push_back(std::move(limit));
+  }
+}
+
+void read_scale_down(const Reader& at, Options& out) {
+  if (!at.is_present() || !at.expect_object()) return;
+  at.only({"enabled", "delayAfterAdd", "delayAfterDelete", "delayAfterFailure", "unneededTime", "utilizationThreshold",
+           "cordonNodeBeforeTerminating"});
+  out.scale_down_enabled = at.boolean("enabled", false);
   for (const auto& [field, target] : {std::pair<std::string_view, Duration*>("delayAfterAdd", &out.delay_after_add),
                                       {"delayAfterDelete", &out.delay_after_delete},
                                       {"delayAfterFailure", &out.delay_after_failure},
                                       {"unneededTime", &out.unneeded_time}})
-    if (auto ok = read_duration(config, {field}, fmt::format("scaleDown.{}", field), *target); !ok) return ok;
-  if (const json::Value* threshold = json::find(config, "utilizationThreshold")) {
-    const std::string_view text = threshold->is_string() ? json::as_view(*threshold) : std::string_view();
+    read_duration(at, field, *target);
+  if (at.has("utilizationThreshold")) {
+    const std::string text = at.string("utilizationThreshold");
     const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), out.utilization_threshold);
     if (text.empty() || wrong != std::errc() || end != text.data() + text.size() || out.utilization_threshold < 0 ||
         out.utilization_threshold > 1)
-      return invalid(fmt::format("spec.scaleDown.utilizationThreshold: {} is not a fraction of 1", json::serialize(*threshold)));
+      at.problem("utilizationThreshold", fmt::format("\"{}\" is not a fraction of 1, as a string", text));
   }
-  out.cordon_before_terminating = json::get_string(config, {"cordonNodeBeforeTerminating"}) == "Enabled";
-  return {};
+  constexpr std::string_view kWords[] = {"Enabled", "Disabled"};
+  out.cordon_before_terminating = at.one_of("cordonNodeBeforeTerminating", kWords) == "Enabled";
+}
+
+void read_expanders(const Reader& at, Options& out) {
+  const auto words = at.strings("expanders");
+  if (words.empty()) return;
+  constexpr std::string_view kWords[] = {"LeastWaste", "Priority", "Random", "MostPods", "LeastNodes"};
+  out.expanders.clear();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (const auto expander = parse_expander(words[i]))
+      out.expanders.push_back(*expander);
+    else
+      at.problem(fmt::format("expanders[{}]", i),
+                 fmt::format("\"{}\" is not one of {}{}", words[i], fmt::join(kWords, ", "), config::suggestion(words[i], kWords)));
+  }
 }
 
 }  // namespace
@@ -85,37 +128,41 @@ std::string_view expander_name(Expander expander) {
   return "random";
 }
 
-Result<Options> Options::parse(const json::Value& cluster_autoscaler, std::vector<std::string>* notes) {
+Options Options::read(const Reader& object) {
   Options out;
-  const json::Value* found = json::find(cluster_autoscaler, "spec");
-  if (found == nullptr) return out;
-  const json::Value& spec = *found;
-  if (const json::Value* limits = json::find(spec, "resourceLimits"))
-    if (auto ok = read_limits(*limits, out); !ok) return std::unexpected(ok.error());
-  if (const json::Value* config = json::find(spec, "scaleDown"))
-    if (auto ok = read_scale_down(*config, out); !ok) return std::unexpected(ok.error());
-  if (auto ok = read_duration(spec, {"maxNodeProvisionTime"}, "maxNodeProvisionTime", out.max_node_provision_time); !ok)
-    return std::unexpected(ok.error());
-  if (auto ok = read_duration(spec, {"scaleUp", "newPodScaleUpDelay"}, "scaleUp.newPodScaleUpDelay", out.new_pod_scale_up_delay); !ok)
-    return std::unexpected(ok.error());
-  const std::int64_t grace = json::get_int(spec, {"maxPodGracePeriod"}, 600);
-  if (grace < 0) return invalid("spec.maxPodGracePeriod: must be greater than or equal to 0");
+  if (!object.expect_object()) return out;
+  object.only({"kind", "apiVersion", "metadata", "spec", "status"}, Refusal::kOfBerth);
+  static_cast<void>(object.field("status"));
+  constexpr std::string_view kKinds[] = {"ClusterAutoscaler"}, kVersions[] = {"autoscaling.openshift.io/v1"};
+  object.expect_kind(kKinds, kVersions);
+  const Reader spec = object.field("spec");
+  if (!spec.is_present() || !spec.expect_object()) return out;
+  spec.only({"resourceLimits", "scaleDown", "scaleUp", "maxPodGracePeriod", "maxNodeProvisionTime", "podPriorityThreshold",
+             "skipNodesWithLocalStorage", "balanceSimilarNodeGroups", "balancingIgnoredLabels", "ignoreDaemonsetsUtilization", "expanders",
+             "logVerbosity"},
+            Refusal::kOfBerth);
+  read_limits(spec.field("resourceLimits"), out);
+  read_scale_down(spec.field("scaleDown"), out);
+  read_duration(spec, "maxNodeProvisionTime", out.max_node_provision_time);
+  spec.field("scaleUp").only({"newPodScaleUpDelay"});
+  read_duration(spec.field("scaleUp"), "newPodScaleUpDelay", out.new_pod_scale_up_delay);
+  const std::int64_t grace = spec.integer("maxPodGracePeriod", 600);
+  if (grace < 0) spec.problem("maxPodGracePeriod", "must be greater than or equal to 0");
   out.max_pod_grace_period = std::chrono::seconds(grace);
-  out.pod_priority_threshold = json::get_int(spec, {"podPriorityThreshold"}, out.pod_priority_threshold);
-  out.skip_nodes_with_local_storage = json::get_bool(spec, {"skipNodesWithLocalStorage"}, true);
-  out.ignore_daemonsets_utilization = json::get_bool(spec, {"ignoreDaemonsetsUtilization"});
-  out.balance_similar_node_groups = json::get_bool(spec, {"balanceSimilarNodeGroups"});
-  for (const json::Value& label : json::get_array(spec, {"balancingIgnoredLabels"}))
-    if (label.is_string()) out.balancing_ignored_labels.emplace_back(json::as_view(label));
-  if (const json::Array& words = json::get_array(spec, {"expanders"}); !words.empty()) {
-    out.expanders.clear();
-    for (const json::Value& word : words) {
-      const auto expander = word.is_string() ? parse_expander(json::as_view(word)) : std::nullopt;
-      if (!expander) return invalid(fmt::format("spec.expanders: {} is none of LeastWaste, Priority, Random", json::serialize(word)));
-      out.expanders.push_back(*expander);
-    }
-  }
-  if (notes != nullptr && json::find(spec, "logVerbosity") != nullptr) notes->push_back("spec.logVerbosity has no effect here");
+  out.pod_priority_threshold = spec.integer("podPriorityThreshold", out.pod_priority_threshold);
+  out.skip_nodes_with_local_storage = spec.boolean("skipNodesWithLocalStorage", true);
+  out.ignore_daemonsets_utilization = spec.boolean("ignoreDaemonsetsUtilization", false);
+  out.balance_similar_node_groups = spec.boolean("balanceSimilarNodeGroups", false);
+  out.balancing_ignored_labels = spec.strings("balancingIgnoredLabels");
+  read_expanders(spec, out);
+  return out;
+}
+
+Result<Options> Options::parse(const json::Value& cluster_autoscaler, std::vector<std::string>* notes) {
+  config::Problems problems("ClusterAutoscaler", {}, true);
+  Options out = read(Reader(&cluster_autoscaler, "", problems));
+  if (!problems.empty()) return invalid(problems.text());
+  if (notes != nullptr) *notes = problems.notes();
   return out;
 }
 

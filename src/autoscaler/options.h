@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "base/json.h"
 
+namespace berth::config {
+class Reader;
+}
+
 namespace berth::autoscaler {
 
 /// How one of several groups that would help is chosen.
@@ -60,7 +64,9 @@ struct Options {
   int max_bulk_soft_taints = 10;
   Duration initial_backoff = std::chrono::minutes(5), max_backoff = std::chrono::minutes(30), backoff_reset = std::chrono::hours(3);
 
-  /// Of the object; what it leaves out keeps its default. The error names the field. `notes` gets what has no effect here.
+  /// Of the object; what it leaves out keeps its default. Problems are the reader's.
+  static Options read(const config::Reader& cluster_autoscaler);
+  /// The same of an object of the API, which may have fields of later versions: these are in `notes`, with what has no effect here.
   static Result<Options> parse(const json::Value& cluster_autoscaler, std::vector<std::string>* notes = nullptr);
 };
 

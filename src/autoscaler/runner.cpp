@@ -21,6 +21,11 @@ const model::Gvr kConfigMaps{"", "v1", "configmaps"};
 constexpr std::string_view kStatusName = "cluster-autoscaler-status";
 constexpr std::string_view kRules = "ClusterAutoscaler";
 
+bool may_do_without(std::string_view kind) {
+  constexpr std::string_view kNeeded[] = {"Node", "Pod", "Namespace", "PodDisruptionBudget", "ClusterAutoscaler", "Machine", "MachineSet"};
+  return std::ranges::find(kNeeded, kind) == std::end(kNeeded);
+}
+
 }  // namespace
 
 struct Runner::Impl : std::enable_shared_from_this<Impl> {
@@ -55,6 +60,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   Options current;
   std::string last_problem, last_said;
   std::optional<TimePoint> waiting_since;  ///< For own writes to be seen.
+  std::vector<std::string> last_notes;
+  std::set<std::string> told;  ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
   TimerId timer = TimerId::kNone;
 
@@ -98,18 +105,23 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     call.answer = client::Answer::kNone;
     client.call(std::move(call), guarded([&one](Impl& self, const client::ApiResult<json::Value>& result) {
                   const bool is_counted = self.is_watching;
-                  if (!result && result.error().code != 404) {
+                  // Who may not list volumes, devices or owners scales without them; the informer says which right is missing.
+                  const bool goes_without = !result && result.error().code == 403 && may_do_without(one.kind);
+                  if (!result && result.error().code != 404 && !goes_without) {
+                    if (self.told.insert(result.error().message).second)
+                      log::warning("autoscaler", "waiting for {}: {}", one.gvr.resource, result.error().message);
                     self.client.loop()->schedule_after(std::chrono::seconds(2), self.guarded([&one](Impl& again) { again.probe(one); }));
                     return;
                   }
-                  if (result) {
+                  if (result || goes_without) {
                     self.has_machines |= one.kind == "MachineSet";
-                    self.informers.push_back(std::make_unique<client::Informer>(self.client, one.gvr));
+                    self.informers.push_back(
+                        std::make_unique<client::Informer>(self.client, one.gvr, client::InformerOptions{.is_optional = goes_without}));
                     self.informer_of[one.gvr.resource] = self.informers.back().get();
                     self.subscribe(*self.informers.back(), one.kind);
                     self.informers.back()->start();
                   }
-                  if (!result && one.kind == kRules && !is_counted)
+                  if (!result && !goes_without && one.kind == kRules && !is_counted)
                     log::warning("autoscaler", "this server serves no ClusterAutoscaler: there are no rules to scale by");
                   if (is_counted && --self.probes_open == 0) self.wait_for_sync();
                 }));
@@ -206,9 +218,13 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     if (options.options) return options.options;
     const json::Value* object = world.cluster_autoscaler();
     if (object == nullptr) return std::nullopt;
-    auto parsed = Options::parse(*object);
+    std::vector<std::string> notes;
+    auto parsed = Options::parse(*object, &notes);
     if (parsed) {
       last_problem.clear();
+      if (notes != last_notes)
+        for (const std::string& note : notes) log::warning("autoscaler", "{}", note);
+      last_notes = std::move(notes);
       return std::move(*parsed);
     }
     if (last_problem != parsed.error().message) log::error("autoscaler", "ClusterAutoscaler default: {}", parsed.error().message);

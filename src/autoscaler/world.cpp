@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "model/topology_labels.h"
+
 namespace berth::autoscaler {
 namespace {
 
@@ -89,9 +91,9 @@ void add_place(const json::Value& provider, json::Object& labels) {
     for (const std::string_view value : values)
       if (!value.empty()) labels[label] = value;
   };
-  add("topology.kubernetes.io/zone", {get_string(provider, {"availabilityZone"}), get_string(provider, {"zone"}),
-                                      get_string(provider, {"placement", "availabilityZone"})});
-  add("topology.kubernetes.io/region",
+  add(model::kZoneLabel.present, {get_string(provider, {"availabilityZone"}), get_string(provider, {"zone"}),
+                                  get_string(provider, {"placement", "availabilityZone"})});
+  add(model::kRegionLabel.present,
       {get_string(provider, {"location"}), get_string(provider, {"region"}), get_string(provider, {"placement", "region"})});
   add("node.kubernetes.io/instance-type",
       {get_string(provider, {"machineType"}), get_string(provider, {"vmSize"}), get_string(provider, {"instanceType"})});
@@ -144,6 +146,7 @@ model::NodeViewPtr template_of(const json::Value& machine_set) {
     add_place(*provider, labels);
   for (const auto& [key, value] : json::get_object(machine_set, {"spec", "template", "spec", "metadata", "labels"})) labels[key] = value;
   add_labels(reader.annotation(kCapacityPrefix, "labels"), labels);
+  model::complete_topology_labels(labels);
   json::Array taints = json::get_array(machine_set, {"spec", "template", "spec", "taints"});
   add_taints(reader.annotation(kCapacityPrefix, "taints"), taints);
   const json::Value node =

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/go_duration.h"
+
 namespace berth {
 namespace {
 
@@ -52,22 +54,6 @@ bool read_char(std::string_view text, std::size_t& pos, char wanted) {
   if (pos >= text.size() || text[pos] != wanted) return false;
   ++pos;
   return true;
-}
-
-/// Microseconds of one unit of Go's duration syntax; 0 when unknown. Longest match first ("ms" before "m").
-double unit_microseconds(std::string_view text, std::size_t& pos) {
-  struct Unit {
-    std::string_view name;
-    double us;
-  };
-  static constexpr Unit kUnits[] = {{"ns", 1e-3}, {"us", 1},  {"\xC2\xB5s", 1}, {"\xCE\xBCs", 1},
-                                    {"ms", 1e3},  {"s", 1e6}, {"m", 6e7},       {"h", 3.6e9}};
-  for (const Unit& unit : kUnits)
-    if (text.substr(pos).starts_with(unit.name)) {
-      pos += unit.name.size();
-      return unit.us;
-    }
-  return 0;
 }
 
 }  // namespace
@@ -126,29 +112,9 @@ std::optional<TimePoint> parse_rfc3339(std::string_view text) {
 }
 
 std::optional<Duration> parse_go_duration(std::string_view text) {
-  std::size_t pos = 0;
-  double sign = 1;
-  if (read_char(text, pos, '-'))
-    sign = -1;
-  else
-    read_char(text, pos, '+');
-  if (text.substr(pos) == "0") return Duration(0);
-  if (pos >= text.size()) return std::nullopt;
-  double total_us = 0;
-  while (pos < text.size()) {
-    double number = 0;
-    double scale = 1;
-    bool digits = false;
-    for (; pos < text.size() && text[pos] >= '0' && text[pos] <= '9'; ++pos, digits = true) number = number * 10 + (text[pos] - '0');
-    if (read_char(text, pos, '.'))
-      for (; pos < text.size() && text[pos] >= '0' && text[pos] <= '9'; ++pos, digits = true) number += (text[pos] - '0') * (scale /= 10);
-    if (!digits) return std::nullopt;
-    const double unit = unit_microseconds(text, pos);
-    if (unit == 0) return std::nullopt;
-    total_us += number * unit;
-  }
-  if (total_us > 9.2e15) return std::nullopt;  // Go's limit is 2^63 ns.
-  return Duration(static_cast<std::int64_t>(std::llround(sign * total_us)));
+  const auto ns = parse_duration_ns(text);
+  if (!ns) return std::nullopt;
+  return Duration((*ns + (*ns < 0 ? -500 : 500)) / 1000);
 }
 
 std::string format_go_duration(Duration d) {

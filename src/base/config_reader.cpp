@@ -1,11 +1,12 @@
 #include "base/config_reader.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "base/go_duration.h"
 
 namespace berth::config {
 namespace {
@@ -43,50 +44,37 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// Go's time.ParseDuration, to milliseconds.
-std::optional<std::int64_t> parse_duration_ms(std::string_view text) {
-  double sign = 1;
-  if (text.starts_with('-') || text.starts_with('+')) {
-    if (text[0] == '-') sign = -1;
-    text.remove_prefix(1);
-  }
-  if (text == "0") return 0;
-  if (text.empty()) return std::nullopt;
-  double total = 0;
-  while (!text.empty()) {
-    double amount = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount, std::chars_format::fixed);
-    if (error != std::errc() || amount < 0) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    const auto take = [&](std::string_view unit, double ms) {
-      if (!text.starts_with(unit)) return false;
-      text.remove_prefix(unit.size());
-      total += amount * ms;
-      return true;
-    };
-    if (!take("ns", 1e-6) && !take("us", 1e-3) && !take("µs", 1e-3) && !take("ms", 1) && !take("s", 1e3) && !take("m", 6e4) &&
-        !take("h", 3.6e6))
-      return std::nullopt;
-  }
-  if (total > 9e15) return std::nullopt;
-  return static_cast<std::int64_t>(sign * total);
-}
-
 }  // namespace
 
-void Problems::add(const std::string& path, std::string_view message) {
+std::string Problems::place(const std::string& path) const {
   const int line = locate_ ? locate_(path) : 0;
-  std::string out = line > 0 ? fmt::format("{}:{}: ", file_, line) : file_ + ": ";
-  if (!path.empty()) out += path + ": ";
-  out += message;
-  if (std::ranges::find(lines_, out) == lines_.end()) lines_.push_back(std::move(out));
+  std::string out = line > 0 ? fmt::format("{}:{}", file_, line) : file_;
+  if (!path.empty()) out += ": " + path;
+  return out;
+}
+
+void Problems::keep(const std::string& path, std::string_view message, std::vector<std::string>& into) const {
+  std::string out = fmt::format("{}: {}", place(path), message);
+  if (std::ranges::find(into, out) == into.end()) into.push_back(std::move(out));
 }
 
 std::string Problems::text() const { return fmt::format("{}", fmt::join(lines_, "\n")); }
 
+std::vector<std::string> Problems::notes() const {
+  std::vector<std::string> out = notes_, unread;
+  for (const std::string& path : declared_) {
+    if (read_.contains(path)) continue;
+    const int line = locate_ ? locate_(path) : 0;
+    unread.push_back(line > 0 ? fmt::format("{} (line {})", path, line) : path);
+  }
+  if (!unread.empty()) out.push_back(fmt::format("{}: known, and without effect here: {}", file_, fmt::join(unread, ", ")));
+  return out;
+}
+
 Reader Reader::field(std::string_view name) const {
-  std::string path = path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
+  std::string path = path_of(name);
   if (!is_object()) return {nullptr, std::move(path), *problems_};
+  problems_->read_.insert(path);
   return {value_->get_object().if_contains(name), std::move(path), *problems_};
 }
 
@@ -102,11 +90,25 @@ std::vector<Reader> Reader::items() const {
   return out;
 }
 
+std::vector<std::pair<std::string, Reader>> Reader::members() const {
+  std::vector<std::pair<std::string, Reader>> out;
+  if (!expect_object()) return out;
+  for (const auto& member : value_->get_object()) out.emplace_back(std::string(member.key()), field(std::string_view(member.key())));
+  return out;
+}
+
 std::string Reader::string(std::string_view name, std::string_view fallback) const {
   const Reader at = field(name);
   if (!at.is_present()) return std::string(fallback);
   if (at.value_->is_string()) return std::string(json::as_view(*at.value_));
   at.problem(fmt::format("must be a string, not {}", type_name(*at.value_)));
+  return std::string(fallback);
+}
+
+std::string Reader::one_of(std::string_view name, std::span<const std::string_view> words, std::string_view fallback) const {
+  std::string out = string(name, fallback);
+  if (out.empty() || out == fallback || std::ranges::find(words, std::string_view(out)) != words.end()) return out;
+  problem(name, fmt::format("\"{}\" is not one of {}{}", out, fmt::join(words, ", "), suggestion(out, words)));
   return std::string(fallback);
 }
 
@@ -143,7 +145,7 @@ std::int64_t Reader::duration_ms(std::string_view name, std::int64_t fallback) c
   // Policy files give an extender's timeout as a bare number of nanoseconds (time.Duration in JSON).
   if (at.value_->is_int64()) return at.value_->get_int64() / 1'000'000;
   if (at.value_->is_string())
-    if (const auto ms = parse_duration_ms(json::as_view(*at.value_))) return *ms;
+    if (const auto ns = parse_duration_ns(json::as_view(*at.value_))) return *ns / 1'000'000;
   at.problem("must be a duration such as \"15s\" or \"1m30s\"");
   return fallback;
 }
@@ -160,19 +162,66 @@ std::vector<std::string> Reader::strings(std::string_view name) const {
   return out;
 }
 
+std::vector<std::string> Reader::string_or_strings(std::string_view name) const {
+  const Reader at = field(name);
+  if (at.is_present() && at.value_->is_string()) return {std::string(json::as_view(*at.value_))};
+  return strings(name);
+}
+
+std::vector<std::string> Reader::texts() const {
+  std::vector<std::string> out;
+  const auto add = [&](const Reader& item) {
+    const json::Value* value = item.value_;
+    if (value == nullptr || value->is_null() || value->is_object() || value->is_array())
+      item.problem("must be a string");
+    else
+      out.push_back(value->is_string() ? std::string(json::as_view(*value)) : json::serialize(*value));
+  };
+  if (!is_present()) return out;
+  if (!value_->is_array()) {
+    if (value_->is_object())
+      problem("must be a list of strings, not a map");
+    else
+      add(*this);
+    return out;
+  }
+  for (const auto& item : items()) add(item);
+  return out;
+}
+
 bool Reader::expect_object() const {
   if (is_object()) return true;
   if (is_present()) problem(fmt::format("must be a map, not {}", type_name(*value_)));
   return false;
 }
 
-void Reader::only(std::initializer_list<std::string_view> known) const {
+void Reader::only(std::span<const std::string_view> known, Refusal refusal) const {
   if (!is_object()) return;
   for (const auto& member : value_->get_object()) {
     const std::string_view key(member.key().data(), member.key().size());
-    if (std::ranges::find(known, key) != known.end()) continue;
-    problem(key, fmt::format("unknown field \"{}\"{}", key, suggestion(key, {known.begin(), known.size()})));
+    if (std::ranges::find(known, key) == known.end())
+      problem(key, fmt::format("unknown field \"{}\"{}", key, suggestion(key, known)), refusal);
+    else if (!member.value().is_null() && key != "kind" && key != "apiVersion" && key != "metadata")
+      problems_->declared_.push_back(path_of(key));
   }
+}
+
+void Reader::expect_kind(std::span<const std::string_view> kinds, std::span<const std::string_view> versions) const {
+  for (const auto& [name, allowed] : {std::pair(std::string_view("kind"), kinds), std::pair(std::string_view("apiVersion"), versions)}) {
+    const std::string given = string(name);
+    if (!given.empty() && std::ranges::find(allowed, std::string_view(given)) == allowed.end())
+      problem(name, fmt::format("must be {}, is \"{}\"", fmt::join(allowed, " or "), given));
+  }
+}
+
+void Reader::without_effect(std::initializer_list<std::string_view> names, std::string_view why) const {
+  for (const std::string_view name : names)
+    if (has(name)) note(name, fmt::format("has no effect here: {}", why));
+}
+
+void Reader::skip() const {
+  if (!is_object()) return;
+  for (const auto& member : value_->get_object()) static_cast<void>(field(std::string_view(member.key())));
 }
 
 std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates) {
@@ -189,53 +238,6 @@ std::string_view nearest(std::string_view name, std::span<const std::string_view
 std::string suggestion(std::string_view name, std::span<const std::string_view> candidates) {
   const auto found = nearest(name, candidates);
   return found.empty() ? std::string() : fmt::format("; did you mean \"{}\"?", found);
-}
-
-std::function<int(const std::string&)> line_finder(std::string text) {
-  std::shared_ptr<YAML::Node> root;
-  try {
-    root = std::make_shared<YAML::Node>(YAML::Load(text));
-  } catch (const YAML::Exception&) {
-    return [](const std::string&) { return 0; };
-  }
-  return [root](const std::string& path) {
-    try {
-      YAML::Node at;
-      at.reset(*root);
-      int line = at.Mark().line;
-      std::size_t pos = 0;
-      while (pos < path.size()) {
-        if (path[pos] == '.') ++pos;
-        YAML::Node next;
-        if (path[pos] == '[') {
-          const std::size_t close = path.find(']', pos);
-          const auto index = static_cast<std::size_t>(std::stoul(path.substr(pos + 1, close - pos - 1)));
-          if (!at.IsSequence() || index >= at.size()) break;
-          next.reset(at[index]);
-          line = next.Mark().line;
-          pos = close + 1;
-        } else {
-          const std::size_t end = std::min(path.find_first_of(".[", pos), path.size());
-          const std::string key = path.substr(pos, end - pos);
-          bool found = false;
-          if (at.IsMap()) {
-            for (const auto& member : at) {
-              if (!member.first.IsScalar() || member.first.Scalar() != key) continue;
-              line = member.first.Mark().line;
-              next.reset(member.second);
-              found = true;
-            }
-          }
-          if (!found) break;
-          pos = end;
-        }
-        at.reset(next);
-      }
-      return line + 1;
-    } catch (const std::exception&) {
-      return 0;
-    }
-  };
 }
 
 }  // namespace berth::config

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <set>
+#include <map>
 
 #include "base/json_indented.h"
 #include "base/json_quote.h"
@@ -52,27 +52,33 @@ class DuplicateScanner {
     }
     skip_space();
   }
+  /// The keys of one object: how often each was seen, without a set for the few that most objects have.
+  class Keys {
+   public:
+    /// True the second time alone.
+    bool repeats(std::string_view key) {
+      const auto end = few_.begin() + static_cast<std::ptrdiff_t>(count_);
+      if (const auto found = std::find_if(few_.begin(), end, [&](const auto& seen) { return seen.first == key; }); found != end)
+        return ++found->second == 2;
+      if (count_ == few_.size()) return ++many_[key] == 2;
+      few_[count_++] = {key, 1};
+      return false;
+    }
+
+   private:
+    std::array<std::pair<std::string_view, std::size_t>, 24> few_;
+    std::size_t count_ = 0;
+    std::map<std::string_view, std::size_t> many_;
+  };
+
   void object(const Step* parent) {
-    std::array<std::string_view, 24> few;
-    std::size_t count = 0;
-    std::set<std::string_view> many;
+    Keys keys;
     ++pos_;
     skip_space();
     while (text_[pos_] != '}') {
       const std::string_view key = string();
       const Step step{parent, key, 0};
-      const bool seen =
-          std::find(few.begin(), few.begin() + std::min(count, few.size()), key) != few.begin() + std::min(count, few.size()) ||
-          (count > few.size() && many.contains(key));
-      if (seen) {
-        out_.push_back(render(&step));
-      } else {
-        if (count < few.size())
-          few[count] = key;
-        else
-          many.insert(key);
-        ++count;
-      }
+      if (keys.repeats(key)) report(step);
       skip_space();
       ++pos_;  // ':'
       value(&step);
@@ -92,13 +98,30 @@ class DuplicateScanner {
     }
     ++pos_;
   }
-  static std::string render(const Step* step) {
-    if (step == nullptr) return {};
-    std::string before = render(step->parent);
-    if (step->key.data() == nullptr) return before + fmt::format("[{}]", step->index);
-    return before.empty() ? std::string(step->key) : before + "." + std::string(step->key);
+  void report(const Step& last) {
+    if (out_.size() >= kMaxDuplicates) return;
+    std::vector<const Step*> steps;
+    std::size_t bytes = 0;
+    for (const Step* step = &last; step != nullptr; step = step->parent) {
+      steps.push_back(step);
+      bytes += step->key.size() + 1;
+    }
+    if (told_bytes_ > 0 && told_bytes_ + bytes > kMaxDuplicateBytes) return;
+    told_bytes_ += bytes;
+    std::string path;
+    for (auto at = steps.rbegin(); at != steps.rend(); ++at) {
+      if ((*at)->key.data() == nullptr) {
+        fmt::format_to(std::back_inserter(path), "[{}]", (*at)->index);
+      } else {
+        if (!path.empty()) path += '.';
+        path += (*at)->key;
+      }
+    }
+    out_.push_back(std::move(path));
   }
 
+  static constexpr std::size_t kMaxDuplicates = 100, kMaxDuplicateBytes = 256 * 1024;
+  std::size_t told_bytes_ = 0;
   std::string_view text_;
   std::vector<std::string>& out_;
   std::size_t pos_ = 0;

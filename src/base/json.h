@@ -16,7 +16,8 @@ using Array = boost::json::array;
 
 struct ParseOptions {
   std::size_t max_depth = 500;
-  /// When set, every duplicate key's path is appended ("spec.containers[0].name"); the last value wins either way.
+  /// When set, the path of every key that is repeated in its object is appended ("spec.containers[0].name"), once: up to 100 of them, or
+  /// 256 KiB. The last value wins either way.
   std::vector<std::string>* duplicates = nullptr;
 };
 

@@ -1,6 +1,7 @@
 // Types and references (cel-go checker/). Errors in its words, at its places.
 #include <unordered_map>
 
+#include "base/go_duration.h"
 #include "cel/functions.h"
 #include "cel/text.h"
 
@@ -441,7 +442,7 @@ class Checker {
     if (n.name == "matches" && n.children.size() == 2) {
       if (!compile_pattern(argument.literal.text())) wrong(argument, "invalid matches argument");
     } else if (!n.has_target && n.name == "duration") {
-      if (!parse_go_duration(argument.literal.text())) wrong(argument, "invalid duration argument");
+      if (!parse_duration_ns(argument.literal.text())) wrong(argument, "invalid duration argument");
     } else if (!n.has_target && n.name == "timestamp") {
       if (!parse_rfc3339(argument.literal.text())) wrong(argument, "invalid timestamp argument");
     }

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/go_duration.h"
 #include "base/utf8.h"
 #include "cel/functions.h"
 #include "cel/limits.h"
@@ -140,7 +141,7 @@ Value to_bool(const Args& args) {
 }
 
 Value to_duration(const Args& args) {
-  const auto nanos = parse_go_duration(args[0].text());
+  const auto nanos = parse_duration_ns(args[0].text());
   if (!nanos) return cannot(args[0], "google.protobuf.Duration");
   return Value::duration(*nanos / 1'000'000'000, static_cast<std::int32_t>(*nanos % 1'000'000'000));
 }

@@ -25,8 +25,6 @@ std::string go_double(double value);
 /// strconv.Quote.
 std::string go_quote(std::string_view text);
 
-/// time.ParseDuration: "1h2m3.5s"; nullopt when malformed or beyond int64 nanoseconds.
-std::optional<std::int64_t> parse_go_duration(std::string_view text);
 /// time.Duration's seconds as the language prints a duration: "3725.5s".
 std::string duration_text(std::int64_t seconds, std::int32_t nanos);
 

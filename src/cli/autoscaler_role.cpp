@@ -8,8 +8,11 @@
 #include <csignal>
 #include <cstdio>
 #include <future>
+#include <optional>
 
+#include "base/config_reader.h"
 #include "base/log.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
 #include "cli/placement_input.h"
 #include "cli/process.h"
@@ -17,7 +20,6 @@
 #include "cli/scaling_view.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
-#include "scheduler/config/config.h"
 
 namespace berth::cli {
 
@@ -90,6 +92,27 @@ void print(const autoscaler::Actions& actions) {
   if (actions.grow.empty() && actions.remove.empty()) fmt::print("nothing to do\n");
 }
 
+/// The ClusterAutoscaler of an options file, each of whose documents is read with its own lines.
+Result<autoscaler::Options> read_options_file(const std::string& path, std::vector<std::string>& notes) {
+  const auto text = config::read_whole_file(path);
+  if (!text) return std::unexpected(text.error());
+  std::optional<autoscaler::Options> out;
+  for (const std::string& document : config::split_documents(*text)) {
+    autoscaler::Options read;
+    std::string kind;
+    const auto done = config::read_text(document, {.file = path, .notes = &notes}, [&](const config::Reader& root) {
+      kind = root.string("kind");
+      if (kind == "ClusterAutoscaler" || kind.empty()) read = autoscaler::Options::read(root);
+    });
+    if (!done) return std::unexpected(done.error());
+    if (kind != "ClusterAutoscaler") continue;
+    if (out) return invalid(fmt::format("{}: there is more than one ClusterAutoscaler", path));
+    out = read;
+  }
+  if (!out) return invalid(fmt::format("{}: there is no ClusterAutoscaler in it", path));
+  return *out;
+}
+
 int show(const ScalingView& view, const std::string& output) {
   if (output == "json") {
     const std::string text = json::serialize_pretty(shown(view.actions));
@@ -98,6 +121,84 @@ int show(const ScalingView& view, const std::string& output) {
     print(view.actions);
   }
   return 0;
+}
+
+struct AutoscalerFlags {
+  ConnectionFlags connection;
+  ComponentPortFlags port;
+  PlacementFlags placement;
+  autoscaler::RunnerOptions options;
+  std::string interval, pass_time, options_file, output = "text";
+  std::vector<std::string> cluster_files;
+  bool leader_elect = true, validate_only = false, is_once = false;
+
+  void add_to(CLI::App& app) {
+    connection.add_to(app);
+    port.add_to(app, 8085);
+    add_validate_flag(app, validate_only);
+    app.add_option("--config,--scheduler-config", placement.config_file,
+                   "The scheduler's configuration: KubeSchedulerConfiguration or Policy");
+    app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
+        ->capture_default_str();
+    app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
+    app.add_option("--max-pass-time", pass_time, "A look ends after that with what it has; the rest comes first the next time (default 10s)");
+    app.add_flag("--enforce-node-group-min-size", options.enforce_min_sizes,
+                 "Groups below their minimum grow to it without a pod that needs them");
+    app.add_flag("--dry-run", options.dry_run, "Decides and says what it would do in its status and events; changes nothing");
+    app.add_flag("--once", is_once, "With --dry-run: prints what it would do now, and ends");
+    app.add_option("--options", options_file, "A file with a ClusterAutoscaler, instead of the object named default");
+    app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
+    app.add_option("--cluster", cluster_files,
+                   "Files with a cluster's objects and a ClusterAutoscaler: says what would be done, does nothing");
+    app.add_option("-o,--output", output, "With --cluster and --once: text or json")->check(CLI::IsMember({"text", "json"}));
+    app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
+  }
+  [[nodiscard]] bool is_look() const { return is_once || !cluster_files.empty(); }
+
+  void check(const CLI::App& app, Findings& findings) {
+    const auto read = [&](std::string_view flag, const std::string& text, auto& target) {
+      if (text.empty()) return;
+      const auto parsed = parse_go_duration(text);
+      if (!parsed || *parsed < std::chrono::milliseconds(100))
+        findings.error(fmt::format("{}: \"{}\" is not a duration of at least 100ms", flag, text));
+      else
+        target = *parsed;
+    };
+    read("--scan-interval", interval, options.scan_interval);
+    read("--max-pass-time", pass_time, options.max_pass_time);
+    std::vector<std::string> notes;
+    if (!options_file.empty()) options.options = findings.take(read_options_file(options_file, notes));
+    findings.notes(notes);
+    if (is_once && !options.dry_run) findings.error("--once goes with --dry-run");
+    if (cluster_files.empty())
+      check_connection(connection.kubeconfig, connection.context, findings);
+    else if (validate_only)
+      static_cast<void>(findings.take(read_objects(cluster_files)));
+    if (!is_look() && app.count("--output") > 0) findings.note("--output has no effect without --cluster or --once");
+    if (auto input = findings.take(read_placement_config(placement))) {
+      options.profiles = input->profiles;
+      options.profiles.set_otherwise(options.profiles.find(input->config.profiles.front().scheduler_name));
+    }
+    port.check(findings);
+  }
+};
+
+/// What would be done now, of files or of a live cluster.
+int look_once(AutoscalerFlags& flags) {
+  if (!flags.options_file.empty()) flags.cluster_files.push_back(flags.options_file);
+  auto documents = read_objects(flags.cluster_files);
+  if (!documents) return report(documents.error());
+  if (flags.is_once) {
+    auto session = Session::open(flags.connection);
+    if (!session) return report(session.error());
+    auto live = read_scaling_objects((*session)->client());
+    if (!live) return report(live.error());
+    std::ranges::move(*live, std::back_inserter(*documents));
+  }
+  auto rules = scaling_options_of(*documents);
+  if (!rules) return report(rules.error());
+  rules->enforce_min_sizes = flags.options.enforce_min_sizes;
+  return show(look_at_scaling(*documents, std::move(*rules), flags.options.profiles), flags.output);
 }
 
 }  // namespace
@@ -110,80 +211,24 @@ int run_autoscaler(const std::vector<std::string>& args) {
       "  berth autoscaler --once --dry-run --kubeconfig K    # only says what it would do now\n"
       "  berth autoscaler --cluster dump.yaml                # the same, of a dump",
       "berth autoscaler");
-  ConnectionFlags connection;
-  connection.add_to(app);
-  ComponentPortFlags port;
-  port.add_to(app, 8085);
-  autoscaler::RunnerOptions options;
-  std::string interval, pass_time, config_file, scheduler_file, output = "text";
-  std::vector<std::string> cluster_files;
-  bool leader_elect = true, is_once = false;
-  app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
-      ->capture_default_str();
-  app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
-  app.add_option("--max-pass-time", pass_time, "A look ends after that with what it has; the rest comes first the next time (default 10s)");
-  app.add_flag("--enforce-node-group-min-size", options.enforce_min_sizes, "Groups below their minimum grow to it without a pod that needs them");
-  app.add_flag("--dry-run", options.dry_run, "Decides and says what it would do in its status and events; changes nothing");
-  app.add_flag("--once", is_once, "With --dry-run: prints what it would do now, and ends");
-  app.add_option("--config", scheduler_file, "The scheduler's configuration (KubeSchedulerConfiguration or Policy): what fits is asked of the pod's profile");
-  app.add_option("--options", config_file, "A file with a ClusterAutoscaler, instead of the object named default");
-  app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
-  app.add_option("--cluster", cluster_files,
-                 "Files with a cluster's objects and a ClusterAutoscaler: says what would be done, does nothing");
-  app.add_option("-o,--output", output, "With --cluster: text or json")->check(CLI::IsMember({"text", "json"}));
-  app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
+  AutoscalerFlags flags;
+  flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
-  auto scheduler = scheduler_file.empty() ? Result<scheduler::config::SchedulerConfig>(scheduler::config::default_config(placement::Era::k136))
-                                          : scheduler::config::load(scheduler_file, {.file = scheduler_file, .era = placement::Era::k136});
-  if (!scheduler) return report(scheduler.error());
-  auto profiles = placement::Profiles::create(scheduler->profiles);
-  if (!profiles) return report(profiles.error());
-  profiles->set_otherwise(profiles->find(scheduler->profiles.front().scheduler_name));
-  options.profiles = std::move(*profiles);
-  if (is_once && !options.dry_run) return report(invalid("--once goes with --dry-run").error());
-  if (!cluster_files.empty() || is_once) {
-    if (!config_file.empty()) cluster_files.push_back(config_file);
-    auto documents = read_objects(cluster_files);
-    if (!documents) return report(documents.error());
-    if (is_once) {
-      auto session = Session::open(connection);
-      if (!session) return report(session.error());
-      auto live = read_scaling_objects((*session)->client());
-      if (!live) return report(live.error());
-      std::ranges::move(*live, std::back_inserter(*documents));
-    }
-    auto rules = scaling_options_of(*documents);
-    if (!rules) return report(rules.error());
-    rules->enforce_min_sizes = options.enforce_min_sizes;
-    return show(look_at_scaling(*documents, std::move(*rules), options.profiles), output);
-  }
-  if (!interval.empty()) {
-    options.scan_interval = parse_go_duration(interval);
-    if (!options.scan_interval || *options.scan_interval < std::chrono::milliseconds(100))
-      return report(invalid(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", interval)).error());
-  }
-  if (!pass_time.empty()) {
-    const auto parsed = parse_go_duration(pass_time);
-    if (!parsed || *parsed < std::chrono::milliseconds(100))
-      return report(invalid(fmt::format("--max-pass-time: \"{}\" is not a duration of at least 100ms", pass_time)).error());
-    options.max_pass_time = *parsed;
-  }
-  if (!config_file.empty()) {
-    auto documents = read_objects({config_file});
-    if (!documents) return report(documents.error());
-    auto parsed = scaling_options_of(*documents);
-    if (!parsed) return report(parsed.error());
-    options.options = std::move(*parsed);
-  }
+  flags.placement.connection = flags.connection;
+  Findings findings;
+  flags.check(app, findings);
+  if (flags.validate_only) return findings.print_validation("the configuration is valid");
+  if (!findings.may_start("autoscaler")) return 1;
+  if (flags.is_look()) return look_once(flags);
   block_signals();
-  auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
+  auto transport = client::transport_from_kubeconfig(flags.connection.kubeconfig, flags.connection.context);
   if (!transport) return report(transport.error());
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  options.leader_elect = leader_elect;
-  options.identity = fmt::format("{}_{}", host, getpid());
-  AutoscalerRole role(*transport, std::move(options));
-  auto served = serve_component(port, role.port_options());
+  flags.options.leader_elect = flags.leader_elect;
+  flags.options.identity = fmt::format("{}_{}", host, getpid());
+  AutoscalerRole role(*transport, std::move(flags.options));
+  auto served = serve_component(flags.port, role.port_options());
   if (!served) return report(served.error());
   wait_for_signal();
   return 0;

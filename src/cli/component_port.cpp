@@ -51,6 +51,14 @@ void ComponentPortFlags::add_to(CLI::App& app, int default_port) {
   app.add_option("--client-ca-file", client_ca_file, "Authority of client certificates (PEM); default: the cluster's");
 }
 
+void ComponentPortFlags::check(Findings& findings) const {
+  if (port == 0) return;
+  if (certificate_file.empty() != key_file.empty()) findings.error("--tls-cert-file and --tls-private-key-file: give both or none");
+  for (const auto& [flag, path] : {std::pair("--tls-cert-file", certificate_file), std::pair("--tls-private-key-file", key_file),
+                                   std::pair("--client-ca-file", client_ca_file)})
+    if (!path.empty()) static_cast<void>(findings.take(read_pem(flag, path)));
+}
+
 Result<std::unique_ptr<client::ComponentServer>> serve_component(const ComponentPortFlags& flags, client::ComponentServerOptions options) {
   if (flags.port == 0) return nullptr;
   if (flags.certificate_file.empty() != flags.key_file.empty())
@@ -80,6 +88,11 @@ Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std
                                                                        std::uint16_t usual_port, client::ComponentServerOptions options) {
   if (port == "0") return nullptr;
   return start_on(flag.c_str(), port, usual_port, std::move(options));
+}
+
+Result<void> check_component_port(const std::string& flag, const std::string& port) {
+  if (port == "auto" || port == "0" || parse_listen(":" + port, 1)) return {};
+  return invalid(fmt::format("{} {}: not \"auto\", 0 or a port", flag, port));
 }
 
 std::string ask_loop(EventLoop& loop, std::function<std::string()> question) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/event_loop.h"
+#include "cli/findings.h"
 #include "client/component_server.h"
 
 namespace CLI {
@@ -19,6 +20,8 @@ struct ComponentPortFlags {
   std::string certificate_file, key_file, client_ca_file;
   /// `default_port` as Kubernetes has it.
   void add_to(CLI::App& app, int default_port);
+  /// That the files are there and go together.
+  void check(Findings& findings) const;
 };
 
 /// Serves the port of a component that has a process of its own; null when the flags say none. Without --client-ca-file the cluster is
@@ -28,6 +31,9 @@ Result<std::unique_ptr<client::ComponentServer>> serve_component(const Component
 /// The ports of the components within `berth up`: "auto" takes Kubernetes' own port or, if that is taken, any free one; "0" serves none.
 Result<std::unique_ptr<client::ComponentServer>> serve_component_of_up(const std::string& flag, const std::string& port,
                                                                        std::uint16_t usual_port, client::ComponentServerOptions options);
+
+/// That such a port is "auto", 0 or a number.
+Result<void> check_component_port(const std::string& flag, const std::string& port);
 
 /// Asks on the loop's thread, waiting up to a second; "does not respond" when it takes longer.
 std::string ask_loop(EventLoop& loop, std::function<std::string()> question);

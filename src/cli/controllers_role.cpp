@@ -10,6 +10,7 @@
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
+#include "cli/server_role.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 
@@ -20,17 +21,14 @@ void ControllersFlags::add_to(CLI::App& app) {
                  "NAME=VALUE as kube-controller-manager's flags, e.g. node-monitor-grace-period=20s; may be repeated");
 }
 
-Result<controllers::ManagerOptions> ControllersFlags::options(std::string root_ca_pem,
-                                                              const std::map<std::string, std::vector<std::string>>& configured) const {
-  std::vector<std::string> flags, notes;
-  for (const auto& [name, values] : configured)
-    for (const std::string& value : values) flags.push_back(fmt::format("--{}={}", name, value));
-  for (const std::string& argument : arguments) flags.push_back("--" + argument);
-  controllers::ManagerOptions defaults;
-  defaults.root_ca_pem = std::move(root_ca_pem);
-  auto parsed = controllers::parse_manager_flags(flags, std::move(defaults), notes);
-  for (const std::string& note : notes) log::warning("controllers", "{}", note);
-  return parsed;
+controllers::ManagerOptions ControllersFlags::options(const config::Arguments& configured, controllers::ManagerOptions out,
+                                                      Findings& findings) const {
+  std::vector<std::string> notes;
+  if (auto read = findings.take(controllers::parse_controller_arguments(configured, out, notes))) out = std::move(*read);
+  for (const std::string& argument : arguments)
+    if (auto read = findings.take(controllers::parse_manager_flags({"--" + argument}, out, notes))) out = std::move(*read);
+  findings.notes(notes);
+  return out;
 }
 
 ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)
@@ -77,21 +75,30 @@ int run_controllers(const std::vector<std::string>& args) {
   flags.add_to(app);
   ComponentPortFlags port;
   port.add_to(app, 10257);
-  bool leader_elect = true;
+  bool leader_elect = true, validate_only = false;
+  std::string master_config;
+  add_validate_flag(app, validate_only);
+  app.add_option("--master-config", master_config, "OpenShift's master-config.yaml: controllerArguments are used");
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
+  Findings findings;
+  const auto master = findings.take(read_master_config(master_config));
+  auto options = flags.options(master.value_or(apiserver::MasterConfig{}).controller_arguments, {.leader_elect = true}, findings);
+  if (app.count("--leader-elect") > 0) options.leader_elect = leader_elect;
+  port.check(findings);
+  check_connection(connection.kubeconfig, connection.context, findings);
+  if (validate_only) return findings.print_validation("the configuration is valid");
+  if (!findings.may_start("controllers")) return 1;
   block_signals();
-  auto config = client::load_kubeconfig(connection.kubeconfig, connection.context);
+  const auto config = client::load_kubeconfig(connection.kubeconfig, connection.context);
   if (!config) return report(config.error());
   auto transport = client::transport_for(*config);
   if (!transport) return report(transport.error());
-  auto options = flags.options(config->http.ca_pem, {});
-  if (!options) return report(options.error());
+  options.root_ca_pem = config->http.ca_pem;
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  options->leader_elect = leader_elect;
-  options->identity = fmt::format("{}_{}", host, getpid());
-  ControllersRole role(*transport, *options);
+  options.identity = fmt::format("{}_{}", host, getpid());
+  ControllersRole role(*transport, options);
   auto served = serve_component(port, role.port_options());
   if (!served) return report(served.error());
   wait_for_signal();

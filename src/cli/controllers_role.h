@@ -17,9 +17,9 @@ namespace berth::cli {
 struct ControllersFlags {
   std::vector<std::string> arguments;  ///< NAME=VALUE, kube-controller-manager's flags.
   void add_to(CLI::App& app);
-  /// From master-config.yaml's controllerArguments, then the flags. The error names the argument.
-  [[nodiscard]] Result<controllers::ManagerOptions> options(std::string root_ca_pem,
-                                                            const std::map<std::string, std::vector<std::string>>& configured) const;
+  /// From master-config.yaml's controllerArguments, then the flags; what has no effect is a note.
+  [[nodiscard]] controllers::ManagerOptions options(const config::Arguments& configured, controllers::ManagerOptions defaults,
+                                                    Findings& findings) const;
 };
 
 /// Owns its thread.

@@ -8,6 +8,7 @@
 #include <future>
 
 #include "base/log.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
 #include "cli/placement_input.h"
 #include "cli/process.h"
@@ -69,7 +70,7 @@ struct Flags {
         ->check(CLI::IsMember({"better", "fits", "off"}));
     app.add_option("-o,--output", output, "text or json")->capture_default_str()->check(CLI::IsMember({"text", "json"}));
     app.add_option("--at", at, "With --cluster: the time at which pods' ages count (RFC 3339; default: now)");
-    app.add_flag("--validate", validate_only, "Only check the policy");
+    add_validate_flag(app, validate_only);
     app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "With an interval: only one of several works at a time");
     app.add_option("--leader-elect-lease-duration", lease_duration, "How long the others wait for a leader that is silent")
         ->capture_default_str();
@@ -82,11 +83,11 @@ struct Flags {
     port.add_to(app, 10258);
   }
 
-  [[nodiscard]] Result<std::optional<client::LeaderElectionConfig>> election(Duration every) const {
+  [[nodiscard]] Result<std::optional<client::LeaderElectionConfig>> election(Duration every, Findings& findings) const {
     if (!leader_elect) return std::nullopt;
     if (every == Duration::zero()) return invalid("--leader-elect: leaderElection must be used with deschedulingInterval");
     if (dry_run) {
-      std::fprintf(stderr, "warning: a dry run does not compete for the leadership\n");
+      findings.note("--leader-elect: a dry run does not compete for the leadership");
       return std::nullopt;
     }
     const auto lease = parse_interval(lease_duration), renew = parse_interval(renew_deadline), retry = parse_interval(retry_period);
@@ -209,20 +210,26 @@ int run_descheduler(const std::vector<std::string>& args) {
   Flags flags;
   flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
+  Findings findings;
   const auto interval = parse_interval(flags.interval);
-  if (!interval)
-    return report(Error{ErrorCode::kInvalid, fmt::format("--descheduling-interval {}: not a duration such as 5m", flags.interval)});
-  auto policy = descheduler::load_policy(flags.policy_file);
-  if (!policy) return report(policy.error());
-  for (const std::string& warning : policy->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  if (flags.validate_only) {
-    std::printf("the policy is valid: %zu profile(s)\n", policy->profiles.size());
-    return 0;
-  }
-  auto election = flags.election(*interval);
-  if (!election) return report(election.error());
-  auto input = read_placement_config(flags.placement);
-  if (!input) return report(input.error());
+  if (!interval) findings.error(fmt::format("--descheduling-interval {}: not a duration such as 5m", flags.interval));
+  auto policy = findings.take(descheduler::load_policy(flags.policy_file));
+  if (policy) findings.notes(policy->warnings);
+  auto election = findings.take(flags.election(interval.value_or(std::chrono::minutes(1)), findings));
+  auto input = findings.take(read_placement_config(flags.placement));
+  if (input) findings.notes(input->config.notes);
+  const bool is_live = flags.placement.cluster_files.empty();
+  if (is_live)
+    check_connection(flags.placement.connection.kubeconfig, flags.placement.connection.context, findings);
+  else if (flags.validate_only)
+    static_cast<void>(findings.take(read_objects(flags.placement.cluster_files)));
+  if (!flags.at.empty() && !parse_rfc3339(flags.at))
+    findings.error(fmt::format("--at {}: not a time such as 2026-01-02T03:04:05Z", flags.at));
+  if (!flags.at.empty() && is_live) findings.note("--at has no effect without --cluster");
+  flags.port.check(findings);
+  if (flags.validate_only)
+    return findings.print_validation(fmt::format("the policy is valid: {} profile(s)", policy ? policy->profiles.size() : 0));
+  if (!findings.may_start("descheduler")) return 1;
   descheduler::DeschedulerOptions options;
   options.policy = std::move(*policy);
   options.profiles = input->profiles;

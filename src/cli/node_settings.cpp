@@ -1,26 +1,16 @@
 #include "cli/node_settings.h"
 
-#include <fstream>
-#include <sstream>
-
+#include "base/config_reader.h"
 namespace berth::cli {
-
-Result<std::string> read_whole_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return invalid(path + ": cannot be read");
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string& config_file, const std::vector<std::string>& arguments) {
   node::eviction::KubeletSettings settings;
   settings.eviction_hard = node::eviction::default_eviction_hard();
   if (!config_file.empty()) {
-    const auto text = read_whole_file(config_file);
+    const auto text = config::read_whole_file(config_file);
     if (!text) return std::unexpected(text.error());
-    auto read = node::eviction::load_config_text(*text, config_file);
-    if (!read) return invalid(read.error());
+    auto read = node::eviction::read_kubelet_file(*text, config_file);
+    if (!read) return read;
     settings = std::move(*read);
   }
   std::map<std::string, std::vector<std::string>> values;
@@ -30,7 +20,8 @@ Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string&
     values[argument.substr(0, equals)].push_back(argument.substr(equals + 1));
   }
   for (const auto& [name, list] : values)
-    if (const auto wrong = node::eviction::apply_kubelet_argument(settings, name, list)) return invalid(*wrong);
+    if (const auto wrong = node::eviction::apply_kubelet_argument(settings, name, list)) return invalid("--kubelet-arg: " + *wrong);
+  if (const auto wrong = node::eviction::validate(settings)) return invalid(*wrong);
   return settings;
 }
 

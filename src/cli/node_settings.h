@@ -10,7 +10,5 @@ namespace berth::cli {
 
 /// The configuration file (may be empty) first, then NAME=VALUE kubelet arguments over it.
 Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string& config_file, const std::vector<std::string>& arguments);
-/// A file's whole content.
-Result<std::string> read_whole_file(const std::string& path);
 
 }  // namespace berth::cli

@@ -1,8 +1,14 @@
+#include <unistd.h>
+
 #include <cstdio>
+#include <filesystem>
 #include <future>
 
 #include "base/event_loop.h"
+#include "cli/compatibility.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
+#include "cli/pod_programs.h"
 #include "cli/process.h"
 #include "cli/roles.h"
 #include "cli/scenario_flag.h"
@@ -23,41 +29,39 @@ struct NodesFlags {
   std::string start_delay = "0s", stop_delay = "200ms", lease_period = "10s", status_period = "5m", events = "warnings";
   std::string scenario, devices;
   std::vector<std::string> labels;
+  Compatibility compatibility;
 };
 
-/// Nullopt: fine; otherwise what is wrong.
-std::optional<std::string> apply(const NodesFlags& flags, SimulatedNodesOptions& options) {
+void apply(const NodesFlags& flags, SimulatedNodesOptions& options, Findings& findings) {
   for (const auto& [name, text] : {std::pair("cpu", flags.cpu), std::pair("memory", flags.memory), std::pair("pods", flags.pods)}) {
     const auto quantity = model::Quantity::parse(text);
-    if (!quantity || quantity->sign() < 0) return fmt::format("--{}: \"{}\" is not a quantity", name, text);
+    if (!quantity || quantity->sign() < 0) findings.error(fmt::format("--{}: \"{}\" is not a quantity", name, text));
     options.node_template.capacity[name] = text;
   }
-  for (const auto& [name, text, out] : {std::tuple("start-delay", flags.start_delay, &options.fleet.start_delay),
-                                        std::tuple("stop-delay", flags.stop_delay, &options.fleet.stop_delay),
-                                        std::tuple("lease-period", flags.lease_period, &options.fleet.lease_period),
-                                        std::tuple("status-period", flags.status_period, &options.fleet.status_period)}) {
+  for (const auto& [name, text, least, out] :
+       {std::tuple("start-delay", flags.start_delay, Duration::zero(), &options.fleet.start_delay),
+        std::tuple("stop-delay", flags.stop_delay, Duration::zero(), &options.fleet.stop_delay),
+        std::tuple("lease-period", flags.lease_period, Duration(std::chrono::seconds(1)), &options.fleet.lease_period),
+        std::tuple("status-period", flags.status_period, Duration(std::chrono::seconds(1)), &options.fleet.status_period)}) {
     const auto duration = parse_go_duration(text);
-    if (!duration || *duration < Duration::zero()) return fmt::format("--{}: \"{}\" is not a duration", name, text);
-    *out = *duration;
+    if (!duration || *duration < least)
+      findings.error(fmt::format("--{}: \"{}\" is not a duration of at least {}", name, text, format_go_duration(least)));
+    else
+      *out = *duration;
   }
-  if (options.fleet.lease_period < std::chrono::seconds(1)) return "--lease-period: at least 1s";
-  if (options.fleet.status_period < std::chrono::seconds(1)) return "--status-period: at least 1s";
   for (const std::string& label : flags.labels) {
     const std::size_t equals = label.find('=');
-    if (equals == std::string::npos || equals == 0) return fmt::format("--label: \"{}\" is not KEY=VALUE", label);
-    options.node_template.labels[label.substr(0, equals)] = label.substr(equals + 1);
+    if (equals == std::string::npos || equals == 0)
+      findings.error(fmt::format("--label: \"{}\" is not KEY=VALUE", label));
+    else
+      options.node_template.labels[label.substr(0, equals)] = label.substr(equals + 1);
   }
-  if (auto wrong = read_scenario(flags.scenario, options.fleet)) return wrong;
-  if (auto wrong = read_devices(flags.devices, options.node_template)) return wrong;
-  if (flags.events == "none")
-    options.fleet.events = FleetOptions::Events::kNone;
-  else if (flags.events == "warnings")
-    options.fleet.events = FleetOptions::Events::kWarnings;
-  else if (flags.events == "all")
-    options.fleet.events = FleetOptions::Events::kAll;
-  else
-    return fmt::format("--events: \"{}\" is not none, warnings or all", flags.events);
-  return std::nullopt;
+  read_scenario(flags.scenario, options, findings);
+  flags.compatibility.apply(options.fleet.kubelet);
+  read_devices(flags.devices, options.node_template, findings);
+  options.fleet.events = flags.events == "none"       ? FleetOptions::Events::kNone
+                         : flags.events == "warnings" ? FleetOptions::Events::kWarnings
+                                                      : FleetOptions::Events::kAll;
 }
 
 }  // namespace
@@ -84,20 +88,34 @@ int run_nodes(const std::vector<std::string>& args) {
   app.add_option("--stop-delay", flags.stop_delay, "how long they take to stop")->capture_default_str();
   app.add_option("--lease-period", flags.lease_period, "between heartbeats")->capture_default_str();
   app.add_option("--status-period", flags.status_period, "between node status reports without a change")->capture_default_str();
-  app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")->capture_default_str();
+  app.add_option("--events", flags.events, "none, warnings or all of the events that a kubelet would record")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "warnings", "all"}));
+  bool validate_only = false;
+  add_validate_flag(app, validate_only);
   app.add_option("--scenario", flags.scenario, kScenarioHelp);
   app.add_option("--devices", flags.devices, kDevicesHelp);
+  flags.compatibility.add_to(app, kNodeCompatibility);
   app.add_option("--in-flight", options.max_writes_in_flight, "requests under way at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 10'000));
   if (const auto code = parse_args(app, args)) return *code;
-  if (const auto wrong = apply(flags, options)) {
-    std::fprintf(stderr, "error: %s\n", wrong->c_str());
-    return 2;
-  }
+  Findings findings;
+  apply(flags, options, findings);
+  check_connection(connection.kubeconfig, connection.context, findings);
+  if (validate_only) return findings.print_validation("the configuration is valid");
+  if (!findings.may_start("nodes")) return 1;
   block_signals();
-  const auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
+  const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
+  if (!known) return report(known.error());
+  const auto transport = client::transport_for(*known);
   if (!transport) return report(transport.error());
+  // Programs check the server's certificate; without an authority to check it by there are none.
+  if (!known->http.ca_pem.empty())
+    options.programs =
+        make_pod_programs({.transport = *transport,
+                           .server = {.server = known->http.url, .ca_pem = known->http.ca_pem, .tls_server_name = known->http.server_name},
+                           .directory = fmt::format("{}/berth-nodes-{}", std::filesystem::temp_directory_path().string(), getpid())});
   ThreadLoop loop("nodes");
   client::Client client(*transport, &loop, "berth-nodes");
   std::unique_ptr<SimulatedNodes> nodes;
@@ -112,6 +130,7 @@ int run_nodes(const std::vector<std::string>& args) {
     done.set_value();
   });
   done.get_future().wait();
+  options.programs.reset();  // Ends them while the loop that hears of it is still there.
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/config_reader.h"
 #include "client/list_all.h"
 #include "model/schema.h"
 #include "placement/cluster_kinds.h"
@@ -74,7 +75,7 @@ void PlacementFlags::add_to(CLI::App& app) {
   app.add_option("--cluster", cluster_files,
                  "Dumps of a cluster instead of a live one: `kubectl get nodes,pods,… -A -o yaml` or json; \"-\" is standard input");
   app.add_option("--config", config_file, "The scheduler's configuration: KubeSchedulerConfiguration or Policy");
-  app.add_option("--compatibility", compatibility, "Whose plugins and formulas: 1.20 or 1.36")->check(CLI::IsMember({"1.20", "1.36"}));
+  compatibility.add_to(app, "The scheduler's plugins and formulas");
 }
 
 const placement::FrameworkPtr& PlacementInput::framework_for(const placement::PodInfo& pod) const {
@@ -107,7 +108,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
         continue;
       }
     }
-    auto documents = json::parse_yaml_stream(*text);
+    auto documents = config::parse_stream(*text);
     if (!documents) return invalid(fmt::format("{}: {}", file, documents.error().message));
     for (auto& document : *documents) take_apart(std::move(document), out);
   }
@@ -115,8 +116,7 @@ Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& fi
 }
 
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags) {
-  std::optional<placement::Era> era;
-  if (!flags.compatibility.empty()) era = flags.compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
+  const std::optional<placement::Era> era = flags.compatibility.era();
   auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
   if (!flags.config_file.empty()) {
     auto loaded = scheduler::config::load(flags.config_file, {.file = flags.config_file, .era = era});
@@ -134,6 +134,7 @@ Result<PlacementInput> read_placement_config(const PlacementFlags& flags) {
 Result<PlacementInput> read_placement_input(const PlacementFlags& flags) {
   auto input = read_placement_config(flags);
   if (!input) return input;
+  for (const std::string& note : input->config.notes) std::fprintf(stderr, "warning: %s\n", note.c_str());
   PlacementInput& out = *input;
   if (flags.cluster_files.empty()) {
     auto read = read_live(flags.connection, out.cluster);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/compatibility.h"
 #include "cli/session.h"
 #include "placement/cluster.h"
 #include "placement/profiles.h"
@@ -18,7 +19,8 @@ namespace berth::cli {
 struct PlacementFlags {
   ConnectionFlags connection;
   std::vector<std::string> cluster_files;
-  std::string config_file, compatibility;
+  std::string config_file;
+  Compatibility compatibility;
   void add_to(CLI::App& app);
 };
 

@@ -1,74 +1,62 @@
 #include "cli/pod_rules.h"
 
-#include "base/base64.h"
 #include <algorithm>
+#include <set>
+
+#include "base/base64.h"
+#include "base/config_reader.h"
 
 namespace berth::cli {
 namespace {
 
-Result<std::vector<std::string>> read_strings(const json::Value& rule, std::string_view rule_name, const char* field) {
-  std::vector<std::string> out;
-  const json::Value* value = json::find(rule, {"match", field});
-  if (value == nullptr) return out;
-  if (!value->is_array()) return fail(ErrorCode::kInvalid, fmt::format("{}: match.{} must be a list of strings", rule_name, field));
-  for (const json::Value& item : value->get_array()) {
-    if (!item.is_string()) return fail(ErrorCode::kInvalid, fmt::format("{}: match.{} must be a list of strings", rule_name, field));
-    out.emplace_back(json::as_view(item));
-  }
-  return out;
-}
+using config::Reader;
 
-Result<std::map<std::string, std::string>> read_map(const json::Value* value, std::string_view rule_name, const char* field) {
+std::map<std::string, std::string> read_map(const Reader& at) {
   std::map<std::string, std::string> out;
-  if (value == nullptr) return out;
-  if (!value->is_object()) return fail(ErrorCode::kInvalid, fmt::format("{}: {} must be a map of strings", rule_name, field));
-  for (const auto& entry : value->get_object()) {
-    if (!entry.value().is_string())
-      return fail(ErrorCode::kInvalid, fmt::format("{}: {}.{} must be a string", rule_name, field, std::string_view(entry.key())));
-    out[std::string(entry.key())] = json::as_view(entry.value());
+  if (!at.is_present()) return out;
+  for (const auto& [key, value] : at.members()) {
+    if (value.is_present() && value.value()->is_string())
+      out[key] = json::as_view(*value.value());
+    else
+      value.problem("must be a string");
   }
   return out;
 }
 
-Result<void> only_known(const json::Value& object, std::string_view where, std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return fail(ErrorCode::kInvalid, fmt::format("{}: must be a map", where));
-  for (const auto& field : object.get_object())
-    if (std::ranges::find(known, std::string_view(field.key())) == known.end())
-      return fail(ErrorCode::kInvalid, fmt::format("{}: unknown field \"{}\"", where, std::string_view(field.key())));
-  return {};
+json::Array read_tolerations(const Reader& list) {
+  constexpr std::string_view kOperators[] = {"Exists", "Equal"}, kEffects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
+  json::Array out;
+  for (const Reader& item : list.items()) {
+    if (!item.expect_object()) continue;
+    item.only({"key", "operator", "value", "effect", "tolerationSeconds"});
+    for (const std::string_view field : {"key", "value"}) static_cast<void>(item.string(field));
+    static_cast<void>(item.integer("tolerationSeconds", 0));
+    const std::string op = item.one_of("operator", kOperators), effect = item.one_of("effect", kEffects);
+    if (op == "Exists" && !item.string("value").empty()) item.problem("value", "must be empty when the operator is Exists");
+    if (item.string("key").empty() && op != "Exists") item.problem("operator", "must be Exists when there is no key");
+    if (item.has("tolerationSeconds") && effect != "NoExecute") item.problem("effect", "must be NoExecute when tolerationSeconds is set");
+    out.push_back(*item.value());
+  }
+  return out;
 }
 
-Result<PodRule> read_rule(const json::Value& document, std::size_t index) {
+PodRule read_rule(const Reader& at) {
   PodRule rule;
-  rule.name = json::get_string(document, {"name"}, fmt::format("rules[{}]", index));
-  if (auto ok = only_known(document, rule.name, {"name", "match", "tolerations", "nodeLabels"}); !ok) return std::unexpected(ok.error());
-  const json::Value* match = json::find(document, {"match"});
-  if (match == nullptr || !match->is_object() || match->get_object().empty())
-    return fail(ErrorCode::kInvalid, fmt::format("{}: match: at least one condition is needed", rule.name));
-  if (auto ok = only_known(*match, rule.name + ": match", {"groups", "users", "namespaces", "labels", "annotations", "resources"}); !ok)
-    return std::unexpected(ok.error());
+  if (!at.expect_object()) return rule;
+  at.only({"name", "match", "tolerations", "nodeLabels"});
+  rule.name = at.string("name", at.path());
+  const Reader match = at.field("match");
+  match.expect_object();
+  match.only({"groups", "users", "namespaces", "labels", "annotations", "resources"});
+  if (!match.is_object() || match.value()->get_object().empty()) at.problem("match", "at least one condition is needed");
   for (auto [field, out] : {std::pair("groups", &rule.groups), std::pair("users", &rule.users), std::pair("namespaces", &rule.namespaces),
-                            std::pair("resources", &rule.resources)}) {
-    auto strings = read_strings(document, rule.name, field);
-    if (!strings) return std::unexpected(strings.error());
-    *out = std::move(*strings);
-  }
-  for (auto [value, field, out] : {std::tuple(json::find(document, {"match", "labels"}), "match.labels", &rule.labels),
-                                   std::tuple(json::find(document, {"match", "annotations"}), "match.annotations", &rule.annotations),
-                                   std::tuple(json::find(document, {"nodeLabels"}), "nodeLabels", &rule.node_labels)}) {
-    auto map = read_map(value, rule.name, field);
-    if (!map) return std::unexpected(map.error());
-    *out = std::move(*map);
-  }
-  if (const json::Value* tolerations = json::find(document, {"tolerations"})) {
-    if (!tolerations->is_array()) return fail(ErrorCode::kInvalid, fmt::format("{}: tolerations must be a list", rule.name));
-    for (const json::Value& toleration : tolerations->get_array())
-      if (auto ok = only_known(toleration, rule.name + ": tolerations", {"key", "operator", "value", "effect", "tolerationSeconds"}); !ok)
-        return std::unexpected(ok.error());
-    rule.tolerations = tolerations->get_array();
-  }
-  if (rule.tolerations.empty() && rule.node_labels.empty())
-    return fail(ErrorCode::kInvalid, fmt::format("{}: neither tolerations nor nodeLabels", rule.name));
+                            std::pair("resources", &rule.resources)})
+    *out = match.strings(field);
+  rule.labels = read_map(match.field("labels"));
+  rule.annotations = read_map(match.field("annotations"));
+  rule.node_labels = read_map(at.field("nodeLabels"));
+  rule.tolerations = read_tolerations(at.field("tolerations"));
+  if (!at.has("tolerations") && rule.node_labels.empty()) at.problem("gives neither tolerations nor nodeLabels");
   return rule;
 }
 
@@ -121,17 +109,20 @@ void require_labels(json::Value& spec, const std::map<std::string, std::string>&
 
 }  // namespace
 
-Result<std::vector<PodRule>> parse_pod_rules(std::string_view text) {
-  auto document = json::parse_yaml(text);
-  if (!document) return std::unexpected(document.error());
-  if (auto ok = only_known(*document, "the file", {"rules"}); !ok) return std::unexpected(ok.error());
+Result<std::vector<PodRule>> parse_pod_rules(std::string_view text, const std::string& file) {
   std::vector<PodRule> rules;
-  for (const json::Value& item : json::get_array(*document, {"rules"})) {
-    auto rule = read_rule(item, rules.size());
-    if (!rule) return std::unexpected(rule.error());
-    rules.push_back(std::move(*rule));
-  }
-  if (rules.empty()) return fail(ErrorCode::kInvalid, "rules: none");
+  const auto read = config::read_text(text, {.file = file}, [&](const Reader& root) {
+    rules.clear();
+    if (!root.expect_object()) return root.problem("must be a map with rules");
+    root.only({"rules"});
+    std::set<std::string> names;
+    for (const Reader& item : root.field("rules").items()) {
+      rules.push_back(read_rule(item));
+      if (!names.insert(rules.back().name).second) item.problem("name", fmt::format("\"{}\" is there already", rules.back().name));
+    }
+    if (rules.empty()) root.problem("rules", "none");
+  });
+  if (!read) return std::unexpected(read.error());
   return rules;
 }
 

@@ -22,11 +22,10 @@ struct PodRule {
   std::map<std::string, std::string> node_labels;          ///< Required node affinity: In, added to every term.
 };
 
-/// Reads `rules:` of a YAML file's text. Errors name the rule and the field.
-Result<std::vector<PodRule>> parse_pod_rules(std::string_view text);
+/// Reads `rules:` of a YAML file's text. The error lists all that is wrong, "FILE:LINE: PATH: …".
+Result<std::vector<PodRule>> parse_pod_rules(std::string_view text, const std::string& file);
 
 /// Answers an AdmissionReview (admission.k8s.io/v1) about a pod: allowed, with a JSON patch where rules match. kInvalid when it is not one.
 Result<json::Value> review_pod(const std::vector<PodRule>& rules, const json::Value& review);
-
 
 }  // namespace berth::cli

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/log.h"
+
 namespace berth::cli {
 namespace {
 
@@ -63,7 +65,12 @@ Result<ListenAddress> parse_listen(const std::string& text, std::uint16_t defaul
 
 Result<void> make_private_directory(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return {};
+  if (std::filesystem::is_directory(path, error)) {
+    struct stat info {};
+    if (stat(path.c_str(), &info) == 0 && (info.st_mode & 022) != 0)
+      log::warning("files", "{} may be written by others than its owner (mode {:04o}): `chmod 700` it", path, info.st_mode & 07777);
+    return {};
+  }
   const auto parent = std::filesystem::absolute(path).parent_path();
   std::filesystem::create_directories(parent, error);
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)

@@ -13,6 +13,7 @@
 #include "cli/process.h"
 #include "node/agent/agent.h"
 #include "node/agent/cgroups.h"
+#include "node/agent/leftovers.h"
 #include "node/agent/own_runtime.h"
 
 namespace berth::cli {
@@ -58,8 +59,9 @@ std::string without_scheme(std::string endpoint) {
 
 class RealNodeImpl final : public RealNode {
  public:
-  RealNodeImpl(std::shared_ptr<client::Transport> transport, std::unique_ptr<agent::OwnRuntime> own)
-      : own_(std::move(own)),
+  RealNodeImpl(std::shared_ptr<client::Transport> transport, agent::DirectoryLock lock, std::unique_ptr<agent::OwnRuntime> own)
+      : lock_(std::move(lock)),
+        own_(std::move(own)),
         loop_(lasting_loop("node")),
         client_(transport, &loop_, "berth-node"),
         blocking_(std::move(transport), nullptr, "berth-node") {}
@@ -79,6 +81,7 @@ class RealNodeImpl final : public RealNode {
   [[nodiscard]] const std::string& runtime() const override { return runtime_; }
 
  private:
+  agent::DirectoryLock lock_;
   std::unique_ptr<agent::OwnRuntime> own_;
   ThreadLoop& loop_;
   client::Client client_, blocking_;
@@ -111,7 +114,7 @@ void RealNodeFlags::add_to(CLI::App& app) {
   app.add_option("--real-node-name", name, "Its name; the machine's when empty");
   app.add_option("--runtime-endpoint", runtime_endpoint,
                  "The container runtime's CRI socket, when it is not at containerd's or CRI-O's usual place");
-  app.add_option("--node-config", config, "KubeletConfiguration or node-config.yaml of the real node")->check(CLI::ExistingFile);
+  app.add_option("--node-config", config, "KubeletConfiguration or node-config.yaml of the real node");
   app.add_option("--kubelet-arg", kubelet_arguments, "NAME=VALUE of a kubelet flag for the real node; may be repeated");
 }
 
@@ -134,7 +137,9 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   auto settings = read_kubelet_settings(flags.config, flags.kubelet_arguments);
   if (!settings) return std::unexpected(settings.error());
   agent::AgentOptions options;
+  settings->warnings.clear();  // Said by whoever looked at the flags.
   options.settings = std::move(*settings);
+  flags.compatibility.apply(options.settings);
   // A laptop swaps; the kubelet's refusal would surprise here. Said in the log.
   if (flags.config.empty() &&
       std::ranges::none_of(flags.kubelet_arguments, [](const std::string& argument) { return argument.starts_with("fail-swap-on="); }))
@@ -145,6 +150,8 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   options.port = choose_port();
   options.client_ca_pem = place.ca_pem;
   if (auto made = make_private_directory(options.root); !made) return std::unexpected(made.error());
+  auto lock = agent::DirectoryLock::take(options.root);
+  if (!lock) return std::unexpected(lock.error());
   std::unique_ptr<agent::OwnRuntime> own;
   options.runtime.socket = without_scheme(find_socket(flags));
   if (options.runtime.socket.empty() || !trouble_with(options.runtime.socket).empty()) {
@@ -160,7 +167,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   if (!pki) return std::unexpected(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;
-  auto node = std::make_unique<RealNodeImpl>(place.transport, std::move(own));
+  auto node = std::make_unique<RealNodeImpl>(place.transport, std::move(*lock), std::move(own));
   if (const auto started = node->start(std::move(options)); !started) return std::unexpected(started.error());
   return node;
 }

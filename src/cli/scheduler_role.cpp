@@ -5,42 +5,58 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 
 #include "base/log.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
+#include "cli/server_role.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "client/leader_election.h"
+#include "scheduler/config/arguments.h"
 #include "scheduler/config/shown.h"
 #include "scheduler/extender.h"
 
 namespace berth::cli {
 void SchedulerFlags::add_to(CLI::App& app) {
-  app.add_option("--scheduler-name", scheduler_name, "Places the pods of this schedulerName (without a configuration file)")
-      ->capture_default_str();
+  app.add_option(
+      "--scheduler-name", scheduler_name,
+      "Places the pods of this schedulerName (default-scheduler); a KubeSchedulerConfiguration names its own. One that is not the "
+      "default leads by a Lease of its own name");
   app.add_option("--config", config_file, "KubeSchedulerConfiguration (v1, v1beta3, v1beta2, v1beta1) or Policy, YAML or JSON");
   app.add_option("--policy-config-file", policy_file, "Policy file, YAML or JSON");
-  app.add_option("--compatibility", compatibility,
-                 "Follow another release's formulas and words than the configuration's version means: 1.20 or 1.36")
-      ->check(CLI::IsMember({"1.20", "1.36"}));
+  compatibility.add_to(app, compatibility_acts_on);
   app.add_option("--seed", seed, "Seed of the choice among equally good nodes")->capture_default_str();
   app.add_flag("--hard-disruption-budgets", hard_budgets, "Preemption never breaks a PodDisruptionBudget (default: as a last resort)");
 }
 
-Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const std::string& default_policy_file) const {
+Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const apiserver::MasterConfig& master,
+                                                                  const std::string& master_config_file) const {
   if (!config_file.empty() && !policy_file.empty()) return invalid("--config and --policy-config-file: give one of them");
-  std::optional<placement::Era> era;
-  if (!compatibility.empty()) era = compatibility == "1.20" ? placement::Era::k120 : placement::Era::k136;
-  const std::string& file = !config_file.empty() ? config_file : !policy_file.empty() ? policy_file : default_policy_file;
-  if (file.empty()) {
-    auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
-    config.profiles.front().scheduler_name = scheduler_name;
-    return config;
+  const std::optional<placement::Era> era = compatibility.era();
+  const std::string directory = master_config_file.empty() ? "" : std::filesystem::absolute(master_config_file).parent_path().string();
+  std::string file = !config_file.empty()   ? config_file
+                     : !policy_file.empty() ? policy_file
+                                            : scheduler::config::file_of(master.scheduler_arguments, directory);
+  if (file.empty()) file = master.scheduler_config_file;
+  auto config = scheduler::config::default_config(era.value_or(placement::Era::k136));
+  if (!file.empty()) {
+    auto loaded = scheduler::config::load(file, {file, era});
+    if (!loaded) return loaded;
+    config = std::move(*loaded);
   }
-  return scheduler::config::load(file, {file, era});
+  if (auto applied = scheduler::config::apply(master.scheduler_arguments, config); !applied) return std::unexpected(applied.error());
+  if (scheduler_name.empty()) return config;
+  // A Policy and the defaults name no scheduler; the profiles of a configuration name themselves.
+  if (config.source.is_null())
+    config.profiles.front().scheduler_name = scheduler_name;
+  else
+    return invalid(fmt::format("--scheduler-name: {} names its schedulers itself (profiles[].schedulerName)", file));
+  return config;
 }
 
 scheduler::SchedulerOptions SchedulerFlags::options(const scheduler::config::SchedulerConfig& config) const {
@@ -162,6 +178,24 @@ SchedulerRole::~SchedulerRole() {
   loop_.stop();
 }
 
+namespace {
+
+client::LeaderElectionConfig election_of(const scheduler::config::SchedulerConfig& config, Findings& findings) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const auto& wanted = config.leader_election;
+  const client::LeaderElectionConfig out{.ns = wanted.resource_namespace,
+                                         .name = lease_name(config),
+                                         .identity = fmt::format("{}_{}", host, getpid()),
+                                         .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms),
+                                         .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
+                                         .retry_period = std::chrono::milliseconds(wanted.retry_period_ms)};
+  findings.take(client::LeaderElector::validate(out));
+  return out;
+}
+
+}  // namespace
+
 int run_scheduler(const std::vector<std::string>& args) {
   CLI::App app("Places pods for any Kubernetes API server, in kube-scheduler's place or beside it", "berth scheduler");
   ConnectionFlags connection;
@@ -171,33 +205,30 @@ int run_scheduler(const std::vector<std::string>& args) {
   ComponentPortFlags port;
   port.add_to(app, 10259);
   bool leader_elect = true, validate_only = false;
-  app.add_flag("--validate", validate_only, "Only check the configuration");
+  std::string master_config;
+  add_validate_flag(app, validate_only);
+  app.add_option("--master-config", master_config, "OpenShift's master-config.yaml: schedulerConfigFile and schedulerArguments are used");
   app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several schedulers works at a time (default true)");
   if (const auto code = parse_args(app, args)) return *code;
-  auto config = flags.config();
-  if (!config) return report(config.error());
-  if (validate_only) {
-    if (const auto extenders = scheduler::Extenders::create(config->extenders); !extenders) return report(extenders.error());
-    std::printf("the configuration is valid: %zu profile(s)\n", config->profiles.size());
-    return 0;
+  Findings findings;
+  const auto master = findings.take(read_master_config(master_config));
+  auto config = findings.take(flags.config(master.value_or(apiserver::MasterConfig{}), master_config));
+  port.check(findings);
+  std::optional<client::LeaderElectionConfig> election;
+  std::string kubeconfig = connection.kubeconfig;
+  if (config) {
+    findings.notes(config->notes);
+    findings.take(scheduler::Extenders::create(config->extenders));
+    if (kubeconfig.empty()) kubeconfig = config->kubeconfig;
+    if (leader_elect && config->leader_election.leader_elect) election = election_of(*config, findings);
   }
+  check_connection(kubeconfig, connection.context, findings);
+  if (validate_only)
+    return findings.print_validation(fmt::format("the configuration is valid: {} profile(s)", config ? config->profiles.size() : 0));
+  if (!findings.may_start("scheduler")) return 1;
   block_signals();
-  const std::string& kubeconfig = connection.kubeconfig.empty() ? config->client_connection.kubeconfig : connection.kubeconfig;
   auto transport = client::transport_from_kubeconfig(kubeconfig, connection.context);
   if (!transport) return report(transport.error());
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  std::optional<client::LeaderElectionConfig> election;
-  if (leader_elect && config->leader_election.leader_elect) {
-    const auto& wanted = config->leader_election;
-    election = client::LeaderElectionConfig{.ns = wanted.resource_namespace,
-                                            .name = wanted.resource_name,
-                                            .identity = fmt::format("{}_{}", host, getpid()),
-                                            .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms),
-                                            .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
-                                            .retry_period = std::chrono::milliseconds(wanted.retry_period_ms)};
-    if (const auto valid = client::LeaderElector::validate(*election); !valid) return report(valid.error());
-  }
   SchedulerRole role(*transport, flags.options(*config), election);
   if (auto started = role.start(); !started) return report(started.error());
   auto served = serve_component(port, role.port_options(*config));

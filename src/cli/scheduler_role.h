@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "apiserver/admission/config.h"
+#include "cli/compatibility.h"
 #include "cli/component_port.h"
 #include "client/leader_election.h"
 #include "scheduler/config/config.h"
@@ -16,14 +18,17 @@ class App;
 namespace berth::cli {
 
 struct SchedulerFlags {
-  std::string scheduler_name = "default-scheduler";
+  std::string scheduler_name;  ///< Empty: as the configuration says.
   std::uint64_t seed = 0;
-  std::string config_file, policy_file, compatibility;
+  std::string config_file, policy_file;
+  Compatibility compatibility;
+  /// What the word changes, for --help.
+  std::string compatibility_acts_on = "The scheduler's formulas and words, whatever release its configuration's version means";
   bool hard_budgets = false;
   void add_to(CLI::App& app);
-  /// What the flags and the file they name say; `default_policy_file` is used when no file is named (master-config.yaml's
-  /// schedulerConfigFile). Errors name file, line and field.
-  [[nodiscard]] Result<scheduler::config::SchedulerConfig> config(const std::string& default_policy_file = {}) const;
+  /// What the flags, the file they name and the master configuration say; the flags win. Errors name file, line and field.
+  [[nodiscard]] Result<scheduler::config::SchedulerConfig> config(const apiserver::MasterConfig& master = {},
+                                                                  const std::string& master_config_file = {}) const;
   [[nodiscard]] scheduler::SchedulerOptions options(const scheduler::config::SchedulerConfig& config) const;
 };
 

@@ -3,18 +3,22 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "apiserver/auth/auth.h"
+#include "apiserver/auth/authenticator.h"
+#include "apiserver/service_allocator.h"
+#include "base/config_reader.h"
+#include "apiserver/memory_guard.h"
 #include "base/log.h"
 #include "cli/parse.h"
 #include "cli/process.h"
 #include "cli/roles.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
+#include "model/quantity.h"
 #include "net/server.h"
 
 namespace berth::cli {
@@ -22,62 +26,43 @@ namespace {
 
 namespace auth = apiserver::auth;
 
-Result<std::string> read_server_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return invalid(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::string default_data_dir() {
   const char* home = std::getenv("HOME");
   return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.berth";
 }
 
-/// "A=true,B=false" entries into the map.
-Result<void> add_feature_gates(const std::vector<std::string>& entries, std::map<std::string, bool>& gates) {
+std::vector<std::string> split(const std::vector<std::string>& entries) {
+  std::vector<std::string> out;
   for (const std::string& entry : entries)
     for (std::size_t start = 0; start < entry.size();) {
       const std::size_t end = std::min(entry.find(',', start), entry.size());
-      const std::string one = entry.substr(start, end - start);
+      out.push_back(entry.substr(start, end - start));
       start = end + 1;
-      const std::size_t equals = one.find('=');
-      const std::string value = equals == std::string::npos ? "" : one.substr(equals + 1);
-      if (value != "true" && value != "false") return invalid(fmt::format("--feature-gates: \"{}\" is not NAME=true or NAME=false", one));
-      gates[one.substr(0, equals)] = value == "true";
     }
-  return {};
+  return out;
 }
 
-Result<apiserver::MasterConfig> read_admission(const ServerFlags& flags) {
-  apiserver::MasterConfig config;
-  const auto directory_of = [](const std::string& path) { return std::filesystem::absolute(path).parent_path().string(); };
-  if (!flags.master_config.empty()) {
-    auto text = read_server_file(flags.master_config);
-    if (!text) return std::unexpected(text.error());
-    auto parsed = apiserver::parse_master_config(*text, directory_of(flags.master_config));
-    if (!parsed) return invalid(fmt::format("{}: {}", flags.master_config, parsed.error().message));
-    config = std::move(*parsed);
+std::string directory_of(const std::string& path) { return std::filesystem::absolute(path).parent_path().string(); }
+
+void read_admission(const ServerFlags& flags, apiserver::AdmissionConfig& config, Findings& findings) {
+  if (!flags.admission_config.empty())
+    if (const auto text = findings.take(config::read_whole_file(flags.admission_config)))
+      findings.take(apiserver::parse_admission_configuration(*text, directory_of(flags.admission_config), config, flags.admission_config));
+  for (const auto& [given, into] :
+       {std::pair(&flags.enable_admission, &config.enable), std::pair(&flags.disable_admission, &config.disable)})
+    for (std::string& name : split(*given)) into->push_back(std::move(name));
+  findings.take(apiserver::check_plugin_names(config));
+}
+
+void check_feature_gates(const std::vector<std::string>& entries, Findings& findings) {
+  for (const std::string& one : split(entries)) {
+    const std::size_t equals = one.find('=');
+    const std::string value = equals == std::string::npos ? "" : one.substr(equals + 1);
+    if (value != "true" && value != "false")
+      findings.error(fmt::format("--feature-gates: \"{}\" is not NAME=true or NAME=false", one));
+    else
+      findings.note(fmt::format("--feature-gates: {} has no effect: the API server's behaviour is fixed in this version", one));
   }
-  if (!flags.admission_config.empty()) {
-    auto text = read_server_file(flags.admission_config);
-    if (!text) return std::unexpected(text.error());
-    auto parsed = apiserver::parse_admission_configuration(*text, directory_of(flags.admission_config), config.admission);
-    if (!parsed) return invalid(fmt::format("{}: {}", flags.admission_config, parsed.error().message));
-  }
-  const auto add = [](const std::vector<std::string>& words, std::vector<std::string>& out) {
-    for (const std::string& word : words)
-      for (std::size_t start = 0; start < word.size();) {
-        const std::size_t end = std::min(word.find(',', start), word.size());
-        out.push_back(word.substr(start, end - start));
-        start = end + 1;
-      }
-  };
-  add(flags.enable_admission, config.admission.enable);
-  add(flags.disable_admission, config.admission.disable);
-  if (auto added = add_feature_gates(flags.feature_gates, config.feature_gates); !added) return std::unexpected(added.error());
-  return config;
 }
 
 /// One kubeconfig a user, beside the data.
@@ -91,6 +76,26 @@ Result<void> write_user(const std::string& path, const std::string& user, const 
   entry.certificate_pem = pair->certificate_pem;
   entry.private_key_pem = pair->private_key_pem;
   return client::write_kubeconfig(path, entry);
+}
+
+/// Bytes of "2Gi", "75%", "0".
+Result<std::size_t> parse_memory_limit(const std::string& text) {
+  constexpr double kLeast = 128.0 * 1024 * 1024;
+  double bytes = 0;
+  if (text.ends_with('%')) {
+    int percent = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size() - 1, percent);
+    if (error != std::errc() || end != text.data() + text.size() - 1 || percent < 1 || percent > 100)
+      return invalid(fmt::format("--memory-limit: \"{}\" is not a share between 1% and 100%", text));
+    bytes = static_cast<double>(apiserver::memory_of_machine()) * percent / 100;
+  } else {
+    const auto amount = model::Quantity::parse(text);
+    if (!amount) return invalid(fmt::format("--memory-limit: \"{}\" is neither an amount (\"2Gi\") nor a share (\"75%\")", text));
+    bytes = static_cast<double>(amount->value());
+    if (bytes == 0) return std::size_t{0};
+  }
+  if (bytes < kLeast) return invalid(fmt::format("--memory-limit: {} is less than the 128Mi that the server needs", text));
+  return static_cast<std::size_t>(bytes);
 }
 
 }  // namespace
@@ -107,20 +112,57 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
+  add_validate_flag(app, validate_only);
+  app.add_option("--max-requests-inflight", max_requests_inflight,
+                 "With --max-mutating-requests-inflight: how many requests are served at once, shared out among the priority levels")
+      ->capture_default_str();
+  app.add_option("--max-mutating-requests-inflight", max_mutating_requests_inflight, "See --max-requests-inflight")->capture_default_str();
+  app.add_option("--memory-limit", memory_limit,
+                 "What the process may hold in memory, as an amount (\"2Gi\") or a share of the machine or control group (\"75%\"); near "
+                 "it requests "
+                 "are refused with 429. 0: no limit")
+      ->capture_default_str();
   app.add_flag("--strict-durability", strict_durability, "Leases and Events, too, are acknowledged only after the sync to disk");
   app.add_flag("--unsafe-no-sync", no_sync, "Never sync to disk: for benchmarks; a power loss may lose acknowledged writes");
 }
 
-Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, apiserver::NodeBackend backend) {
+Result<apiserver::MasterConfig> read_master_config(const std::string& path) {
+  if (path.empty()) return apiserver::MasterConfig{};
+  const auto text = config::read_whole_file(path);
+  if (!text) return std::unexpected(text.error());
+  return apiserver::parse_master_config(*text, directory_of(path), path);
+}
+
+ServerPlan ServerFlags::plan(Findings& findings) const {
+  ServerPlan out;
+  if (const auto address = findings.take(parse_listen(listen, 6443))) out.listen = *address;
+  if (auto config = findings.take(read_master_config(master_config))) out.master_config = std::move(*config);
+  read_admission(*this, out.master_config.admission, findings);
+  findings.notes(out.master_config.admission.notes);
+  check_feature_gates(feature_gates, findings);
+  const auto ttl = parse_go_duration(event_ttl);
+  if (!ttl || *ttl <= Duration::zero())
+    findings.error(fmt::format("--event-ttl: \"{}\" is not a duration above zero", event_ttl));
+  else
+    out.event_ttl = *ttl;
+  if (const auto range = apiserver::check_service_range(service_cidr); !range)
+    findings.error("--service-cluster-ip-range: " + range.error().message);
+  if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
+  if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
+  if (max_requests_inflight < 0 || max_mutating_requests_inflight < 0 || max_requests_inflight + max_mutating_requests_inflight <= 0)
+    findings.error("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be above zero");
+  out.data_dir = std::filesystem::absolute(data_dir);
+  std::error_code error;
+  if (std::filesystem::exists(out.data_dir, error) && !std::filesystem::is_directory(out.data_dir, error))
+    findings.error(fmt::format("--data-dir: {} is not a directory", out.data_dir));
+  return out;
+}
+
+Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, const ServerPlan& plan, apiserver::NodeBackend backend) {
   std::unique_ptr<ServerRole> role(new ServerRole());
-  const auto listen = parse_listen(flags.listen, 6443);
-  if (!listen) return std::unexpected(listen.error());
-  auto config = read_admission(flags);
-  if (!config) return std::unexpected(config.error());
-  role->master_config_ = *config;
-  const auto ttl = parse_go_duration(flags.event_ttl);
-  if (!ttl || *ttl <= Duration::zero()) return invalid(fmt::format("--event-ttl: \"{}\" is not a duration above zero", flags.event_ttl));
-  role->data_dir_ = std::filesystem::absolute(flags.data_dir);
+  const ListenAddress* listen = &plan.listen;
+  role->master_config_ = plan.master_config;
+  role->data_dir_ = plan.data_dir;
   if (auto made = make_private_directory(role->data_dir_); !made) return std::unexpected(made.error());
 
   role->clock_ = std::make_unique<SystemClock>();
@@ -132,7 +174,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
                   fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
     return std::unexpected(store.error());
   }
-  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false);
+  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false, *ttl);
   if (!cache) return std::unexpected(cache.error());
 
   auth::PkiOptions pki_options;
@@ -165,11 +207,14 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.node_client.certificate_pem = kubelet_client->certificate_pem;
   options.node_client.private_key_pem = kubelet_client->private_key_pem;
   options.admission = role->master_config_.admission;
-  options.feature_gates = role->master_config_.feature_gates;
   options.node_backend = std::move(backend);
   options.relaxed_leases_and_events = !flags.strict_durability;
+  options.warns_of_objects = !flags.compatibility.follows_documents();
   options.service_cidr = flags.service_cidr;
-  options.event_ttl = *ttl;
+  options.event_ttl = plan.event_ttl;
+  options.max_requests_inflight = flags.max_requests_inflight;
+  options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
+  options.memory_limit_bytes = plan.memory_limit_bytes;
   options.cluster_ca_pem = role->ca_pem_;
   options.advertise_address = listen->host;
   options.advertise_port = listen->port;
@@ -186,6 +231,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   server.address = listen->host;
   server.port = listen->port;
   server.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, role->ca_pem_};
+  if (*memory > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, *memory / 4);
   server.may_send_body = [authenticator = parts->authenticator](const net::HttpRequest& head) {
     const auto user = authenticator->authenticate(head);
     return user && !user->in_group("system:unauthenticated");
@@ -228,10 +274,22 @@ int run_server(const std::vector<std::string>& args) {
                "berth server");
   ServerFlags flags;
   flags.add_to(app);
+  flags.compatibility.add_to(app, "Warnings about old names and fields in objects");
   if (const auto code = parse_args(app, args)) return *code;
+  Findings findings;
+  const ServerPlan plan = flags.plan(findings);
+  for (const auto* arguments : {&plan.master_config.scheduler_arguments, &plan.master_config.controller_arguments})
+    for (const auto& [name, argument] : *arguments)
+      findings.note(fmt::format("{}: is for berth {} --master-config, or berth up", argument.place,
+                                arguments == &plan.master_config.scheduler_arguments ? "scheduler" : "controllers"));
+  if (!plan.master_config.scheduler_config_file.empty())
+    findings.note(fmt::format("{}: kubernetesMasterConfig.schedulerConfigFile is for berth scheduler --master-config, or berth up",
+                              flags.master_config));
+  if (flags.validate_only) return findings.print_validation("the configuration is valid");
+  if (!findings.may_start("server")) return 1;
   block_signals();
   raise_file_limit();
-  auto role = ServerRole::start(flags, {});
+  auto role = ServerRole::start(flags, plan, {});
   if (!role) return report(role.error());
   std::printf("berth server is serving on %s\nexport KUBECONFIG=%s\n", (*role)->url().c_str(),
               shell_word((*role)->kubeconfig_path()).c_str());

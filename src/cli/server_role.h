@@ -7,6 +7,9 @@
 #include "apiserver/server.h"
 #include "base/error.h"
 #include "base/event_loop.h"
+#include "cli/compatibility.h"
+#include "cli/findings.h"
+#include "cli/process.h"
 #include "client/transport.h"
 #include "net/server.h"
 #include "node/metrics_api.h"
@@ -16,6 +19,18 @@ class App;
 }
 
 namespace berth::cli {
+
+/// What a start is made of, once flags and files are well.
+struct ServerPlan {
+  ListenAddress listen;
+  apiserver::MasterConfig master_config;
+  Duration event_ttl{};
+  std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
+  std::string data_dir;
+};
+
+/// Empty without a path. The error lists all that is wrong with the file.
+Result<apiserver::MasterConfig> read_master_config(const std::string& path);
 
 /// The flags of `berth server`; `berth up` has them too.
 struct ServerFlags {
@@ -28,9 +43,15 @@ struct ServerFlags {
   std::string service_cidr = "10.96.0.0/12";
   std::string event_ttl = "1h";
   std::string token_file;  ///< kube-apiserver's --token-auth-file.
+  int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
+  std::string memory_limit = "75%";
   bool strict_durability = false;
   bool no_sync = false;
+  bool validate_only = false;
+  Compatibility compatibility;
   void add_to(CLI::App& app);
+  /// Reads all files and looks at all flags; changes nothing.
+  ServerPlan plan(Findings& findings) const;
 };
 
 /// A serving API server; the destructor stops it in order: listener, pipeline, store.
@@ -38,7 +59,7 @@ class ServerRole {
  public:
   /// Errors are for people: which flag, file or directory is wrong and what to do. A data directory in use is refused (kConflict).
   /// `backend` answers kubelet requests for simulated nodes of this process; may be empty.
-  static Result<std::unique_ptr<ServerRole>> start(const ServerFlags& flags, apiserver::NodeBackend backend);
+  static Result<std::unique_ptr<ServerRole>> start(const ServerFlags& flags, const ServerPlan& plan, apiserver::NodeBackend backend);
   ~ServerRole();
 
   [[nodiscard]] const std::string& kubeconfig_path() const { return kubeconfig_path_; }

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "base/config_reader.h"
 #include "base/go_strings.h"
 #include "client/kubeconfig.h"
 
@@ -121,7 +122,7 @@ Result<std::vector<Manifest>> read_manifests(const std::vector<std::string>& fil
     for (const std::string& path : files_below(given)) {
       auto text = read_file(path);
       if (!text) return std::unexpected(text.error());
-      auto documents = json::parse_yaml_stream(*text);
+      auto documents = config::parse_stream(*text);
       if (!documents) return invalid(fmt::format("{}: {}", path, documents.error().message));
       for (json::Value& document : *documents) {
         const std::string_view kind = json::get_string(document, {"kind"});

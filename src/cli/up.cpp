@@ -7,15 +7,20 @@
 #include "cli/autoscaler_role.h"
 #include "cli/controllers_role.h"
 #include "cli/descheduler_role.h"
+#include "cli/findings.h"
+#include "cli/node_settings.h"
 #include "cli/parse.h"
+#include "cli/pod_programs.h"
 #include "cli/process.h"
 #include "cli/real_node.h"
+#include "cli/remembered_flags.h"
 #include "cli/roles.h"
 #include "cli/scenario_flag.h"
 #include "cli/scheduler_role.h"
 #include "cli/server_role.h"
 #include "cli/session.h"
 #include "node/simulated/simulated_nodes.h"
+#include "scheduler/extender.h"
 
 namespace berth::cli {
 namespace {
@@ -23,6 +28,9 @@ namespace {
 using node::simulated::SimulatedNodes;
 using node::simulated::SimulatedNodesOptions;
 
+/// What the cluster's nodes are made from: a start without these flags makes them as the last one did.
+const std::vector<RememberedFlag> kRememberedFlags = {{"--nodes"},          {"--prefix"},    {"--zones"},          {"--devices"},
+                                                      {"--scenario", true}, {"--real-node"}, {"--real-node-name"}, {"--compatibility"}};
 constexpr std::string_view kSimulatedTaint = "sim.berth.dev/simulated";
 
 json::Value simulated_taint() { return json::Object{{"key", kSimulatedTaint}, {"effect", "NoSchedule"}}; }
@@ -83,22 +91,108 @@ void taint_simulated_nodes(const std::shared_ptr<client::Transport>& transport, 
   }
 }
 
-/// With the scheduler's own profiles. The errors name the flag or the policy's line.
-Result<std::unique_ptr<DeschedulerRole>> descheduler_of_up(const std::string& policy_file, const std::string& interval_text,
-                                                           const scheduler::config::SchedulerConfig& scheduler,
-                                                           std::shared_ptr<client::Transport> transport) {
-  const auto interval = parse_interval(interval_text);
+/// What does not concern the server alone.
+struct UpPlan {
+  ServerPlan server;
+  controllers::ManagerOptions controllers_options;
+  scheduler::config::SchedulerConfig scheduler_config;
+  std::optional<descheduler::DeschedulerOptions> descheduler_options;
+  Duration descheduling_interval{}, scan_interval{};
+};
+
+struct UpFlags {
+  ServerFlags server;
+  SchedulerFlags scheduler;
+  ControllersFlags controllers;
+  SimulatedNodesOptions nodes;
+  RealNodeFlags real;
+  std::string scenario, devices, descheduler_policy, descheduling_interval = "5m", scan_interval = "10s";
+  std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto";
+
+  void add_to(CLI::App& app);
+  /// Reads all files and looks at all flags; changes nothing but the nodes' options.
+  UpPlan plan(Findings& findings);
+
+ private:
+  /// With the scheduler's own profiles.
+  void plan_descheduler(UpPlan& plan, Findings& findings) const;
+};
+
+void UpFlags::add_to(CLI::App& app) {
+  server.add_to(app);
+  scheduler.compatibility_acts_on = "Scheduler, nodes' eviction order and allocatable, the API server's warnings";
+  scheduler.add_to(app);
+  controllers.add_to(app);
+  real.add_to(app);
+  nodes.nodes = 6;
+  app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 60'000));
+  app.add_option("--prefix", nodes.prefix, "Simulated nodes are named PREFIX1, PREFIX2, …")->capture_default_str();
+  app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000));
+  app.add_option("--scenario", scenario, kScenarioHelp);
+  app.add_option("--devices", devices, kDevicesHelp);
+  app.add_option("--scheduler-secure-port", scheduler_port,
+                 "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")
+      ->capture_default_str();
+  app.add_option("--controllers-secure-port", controllers_port, "The same of the controllers; auto: 10257 or any free one; 0: none")
+      ->capture_default_str();
+  app.add_option("--descheduler-policy", descheduler_policy, "Run the descheduler too, with this DeschedulerPolicy");
+  app.add_option("--descheduling-interval", descheduling_interval, "Pause between the starts of two of its cycles")->capture_default_str();
+  app.add_option("--autoscaler-secure-port", autoscaler_port, "The same of the cluster autoscaler; auto: 8085 or any free one; 0: none")
+      ->capture_default_str();
+  app.add_option("--scan-interval", scan_interval, "How often the cluster autoscaler looks, where a ClusterAutoscaler named default is")
+      ->capture_default_str();
+}
+
+UpPlan UpFlags::plan(Findings& findings) {
+  UpPlan out;
+  real.compatibility = server.compatibility = scheduler.compatibility;
+  out.server = server.plan(findings);
+  const apiserver::MasterConfig& master = out.server.master_config;
+  out.controllers_options = controllers.options(master.controller_arguments, {}, findings);
+  out.controllers_options.leader_elect = false;  // There is one in this process, and one process on the data.
+  out.controllers_options.simulated_machines = true;
+  if (auto config = findings.take(scheduler.config(master, server.master_config))) {
+    findings.notes(config->notes);
+    findings.take(scheduler::Extenders::create(config->extenders));
+    out.scheduler_config = std::move(*config);
+  }
+  read_scenario(scenario, nodes, findings);
+  scheduler.compatibility.apply(nodes.fleet.kubelet);
+  read_devices(devices, nodes.node_template, findings);
+  const auto scan = parse_go_duration(scan_interval);
+  if (!scan || *scan < std::chrono::milliseconds(100))
+    findings.error(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", scan_interval));
+  out.scan_interval = scan.value_or(Duration::zero());
+  for (const auto& [flag, port] :
+       {std::pair("--scheduler-secure-port", scheduler_port), std::pair("--controllers-secure-port", controllers_port),
+        std::pair("--autoscaler-secure-port", autoscaler_port)})
+    findings.take(check_component_port(flag, port));
+  if (!real.config.empty() || !real.kubelet_arguments.empty())
+    if (const auto settings = findings.take(read_kubelet_settings(real.config, real.kubelet_arguments))) {
+      findings.notes(settings->warnings);
+      if (real.mode == "off") findings.note("--node-config and --kubelet-arg have no effect with --real-node off");
+    }
+  if (!descheduler_policy.empty()) plan_descheduler(out, findings);
+  return out;
+}
+
+void UpFlags::plan_descheduler(UpPlan& plan, Findings& findings) const {
+  const auto interval = parse_interval(descheduling_interval);
   if (!interval || *interval < std::chrono::seconds(1))
-    return invalid(fmt::format("--descheduling-interval {}: a duration of a second or more is wanted, such as 5m", interval_text));
-  auto policy = descheduler::load_policy(policy_file);
-  if (!policy) return std::unexpected(policy.error());
+    findings.error(fmt::format("--descheduling-interval {}: a duration of a second or more is wanted, such as 5m", descheduling_interval));
+  plan.descheduling_interval = interval.value_or(Duration::zero());
+  auto policy = findings.take(descheduler::load_policy(descheduler_policy));
+  if (!policy) return;
+  findings.notes(policy->warnings);
   descheduler::DeschedulerOptions options;
   options.policy = std::move(*policy);
-  options.era = scheduler.era;
-  auto profiles = placement::Profiles::create(scheduler.profiles);
-  if (!profiles) return std::unexpected(profiles.error());
-  options.profiles = std::move(*profiles);
-  return std::make_unique<DeschedulerRole>(std::move(transport), std::move(options), *interval);
+  options.era = plan.scheduler_config.era;
+  if (auto profiles = findings.take(placement::Profiles::create(plan.scheduler_config.profiles))) options.profiles = std::move(*profiles);
+  plan.descheduler_options = std::move(options);
 }
 
 }  // namespace
@@ -108,54 +202,17 @@ int run_up(const std::vector<std::string>& args) {
       "A whole cluster in one process: API server, scheduler, controllers, and nodes: this machine with real containers, or simulated "
       "ones. Ctrl-C stops it; the next start with the same --data-dir has everything as it was",
       "berth up");
-  ServerFlags server;
-  server.add_to(app);
-  SchedulerFlags scheduler;
-  scheduler.add_to(app);
-  ControllersFlags controllers;
-  controllers.add_to(app);
-  SimulatedNodesOptions nodes;
-  nodes.nodes = 6;
-  RealNodeFlags real;
-  real.add_to(app);
-  app.add_option("--nodes", nodes.nodes, "Simulated nodes there must be at least; without it none beside a real node")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 60'000));
-  app.add_option("--zones", nodes.zones, "Zones of the simulated nodes, taken in turn")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10'000));
-  std::string scenario;
-  app.add_option("--scenario", scenario, kScenarioHelp);
-  std::string devices;
-  app.add_option("--devices", devices, kDevicesHelp);
-  std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto";
-  app.add_option("--scheduler-secure-port", scheduler_port,
-                 "HTTPS port of the scheduler's /healthz, /metrics, /configz; auto: 10259 or, when that is taken, any free one; 0: none")
-      ->capture_default_str();
-  app.add_option("--controllers-secure-port", controllers_port, "The same of the controllers; auto: 10257 or any free one; 0: none")
-      ->capture_default_str();
-  std::string descheduler_policy, descheduling_interval = "5m";
-  app.add_option("--descheduler-policy", descheduler_policy, "Run the descheduler too, with this DeschedulerPolicy");
-  app.add_option("--descheduling-interval", descheduling_interval, "Pause between the starts of two of its cycles")->capture_default_str();
-  app.add_option("--autoscaler-secure-port", autoscaler_port, "The same of the cluster autoscaler; auto: 8085 or any free one; 0: none")
-      ->capture_default_str();
-  std::string scan_interval = "10s";
-  app.add_option("--scan-interval", scan_interval, "How often the cluster autoscaler looks, where a ClusterAutoscaler named default is")
-      ->capture_default_str();
+  UpFlags flags;
+  flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
-  if (const auto wrong = read_scenario(scenario, nodes.fleet)) {
-    std::fprintf(stderr, "error: %s\n", wrong->c_str());
-    return 2;
-  }
-  if (const auto wrong = read_devices(devices, nodes.node_template)) {
-    std::fprintf(stderr, "error: %s\n", wrong->c_str());
-    return 2;
-  }
-  const auto scan = parse_go_duration(scan_interval);
-  if (!scan || *scan < std::chrono::milliseconds(100)) {
-    std::fprintf(stderr, "error: --scan-interval: \"%s\" is not a duration of at least 100ms\n", scan_interval.c_str());
-    return 2;
-  }
+  const auto remembered = RememberedFlags::recall(app, flags.server.data_dir, kRememberedFlags);
+  if (!remembered) return report(remembered.error());
+  Findings findings;
+  UpPlan plan = flags.plan(findings);
+  if (flags.server.validate_only) return findings.print_validation("the configuration is valid");
+  if (!findings.may_start("up")) return 1;
+  SimulatedNodesOptions& nodes = flags.nodes;
+  const RealNodeFlags& real = flags.real;
   block_signals();
   raise_file_limit();
   const bool nodes_given = app.count("--nodes") > 0;
@@ -171,44 +228,43 @@ int run_up(const std::vector<std::string>& args) {
 
   // Nodes answer the server's kubelet requests (logs), but start after it: the backend is filled in when they do.
   auto backend = std::make_shared<SimulatedNodes::Backend>();
-  auto api = ServerRole::start(server,
+  auto api = ServerRole::start(flags.server, plan.server,
                                [backend](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
                                  return *backend && (*backend)(node, request, writer);
                                });
   if (!api) return report(api.error());
   ServerRole& role = **api;
+  if (const auto saved = remembered->save(); !saved) return report(saved.error());
   taint_simulated_nodes(role.in_process("system:berth:nodes", {"system:masters"}), has_real_node);
+  nodes.programs = make_pod_programs({.transport = role.in_process("system:berth:nodes", {"system:masters"}),
+                                      .server = {.server = role.url(), .ca_pem = role.ca_pem()},
+                                      .directory = role.data_dir() + "/programs"});
   NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
-  auto options = controllers.options(role.ca_pem(), role.master_config().controller_arguments);
-  if (!options) return report(options.error());
-  options->simulated_machines = true;
-  ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), *options);
-  auto scheduler_config = scheduler.config(role.master_config().scheduler_config_file);
-  if (!scheduler_config) return report(scheduler_config.error());
-  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}), scheduler.options(*scheduler_config));
+  nodes.programs.reset();  // The role has it; it must go before the server that its transport leads to.
+  plan.controllers_options.root_ca_pem = role.ca_pem();
+  ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), plan.controllers_options);
+  SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}),
+                               flags.scheduler.options(plan.scheduler_config));
   if (auto started = scheduler_role.start(); !started) return report(started.error());
   const auto serve = [&](const char* flag, const std::string& port, std::uint16_t usual_port, client::ComponentServerOptions options) {
     options.address = role.host();
     options.tls = role.tls();
     return serve_component_of_up(flag, port, usual_port, std::move(options));
   };
-  auto scheduler_served = serve("--scheduler-secure-port", scheduler_port, 10259, scheduler_role.port_options(*scheduler_config));
+  auto scheduler_served = serve("--scheduler-secure-port", flags.scheduler_port, 10259, scheduler_role.port_options(plan.scheduler_config));
   if (!scheduler_served) return report(scheduler_served.error());
-  auto controllers_served = serve("--controllers-secure-port", controllers_port, 10257, controllers_role.port_options());
+  auto controllers_served = serve("--controllers-secure-port", flags.controllers_port, 10257, controllers_role.port_options());
   if (!controllers_served) return report(controllers_served.error());
   std::unique_ptr<DeschedulerRole> descheduler_role;
-  if (!descheduler_policy.empty()) {
-    auto made = descheduler_of_up(descheduler_policy, descheduling_interval, *scheduler_config,
-                                  role.in_process("system:descheduler", {"system:masters"}));
-    if (!made) return report(made.error());
-    descheduler_role = std::move(*made);
-  }
-  auto profiles = placement::Profiles::create(scheduler_config->profiles);
+  if (plan.descheduler_options)
+    descheduler_role = std::make_unique<DeschedulerRole>(role.in_process("system:descheduler", {"system:masters"}),
+                                                         std::move(*plan.descheduler_options), plan.descheduling_interval);
+  auto profiles = placement::Profiles::create(plan.scheduler_config.profiles);
   if (!profiles) return report(profiles.error());
-  profiles->set_otherwise(profiles->find(scheduler_config->profiles.front().scheduler_name));
+  profiles->set_otherwise(profiles->find(plan.scheduler_config.profiles.front().scheduler_name));
   AutoscalerRole autoscaler_role(role.in_process("system:serviceaccount:openshift-machine-api:cluster-autoscaler", {"system:masters"}),
-                                 {.profiles = *profiles, .scan_interval = *scan});
-  auto autoscaler_served = serve("--autoscaler-secure-port", autoscaler_port, 8085, autoscaler_role.port_options());
+                                 {.profiles = *profiles, .scan_interval = plan.scan_interval});
+  auto autoscaler_served = serve("--autoscaler-secure-port", flags.autoscaler_port, 8085, autoscaler_role.port_options());
   if (!autoscaler_served) return report(autoscaler_served.error());
   std::unique_ptr<RealNode> real_node;
   std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
@@ -220,6 +276,7 @@ int run_up(const std::vector<std::string>& args) {
                         nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
   }
   std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
+  for (const std::string& note : remembered->notes()) std::printf("%s\n", note.c_str());
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
   std::printf("export KUBECONFIG=%s\n", shell_word(role.kubeconfig_path()).c_str());
   std::fflush(stdout);

@@ -2,12 +2,11 @@
 // back when it is stopped, so that it never stands in the way of pods when it is not there.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 
 #include "apiserver/auth/pki.h"
 #include "base/base64.h"
-#include "base/log.h"
+#include "base/config_reader.h"
+#include "cli/findings.h"
 #include "cli/parse.h"
 #include "cli/pod_rules.h"
 #include "cli/process.h"
@@ -90,17 +89,17 @@ int run_webhook(const std::vector<std::string>& args) {
   app.add_option("--failure-policy", failure_policy, "What happens to pods when this process cannot be reached")
       ->capture_default_str()
       ->check(CLI::IsMember({"Fail", "Ignore"}));
+  bool validate_only = false;
+  add_validate_flag(app, validate_only);
   if (const auto code = parse_args(app, args)) return *code;
+  Findings findings;
+  std::optional<std::vector<PodRule>> rules;
+  if (const auto text = findings.take(config::read_whole_file(rules_file))) rules = findings.take(parse_pod_rules(*text, rules_file));
+  const auto address = findings.take(parse_listen(listen, 0));
+  check_connection(connection.kubeconfig, connection.context, findings);
+  if (validate_only) return findings.print_validation(fmt::format("the rules are valid: {}", rules ? rules->size() : 0));
+  if (!findings.may_start("webhook")) return 1;
   block_signals();
-
-  std::ifstream file(rules_file);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return report(Error{ErrorCode::kInvalid, fmt::format("{}: cannot be read", rules_file)});
-  auto rules = parse_pod_rules(text.str());
-  if (!rules) return report(Error{rules.error().code, fmt::format("{}: {}", rules_file, rules.error().message)});
-  const auto address = parse_listen(listen, 0);
-  if (!address) return report(address.error());
   if (host.empty()) host = address->host;
   auto pair = apiserver::auth::Pki::self_signed_server(name, {host}, SystemClock().now());
   if (!pair) return report(pair.error());
@@ -118,7 +117,8 @@ int run_webhook(const std::vector<std::string>& args) {
   if (!session) return report(session.error());
   const std::string url =
       fmt::format("https://{}:{}/mutate", host.find(':') == std::string::npos ? host : "[" + host + "]", (*server)->port());
-  if (auto done = register_webhook((*session)->client(), registration(name, url, base64_encode(pair->certificate_pem), failure_policy)); !done)
+  if (auto done = register_webhook((*session)->client(), registration(name, url, base64_encode(pair->certificate_pem), failure_policy));
+      !done)
     return report(done.error());
   std::printf("webhook %s: %zu rules, registered at %s\n", name.c_str(), rule_count, url.c_str());
   std::fflush(stdout);

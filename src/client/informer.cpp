@@ -162,6 +162,7 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
       list_whole = false;
       // The core group is always there: a 404 from it is a fault like any other.
       if (status.code == 404 && !is_synced && !gvr.group.empty()) return not_served();
+      if (status.code == 403 && !is_synced && options.is_optional) return forbidden(status.message);
       report("list", status.message);
       return later(next_pause(status.retry_after_seconds), &Impl::begin_list);
     }
@@ -185,6 +186,13 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   /// seen, a 404 is a fault: nothing vanishes by it.
   void not_served() {
     log::info("informer", "{} are not served", gvr.resource);
+    tell_synced();
+    if (!is_stopped) later(kLongestPause, &Impl::begin_list);
+  }
+
+  /// A right that is given later fills the cache then.
+  void forbidden(const std::string& message) {
+    log::warning("informer", "going on without {}: {}; grant list and watch on them", gvr.resource, message);
     tell_synced();
     if (!is_stopped) later(kLongestPause, &Impl::begin_list);
   }
@@ -313,7 +321,8 @@ struct Informer::Impl : std::enable_shared_from_this<Informer::Impl> {
   }
 
   void report(std::string_view what, std::string_view message) const {
-    if (failures == 0 || failures == 5) log::warning("informer", "{} of {} failed, trying again: {}", what, gvr.resource, message);
+    if (failures == 0 || failures == 5 || failures % 50 == 49)
+      log::warning("informer", "{} of {} failed, trying again: {}", what, gvr.resource, message);
   }
 
   // --- cache and handlers ---
@@ -398,10 +407,10 @@ void Informer::add_index(std::string index, std::function<std::vector<std::strin
 std::vector<ObjectRef> Informer::by_index(std::string_view index, std::string_view key) const { return impl_->store.by_index(index, key); }
 std::size_t Informer::size() const { return impl_->store.size(); }
 
-Informer& InformerFactory::get(const Gvr& gvr) {
+Informer& InformerFactory::get(const Gvr& gvr, bool is_optional) {
   auto& informer = informers_[gvr];
   if (!informer) {
-    informer = std::make_unique<Informer>(client_, gvr);
+    informer = std::make_unique<Informer>(client_, gvr, InformerOptions{.is_optional = is_optional});
     if (is_started_) informer->start();
   }
   return *informer;

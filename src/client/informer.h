@@ -52,6 +52,8 @@ struct InformerOptions {
   std::string ns;  ///< Empty: all.
   std::string label_selector, field_selector;
   std::size_t page = 500;  ///< List chunk; 0: all at once.
+  /// Who may not list the resource goes on without it, with a warning that names the right; otherwise the first list is waited for.
+  bool is_optional = false;
   std::uint64_t seed = 0;  ///< Of the pauses' jitter and the watches' lengths, mixed with the resource's name.
 };
 
@@ -91,7 +93,8 @@ class Informer {
 class InformerFactory {
  public:
   explicit InformerFactory(Client& client) : client_(client) {}
-  Informer& get(const Gvr& gvr);
+  /// `is_optional` counts where the informer is made, by the first who asks.
+  Informer& get(const Gvr& gvr, bool is_optional = false);
   void start();
   [[nodiscard]] bool has_synced() const;
   void on_synced(std::function<void()> synced);

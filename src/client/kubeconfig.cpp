@@ -8,10 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 #include "base/base64.h"
+#include "base/config_reader.h"
 #include "base/json.h"
+#include "base/log.h"
 
 namespace berth::client {
 namespace {
@@ -83,12 +86,49 @@ Result<void> merge_section(const json::Value& root, const std::string& file, std
   return {};
 }
 
+/// Programs that keep things of their own in these files are many: what nothing here knows is told, not refused. What is known and does not
+/// act is refused where it is used (use_user).
+void check_fields(const config::Reader& root) {
+  using config::Refusal;
+  const auto take = [](const config::Reader& at, std::initializer_list<std::string_view> fields) {
+    at.only(fields, Refusal::kOfBerth);
+    at.skip();
+  };
+  take(root, {"kind", "apiVersion", "preferences", "clusters", "users", "contexts", "current-context", "extensions"});
+  const auto take_items = [&](std::string_view list, std::string_view inner, std::initializer_list<std::string_view> fields) {
+    if (!root.has(list) || !root.field(list).value()->is_array()) return;
+    for (const config::Reader& item : root.field(list).items()) {
+      take(item, {"name", inner});
+      take(item.field(inner), fields);
+    }
+  };
+  take_items("clusters", "cluster",
+             {"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority", "certificate-authority-data", "proxy-url",
+              "disable-compression", "extensions"});
+  take_items("users", "user",
+             {"client-certificate", "client-certificate-data", "client-key", "client-key-data", "token", "tokenFile", "as", "as-uid",
+              "as-groups", "as-user-extra", "username", "password", "auth-provider", "exec", "extensions"});
+  take_items("contexts", "context", {"cluster", "user", "namespace", "extensions"});
+}
+
 Result<void> merge_file(const std::string& file, Merged& into) {
   auto text = read_file(file);
   if (!text) return fail(text.error().code, fmt::format("{}: {}", file, text.error().message));
   if (trimmed(*text).empty()) return {};
-  auto root = json::parse_yaml(*text);
-  if (!root) return invalid(fmt::format("{}: {}", file, root.error().message));
+  json::Value document;
+  std::vector<std::string> notes;
+  const auto checked = config::read_text(*text, {.file = file, .as_kubernetes = true, .notes = &notes}, [&](const config::Reader& root) {
+    document = *root.value();
+    check_fields(root);
+  });
+  if (!checked) return checked;
+  // A program that looks at the file twice says it once.
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  for (const std::string& note : notes)
+    if (said.insert(note).second) log::warning("kubeconfig", "{}", note);
+  const json::Value* root = &document;
   if (!root->is_object()) return invalid(fmt::format("{}: it is not a kubeconfig (a mapping was expected)", file));
   if (const auto kind = json::get_string(*root, {"kind"}); !kind.empty() && kind != "Config") {
     return invalid(fmt::format("{}: kind: \"{}\" is not Config", file, kind));

@@ -31,6 +31,8 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   std::string observed_spec;
   TimePoint observed_at{};
   std::string holder, reported_holder;
+  std::string said;  ///< The last warning.
+  TimePoint said_at{};
   TimerId retry_timer = TimerId::kNone, deadline_timer = TimerId::kNone;
 
   [[nodiscard]] bool holds_lease() const { return holder == config.identity; }
@@ -152,8 +154,21 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     if (!is_destroyed) report_holder();
   }
 
+  /// The same is said again only after a while: attempts come every few seconds.
+  void say(const std::string& what) {
+    constexpr Duration kPause = std::chrono::minutes(5);
+    if (what == said && loop->now() - said_at < kPause) return;
+    said = what;
+    said_at = loop->now();
+    log::warning("leader-election", "{}", what);
+    if (callbacks.on_waiting) callbacks.on_waiting(what);
+  }
+
   void failed(const std::string& why) {
-    if (!why.empty()) log::warning("leader-election", "lease {}/{}: {}", config.ns, config.name, why);
+    if (!why.empty())
+      say(fmt::format("lease {}/{}: {}", config.ns, config.name, why));
+    else if (state == State::kAcquiring)
+      say(fmt::format("waiting for leader {} on Lease {}/{}", holder, config.ns, config.name));
     if (state == State::kLeading) {
       retry_after(config.retry_period);
     } else {

@@ -31,6 +31,7 @@ struct LeaderCallbacks {
   std::function<void()> on_started_leading;
   std::function<void()> on_stopped_leading;  ///< Once for every on_started_leading.
   std::function<void(const std::string& identity)> on_new_leader;
+  std::function<void(const std::string& why)> on_waiting;  ///< What is logged while it does not lead; may be empty.
 };
 
 /// Lives on its client's loop. After leadership was lost it is stopped; start may be called again.

@@ -40,4 +40,11 @@ struct PodGarbageCollectorOptions {
 /// pkg/controller/podgc.
 ControllerPtr make_pod_garbage_collector(PodGarbageCollectorOptions options = {});
 
+struct UnclaimedPodsOptions {
+  Duration patience = std::chrono::minutes(1);  ///< Without a sign of any scheduler of the pod's.
+  Duration pause = std::chrono::minutes(5);     ///< Between two events about one pod.
+};
+/// Tells of pods whose schedulerName no scheduler answers to. Of berth alone.
+ControllerPtr make_unclaimed_pod_controller(UnclaimedPodsOptions options = {});
+
 }  // namespace berth::controllers

@@ -103,8 +103,9 @@ Result<CronSchedule> CronSchedule::parse(std::string_view text) {
   CronSchedule schedule;
   if (text.starts_with("@every ")) {
     const auto every = parse_go_duration(text.substr(7));
-    if (!every || *every < std::chrono::seconds(1)) return invalid(fmt::format("failed to parse duration {}", text));
-    schedule.every_ = *every;
+    if (!every) return invalid(fmt::format("failed to parse duration {}", text));
+    // Less than a second is one, fractions are left out (robfig/cron's Every).
+    schedule.every_ = std::max<Duration>(std::chrono::floor<std::chrono::seconds>(*every), std::chrono::seconds(1));
     return schedule;
   }
   if (text == "@hourly")

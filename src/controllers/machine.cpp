@@ -1,5 +1,6 @@
 #include "controllers/common.h"
 #include "controllers/machines.h"
+#include "model/topology_labels.h"
 
 namespace berth::controllers {
 namespace {
@@ -105,10 +106,11 @@ class MachineController final : public Controller {
       for (const std::string_view value : values)
         if (!value.empty()) labels[key] = value;
     };
-    label("topology.kubernetes.io/zone", {provider({"availabilityZone"}), provider({"zone"}), provider({"placement", "availabilityZone"})});
-    label("topology.kubernetes.io/region", {provider({"location"}), provider({"region"}), provider({"placement", "region"})});
+    label(model::kZoneLabel.present, {provider({"availabilityZone"}), provider({"zone"}), provider({"placement", "availabilityZone"})});
+    label(model::kRegionLabel.present, {provider({"location"}), provider({"region"}), provider({"placement", "region"})});
     label("node.kubernetes.io/instance-type", {type});
     for (const auto& [key, value] : json::get_object(document, {"spec", "metadata", "labels"})) labels[key] = value;
+    model::complete_topology_labels(labels);
     return json::Object{
         {"apiVersion", "v1"},
         {"kind", "Node"},

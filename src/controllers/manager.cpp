@@ -150,6 +150,7 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_node_lifecycle_controller(options.node_lifecycle));
   all.push_back(make_taint_eviction_controller());
   all.push_back(make_pod_garbage_collector(options.pod_gc));
+  all.push_back(make_unclaimed_pod_controller());
   all.push_back(make_node_ttl_controller());
   all.push_back(make_namespace_controller());
   all.push_back(make_serviceaccount_controller());

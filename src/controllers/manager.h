@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config_arguments.h"
 #include "base/error.h"
 #include "base/event_loop.h"
 #include "base/metrics.h"
@@ -36,8 +37,10 @@ struct ManagerOptions {
 /// malformed value, and an unknown feature gate are errors that name it; a retired gate and a flag that has no effect here are said in
 /// `notes`.
 Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags, ManagerOptions defaults, std::vector<std::string>& notes);
-/// The same from master-config.yaml's kubernetesMasterConfig.controllerArguments: {"node-monitor-grace-period": ["40s"], …}.
-Result<ManagerOptions> parse_controller_arguments(const json::Value& arguments, ManagerOptions defaults, std::vector<std::string>& notes);
+/// The same from master-config.yaml's kubernetesMasterConfig.controllerArguments. The error lists every problem, a line each, with its
+/// place.
+Result<ManagerOptions> parse_controller_arguments(const config::Arguments& arguments, ManagerOptions defaults,
+                                                  std::vector<std::string>& notes);
 
 /// The options as kube-controller-manager's /configz shows its own (KubeControllerManagerConfiguration, its internal spelling): what has an
 /// effect here.

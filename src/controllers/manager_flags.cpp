@@ -1,5 +1,6 @@
 // kube-controller-manager's flags and OpenShift's controllerArguments.
 #include "base/clock.h"
+#include "base/config_reader.h"
 #include "controllers/manager.h"
 
 namespace berth::controllers {
@@ -155,6 +156,26 @@ constexpr auto kUnusedFlags = std::to_array<std::string_view>({"kubeconfig",
                                                                "unsupported-kube-api-over-localhost",
                                                                "vmodule"});
 
+/// Flags that act (apply).
+constexpr std::string_view kFlags[] = {"node-monitor-period",
+                                       "node-monitor-grace-period",
+                                       "node-startup-grace-period",
+                                       "node-eviction-rate",
+                                       "secondary-node-eviction-rate",
+                                       "unhealthy-zone-threshold",
+                                       "large-cluster-size-threshold",
+                                       "terminated-pod-gc-threshold",
+                                       "concurrent-replicaset-syncs",
+                                       "horizontal-pod-autoscaler-sync-period",
+                                       "horizontal-pod-autoscaler-downscale-stabilization",
+                                       "horizontal-pod-autoscaler-cpu-initialization-period",
+                                       "horizontal-pod-autoscaler-initial-readiness-delay",
+                                       "horizontal-pod-autoscaler-tolerance",
+                                       "feature-gates",
+                                       "simulated-machines",
+                                       "leader-elect",
+                                       "controllers"};
+
 template <typename List>
 bool is_in(const List& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -203,21 +224,47 @@ Result<void> set_gates(std::string_view value, std::vector<std::string>& notes) 
   return {};
 }
 
-void set_controllers(ManagerOptions& options, std::string_view value) {
+/// Names of Kubernetes' controllers: those that run here, and those of others that people switch off.
+std::vector<std::string> controller_names() {
+  ManagerOptions all;
+  all.root_ca_pem = "-";
+  all.simulated_machines = true;
+  std::vector<std::string> names;
+  for (const ControllerPtr& controller : make_controllers(all)) names.emplace_back(controller->name());
+  return names;
+}
+
+Result<void> set_controllers(ManagerOptions& options, std::string_view value, std::vector<std::string>& notes) {
   bool all = false;
   std::set<std::string, std::less<>> only;
+  static const std::vector<std::string> kNames = controller_names();
+  const std::vector<std::string_view> known(kNames.begin(), kNames.end());
   while (!value.empty()) {
     const std::size_t comma = value.find(',');
     const std::string_view item = value.substr(0, comma);
     value = comma == std::string_view::npos ? std::string_view{} : value.substr(comma + 1);
-    if (item == "*")
+    if (item.empty()) continue;
+    if (item == "*") {
       all = true;
-    else if (item.starts_with('-'))
-      options.disabled.emplace(item.substr(1));
-    else if (!item.empty())
-      only.emplace(item);
+      continue;
+    }
+    const std::string_view name = item.starts_with('-') ? item.substr(1) : item;
+    if (!is_in(known, name)) {
+      // A slip would leave on what was to be off; a controller that Kubernetes has and berth not is off anyway.
+      const std::string meant = config::suggestion(name, known);
+      if (!meant.empty() || item == name) return invalid(fmt::format("--controllers: there is no controller \"{}\"{}", name, meant));
+      notes.push_back(fmt::format("--controllers: there is no controller \"{}\" here to be switched off", name));
+    }
+    item == name ? only.emplace(name) : options.disabled.emplace(name);
   }
   if (!all) options.enabled_only = std::move(only);
+  return {};
+}
+
+std::string near_flag(std::string_view name) {
+  std::vector<std::string_view> known(kUnusedFlags.begin(), kUnusedFlags.end());
+  known.insert(known.end(), std::begin(kFlags), std::end(kFlags));
+  return config::suggestion(name, known);
 }
 
 Result<void> apply(ManagerOptions& options, std::string_view name, std::string_view value, std::vector<std::string>& notes) {
@@ -248,15 +295,12 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
     options.leader_elect = value == "true";
     return {};
   }
-  if (name == "controllers") {
-    set_controllers(options, value);
-    return {};
-  }
+  if (name == "controllers") return set_controllers(options, value, notes);
   if (name.starts_with("concurrent-") || name.starts_with("leader-elect-") || is_in(kUnusedFlags, name)) {
     notes.push_back(fmt::format("--{} is accepted and has no effect here", name));
     return {};
   }
-  return invalid(fmt::format("unknown flag: --{}", name));
+  return invalid(fmt::format("unknown flag: --{}{}", name, near_flag(name)));
 }
 
 }  // namespace
@@ -281,19 +325,17 @@ Result<ManagerOptions> parse_manager_flags(const std::vector<std::string>& flags
   return options;
 }
 
-Result<ManagerOptions> parse_controller_arguments(const json::Value& arguments, ManagerOptions options, std::vector<std::string>& notes) {
-  if (arguments.is_null()) return options;
-  if (!arguments.is_object()) return invalid("controllerArguments: must be a map from flag names to lists of values");
-  for (const auto& field : arguments.get_object()) {
-    if (!field.value().is_array())
-      return invalid(fmt::format("controllerArguments.{}: must be a list of strings", std::string_view(field.key())));
-    for (const json::Value& value : field.value().get_array()) {
-      if (!value.is_string())
-        return invalid(fmt::format("controllerArguments.{}: must be a list of strings", std::string_view(field.key())));
-      if (auto done = apply(options, field.key(), json::as_view(value), notes); !done)
-        return fail(done.error().code, "controllerArguments: " + done.error().message);
+Result<ManagerOptions> parse_controller_arguments(const config::Arguments& arguments, ManagerOptions options,
+                                                  std::vector<std::string>& notes) {
+  std::vector<std::string> problems;
+  for (const auto& [name, argument] : arguments)
+    for (const std::string& value : argument.values) {
+      std::vector<std::string> said;
+      if (auto done = apply(options, name, value, said); !done)
+        problems.push_back(fmt::format("{}: {}", argument.place, done.error().message));
+      for (const std::string& note : said) notes.push_back(fmt::format("{}: {}", argument.place, note));
     }
-  }
+  if (!problems.empty()) return invalid(fmt::format("{}", fmt::join(problems, "\n")));
   return options;
 }
 

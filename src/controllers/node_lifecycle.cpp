@@ -5,6 +5,7 @@
 #include "controllers/common.h"
 #include "controllers/taints.h"
 #include "controllers/zones.h"
+#include "model/topology_labels.h"
 
 namespace berth::controllers {
 namespace {
@@ -24,9 +25,16 @@ constexpr std::array<ConditionTaint, 6> kConditionTaints = {{{"Ready", "False", 
                                                              {"DiskPressure", "True", kTaintDiskPressure},
                                                              {"NetworkUnavailable", "True", kTaintNetworkUnavailable},
                                                              {"PIDPressure", "True", kTaintPidPressure}}};
-/// Old label names that are kept equal to the present ones.
-constexpr std::array<std::pair<const char*, const char*>, 2> kTwinLabels = {
-    {{"kubernetes.io/os", "beta.kubernetes.io/os"}, {"kubernetes.io/arch", "beta.kubernetes.io/arch"}}};
+/// Old label names that are kept equal to the present ones. Those of zone and region only where both are there: who registers a node gives
+/// it both (model/topology_labels.h); on other nodes nobody asked for the old ones.
+struct TwinLabels {
+  std::string_view present, old;
+  bool makes_old;
+};
+constexpr std::array<TwinLabels, 4> kTwinLabels = {{{"kubernetes.io/os", "beta.kubernetes.io/os", true},
+                                                    {"kubernetes.io/arch", "beta.kubernetes.io/arch", true},
+                                                    {model::kRegionLabel.present, model::kRegionLabel.old, false},
+                                                    {model::kZoneLabel.present, model::kZoneLabel.old, false}}};
 
 class NodeLifecycleController final : public Controller {
  public:
@@ -76,13 +84,12 @@ class NodeLifecycleController final : public Controller {
 };
 
 std::string zone_of(const model::Labels& labels) {
-  const auto label = [&](const char* key, const char* old_key) -> std::string {
-    if (const std::string* value = labels.get(key)) return *value;
-    if (const std::string* value = labels.get(old_key)) return *value;
+  const auto label = [&](const model::LabelGenerations& keys) -> std::string {
+    if (const std::string* value = labels.get(keys.present)) return *value;
+    if (const std::string* value = labels.get(keys.old)) return *value;
     return {};
   };
-  return label("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region") + ":" +
-         label("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone");
+  return label(model::kRegionLabel) + ":" + label(model::kZoneLabel);
 }
 
 json::Object taint_json(const char* key, const char* effect, TimePoint now) {
@@ -196,9 +203,9 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
   }
   if (auto write = fix_taints(*node, document, health, plan, now)) plan.writes.push_back(std::move(*write));
   json::Object labels;
-  for (const auto& [primary, twin] : kTwinLabels) {
-    const std::string *value = node->labels().get(primary), *copy = node->labels().get(twin);
-    if (value != nullptr && (copy == nullptr || *copy != *value)) labels[twin] = *value;
+  for (const auto& [present, old, makes_old] : kTwinLabels) {
+    const std::string *value = node->labels().get(present), *copy = node->labels().get(old);
+    if (value != nullptr && (copy == nullptr ? makes_old : *copy != *value)) labels[old] = *value;
   }
   if (!labels.empty() && plan.writes.empty())
     plan.writes.push_back(patch_object(kinds().node, *node, {{"metadata", json::Object{{"labels", std::move(labels)}}}}));

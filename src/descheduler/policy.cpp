@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/json.h"
 #include "descheduler/policy_sections.h"
@@ -42,24 +39,16 @@ constexpr std::string_view kLifeTimeStates[] = {"Completed",
                                                 "UnexpectedAdmissionError",
                                                 "Unknown"};
 
-Result<Policy> read(const json::Value& document, const std::string& file, std::function<int(const std::string&)> locate) {
-  config::Problems problems(file, std::move(locate));
-  const Reader root(&document, "", problems);
-  Policy out;
-  if (root.expect_object()) {
-    const std::string kind = root.string("kind"), version = root.string("apiVersion");
-    if (kind != "DeschedulerPolicy") root.problem("kind", fmt::format("must be \"DeschedulerPolicy\", not \"{}\"", kind));
-    if (version == "descheduler/v1alpha1")
-      read_version_1(root, out);
-    else if (version == "descheduler/v1alpha2")
-      read_version_2(root, out);
-    else
-      root.problem("apiVersion", fmt::format("must be \"descheduler/v1alpha1\" or \"descheduler/v1alpha2\", not \"{}\"", version));
-  } else if (problems.empty()) {
-    problems.add("", "the policy is empty");
-  }
-  if (!problems.empty()) return invalid(problems.text());
-  return out;
+void read(const Reader& root, Policy& out) {
+  if (!root.expect_object()) return root.is_present() ? void() : root.problem("the policy is empty");
+  const std::string kind = root.string("kind"), version = root.string("apiVersion");
+  if (kind != "DeschedulerPolicy") root.problem("kind", fmt::format("must be \"DeschedulerPolicy\", not \"{}\"", kind));
+  if (version == "descheduler/v1alpha1")
+    read_version_1(root, out);
+  else if (version == "descheduler/v1alpha2")
+    read_version_2(root, out);
+  else
+    root.problem("apiVersion", fmt::format("must be \"descheduler/v1alpha1\" or \"descheduler/v1alpha2\", not \"{}\"", version));
 }
 
 }  // namespace
@@ -120,6 +109,12 @@ Thresholds read_thresholds(const Reader& at) {
   if (!at.is_present() || !at.expect_object()) return out;
   for (const auto& member : at.value()->get_object()) {
     const std::string name(member.key());
+    constexpr std::string_view kResources[] = {"cpu", "memory", "pods", "ephemeral-storage"};
+    const bool is_resource = std::ranges::find(kResources, std::string_view(name)) != std::end(kResources) || name.find('/') != name.npos ||
+                             name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
+    if (!is_resource)
+      at.problem(name, fmt::format("\"{}\" is no resource of a node{}", name, config::suggestion(name, kResources)),
+                 config::Refusal::kOfBerth);
     out.emplace_back(name, at.number(name, 0));
   }
   std::ranges::sort(out);
@@ -170,26 +165,39 @@ void check_states(const Reader& at, const Plugin& plugin) {
   plugin.strategy == Strategy::kPodLifeTime ? check(kLifeTimeStates) : check(kRestartStates);
 }
 
-Result<Policy> parse_policy(std::string_view text, const std::string& file) {
-  const auto document = json::parse_yaml(text);
-  auto policy = document ? read(*document, file, config::line_finder(std::string(text)))
-                         : Result<Policy>(invalid(fmt::format("{}: {}", file, document.error().message)));
-  if (policy) return policy;
-  // The documents' samples carry callout numbers. What still is wrong without them is told of the text as it is.
-  const std::string repaired = config::repair_document_policy(text);
-  if (repaired == text) return policy;
-  const auto again = json::parse_yaml(repaired);
-  if (!again) return policy;
-  auto read_again = read(*again, file, config::line_finder(repaired));
-  return read_again ? read_again : policy;
+std::vector<std::string> read_node_affinity_types(const Reader& at) {
+  constexpr std::string_view kTypes[] = {"requiredDuringSchedulingIgnoredDuringExecution",
+                                         "preferredDuringSchedulingIgnoredDuringExecution"};
+  auto types = at.strings("nodeAffinityType");
+  if (types.empty()) at.problem("nodeAffinityType", "nodeAffinityType needs to be set");
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (std::ranges::find(kTypes, std::string_view(types[i])) != std::end(kTypes)) continue;
+    const auto meant = std::ranges::find_if(kTypes, [&](std::string_view type) { return !types[i].empty() && type.starts_with(types[i]); });
+    at.problem(
+        fmt::format("nodeAffinityType[{}]", i),
+        fmt::format("\"{}\" is not one of {}{}", types[i], fmt::join(kTypes, ", "),
+                    meant != std::end(kTypes) ? fmt::format("; did you mean \"{}\"?", *meant) : config::suggestion(types[i], kTypes)),
+        config::Refusal::kOfBerth);
+  }
+  return types;
+}
+
+Result<Policy> parse_policy(std::string_view text, const std::string& file, bool as_kubernetes) {
+  Policy out;
+  std::vector<std::string> notes;
+  const auto done = config::read_text(text, {.file = file, .as_kubernetes = as_kubernetes, .notes = &notes}, [&](const Reader& root) {
+    out = {};
+    read(root, out);
+  });
+  if (!done) return std::unexpected(done.error());
+  out.warnings.insert(out.warnings.end(), notes.begin(), notes.end());
+  return out;
 }
 
 Result<Policy> load_policy(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path)) return fail(ErrorCode::kNotFound, fmt::format("{}: cannot be read", path));
-  std::ostringstream text;
-  if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
-  return parse_policy(text.str(), path);
+  const auto text = config::read_whole_file(path);
+  if (!text) return std::unexpected(text.error());
+  return parse_policy(*text, path);
 }
 
 }  // namespace berth::descheduler

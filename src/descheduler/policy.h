@@ -128,7 +128,6 @@ struct Policy {
   std::optional<std::uint64_t> max_evictions_per_node, max_evictions_per_namespace, max_evictions_total;
   bool eviction_failure_events = false;
   std::optional<std::int64_t> grace_period_seconds;
-  bool has_kubernetes_metrics = false;
   std::vector<std::string> warnings;  ///< What was read but is to be said.
 
   /// Some strategy reads actual use.
@@ -136,8 +135,9 @@ struct Policy {
 };
 
 /// Reads a policy, YAML or JSON, of either version. `file` is for the messages: all that is wrong, a line each, with file, line and field
-/// path. The documents' samples are read even with their callout numbers.
-Result<Policy> parse_policy(std::string_view text, const std::string& file);
+/// path. The documents' samples are read even with their callout numbers. `as_kubernetes`: for replays of the real descheduler, which takes
+/// unknown fields at the top and unknown affinity types in silence; both are warnings then.
+Result<Policy> parse_policy(std::string_view text, const std::string& file, bool as_kubernetes = false);
 Result<Policy> load_policy(const std::string& path);
 
 }  // namespace berth::descheduler

@@ -12,6 +12,8 @@ std::optional<std::uint64_t> read_unsigned(const Reader& at, std::string_view na
 Namespaces read_namespaces(const Reader& at);
 std::optional<model::Selector> read_label_selector(const Reader& at);
 std::set<std::string, std::less<>> read_set(const Reader& at, std::string_view name);
+/// `nodeAffinityType`: not empty, each one a type there is.
+std::vector<std::string> read_node_affinity_types(const Reader& at);
 Thresholds read_thresholds(const Reader& at);
 /// The rules of both utilization strategies; `at` has thresholds and, for LowNodeUtilization, targetThresholds.
 void check_utilization(const Reader& at, const Plugin& plugin);

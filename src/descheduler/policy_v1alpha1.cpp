@@ -68,8 +68,7 @@ void read_params(const Reader& params, Plugin& plugin) {
     case Strategy::kHighNodeUtilization:
       return read_legacy_utilization(params, plugin);
     case Strategy::kRemovePodsViolatingNodeAffinity:
-      plugin.node_affinity_types = params.strings("nodeAffinityType");
-      if (plugin.node_affinity_types.empty()) params.problem("nodeAffinityType", "nodeAffinityType needs to be set");
+      plugin.node_affinity_types = read_node_affinity_types(params);
       break;
     case Strategy::kRemovePodsViolatingNodeTaints:
       plugin.include_prefer_no_schedule = params.boolean("includePreferNoSchedule", false);
@@ -134,7 +133,11 @@ void read_version_1(const Reader& root, Policy& policy) {
     params.only({"nodeResourceUtilizationThresholds", "nodeAffinityType", "podsHavingTooManyRestarts", "podLifeTime", "removeDuplicates",
                  "failedPods", "includeSoftConstraints", "namespaces", "thresholdPriority", "thresholdPriorityClassName", "labelSelector",
                  "nodeFit", "includePreferNoSchedule", "excludedTaints"});
-    if (!at.boolean("enabled", false)) continue;
+    if (!at.boolean("enabled", false)) {
+      at.skip();
+      params.skip();
+      continue;
+    }
     Profile profile{.name = fmt::format("strategy-{}-profile", name), .evictor = shared};
     profile.evictor.node_fit = *strategy != Strategy::kPodLifeTime && params.boolean("nodeFit", false);
     read_threshold_priority(params, profile.evictor);

@@ -224,8 +224,7 @@ Plugin read_plugin(Strategy strategy, const Reader& args) {
       break;
     case Strategy::kRemovePodsViolatingNodeAffinity:
       args.only({"apiVersion", "kind", "namespaces", "labelSelector", "nodeAffinityType"});
-      plugin.node_affinity_types = args.strings("nodeAffinityType");
-      if (plugin.node_affinity_types.empty()) args.problem("nodeAffinityType", "nodeAffinityType needs to be set");
+      plugin.node_affinity_types = read_node_affinity_types(args);
       break;
     case Strategy::kRemovePodsViolatingNodeTaints:
       args.only({"apiVersion", "kind", "namespaces", "labelSelector", "includePreferNoSchedule", "excludedTaints", "includedTaints"});
@@ -267,11 +266,14 @@ void read_profile(const Reader& at, Profile& profile) {
   at.only({"name", "pluginConfig", "plugins"});
   profile.name = at.string("name");
   std::map<std::string, Plugin, std::less<>> configured;
+  std::set<std::string> seen, enabled;
   for (const Reader& item : at.field("pluginConfig").items()) {
     if (!item.expect_object()) continue;
     item.only({"name", "args"});
     const std::string name = item.string("name");
     const Reader args = item.field("args");
+    if (!seen.insert(name).second)
+      item.problem("name", fmt::format("the configuration of plugin {} is there already", name), config::Refusal::kOfBerth);
     if (name == kDefaultEvictor) {
       profile.evictor = read_evictor(args);
     } else if (const auto strategy = find_strategy(name)) {
@@ -293,7 +295,10 @@ void read_profile(const Reader& at, Profile& profile) {
       const bool fits = point == "deschedule" ? strategy && !is_balance(*strategy)
                         : point == "balance"  ? strategy && is_balance(*strategy)
                                               : name == kDefaultEvictor;
-      if (point == "presort" || point == "sort") continue;  // No plugin has these points; nobody looks at them.
+      if (point == "presort" || point == "sort") {
+        set.note("enabled", fmt::format("{} has no effect: no plugin has the point {}", name, point));
+        continue;
+      }
       if (!fits) {
         std::string hint = strategy ? fmt::format("; {} belongs to {}", name, is_balance(*strategy) ? "balance" : "deschedule")
                            : name == kDefaultEvictor ? "; DefaultEvictor belongs to filter and preevictionfilter"
@@ -303,6 +308,7 @@ void read_profile(const Reader& at, Profile& profile) {
         continue;
       }
       if (!strategy) continue;
+      if (!enabled.insert(name).second) set.problem("enabled", fmt::format("{} is enabled already", name), config::Refusal::kOfBerth);
       const auto found = configured.find(name);
       if (found == configured.end())
         set.problem("enabled", fmt::format("unable to find \"{}\" plugin config: add it to pluginConfig", name));
@@ -310,14 +316,18 @@ void read_profile(const Reader& at, Profile& profile) {
         (is_balance(*strategy) ? profile.balance : profile.deschedule).push_back(found->second);
     }
   }
+  for (const auto& [name, plugin] : configured)
+    if (!enabled.contains(name)) at.note("pluginConfig", fmt::format("{} has arguments and is not enabled: it does not run", name));
 }
 
-void read_metrics_providers(const Reader& root, Policy& policy) {
+/// Whether metrics.k8s.io is a source.
+bool read_metrics_providers(const Reader& root, Policy& policy) {
+  bool has_kubernetes_metrics = false;
   if (const Reader at = root.field("metricsCollector"); at.is_present() && at.expect_object()) {
     at.only({"enabled"});
-    policy.has_kubernetes_metrics = at.boolean("enabled", false);
+    has_kubernetes_metrics = at.boolean("enabled", false);
   }
-  const bool has_collector = policy.has_kubernetes_metrics;
+  const bool has_collector = has_kubernetes_metrics;
   std::set<std::string> seen;
   for (const Reader& item : root.field("metricsProviders").items()) {
     if (!item.expect_object()) continue;
@@ -327,20 +337,22 @@ void read_metrics_providers(const Reader& root, Policy& policy) {
       item.problem(fmt::format("metric provider \"{}\" is already configured, each source can be configured only once", source));
     if (source == "KubernetesMetrics") {
       if (has_collector) item.problem("it is not allowed to combine metrics provider when metrics collector is enabled");
-      policy.has_kubernetes_metrics = true;
+      has_kubernetes_metrics = true;
     } else if (source == "Prometheus") {
       policy.warnings.push_back(fmt::format("{}: usage from Prometheus is not supported; the provider is not asked", item.path()));
     } else {
       item.problem("source", fmt::format("\"{}\" is no source of metrics: use \"KubernetesMetrics\"", source));
     }
   }
+  return has_kubernetes_metrics;
 }
 
 }  // namespace
 
 void read_version_2(const Reader& root, Policy& policy) {
   root.only({"apiVersion", "kind", "profiles", "nodeSelector", "maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictPerNamespace",
-             "maxNoOfPodsToEvictTotal", "evictionFailureEventNotification", "metricsCollector", "metricsProviders", "gracePeriodSeconds"});
+             "maxNoOfPodsToEvictTotal", "evictionFailureEventNotification", "metricsCollector", "metricsProviders", "gracePeriodSeconds"},
+            config::Refusal::kOfBerth);
   const std::string selector = root.string("nodeSelector");
   if (auto parsed = model::Selector::parse(selector))
     policy.node_selector = *parsed;
@@ -351,9 +363,9 @@ void read_version_2(const Reader& root, Policy& policy) {
   policy.max_evictions_total = read_unsigned(root, "maxNoOfPodsToEvictTotal");
   policy.eviction_failure_events = root.boolean("evictionFailureEventNotification", false);
   if (const auto seconds = read_unsigned(root, "gracePeriodSeconds")) policy.grace_period_seconds = static_cast<std::int64_t>(*seconds);
-  read_metrics_providers(root, policy);
+  const bool has_metrics = read_metrics_providers(root, policy);
   for (const Reader& item : root.field("profiles").items()) read_profile(item, policy.profiles.emplace_back());
-  if (policy.needs_metrics() && !policy.has_kubernetes_metrics)
+  if (policy.needs_metrics() && !has_metrics)
     root.problem("metricsProviders", "a plugin's metricsUtilization needs a provider: add \"- source: KubernetesMetrics\"");
 }
 

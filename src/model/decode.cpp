@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "model/quantity.h"
 #include "model/schema.h"
+#include "model/unknown_fields.h"
 
 namespace berth::model {
 namespace {
@@ -44,12 +45,21 @@ std::string_view embedded_struct(const TypeDef& owner, const FieldDef& field) {
 }
 
 std::string render(const Step* step, bool with_indices) {
-  if (step == nullptr) return {};
-  std::string before = render(step->parent, with_indices);
-  if (step->is_index) return with_indices ? before + fmt::format("[{}]", step->index) : before;
-  if (step->is_key && !with_indices) return before;
-  if (!step->embedded.empty() && !with_indices) return fmt::format("{}.{}.{}", before, step->embedded, step->key);
-  return before.empty() ? std::string(step->key) : before + "." + std::string(step->key);
+  std::vector<const Step*> steps;
+  for (; step != nullptr; step = step->parent) steps.push_back(step);
+  std::string out;
+  for (auto at = steps.rbegin(); at != steps.rend(); ++at) {
+    const auto& one = **at;
+    if (one.is_index) {
+      if (with_indices) fmt::format_to(std::back_inserter(out), "[{}]", one.index);
+      continue;
+    }
+    if (one.is_key && !with_indices) continue;
+    if (!one.embedded.empty() && !with_indices) fmt::format_to(std::back_inserter(out), ".{}", one.embedded);
+    if (!out.empty() || (!one.embedded.empty() && !with_indices)) out += '.';
+    out += one.key;
+  }
+  return out;
 }
 
 std::string_view json_word(const json::Value& value) {
@@ -167,13 +177,22 @@ class Decoder {
                           ref.go_name()));
   }
 
+  void report_unknown(const Step& step) {
+    if (report_.unknown_fields.size() >= kMaxStrictFindings) return;
+    std::size_t bytes = 0;
+    for (const Step* at = &step; at != nullptr; at = at->parent) bytes += at->key.size() + 1;
+    if (told_bytes_ + bytes > kMaxStrictFindingBytes && told_bytes_ > 0) return;
+    told_bytes_ += bytes;
+    report_.unknown_fields.push_back(render(&step, true));
+  }
+
   void walk_struct(const TypeDef& type, json::Object& object, const Step* parent) {
     for (auto it = object.begin(); it != object.end();) {
       const std::string_view key(it->key().data(), it->key().size());
       const FieldDef* field = type.field(key);
       const Step step{parent, key, 0, false, false, field == nullptr ? std::string_view() : embedded_struct(type, *field)};
       if (field == nullptr) {
-        report_.unknown_fields.push_back(render(&step, true));
+        report_unknown(step);
         ++it;
         continue;
       }
@@ -304,7 +323,8 @@ class Decoder {
   const KindInfo& kind_;
   DecodeReport& report_;
   bool fills_;
-  bool drops_ = false;  ///< The last field walked was of a feature that is off.
+  std::size_t told_bytes_ = 0;  ///< Of report_.unknown_fields.
+  bool drops_ = false;          ///< The last field walked was of a feature that is off.
   std::string error_;
 };
 

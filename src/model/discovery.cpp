@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model/kinds.h"
+#include "model/subresources.h"
 
 namespace berth::model {
 namespace {
@@ -63,28 +64,6 @@ Object group_object(const GroupVersions& group, bool with_type) {
   out["versions"] = versions;
   out["preferredVersion"] = versions[0];
   return out;
-}
-
-/// What a subresource speaks: kind, group, version ("" as the parent's) and verbs.
-struct Subresource {
-  std::string kind, group, version;
-  std::vector<std::string> verbs;
-};
-
-Subresource subresource_of(const KindInfo& parent, std::string_view name) {
-  if (name == "status") return {parent.kind, "", "", {"get", "patch", "update"}};
-  if (name == "scale") return {"Scale", "autoscaling", "v1", {"get", "patch", "update"}};
-  if (name == "binding") return {"Binding", "", "", {"create"}};
-  if (name == "eviction") return {"Eviction", "policy", "v1", {"create"}};
-  if (name == "token") return {"TokenRequest", "authentication.k8s.io", "v1", {"create"}};
-  if (name == "log") return {"Pod", "", "", {"get"}};
-  if (name == "ephemeralcontainers" || name == "resize") return {"Pod", "", "", {"get", "patch", "update"}};
-  if (name == "exec") return {"PodExecOptions", "", "", {"create", "get"}};
-  if (name == "attach") return {"PodAttachOptions", "", "", {"create", "get"}};
-  if (name == "portforward") return {"PodPortForwardOptions", "", "", {"create", "get"}};
-  if (name == "proxy") return {parent.kind + "ProxyOptions", "", "", {"create", "delete", "get", "patch", "update"}};
-  if (name == "finalize") return {parent.kind, "", "", {"update"}};
-  return {parent.kind, "", "", {"get"}};
 }
 
 Array strings(const std::vector<std::string>& list) { return Array(list.begin(), list.end()); }

@@ -75,12 +75,17 @@ void placement(const Value& spec, const Path& at, Sentences& out) {
 
 void old_annotations(const Value& pod, const Path& at, Sentences& out) {
   static constexpr std::pair<std::string_view, std::string_view> kOld[] = {
-      {"scheduler.alpha.kubernetes.io/critical-pod", "non-functional in v1.16+; use the \"priorityClassName\" field instead"},
+      {"scheduler.alpha.kubernetes.io/critical-pod",
+       "means priorityClassName system-cluster-critical in kube-system here, and the descheduler spares the pod; Kubernetes ignores it "
+       "since v1.16: use the \"priorityClassName\" field instead"},
       {"security.alpha.kubernetes.io/sysctls", "non-functional in v1.11+; use the \"sysctls\" field instead"},
       {"security.alpha.kubernetes.io/unsafe-sysctls", "non-functional in v1.11+; use the \"sysctls\" field instead"}};
-  for (const auto& [key, instead] : kOld)
-    if (json::find(pod, {"metadata", "annotations", key}) != nullptr)
-      out.push_back(fmt::format("{}: {}", Path::map_key(at, key).text(), instead));
+  for (const auto& [key, instead] : kOld) {
+    if (json::find(pod, {"metadata", "annotations", key}) == nullptr) continue;
+    // Where it does what its author wants there is nothing to warn of (SPEC C1).
+    const bool acts = key == kOld[0].first && get_string(pod, {"metadata", "namespace"}) == "kube-system";
+    if (!acts) out.push_back(fmt::format("{}: {}", Path::map_key(at, key).text(), instead));
+  }
 }
 
 void volumes(const Value& spec, const Path& spec_at, Sentences& out) {

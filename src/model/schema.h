@@ -80,7 +80,7 @@ const std::vector<const TypeDef*>& all_types();
 
 /// What decode saw that is not an error by itself.
 struct DecodeReport {
-  std::vector<std::string> unknown_fields;  ///< "spec.containers[0].foo"
+  std::vector<std::string> unknown_fields;  ///< "spec.containers[0].foo"; as many as model/unknown_fields.h says.
 };
 
 /// Checks every known field's type as Go's decoder would (400 with its words), canonicalises quantities and times as a Go round trip does,

@@ -59,6 +59,7 @@ std::string errno_text(int error) { return std::generic_category().message(error
 std::shared_ptr<Connection> Connection::accepted(Reactor& reactor, int fd, SSL_CTX* tls, std::string remote_address) {
   std::shared_ptr<Connection> connection(new Connection(reactor, fd));
   connection->remote_address_ = std::move(remote_address);
+  connection->is_server_ = true;
   set_socket_options(fd);
   if (tls != nullptr) {
     connection->ssl_ = SSL_new(tls);
@@ -121,7 +122,11 @@ std::optional<PeerCertificate> Connection::peer() const { return ssl_ == nullptr
 void Connection::on_events(std::uint32_t events) {
   const auto self = shared_from_this();
   if (state_ == State::kConnecting) finish_connect();
-  if (state_ == State::kHandshake) handshake();
+  if (waits_for_turn_) return;
+  if (state_ == State::kHandshake) {
+    if (is_server_ && !reactor_.take_slow_turn()) return queue_handshake();
+    handshake();
+  }
   if (state_ == State::kLingering) return linger();
   if (state_ != State::kOpen) return;
   if ((events & EPOLLOUT) != 0) flush();
@@ -158,6 +163,16 @@ void Connection::finish_connect() {
   if (error != 0) return close(errno_text(error));
   state_ = State::kHandshake;
   if (ssl_ == nullptr) open();
+}
+
+void Connection::queue_handshake() {
+  waits_for_turn_ = true;
+  interest_ = 0;
+  reactor_.modify(fd_, this, 0);
+  reactor_.run_slow([self = shared_from_this()] {
+    self->waits_for_turn_ = false;
+    if (self->state_ == State::kHandshake) self->handshake();
+  });
 }
 
 void Connection::handshake() {

@@ -92,6 +92,8 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   Connection(Reactor& reactor, int fd) : reactor_(reactor), fd_(fd) {}
   void finish_connect();
   void handshake();
+  /// Waits for its turn among the handshakes of a flood.
+  void queue_handshake();
   void open();
   void read_all();
   /// Bytes read; 0 at the end, when nothing is there, or when the connection closed.
@@ -116,7 +118,8 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   int fd_;
   SSL* ssl_ = nullptr;
   State state_ = State::kHandshake;
-  bool registered_ = false, eof_ = false, want_write_ = false, paused_ = false, closing_ = false, offering_ = false;
+  bool registered_ = false, eof_ = false, want_write_ = false, paused_ = false, closing_ = false, offering_ = false,
+       waits_for_turn_ = false, is_server_ = false;
   std::uint32_t interest_ = 0;
   std::shared_ptr<Driver> driver_;
   std::string in_;

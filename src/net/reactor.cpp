@@ -100,6 +100,7 @@ void Reactor::run_after(std::chrono::milliseconds delay, Task task) {
 }
 
 int Reactor::wait_ms() const {
+  if (!slow_.empty()) return 0;
   auto until = sinks_.empty() ? now_ + std::chrono::hours(1) : next_tick_;
   if (!timers_.empty()) until = std::min(until, timers_.begin()->first);
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(until - now_).count() + 1;
@@ -130,6 +131,7 @@ void Reactor::run() {
         if (sinks_.contains(sink.get())) sink->on_tick(now_);
       }
     }
+    run_slow_turns();
     run_end_of_batch();
     std::lock_guard lock(mutex_);
     if (stopping_) break;
@@ -139,6 +141,7 @@ void Reactor::run() {
   run_posted();
   run_end_of_batch();
   timers_.clear();
+  slow_.clear();
   // The system may give this thread's id to another one, which is not this reactor's.
   thread_id_ = std::thread::id{};
 }
@@ -163,6 +166,15 @@ void Reactor::run_timers() {
     timers_.erase(timers_.begin());
     task();
   }
+}
+
+void Reactor::run_slow_turns() {
+  for (; slow_turns_left_ > 0 && !slow_.empty(); --slow_turns_left_) {
+    auto task = std::move(slow_.front());
+    slow_.pop_front();
+    task();
+  }
+  slow_turns_left_ = kSlowTurns;
 }
 
 void Reactor::run_end_of_batch() {

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,6 +54,10 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   void run_after(std::chrono::milliseconds delay, Task task);
   /// Runs the task once after the present batch of events and tasks: the place to write out what they queued.
   void run_at_end_of_batch(Task task) { end_of_batch_.push_back(std::move(task)); }
+  /// For what takes long and comes in floods (handshakes): true for the first few in a batch. The others go to run_slow, a few a batch, so
+  /// that what is open is never behind them.
+  bool take_slow_turn() { return slow_.empty() && slow_turns_left_-- > 0; }
+  void run_slow(Task task) { slow_.push_back(std::move(task)); }
   /// The time at the start of the batch.
   [[nodiscard]] MonotonicTime now() const { return now_; }
   [[nodiscard]] std::size_t sink_count() const { return sinks_.size(); }
@@ -63,6 +68,7 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   void run_posted();
   void run_timers();
   void run_end_of_batch();
+  void run_slow_turns();
   int wait_ms() const;
 
   int epoll_fd_ = -1, wake_fd_ = -1;
@@ -75,6 +81,9 @@ class Reactor : public std::enable_shared_from_this<Reactor> {
   std::unordered_map<EventSink*, std::shared_ptr<EventSink>> sinks_;
   std::multimap<MonotonicTime, Task> timers_;
   std::vector<Task> running_, end_of_batch_;
+  static constexpr int kSlowTurns = 8;  // Two milliseconds of handshakes.
+  std::deque<Task> slow_;
+  int slow_turns_left_ = kSlowTurns;
   MonotonicTime now_{}, next_tick_{};
 };
 

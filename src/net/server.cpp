@@ -23,6 +23,37 @@ struct Shard {
   std::unordered_map<ServerSession*, std::shared_ptr<ServerSession>> sessions;
 };
 
+/// Open connections by where they come from. Thread-safe.
+class AddressCounts {
+ public:
+  /// False when there are `most` already.
+  bool add(const std::string& network, std::size_t most) {
+    const std::lock_guard lock(mutex_);
+    auto& count = counts_[network];
+    if (count >= most) return false;
+    ++count;
+    return true;
+  }
+  void remove(const std::string& network) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = counts_.find(network); found != counts_.end() && --found->second == 0) counts_.erase(found);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::size_t> counts_;
+};
+
+/// An IPv4 address, or the 64 bits of an IPv6 one that its owner cannot choose.
+std::string network_of(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+    return {reinterpret_cast<const char*>(&v6), IN6_IS_ADDR_V4MAPPED(&v6) ? sizeof v6 : sizeof v6 / 2};
+  }
+  const auto& v4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  return {reinterpret_cast<const char*>(&v4), sizeof v4};
+}
+
 std::string address_text(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   std::uint16_t port = 0;
@@ -132,13 +163,20 @@ class ServerImpl final : public Server {
   }
 
   void take(int fd, const sockaddr_storage& address) {
+    auto network = network_of(address);
+    if (!addresses_.add(network, config_.max_connections_per_address)) {
+      ::close(fd);
+      return;
+    }
     if (connections_.fetch_add(1) >= config_.max_connections) {
-      --connections_;
+      forget(network);
       ::close(fd);
       return;
     }
     auto& shard = *shards_[next_shard_++ % shards_.size()];
-    shard.reactor->dispatch([this, &shard, fd, remote = address_text(address)]() mutable { begin(shard, fd, std::move(remote)); });
+    shard.reactor->dispatch([this, &shard, fd, remote = address_text(address), network = std::move(network)]() mutable {
+      begin(shard, fd, std::move(remote), std::move(network));
+    });
   }
 
   void watch_acceptor(bool on) {
@@ -150,18 +188,20 @@ class ServerImpl final : public Server {
     std::size_t open = 0, answering = 0;
   };
 
-  void begin(Shard& shard, int fd, std::string remote) {
+  void forget(const std::string& network) {
+    --connections_;
+    addresses_.remove(network);
+  }
+
+  void begin(Shard& shard, int fd, std::string remote, std::string network) {
     auto connection = Connection::accepted(*shard.reactor, fd, tls_.get(), std::move(remote));
-    if (!connection) {
-      --connections_;
-      return;
-    }
+    if (!connection) return forget(network);
     const SessionTimeouts timeouts{milliseconds(config_.header_timeout_ms), milliseconds(config_.idle_timeout_ms),
                                    milliseconds(config_.write_timeout_ms)};
     const ParserLimits limits{config_.max_header_bytes, config_.max_body_bytes};
     auto session = std::make_shared<ServerSession>(handler_, shard.reactor, limits, timeouts, bodies_);
-    session->set_on_gone([this, &shard, raw = session.get()] {
-      --connections_;
+    session->set_on_gone([this, &shard, raw = session.get(), network = std::move(network)] {
+      forget(network);
       shard.sessions.erase(raw);
     });
     shard.sessions.emplace(session.get(), session);
@@ -202,6 +242,7 @@ class ServerImpl final : public Server {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::size_t next_shard_ = 0;
   std::atomic<std::size_t> connections_{0};
+  AddressCounts addresses_;
   std::uint16_t port_ = 0;
   bool stopped_ = false;
 };

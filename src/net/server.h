@@ -21,13 +21,14 @@ struct ServerConfig {
   std::uint16_t port = 0;  ///< 0: any free one; Server::port() says which.
   std::optional<TlsServerConfig> tls;
   int io_threads = 2;
-  std::size_t max_body_bytes = 3 * 1024 * 1024;  ///< More is answered 413.
-  std::size_t max_header_bytes = 64 * 1024;      ///< More is answered 431.
-  std::size_t max_connections = 20'000;          ///< More are closed at once.
-  int header_timeout_ms = 20'000;                ///< A request whose header or body comes slower is dropped.
-  int idle_timeout_ms = 120'000;                 ///< Keep-alive connections without a request.
-  int write_timeout_ms = 60'000;                 ///< A reader that takes nothing for so long is dropped.
-  std::size_t max_bodies_bytes = 1U << 30;       ///< Of all bodies that are under way together; more is answered 429.
+  std::size_t max_body_bytes = 3 * 1024 * 1024;      ///< More is answered 413.
+  std::size_t max_header_bytes = 64 * 1024;          ///< More is answered 431.
+  std::size_t max_connections = 20'000;              ///< More are closed at once.
+  std::size_t max_connections_per_address = 15'000;  ///< The same, of one IPv4 address or IPv6 network of 64 bits.
+  int header_timeout_ms = 20'000;                    ///< A request whose header or body comes slower is dropped.
+  int idle_timeout_ms = 120'000;                     ///< Keep-alive connections without a request.
+  int write_timeout_ms = 60'000;                     ///< A reader that takes nothing for so long is dropped.
+  std::size_t max_bodies_bytes = 1U << 30;           ///< Of all bodies that are under way together; more is answered 429.
   /// Asked on an I/O thread before more than the first 16 KiB of a body are kept; the request is complete but for its body. False: 401, so
   /// that strangers cannot fill the memory. Null: everybody may.
   std::function<bool(const HttpRequest& head)> may_send_body;

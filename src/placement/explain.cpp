@@ -6,6 +6,7 @@
 #include <map>
 
 #include "placement/relaxations.h"
+#include "placement/topology_keys.h"
 #include "placement/trial.h"
 
 namespace berth::placement {
@@ -308,7 +309,9 @@ void Explainer::plan_eviction(const PostFilterResult& result) {
 }  // namespace
 
 Explanation explain(const FrameworkPtr& framework, const Cluster& cluster, const PodInfoPtr& pod, const ExplainOptions& options) {
-  return Explainer(framework, cluster, pod, options).run();
+  Explanation out = Explainer(framework, cluster, pod, options).run();
+  if (out.verdict == Explanation::Verdict::kPending) out.notes = missing_topology_keys(cluster, pod->view());
+  return out;
 }
 
 std::string format_amount(std::string_view resource, std::int64_t amount) {

@@ -53,9 +53,10 @@ struct Explanation {
   std::string pod, scheduler;
   enum class Verdict { kRuns, kFits, kPending, kGated, kError, kOtherScheduler };
   Verdict verdict = Verdict::kPending;
-  std::string summary;       ///< One sentence.
-  std::string message;       ///< FailedScheduling's text, or the error.
-  std::string current_node;  ///< Where it runs, or empty.
+  std::string summary;             ///< One sentence.
+  std::string message;             ///< FailedScheduling's text, or the error.
+  std::vector<std::string> notes;  ///< Of a pending pod: what no single node's verdict shows (placement/topology_keys.h).
+  std::string current_node;        ///< Where it runs, or empty.
   std::vector<std::string> best_nodes;
   std::vector<NodeReport> nodes;  ///< Feasible first by score, then nearest first.
   std::vector<std::string> why_winner;

@@ -94,6 +94,7 @@ json::Value to_json(const Explanation& e) {
   }
   json::Object out = {{"pod", e.pod}, {"scheduler", e.scheduler}, {"verdict", verdict_name(e.verdict)}, {"summary", e.summary}};
   if (!e.message.empty()) out["message"] = e.message;
+  if (!e.notes.empty()) out["notes"] = array_of(e.notes);
   if (!e.current_node.empty()) out["currentNode"] = e.current_node;
   out["bestNodes"] = array_of(e.best_nodes);
   if (!e.why_winner.empty()) out["whyWinner"] = array_of(e.why_winner);
@@ -117,6 +118,7 @@ json::Value to_json(const Explanation& e) {
 std::string to_text(const Explanation& e, bool is_wide) {
   std::string out = e.summary + ".\n";
   if (!e.message.empty() && e.verdict == Explanation::Verdict::kPending) out += fmt::format("  {}\n", e.message);
+  for (const auto& note : e.notes) out += fmt::format("  {}.\n", note);
   for (const auto& line : e.why_winner) out += fmt::format("  {}\n", line);
   if (e.verdict == Explanation::Verdict::kPending) {
     const auto nearest = std::ranges::find(e.nodes, e.nearest_node, &NodeReport::name);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "model/quantity.h"
+#include "model/topology_labels.h"
 #include "placement/node_match.h"
 #include "placement/plugins/pod_topology_spread.h"
 #include "placement/plugins/volumes.h"
@@ -245,12 +246,9 @@ bool volume_zone(const HintContext&, const PodInfo& pending, const Change& chang
       return !is_object_update(change) && change.object != nullptr &&
              json::get_string(*change.object, {"volumeBindingMode"}) == "WaitForFirstConsumer";
     case kPersistentVolume:
-      return !is_object_update(change) ||
-             std::ranges::any_of(std::array{"topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-                                            "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"},
-                                 [&](const char* key) {
-                                   return differs(change, {"metadata", "labels", key});
-                                 });
+      return !is_object_update(change) || std::ranges::any_of(model::kTopologyLabels, [&](const model::LabelGenerations& keys) {
+        return differs(change, {"metadata", "labels", keys.present}) || differs(change, {"metadata", "labels", keys.old});
+      });
     default:
       return true;
   }

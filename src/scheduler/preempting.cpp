@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "placement/preemption_words.h"
+#include "placement/topology_keys.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace berth::scheduler {
@@ -121,9 +122,12 @@ std::string Scheduler::Impl::preempt(const PodInfoPtr& info, placement::Candidat
         self->binding_failed(binding, "PreBind plugin \"VolumeBinding\"", "preempted by DefaultPreemption");
     });
   }
+  // With a victim as the related object a second preemption is an event of its own: folded into the first, it would tell of the first's
+  // node and pods.
+  const client::ObjectReference victim = reference(*choice.victims.front());
   recorder(preemptor_pod.scheduler_name)
       .event(reference(*info), "Normal", "Preempting",
-             fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting");
+             fmt::format("Preempting {} pod(s) on node {}: {}", names.size(), node_name, fmt::join(names, ", ")), "Preempting", &victim);
 
   std::vector<PodInfoPtr> losing;
   for (const PodInfoPtr& other : cluster.nominated(choice.node))
@@ -219,6 +223,11 @@ void Scheduler::Impl::report_failure(const PodInfoPtr& info, std::string_view re
   if (found == waiting.end()) return;
   Waiting& entry = found->second;
   recorder(info->view().scheduler_name).event(reference(*entry.object), "Warning", "FailedScheduling", message, "Scheduling");
+  if (reason == "Unschedulable" && !std::exchange(entry.has_topology_note, true)) {
+    // An event of its own: FailedScheduling keeps kube-scheduler's words, which name no key.
+    for (const std::string& note : placement::missing_topology_keys(cluster, info->view()))
+      recorder(info->view().scheduler_name).event(reference(*entry.object), "Warning", "TopologyKeyNotFound", note, "Scheduling");
+  }
   std::string since = format_rfc3339(loop.now());
   std::string last_message = entry.message;
   const json::Value document = entry.object->document();

@@ -42,9 +42,10 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   struct Waiting {
     placement::PodInfoPtr info;  ///< Its nominated node is always `nominated`.
     client::ObjectRef object;
-    std::string message;    ///< The condition's message last written by us; empty: see the object.
-    std::string gated_by;   ///< The plugin that scheduler_unschedulable_pods counts it for; empty: none.
-    std::string nominated;  ///< Where preemption makes room for it; empty for none. The API may lag behind.
+    std::string message;             ///< The condition's message last written by us; empty: see the object.
+    std::string gated_by;            ///< The plugin that scheduler_unschedulable_pods counts it for; empty: none.
+    bool has_topology_note = false;  ///< Topology keys that no node has were told of.
+    std::string nominated;           ///< Where preemption makes room for it; empty for none. The API may lag behind.
   };
   /// Victims of one preemptor whose eviction the watch has not shown yet. Until then nothing about the preemptor is decided: the plan would
   /// be made a second time, perhaps for another node.

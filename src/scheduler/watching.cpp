@@ -76,14 +76,21 @@ void Scheduler::Impl::subscribe() {
       });
 }
 
+/// Without volumes, classes or devices the pods that use them wait, with the reason; without owners and services fewer pods are spread.
+/// What decides whether others are broken (budgets, namespaces that terms select) is waited for.
+static bool may_do_without(const Consulted& kind) {
+  return kind.event != ClusterEvent::kDisruptionBudget && kind.event != ClusterEvent::kNamespaces;
+}
+
 void Scheduler::Impl::subscribe_to_kinds(std::vector<Consulted> served) {
   kinds = std::move(served);
   for (const Consulted& kind : kinds) {
     const auto changed = [weak = weak_from_this(), kind](const ObjectRef& before, const ObjectRef& after) {
       if (const auto self = weak.lock()) self->object_changed(kind, before, after);
     };
-    informers.get(kind.gvr).add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
-                                         [changed](const ObjectRef& object) { changed(object, nullptr); }});
+    informers.get(kind.gvr, may_do_without(kind))
+        .add_handler({[changed](const ObjectRef& object) { changed(nullptr, object); }, changed,
+                      [changed](const ObjectRef& object) { changed(object, nullptr); }});
   }
   wait_for_sync(0);
 }

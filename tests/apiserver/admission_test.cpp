@@ -2,17 +2,6 @@
 
 namespace berth::apiserver::testing {
 
-/// Lets everybody in and allows what `allow` says.
-class PickyAuthorizer final : public Authorizer {
- public:
-  explicit PickyAuthorizer(std::function<bool(const UserInfo&, const Attributes&)> allow) : allow_(std::move(allow)) {}
-  Decision authorize(const UserInfo& user, const Attributes& attributes) override { return {allow_(user, attributes), ""}; }
-  UserRules rules_for(const UserInfo&, const std::string&) override { return {}; }
-
- private:
-  std::function<bool(const UserInfo&, const Attributes&)> allow_;
-};
-
 class Admission : public ServerTest {
  protected:
   json::Value make_pod(const std::string& name, const std::string& extra = "") { return create(kPods, pod(name, extra)); }
@@ -278,11 +267,11 @@ admissionConfig:
                                     "");
   ASSERT_TRUE(master) << master.error().message;
   EXPECT_EQ(master->scheduler_config_file, "/etc/origin/master/scheduler.json");
-  EXPECT_EQ(master->feature_gates.at("TaintBasedEvictions"), true);
-  EXPECT_EQ(master->scheduler_arguments.at("policy-config-file").at(0), "a.json");
+  EXPECT_EQ(master->controller_arguments.at("feature-gates").values.at(0), "TaintBasedEvictions=true");
+  EXPECT_EQ(master->scheduler_arguments.at("policy-config-file").values.at(0), "a.json");
   auto wrong = parse_master_config("admissionConfig: {pluginConfig: []}", "");
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().message, "admissionConfig.pluginConfig: must be a map");
+  EXPECT_EQ(wrong.error().message, "master-config.yaml:1: admissionConfig.pluginConfig: must be a map, not a list");
   AdmissionConfig config;
   const auto parsed = parse_admission_configuration(R"(
 apiVersion: apiserver.config.k8s.io/v1

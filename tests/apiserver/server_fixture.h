@@ -78,6 +78,17 @@ class RecordedResponse : public net::ResponseWriter {
   std::function<void()> closed;
 };
 
+/// Lets everybody in and allows what `allow` says.
+class PickyAuthorizer final : public Authorizer {
+ public:
+  explicit PickyAuthorizer(std::function<bool(const UserInfo&, const Attributes&)> allow) : allow_(std::move(allow)) {}
+  Decision authorize(const UserInfo& user, const Attributes& attributes) override { return {allow_(user, attributes), ""}; }
+  UserRules rules_for(const UserInfo&, const std::string&) override { return {}; }
+
+ private:
+  std::function<bool(const UserInfo&, const Attributes&)> allow_;
+};
+
 class ServerTest : public ::testing::Test {
  protected:
   void SetUp() override { start({}); }

@@ -218,4 +218,58 @@ TEST_F(Subresource, ProxiesOnlyToPods) {
             "no service port 81 found for service \"s\"");
 }
 
+/// What a subresource does not take is refused before anybody asks for the right to it: `watch` on pods/exec must not become a way in.
+TEST_F(Subresource, TakesItsVerbsAlone) {
+  std::vector<std::string> asked;
+  ServerOptions options;
+  options.authorizer = std::make_shared<PickyAuthorizer>([&](const UserInfo&, const Attributes& attributes) {
+    asked.push_back(attributes.verb + " " + attributes.resource + "/" + attributes.subresource);
+    return attributes.subresource.empty() || attributes.verb != "create";
+  });
+  start(std::move(options));
+  create(kPods, pod("p"));
+  const std::string path = std::string(kPods) + "/p";
+  const std::map<std::string, std::set<std::string>> methods = {{"exec", {"GET", "POST"}},
+                                                                {"attach", {"GET", "POST"}},
+                                                                {"portforward", {"GET", "POST"}},
+                                                                {"log", {"GET"}},
+                                                                {"binding", {"POST"}},
+                                                                {"eviction", {"POST"}},
+                                                                {"status", {"GET", "PUT", "PATCH"}},
+                                                                {"ephemeralcontainers", {"GET", "PUT", "PATCH"}},
+                                                                {"resize", {"GET", "PUT", "PATCH"}}};
+  for (const auto& [sub, taken] : methods) {
+    for (const char* method : {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"}) {
+      if (taken.contains(method)) continue;
+      asked.clear();
+      EXPECT_STATUS(send(method, path + "/" + sub), 405, "MethodNotAllowed");
+      EXPECT_TRUE(asked.empty()) << method << " " << sub;
+    }
+    asked.clear();
+    for (const char* watch : {"/api/v1/watch/namespaces/default/pods/p/", "/api/v1/watch/namespaces/default/pods/p/"})
+      EXPECT_STATUS(get(watch + sub), 405, "MethodNotAllowed");
+    EXPECT_TRUE(asked.empty()) << sub;
+  }
+  EXPECT_STATUS(get("/api/v1/watch/nodes/n/proxy"), 405, "MethodNotAllowed");
+  EXPECT_STATUS(get("/api/v1/watch/namespaces/default/services/s/proxy"), 405, "MethodNotAllowed");
+}
+
+/// A session by WebSocket starts with a GET: the right to read is not enough for it.
+TEST_F(Subresource, SessionsNeedTheRightToCreateThem) {
+  for (const char* missing : {"get", "create"}) {
+    ServerOptions options;
+    options.authorizer = std::make_shared<PickyAuthorizer>(
+        [missing](const UserInfo&, const Attributes& attributes) { return attributes.subresource.empty() || attributes.verb != missing; });
+    start(std::move(options));
+    create(kPods, pod("p"));
+    for (const char* sub : {"exec", "attach", "portforward"}) {
+      auto refused = get(std::string(kPods) + "/p/" + sub + "?command=ls");
+      EXPECT_STATUS(refused, 403, "Forbidden");
+      EXPECT_NE(text(refused->document(), {"message"}).find(fmt::format("cannot {} resource \"pods/{}\"", missing, sub)), std::string::npos)
+          << refused->body;
+    }
+    EXPECT_EQ(get(std::string(kPods) + "/p/log")->status == 403, missing == std::string_view("get"));
+  }
+}
+
 }  // namespace berth::apiserver::testing

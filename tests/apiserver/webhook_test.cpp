@@ -121,6 +121,54 @@ TEST_F(Webhooks, MutatingPatchesTheObject) {
   EXPECT_EQ(text(made->document(), {"metadata", "labels", "team"}), "blue");
 }
 
+/// What a webhook makes of the audiences is what the token is for, not only what the answer says.
+TEST_F(Webhooks, MutatingATokenRequestChangesTheToken) {
+  class Issuer final : public TokenIssuer {
+   public:
+    model::ApiResult<IssuedToken> issue(const TokenSpec& spec) override {
+      audiences = spec.audiences;
+      return IssuedToken{"token", TimePoint{}};
+    }
+    std::vector<std::string> audiences;
+  };
+  const auto issuer = std::make_shared<Issuer>();
+  ServerOptions options;
+  options.token_issuer = issuer;
+  start(std::move(options));
+  serve([](const json::Value&) {
+    return json::Object{{"allowed", true},
+                        {"patchType", "JSONPatch"},
+                        {"patch", base64_encode(R"([{"op":"add","path":"/spec/audiences","value":["changed"]}])")}};
+  });
+  create("/api/v1/namespaces/default/serviceaccounts", R"({"metadata":{"name":"a"}})");
+  configure("mutating");
+  ASSERT_EQ(patch("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/w",
+                  R"([{"op":"replace","path":"/webhooks/0/rules/0/resources","value":["serviceaccounts/token"]}])", "json")
+                ->status,
+            200);
+  auto made = send_and_wait("POST", "/api/v1/namespaces/default/serviceaccounts/a/token", R"({"spec":{"audiences":["asked"]}})");
+  ASSERT_EQ(made->status, 201) << made->body;
+  EXPECT_EQ(json::get_array(made->document(), {"spec", "audiences"})[0].as_string(), "changed");
+  EXPECT_EQ(issuer->audiences, std::vector<std::string>{"changed"});
+}
+
+TEST_F(Webhooks, TheirUrlsArePlacesAndNothingElse) {
+  const auto refusal = [&](const std::string& url) {
+    auto response =
+        post("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+             fmt::format(R"({{"metadata":{{"name":"u"}},"webhooks":[{{"name":"hook.example.com","admissionReviewVersions":["v1"],
+                           "sideEffects":"None","clientConfig":{{"url":"{}"}},"rules":[]}}]}})",
+                         url));
+    return response->status == 201 ? std::string() : text(response->document(), {"message"});
+  };
+  EXPECT_NE(refusal("http://h/x").find("'https' is the only allowed URL scheme; desired format: https://host[/path]"), std::string::npos);
+  EXPECT_NE(refusal("https:///x").find("host must be specified"), std::string::npos);
+  EXPECT_NE(refusal("https://me:secret@h/x").find("user information is not permitted in the URL"), std::string::npos);
+  EXPECT_NE(refusal("https://h/x#y").find("fragments are not permitted in the URL"), std::string::npos);
+  EXPECT_NE(refusal("https://h/x?y=z").find("query parameters are not permitted in the URL"), std::string::npos);
+  EXPECT_EQ(refusal("https://h:8443/x"), "");
+}
+
 TEST_F(Webhooks, FailurePolicyDecidesWhenNobodyAnswers) {
   configure("validating");
   auto failed = send_and_wait("POST", kMaps, config_map("a"));

@@ -51,6 +51,33 @@ TEST(Options, DefaultsAreTheDocuments) {
   EXPECT_FALSE(options.balance_similar_node_groups);
 }
 
+TEST(Options, AGpuOfAnotherKindThanTheDocumentsIsRefused) {
+  const auto gpu = [](const std::string& type) {
+    return Options::parse(yaml("spec: {resourceLimits: {gpus: [{type: " + type + ", min: 0, max: 2}]}}"));
+  };
+  EXPECT_TRUE(gpu("nvidia.com/gpu"));
+  const auto wrong = gpu("nvidia.com/gpus");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(
+      wrong.error().message,
+      "ClusterAutoscaler: spec.resourceLimits.gpus[0].type: \"nvidia.com/gpus\" is not allowed: nvidia.com/gpu or amd.com/gpu; did you "
+      "mean \"nvidia.com/gpu\"?");
+  std::vector<std::string> notes;
+  EXPECT_TRUE(Options::parse(yaml("spec: {resourceLimits: {gpus: [{type: tesla-t4, min: 0, max: 2}]}}"), &notes));
+  EXPECT_EQ(notes.size(), 1u);
+}
+
+TEST(Options, FieldsThatAreNoneOrDoNothingAreTold) {
+  std::vector<std::string> notes;
+  ASSERT_TRUE(Options::parse(yaml("spec: {scaleDwon: {}, logVerbosity: 4}"), &notes));
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_NE(notes[0].find("did you mean \"scaleDown\"?"), std::string::npos);
+  EXPECT_NE(notes[1].find("without effect here: spec.logVerbosity"), std::string::npos);
+  EXPECT_FALSE(Options::parse(yaml("spec: {scaleDown: {enabled: true, delayAfterAd: 1m}}")))
+      << "within a section there are no later fields";
+  EXPECT_FALSE(Options::parse(yaml("spec: {resourceLimits: {maxNodesTotal: '24'}}")));
+}
+
 TEST(Options, WrongValuesNameTheirField) {
   for (const auto& [spec, field] :
        {std::pair("{scaleDown: {enabled: true, unneededTime: soon}}", "scaleDown.unneededTime"),

@@ -39,6 +39,15 @@ TEST(ScaleUp, LimitsOfMemoryNodesAndGpusHold) {
   }
 }
 
+TEST(ScaleUp, WithoutGroupsThePodIsToldHowOneComesToBe) {
+  TestCluster cluster;
+  cluster.node("other", "1");
+  cluster.pod("p", {.cpu = "7"});
+  EXPECT_EQ(message_for(cluster.step(), "p"),
+            "NotTriggerScaleUp: pod didn't trigger scale-up: there is no node group: a MachineSet becomes one by a MachineAutoscaler that "
+            "names it");
+}
+
 TEST(ScaleUp, AFullClusterSaysWhy) {
   TestCluster cluster;
   cluster.options = options_of("{resourceLimits: {maxNodesTotal: 1}}");

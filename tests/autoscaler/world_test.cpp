@@ -27,6 +27,7 @@ spec:
   EXPECT_EQ(model::find_resource(node->allocatable, "pods")->value(), 50);
   EXPECT_EQ(*node->labels().get("tier"), "web");
   EXPECT_EQ(*node->labels().get("topology.kubernetes.io/zone"), "us-east-1a");
+  EXPECT_EQ(*node->labels().get("failure-domain.beta.kubernetes.io/zone"), "us-east-1a") << "as the machine's node will have it";
   EXPECT_EQ(*node->labels().get("node.kubernetes.io/instance-type"), "m5.xlarge");
   ASSERT_EQ(node->taints.size(), 1U);
 }

@@ -25,7 +25,8 @@ TEST(Clock, GoDurations) {
   EXPECT_EQ(parse_go_duration("1h30m"), Duration(hours(1)) + minutes(30));
   EXPECT_EQ(parse_go_duration("-1.5s"), Duration(milliseconds(-1500)));
   EXPECT_EQ(parse_go_duration("0"), Duration(0));
-  for (const char* bad : {"", "5", "s", "1x", "1h-5m", "."}) EXPECT_FALSE(parse_go_duration(bad).has_value()) << bad;
+  for (const char* bad : {"", "5", "s", "1x", "1h-5m", ".", "nans", "infs", "1e3s", "0x1s", "9999999h", "1 s"})
+    EXPECT_FALSE(parse_go_duration(bad).has_value()) << bad;
   EXPECT_EQ(format_go_duration(hours(1)), "1h0m0s");
   EXPECT_EQ(format_go_duration(milliseconds(1500)), "1.5s");
   EXPECT_EQ(format_go_duration(milliseconds(15)), "15ms");

@@ -52,8 +52,10 @@ struct Candidate {
   LeaderCallbacks callbacks() {
     return {.on_started_leading = [this] { ++started; },
             .on_stopped_leading = [this] { ++stopped; },
-            .on_new_leader = [this](const std::string& id) { seen.push_back(id); }};
+            .on_new_leader = [this](const std::string& id) { seen.push_back(id); },
+            .on_waiting = [this](const std::string& why) { waited.push_back(why); }};
   }
+  std::vector<std::string> waited;
   int started = 0, stopped = 0;
   std::vector<std::string> seen;
   Client client;
@@ -65,6 +67,18 @@ class LeaderElectionTest : public ::testing::Test {
   VirtualLoop loop{*parse_rfc3339("2026-01-02T03:04:05Z")};
   LeaseServer server;
 };
+
+TEST_F(LeaderElectionTest, WhoWaitsSaysForWhomAndAgainOnlyAfterAWhile) {
+  Candidate a(server, loop, "a"), b(server, loop, "b");
+  a.elector.start();
+  loop.run_for(1s);
+  b.elector.start();
+  loop.run_for(1min);
+  EXPECT_EQ(b.waited, std::vector<std::string>{"waiting for leader a on Lease kube-system/scheduler"});
+  loop.run_for(10min);
+  EXPECT_EQ(b.waited.size(), 3u);
+  EXPECT_TRUE(a.waited.empty());
+}
 
 TEST_F(LeaderElectionTest, TheFirstCandidateLeadsAndTheLeaseSaysSo) {
   Candidate a(server, loop, "a");

@@ -141,6 +141,18 @@ TEST(NodeLifecycle, OldLabelNamesFollowThePresentOnes) {
   EXPECT_EQ(json::get_string(node, {"metadata", "labels", "beta.kubernetes.io/arch"}), "amd64");
 }
 
+TEST(NodeLifecycle, ZonesOldNameFollowsWhereANodeHasIt) {
+  NodeWorld world;
+  json::Value node = world.api.get(kinds().node, "n0");
+  json::set(node, {"metadata", "labels"},
+            yaml("{topology.kubernetes.io/zone: new, failure-domain.beta.kubernetes.io/zone: old, topology.kubernetes.io/region: r}"));
+  world.api.put(kinds().node, node);
+  world.run(seconds(1), 1);
+  node = world.api.get(kinds().node, "n0");
+  EXPECT_EQ(json::get_string(node, {"metadata", "labels", "failure-domain.beta.kubernetes.io/zone"}), "new");
+  EXPECT_EQ(json::get_object(node, {"metadata", "labels"}).size(), 3U) << "a node that came without the old name keeps to the present one";
+}
+
 TEST(NodeLifecycle, AZoneIsEvictedAtExactlyItsRate) {
   // Nodes 0..3 are another zone and stay; zone 1 of a thousand is lost as a whole.
   NodeWorld world(1004, {}, [](int node) { return node < 4 ? 0 : 1; });

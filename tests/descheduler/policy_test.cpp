@@ -50,6 +50,25 @@ std::string version_2(std::string_view profile) {
   return "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nprofiles:\n" + std::string(profile);
 }
 
+TEST(DeschedulerPolicy, WhatTheRealOneTakesInSilenceIsRefused) {
+  const std::string affinity =
+      "  RemovePodsViolatingNodeAffinity: {enabled: true, params: {nodeAffinityType: [requiredDuringScheduling]}}\n";
+  EXPECT_NE(error_of(version_1(affinity)).find("did you mean \"requiredDuringSchedulingIgnoredDuringExecution\"?"), std::string::npos);
+  EXPECT_NE(error_of(version_2("- name: a\n") + "maxNoOfPodsToEvictPerNod: 3\n").find("policy.yaml:5: "), std::string::npos);
+  EXPECT_NE(error_of(version_1("  PodLifeTime: {enabled: true, enabled: false}\n")).find("a second time"), std::string::npos);
+  EXPECT_NE(error_of(version_1("  LowNodeUtilization: {enabled: true, params: {nodeResourceUtilizationThresholds: {thresholds: {cup: 20}, "
+                               "targetThresholds: {cup: 50}}}}\n"))
+                .find("did you mean \"cpu\"?"),
+            std::string::npos);
+  EXPECT_TRUE(parse_policy(version_1(affinity), "policy.yaml", true)) << "a replay takes it";
+}
+
+TEST(DeschedulerPolicy, WhatHasNoEffectIsTold) {
+  const Policy policy = read(version_2("- name: a\n  pluginConfig:\n  - name: RemoveDuplicates\n    args: {}\n"));
+  ASSERT_EQ(policy.warnings.size(), 1u);
+  EXPECT_NE(policy.warnings[0].find("RemoveDuplicates has arguments and is not enabled"), std::string::npos);
+}
+
 TEST(DeschedulerPolicy, ReadsTheDocumentsSample) {
   const Policy policy = read(kSample);
   ASSERT_EQ(policy.profiles.size(), 3u);

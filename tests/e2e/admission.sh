@@ -86,7 +86,7 @@ check "... and without default tolerations the pod goes at once" eventually 20 m
 stop_up
 echo 'admissionConfig: {pluginConfig: {BuildDefaults: {configuration: {kind: BuildDefaultsConfig, apiVersion: v1}}}}' >"$work/builds.yaml"
 start_up --nodes 4 --zones 2 --master-config "$work/builds.yaml"
-check "a plugin that is not there is named" grep -q "pluginConfig.BuildDefaults: there is no such plugin here" "$work/up.log"
+check "a plugin that is not there is named" grep -q "pluginConfig.BuildDefaults: there is no admission plugin \"BuildDefaults\" here" "$work/up.log"
 stop_up
 wrong() { # wrong TEXT YAML
   printf '%s' "$2" >"$work/wrong.yaml"

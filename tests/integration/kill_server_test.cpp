@@ -34,7 +34,8 @@ struct Child {
       cli::ServerFlags flags;
       flags.data_dir = data_dir;
       flags.listen = "127.0.0.1:0";
-      auto role = cli::ServerRole::start(flags, {});
+      cli::Findings findings;
+      auto role = cli::ServerRole::start(flags, flags.plan(findings), {});
       std::string text = role ? (*role)->url() : "!" + role.error().message;
       if (::write(ends[1], text.data(), text.size()) < 0) ::_exit(3);
       ::close(ends[1]);

@@ -235,6 +235,12 @@ TEST_F(Nomination, OfANodeThatIsDeletedIsDroppedAndAnotherNodeIsFound) {
   remove("node-1", "nodes");
   world_.run(seconds(20));
   EXPECT_EQ(node("vip"), "node-2");
+  const auto told = events("vip", "Preempting");
+  ASSERT_EQ(told.size(), 2u) << "each preemption with its own node and pods, not the first one twice";
+  std::set<std::string> notes;
+  for (const json::Value& event : told) notes.emplace(json::get_string(event, {"note"}));
+  EXPECT_EQ(notes, (std::set<std::string>{"Preempting 1 pod(s) on node node-1: default/held",
+                                          "Preempting 1 pod(s) on node node-2: default/spare"}));
 }
 
 TEST_F(Nomination, WaitsForAVictimThatRefusesToDieInsteadOfEvictingMore) {

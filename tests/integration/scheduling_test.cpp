@@ -56,6 +56,40 @@ TEST(World, APodThatFitsNowhereSaysWhyAndIsPlacedWhenRoomComes) {
   EXPECT_EQ(world.running(), 2u);
 }
 
+/// What events of this reason say of a pod.
+std::vector<std::string> notes_of(World& world, const char* pod, std::string_view reason) {
+  std::vector<std::string> out;
+  const auto page = world.client().list_and_wait({"events.k8s.io", "v1", "events"}, "default");
+  EXPECT_TRUE(page);
+  for (const json::Value& event : page->items)
+    if (json::get_string(event, {"regarding", "name"}) == pod && json::get_string(event, {"reason"}) == reason)
+      out.emplace_back(json::get_string(event, {"note"}));
+  return out;
+}
+
+TEST(World, TheDocumentsZoneIsOnTheNodesAndAKeyThatIsNowhereIsSaidOnce) {
+  World world({.nodes = 3});
+  const auto near = [&](const char* name, const char* key) {
+    world.create(
+        fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: {}, labels: {{security: S1}}}}\nspec: {{affinity: {{podAffinity: "
+                    "{{requiredDuringSchedulingIgnoredDuringExecution: [{{labelSelector: {{matchExpressions: [{{key: security, "
+                    "operator: In, values: [S1]}}]}}, topologyKey: {}}}]}}}}, containers: [{{name: c, image: nginx}}]}}\n",
+                    name, key));
+  };
+  near("first", "failure-domain.beta.kubernetes.io/zone");
+  near("second", "failure-domain.beta.kubernetes.io/zone");
+  near("lost", "example.com/rack");
+  world.run(seconds(600));
+  EXPECT_EQ(world.running(), 2u);
+  const auto told = notes_of(world, "lost", "TopologyKeyNotFound");
+  ASSERT_EQ(told.size(), 1u) << "though it was tried again and again";
+  EXPECT_TRUE(told[0].starts_with("No node has the label example.com/rack, which the pod's podAffinity names as topologyKey; nodes have "))
+      << told[0];
+  EXPECT_NE(told[0].find("failure-domain.beta.kubernetes.io/zone"), std::string::npos) << told[0];
+  EXPECT_TRUE(condition(world.get("", "pods", "lost"), "PodScheduled", "message").find("rack") == std::string::npos)
+      << "the condition keeps kube-scheduler's words";
+}
+
 TEST(World, AHigherPodPreemptsTheFewestLowerOnes) {
   World world({.nodes = 2, .node_cpu = "4"});
   world.create("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n");

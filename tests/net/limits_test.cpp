@@ -225,10 +225,8 @@ TEST_F(Limits, RudePeersDoNotDisturbOthers) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(wait_for(*client, make_request("GET", "/ok")).status, 200);
 }
 
-TEST(ConnectionLimit, FurtherConnectionsAreClosedAtOnce) {
+void expect_two_connections(const ServerConfig& config) {
   auto handler = echo_handler();
-  ServerConfig config;
-  config.max_connections = 2;
   const auto server = start_server(handler, config);
   auto first = std::make_unique<RawClient>(server->port());
   RawClient second(server->port());
@@ -247,6 +245,18 @@ TEST(ConnectionLimit, FurtherConnectionsAreClosedAtOnce) {
     answer = talk(fourth);
   }
   EXPECT_NE(answer, "") << "a place became free";
+}
+
+TEST(ConnectionLimit, FurtherConnectionsAreClosedAtOnce) {
+  ServerConfig config;
+  config.max_connections = 2;
+  expect_two_connections(config);
+}
+
+TEST(ConnectionLimit, FurtherConnectionsOfOneAddressAreClosedAtOnce) {
+  ServerConfig config;
+  config.max_connections_per_address = 2;
+  expect_two_connections(config);
 }
 
 TEST(Handshake, APeerThatStopsHalfwayIsDroppedAndHoldsNobodyUp) {

@@ -76,7 +76,7 @@ TEST(KubeletConfig, StartUpErrorsSayWhatIsWrong) {
   EXPECT_NE(
       error({{"eviction-soft-grace-period", "memory.available=1x"}, {"eviction-soft", "memory.available<1Gi"}}).find("unknown unit \"x\""),
       std::string::npos);
-  EXPECT_EQ(error({{"eviction-harder", "x"}}), "unknown flag: --eviction-harder");
+  EXPECT_EQ(error({{"eviction-harder", "x"}}), "unknown flag: --eviction-harder; did you mean \"eviction-hard\"?");
   EXPECT_NE(error({{"eviction-max-pod-grace-period", "soon"}}).find("\"soon\""), std::string::npos);
 }
 
@@ -237,6 +237,53 @@ TEST(PodFacts, ResourcesOfThePodAloneMakeItsQosClass) {
   EXPECT_EQ(read(R"("resources":{},)").qos, QosClass::kBestEffort);
   const PodFacts disk = read(R"("resources":{"requests":{"memory":"1Gi","ephemeral-storage":"5Gi"}},)");
   EXPECT_TRUE(pod_request(disk, "ephemeral-storage").is_zero()) << "a pod as a whole cannot ask for disk, and its containers do not count";
+}
+
+TEST(KubeletFile, SlipsAreToldWithTheirLines) {
+  const auto error_of = [](std::string_view text) {
+    const auto read = read_kubelet_file(text, "n.yaml");
+    return read ? std::string("(accepted)") : read.error().message;
+  };
+  const std::string head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+  EXPECT_EQ(error_of(head + "evictionHrad: {}\n"),
+            "n.yaml:3: evictionHrad: unknown field \"evictionHrad\"; did you mean \"evictionHard\"?");
+  EXPECT_EQ(error_of(head + "\nmaxPods: many\n"),
+            "n.yaml:4: maxPods: json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32");
+  EXPECT_NE(error_of(head + "maxPods: 1\nmaxPods: 2\n").find("n.yaml:4: maxPods: stands here a second time"), std::string::npos);
+  EXPECT_NE(error_of(head + "evictionSoft: {memory.available: 1Gi}\n").find("grace period"), std::string::npos);
+  EXPECT_NE(
+      error_of("kind: KubeletConfiguraton\napiVersion: kubelet.config.k8s.io/v1beta1\n").find("did you mean \"KubeletConfiguration\"?"),
+      std::string::npos);
+  EXPECT_EQ(error_of("kubeletArguments:\n  eviction-hrad:\n  - memory.available<1Gi\n"),
+            "n.yaml:2: kubeletArguments.eviction-hrad: unknown flag: --eviction-hrad; did you mean \"eviction-hard\"?");
+  EXPECT_EQ(error_of("kubeletArgument: {}\n").find("(accepted)"), std::string::npos);
+  EXPECT_NE(error_of("kind: NodeConfig\napiVersion: v1\nkubeletArgument: {}\n").find("did you mean \"kubeletArguments\"?"),
+            std::string::npos);
+}
+
+TEST(KubeletFile, SectionsOfANodeConfigWithoutEffectAreTold) {
+  const auto read = read_kubelet_file(
+      "kind: NodeConfig\napiVersion: v1\ndnsDomain: a\nkubeletArguments: {cloud-provider: [aws], max-pods: ['9']}\n", "n.yaml");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->max_pods, 9);
+  EXPECT_EQ(read->warnings, (std::vector<std::string>{"n.yaml:4: kubeletArguments.cloud-provider: --cloud-provider has no effect here",
+                                                      "n.yaml: known, and without effect here: dnsDomain (line 3)"}));
+}
+
+TEST(KubeletFile, TheDocumentsCalloutsAreTaken) {
+  const auto read = read_kubelet_file(
+      "kubeletArguments:\n  eviction-hard: \n    - \"memory.available<500Mi\"\n  system-reserved:\n    - \"memory=1.5Gi\"- 1\n", "n.yaml");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->system_reserved.at("memory"), "1.5Gi");
+}
+
+// Every field that is said to act is read: a value of a wrong type is found.
+TEST(KubeletFile, EveryFieldThatActsIsRead) {
+  for (const std::string_view field : kubelet_fields().acting) {
+    const auto read = read_kubelet_configuration(json::Object{{field, json::Array{json::Array{}}}});
+    if (field == "crashLoopBackOff") continue;  // Of its parts one acts.
+    EXPECT_FALSE(read) << field;
+  }
 }
 
 TEST(KubeletConfig, OtherKindsAndBrokenFilesAreRefused) {

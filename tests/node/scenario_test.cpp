@@ -49,17 +49,27 @@ TEST(Scenario, TheFirstRuleThatSetsAKeyWinsAndThePodItselfBeforeAll) {
       << "other keys of later rules count";
 }
 
+TEST(Scenario, WhatAKubeletKnowsAndNothingHereActsOnIsTold) {
+  std::vector<std::string> notes;
+  ASSERT_TRUE(Scenario::parse("kubelet: {cpuManagerPolicy: static, maxPods: 7}\n", "s.yaml", &notes));
+  EXPECT_EQ(notes, std::vector<std::string>{"s.yaml: known, and without effect here: kubelet.cpuManagerPolicy (line 1)"});
+}
+
 TEST(Scenario, MistakesAreRefusedWithTheirPlace) {
   const auto error = [](const char* text) {
     const auto scenario = Scenario::parse(text);
     return scenario ? std::string() : scenario.error().message;
   };
-  EXPECT_NE(error("pods:\n- {set: {memory: lots}}\n").find("pods[0]: set: "), std::string::npos);
+  EXPECT_NE(error("pods:\n- {set: {memory: lots}}\n").find("scenario:2: pods[0].set.memory: "), std::string::npos);
+  EXPECT_EQ(error("kubelet:\n  evictionhard: {memory.available: 1Gi}\n"),
+            "scenario:2: kubelet.evictionhard: unknown field \"evictionhard\"; did you mean \"evictionHard\"?");
+  EXPECT_NE(error("pods:\n- {set: {memry: 1Gi}}\n").find("did you mean \"memory\"?"), std::string::npos);
+  EXPECT_NE(error("pods:\n- {set: {memory: 1Gi, memory: 2Gi}}\n").find("a second time"), std::string::npos);
   EXPECT_NE(error("pods:\n- {set: {memory.c: 5m=x}}\n").find("is not a quantity"), std::string::npos);
   EXPECT_NE(error("pods:\n- {set: {ram: 1Gi}}\n").find("there is no sim.berth.dev/ram"), std::string::npos);
   EXPECT_NE(error("pods:\n- {}\n- {selector: 'a in b'}\n").find("pods[1]"), std::string::npos);
   EXPECT_NE(error("pods: 5\n"), "");
-  EXPECT_NE(error("nodes: []\n").find("unknown key \"nodes\""), std::string::npos);
+  EXPECT_NE(error("nodes: []\n").find("unknown field \"nodes\""), std::string::npos);
   EXPECT_NE(error("kubelet: {evictionSoft: {memory.available: 1Gi}}\n").find("grace period must be specified"), std::string::npos);
   EXPECT_NE(error("[]"), "");
 }

@@ -136,5 +136,24 @@ TEST(Explain, GatesErrorsAndEmptyClusters) {
   EXPECT_EQ(json::get_string(to_json(out), {"verdict"}), "Gated");
 }
 
+TEST(Explain, ATopologyKeyThatNoNodeHasIsNamedWithThoseThatAreThere) {
+  Cluster cluster;
+  cluster.upsert(node_document("a", "4", {{"rack", "r1"}, {"kubernetes.io/hostname", "a"}}));
+  cluster.upsert(node_document("b", "4", {{"kubernetes.io/hostname", "b"}}));
+  json::Value other = pod_document("s1", "1", "a");
+  json::set(other, {"metadata", "labels"}, json::Object{{"security", "S1"}});
+  cluster.upsert(other);
+  const auto notes_for = [&](const char* key) {
+    json::Value pod = pod_document("near", "1");
+    json::set(pod, {"spec", "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
+              json::Array{{{"topologyKey", key}, {"labelSelector", {{"matchLabels", {{"security", "S1"}}}}}}});
+    return explain(framework(), cluster, pod_of(pod)).notes;
+  };
+  EXPECT_EQ(notes_for("failure-domain.beta.kubernetes.io/zone"),
+            std::vector<std::string>{"No node has the label failure-domain.beta.kubernetes.io/zone, which the pod's podAffinity names as "
+                                     "topologyKey; nodes have kubernetes.io/hostname, rack"});
+  EXPECT_TRUE(notes_for("rack").empty()) << "one node with it is enough";
+}
+
 }  // namespace
 }  // namespace berth::placement

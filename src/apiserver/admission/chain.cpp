@@ -1,5 +1,4 @@
 #include "apiserver/admission/plugins.h"
-#include "base/log.h"
 
 namespace berth::apiserver {
 namespace {
@@ -77,11 +76,6 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-bool is_known(std::string_view name) {
-  return std::any_of(kOrder.begin(), kOrder.end(), [&](const Entry& e) { return e.name == name; }) ||
-         std::find(kAcceptedNames.begin(), kAcceptedNames.end(), name) != kAcceptedNames.end();
-}
-
 bool is_on(const Entry& entry, const AdmissionConfig& config) {
   if (contains(config.disable, entry.name)) return false;
   if (contains(config.enable, entry.name)) return true;
@@ -106,18 +100,29 @@ std::string_view to_string(Operation operation) {
   return "";
 }
 
+const std::vector<std::string_view>& known_plugin_names() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> names;
+    for (const Entry& entry : kOrder) names.push_back(entry.name);
+    names.insert(names.end(), kAcceptedNames.begin(), kAcceptedNames.end());
+    return names;
+  }();
+  return kNames;
+}
+
+Result<void> check_plugin_names(const AdmissionConfig& config) {
+  const auto& known = known_plugin_names();
+  for (const auto* names : {&config.enable, &config.disable})
+    for (const std::string& name : *names)
+      if (std::ranges::find(known, std::string_view(name)) == known.end())
+        return invalid(fmt::format("admission plugin \"{}\" is unknown{}", name, config::suggestion(name, known)));
+  return {};
+}
+
 Result<std::unique_ptr<AdmissionChain>> AdmissionChain::create(AdmissionContext context) {
   auto chain = std::unique_ptr<AdmissionChain>(new AdmissionChain(std::move(context)));
   const auto& config = chain->context_.config;
-  for (const auto* names : {&config.enable, &config.disable})
-    for (const auto& name : *names)
-      if (!is_known(name)) return invalid(fmt::format("admission plugin \"{}\" is unknown", name));
-  // A real master's file configures plugins of builds and images, too: said, not refused.
-  for (const auto& [name, document] : config.plugin_config)
-    if (!is_known(name)) log::warning("admission", "pluginConfig.{}: there is no such plugin here, its configuration has no effect", name);
-  auto escalation = make_rbac_escalation(chain->context_);
-  if (!escalation) return std::unexpected(escalation.error());
-  chain->plugins_.push_back(std::move(*escalation));
+  if (auto known = check_plugin_names(config); !known) return std::unexpected(known.error());
   for (const auto& entry : kOrder) {
     if (!is_on(entry, config)) continue;
     auto plugin = entry.make(chain->context_);

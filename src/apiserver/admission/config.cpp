@@ -1,198 +1,265 @@
 #include "apiserver/admission/config.h"
 
-#include <fstream>
-#include <sstream>
+#include "base/clock.h"
 
 namespace berth::apiserver {
 namespace {
 
-Result<std::string> read_file(const std::string& path, const std::string& base_dir) {
-  const std::string full = path.starts_with('/') || base_dir.empty() ? path : base_dir + "/" + path;
-  std::ifstream file(full, std::ios::binary);
-  if (!file) return fail(ErrorCode::kNotFound, fmt::format("cannot read {}", full));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using config::Reader;
 
-Result<json::Value> parse_file(const std::string& path, const std::string& base_dir) {
-  const auto text = read_file(path, base_dir);
-  if (!text) return std::unexpected(text.error());
-  auto document = json::parse_yaml(*text);
-  if (!document) return invalid(fmt::format("{}: {}", path, document.error().message));
-  return document;
-}
-
-/// A section of the expected type, null when absent; an error with its path otherwise.
-Result<const json::Value*> section(const json::Value& root, std::string_view path, std::string_view key, bool object) {
-  const auto* value = json::find(root, key);
-  if (value == nullptr) return static_cast<const json::Value*>(nullptr);
-  if (object ? value->is_object() : value->is_array()) return value;
-  return invalid(fmt::format("{}{}{}: must be {}", path, path.empty() ? "" : ".", key, object ? "a map" : "a list"));
-}
-
-Result<void> set_plugin(AdmissionConfig& config, const std::string& name, json::Value document, const std::string& path) {
-  if (document.is_null()) document = json::Object();
-  if (!document.is_object()) return invalid(fmt::format("{}: must be a map", path));
-  if (name == "DefaultTolerationSeconds") {
-    for (auto [field, into] : {std::pair{"defaultNotReadyTolerationSeconds", &config.default_not_ready_toleration_seconds},
-                               std::pair{"defaultUnreachableTolerationSeconds", &config.default_unreachable_toleration_seconds}}) {
-      const auto* value = json::find(document, field);
-      if (value == nullptr) continue;
-      if (!value->is_int64() || value->get_int64() < 0) return invalid(fmt::format("{}.{}: must be a number of seconds", path, field));
-      *into = static_cast<int>(value->get_int64());
+std::vector<std::string> split(const std::vector<std::string>& entries) {
+  std::vector<std::string> out;
+  for (const std::string& entry : entries)
+    for (std::size_t start = 0; start < entry.size();) {
+      const std::size_t end = std::min(entry.find(',', start), entry.size());
+      out.push_back(entry.substr(start, end - start));
+      start = end + 1;
     }
-  }
-  config.plugin_config.insert_or_assign(name, std::move(document));
-  return {};
-}
-
-/// Arguments as the documents write them: a list of strings, or one value.
-Result<std::map<std::string, std::vector<std::string>>> read_arguments(const json::Value& parent, std::string_view path,
-                                                                       std::string_view key) {
-  std::map<std::string, std::vector<std::string>> out;
-  const auto found = section(parent, path, key, true);
-  if (!found) return std::unexpected(found.error());
-  if (*found == nullptr) return out;
-  for (const auto& [name, value] : (*found)->get_object()) {
-    auto& list = out[std::string(name)];
-    const auto add = [&](const json::Value& item) {
-      list.emplace_back(item.is_string() ? std::string(json::as_view(item)) : json::serialize(item));
-      return !item.is_object() && !item.is_array();
-    };
-    bool ok = true;
-    if (const auto* items = value.if_array()) {
-      for (const auto& item : *items) ok = ok && add(item);
-    } else {
-      ok = add(value);
-    }
-    if (!ok) return invalid(fmt::format("{}.{}.{}: must be a list of strings", path, key, std::string_view(name)));
-  }
   return out;
 }
 
-Result<void> add_feature_gates(const std::map<std::string, std::vector<std::string>>& arguments, std::string_view path,
-                               std::map<std::string, bool>& gates) {
-  const auto found = arguments.find("feature-gates");
-  if (found == arguments.end()) return {};
-  for (const auto& entry : found->second) {
-    std::stringstream parts(entry);
-    for (std::string part; std::getline(parts, part, ',');) {
-      const auto eq = part.find('=');
-      const auto value = eq == std::string::npos ? std::string() : part.substr(eq + 1);
-      if (value != "true" && value != "false")
-        return invalid(fmt::format("{}.feature-gates: \"{}\" is not of the form Name=true or Name=false", path, part));
-      gates[part.substr(0, eq)] = value == "true";
-    }
+/// A plugin's document where the file itself has it, or in a file of its own that `file_field` names.
+void read_plugin(const std::string& name, const Reader& at, std::string_view file_field, const std::string& base_dir,
+                 AdmissionConfig& config) {
+  const auto& known = known_plugin_names();
+  refuse_near(at, name, known, "admission plugin");
+  const bool is_known = std::ranges::find(known, std::string_view(name)) != known.end();
+  const Reader inlined = at.field("configuration");
+  const std::string path = at.string(file_field);
+  json::Value document = json::Object();
+  if (inlined.is_present()) {
+    if (!path.empty()) at.note(file_field, "has no effect: the configuration stands beside it");
+    if (is_known) check_plugin_document(name, inlined);
+    if (inlined.expect_object()) document = *inlined.value();
+  } else if (!path.empty()) {
+    const std::string full = path.starts_with('/') || base_dir.empty() ? path : base_dir + "/" + path;
+    const auto text = config::read_whole_file(full);
+    const auto read = text ? config::read_text(*text, {.file = full, .notes = &config.notes},
+                                               [&](const Reader& root) {
+                                                 if (root.value()->is_object()) document = *root.value();
+                                                 root.expect_object();
+                                                 if (is_known) check_plugin_document(name, root);
+                                               })
+                           : std::unexpected(text.error());
+    if (!read) at.problem(file_field, read.error().message);
   }
-  return {};
+  if (name == "DefaultTolerationSeconds") {
+    config.default_not_ready_toleration_seconds = static_cast<int>(json::get_int(document, {"defaultNotReadyTolerationSeconds"}, 300));
+    config.default_unreachable_toleration_seconds = static_cast<int>(json::get_int(document, {"defaultUnreachableTolerationSeconds"}, 300));
+  }
+  config.plugin_config.insert_or_assign(name, std::move(document));
 }
 
-Result<void> read_plugin_config(const json::Value& admission, const std::string& base_dir, AdmissionConfig& config) {
-  const auto plugins = section(admission, "admissionConfig", "pluginConfig", true);
-  if (!plugins) return std::unexpected(plugins.error());
-  if (*plugins == nullptr) return {};
-  for (const auto& [raw_name, plugin] : (*plugins)->get_object()) {
-    const std::string name(raw_name);
-    const auto path = fmt::format("admissionConfig.pluginConfig.{}", name);
-    if (!plugin.is_object()) return invalid(fmt::format("{}: must be a map", path));
-    json::Value document;
-    if (const auto* configuration = json::find(plugin, "configuration")) {
-      document = *configuration;
-    } else if (const auto location = json::get_string(plugin, {"location"}); !location.empty()) {
-      auto file = parse_file(std::string(location), base_dir);
-      if (!file) return invalid(fmt::format("{}.location: {}", path, file.error().message));
-      document = std::move(*file);
+void read_admission_config(const Reader& at, const std::string& base_dir, AdmissionConfig& config) {
+  if (!at.is_present() || !at.expect_object()) return;
+  at.only({"pluginConfig", "pluginOrderOverride"});
+  const Reader plugins = at.field("pluginConfig");
+  if (plugins.is_present())
+    for (const auto& [name, plugin] : plugins.members()) {
+      if (!plugin.is_present() || !plugin.expect_object()) continue;
+      plugin.only({"configuration", "location"});
+      read_plugin(name, plugin, "location", base_dir, config);
     }
-    if (auto set = set_plugin(config, name, std::move(document), path + ".configuration"); !set) return set;
-  }
-  return {};
+  for (const Reader& item : at.field("pluginOrderOverride").items())
+    for (std::string& name : item.texts()) {
+      refuse_near(item, name, known_plugin_names(), "admission plugin");
+      config.enable.push_back(std::move(name));
+    }
+  if (at.has("pluginOrderOverride")) at.note("pluginOrderOverride", "enables these plugins; their order is fixed here");
 }
 
-Result<void> read_order(const json::Value& admission, AdmissionConfig& config) {
-  const auto order = section(admission, "admissionConfig", "pluginOrderOverride", false);
-  if (!order) return std::unexpected(order.error());
-  if (*order == nullptr) return {};
-  for (const auto& name : (*order)->get_array()) {
-    if (!name.is_string()) return invalid("admissionConfig.pluginOrderOverride: must be a list of names");
-    config.enable.emplace_back(json::as_view(name));
+constexpr std::string_view kMasterSections[] = {"kind",
+                                                "apiVersion",
+                                                "admissionConfig",
+                                                "kubernetesMasterConfig",
+                                                "projectConfig",
+                                                "servingInfo",
+                                                "authConfig",
+                                                "aggregatorConfig",
+                                                "corsAllowedOrigins",
+                                                "apiLevels",
+                                                "masterPublicURL",
+                                                "controllers",
+                                                "etcdStorageConfig",
+                                                "controllerConfig",
+                                                "etcdClientInfo",
+                                                "kubeletClientInfo",
+                                                "etcdConfig",
+                                                "oauthConfig",
+                                                "dnsConfig",
+                                                "serviceAccountConfig",
+                                                "masterClients",
+                                                "imageConfig",
+                                                "imagePolicyConfig",
+                                                "policyConfig",
+                                                "routingConfig",
+                                                "networkConfig",
+                                                "volumeConfig",
+                                                "jenkinsPipelineConfig",
+                                                "auditConfig",
+                                                "assetConfig",
+                                                "pauseControllers",
+                                                "controllerLeaseTTL",
+                                                "disabledFeatures",
+                                                "templateServiceBrokerConfig",
+                                                "metadata"};
+constexpr std::string_view kKubernetesFields[] = {"apiLevels",
+                                                  "disabledAPIGroupVersions",
+                                                  "masterIP",
+                                                  "masterCount",
+                                                  "masterEndpointReconcileTTL",
+                                                  "servicesSubnet",
+                                                  "servicesNodePortRange",
+                                                  "staticNodeNames",
+                                                  "schedulerConfigFile",
+                                                  "podEvictionTimeout",
+                                                  "proxyClientInfo",
+                                                  "apiServerArguments",
+                                                  "controllerArguments",
+                                                  "controllerArgs",
+                                                  "schedulerArguments",
+                                                  "schedulerArgs",
+                                                  "admissionConfig"};
+/// Of kube-apiserver's flags those that people set in apiServerArguments; the first four act.
+constexpr std::string_view kApiServerFlags[] = {"enable-admission-plugins",
+                                                "disable-admission-plugins",
+                                                "admission-control",
+                                                "admission-control-config-file",
+                                                "default-not-ready-toleration-seconds",
+                                                "default-unreachable-toleration-seconds",
+                                                "feature-gates",
+                                                "runtime-config",
+                                                "event-ttl",
+                                                "storage-backend",
+                                                "storage-media-type",
+                                                "service-cluster-ip-range",
+                                                "service-node-port-range",
+                                                "token-auth-file",
+                                                "authorization-mode",
+                                                "anonymous-auth",
+                                                "audit-log-path",
+                                                "audit-policy-file",
+                                                "cloud-provider",
+                                                "cloud-config",
+                                                "etcd-servers",
+                                                "max-requests-inflight",
+                                                "max-mutating-requests-inflight",
+                                                "min-request-timeout",
+                                                "request-timeout",
+                                                "watch-cache",
+                                                "default-watch-cache-size",
+                                                "enable-aggregator-routing",
+                                                "endpoint-reconciler-type",
+                                                "encryption-provider-config",
+                                                "experimental-encryption-provider-config",
+                                                "kubelet-preferred-address-types",
+                                                "oidc-issuer-url",
+                                                "tls-min-version",
+                                                "tls-cipher-suites",
+                                                "v"};
+
+void read_api_server_arguments(const Reader& at, const std::string& base_dir, AdmissionConfig& config) {
+  for (const auto& [name, argument] : read_arguments(at)) {
+    const auto append = [values = split(argument.values)](std::vector<std::string>& into) {
+      into.insert(into.end(), values.begin(), values.end());
+    };
+    const Reader here = at.is_object() ? at.field(name) : at;
+    const std::string last = argument.values.empty() ? "" : argument.values.back();
+    if (name == "enable-admission-plugins" || name == "admission-control") {
+      append(config.enable);
+    } else if (name == "disable-admission-plugins") {
+      append(config.disable);
+    } else if (name == "admission-control-config-file") {
+      const std::string full = last.starts_with('/') || base_dir.empty() ? last : base_dir + "/" + last;
+      const auto text = config::read_whole_file(full);
+      const auto read = text ? parse_admission_configuration(*text, base_dir, config, full) : std::unexpected(text.error());
+      if (!read) here.problem(read.error().message);
+    } else if (name == "default-not-ready-toleration-seconds" || name == "default-unreachable-toleration-seconds") {
+      int seconds = -1;
+      const auto [end, wrong] = std::from_chars(last.data(), last.data() + last.size(), seconds);
+      if (last.empty() || wrong != std::errc() || end != last.data() + last.size() || seconds < 0)
+        here.problem(fmt::format("\"{}\" is not a number of seconds", last));
+      else
+        (name.starts_with("default-not-ready") ? config.default_not_ready_toleration_seconds
+                                               : config.default_unreachable_toleration_seconds) = seconds;
+    } else if (std::ranges::find(kApiServerFlags, std::string_view(name)) != std::end(kApiServerFlags)) {
+      here.note("has no effect here");
+    } else {
+      refuse_near(here, name, kApiServerFlags, "flag of the API server");
+    }
   }
-  return {};
+}
+
+void merge(config::Arguments from, config::Arguments& into) {
+  for (auto& [name, argument] : from) into[name] = std::move(argument);
+}
+
+void read_kubernetes(const Reader& at, const std::string& base_dir, MasterConfig& out) {
+  if (!at.is_present() || !at.expect_object()) return;
+  at.only(kKubernetesFields);
+  // OpenShift reads admission from the top level, Origin before it from the Kubernetes section: both are in use.
+  read_admission_config(at.field("admissionConfig"), base_dir, out.admission);
+  out.scheduler_config_file = at.string("schedulerConfigFile");
+  for (const std::string_view name : {"schedulerArguments", "schedulerArgs"})
+    merge(read_arguments(at.field(name)), out.scheduler_arguments);
+  for (const std::string_view name : {"controllerArguments", "controllerArgs"})
+    merge(read_arguments(at.field(name)), out.controller_arguments);
+  read_api_server_arguments(at.field("apiServerArguments"), base_dir, out.admission);
 }
 
 }  // namespace
 
-Result<void> parse_admission_configuration(std::string_view text, const std::string& base_dir, AdmissionConfig& config) {
-  auto document = json::parse_yaml(text);
-  if (!document) return std::unexpected(document.error());
-  if (!document->is_object() || json::get_string(*document, {"kind"}) != "AdmissionConfiguration")
-    return invalid(fmt::format("kind: must be AdmissionConfiguration, is \"{}\"", json::get_string(*document, {"kind"})));
-  const auto api_version = json::get_string(*document, {"apiVersion"});
-  if (api_version != "apiserver.config.k8s.io/v1" && api_version != "apiserver.config.k8s.io/v1alpha1" &&
-      api_version != "apiserver.k8s.io/v1alpha1")
-    return invalid(fmt::format("apiVersion: must be apiserver.config.k8s.io/v1, is \"{}\"", api_version));
-  const auto plugins = section(*document, "", "plugins", false);
-  if (!plugins) return std::unexpected(plugins.error());
-  if (*plugins == nullptr) return {};
-  for (std::size_t i = 0; i < (*plugins)->get_array().size(); ++i) {
-    const auto& plugin = (*plugins)->get_array()[i];
-    const auto path = fmt::format("plugins[{}]", i);
-    const std::string name(json::get_string(plugin, {"name"}));
-    if (name.empty()) return invalid(fmt::format("{}.name: required", path));
-    json::Value settings;
-    if (const auto* configuration = json::find(plugin, "configuration")) {
-      settings = *configuration;
-    } else if (const auto file_path = json::get_string(plugin, {"path"}); !file_path.empty()) {
-      auto file = parse_file(std::string(file_path), base_dir);
-      if (!file) return invalid(fmt::format("{}.path: {}", path, file.error().message));
-      settings = std::move(*file);
+Result<void> parse_admission_configuration(std::string_view text, const std::string& base_dir, AdmissionConfig& config,
+                                           const std::string& file) {
+  AdmissionConfig out;
+  std::vector<std::string> notes;
+  const auto read = config::read_text(text, {.file = file, .notes = &notes}, [&](const Reader& root) {
+    out = config;
+    if (!root.expect_object()) return root.problem("must be a map of kind AdmissionConfiguration");
+    root.only({"kind", "apiVersion", "plugins"});
+    constexpr std::string_view kKinds[] = {"AdmissionConfiguration"};
+    constexpr std::string_view kVersions[] = {"apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1",
+                                              "apiserver.k8s.io/v1alpha1"};
+    root.expect_kind(kKinds, kVersions);
+    for (const std::string_view field : {"kind", "apiVersion"})
+      if (!root.has(field)) root.problem(field, fmt::format("required: {}", field == "kind" ? kKinds[0] : kVersions[0]));
+    std::set<std::string> seen;
+    for (const Reader& plugin : root.field("plugins").items()) {
+      if (!plugin.expect_object()) continue;
+      plugin.only({"name", "path", "configuration"});
+      const std::string name = plugin.string("name");
+      if (name.empty()) {
+        plugin.problem("name", "required");
+        continue;
+      }
+      if (!seen.insert(name).second) plugin.problem("name", fmt::format("\"{}\" is there already", name));
+      read_plugin(name, plugin, "path", base_dir, out);
     }
-    if (auto set = set_plugin(config, name, std::move(settings), path + ".configuration"); !set) return set;
-  }
+  });
+  if (!read) return read;
+  out.notes.insert(out.notes.end(), notes.begin(), notes.end());
+  config = std::move(out);
   return {};
 }
 
-Result<MasterConfig> parse_master_config(std::string_view text, const std::string& base_dir) {
-  auto document = json::parse_yaml(text);
-  if (!document) return std::unexpected(document.error());
-  if (!document->is_object()) return invalid("a master configuration must be a map");
-  if (const auto kind = json::get_string(*document, {"kind"}); !kind.empty() && kind != "MasterConfig")
-    return invalid(fmt::format("kind: must be MasterConfig, is \"{}\"", kind));
+Result<MasterConfig> parse_master_config(std::string_view text, const std::string& base_dir, const std::string& file) {
   MasterConfig out;
-  const auto kubernetes = section(*document, "", "kubernetesMasterConfig", true);
-  if (!kubernetes) return std::unexpected(kubernetes.error());
-  // OpenShift reads admission from the top level, Origin before it from the Kubernetes section: both are in use.
-  for (const json::Value* parent : {static_cast<const json::Value*>(&*document), *kubernetes}) {
-    if (parent == nullptr) continue;
-    const auto admission = section(*parent, parent == &*document ? "" : "kubernetesMasterConfig", "admissionConfig", true);
-    if (!admission) return std::unexpected(admission.error());
-    if (*admission == nullptr) continue;
-    if (auto read = read_plugin_config(**admission, base_dir, out.admission); !read) return std::unexpected(read.error());
-    if (auto read = read_order(**admission, out.admission); !read) return std::unexpected(read.error());
-  }
-  out.admission.default_node_selector = json::get_string(*document, {"projectConfig", "defaultNodeSelector"});
-  if (*kubernetes == nullptr) return out;
-  const auto& section_value = **kubernetes;
-  out.scheduler_config_file = json::get_string(section_value, {"schedulerConfigFile"});
-  for (auto [key, into] :
-       {std::pair{"schedulerArgs", &out.scheduler_arguments}, std::pair{"schedulerArguments", &out.scheduler_arguments},
-        std::pair{"controllerArguments", &out.controller_arguments}, std::pair{"apiServerArguments", &out.api_server_arguments}}) {
-    auto arguments = read_arguments(section_value, "kubernetesMasterConfig", key);
-    if (!arguments) return std::unexpected(arguments.error());
-    if (auto added = add_feature_gates(*arguments, fmt::format("kubernetesMasterConfig.{}", key), out.feature_gates); !added)
-      return std::unexpected(added.error());
-    for (auto& [name, values] : *arguments) (*into)[name] = std::move(values);
-  }
-  for (auto [argument, into] :
-       {std::pair{"enable-admission-plugins", &out.admission.enable}, std::pair{"admission-control", &out.admission.enable},
-        std::pair{"disable-admission-plugins", &out.admission.disable}}) {
-    const auto found = out.api_server_arguments.find(argument);
-    if (found == out.api_server_arguments.end()) continue;
-    for (const auto& entry : found->second) {
-      std::stringstream parts(entry);
-      for (std::string part; std::getline(parts, part, ',');) into->push_back(part);
-    }
-  }
+  std::vector<std::string> notes;
+  const auto read = config::read_text(text, {.file = file, .notes = &notes}, [&](const Reader& root) {
+    out = {};
+    if (!root.expect_object()) return root.problem("a master configuration must be a map");
+    root.only(kMasterSections);
+    constexpr std::string_view kKinds[] = {"MasterConfig"}, kVersions[] = {"v1"};
+    root.expect_kind(kKinds, kVersions);
+    read_admission_config(root.field("admissionConfig"), base_dir, out.admission);
+    read_kubernetes(root.field("kubernetesMasterConfig"), base_dir, out);
+    const Reader project = root.field("projectConfig");
+    if (project.is_present()) project.expect_object();
+    project.only({"defaultNodeSelector", "projectRequestMessage", "projectRequestTemplate", "securityAllocator"});
+    out.admission.default_node_selector = project.string("defaultNodeSelector");
+  });
+  if (!read) return std::unexpected(read.error());
+  out.admission.notes.insert(out.admission.notes.end(), notes.begin(), notes.end());
   return out;
 }
 

@@ -1,7 +1,10 @@
 // NodeRestriction: a node's own identity (system:node:NAME in system:nodes) changes itself and its own pods, nothing else
 // (plugin/pkg/admission/noderestriction).
 #include "apiserver/admission/plugins.h"
+#include "apiserver/admission/pod_audiences.h"
 #include "apiserver/admission/pod_helpers.h"
+#include "apiserver/object_codec.h"
+#include "model/go_words.h"
 
 namespace berth::apiserver {
 namespace {
@@ -39,7 +42,7 @@ bool may_set_label(std::string_view label) {
 
 class NodeRestriction final : public AdmissionPlugin {
  public:
-  explicit NodeRestriction(const AdmissionContext& context) : cache_(context.cache) {}
+  explicit NodeRestriction(const AdmissionContext& context) : cache_(context.cache), authorizer_(context.authorizer) {}
   [[nodiscard]] std::string_view name() const override { return "NodeRestriction"; }
 
   // In the mutating pass, as in Kubernetes: what a node may not do is refused before other plugins derive anything from it.
@@ -258,10 +261,28 @@ class NodeRestriction final : public AdmissionPlugin {
                       "deleted and then recreated",
                       bound("uid")));
     if (pod->meta.field("spec.nodeName") != node) return refuse("node requested token bound to a pod scheduled on a different node");
-    return {};
+    return admit_audience(request, decode_object(*pod));
+  }
+
+  /// A node asks only for what its pod uses (ServiceAccountNodeAudienceRestriction), or what it has the right to by name.
+  Admitted admit_audience(const AdmissionRequest& request, const json::Value& pod) const {
+    const auto& audiences = json::get_array(request.object, {"spec", "audiences"});
+    if (audiences.size() > 1) return std::unexpected(request.forbidden("node may only request 0 or 1 audiences"));
+    const auto audience = audiences.empty() || !audiences[0].is_string() ? std::string() : std::string(json::as_view(audiences[0]));
+    if (pod_uses_audience(cache_, pod, request.ns, audience)) return {};
+    Attributes right;
+    right.verb = "request-serviceaccounts-token-audience";
+    right.resource = audience;
+    right.ns = request.ns;
+    right.name = request.name;
+    if (authorizer_.authorize(*request.user, right).allowed) return {};
+    return std::unexpected(
+        request.forbidden(fmt::format("audience {} not found in pod spec volume, {} is not authorized to request tokens for this audience",
+                                      model::go_quote(audience), request.user->name)));
   }
 
   ObjectCache& cache_;
+  Authorizer& authorizer_;
 };
 
 }  // namespace

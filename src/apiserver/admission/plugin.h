@@ -53,7 +53,6 @@ struct AdmissionContext {
   EventLoop& loop;
   Authorizer& authorizer;
   const AdmissionConfig& config;
-  const std::map<std::string, bool>& feature_gates;
   net::ClientConfig webhook_client;
   std::function<Mirror&(std::string_view group, std::string_view plural)> mirror;
   /// Five characters of Kubernetes' name alphabet, from the server's seeded generator. Thread-safe.

@@ -33,7 +33,5 @@ PluginResult make_mutating_webhook(const AdmissionContext& context);
 PluginResult make_validating_policy(const AdmissionContext& context);
 PluginResult make_validating_webhook(const AdmissionContext& context);
 PluginResult make_resource_quota(const AdmissionContext& context);
-/// Always on, whatever the configuration says (auth/escalation.cpp).
-PluginResult make_rbac_escalation(const AdmissionContext& context);
 
 }  // namespace berth::apiserver

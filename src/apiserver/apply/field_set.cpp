@@ -36,14 +36,46 @@ FieldSet& FieldSet::child(std::string_view element) {
   return children_[place].second;
 }
 
-void FieldSet::put(std::string element, FieldSet below) {
-  const auto place = place_of(element);
-  if (is_at(place, element)) {
-    children_[place].second = std::move(below);
-  } else {
-    if (children_.empty()) children_.reserve(4);
-    children_.emplace(children_.begin() + static_cast<std::ptrdiff_t>(place), std::move(element), std::move(below));
+FieldSet FieldSet::of(bool member, Children children) {
+  FieldSet out;
+  out.member_ = member;
+  const auto by_element = [](const auto& a, const auto& b) { return a.first < b.first; };
+  if (!std::is_sorted(children.begin(), children.end(), by_element)) std::stable_sort(children.begin(), children.end(), by_element);
+  const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+  for (auto at = std::adjacent_find(children.begin(), children.end(), same); at != children.end();) {
+    std::vector<const FieldSet*> equal;
+    auto end = at;
+    for (; end != children.end() && end->first == at->first; ++end) equal.push_back(&end->second);
+    auto united = union_of(equal);
+    at->second = std::move(united);
+    for (auto gone = at + 1; gone != end; ++gone) gone->first.clear();  // No element is empty.
+    at = std::adjacent_find(end, children.end(), same);
   }
+  std::erase_if(children, [](const auto& child) { return child.first.empty(); });
+  out.children_ = std::move(children);
+  return out;
+}
+
+FieldSet FieldSet::union_of(const std::vector<const FieldSet*>& sets) {
+  if (sets.size() == 1) return *sets.front();
+  bool member = false;
+  std::vector<std::pair<std::string_view, const FieldSet*>> all;
+  for (const auto* set : sets) {
+    member = member || set->member_;
+    for (const auto& [element, below] : set->children_) all.emplace_back(element, &below);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Children children;
+  for (std::size_t i = 0; i < all.size();) {
+    std::vector<const FieldSet*> equal;
+    const auto element = all[i].first;
+    for (; i < all.size() && all[i].first == element; ++i) equal.push_back(all[i].second);
+    children.emplace_back(std::string(element), union_of(equal));
+  }
+  FieldSet out;
+  out.member_ = member;
+  out.children_ = std::move(children);
+  return out;
 }
 
 void FieldSet::erase(std::string_view element) {
@@ -51,19 +83,25 @@ void FieldSet::erase(std::string_view element) {
   if (is_at(place, element)) children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(place));
 }
 
-void FieldSet::unite(const FieldSet& other) {
-  member_ = member_ || other.member_;
-  for (const auto& [element, below] : other.children_) child(element).unite(below);
-}
+void FieldSet::unite(const FieldSet& other) { *this = union_of({this, &other}); }
 
 void FieldSet::subtract(const FieldSet& other) {
   if (other.member_) member_ = false;
-  for (const auto& [element, below] : other.children_) {
-    const auto place = place_of(element);
-    if (!is_at(place, element)) continue;
-    children_[place].second.subtract(below);
-    if (children_[place].second.empty()) children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(place));
+  if (other.children_.empty() || children_.empty()) return;
+  bool any_empty = false;
+  const auto take = [&](FieldSet& mine, const FieldSet& theirs) {
+    mine.subtract(theirs);
+    any_empty = any_empty || mine.empty();
+  };
+  // The shorter side is walked, the longer one searched.
+  if (children_.size() <= other.children_.size()) {
+    for (auto& [element, below] : children_)
+      if (const auto* theirs = other.find(element)) take(below, *theirs);
+  } else {
+    for (const auto& [element, theirs] : other.children_)
+      if (const auto place = place_of(element); is_at(place, element)) take(children_[place].second, theirs);
   }
+  if (any_empty) std::erase_if(children_, [](const auto& child) { return child.second.empty(); });
 }
 
 FieldSet FieldSet::intersect(const FieldSet& other) const {
@@ -118,37 +156,63 @@ std::string render_element(const std::string& element) {
 }
 
 /// The members of one level before what is below them, as structured-merge-diff walks a set.
-void render(const FieldSet& set, const std::string& prefix, std::vector<std::string>& out) {
-  for (const auto& [element, below] : set.children())
-    if (below.is_member()) out.push_back(prefix + render_element(element));
-  for (const auto& [element, below] : set.children()) render(below, prefix + render_element(element), out);
-}
+class MemberList {
+ public:
+  explicit MemberList(std::size_t max_bytes) : left_(max_bytes) {}
+  void walk(const FieldSet& set) {
+    for (const auto& [element, below] : set.children())
+      if (below.is_member() && !is_full_) with(element, [&] { add(); });
+    for (const auto& [element, below] : set.children())
+      if (!below.children().empty() && !is_full_) with(element, [&, of = &below] { walk(*of); });
+  }
+  std::vector<std::string> out;
+
+ private:
+  template <typename Do>
+  void with(const std::string& element, const Do& act) {
+    const auto before = path_.size();
+    path_ += render_element(element);
+    act();
+    path_.resize(before);
+  }
+  void add() {
+    is_full_ = path_.size() > left_ && !out.empty();
+    if (is_full_) return;
+    left_ -= std::min(left_, path_.size());
+    out.push_back(path_);
+  }
+  std::string path_;
+  std::size_t left_;
+  bool is_full_ = false;
+};
 
 }  // namespace
 
-std::vector<std::string> FieldSet::render_members() const {
-  std::vector<std::string> out;
-  render(*this, "", out);
-  return out;
+std::vector<std::string> FieldSet::render_members(std::size_t max_bytes) const {
+  MemberList list(max_bytes);
+  list.walk(*this);
+  return std::move(list.out);
 }
 
 FieldSet FieldSet::from_json(const json::Value& fields) {
-  FieldSet out;
   const auto* object = fields.if_object();
-  if (object == nullptr) return out;
+  if (object == nullptr) return {};
+  bool member = false;
+  Children children;
+  children.reserve(object->size());
   for (const auto& [key, below] : *object) {
     const std::string_view element(key.data(), key.size());
     if (element == ".") {
-      out.member_ = true;
+      member = true;
       continue;
     }
     if (element.size() < 2 || element[1] != ':') continue;
     auto child = from_json(below);
     // An element with nothing below it stands for itself.
     if (const auto* members = below.if_object(); members != nullptr && members->empty()) child.member_ = true;
-    out.child(element) = std::move(child);
+    children.emplace_back(std::string(element), std::move(child));
   }
-  return out;
+  return of(member, std::move(children));
 }
 
 json::Value FieldSet::to_json() const {

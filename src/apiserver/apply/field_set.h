@@ -1,5 +1,6 @@
 // Sets of field paths in the form of metadata.managedFields[].fieldsV1 (structured-merge-diff's fieldpath.Set). Pure.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,20 +11,26 @@
 namespace berth::apiserver::apply {
 
 /// A tree of path elements as fieldsV1 writes them: "f:NAME" (field or map key), "k:{…}" (list item by its keys, sorted), "v:VALUE" (set
-/// item), "i:N" (index). A node that is a member is itself in the set; its children are longer paths.
+/// item), "i:N" (index). A node that is a member is itself in the set; its children are longer paths. Nothing costs more than n log n in
+/// the number of paths, whatever their order: sets come from requests.
 class FieldSet {
  public:
   using Children = std::vector<std::pair<std::string, FieldSet>>;  ///< By element.
+
+  FieldSet() = default;
+  /// A set of `children` in any order; what comes several times is united.
+  static FieldSet of(bool member, Children children);
+  /// The paths that are in any of `sets`.
+  static FieldSet union_of(const std::vector<const FieldSet*>& sets);
 
   [[nodiscard]] bool is_member() const { return member_; }
   void set_member(bool member = true) { member_ = member; }
   [[nodiscard]] const Children& children() const { return children_; }
   /// Null when there is no such element.
   [[nodiscard]] const FieldSet* find(std::string_view element) const;
-  /// Made when there is none. Valid until another child is made or erased.
+  /// Made when there is none. Valid until another child is made or erased. Costs as much as there are children, as does erase: for the few
+  /// elements that have a meaning of their own.
   FieldSet& child(std::string_view element);
-  /// Makes `below` what is below the element.
-  void put(std::string element, FieldSet below);
   void erase(std::string_view element);
   /// Nothing in the set, here or below.
   [[nodiscard]] bool empty() const { return !member_ && children_.empty(); }
@@ -37,8 +44,8 @@ class FieldSet {
   [[nodiscard]] bool has(const std::vector<std::string>& path) const;
   /// Inserts a path as a member.
   void insert(const std::vector<std::string>& path);
-  /// All member paths, rendered as conflicts print them (".spec.containers[name="a"].image"), in order.
-  [[nodiscard]] std::vector<std::string> render_members() const;
+  /// Member paths in order, rendered as conflicts print them (".spec.containers[name="a"].image"): all that fit into `max_bytes`.
+  [[nodiscard]] std::vector<std::string> render_members(std::size_t max_bytes = SIZE_MAX) const;
 
   /// fieldsV1's JSON. Malformed parts are passed over.
   static FieldSet from_json(const json::Value& fields);

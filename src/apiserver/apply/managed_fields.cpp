@@ -6,6 +6,7 @@ namespace berth::apiserver::apply {
 namespace {
 
 constexpr std::size_t kMaxUpdateManagers = 10;
+constexpr std::size_t kMaxConflictBytes = 1024 * 1024;  ///< Of conflicts that are told.
 constexpr std::string_view kAncientManager = "ancient-changes";
 constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 
@@ -26,21 +27,25 @@ std::vector<Entry> read_entries(const json::Value& document) {
   return entries;
 }
 
+/// Of updates to the object itself only the latest managers keep their names; the older ones become one.
 void merge_oldest(std::vector<Entry>& entries) {
-  while (true) {
-    std::vector<Entry*> updates;
-    for (auto& entry : entries)
-      if (entry.operation == "Update" && entry.subresource.empty()) updates.push_back(&entry);
-    if (updates.size() <= kMaxUpdateManagers) return;
-    std::sort(updates.begin(), updates.end(), [](const Entry* a, const Entry* b) { return a->time < b->time; });
-    Entry* into = updates[0];
-    Entry* from = updates[1];
-    if (from->manager == kAncientManager) std::swap(into, from);
-    into->manager = kAncientManager;
-    into->time = std::max(into->time, from->time);
-    into->fields.unite(from->fields);
-    entries.erase(entries.begin() + (from - entries.data()));
-  }
+  std::vector<std::size_t> updates;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].operation == "Update" && entries[i].subresource.empty()) updates.push_back(i);
+  if (updates.size() <= kMaxUpdateManagers) return;
+  std::stable_sort(updates.begin(), updates.end(), [&](std::size_t a, std::size_t b) { return entries[a].time < entries[b].time; });
+  updates.resize(updates.size() - kMaxUpdateManagers + 1);
+  const auto ancient = std::ranges::find_if(updates, [&](std::size_t i) { return entries[i].manager == kAncientManager; });
+  auto& into = entries[ancient == updates.end() ? updates.front() : *ancient];
+  std::vector<const FieldSet*> sets;
+  for (const auto i : updates) sets.push_back(&entries[i].fields);
+  auto all = FieldSet::union_of(sets);
+  const auto latest = entries[updates.back()].time;
+  for (const auto i : updates) entries[i].fields = {};
+  into.manager = kAncientManager;
+  into.time = latest;
+  into.fields = std::move(all);
+  std::erase_if(entries, [](const Entry& entry) { return entry.fields.empty(); });
 }
 
 void write_entries(json::Value& document, std::vector<Entry> entries) {
@@ -214,18 +219,23 @@ model::ApiResult<json::Value> apply(const model::KindInfo& kind, const json::Val
   merge(shape, result, config);
   json::erase(result, {"metadata", "managedFields"});
   if (last) {
-    FieldSet everybody = named;
-    for (const auto& entry : entries) everybody.unite(entry.fields);
-    prune(shape, result, last->fields, everybody);
+    std::vector<const FieldSet*> owners{&named};
+    for (const auto& entry : entries) owners.push_back(&entry.fields);
+    prune(shape, result, last->fields, FieldSet::union_of(owners));
   }
 
   const auto comparison = compare_documents(kind, exists ? &live : nullptr, result, writer.subresource);
   std::vector<std::pair<std::string, std::string>> conflicts;
+  std::size_t left = kMaxConflictBytes;
   for (auto& entry : entries) {
     auto contested = entry.fields.intersect(comparison.changed);
     if (!contested.empty()) {
       const auto manager = describe_manager(entry);
-      for (auto& path : contested.render_members()) conflicts.emplace_back(manager, std::move(path));
+      for (auto& path : contested.render_members(left)) {
+        if (manager.size() + path.size() > left && !conflicts.empty()) break;
+        left -= std::min(left, manager.size() + path.size());
+        conflicts.emplace_back(manager, std::move(path));
+      }
       entry.fields.subtract(contested);
     }
     entry.fields.subtract(comparison.removed);

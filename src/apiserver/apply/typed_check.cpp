@@ -40,28 +40,33 @@ std::string go_literal(const json::Value& value) {
   return json::serialize(value);
 }
 
+/// Findings beyond this are not told: each shows its whole path.
+constexpr std::size_t kMaxFindings = 1000;
+constexpr std::size_t kMaxFindingBytes = 256 * 1024;
+
 class Check {
  public:
-  void at(const std::string& path, const TypeRef& type, const FieldDef* field, const json::Value& value) {
+  void at(const TypeRef& type, const FieldDef* field, const json::Value& value) {
     if (value.is_null()) return;
     switch (type.kind) {
       case Kind::kStruct:
-        return structure(path, type, value);
+        return structure(type, value);
       case Kind::kMap:
-        return map(path, type, value);
+        return map(type, value);
       case Kind::kList:
-        return list(path, type, field, value);
+        return list(type, field, value);
       case Kind::kInt32:
       case Kind::kInt64:
       case Kind::kDouble:
-        if (!value.is_number()) say(path, fmt::format("expected numeric (int or float), got {}", go_type(value)));
+        if (!value.is_number()) say([&] { return fmt::format("expected numeric (int or float), got {}", go_type(value)); });
         return;
       case Kind::kString:
       case Kind::kBytes:
-        if (!value.is_string()) say(path, fmt::format("expected string, got &value.valueUnstructured{{Value:{}}}", go_literal(value)));
+        if (!value.is_string())
+          say([&] { return fmt::format("expected string, got &value.valueUnstructured{{Value:{}}}", go_literal(value)); });
         return;
       case Kind::kBool:
-        if (!value.is_bool()) say(path, fmt::format("expected boolean, got &{{{}}}", model::go_value(value)));
+        if (!value.is_bool()) say([&] { return fmt::format("expected boolean, got &{{{}}}", model::go_value(value)); });
         return;
       default:  // Quantities, times, int-or-strings and the untyped take any scalar.
         return;
@@ -70,38 +75,52 @@ class Check {
   std::vector<std::string> errors;
 
  private:
-  void say(const std::string& path, std::string_view what) { errors.push_back(fmt::format("{}: {}", path, what)); }
+  /// At the place where the walk stands.
+  template <typename What>
+  void say(const What& what) {
+    if (errors.size() >= kMaxFindings || (!errors.empty() && bytes_ + path_.size() > kMaxFindingBytes)) return;
+    errors.push_back(fmt::format("{}: {}", path_, what()));
+    bytes_ += errors.back().size();
+  }
+  template <typename Do>
+  void below(std::string_view dot, std::string_view step, const Do& act) {
+    const auto before = path_.size();
+    path_.append(dot).append(step);
+    act();
+    path_.resize(before);
+  }
 
-  void structure(const std::string& path, const TypeRef& type, const json::Value& value) {
+  void structure(const TypeRef& type, const json::Value& value) {
     const auto* object = value.if_object();
-    if (object == nullptr) return say(path, fmt::format("expected map, got &{{{}}}", model::go_value(value)));
+    if (object == nullptr) return say([&] { return fmt::format("expected map, got &{{{}}}", model::go_value(value)); });
     for (const auto& [key, member] : *object) {
-      const auto below = fmt::format("{}.{}", path, std::string_view(key));
       const auto* field = type.type->field(key);
-      if (field == nullptr) {
-        say(below, "field not declared in schema");
-      } else {
-        at(below, field->ref, field, member);
-      }
+      below(".", key, [&] {
+        if (field == nullptr) {
+          say([] { return "field not declared in schema"; });
+        } else {
+          at(field->ref, field, member);
+        }
+      });
     }
   }
 
-  void map(const std::string& path, const TypeRef& type, const json::Value& value) {
+  void map(const TypeRef& type, const json::Value& value) {
     const auto* object = value.if_object();
-    if (object == nullptr) return say(path, fmt::format("expected map, got &{{{}}}", model::go_value(value)));
-    for (const auto& [key, member] : *object) at(fmt::format("{}.{}", path, std::string_view(key)), *type.element, nullptr, member);
+    if (object == nullptr) return say([&] { return fmt::format("expected map, got &{{{}}}", model::go_value(value)); });
+    for (const auto& [key, member] : *object) below(".", key, [&] { at(*type.element, nullptr, member); });
   }
 
-  void list(const std::string& path, const TypeRef& type, const FieldDef* field, const json::Value& value) {
+  void list(const TypeRef& type, const FieldDef* field, const json::Value& value) {
     const auto* array = value.if_array();
-    if (array == nullptr) return say(path, fmt::format("expected list, got &{{{}}}", model::go_value(value)));
+    if (array == nullptr) return say([&] { return fmt::format("expected list, got &{{{}}}", model::go_value(value)); });
     std::set<std::string> seen;
     for (std::size_t i = 0; i < array->size(); ++i) {
       const auto& element = (*array)[i];
       const auto name = name_of(field, element, i);
       if (field != nullptr && field->list_type != FieldDef::ListType::kAtomic && !seen.insert(name).second)
-        say(path, fmt::format("duplicate entries for key {}", name));
-      at(path + name, *type.element, nullptr, element);
+        say([&] { return fmt::format("duplicate entries for key {}", name); });
+      below("", name, [&] { at(*type.element, nullptr, element); });
     }
   }
 
@@ -119,6 +138,9 @@ class Check {
     }
     return "[" + out + "]";
   }
+
+  std::string path_;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace
@@ -128,7 +150,7 @@ std::optional<std::string> check_typed(const model::KindInfo& kind, const json::
   TypeRef root;
   root.kind = Kind::kStruct;
   root.type = model::type_of(kind);
-  check.at("", root, nullptr, config);
+  check.at(root, nullptr, config);
   if (check.errors.empty()) return std::nullopt;
   if (check.errors.size() == 1) return check.errors.front();
   return fmt::format("errors:\n  {}", fmt::join(check.errors, "\n  "));

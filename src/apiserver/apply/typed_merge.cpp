@@ -55,67 +55,75 @@ void compare_leaf(const json::Value* before, const json::Value* after, FieldSet&
 void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
                 FieldSet& removed);
 
+/// What differs below one value, gathered in any order.
+struct Difference {
+  FieldSet::Children changed, removed;
+};
+
 /// `element` names the member; asked only where something differs.
 template <typename Element>
 void compare_member(const Shape& shape, const Element& element, const json::Value* before, const json::Value* after, bool always_present,
-                    FieldSet& changed, FieldSet& removed) {
+                    Difference& out) {
   FieldSet changed_below, removed_below;
   compare_at(shape, before, after, always_present, changed_below, removed_below);
-  if (!changed_below.empty()) changed.put(element(), std::move(changed_below));
-  if (!removed_below.empty()) removed.put(element(), std::move(removed_below));
+  if (!changed_below.empty()) out.changed.emplace_back(element(), std::move(changed_below));
+  if (!removed_below.empty()) out.removed.emplace_back(element(), std::move(removed_below));
 }
 
 /// `always_present`: of the object itself. What is always there in an object is so only where that object was there as well.
-void compare_objects(const Shape& shape, const json::Object* before, const json::Object* after, bool always_present, FieldSet& changed,
-                     FieldSet& removed) {
+Difference compare_objects(const Shape& shape, const json::Object* before, const json::Object* after, bool always_present) {
   static const json::Object kNone;
+  Difference out;
   const auto& old_members = before ? *before : kNone;
   const auto& new_members = after ? *after : kNone;
   const bool was_there = before != nullptr || always_present;
   for (const auto& [key, value] : new_members) {
     // Of a new list item or pointer everything that is written is new, nulls included.
-    if (value.is_null() && !was_there) changed.child(field_element(key)).set_member();
+    if (value.is_null() && !was_there) out.changed.emplace_back(field_element(key), FieldSet::of(true, {}));
     compare_member(
         shape.member(key), [&] { return field_element(key); }, present(old_members.if_contains(key)), present(&value),
-        was_there && shape.is_always_present(key), changed, removed);
+        was_there && shape.is_always_present(key), out);
   }
   for (const auto& [key, value] : old_members) {
     if (new_members.contains(key)) continue;
-    if (value.is_null()) removed.child(field_element(key)).set_member();
+    if (value.is_null()) out.removed.emplace_back(field_element(key), FieldSet::of(true, {}));
     compare_member(
         shape.member(key), [&] { return field_element(key); }, present(&value), nullptr,
-        (after != nullptr || always_present) && shape.is_always_present(key), changed, removed);
+        (after != nullptr || always_present) && shape.is_always_present(key), out);
   }
+  return out;
 }
 
-bool compare_lists(const Shape& shape, const json::Array* before, const json::Array* after, FieldSet& changed, FieldSet& removed) {
+/// Nothing when the lists have to be taken whole.
+std::optional<Difference> compare_lists(const Shape& shape, const json::Array* before, const json::Array* after) {
   static const json::Array kNone;
   const auto& old_items = before ? *before : kNone;
   const auto& new_items = after ? *after : kNone;
   const auto old_names = element_names(shape, old_items);
   const auto new_names = element_names(shape, new_items);
-  if (!old_names || !new_names) return false;
+  if (!old_names || !new_names) return std::nullopt;
   std::map<std::string_view, const json::Value*> old_by_name;
   for (std::size_t i = 0; i < old_items.size(); ++i) old_by_name[(*old_names)[i]] = &old_items[i];
+  Difference out;
   const auto below = shape.element();
   for (std::size_t i = 0; i < new_items.size(); ++i) {
     const auto found = old_by_name.find((*new_names)[i]);
     compare_member(
-        below, [&] { return (*new_names)[i]; }, found == old_by_name.end() ? nullptr : found->second, &new_items[i], false, changed,
-        removed);
+        below, [&] { return (*new_names)[i]; }, found == old_by_name.end() ? nullptr : found->second, &new_items[i], false, out);
     if (found != old_by_name.end()) old_by_name.erase(found);
   }
   for (const auto& [name, item] : old_by_name)
     compare_member(
-        below, [&, of = name] { return std::string(of); }, item, nullptr, false, changed, removed);
-  return true;
+        below, [&, of = name] { return std::string(of); }, item, nullptr, false, out);
+  return out;
 }
 
 void compare_at(const Shape& shape, const json::Value* before, const json::Value* after, bool always_present, FieldSet& changed,
                 FieldSet& removed) {
   if (before == nullptr && after == nullptr) return;
-  // Most of an object stays as it is in most updates: no names are made for that.
-  if (before != nullptr && after != nullptr && json::equal(*before, *after)) return;
+  // Most of an object stays as it is in most updates: no names are made for that. Objects are looked through once, in what follows: a
+  // nesting as deep as a body allows would be compared again at every level.
+  if (before != nullptr && after != nullptr && !after->is_object() && json::equal(*before, *after)) return;
   // A zero that is always written is there before anybody writes it.
   if (always_present && before == nullptr && is_zero(*after)) return;
   if (always_present && after == nullptr && is_zero(*before)) return;
@@ -123,41 +131,36 @@ void compare_at(const Shape& shape, const json::Value* before, const json::Value
   if (before != nullptr && after != nullptr && before->kind() != after->kind()) return compare_leaf(before, after, changed, removed);
   const bool granular = is_granular_object(shape, sample) || (sample.is_array() && shape.is_list() && shape.list() != List::kAtomic);
   if (!granular || (is_empty_container(before) && is_empty_container(after))) return compare_leaf(before, after, changed, removed);
-  if (sample.is_object()) {
-    compare_objects(shape, before ? &before->get_object() : nullptr, after ? &after->get_object() : nullptr, always_present, changed,
-                    removed);
-  } else if (!compare_lists(shape, before ? &before->get_array() : nullptr, after ? &after->get_array() : nullptr, changed, removed)) {
-    return compare_leaf(before, after, changed, removed);
-  }
-  if (always_present) return;
-  if (before == nullptr) changed.set_member();
-  if (after == nullptr) removed.set_member();
+  auto difference = sample.is_object()
+                        ? std::optional(compare_objects(shape, before ? &before->get_object() : nullptr,
+                                                        after ? &after->get_object() : nullptr, always_present))
+                        : compare_lists(shape, before ? &before->get_array() : nullptr, after ? &after->get_array() : nullptr);
+  if (!difference) return compare_leaf(before, after, changed, removed);
+  changed = FieldSet::of(before == nullptr && !always_present, std::move(difference->changed));
+  removed = FieldSet::of(after == nullptr && !always_present, std::move(difference->removed));
 }
 
-void collect(const Shape& shape, const json::Value& value, FieldSet& out) {
+FieldSet collect(const Shape& shape, const json::Value& value) {
+  FieldSet::Children children;
   if (is_granular_object(shape, value)) {
     for (const auto& [key, member] : value.get_object()) {
-      auto& below = out.child(field_element(key));
-      collect(shape.member(key), member, below);
+      auto below = collect(shape.member(key), member);
       // A map's key is owned by itself; a struct's field only where it ends.
       const bool empty_object = member.is_object() && member.get_object().empty();
       if (shape.is_map() || member.is_null() || empty_object) below.set_member();
-      if (below.empty()) out.erase(field_element(key));
+      if (!below.empty()) children.emplace_back(field_element(key), std::move(below));
     }
-    return;
+    return FieldSet::of(false, std::move(children));
   }
-  if (value.is_array()) {
-    if (const auto names = element_names(shape, value.get_array())) {
-      const auto element_shape = shape.element();
-      for (std::size_t i = 0; i < names->size(); ++i) {
-        auto& below = out.child((*names)[i]);
-        if (shape.list() == List::kMap) collect(element_shape, value.get_array()[i], below);
-        below.set_member();
-      }
-      return;
-    }
+  const auto names = value.is_array() ? element_names(shape, value.get_array()) : std::nullopt;
+  if (!names) return FieldSet::of(true, {});
+  const auto element_shape = shape.element();
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    auto below = shape.list() == List::kMap ? collect(element_shape, value.get_array()[i]) : FieldSet();
+    below.set_member();
+    children.emplace_back((*names)[i], std::move(below));
   }
-  out.set_member();
+  return FieldSet::of(false, std::move(children));
 }
 
 void merge_lists(const Shape& shape, json::Array& live, const json::Array& config, const std::vector<std::string>& live_names,
@@ -232,11 +235,7 @@ std::optional<std::string> key_element(const Shape& list, const json::Value& ele
   return out + "}";
 }
 
-FieldSet set_of(const Shape& shape, const json::Value& value) {
-  FieldSet out;
-  collect(shape, value, out);
-  return out;
-}
+FieldSet set_of(const Shape& shape, const json::Value& value) { return collect(shape, value); }
 
 Comparison compare(const Shape& shape, const json::Value* before, const json::Value& after) {
   Comparison out;

@@ -1,10 +1,13 @@
 #include "apiserver/auth/authenticator.h"
 
 #include <strings.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+
+#include "base/log.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -97,6 +100,10 @@ class ChainAuthenticator final : public Authenticator {
 Result<StaticTokens> parse_token_file(const std::string& path) {
   std::ifstream in(path);
   if (!in) return fail(ErrorCode::kInvalid, fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0)
+    log::warning("auth", "{}: tokens may be read by others than the file's owner (mode {:04o}): `chmod 600` it", path,
+                 info.st_mode & 07777);
   StaticTokens tokens;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {

@@ -1,5 +1,6 @@
 #include "apiserver/patch/strategic_merge.h"
 
+#include "base/json_canonical.h"
 #include "model/go_words.h"
 
 namespace berth::apiserver::patch {
@@ -92,23 +93,31 @@ Result<void> retain_keys(json::Object& target, const json::Object& patch, const 
   return {};
 }
 
-bool has_element(const json::Array& list, const json::Value& element) {
-  return std::any_of(list.begin(), list.end(), [&](const auto& e) { return json::equal(e, element); });
+/// What tells an element of the list from the others: its merge key, or all of it where there is none. Nothing when the key is missing.
+std::optional<std::string> identity_of(const Shape& list, const json::Value& element) {
+  const auto key = list.merge_key();
+  const auto* value = key.empty() ? &element : json::find(element, key);
+  if (value == nullptr) return std::nullopt;
+  return json::canonical_text(*value);
 }
 
-Result<void> merge_elements(const Shape& list, json::Array& target, const json::Array& patch) {
-  const auto key = list.merge_key();
-  if (key.empty()) {
-    for (const auto& element : patch)
-      if (!has_element(target, element)) target.push_back(element);
-    return {};
-  }
-  const auto key_of = [&](const json::Value& element) -> const json::Value* { return json::find(element, key); };
-  const auto locate = [&](const json::Value& wanted) {
-    return std::find_if(target.begin(), target.end(),
-                        [&](const auto& e) { return key_of(e) != nullptr && json::equal(*key_of(e), wanted); });
-  };
+/// The first place of each identity.
+std::unordered_map<std::string, std::size_t> places_of(const Shape& list, const json::Array& elements) {
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    if (auto identity = identity_of(list, elements[i])) places.emplace(std::move(*identity), i);
+  return places;
+}
+
+template <typename Gone>
+void erase_elements(json::Array& elements, const Gone& is_gone) {
+  elements.erase(std::remove_if(elements.begin(), elements.end(), is_gone), elements.end());
+}
+
+/// {"$patch": "delete"} and {"$patch": "replace"} in a list; true when the list's old content goes.
+Result<bool> apply_element_directives(const Shape& list, json::Array& target, const json::Array& patch) {
   bool replaces = false;
+  std::unordered_set<std::string> gone;
   for (const auto& element : patch) {
     const auto* directive = json::find(element, kPatch);
     if (directive == nullptr) continue;
@@ -117,24 +126,46 @@ Result<void> merge_elements(const Shape& list, json::Array& target, const json::
     if (word != "delete" && word != "replace") return unknown_directive(*directive, element);
     replaces = replaces || word == "replace";
     if (word != "delete") continue;
-    const auto* gone = key_of(element);
-    if (gone == nullptr) return no_merge_key(element, key);
-    // Merge keys need not be unique (two protocols on one port): all of them go.
-    for (auto found = locate(*gone); found != target.end(); found = locate(*gone)) target.erase(found);
+    auto identity = identity_of(list, element);
+    if (!identity) return no_merge_key(element, list.merge_key());
+    gone.insert(std::move(*identity));
   }
-  if (replaces) target.clear();  // {"$patch": "replace"} is a word on the whole list: its fellow elements are the new content.
+  if (replaces) {
+    target.clear();  // A word on the whole list: its fellow elements are the new content.
+  } else if (!gone.empty()) {
+    // Merge keys need not be unique (two protocols on one port): all of them go.
+    erase_elements(target, [&](const json::Value& element) {
+      const auto identity = identity_of(list, element);
+      return identity && gone.contains(*identity);
+    });
+  }
+  return replaces;
+}
+
+Result<void> merge_elements(const Shape& list, json::Array& target, const json::Array& patch) {
+  const auto key = list.merge_key();
+  if (key.empty()) {
+    auto places = places_of(list, target);
+    for (const auto& element : patch)
+      if (places.emplace(json::canonical_text(element), target.size()).second) target.push_back(element);
+    return {};
+  }
+  const auto replaces = apply_element_directives(list, target, patch);
+  if (!replaces) return std::unexpected(replaces.error());
+  auto places = places_of(list, target);
   const auto element_shape = list.element();
   for (const auto& element : patch) {
     if (json::find(element, kPatch) != nullptr) continue;
-    if (replaces) {
+    if (*replaces) {
       target.push_back(cleaned(element));
       continue;
     }
-    const auto* wanted = key_of(element);
-    if (wanted == nullptr) return no_merge_key(element, key);
-    if (auto found = locate(*wanted); found != target.end() && found->is_object()) {
-      if (auto merged = merge_object(element_shape, found->get_object(), element.get_object()); !merged) return merged;
+    auto identity = identity_of(list, element);
+    if (!identity) return no_merge_key(element, key);
+    if (const auto found = places.find(*identity); found != places.end()) {
+      if (auto merged = merge_object(element_shape, target[found->second].get_object(), element.get_object()); !merged) return merged;
     } else {
+      places.emplace(std::move(*identity), target.size());
       target.push_back(cleaned(element));
     }
   }
@@ -143,32 +174,36 @@ Result<void> merge_elements(const Shape& list, json::Array& target, const json::
 
 /// Brings the elements that `order` names into its order; the others keep their place relative to those around them on the server.
 void order_elements(const Shape& list, json::Array& target, const json::Array& order, const json::Array& before) {
-  const auto key = list.merge_key();
-  const auto same = [&](const json::Value& a, const json::Value& b) {
-    if (key.empty()) return json::equal(a, b);
-    const auto* left = json::find(a, key);
-    const auto* right = json::find(b, key);
-    return left != nullptr && right != nullptr && json::equal(*left, *right);
+  const auto places = places_of(list, before);
+  struct Placed {
+    json::Value element;
+    std::size_t before;  ///< Its place on the server; the list's length when it was not there.
   };
-  const auto index_in = [&](const json::Array& where, const json::Value& element) {
-    return std::find_if(where.begin(), where.end(), [&](const auto& e) { return same(e, element); }) - where.begin();
-  };
-  std::vector<json::Value> ordered, others;
+  std::unordered_map<std::string, std::vector<Placed>> named;
   for (const auto& wanted : order)
-    for (auto& element : target)
-      if (!element.is_null() && same(element, wanted)) ordered.push_back(std::exchange(element, nullptr));
-  for (auto& element : target)
-    if (!element.is_null()) others.push_back(std::move(element));
+    if (auto identity = identity_of(list, wanted)) named.try_emplace(std::move(*identity));
+  std::vector<Placed> ordered, others;
+  for (auto& element : target) {
+    if (element.is_null()) continue;
+    const auto identity = identity_of(list, element);
+    const auto place = identity ? places.find(*identity) : places.end();
+    Placed placed{std::move(element), place == places.end() ? before.size() : place->second};
+    const auto found = identity ? named.find(*identity) : named.end();
+    (found == named.end() ? others : found->second).push_back(std::move(placed));
+  }
+  for (const auto& wanted : order) {
+    const auto identity = identity_of(list, wanted);
+    if (!identity) continue;
+    for (auto& placed : named[*identity]) ordered.push_back(std::move(placed));
+    named[*identity].clear();
+  }
   json::Array result;
+  result.reserve(ordered.size() + others.size());
   std::size_t i = 0, j = 0;
-  const auto known = static_cast<std::ptrdiff_t>(before.size());
   while (i < ordered.size() || j < others.size()) {
     bool take_other = i == ordered.size();
-    if (!take_other && j < others.size()) {
-      const auto left = index_in(before, ordered[i]);
-      take_other = left < known && index_in(before, others[j]) < left;
-    }
-    result.push_back(take_other ? std::move(others[j++]) : std::move(ordered[i++]));
+    if (!take_other && j < others.size()) take_other = ordered[i].before < before.size() && others[j].before < ordered[i].before;
+    result.push_back(std::move((take_other ? others[j++] : ordered[i++]).element));
   }
   target = std::move(result);
 }
@@ -237,9 +272,9 @@ Result<void> merge_object(const Shape& shape, json::Object& target, const json::
       auto* list = target.if_contains(key.substr(kDeletePrimitives.size()));
       if (!value.is_array()) return invalid("invalid patch format of primitive list");
       if (list == nullptr || !list->is_array()) continue;
-      auto& elements = list->get_array();
-      for (const auto& gone : value.get_array())
-        for (auto at = elements.begin(); at != elements.end();) at = json::equal(*at, gone) ? elements.erase(at) : at + 1;
+      std::unordered_set<std::string> gone;
+      for (const auto& element : value.get_array()) gone.insert(json::canonical_text(element));
+      erase_elements(list->get_array(), [&](const json::Value& element) { return gone.contains(json::canonical_text(element)); });
       continue;
     }
     if (key.starts_with(kElementOrder)) {

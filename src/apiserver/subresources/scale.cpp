@@ -91,7 +91,7 @@ model::ApiResult<NextScale> next_scale(Request& request) {
   const auto type = media_type(request.http.headers.get("Content-Type"));
   if (type == "application/json-patch+json") {
     auto operations = patch::parse_json_patch(*document);
-    if (!operations) return std::unexpected(model::bad_request("error decoding patch: " + operations.error().message));
+    if (!operations) return std::unexpected(operations.error());
     return [operations = std::move(*operations)](json::Value present) -> model::ApiResult<json::Value> {
       if (auto applied = patch::apply_json_patch(present, operations); !applied) {
         return std::unexpected(model::unprocessable());

@@ -12,8 +12,7 @@ void ApiServer::Impl::create(const RequestPtr& request) {
   operation->document = std::move(*document);
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return respond_status(*request, outcome.error());
-    if (outcome->object != nullptr) return respond_object(*request, 201, outcome->object);
-    respond_document(*request, 201, outcome->document);
+    respond_written(request, 201, std::move(*outcome));
   };
   run_create(operation);
 }
@@ -40,8 +39,7 @@ void ApiServer::Impl::update(const RequestPtr& request) {
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return respond_status(*request, outcome.error());
     const int code = outcome->created ? 201 : 200;
-    if (outcome->object != nullptr) return respond_object(*request, code, outcome->object);
-    respond_document(*request, code, outcome->document);
+    respond_written(request, code, std::move(*outcome));
   };
   run_update(operation);
 }

@@ -1,8 +1,10 @@
 // Lists: pages as consistent snapshots, and answers of any size with one chunk of memory.
+#include "apiserver/body.h"
 #include "apiserver/impl.h"
 #include "apiserver/schema_bridge.h"
 #include "apiserver/verbs/continue_token.h"
 #include "apiserver/verbs/reading.h"
+#include "base/json_indented.h"
 #include "model/protobuf.h"
 
 namespace berth::apiserver {
@@ -26,8 +28,7 @@ class ListStream : public std::enable_shared_from_this<ListStream> {
  public:
   using Render = std::function<void(std::string& out, const ObjectPtr&)>;
   struct Frame {
-    std::string head;
-    std::string_view separator, tail;
+    std::string head, separator, tail;
   };
   ListStream(std::shared_ptr<net::ResponseWriter> writer, Frame frame, std::vector<ObjectPtr> items, Render render)
       : writer_(std::move(writer)), frame_(std::move(frame)), items_(std::move(items)), render_(std::move(render)) {
@@ -174,7 +175,53 @@ void send_protobuf_list(ApiServer::Impl& server, const RequestPtr& request, List
   const auto api_version = is_partial ? std::string("meta.k8s.io/v1") : kind.api_version();
   const auto list_kind = is_partial ? std::string_view("PartialObjectMetadataList") : std::string_view(kind.list_kind);
   send_list(server, *request, "application/vnd.kubernetes.protobuf",
-            {model::protobuf_head(api_version, list_kind, size) + first, "", model::protobuf_tail()}, std::move(result.items), render);
+            {model::protobuf_head(api_version, list_kind, size) + first, "", std::string(model::protobuf_tail())}, std::move(result.items),
+            render);
+}
+
+/// Row by row.
+void send_table(ApiServer::Impl& server, const RequestPtr& request, ListResult result, json::Object metadata) {
+  const auto& kind = *request->kind;
+  const auto now = server.loop.now();
+  const std::string policy(request->query.get("includeObject"));
+  auto head = json::serialize(make_table(kind, {}, std::move(metadata), policy, true, now));
+  head.resize(head.size() - 2);  // "]}": the rows are its last member.
+  send_list(server, *request, "application/json", {std::move(head), ",", "]}\n"}, std::move(result.items),
+            [&server, request, &kind, policy, now](std::string& out, const ObjectPtr& object) {
+              const auto document = server.read_document(*request, *object);
+              json::serialize_to(out, make_table(kind, {&document, 1}, {}, policy, false, now).at("rows").get_array()[0]);
+            });
+}
+
+/// YAML, or indented JSON: item by item, from what `render` makes of each. `head` is the list's JSON up to its first item.
+void send_printed_list(ApiServer::Impl& server, const RequestPtr& request, const std::string& head, std::vector<ObjectPtr> items,
+                       ListStream::Render render) {
+  const auto frame = json::parse(head + "]}");
+  if (!frame || items.empty()) return server.respond_json(*request, 200, frame ? *frame : json::Value());
+  const bool is_yaml = request->accept.format == Format::kYaml;
+  const auto print = [is_yaml, render = std::move(render)](std::string& out, const ObjectPtr& object) {
+    std::string text;
+    render(text, object);
+    const auto item = json::parse(text);
+    if (is_yaml) {
+      out += json::to_yaml(json::Array{item ? *item : json::Value()});
+      return;
+    }
+    // Strings have no line ends of their own in JSON.
+    out += "\n    ";
+    for (const char c : json::serialize_indented(item ? *item : json::Value(), 2)) {
+      out += c;
+      if (c == '\n') out += "    ";
+    }
+  };
+  if (is_yaml) {
+    auto before = json::to_yaml(json::Object{{"apiVersion", frame->at("apiVersion")}}) + "items:\n";
+    auto after = json::to_yaml(json::Object{{"kind", frame->at("kind")}, {"metadata", frame->at("metadata")}});
+    return send_list(server, *request, "application/yaml", {std::move(before), "", std::move(after)}, std::move(items), print);
+  }
+  auto before = json::serialize_indented(*frame, 2);
+  before.resize(before.rfind(']'));
+  send_list(server, *request, "application/json", {std::move(before), ",", "\n  ]\n}"}, std::move(items), print);
 }
 
 json::Value expired_token(const model::ApiStatus& status, const std::string& fresh_token) {
@@ -231,14 +278,16 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
   const bool as_stored = &storage_kind(kind) == &kind;
   const auto form = request->accept.form;
   if (form == ObjectForm::kTable) {
+    json::Object list_metadata{{"resourceVersion", std::to_string(result.revision)}};
+    if (!token.empty()) list_metadata["continue"] = token;
+    if (remaining) list_metadata["remainingItemCount"] = *remaining;
+    if (request->accept.format == Format::kJson && !wants_pretty(*request))
+      return send_table(server, request, std::move(result), std::move(list_metadata));
     std::vector<json::Value> documents;
     documents.reserve(result.items.size());
     for (const auto& item : result.items) documents.push_back(server.read_document(*request, *item));
-    json::Object metadata{{"resourceVersion", std::to_string(result.revision)}};
-    if (!token.empty()) metadata["continue"] = token;
-    if (remaining) metadata["remainingItemCount"] = *remaining;
     return server.respond_json(
-        *request, 200, make_table(kind, documents, std::move(metadata), request->query.get("includeObject"), true, server.loop.now()));
+        *request, 200, make_table(kind, documents, std::move(list_metadata), request->query.get("includeObject"), true, server.loop.now()));
   }
   if (request->accept.format == Format::kProtobuf) return send_protobuf_list(server, request, std::move(result), token, remaining);
   const bool partial = form == ObjectForm::kPartialMetadata || form == ObjectForm::kPartialMetadataList;
@@ -272,15 +321,8 @@ void answer_list(ApiServer::Impl& server, const RequestPtr& request, ListResult 
       json::serialize_to(out, document);
     };
   }
-  if (request->accept.format == Format::kYaml || request->query.flag("pretty")) {
-    std::string text = std::move(head);
-    for (std::size_t i = 0; i < result.items.size(); ++i) {
-      if (i > 0) text += ',';
-      render(text, result.items[i]);
-    }
-    auto document = json::parse(text + "]}");
-    return server.respond_json(*request, 200, document ? *document : json::Value());
-  }
+  if (request->accept.format == Format::kYaml || request->query.flag("pretty"))
+    return send_printed_list(server, request, head, std::move(result.items), std::move(render));
   send_list(server, *request, "application/json", {std::move(head), ",", "]}"}, std::move(result.items), std::move(render));
 }
 

@@ -12,8 +12,6 @@
 namespace berth::apiserver {
 namespace {
 
-constexpr std::size_t kMaxJsonPatchOperations = 10'000;
-
 constexpr std::size_t kMaxShownPatch = 16 * 1024;
 
 /// 422 with what went wrong as a finding on the patched document.
@@ -131,19 +129,8 @@ model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::Kin
   if (!parsed) return std::unexpected(parsed.error());
   auto& document = parsed->document;
   if (document.is_null()) document = json::Array();
-  if (!document.is_array())
-    return std::unexpected(model::bad_request(
-        fmt::format("{}json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", kDecoding, model::go_json_kind(document))));
   auto operations = patch::parse_json_patch(document);
-  if (!operations) return std::unexpected(model::bad_request("error decoding patch: " + operations.error().message));
-  if (operations->size() > kMaxJsonPatchOperations) {
-    model::ApiStatus status;
-    status.code = 413;
-    status.reason = "RequestEntityTooLarge";
-    status.message = fmt::format("Request entity too large: The allowed maximum operations in a JSON patch is {}, got {}",
-                                 kMaxJsonPatchOperations, operations->size());
-    return std::unexpected(std::move(status));
-  }
+  if (!operations) return std::unexpected(operations.error());
   return [request, &kind, operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_json_patch(patched, operations); !applied) {
@@ -347,8 +334,7 @@ void ApiServer::Impl::patch(const RequestPtr& request) {
   operation->done = [this, request](model::ApiResult<WriteOutcome> outcome) {
     if (!outcome) return respond_status(*request, outcome.error());
     const int code = outcome->created ? 201 : 200;
-    if (outcome->object != nullptr) return respond_object(*request, code, outcome->object);
-    respond_document(*request, code, outcome->document);
+    respond_written(request, code, std::move(*outcome));
   };
   run_update(operation);
 }

@@ -162,6 +162,17 @@ bool WatchStream::deliver(const WatchEvent& event) {
   return true;
 }
 
+void WatchStream::drop_if_behind(std::size_t most_bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || overflowed_ || starting_ || queue_bytes_ <= most_bytes) return;
+    overflowed_ = true;
+    queue_.clear();
+    queue_bytes_ = 0;
+  }
+  pump();
+}
+
 void WatchStream::flush() {
   WatchFlush& flush = *server_.watch_flush;
   if (flush.pause() <= Duration::zero()) return pump();

@@ -30,6 +30,8 @@ class WatchStream final : public WatchSink, public std::enable_shared_from_this<
   void flush() override;
   /// The common turn.
   void flush_turn();
+  /// Ends it with 410 when more than `most_bytes` wait for its client.
+  void drop_if_behind(std::size_t most_bytes);
   /// Ends it in order, with a last bookmark when the client takes them.
   void finish();
 

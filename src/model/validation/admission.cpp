@@ -72,6 +72,31 @@ void service_reference(const Value& hook, const Path& hook_at, Errors& errors) {
     errors.invalid(at / "port", Value(port), "port is not valid: must be between 1 and 65535, inclusive");
 }
 
+/// Where a webhook is: a place, and nothing that could carry credentials or speak for the server (k8s.io/apiserver util/webhook,
+/// ValidateWebhookURL).
+void webhook_url(std::string_view url, const Path& at, Errors& errors) {
+  constexpr std::string_view kForm = "; desired format: https://host[/path]";
+  const auto take = [&](std::string_view separator) {
+    const auto found = url.find(separator);
+    const auto rest = found == std::string_view::npos ? std::string_view() : url.substr(found + separator.size());
+    url = url.substr(0, found);
+    return rest;
+  };
+  const auto fragment = take("#");
+  const auto query = take("?");
+  const auto colon = url.find("://");
+  const auto scheme = colon == std::string_view::npos ? std::string_view() : url.substr(0, colon);
+  if (colon != std::string_view::npos) url.remove_prefix(colon + 3);
+  take("/");
+  const auto user_end = url.rfind('@');
+  const auto host = user_end == std::string_view::npos ? url : url.substr(user_end + 1);
+  if (scheme != "https") errors.invalid(at, scheme, fmt::format("'https' is the only allowed URL scheme{}", kForm));
+  if (colon == std::string_view::npos || host.empty()) errors.invalid(at, "", fmt::format("host must be specified{}", kForm));
+  if (user_end != std::string_view::npos) errors.invalid(at, url.substr(0, user_end), "user information is not permitted in the URL");
+  if (!fragment.empty()) errors.invalid(at, fragment, "fragments are not permitted in the URL");
+  if (!query.empty()) errors.invalid(at, query, "query parameters are not permitted in the URL");
+}
+
 }  // namespace
 
 void webhooks(const Value& doc, Errors& errors) {
@@ -103,8 +128,7 @@ void webhooks(const Value& doc, Errors& errors) {
     const bool has_url = !get_string(hook, {"clientConfig", "url"}).empty(),
                has_service = json::find(hook, {"clientConfig", "service"}) != nullptr;
     if (has_url == has_service) errors.required(one / "clientConfig", "exactly one of url or service is required");
-    if (has_url && !get_string(hook, {"clientConfig", "url"}).starts_with("https://"))
-      errors.invalid(one / "clientConfig" / "url", get_string(hook, {"clientConfig", "url"}), "'https' is the only allowed URL scheme");
+    if (has_url) webhook_url(get_string(hook, {"clientConfig", "url"}), one / "clientConfig" / "url", errors);
     if (const Value* selector = json::find(hook, "namespaceSelector")) label_selector(*selector, one / "namespaceSelector", errors);
     if (const Value* selector = json::find(hook, "objectSelector")) label_selector(*selector, one / "objectSelector", errors);
     webhook_match_conditions(hook, one, errors);

@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/go_duration.h"
 #include "model/validation/validation.h"
 
 namespace berth::model::validation {
@@ -64,7 +65,10 @@ std::string check_cron_schedule(std::string_view text) {
   if (text.starts_with("@")) {
     for (const std::string_view word : {"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
       if (text == word) return {};
-    if (text.starts_with("@every ")) return {};
+    if (text.starts_with("@every ")) {
+      const auto every = parse_duration_ns(text.substr(7));
+      return every ? "" : fmt::format("failed to parse duration {}: {}", text, every.error());
+    }
     return fmt::format("unrecognized descriptor: {}", text);
   }
   std::vector<std::string_view> parts;

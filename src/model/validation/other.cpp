@@ -101,6 +101,10 @@ void gpu_limits(const Value& doc, const Path& limits, Errors& errors) {
   for (const Value& gpu : get_array(doc, {"spec", "resourceLimits", "gpus"})) {
     const Path at = list[i++];
     filled_text(gpu, {"type"}, at / "type", errors);
+    // Document 003 allows these two; a text without a slash is a value of the nodes' label.
+    const std::string type(get_string(gpu, {"type"}));
+    if (type.find('/') != std::string::npos && type != "nvidia.com/gpu" && type != "amd.com/gpu")
+      errors.invalid(at / "type", Value(type), "must be nvidia.com/gpu or amd.com/gpu");
     for (const char* key : {"min", "max"})
       if (json::find(gpu, key) == nullptr) errors.required(at / key);
     at_least(gpu, {"min"}, at / "min", 0, errors);

@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <future>
 
 #include "base/log.h"
 #include "client/event_recorder.h"
 #include "net/server.h"
 #include "node/agent/garbage_collector.h"
+#include "node/agent/leftovers.h"
 #include "node/agent/node_pods.h"
 #include "node/agent/node_reporter.h"
 #include "node/agent/oom_watch.h"
@@ -65,6 +67,9 @@ class AgentImpl final : public Agent {
     done.get_future().wait();
     server_.reset();
     pods_.reset();
+    // Of a node without containers nothing stays; groups with processes in them cannot be removed, and are there for the next agent.
+    if (const std::string marker = options_.root + "/" + kCgroupMarker; std::filesystem::exists(marker))
+      if (cgroups_.remove(paths_.pods_cgroup)) std::filesystem::remove(marker);
   }
 
   Result<void> prepare() {
@@ -198,6 +203,7 @@ class AgentImpl final : public Agent {
     };
     if (std::ranges::find(options_.settings.enforce_node_allocatable, "pods") != options_.settings.enforce_node_allocatable.end())
       limits.memory_bytes = amount("memory").value();
+    if (!cgroups_.exists(paths_.pods_cgroup)) std::ofstream(options_.root + "/" + kCgroupMarker) << paths_.pods_cgroup;
     limits.cpu_shares = static_cast<std::uint64_t>(std::clamp<std::int64_t>(amount("cpu").milli_value() * 1024 / 1000, 2, 262144));
     if (const auto made = cgroups_.create(paths_.pods_cgroup, limits); !made) return made;
     if (const auto made = cgroups_.create(paths_.pods_cgroup + "/burstable", {}); !made) return made;

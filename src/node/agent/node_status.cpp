@@ -1,5 +1,7 @@
 #include "node/agent/node_status.h"
 
+#include "model/topology_labels.h"
+
 namespace berth::node::agent {
 namespace {
 
@@ -96,6 +98,7 @@ json::Object node_labels(const std::string& name, const std::map<std::string, st
                       {"beta.kubernetes.io/os", "linux"},
                       {"beta.kubernetes.io/arch", kArchitecture}};
   for (const auto& [key, value] : own) labels[key] = value;
+  model::complete_topology_labels(labels);
   return labels;
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
@@ -16,6 +17,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "node/agent/cgroups.h"
+#include "node/agent/leftovers.h"
 
 namespace berth::node::agent {
 namespace {
@@ -90,25 +92,24 @@ bool answers(const std::string& ctr, const std::string& socket) {
   return can_connect(socket) && run_program({ctr, "-a", socket, "--connect-timeout", "2s", "--timeout", "2s", "version"}, "/dev/null") == 0;
 }
 
+std::uint32_t hash_of(const std::string& directory) {
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (const char c : directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash;
+}
+
 class ContainerdProcess final : public OwnRuntime {
  public:
   explicit ContainerdProcess(const OwnRuntimeOptions& options)
       : options_(options), socket_(options.directory + "/containerd.sock"), log_(options.directory + "/containerd.log") {
-    std::uint32_t hash = 2166136261U;  // FNV-1a
-    for (const char c : options_.directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+    const std::uint32_t hash = hash_of(options_.directory);
     if (options_.pod_subnet.empty()) options_.pod_subnet = fmt::format("10.88.{}.0/24", hash % 251);
-    if (options_.bridge.empty()) options_.bridge = fmt::format("berth{:06x}", hash & 0xffffff);
+    if (options_.bridge.empty()) options_.bridge = bridge_of(options_.directory);
   }
 
   ~ContainerdProcess() override {
-    if (child_ <= 0) return;
-    ::kill(child_, SIGTERM);
-    for (int i = 0; i < 100; ++i) {
-      if (::waitpid(child_, nullptr, WNOHANG) == child_) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
+    for (const pid_t process : containerds_of(options_.directory)) stop_process(process);
+    remove_unused_bridge(options_.bridge);
   }
 
   Result<void> start() {
@@ -125,13 +126,12 @@ class ContainerdProcess final : public OwnRuntime {
       log::info("node", "iptables is missing: pods reach each other and this machine, but not the world, and host ports are not mapped");
     std::ofstream(options_.directory + "/containerd.toml", std::ios::trunc) << containerd_config(options_, abilities);
     std::ofstream(options_.directory + "/cni/10-berth.conflist", std::ios::trunc) << cni_config(options_, abilities);
-    if (answers(ctr, socket_)) return {};  // Left by an agent that was killed.
+    // One that an agent left which was killed is stopped, not taken over: it may be about to go. Its containers stay.
+    for (const pid_t process : containerds_of(options_.directory)) stop_process(process);
     if (const auto started = spawn(); !started) return started;
     for (int i = 0; i < 150 && !answers(ctr, socket_); ++i) {
-      if (::waitpid(child_, nullptr, WNOHANG) == child_) {
-        child_ = -1;
+      if (::waitpid(child_, nullptr, WNOHANG) == child_)
         return fail(ErrorCode::kUnavailable, fmt::format("containerd ended at once; see {}", log_));
-      }
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     return import_pause(ctr);
@@ -142,14 +142,18 @@ class ContainerdProcess final : public OwnRuntime {
 
  private:
   Result<void> spawn() {
+    const pid_t parent = ::getpid();
     child_ = ::fork();
     if (child_ < 0) return fail(ErrorCode::kInternal, std::strerror(errno));
     if (child_ > 0) return {};
+    // With the agent it goes, however that ends: nobody would stop it otherwise. Containers have parents of their own.
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(0);
     ::setsid();  // A Ctrl-C at the terminal is for berth alone, which then stops this process in order.
     const int out = ::open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::dup2(out, 1);
     ::dup2(out, 2);
-    for (int fd = 3; fd < 1024; ++fd) ::close(fd);
+    ::close_range(3, ~0U, 0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -248,6 +252,8 @@ std::string tar_member(const std::string& name, const std::string& content, int 
 std::string tar_end() { return std::string(1024, '\0'); }
 
 }  // namespace
+
+std::string bridge_of(const std::string& directory) { return fmt::format("berth{:06x}", hash_of(directory) & 0xffffff); }
 
 std::vector<std::string> missing_for_own_runtime() {
   std::vector<std::string> missing;

@@ -14,16 +14,20 @@ struct OwnRuntimeOptions {
   std::string pod_subnet, bridge;  ///< Empty: by the directory, so that several on one machine do not meet.
 };
 
-/// The container runtime's process. The destructor stops it; its containers run on, and the next one takes them over.
+/// The container runtime's process. The destructor stops it, and takes its bridge away when no container hangs on it; containers run on,
+/// and the next one takes them over. When this process is killed, it stops as well.
 class OwnRuntime {
  public:
   virtual ~OwnRuntime() = default;
-  /// Starts it, or takes a running one of this directory over, and waits until it answers. Errors say what is missing.
+  /// Starts it, in place of one of this directory that still runs, and waits until it answers. Errors say what is missing. On a thread that
+  /// lives as long as the process: the runtime ends with it.
   static Result<std::unique_ptr<OwnRuntime>> start(const OwnRuntimeOptions& options);
   [[nodiscard]] virtual const std::string& socket() const = 0;
   [[nodiscard]] virtual const std::string& binary() const = 0;
 };
 
+/// The bridge of the runtime in this directory, unless another is named.
+[[nodiscard]] std::string bridge_of(const std::string& directory);
 /// What this machine lacks for OwnRuntime, as words for people ("containerd (package containerd)"); empty: nothing.
 [[nodiscard]] std::vector<std::string> missing_for_own_runtime();
 

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/config_reader.h"
+#include "base/log.h"
 #include "model/schema.h"
 
 namespace berth::node::agent {
@@ -36,15 +38,17 @@ bool is_static_pod(const json::Value& pod) {
 bool is_mirror_pod(const json::Value& pod) { return has_annotation(pod, kConfigMirrorAnnotation); }
 
 Result<json::Value> static_pod(std::string_view manifest, const std::string& path, const std::string& node_name, TimePoint now) {
-  auto parsed = json::parse_yaml(manifest);
+  auto parsed = config::parse_stream(manifest);
   if (!parsed) return invalid(fmt::format("{}: {}", path, parsed.error().message));
-  json::Value pod = std::move(*parsed);
+  if (parsed->size() != 1) return invalid(fmt::format("{}: a manifest must hold one v1 Pod, not {} documents", path, parsed->size()));
+  json::Value pod = std::move(parsed->front());
   if (!pod.is_object() || json::get_string(pod, {"kind"}) != "Pod" || json::get_string(pod, {"apiVersion"}) != "v1")
     return invalid(path + ": a manifest must hold one v1 Pod");
   const model::KindInfo* kind = model::find_kind("", "v1", "Pod");
   model::DecodeReport report;
   if (const auto decoded = model::decode(*kind, pod, report); !decoded)
     return invalid(fmt::format("{}: {}", path, decoded.error().message));
+  for (const std::string& field : report.unknown_fields) log::warning("node", "{}: unknown field \"{}\" is ignored", path, field);
   json::erase(pod, {"status"});
   json::Object& metadata = json::ensure_object(pod, {"metadata"});
   const std::string name(json::get_string(pod, {"metadata", "name"}));

@@ -1,9 +1,12 @@
 #include "node/agent/volumes.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
 #include <filesystem>
 #include <fstream>
 
@@ -157,18 +160,41 @@ Result<void> check_host_path(const json::Value& source) {
   return {};
 }
 
-/// Gives what is in a volume to the pod's fsGroup, as the kubelet does for volumes that it manages.
-void own_recursively(const std::string& directory, std::int64_t group) {
-  const auto own = [&](const fs::path& path) {
-    struct stat info {};
-    if (lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode)) return;
-    if (::lchown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(group)) == 0)
-      ::chmod(path.c_str(), (info.st_mode & 07777) | (S_ISDIR(info.st_mode) ? 02770 : 0660));
-  };
-  std::error_code error;
-  own(directory);
-  for (fs::recursive_directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) own(it->path());
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Gives what is in a volume to the pod's fsGroup, as the kubelet does for volumes that it manages. Every name is opened once, without
+/// following links, and changed through what was opened: containers may exchange names while this runs.
+void own_recursively(int parent, const std::string& name, std::int64_t group, int levels) {
+  const Descriptor file(::openat(parent, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (file.get() < 0 || fstat(file.get(), &info) != 0 || S_ISLNK(info.st_mode)) return;
+  if (::fchownat(file.get(), "", static_cast<uid_t>(-1), static_cast<gid_t>(group), AT_EMPTY_PATH) == 0)
+    ::chmod(fmt::format("/proc/self/fd/{}", file.get()).c_str(), (info.st_mode & 07777) | (S_ISDIR(info.st_mode) ? 02770 : 0660));
+  if (!S_ISDIR(info.st_mode) || levels == 0) return;
+  const Descriptor directory(::openat(file.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR* entries = directory.get() < 0 ? nullptr : ::fdopendir(::dup(directory.get()));
+  if (entries == nullptr) return;
+  std::vector<std::string> names;
+  while (const auto* entry = ::readdir(entries))
+    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") names.emplace_back(entry->d_name);
+  ::closedir(entries);
+  for (const auto& below : names) own_recursively(directory.get(), below, group, levels - 1);
 }
+
+/// As deep as a path can name; what a container nests deeper stays its own.
+void own_recursively(const std::string& directory, std::int64_t group) { own_recursively(AT_FDCWD, directory, group, PATH_MAX / 2); }
 
 /// A claim: what its bound volume is on this machine.
 Result<PlacedVolume> place_claim(const Setup& setup, const std::string& name, bool read_only) {

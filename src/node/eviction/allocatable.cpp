@@ -78,51 +78,55 @@ std::vector<std::string> all_reservation_errors(const ReservationSettings& setti
   return settings.ignore_eviction_threshold ? std::vector<std::string>{} : all_parse_errors(hard_only(settings));
 }
 
-TextResult<NodeResources> compute_node_resources(const Machine& machine, const ReservationSettings& settings) {
+TextResult<NodeResources> offer_resources(const ResourceList& capacity, const ReservationSettings& settings) {
   if (const auto errors = all_reservation_errors(settings); !errors.empty()) return std::unexpected(errors.front());
   const ResourceList kube = read_reserved(settings.kube_reserved), system = read_reserved(settings.system_reserved);
   std::vector<Threshold> thresholds;
   if (!settings.ignore_eviction_threshold) thresholds = *parse_thresholds(hard_only(settings));
 
   NodeResources out;
-  const ResourceList machine_list = machine_capacity(machine, settings.local_storage_capacity_isolation);
   for (const Threshold& threshold : thresholds) {
     const std::string_view name = threshold.signal == Signal::kMemoryAvailable   ? "memory"
                                   : threshold.signal == Signal::kNodeFsAvailable ? "ephemeral-storage"
                                                                                  : "";
     if (name.empty()) continue;
-    const Quantity capacity = get(machine_list, name);
-    out.eviction_reservation[std::string(name)] = WrittenQuantity{threshold.value.of(capacity), threshold.value.text_of(capacity)};
+    const Quantity whole = get(capacity, name);
+    out.eviction_reservation[std::string(name)] = WrittenQuantity{threshold.value.of(whole), threshold.value.text_of(whole)};
   }
-  for (const auto& [name, capacity] : machine_list) {
+  out.capacity = capacity;
+  for (const auto& [name, whole] : capacity) {
     Quantity reserved = Quantity::from_value(0);
     reserved += get(system, name);
     reserved += get(kube, name);
+    const Quantity by_daemons = reserved;
     reserved += get(out.eviction_reservation, name);
-    if (reserved.is_zero()) continue;
-    if (capacity < reserved) out.invalid.push_back(name);
-    out.reservation[name] = reserved;
-  }
-
-  out.capacity = machine_list;
-  const std::int64_t by_cores = machine.cores * settings.pods_per_core;
-  out.capacity["pods"] = Quantity::from_value(settings.pods_per_core > 0 ? std::min(by_cores, settings.max_pods) : settings.max_pods);
-  for (const auto& [name, capacity] : out.capacity) {
-    Quantity left = capacity;
-    if (const auto reserved = out.reservation.find(name); reserved != out.reservation.end()) left -= reserved->second;
+    if (!reserved.is_zero()) {
+      if (whole < reserved) out.invalid.push_back(name);
+      out.reservation[name] = reserved;
+    }
+    Quantity left = whole, limit = whole;
+    left -= reserved;
+    limit -= by_daemons;
     clamp_to_zero(left);
+    clamp_to_zero(limit);
     out.allocatable[name] = left;
+    out.cgroup[name] = limit;
   }
   take_huge_pages_from_memory(out.allocatable);
+  return out;
+}
 
-  ResourceList internal = machine_list;
-  if (machine.max_pid > 0) internal["pid"] = Quantity::from_value(machine.max_pid);
-  for (const auto& [name, capacity] : internal) {
-    Quantity left = capacity;
-    left -= get(system, name);
-    left -= get(kube, name);
+TextResult<NodeResources> compute_node_resources(const Machine& machine, const ReservationSettings& settings) {
+  auto out = offer_resources(machine_capacity(machine, settings.local_storage_capacity_isolation), settings);
+  if (!out) return out;
+  const std::int64_t by_cores = machine.cores * settings.pods_per_core;
+  out->capacity["pods"] = out->allocatable["pods"] =
+      Quantity::from_value(settings.pods_per_core > 0 ? std::min(by_cores, settings.max_pods) : settings.max_pods);
+  if (machine.max_pid > 0) {
+    Quantity left = Quantity::from_value(machine.max_pid);
+    for (const auto* reserved : {&settings.system_reserved, &settings.kube_reserved}) left -= get(read_reserved(*reserved), "pid");
     clamp_to_zero(left);
-    out.cgroup[name] = left;
+    out->cgroup["pid"] = left;
   }
   return out;
 }

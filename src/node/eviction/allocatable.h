@@ -36,6 +36,9 @@ struct NodeResources {
 
 /// The error is the kubelet's start-up error for the first wrong setting.
 [[nodiscard]] TextResult<NodeResources> compute_node_resources(const Machine& machine, const ReservationSettings& settings);
+/// The same for a machine that is described by its resources, `capacity` (simulated nodes). What the kubelet knows nothing of (extended
+/// resources, pods) is offered whole.
+[[nodiscard]] TextResult<NodeResources> offer_resources(const ResourceList& capacity, const ReservationSettings& settings);
 /// Every error text that some order of reading the settings gives.
 [[nodiscard]] std::vector<std::string> all_reservation_errors(const ReservationSettings& settings);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/go_duration.h"
 #include "model/quantity.h"
 
 namespace berth::node::eviction {
@@ -19,8 +20,6 @@ using TextResult = std::expected<T, std::string>;
 TextResult<float> parse_float32(std::string_view text);
 /// strconv.FormatFloat(value, 'g', -1, 32)-like shortest text: "0.05", "1e-07", "NaN", "+Inf".
 std::string format_float32(float value);
-/// time.ParseDuration in nanoseconds, with its errors (`time: unknown unit "d" in duration "1d"`).
-TextResult<std::int64_t> parse_duration_ns(std::string_view text);
 /// time.Duration.String.
 std::string format_duration_ns(std::int64_t ns);
 /// A parsed quantity and how Go prints it: as it was written where it could be kept in one 64-bit integer, else in canonical form. (A

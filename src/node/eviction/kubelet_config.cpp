@@ -193,6 +193,33 @@ constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"failCgroupV1", FieldType::kBool},
     {"userNamespaces", FieldType::kOther},
 };
+constexpr std::string_view kActing[] = {"evictionHard",
+                                        "evictionSoft",
+                                        "evictionSoftGracePeriod",
+                                        "evictionMinimumReclaim",
+                                        "enforceNodeAllocatable",
+                                        "mergeDefaultEvictionSettings",
+                                        "evictionMaxPodGracePeriod",
+                                        "evictionPressureTransitionPeriod",
+                                        "kubeReserved",
+                                        "systemReserved",
+                                        "maxPods",
+                                        "podsPerCore",
+                                        "failSwapOn",
+                                        "imageGCHighThresholdPercent",
+                                        "imageGCLowThresholdPercent",
+                                        "imageMinimumGCAge",
+                                        "imageMaximumGCAge",
+                                        "memorySwap",
+                                        "localStorageCapacityIsolation",
+                                        "staticPodPath",
+                                        "nodeStatusUpdateFrequency",
+                                        "nodeLeaseDurationSeconds",
+                                        "containerLogMaxFiles",
+                                        "containerLogMaxSize",
+                                        "clusterDNS",
+                                        "clusterDomain",
+                                        "crashLoopBackOff"};
 /// Pointers to durations stay unset where null is given; plain durations refuse it.
 constexpr std::string_view kDurationPointers[] = {"cpuCFSQuotaPeriod", "containerLogMonitorInterval"};
 
@@ -341,23 +368,6 @@ Result<json::Value> first_yaml_document(std::string_view text) {
   return documents->empty() ? json::Value(nullptr) : std::move(documents->front());
 }
 
-TextResult<KubeletSettings> read_node_config(const json::Value& document) {
-  KubeletSettings settings;
-  apply_defaults(settings);
-  for (const auto& [name, values] : json::get_object(document, {"kubeletArguments"})) {
-    std::vector<std::string> texts;
-    if (!values.is_array()) return std::unexpected(fmt::format("kubeletArguments.{}: must be a list of strings", std::string_view(name)));
-    for (const json::Value& value : values.get_array()) {
-      if (!value.is_string())
-        return std::unexpected(fmt::format("kubeletArguments.{}: {} is not a string", std::string_view(name), json::serialize(value)));
-      texts.emplace_back(json::as_view(value));
-    }
-    if (auto error = apply_kubelet_argument(settings, std::string(name), texts))
-      return std::unexpected(fmt::format("kubeletArguments.{}: {}", std::string_view(name), *error));
-  }
-  return settings;
-}
-
 }  // namespace
 
 EvictionSettings KubeletSettings::eviction() const {
@@ -378,6 +388,18 @@ const StatementMap& default_eviction_hard() {
                                    {"imagefs.inodesFree", "5%"}};
   return map;
 }
+
+KubeletFields kubelet_fields() {
+  static const std::vector<std::string_view> kInert = [] {
+    std::vector<std::string_view> names;
+    for (const auto& [name, type] : kFieldsWithoutEffect)
+      if (std::ranges::find(kActing, name) == std::end(kActing)) names.push_back(name);
+    return names;
+  }();
+  return {kActing, kInert};
+}
+
+void apply_kubelet_defaults(KubeletSettings& settings) { apply_defaults(settings); }
 
 TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& document) {
   if (!document.is_object()) return std::unexpected("the configuration is not an object");
@@ -405,9 +427,9 @@ TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_
   if (!document) return failed(document.error().message);
   const std::string_view kind = json::get_string(*document, {"kind"}), version = json::get_string(*document, {"apiVersion"});
   if (kind == "NodeConfig" || (kind.empty() && json::find(*document, "kubeletArguments"))) {
-    auto settings = read_node_config(*document);
-    if (!settings) return std::unexpected(fmt::format("{}: {}", name, settings.error()));
-    return settings;
+    auto settings = read_kubelet_file(text, std::string(name));
+    if (!settings) return std::unexpected(settings.error().message);
+    return std::move(*settings);
   }
   for (const char* key : {"apiVersion", "kind"})
     if (const json::Value* value = json::find(*document, key); value && !value->is_string() && !value->is_null())

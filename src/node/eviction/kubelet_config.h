@@ -3,13 +3,18 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/config_reader.h"
 #include "base/json.h"
+#include "node/eviction/ranking.h"
 #include "node/eviction/thresholds.h"
 
 namespace berth::node::eviction {
+
+inline constexpr std::int64_t kDefaultMaxPods = 110;
 
 /// The settings of a KubeletConfiguration that berth acts on, after Kubernetes' defaulting.
 struct KubeletSettings {
@@ -19,13 +24,14 @@ struct KubeletSettings {
   std::int64_t eviction_max_pod_grace_period_seconds = 0;
   std::int64_t eviction_pressure_transition_period_ns = 300'000'000'000;
   StatementMap kube_reserved, system_reserved;
-  std::int64_t max_pods = 110, pods_per_core = 0;
+  std::int64_t max_pods = kDefaultMaxPods, pods_per_core = 0;
   bool fail_swap_on = true;
   int image_gc_high_threshold_percent = 85, image_gc_low_threshold_percent = 80;
   std::int64_t image_minimum_gc_age_ns = 120'000'000'000, image_maximum_gc_age_ns = 0;
   /// Flags of the kubelet without a field in its configuration file.
   std::int64_t minimum_container_ttl_ns = 0;
   bool allocatable_ignores_eviction = false;  ///< Allocatable without the hard thresholds taken away.
+  EvictionRules eviction_rules = EvictionRules::kKubernetes;
   int maximum_dead_containers_per_container = 1, maximum_dead_containers = -1;
   std::string swap_behavior;  ///< "", NoSwap or LimitedSwap.
   bool local_storage_capacity_isolation = true;
@@ -51,8 +57,22 @@ struct KubeletSettings {
 /// field KubeletConfiguration.evictionHard of type string`, `time: invalid duration "abc"`. Unknown fields are ignored (with a warning by
 /// whoever loads the file). Defaults are applied.
 [[nodiscard]] TextResult<KubeletSettings> read_kubelet_configuration(const json::Value& document);
-/// The file's text, YAML or JSON; a KubeletConfiguration or an OpenShift NodeConfig. Errors: `failed to load Kubelet config file NAME,
-/// error failed to decode: …`.
+/// The same as a component's reader of its file: unknown fields are problems, with the nearest name, and what has no effect is a note.
+KubeletSettings read_kubelet_fields(const config::Reader& document);
+/// A file that configures a node, as whoever starts the node reads it: a KubeletConfiguration or an OpenShift NodeConfig, YAML or JSON. The
+/// error lists all that is wrong, a line each: "FILE:LINE: PATH: …".
+[[nodiscard]] Result<KubeletSettings> read_kubelet_file(std::string_view text, const std::string& file);
+/// The names of a KubeletConfiguration's fields: those that something here acts on, and the others.
+struct KubeletFields {
+  std::span<const std::string_view> acting, inert;
+};
+[[nodiscard]] KubeletFields kubelet_fields();
+/// What Kubernetes fills in for what a document leaves out.
+void apply_kubelet_defaults(KubeletSettings& settings);
+/// The names of the kubelet's flags that apply_kubelet_argument takes.
+[[nodiscard]] const std::vector<std::string_view>& kubelet_flags();
+/// As the kubelet itself loads its file, for replays: unknown and repeated fields are taken. Errors: `failed to load Kubelet config file
+/// NAME, error failed to decode: …`.
 [[nodiscard]] TextResult<KubeletSettings> load_config_text(std::string_view text, std::string_view name);
 
 /// One kubelet flag or kubeletArguments entry over `settings`. Several values are joined, as are commas within one; document 000 writes

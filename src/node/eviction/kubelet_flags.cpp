@@ -55,6 +55,35 @@ constexpr std::array<std::string_view, 47> kFlagsWithoutEffect = {"address",
                                                                   "serialize-image-pulls",
                                                                   "v"};
 
+constexpr std::string_view kFlagsThatAct[] = {"eviction-hard",
+                                        "eviction-soft",
+                                        "eviction-soft-grace-period",
+                                        "eviction-minimum-reclaim",
+                                        "kube-reserved",
+                                        "system-reserved",
+                                        "eviction-max-pod-grace-period",
+                                        "eviction-pressure-transition-period",
+                                        "max-pods",
+                                        "pods-per-core",
+                                        "image-gc-high-threshold",
+                                        "image-gc-low-threshold",
+                                        "minimum-image-ttl-duration",
+                                        "image-maximum-gc-age",
+                                        "minimum-container-ttl-duration",
+                                        "maximum-dead-containers-per-container",
+                                        "maximum-dead-containers",
+                                        "node-status-update-frequency",
+                                        "container-log-max-files",
+                                        "container-log-max-size",
+                                        "pod-manifest-path",
+                                        "cluster-domain",
+                                        "cluster-dns",
+                                        "enforce-node-allocatable",
+                                        "fail-swap-on",
+                                        "experimental-allocatable-ignore-eviction",
+                                        "local-storage-capacity-isolation",
+                                        "experimental-fail-swap-on"};
+
 std::vector<std::string> split_commas(const std::vector<std::string>& values) {
   std::vector<std::string> parts;
   for (std::string_view value : values) {
@@ -115,6 +144,15 @@ std::optional<std::string> read_flag(std::string_view name, const std::vector<st
 
 }  // namespace
 
+const std::vector<std::string_view>& kubelet_flags() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> names(std::begin(kFlagsThatAct), std::end(kFlagsThatAct));
+    names.insert(names.end(), kFlagsWithoutEffect.begin(), kFlagsWithoutEffect.end());
+    return names;
+  }();
+  return kNames;
+}
+
 std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std::string& name, const std::vector<std::string>& values) {
   if (name == "eviction-hard") return read_statements(name, values, '<', s.eviction_hard);
   if (name == "eviction-soft") return read_statements(name, values, '<', s.eviction_soft);
@@ -147,7 +185,8 @@ std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std:
   if (name == "fail-swap-on" || name == "experimental-fail-swap-on") return read_flag(name, values, s.fail_swap_on);
   if (name == "experimental-allocatable-ignore-eviction") return read_flag(name, values, s.allocatable_ignores_eviction);
   if (name == "local-storage-capacity-isolation") return read_flag(name, values, s.local_storage_capacity_isolation);
-  if (std::ranges::find(kFlagsWithoutEffect, name) == kFlagsWithoutEffect.end()) return fmt::format("unknown flag: --{}", name);
+  if (std::ranges::find(kFlagsWithoutEffect, name) == kFlagsWithoutEffect.end())
+    return fmt::format("unknown flag: --{}{}", name, config::suggestion(name, kubelet_flags()));
   s.warnings.push_back(fmt::format("--{} has no effect here", name));
   return std::nullopt;
 }

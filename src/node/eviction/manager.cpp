@@ -47,6 +47,26 @@ const std::optional<Observation>& at(const Observations& observations, Signal si
   return observations[static_cast<std::size_t>(signal)];
 }
 
+enum class Rounding { kDown, kNearest, kUp };
+
+/// "20Gi", "1.38Gi": bytes in the largest unit that makes them at least one, with two decimals at most; counts as they are. An amount that
+/// is below a limit is rounded down, one above it up, so that both never read the same.
+std::string readable(const Quantity& quantity, Rounding rounding) {
+  if (quantity.format() != Quantity::Format::kBinarySI) return quantity.to_string();
+  static constexpr std::array<std::string_view, 7> kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  const std::int64_t value = quantity.value();
+  std::size_t unit = 0;
+  while (unit + 1 < kUnits.size() && (value >> (10 * (unit + 1))) != 0 && value > 0) ++unit;
+  if (unit == 0) return quantity.to_string();
+  const __int128 scaled = static_cast<__int128>(value) * 100, one = static_cast<__int128>(1) << (10 * unit);
+  const __int128 extra = rounding == Rounding::kDown ? 0 : rounding == Rounding::kUp ? one - 1 : one / 2;
+  const auto hundredths = static_cast<std::int64_t>((scaled + extra) / one);
+  std::string text = fmt::format("{}.{:02}", hundredths / 100, hundredths % 100);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text + std::string(kUnits[unit]);
+}
+
 /// What a container used of the starved resource; nullopt where it is not measured, or not told per container (inodes, processes).
 std::optional<Quantity> container_use(StarvedResource resource, const ContainerUsage& usage) {
   if (resource == StarvedResource::kMemory && usage.memory && usage.memory->working_set_bytes)
@@ -58,11 +78,12 @@ std::optional<Quantity> container_use(StarvedResource resource, const ContainerU
 
 }  // namespace
 
-std::vector<Reclaim> reclaim_for(Signal signal, DiskLayout layout) {
+std::vector<Reclaim> reclaim_for(EvictionRules rules, Signal signal, DiskLayout layout) {
   const StarvedResource resource = resource_of(signal);
   if (resource == StarvedResource::kMemory || resource == StarvedResource::kPids) return {};
   const bool is_node = signal == Signal::kNodeFsAvailable || signal == Signal::kNodeFsInodesFree;
   const bool is_image = signal == Signal::kImageFsAvailable || signal == Signal::kImageFsInodesFree;
+  if (rules == EvictionRules::kDocument && layout.dedicated_image_fs) return {is_image ? Reclaim::kImages : Reclaim::kContainers};
   if (layout.dedicated_image_fs && !layout.dedicated_container_fs) {
     if (is_node) return {};  // Dead containers and images lie elsewhere.
     return {Reclaim::kContainers, Reclaim::kImages};
@@ -71,38 +92,43 @@ std::vector<Reclaim> reclaim_for(Signal signal, DiskLayout layout) {
   return {Reclaim::kContainers, Reclaim::kImages};
 }
 
-EvictionText describe_eviction(const Threshold& threshold, const Observations& observations, const RankedPod& pod) {
+EvictionText describe_eviction(const Threshold& threshold, const Observations& observations, const RankedPod& pod, AmountText amounts) {
+  const auto words = [amounts](const Quantity& quantity, Rounding rounding) {
+    return amounts == AmountText::kKubelet ? quantity.to_string() : readable(quantity, rounding);
+  };
   const StarvedResource resource = resource_of(threshold.signal);
   const std::string_view name = to_string(resource);
   EvictionText text;
   text.message = fmt::format("The node was low on resource: {}. ", name);
   if (const auto& observed = at(observations, threshold.signal))
-    text.message += fmt::format("Threshold quantity: {}, available: {}. ", threshold.value.text_of(observed->capacity),
-                                observed->available.to_string());
+    text.message +=
+        fmt::format("Threshold quantity: {}, available: {}. ",
+                    threshold.value.quantity ? threshold.value.text : words(threshold.value.of(observed->capacity), Rounding::kNearest),
+                    words(observed->available, Rounding::kDown));
   if (!pod.usage) return text;
   if (resource == StarvedResource::kMemory && pod.facts->has_pod_level_resources && pod.usage->memory) {
     if (const auto request = pod.facts->pod_requests.find(name); request != pod.facts->pod_requests.end()) {
-      const std::string used = bytes(pod.usage->memory->working_set_bytes.value_or(0)).to_string();
-      text.message += fmt::format("Pod {} was using {}, request is {}, has larger consumption of {}. ", pod.facts->name, used,
-                                  request->second.to_string(), name);
+      const Quantity used = bytes(pod.usage->memory->working_set_bytes.value_or(0));
+      text.message += fmt::format("Pod {} was using {}, request is {}, has larger consumption of {}. ", pod.facts->name,
+                                  words(used, Rounding::kUp), request->second.to_string(), name);
       text.annotations["offending_pod"] = pod.facts->name;
-      text.annotations["offending_pod_usage"] = used;
+      text.annotations["offending_pod_usage"] = used.to_string();
     }
   }
-  std::vector<std::string> names, amounts;
+  std::vector<std::string> names, uses;
   for (const ContainerUsage& usage : pod.usage->containers) {
     const auto container = std::ranges::find(pod.facts->containers, usage.name, &ContainerFacts::name);
     if (container == pod.facts->containers.end()) continue;
     const Amount request = find_resource(container->requests, name);
     const std::optional<Quantity> used = container_use(resource, usage);
     if (!used || *used <= request) continue;
-    text.message += fmt::format("Container {} was using {}, request is {}, has larger consumption of {}. ", usage.name, used->to_string(),
-                                request.to_string(), name);
+    text.message += fmt::format("Container {} was using {}, request is {}, has larger consumption of {}. ", usage.name,
+                                words(*used, Rounding::kUp), request.to_string(), name);
     names.push_back(usage.name);
-    amounts.push_back(used->to_string());
+    uses.push_back(used->to_string());
   }
   text.annotations["offending_containers"] = fmt::format("{}", fmt::join(names, ","));
-  text.annotations["offending_containers_usage"] = fmt::format("{}", fmt::join(amounts, ","));
+  text.annotations["offending_containers_usage"] = fmt::format("{}", fmt::join(uses, ","));
   text.annotations["starved_resource"] = name;
   return text;
 }
@@ -175,7 +201,7 @@ const Outcome& EvictionManager::begin(const std::vector<PodFacts>& active, const
   const auto order = [](const Threshold& t) { return std::pair(t.signal, !t.is_hard()); };
   outcome_.acting_on = *std::ranges::min_element(fresh, {}, order);
   outcome_.attempt = resource_of(outcome_.acting_on->signal);
-  outcome_.reclaim = reclaim_for(outcome_.acting_on->signal, *layout_);
+  outcome_.reclaim = reclaim_for(config_.rules, outcome_.acting_on->signal, *layout_);
   if (outcome_.reclaim.empty()) rank_and_evict();
   return outcome_;
 }
@@ -210,7 +236,7 @@ void EvictionManager::rank_and_evict() {
     const auto usage = summary_->pods.find(facts.uid);
     outcome_.ranking.push_back({&facts, usage == summary_->pods.end() ? nullptr : &usage->second});
   }
-  rank_pods(outcome_.ranking, threshold.signal, *layout_);
+  rank_pods(outcome_.ranking, config_.rules, threshold.signal, *layout_);
   for (const RankedPod& pod : outcome_.ranking) {
     if (pod.facts->is_critical) continue;
     Eviction eviction;
@@ -220,7 +246,7 @@ void EvictionManager::rank_and_evict() {
       if (pod.facts->grace_period_seconds)
         eviction.grace_period_seconds = std::min(eviction.grace_period_seconds, *pod.facts->grace_period_seconds);
     }
-    EvictionText text = describe_eviction(threshold, last_observations_, pod);
+    EvictionText text = describe_eviction(threshold, last_observations_, pod, config_.amounts);
     eviction.message = std::move(text.message);
     eviction.annotations = std::move(text.annotations);
     eviction.is_disruption = true;

@@ -24,6 +24,10 @@ namespace berth::node::eviction {
 
 inline constexpr std::string_view kEvictedReason = "Evicted";
 
+/// How messages write amounts of bytes. The kubelet's figures are exact ("21474836800" for a tenth of 200Gi, which its single precision
+/// makes 20Gi and 320 bytes); people get the largest unit and two decimals.
+enum class AmountText { kReadable, kKubelet };
+
 struct ManagerConfig {
   std::vector<Threshold> thresholds;
   std::size_t spare_places = 0;  ///< thresholds_spare_places of the settings.
@@ -31,6 +35,8 @@ struct ManagerConfig {
   std::int64_t pressure_transition_period_ns = 300'000'000'000;
   /// Pods over their emptyDir sizeLimit or ephemeral-storage limits are evicted.
   bool local_storage_capacity_isolation = true;
+  EvictionRules rules = EvictionRules::kKubernetes;
+  AmountText amounts = AmountText::kReadable;
 };
 
 /// One pod to be killed: phase Failed, reason Evicted.
@@ -123,14 +129,16 @@ class EvictionManager {
   const Summary* summary_ = nullptr;
 };
 
-/// Which clean-ups free what a signal measures, in order.
-[[nodiscard]] std::vector<Reclaim> reclaim_for(Signal signal, DiskLayout layout);
+/// Which clean-ups free what a signal measures, in order. Images on a filesystem of their own: the document (000 §21.2.6.1) deletes dead
+/// containers for nodefs and images for imagefs; Kubernetes both for imagefs, where containers lie as well, and nothing for nodefs.
+[[nodiscard]] std::vector<Reclaim> reclaim_for(EvictionRules rules, Signal signal, DiskLayout layout);
 
 /// "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c was using …" and the event's annotations.
 struct EvictionText {
   std::string message;
   std::map<std::string, std::string> annotations;
 };
-[[nodiscard]] EvictionText describe_eviction(const Threshold& threshold, const Observations& observations, const RankedPod& pod);
+[[nodiscard]] EvictionText describe_eviction(const Threshold& threshold, const Observations& observations, const RankedPod& pod,
+                                             AmountText amounts);
 
 }  // namespace berth::node::eviction

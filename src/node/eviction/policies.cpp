@@ -20,6 +20,7 @@ TextResult<ManagerConfig> manager_config(const KubeletSettings& settings) {
       settings.eviction_max_pod_grace_period_seconds < 0 ? kAnyGraceSeconds : settings.eviction_max_pod_grace_period_seconds;
   config.pressure_transition_period_ns = settings.eviction_pressure_transition_period_ns;
   config.local_storage_capacity_isolation = settings.local_storage_capacity_isolation;
+  config.rules = settings.eviction_rules;
   return config;
 }
 
@@ -33,6 +34,11 @@ ReservationSettings reservation_settings(const KubeletSettings& settings) {
   out.max_pods = settings.max_pods;
   out.pods_per_core = settings.pods_per_core;
   return out;
+}
+
+void follow_documents(KubeletSettings& settings) {
+  settings.eviction_rules = EvictionRules::kDocument;
+  settings.allocatable_ignores_eviction = true;
 }
 
 ContainerGcPolicy container_gc_policy(const KubeletSettings& settings) {

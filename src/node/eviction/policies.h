@@ -11,6 +11,9 @@ namespace berth::node::eviction {
 /// The error is the kubelet's text for the first wrong threshold. A negative evictionMaxPodGracePeriod leaves pods their own grace period.
 [[nodiscard]] TextResult<ManagerConfig> manager_config(const KubeletSettings& settings);
 [[nodiscard]] ReservationSettings reservation_settings(const KubeletSettings& settings);
+/// Compatibility with the documents (SPEC I13, docs/differences.md): the eviction order of 000 §21.2.7, and 000 §21.2.9's allocatable, from
+/// which nothing but the reservations is taken away ("system-reserved should include the amount covered by the eviction threshold").
+void follow_documents(KubeletSettings& settings);
 [[nodiscard]] ContainerGcPolicy container_gc_policy(const KubeletSettings& settings);
 [[nodiscard]] ImageGcPolicy image_gc_policy(const KubeletSettings& settings);
 

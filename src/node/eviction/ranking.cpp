@@ -73,6 +73,37 @@ int compare_disk(const RankedPod& a, const RankedPod& b, DiskParts parts, bool i
   return compare_quantities(b_use - pod_request(*b.facts, "ephemeral-storage"), a_use - pod_request(*a.facts, "ephemeral-storage"));
 }
 
+/// What a pod uses of the starved resource, and what of it the document counts as its request: disk, inodes and processes are nobody's by
+/// request ("local disk is a BestEffort resource").
+std::pair<Quantity, Quantity> use_and_request(const RankedPod& pod, Signal signal, DiskLayout layout) {
+  switch (resource_of(signal)) {
+    case StarvedResource::kMemory:
+      return {memory_use(*pod.usage), pod_request(*pod.facts, "memory")};
+    case StarvedResource::kPids:
+      return {Quantity::from_value(static_cast<std::int64_t>(pod.usage->process_count.value_or(0))), Quantity{}};
+    case StarvedResource::kEphemeralStorage:
+      return {disk_use(pod, disk_parts(signal, layout), false), Quantity{}};
+    case StarvedResource::kInodes:
+      return {disk_use(pod, disk_parts(signal, layout), true), Quantity{}};
+  }
+  return {};
+}
+
+int compare_as_documented(Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b) {
+  // QosClass counts from Guaranteed to BestEffort.
+  if (a.facts->qos != b.facts->qos) return a.facts->qos > b.facts->qos ? -1 : 1;
+  if (!a.usage || !b.usage) {
+    const int missing = compare_flags(!a.usage, !b.usage);
+    return missing != 0 ? missing : compare_priority(a, b);
+  }
+  const auto [a_use, a_request] = use_and_request(a, signal, layout);
+  const auto [b_use, b_request] = use_and_request(b, signal, layout);
+  const bool a_exceeds = a_use > a_request, b_exceeds = b_use > b_request;
+  if (const int exceeds = compare_flags(a_exceeds, b_exceeds); exceeds != 0) return exceeds;
+  const int amount = a_exceeds ? compare_quantities(b_use - b_request, a_use - a_request) : compare_quantities(b_use, a_use);
+  return amount != 0 ? amount : compare_priority(a, b);
+}
+
 }  // namespace
 
 DiskParts disk_parts(Signal signal, DiskLayout layout) {
@@ -84,7 +115,8 @@ DiskParts disk_parts(Signal signal, DiskLayout layout) {
   return images ? DiskParts{} : DiskParts{.rootfs = true, .logs = true, .local_volumes = true};
 }
 
-int compare_for_eviction(Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b) {
+int compare_for_eviction(EvictionRules rules, Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b) {
+  if (rules == EvictionRules::kDocument) return compare_as_documented(signal, layout, a, b);
   switch (resource_of(signal)) {
     case StarvedResource::kMemory:
       return compare_memory(a, b);
@@ -98,8 +130,8 @@ int compare_for_eviction(Signal signal, DiskLayout layout, const RankedPod& a, c
   return 0;
 }
 
-void rank_pods(std::vector<RankedPod>& pods, Signal signal, DiskLayout layout) {
-  go_sort(pods, [&](const RankedPod& a, const RankedPod& b) { return compare_for_eviction(signal, layout, a, b) < 0; });
+void rank_pods(std::vector<RankedPod>& pods, EvictionRules rules, Signal signal, DiskLayout layout) {
+  go_sort(pods, [&](const RankedPod& a, const RankedPod& b) { return compare_for_eviction(rules, signal, layout, a, b) < 0; });
 }
 
 }  // namespace berth::node::eviction

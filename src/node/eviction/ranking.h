@@ -1,4 +1,4 @@
-// Which pod goes first when a resource runs out (SPEC F7; kubelet eviction/helpers.go rank functions).
+// Which pod goes first when a resource runs out (SPEC F7, I13; kubelet eviction/helpers.go rank functions).
 #pragma once
 #include <span>
 #include <vector>
@@ -21,11 +21,16 @@ struct RankedPod {
   const PodUsage* usage = nullptr;
 };
 
-/// Negative: `a` is evicted before `b`; 0: equal. Memory and disk: pods over their request first, then lower priority, then larger use over
-/// request. Processes: lower priority, then more processes. Pods without figures come before those that have some.
-[[nodiscard]] int compare_for_eviction(Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b);
+/// Whose order. The document (000 §21.2.7): quality of service first, within a class pods over their request by how much, then the largest
+/// consumers; of equals the lower priority. Kubernetes since 1.9: memory and disk: pods over their request first, then lower priority, then
+/// larger use over request; processes: lower priority, then more processes. With both, pods without figures come before those that have
+/// some (in the document's order: of their class).
+enum class EvictionRules { kKubernetes, kDocument };
+
+/// Negative: `a` is evicted before `b`; 0: equal.
+[[nodiscard]] int compare_for_eviction(EvictionRules rules, Signal signal, DiskLayout layout, const RankedPod& a, const RankedPod& b);
 
 /// Orders `pods` for eviction, exactly as the kubelet's sort leaves them (base/go_sort.h).
-void rank_pods(std::vector<RankedPod>& pods, Signal signal, DiskLayout layout);
+void rank_pods(std::vector<RankedPod>& pods, EvictionRules rules, Signal signal, DiskLayout layout);
 
 }  // namespace berth::node::eviction

@@ -21,6 +21,7 @@ class ManagerReplay {
     const auto thresholds = parse_thresholds(settings);
     if (!thresholds) return {"configuration refused: " + thresholds.error()};
     ManagerConfig config;
+    config.amounts = AmountText::kKubelet;
     config.thresholds = *thresholds;
     config.spare_places = thresholds_spare_places(settings);
     config.max_pod_grace_period_seconds = json::get_int(config_, {"evictionMaxPodGracePeriod"});
@@ -184,7 +185,8 @@ class ManagerReplay {
   [[nodiscard]] json::Value groups(const std::vector<RankedPod>& ranking, Signal signal) const {
     json::Array out;
     for (std::size_t i = 0; i < ranking.size(); ++i) {
-      if (i == 0 || compare_for_eviction(signal, layout_, ranking[i - 1], ranking[i]) != 0) out.emplace_back(json::Array{});
+      if (i == 0 || compare_for_eviction(EvictionRules::kKubernetes, signal, layout_, ranking[i - 1], ranking[i]) != 0)
+        out.emplace_back(json::Array{});
       out.back().as_array().push_back(json::Value(ranking[i].facts->key()));
     }
     return out;
@@ -199,7 +201,7 @@ class ManagerReplay {
         const auto usage = summary.pods.find(facts.uid);
         pods.push_back({&facts, usage == summary.pods.end() ? nullptr : &usage->second});
       }
-      rank_pods(pods, static_cast<Signal>(i), layout_);
+      rank_pods(pods, EvictionRules::kKubernetes, static_cast<Signal>(i), layout_);
       out[to_string(static_cast<Signal>(i))] = groups(pods, static_cast<Signal>(i));
     }
     return out;

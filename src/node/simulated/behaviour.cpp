@@ -82,11 +82,16 @@ bool run_script(std::string_view script, ScriptResult& result) {
   return true;
 }
 
+std::vector<std::string> read_words(const json::Value& container, std::string_view list) {
+  std::vector<std::string> words;
+  for (const json::Value& word : json::get_array(container, {list}))
+    if (word.is_string()) words.emplace_back(json::as_view(word));
+  return words;
+}
+
 std::vector<std::string> read_argv(const json::Value& container) {
-  std::vector<std::string> argv;
-  for (const std::string_view list : {"command", "args"})
-    for (const json::Value& word : json::get_array(container, {list}))
-      if (word.is_string()) argv.emplace_back(json::as_view(word));
+  std::vector<std::string> argv = read_words(container, "command");
+  for (std::string& word : read_words(container, "args")) argv.push_back(std::move(word));
   return argv;
 }
 
@@ -233,6 +238,8 @@ PodBehaviour read_behaviour(const json::Value& pod) {
       if (annotations.text("ready", name) == "false") b.is_ever_ready = false;
       b.liveness_after = annotations.duration("liveness-after", name);
     }
+    if (!b.run_for)
+      b.role = read_role_command(json::get_string(container, {"image"}), read_words(container, "command"), read_words(container, "args"));
     b.cpu_request_milli = resource_amount(container, "requests", "cpu", true);
     b.memory_request_bytes = resource_amount(container, "requests", "memory", false);
     b.memory_limit_bytes = resource_amount(container, "limits", "memory", false);

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "node/simulated/role_command.h"
 #include "node/simulated/usage_curve.h"
 
 namespace berth::node::simulated {
@@ -44,6 +45,8 @@ struct ContainerBehaviour {
   /// What it uses without an annotation: its requests.
   std::int64_t cpu_request_milli = 0, memory_request_bytes = 0;
   std::int64_t memory_limit_bytes = 0;  ///< 0: none.
+  /// Its program is one of berth's roles and no annotation says how long it runs: it ends when the program does, where somebody runs it.
+  std::optional<RoleCommand> role;
 };
 
 struct PodBehaviour {

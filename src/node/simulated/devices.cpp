@@ -60,6 +60,8 @@ Result<std::vector<DeviceGroup>> parse_devices(std::string_view text) {
       const auto value = equals == std::string_view::npos ? std::string_view() : trimmed(part.substr(equals + 1));
       if (key.empty() || value.empty()) return invalid(fmt::format("\"{}\": wanted KEY=VALUE", part));
       if (!group.driver.empty()) {
+        if (group.attributes.contains(key) || group.capacity.contains(key))
+          return invalid(fmt::format("\"{}\": {} is there twice", part, key));
         add_property(group, key, value);
         continue;
       }

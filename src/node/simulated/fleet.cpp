@@ -13,16 +13,6 @@ constexpr std::size_t kMaxQueuedEvents = 10'000;
 
 bool should_retry(int code) { return code == 0 || code == 409 || code == 429 || code >= 500; }
 
-bool is_annotated(const json::Value& object, std::string_view key) {
-  return json::get_string(object, {"metadata", "annotations", key}) == "true";
-}
-
-json::Object to_object(const std::map<std::string, std::string>& map) {
-  json::Object out;
-  for (const auto& [key, value] : map) out[key] = value;
-  return out;
-}
-
 /// Which of an event's kinds a fleet reports.
 bool is_wanted(FleetOptions::Events events, std::string_view type) {
   return events == FleetOptions::Events::kAll || (events == FleetOptions::Events::kWarnings && type == "Warning");
@@ -37,62 +27,9 @@ bool Fleet::owns(const json::Value& node) const {
   return json::get_string(node, {"metadata", "annotations", kFleetAnnotation}) == options_.name;
 }
 
-int Fleet::free_index(int wanted) const {
-  if (wanted >= 0 && !indexes_.contains(wanted)) return wanted;
-  return indexes_.empty() ? 0 : *indexes_.rbegin() + 1;
-}
-
-void Fleet::add_node(const NodeSpec& spec, TimePoint now) {
-  if (nodes_.contains(spec.name)) return;
-  auto node = std::make_shared<Node>();
-  node->arrival = ++arrivals_;
-  node->spec = spec;
-  node->spec.index = free_index(spec.index);
-  node->ready_since = now;
-  start_node(std::move(node), now);
-}
-
-bool Fleet::adopt_node(const json::Value& document, const NodeTemplate& defaults, TimePoint now) {
-  if (!owns(document)) return false;
-  const std::string name(json::get_string(document, {"metadata", "name"}));
-  if (nodes_.contains(name)) return true;
-  auto node = std::make_shared<Node>();
-  node->arrival = ++arrivals_;
-  node->spec.name = name;
-  node->spec.node_template = defaults;
-  NodeTemplate& t = node->spec.node_template;
-  for (const auto& [key, value] : json::get_object(document, {"status", "capacity"}))
-    if (value.is_string()) t.capacity[std::string(key)] = json::as_view(value);
-  if (!json::get_object(document, {"status", "allocatable"}).empty()) t.allocatable.clear();
-  for (const auto& [key, value] : json::get_object(document, {"status", "allocatable"}))
-    if (value.is_string()) t.allocatable[std::string(key)] = json::as_view(value);
-  std::string_view own = json::get_string(document, {"metadata", "annotations", kCapacityAnnotation});
-  while (!own.empty()) {
-    const std::string_view part = own.substr(0, own.find(','));
-    own.remove_prefix(std::min(own.size(), part.size() + 1));
-    const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos || !model::Quantity::parse(part.substr(equals + 1))) continue;
-    t.capacity[std::string(part.substr(0, equals))] = part.substr(equals + 1);
-    t.allocatable[std::string(part.substr(0, equals))] = part.substr(equals + 1);
-  }
-  const std::string_view number = json::get_string(document, {"metadata", "annotations", kIndexAnnotation});
-  int index = -1;
-  std::from_chars(number.data(), number.data() + number.size(), index);
-  node->spec.index = free_index(index < 60'000 ? index : -1);
-  node->needs_create = false;
-  node->uid = json::get_string(document, {"metadata", "uid"});
-  node->ready_since = now;
-  for (const json::Value& condition : json::get_array(document, {"status", "conditions"}))
-    if (json::get_string(condition, {"type"}) == "Ready" && json::get_string(condition, {"status"}) == "True")
-      node->ready_since = parse_rfc3339(json::get_string(condition, {"lastTransitionTime"})).value_or(now);
-  see_labels(*node, document);
-  node->is_dead = is_annotated(document, kDeadAnnotation) || is_annotated(document, "kubesuite/dead");
-  start_node(std::move(node), now);
-  return true;
-}
-
 void Fleet::start_node(NodeRef node, TimePoint now) {
-  indexes_.insert(node->spec.index);
+  offer(*node);
+  take_index(node->spec.index, 1);
   // Heartbeats are spread over their period, so that thousands of nodes make an even load.
   node->next_lease = now + options_.lease_period * (node->spec.index % 997) / 997;
   node->next_status = now + options_.status_period * (node->spec.index % 991) / 991 + options_.lease_period;
@@ -108,7 +45,7 @@ void Fleet::remove_node(std::string_view name) {
   node_wakes_.erase({node->wake, node->arrival});
   if (node->is_counted) --ready_count_;
   for (const std::string& uid : std::set<std::string>(node->pods)) forget_pod(uid);
-  indexes_.erase(node->spec.index);
+  take_index(node->spec.index, -1);
   nodes_.erase(found);
 }
 
@@ -129,7 +66,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     enqueue(node);
   }
   see_labels(*node, document);
-  set_dead(node, is_annotated(document, kDeadAnnotation) || is_annotated(document, "kubesuite/dead"));
+  set_dead(node, is_marked_dead(document));
   for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
     const bool is_ready = json::get_string(condition, {"status"}) == "True";
@@ -261,6 +198,7 @@ void Fleet::forget_pod(std::string_view uid) {
   if (found == pods_.end()) return;
   const PodRef pod = found->second;
   pod->is_gone = true;
+  follow_programs(*pod);
   schedule(pod, std::nullopt);
   pod->node->pods.erase(found->first);
   if (pod->sim.behaviour().has_usage) --pod->node->pods_with_usage;
@@ -276,6 +214,7 @@ void Fleet::touch(const PodRef& pod, TimePoint now) {
   }
   if (pod->sim.advance(now)) pod->is_dirty = true;
   collect_events(*pod, now);
+  follow_programs(*pod);
   schedule(pod, pod->sim.next_change());
   if (pod->is_dirty || (pod->is_deleting && pod->sim.is_stopped())) enqueue(pod);
 }
@@ -378,6 +317,11 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
     node.next_status = now + options_.status_period;
     return std::nullopt;
   }
+  if (!node.missing_labels.empty()) {
+    const json::Object labels = std::exchange(node.missing_labels, {});
+    return Write{Write::Kind::kNodeLabels, "", name, node.uid,
+                 json::serialize(json::Object{{"metadata", json::Object{{"labels", labels}}}})};
+  }
   if (node.needs_status || node.next_status <= now) {
     node.needs_status = false;
     node.next_status = now + options_.status_period;
@@ -414,6 +358,7 @@ std::optional<Write> Fleet::pod_write(Pod& pod, TimePoint now) {
 void Fleet::finish_write(const Write& write, const WriteOutcome& outcome, TimePoint now) {
   switch (write.kind) {
     case Write::Kind::kCreateNode:
+    case Write::Kind::kNodeLabels:
     case Write::Kind::kNodeStatus:
     case Write::Kind::kCreateLease:
     case Write::Kind::kRenewLease: {
@@ -525,88 +470,6 @@ void Fleet::add_event(const PodSpec& spec, const PodEvent& event, TimePoint now)
   body["reportingComponent"] = "kubelet";
   body["reportingInstance"] = spec.node_name;
   events_.push_back({Write::Kind::kEvent, spec.ns, "", "", json::serialize(body)});
-}
-
-std::string Fleet::node_body(const Node& node) const {
-  const NodeTemplate& t = node.spec.node_template;
-  json::Object labels{{"kubernetes.io/hostname", node.spec.name},
-                      {"kubernetes.io/os", "linux"},
-                      {"kubernetes.io/arch", "amd64"},
-                      {"beta.kubernetes.io/os", "linux"},
-                      {"beta.kubernetes.io/arch", "amd64"},
-                      {"node.kubernetes.io/instance-type", t.instance_type},
-                      {"topology.kubernetes.io/zone", node.spec.zone},
-                      {"topology.kubernetes.io/region", node.spec.region}};
-  for (const auto& [key, value] : t.labels) labels[key] = value;
-  json::Object annotations = to_object(t.annotations);
-  annotations[kFleetAnnotation] = options_.name;
-  annotations[kIndexAnnotation] = std::to_string(node.spec.index);
-  json::Object spec{{"podCIDR", node.pod_cidr()},
-                    {"podCIDRs", json::Array{json::Value(node.pod_cidr())}},
-                    {"providerID", "simulated://" + node.spec.name}};
-  if (!t.taints.empty()) spec["taints"] = t.taints;
-  json::Object body;
-  body["apiVersion"] = "v1";
-  body["kind"] = "Node";
-  body["metadata"] = json::Object{{"name", node.spec.name}, {"labels", std::move(labels)}, {"annotations", std::move(annotations)}};
-  body["spec"] = std::move(spec);
-  body["status"] =
-      json::Object{{"capacity", to_object(t.capacity)}, {"allocatable", to_object(t.allocatable.empty() ? t.capacity : t.allocatable)}};
-  return json::serialize(body);
-}
-
-std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
-  const NodeTemplate& t = node.spec.node_template;
-  json::Array conditions;
-  const auto add = [&](std::string_view type, bool is, std::string_view reason, std::string_view message, TimePoint since) {
-    conditions.push_back(json::Object{{"type", type},
-                                      {"status", is ? "True" : "False"},
-                                      {"reason", reason},
-                                      {"message", message},
-                                      {"lastHeartbeatTime", format_rfc3339(now)},
-                                      {"lastTransitionTime", format_rfc3339(since)}});
-  };
-  const auto add_pressure = [&](eviction::NodeCondition condition, std::string_view type, std::string_view bad_reason, std::string_view bad,
-                                std::string_view good_reason, std::string_view good) {
-    const bool is = std::ranges::find(node.pressure, condition) != node.pressure.end();
-    const TimePoint since = node.pressure_since[static_cast<std::size_t>(condition)];
-    add(type, is, is ? bad_reason : good_reason, is ? bad : good, since == TimePoint{} ? node.ready_since : since);
-  };
-  add_pressure(eviction::NodeCondition::kMemoryPressure, "MemoryPressure", "KubeletHasInsufficientMemory",
-               "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available");
-  add_pressure(eviction::NodeCondition::kDiskPressure, "DiskPressure", "KubeletHasDiskPressure", "kubelet has disk pressure",
-               "KubeletHasNoDiskPressure", "kubelet has no disk pressure");
-  add_pressure(eviction::NodeCondition::kPidPressure, "PIDPressure", "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
-               "KubeletHasSufficientPID", "kubelet has sufficient PID available");
-  add("Ready", true, "KubeletReady", "kubelet is posting ready status", node.ready_since);
-  json::Object status;
-  status["capacity"] = to_object(t.capacity);
-  status["allocatable"] = to_object(t.allocatable.empty() ? t.capacity : t.allocatable);
-  status["conditions"] = std::move(conditions);
-  status["addresses"] = json::Array{
-      json::Object{{"type", "InternalIP"}, {"address", options_.kubelet_address.empty() ? node.host_ip() : options_.kubelet_address}},
-      json::Object{{"type", "Hostname"}, {"address", node.spec.name}}};
-  if (options_.kubelet_port) status["daemonEndpoints"] = json::Object{{"kubeletEndpoint", json::Object{{"Port", options_.kubelet_port}}}};
-  const std::string id = fmt::format("{:032x}", std::hash<std::string>{}(node.spec.name));
-  status["nodeInfo"] = json::Object{{"machineID", id},
-                                    {"systemUUID", id},
-                                    {"bootID", id},
-                                    {"kernelVersion", "6.1.0-simulated"},
-                                    {"osImage", "Simulated node"},
-                                    {"containerRuntimeVersion", "simulated://1.0"},
-                                    {"kubeletVersion", options_.kubelet_version},
-                                    {"kubeProxyVersion", options_.kubelet_version},
-                                    {"operatingSystem", "linux"},
-                                    {"architecture", "amd64"}};
-  return json::serialize(json::Object{{"status", std::move(status)}});
-}
-
-std::string Fleet::lease_body(const Node& node, TimePoint now) const {
-  const std::string spec = fmt::format(R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":{},"renewTime":"{}"}})", node.spec.name,
-                                       options_.lease_duration_seconds, format_rfc3339_micro(now));
-  return fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{0}","namespace":"kube-node-lease",)"
-                     R"("ownerReferences":[{{"apiVersion":"v1","kind":"Node","name":"{0}","uid":"{1}"}}]}},{2}}})",
-                     node.spec.name, node.uid, spec);
 }
 
 }  // namespace berth::node::simulated

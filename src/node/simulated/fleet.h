@@ -25,7 +25,7 @@ namespace berth::node::simulated {
 /// On a Node object: the name of the fleet that plays its machine. Nodes without it, or of another fleet, are never touched; a node that
 /// anybody creates with it comes to life.
 inline constexpr std::string_view kFleetAnnotation = "sim.berth.dev/fleet";
-/// On a Node object: the number that its addresses are made of.
+/// On a Node object: the number that its addresses are made of. No two nodes of a cluster have the same, whatever their fleet.
 inline constexpr std::string_view kIndexAnnotation = "sim.berth.dev/index";
 /// On a Node object that others create: its resources, "cpu=64,memory=512Gi" over the fleet's own.
 inline constexpr std::string_view kCapacityAnnotation = "sim.berth.dev/capacity";
@@ -34,7 +34,7 @@ inline constexpr std::string_view kDeadAnnotation = "sim.berth.dev/dead";
 
 struct NodeTemplate {
   std::map<std::string, std::string> capacity = {{"cpu", "32"}, {"memory", "256Gi"}, {"pods", "110"}, {"ephemeral-storage", "200Gi"}};
-  /// Empty: the same as the capacity.
+  /// Empty: the same as the capacity. With FleetOptions::reserves_resources it is computed.
   std::map<std::string, std::string> allocatable;
   std::map<std::string, std::string> labels, annotations;
   json::Array taints;
@@ -56,6 +56,10 @@ struct FleetOptions {
     settings.eviction_hard = eviction::default_eviction_hard();
     return settings;
   }();
+  /// Allocatable is what these settings leave of the capacity, as on a real node. False: all of it, whatever the settings.
+  bool reserves_resources = false;
+  /// There is somebody who takes program orders. Without, containers with a role run until they are stopped, and do nothing.
+  bool runs_programs = false;
   /// Behaviour of pods that do not say it themselves.
   Scenario scenario;
   /// Where the API server reaches the nodes' kubelet endpoints; 0: nowhere.
@@ -63,9 +67,21 @@ struct FleetOptions {
   std::string kubelet_address;  ///< Empty: the node's own, made-up address.
 };
 
+/// The resources of which these settings reserve more than such a node has: a kubelet would not start. Empty: fine.
+[[nodiscard]] std::vector<std::string> overreserved(const FleetOptions& options, const NodeTemplate& node);
+
+/// A container's program is to be run in earnest, or to be stopped (ContainerBehaviour::role).
+struct ProgramOrder {
+  bool is_start = true;
+  std::string ns, pod, uid;
+  std::size_t container = 0;  ///< Index into PodSpec::containers.
+  std::string container_name, container_id;
+  RoleCommand command;  ///< Of a start.
+};
+
 /// One thing to be written to the API server. `body` is serialised JSON.
 struct Write {
-  enum class Kind { kCreateNode, kNodeStatus, kCreateLease, kRenewLease, kPodStatus, kDeletePod, kEvent };
+  enum class Kind { kCreateNode, kNodeLabels, kNodeStatus, kCreateLease, kRenewLease, kPodStatus, kDeletePod, kEvent };
   Kind kind = Kind::kEvent;
   std::string ns, name, uid, body;
 };
@@ -83,7 +99,7 @@ class Fleet {
 
   struct NodeSpec {
     std::string name, zone, region;
-    int index = 0;  ///< Unique, below 60,000.
+    int index = 0;  ///< Which of the fleet it is, from 0; its addresses follow from it as far as they are free.
     NodeTemplate node_template;
   };
   /// Makes a node that the API does not have.
@@ -93,6 +109,9 @@ class Fleet {
   /// Forgets a node and its pods; writes nothing (a machine that is switched off).
   void remove_node(std::string_view name);
   void observe_node(const json::Value& node, TimePoint now);
+  /// Sees a node that is not of this fleet, so that no node of this one gets its addresses.
+  void observe_stranger(const json::Value& node);
+  void forget_stranger(std::string_view name);
   [[nodiscard]] bool owns(const json::Value& node) const;
   [[nodiscard]] bool has_node(std::string_view name) const { return nodes_.contains(std::string(name)); }
 
@@ -107,6 +126,11 @@ class Fleet {
   /// The next write, or nullopt when there is none to start now.
   std::optional<Write> next_write(TimePoint now);
   void finish_write(const Write& write, const WriteOutcome& outcome, TimePoint now);
+
+  /// The next program to start or stop, in order.
+  std::optional<ProgramOrder> next_program();
+  void program_wrote(const ProgramOrder& start, std::string_view text);
+  void program_ended(const ProgramOrder& start, int exit_code, TimePoint now);
 
   [[nodiscard]] std::size_t node_count() const { return nodes_.size(); }
   [[nodiscard]] std::size_t pod_count() const { return pods_.size(); }
@@ -137,6 +161,7 @@ class Fleet {
   void enqueue(const PodRef& pod);
   void enqueue(const NodeRef& node);
   void collect_events(Pod& pod, TimePoint now);
+  void follow_programs(Pod& pod);
   void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
   static void see_labels(Node& node, const json::Value& document);
   void set_dead(const NodeRef& node, bool dead);
@@ -152,6 +177,8 @@ class Fleet {
                                                std::unordered_map<std::string, eviction::PodUsage>* pods) const;
   void add_event(const PodSpec& spec, const PodEvent& event, TimePoint now);
   [[nodiscard]] int free_index(int wanted) const;
+  void take_index(int index, int change);
+  void offer(Node& node) const;
   [[nodiscard]] std::string node_body(const Node& node) const;
   [[nodiscard]] std::string node_status_body(const Node& node, TimePoint now) const;
   [[nodiscard]] std::string lease_body(const Node& node, TimePoint now) const;
@@ -159,8 +186,9 @@ class Fleet {
   FleetOptions options_;
   DocumentSource documents_;
   std::unordered_map<std::string, NodeRef> nodes_;
-  std::set<int> indexes_;
-  std::unordered_map<std::string, PodRef> pods_;  ///< By uid.
+  std::map<int, int> indexes_;                      ///< Numbers in use, each with how many nodes use it.
+  std::unordered_map<std::string, int> strangers_;  ///< Numbers of other fleets' nodes, by name.
+  std::unordered_map<std::string, PodRef> pods_;    ///< By uid.
   /// By time, and of equal times by who came first: the same inputs have the same order.
   template <typename Ref>
   using Wakes = std::map<std::pair<TimePoint, std::uint64_t>, Ref>;
@@ -170,6 +198,7 @@ class Fleet {
   std::deque<NodeRef> node_queue_;
   std::deque<PodRef> pod_queue_;
   std::deque<Write> events_;
+  std::deque<ProgramOrder> program_orders_;
   std::uint64_t event_number_ = 0;
   std::size_t ready_count_ = 0;
 };

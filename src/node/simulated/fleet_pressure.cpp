@@ -87,7 +87,8 @@ eviction::NodeUsage Fleet::node_usage(const Node& node, TimePoint now, std::unor
                       disk_capacity = capacity_of(node.spec.node_template, "ephemeral-storage");
   eviction::NodeUsage out;
   out.memory = eviction::MemoryUsage{rest(memory_capacity, memory), std::min(memory, memory_capacity), memory, now};
-  out.pods_memory = out.memory;
+  const std::uint64_t pods_limit = node.pods_memory_limit.value_or(memory_capacity);
+  out.pods_memory = eviction::MemoryUsage{rest(pods_limit, memory), std::min(memory, pods_limit), memory, now};
   eviction::FsUsage fs;
   fs.capacity_bytes = disk_capacity;
   fs.used_bytes = std::min(disk, disk_capacity);

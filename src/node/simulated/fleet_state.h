@@ -1,9 +1,14 @@
-// What a fleet keeps of each node and pod: shared by fleet.cpp and fleet_pressure.cpp alone.
+// What a fleet keeps of each node and pod: shared by the files fleet*.cpp alone.
 #pragma once
 #include "node/admission.h"
 #include "node/simulated/fleet.h"
 
 namespace berth::node::simulated {
+
+inline bool is_marked_dead(const json::Value& node) {
+  return json::get_string(node, {"metadata", "annotations", kDeadAnnotation}) == "true" ||
+         json::get_string(node, {"metadata", "annotations", "kubesuite/dead"}) == "true";
+}
 
 struct Fleet::Node {
   NodeSpec spec;
@@ -18,10 +23,12 @@ struct Fleet::Node {
   int pods_with_usage = 0;     ///< While there are none, nothing can come under pressure.
   TimePoint next_check{};
   std::unique_ptr<eviction::EvictionManager> eviction;
+  std::optional<std::uint64_t> pods_memory_limit;  ///< Of the cgroup above all pods; absent: the machine's memory.
   std::vector<eviction::NodeCondition> pressure;
   std::array<TimePoint, eviction::kConditionCount> pressure_since{};
 
-  model::Labels labels;  ///< As last seen in the API.
+  model::Labels labels;         ///< As last seen in the API.
+  json::Object missing_labels;  ///< To be added to a node that was taken over.
   std::vector<model::Taint> taints;
 
   [[nodiscard]] std::string host_ip() const {
@@ -54,6 +61,7 @@ struct Fleet::Pod {
   int ip = 0;
   bool is_dirty = false, is_writing = false, is_queued = false, is_deleting = false, has_finalizers = false, is_gone = false;
   PodDemand demand;
+  std::map<std::size_t, ProgramOrder> programs;  ///< Running, by container.
   bool is_held = false;      ///< Waits for a second look at its node's labels and taints before it is admitted or refused.
   bool wrote_final = false;  ///< The terminal status of a deleted pod has been written.
   std::optional<TimePoint> wake;

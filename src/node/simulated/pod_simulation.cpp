@@ -170,6 +170,7 @@ void PodSimulation::start_container(std::size_t i, TimePoint t) {
   const ContainerSpec& container = spec_.containers[i];
   if (record.state.kind == Kind::kTerminated) record.last = record.state;
   if (record.last) ++record.restart_count;
+  program_output_.erase(i);
   record.container_id = container_id(spec_, container, record.restart_count);
   record.image_id = "simulated://" + container.image;
   record.state = ContainerState{.kind = Kind::kRunning, .started_at = t};
@@ -243,6 +244,29 @@ void PodSimulation::oom_kill(std::string_view container, TimePoint now) {
     if (spec_.containers[i].name != container || state_.containers[i].state.kind != Kind::kRunning) continue;
     end_container(i, 137, "OOMKilled", now);
     changed_ = true;
+  }
+}
+
+void PodSimulation::end_program(std::size_t container, std::string_view container_id, int exit_code, TimePoint now) {
+  const ContainerRecord& record = state_.containers.at(container);
+  if (record.state.kind != Kind::kRunning || record.container_id != container_id) return;
+  // The same pass as for a container that ends by itself at this moment: others may start or end with it.
+  now = std::max(now, record.state.started_at + Duration(1));  // No run takes no time: it would end for ever in one moment.
+  behaviour_.containers[container].exit_code = exit_code;
+  behaviour_.containers[container].run_for = now - record.state.started_at;
+  advance(now);
+  behaviour_.containers[container].run_for.reset();
+  changed_ = true;
+}
+
+void PodSimulation::add_output(std::size_t container, std::string_view container_id, std::string_view text) {
+  constexpr std::size_t kMostLines = 2000;
+  if (state_.containers.at(container).container_id != container_id) return;
+  std::deque<std::string>& lines = program_output_[container];
+  while (!text.empty()) {
+    lines.emplace_back(text.substr(0, text.find('\n')));
+    text.remove_prefix(std::min(text.size(), lines.back().size() + 1));
+    if (lines.size() > kMostLines) lines.pop_front();
   }
 }
 
@@ -328,6 +352,10 @@ std::string PodSimulation::log(std::size_t container, bool with_timestamps) cons
     out += '\n';
   };
   const ContainerBehaviour& b = behaviour_.containers[container];
+  if (const auto written = program_output_.find(container); written != program_output_.end()) {
+    for (const std::string& text : written->second) line(run.started_at, text);
+    return out;
+  }
   if (b.output.empty())
     line(run.started_at, fmt::format("simulated container {} of pod {}/{} started; image {} was not run", spec_.containers[container].name,
                                      spec_.ns, spec_.name, spec_.containers[container].image));

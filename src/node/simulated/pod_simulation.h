@@ -5,6 +5,8 @@
 //      │ pull fails: waits           └──┘ failed: back-off                  └──┘ exited: restart by policy, with back-off
 //      └────────────────────────────── stop / fail at any time ──────────────────▶ everything terminated
 #pragma once
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +47,10 @@ class PodSimulation {
   void reject(std::string reason, std::string message);
   /// Kills one container as the kernel's OOM killer does: exit 137, OOMKilled; restarted by policy.
   void oom_kill(std::string_view container, TimePoint now);
+  /// The program of a container with a role (ContainerBehaviour::role) has ended, or has written something. Nothing happens when the
+  /// container no longer is the run `container_id`.
+  void end_program(std::size_t container, std::string_view container_id, int exit_code, TimePoint now);
+  void add_output(std::size_t container, std::string_view container_id, std::string_view text);
   /// Takes in a newer revision: readiness annotation, readiness gates. True when the status changed.
   bool update(const json::Value& pod, TimePoint now);
 
@@ -88,6 +94,8 @@ class PodSimulation {
   std::optional<TimePoint> stop_at_, deadline_;
   Duration stop_grace_{};
   bool begun_ = false, stopped_ = false, changed_ = false;
+  /// By container: what its program wrote in its last run, the newest lines.
+  std::map<std::size_t, std::deque<std::string>> program_output_;
   std::vector<PodEvent> events_;
 };
 

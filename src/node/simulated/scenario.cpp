@@ -33,71 +33,51 @@ bool matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
-Result<Scenario> Scenario::parse(std::string_view text) {
-  const auto document = json::parse_yaml(text);
-  if (!document) return std::unexpected(document.error());
-  if (!document->is_object()) return invalid("a scenario is an object with the keys kubelet and pods");
-  Scenario scenario;
-  for (const auto& [key, value] : document->get_object()) {
-    if (key == "kubelet") {
-      auto settings = eviction::read_kubelet_configuration(value);
-      if (!settings) return invalid("kubelet: " + settings.error());
-      if (const auto wrong = eviction::validate(*settings)) return invalid("kubelet: " + *wrong);
-      scenario.kubelet_ = std::move(*settings);
-    } else if (key == "pods") {
-      if (!value.is_array()) return invalid("pods: must be a list of rules");
-      for (const json::Value& entry : value.get_array()) {
-        auto rule = read_rule(entry);
-        if (!rule) return invalid(fmt::format("pods[{}]: {}", scenario.rules_.size(), rule.error().message));
-        scenario.rules_.push_back(std::move(*rule));
-      }
-    } else {
-      return invalid(fmt::format("unknown key \"{}\"; a scenario has kubelet and pods", std::string_view(key)));
-    }
-  }
-  return scenario;
+Result<Scenario> Scenario::parse(std::string_view text, const std::string& file, std::vector<std::string>* notes) {
+  Scenario out;
+  const auto read = config::read_text(text, {.file = file, .notes = notes}, [&](const config::Reader& root) {
+    out = {};
+    if (!root.expect_object()) return root.problem("a scenario is a map with kubelet and pods");
+    root.only({"kubelet", "pods"});
+    if (const auto kubelet = root.field("kubelet"); kubelet.is_present()) out.kubelet_ = eviction::read_kubelet_fields(kubelet);
+    for (const config::Reader& item : root.field("pods").items()) out.rules_.push_back(read_rule(item));
+  });
+  if (!read) return std::unexpected(read.error());
+  return out;
 }
 
-Result<Scenario::Rule> Scenario::read_rule(const json::Value& value) {
-  if (!value.is_object()) return invalid("must be an object");
+Scenario::Rule Scenario::read_rule(const config::Reader& at) {
   Rule rule;
-  for (const auto& [key, field] : value.get_object()) {
-    if (key == "set") {
-      if (!field.is_object()) return invalid("set: must be an object");
-      for (const auto& [name, setting] : field.get_object()) {
-        if (!is_known(name)) return invalid(fmt::format("set: there is no sim.berth.dev/{}", std::string_view(name)));
-        // Numbers and booleans as they would stand in an annotation.
-        if (setting.is_object() || setting.is_array() || setting.is_null())
-          return invalid(fmt::format("set.{}: must be a text", std::string_view(name)));
-        rule.set.emplace_back(fmt::format("{}{}", kAnnotationPrefix, std::string_view(name)),
-                              setting.is_string() ? std::string(json::as_view(setting)) : json::serialize(setting));
-      }
+  if (!at.expect_object()) return rule;
+  at.only({"namespace", "name", "node", "selector", "set"});
+  rule.ns = at.string("namespace", "*");
+  rule.name = at.string("name", "*");
+  rule.node = at.string("node", "*");
+  if (at.has("selector")) {
+    if (auto selector = model::Selector::parse(at.string("selector")))
+      rule.selector = std::move(*selector);
+    else
+      at.problem("selector", selector.error().message);
+  }
+  const config::Reader set = at.field("set");
+  if (!set.is_present()) {
+    at.problem("set", "required: what the pods of this rule do");
+    return rule;
+  }
+  for (const auto& [name, value] : set.members()) {
+    if (!is_known(name)) {
+      value.problem(fmt::format("there is no sim.berth.dev/{}{}", name, config::suggestion(name, kKeys)));
       continue;
     }
-    if (!field.is_string()) return invalid(fmt::format("{}: must be a text", std::string_view(key)));
-    const std::string text(json::as_view(field));
-    if (key == "namespace")
-      rule.ns = text;
-    else if (key == "name")
-      rule.name = text;
-    else if (key == "node")
-      rule.node = text;
-    else if (key == "selector") {
-      auto selector = model::Selector::parse(text);
-      if (!selector) return std::unexpected(selector.error());
-      rule.selector = std::move(*selector);
-    } else {
-      return invalid(fmt::format("unknown key \"{}\"; a rule has namespace, name, node, selector and set", std::string_view(key)));
-    }
-  }
-  // What pods would complain of one by one is said once, here.
-  for (const auto& [key, text] : rule.set) {
-    const std::string plain = key.substr(0, key.find('.', kAnnotationPrefix.size()));
-    const json::Value probe = json::Object{{"metadata", json::Object{{"annotations", json::Object{{plain, text}}}}},
+    const auto texts = value.texts();
+    if (texts.size() != 1) continue;
+    rule.set.emplace_back(fmt::format("{}{}", kAnnotationPrefix, name), texts[0]);
+    // What pods would complain of one by one is said once, here.
+    const std::string plain = fmt::format("{}{}", kAnnotationPrefix, name.substr(0, name.find('.')));
+    const json::Value probe = json::Object{{"metadata", json::Object{{"annotations", json::Object{{plain, texts[0]}}}}},
                                            {"spec", json::Object{{"initContainers", json::Array{json::Object{{"name", "init"}}}},
                                                                  {"containers", json::Array{json::Object{{"name", "main"}}}}}}};
-    if (const PodBehaviour behaviour = read_behaviour(probe); !behaviour.problems.empty())
-      return invalid("set: " + behaviour.problems.front());
+    if (const PodBehaviour behaviour = read_behaviour(probe); !behaviour.problems.empty()) value.problem(behaviour.problems.front());
   }
   return rule;
 }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/config_reader.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "model/selector.h"
@@ -25,9 +26,9 @@ namespace berth::node::simulated {
 class Scenario {
  public:
   Scenario() = default;
-  /// YAML or JSON. The error names the rule and the key: unknown keys, values that no annotation could have, wrong curves, selectors,
-  /// kubelet settings.
-  static Result<Scenario> parse(std::string_view text);
+  /// YAML or JSON. The error lists all that is wrong, "FILE:LINE: PATH: …": unknown keys, values that no annotation could have, wrong
+  /// curves, selectors, kubelet settings. `notes` gets what is read and has no effect.
+  static Result<Scenario> parse(std::string_view text, const std::string& file = "scenario", std::vector<std::string>* notes = nullptr);
 
   /// The pod with the annotations that the rules give it.
   [[nodiscard]] json::Value apply(json::Value pod) const;
@@ -40,7 +41,7 @@ class Scenario {
     std::optional<model::Selector> selector;
     std::vector<std::pair<std::string, std::string>> set;  ///< Annotation keys, complete, and their values.
   };
-  static Result<Rule> read_rule(const json::Value& rule);
+  static Rule read_rule(const config::Reader& rule);
 
   std::vector<Rule> rules_;
   std::optional<eviction::KubeletSettings> kubelet_;

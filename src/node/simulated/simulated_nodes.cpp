@@ -26,6 +26,8 @@ client::Call to_call(const Write& write) {
   switch (write.kind) {
     case Kind::kCreateNode:
       return {.verb = "create", .gvr = kNodes, .body = write.body};
+    case Kind::kNodeLabels:
+      return {.verb = "patch", .gvr = kNodes, .name = write.name, .body = write.body, .content_type = kStrategic};
     case Kind::kNodeStatus:
       return {.verb = "patch", .gvr = kNodes, .name = write.name, .subresource = "status", .body = write.body, .content_type = kStrategic};
     case Kind::kCreateLease:
@@ -70,6 +72,11 @@ bool is_worth_reading(const client::Object& pod) {
          pod.bytes().find("\"readinessGates\"") != std::string::npos;
 }
 
+FleetOptions with_programs(const SimulatedNodesOptions& options) {
+  FleetOptions out = options.fleet;
+  out.runs_programs = options.programs != nullptr;
+  return out;
+}
 }  // namespace
 
 struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
@@ -77,7 +84,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
       : client(c),
         loop(*c.loop()),
         options(std::move(o)),
-        fleet(options.fleet),
+        fleet(with_programs(options)),
         nodes(c, kNodes),
         pods(c, kPods, {.field_selector = "spec.nodeName!="}) {}
 
@@ -147,6 +154,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
       // A pod may have been seen bound to this node before the node itself was seen.
       for (const client::ObjectRef& pod : pods.by_index("node", object.name())) pod_seen(*pod);
     }
+    if (!fleet.has_node(object.name())) fleet.observe_stranger(document);
     publish_devices(document);
     pump();
   }
@@ -188,6 +196,7 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
   void node_gone(const client::Object& object) {
     published.erase(object.name());  // Its slices go with it: they are owned by it.
     fleet.remove_node(object.name());
+    fleet.forget_stranger(object.name());
     {
       std::lock_guard lock(names_mutex);
       names.erase(object.name());
@@ -215,9 +224,31 @@ struct SimulatedNodes::Impl : std::enable_shared_from_this<Impl> {
       });
     }
     pumping = false;
+    while (const auto order = fleet.next_program()) carry_out(*order);
     ready = fleet.ready_count();
     count = fleet.node_count();
     arm();
+  }
+
+  void carry_out(const ProgramOrder& order) {
+    if (!order.is_start) return options.programs->stop(order);
+    const client::ObjectRef pod = pods.get(order.ns, order.pod);
+    if (!pod || pod->uid() != order.uid) return;
+    options.programs->start(
+        order, pod->document(),
+        [&loop = loop, weak = weak_from_this(), order](std::string text) {
+          loop.post([weak, order, text = std::move(text)] {
+            if (const auto self = weak.lock(); self && !self->stopped) self->fleet.program_wrote(order, text);
+          });
+        },
+        [&loop = loop, weak = weak_from_this(), order](int exit_code) {
+          loop.post([weak, order, exit_code] {
+            const auto self = weak.lock();
+            if (!self || self->stopped) return;
+            self->fleet.program_ended(order, exit_code, self->loop.now());
+            self->pump();
+          });
+        });
   }
 
   void finished(const Write& write, const client::ApiResult<json::Value>& result) {

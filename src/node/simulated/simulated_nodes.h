@@ -10,6 +10,16 @@
 
 namespace berth::node::simulated {
 
+/// Runs programs of berth's own roles for containers of simulated nodes.
+class ProgramRunner {
+ public:
+  virtual ~ProgramRunner() = default;
+  /// `pod` is the whole object. Both functions may be called from any thread, `ended` once and last, also after a stop.
+  virtual void start(const ProgramOrder& order, json::Value pod, std::function<void(std::string)> wrote,
+                     std::function<void(int)> ended) = 0;
+  virtual void stop(const ProgramOrder& order) = 0;
+};
+
 struct SimulatedNodesOptions {
   FleetOptions fleet;
   NodeTemplate node_template;
@@ -18,6 +28,7 @@ struct SimulatedNodesOptions {
   int zones = 3;                 ///< "zone-a", "zone-b", …, taken in turn.
   std::string region = "region-1";
   int max_writes_in_flight = 256;
+  std::shared_ptr<ProgramRunner> programs;  ///< Null: containers with berth's roles do nothing.
 };
 
 /// Plays the machines of one fleet: makes `nodes` Node objects where they are missing, takes over those that an earlier process of the same

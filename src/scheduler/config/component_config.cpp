@@ -79,6 +79,16 @@ struct PluginSet {
   std::set<std::string, std::less<>> disabled;
 };
 
+/// A file may switch off what another release had; a slip of the pen would leave on what was meant.
+void check_disabled(const Reader& item, const std::string& name) {
+  if (name == "*" || placement::find_plugin(name) != nullptr || is_one_of(kOldPlugins, name)) return;
+  const std::string meant = plugin_suggestion(name);
+  if (meant.empty())
+    item.note("name", fmt::format("there is no plugin \"{}\" here that could be disabled", name));
+  else
+    item.problem("name", fmt::format("plugin \"{}\" does not exist{}", name, meant), Refusal::kOfBerth);
+}
+
 PluginSet read_set(const Reader& at, bool has_old_plugins) {
   PluginSet out;
   if (!at.expect_object()) return out;
@@ -105,8 +115,8 @@ PluginSet read_set(const Reader& at, bool has_old_plugins) {
   for (const auto& item : at.field("disabled").items()) {
     if (!item.expect_object()) continue;
     item.only({"name", "weight"});
-    // Any name: a file may switch off what another release had.
     const std::string name = item.string("name");
+    check_disabled(item, name);
     out.disabled.insert(name);
   }
   return out;
@@ -241,19 +251,23 @@ class ComponentReader {
     out_.enable_profiling = d.boolean("enableProfiling", true);
     out_.enable_contention_profiling = d.boolean("enableContentionProfiling", true);
     out_.delay_cache_until_active = d.boolean("delayCacheUntilActive", false);
-    out_.health_address = d.string("healthzBindAddress");
-    out_.metrics_address = d.string("metricsBindAddress");
+    for (const std::string_view name : {"healthzBindAddress", "metricsBindAddress"}) static_cast<void>(d.string(name));
+    d.without_effect({"parallelism"}, "decisions are made one after the other");
+    d.without_effect({"percentageOfNodesToScore"}, "every node is looked at");
+    d.without_effect({"enableProfiling", "enableContentionProfiling"}, "the port serves no profiles");
+    d.without_effect({"delayCacheUntilActive"}, "caches are filled while another scheduler leads");
+    d.without_effect({"healthzBindAddress", "metricsBindAddress"}, "--bind-address and --secure-port say where both are served");
+    d.without_effect({"bindTimeoutSeconds"}, "VolumeBinding's arguments have it");
     read_leader_election(d.field("leaderElection"));
     const Reader client = d.field("clientConnection");
     if (!client.expect_object()) return;
     client.only({"kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"});
-    out_.client_connection.kubeconfig = client.string("kubeconfig");
-    out_.client_connection.accept_content_types = client.string("acceptContentTypes");
-    out_.client_connection.content_type = client.string("contentType", out_.client_connection.content_type);
-    out_.client_connection.qps = client.number("qps", 50);
-    out_.client_connection.burst = client.integer("burst", 100);
-    if (out_.client_connection.burst < 0)
-      client.problem("burst", fmt::format("Invalid value: {}: must be non-negative", out_.client_connection.burst));
+    out_.kubeconfig = client.string("kubeconfig");
+    for (const std::string_view name : {"acceptContentTypes", "contentType"}) static_cast<void>(client.string(name));
+    static_cast<void>(client.number("qps", 50));
+    if (const std::int64_t burst = client.integer("burst", 100); burst < 0)
+      client.problem("burst", fmt::format("Invalid value: {}: must be non-negative", burst));
+    client.without_effect({"acceptContentTypes", "contentType", "qps", "burst"}, "requests are not throttled, and JSON");
   }
 
   void read_leader_election(const Reader& at) {
@@ -275,7 +289,7 @@ class ComponentReader {
     out.renew_deadline_ms = duration("renewDeadline", 10000);
     out.retry_period_ms = duration("retryPeriod", 2000);
     out.resource_lock = text("resourceLock", "leases");
-    out.resource_name = text("resourceName", text("lockObjectName", "kube-scheduler"));
+    out.resource_name = text("resourceName", text("lockObjectName", ""));
     out.resource_namespace = text("resourceNamespace", text("lockObjectNamespace", "kube-system"));
     if (!out.leader_elect) return;
     if (out.lease_duration_ms <= 0) at.problem("leaseDuration", "Invalid value: must be greater than zero");
@@ -283,6 +297,7 @@ class ComponentReader {
     if (out.retry_period_ms <= 0) at.problem("retryPeriod", "Invalid value: must be greater than zero");
     if (out.lease_duration_ms <= out.renew_deadline_ms)
       at.problem("leaseDuration", "Invalid value: LeaseDuration must be greater than RenewDeadline");
+    if (out.resource_lock != "leases" && version_ != Version::kV1) at.note("resourceLock", "has no effect here: it is a Lease");
     if (out.resource_lock != "leases" && version_ == Version::kV1)
       at.problem("resourceLock", fmt::format("Invalid value: \"{}\": resourceLock value must be \"leases\"", out.resource_lock));
   }
@@ -309,14 +324,12 @@ class ComponentReader {
       for (auto& profile : out_.profiles) disable_preemption(profile);
   }
 
-  static void disable_preemption(Profile& profile) {
-    std::erase_if(profile.post_filter, [](const auto& use) { return use.name == "DefaultPreemption"; });
-  }
-
   /// A document without profiles; with v1alpha1's own fields.
   Profile plain_profile() const {
-    const std::string provider =
-        json::find(*document_.value(), "algorithmSource") == nullptr ? "" : document_.field("algorithmSource").string("provider");
+    const Reader source = document_.field("algorithmSource");
+    source.expect_object();
+    source.only({"provider", "policy"});
+    const std::string provider = source.string("provider");
     Profile out = out_.era == Era::k120 && provider == "ClusterAutoscalerProvider" ? placement::cluster_autoscaler_profile()
                                                                                    : placement::default_profile(out_.era);
     if (!provider.empty() && provider != "DefaultProvider" && provider != "ClusterAutoscalerProvider")
@@ -338,6 +351,7 @@ class ComponentReader {
     if (profile.scheduler_name.empty()) item.problem("schedulerName", "Required value: a profile's scheduler name");
     profile.percentage_of_nodes_to_score = item.integer("percentageOfNodesToScore", out_.percentage_of_nodes_to_score);
     check_percentage(item, profile.percentage_of_nodes_to_score);
+    item.without_effect({"percentageOfNodesToScore"}, "every node is looked at");
     std::set<std::string> configured;
     for (const auto& config : item.field("pluginConfig").items()) {
       if (!config.expect_object()) continue;
@@ -347,8 +361,17 @@ class ComponentReader {
       const bool is_v1 = version_ == Version::kV1 && out_.era != Era::k120;
       if (is_v1 && is_one_of(kInvalidInV1, name))
         config.problem(fmt::format("Invalid value: \"{}\": was invalid in version \"kubescheduler.config.k8s.io/v1\"", name));
-      // What a plugin that is not here was told does no harm; Kubernetes accepts it as well.
-      if (placement::find_plugin(name) == nullptr || (is_v1 && is_one_of(kOldPlugins, name))) continue;
+      // Kubernetes accepts what a plugin is told that is not there. One of another build is told; a slip of the pen is refused.
+      if (const std::string meant = plugin_suggestion(name);
+          placement::find_plugin(name) == nullptr && !is_one_of(kOldPlugins, name) && !meant.empty()) {
+        config.problem("name", fmt::format("plugin \"{}\" does not exist{}", name, meant), Refusal::kOfBerth);
+        continue;
+      }
+      if (placement::find_plugin(name) == nullptr || (is_v1 && is_one_of(kOldPlugins, name))) {
+        config.note("name", fmt::format("there is no plugin \"{}\" in this version: its arguments have no effect", name));
+        config.skip();
+        continue;
+      }
       check_args_type(name, config.field("args"));
       read_plugin_args(name, config.field("args"), out_.era, profile.args);
     }

@@ -35,13 +35,8 @@ struct Extender {
 struct LeaderElection {
   bool leader_elect = true;
   std::int64_t lease_duration_ms = 15000, renew_deadline_ms = 10000, retry_period_ms = 2000;
-  std::string resource_lock = "leases", resource_name = "kube-scheduler", resource_namespace = "kube-system";
-};
-
-struct ClientConnection {
-  std::string kubeconfig, accept_content_types, content_type = "application/vnd.kubernetes.protobuf";
-  double qps = 50;
-  std::int64_t burst = 100;
+  /// An empty name: by the schedulers' names (lease_name).
+  std::string resource_lock = "leases", resource_name, resource_namespace = "kube-system";
 };
 
 struct SchedulerConfig {
@@ -54,11 +49,11 @@ struct SchedulerConfig {
   std::int64_t parallelism = 16;  ///< Accepted; decisions are made by one thread.
   bool delay_cache_until_active = false;
   bool enable_profiling = true, enable_contention_profiling = true;
-  std::string health_address, metrics_address;
   LeaderElection leader_election;
-  ClientConnection client_connection;
+  std::string kubeconfig;  ///< clientConnection.kubeconfig
   std::vector<Extender> extenders;
-  json::Value source;  ///< The KubeSchedulerConfiguration as given; null without a file and for a Policy.
+  std::vector<std::string> notes;  ///< What is read, well, and without effect here: for whoever starts the scheduler to say.
+  json::Value source;              ///< The KubeSchedulerConfiguration as given; null without a file and for a Policy.
 
   /// The profile that schedules pods of this name; null when it is another scheduler's pod.
   [[nodiscard]] const placement::Profile* profile(std::string_view scheduler_name) const;
@@ -71,12 +66,18 @@ struct ParseOptions {
   std::optional<placement::Era> era;
 };
 
+/// The Lease that this scheduler leads by: the one that the configuration names; else kube-scheduler for the scheduler of pods that name
+/// none, and for any other a Lease of its own by its name, so that schedulers side by side never wait for each other.
+std::string lease_name(const SchedulerConfig& config);
+/// Takes DefaultPreemption away: pods of this profile evict nobody.
+void disable_preemption(placement::Profile& profile);
+
 /// The defaults of the release: one profile, "default-scheduler".
 SchedulerConfig default_config(placement::Era era);
 /// Parses, defaults and validates one document. The error lists every problem, a line each, with file, line, field path and, for an unknown
 /// name, the nearest valid one.
 Result<SchedulerConfig> parse(std::string_view text, const ParseOptions& options);
-/// As parse, for a document that is already JSON; problems then have no line.
+/// As parse, for a document that is already JSON, of a recorded decision: problems have no line, and what Kubernetes takes is taken.
 Result<SchedulerConfig> from_json(const json::Value& document, const ParseOptions& options);
 /// Reads and parses a file.
 Result<SchedulerConfig> load(const std::string& path, ParseOptions options);

@@ -112,6 +112,7 @@ void read_preemption(const Reader& args, placement::DefaultPreemptionArgs& out) 
   out.budgets_are_hard = budgets == "Hard";
   out.min_candidate_nodes_percentage = args.integer("minCandidateNodesPercentage", 10);
   out.min_candidate_nodes_absolute = args.integer("minCandidateNodesAbsolute", 100);
+  args.without_effect({"minCandidateNodesPercentage", "minCandidateNodesAbsolute"}, "every node is looked at");
   if (out.min_candidate_nodes_percentage < 0 || out.min_candidate_nodes_percentage > 100)
     args.problem("minCandidateNodesPercentage",
                  fmt::format("Invalid value: {}: not in valid range [0, 100]", out.min_candidate_nodes_percentage));
@@ -266,8 +267,11 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
     args.only({"kind", "apiVersion", "filterTimeout", "bindingTimeout"});
     if (args.duration_ms("filterTimeout", 0) < 0) args.problem("filterTimeout", "Invalid value: must be zero or positive");
     if (args.duration_ms("bindingTimeout", 1000) < 1000) args.problem("bindingTimeout", "Invalid value: must be at least 1 second");
+    args.without_effect({"filterTimeout", "bindingTimeout"}, "claims are allocated at once");
+    return;
   }
   // The others have no arguments: as in Kubernetes, what is given is not looked at.
+  if (args.is_present()) args.note(fmt::format("has no effect: plugin {} takes no arguments", plugin));
 }
 
 }  // namespace berth::scheduler::config

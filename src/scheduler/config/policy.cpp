@@ -165,17 +165,31 @@ class PolicyReader {
         document_.problem(list, fmt::format("Invalid value: \"{}\": a label is asked to be present and to be absent", label));
   }
 
+  static const std::string& without_argument(const Reader& entry, const std::string& name) {
+    entry.without_effect({"argument"}, "the name is Kubernetes' own; give the entry a name of yours");
+    return name;
+  }
+
+  /// Kubernetes takes the last of two entries of one name, in silence.
+  static void refuse_second(const Reader& entry, std::string_view what, std::set<std::string>& seen) {
+    const std::string name = entry.string("name");
+    if (!name.empty() && !seen.insert(name).second)
+      entry.problem("name", fmt::format("Duplicate value: {} \"{}\" is there already", what, name), Refusal::kOfBerth);
+  }
+
   void read_predicates() {
     std::set<std::string, std::less<>> keys = {"PodToleratesNodeTaints", "CheckNodeUnschedulable"};
     if (!document_.has("predicates")) {
       keys.insert(std::begin(kDefaultPredicates), std::end(kDefaultPredicates));
     } else {
+      std::set<std::string> seen;
       for (const auto& entry : document_.field("predicates").items()) {
         if (!entry.expect_object()) {
           entry.problem("must be a map with a name");
           continue;
         }
         entry.only({"name", "argument"});
+        refuse_second(entry, "predicate", seen);
         if (const auto key = predicate(entry); !key.empty()) keys.insert(key);
       }
     }
@@ -202,7 +216,7 @@ class PolicyReader {
       if (name == alias) name = canonical;
     const bool is_known = std::ranges::any_of(predicates(), [&](const auto& one) { return one.name == name; });
     // A predicate of Kubernetes' own name is that predicate, whatever argument comes with it.
-    if (is_known) return name;
+    if (is_known) return without_argument(entry, name);
     if (argument.empty()) {
       if (!entry.has("argument"))
         entry.problem(
@@ -236,12 +250,14 @@ class PolicyReader {
               {"TaintTolerationPriority", 1},    {"ImageLocalityPriority", 1},           {"EvenPodsSpreadPriority", 2}};
     } else {
       std::map<std::string, std::int64_t> custom_weights;
+      std::set<std::string> seen;
       for (const auto& entry : document_.field("priorities").items()) {
         if (!entry.expect_object()) {
           entry.problem("must be a map with a name and a weight");
           continue;
         }
         entry.only({"name", "weight", "argument"});
+        refuse_second(entry, "priority", seen);
         const std::int64_t weight = entry.integer("weight", 0);
         const std::string name = entry.string("name");
         if (weight <= 0 || weight >= kMaxWeight)
@@ -307,7 +323,7 @@ class PolicyReader {
       }
       return {};
     }
-    if (is_known && name != "RequestedToCapacityRatioPriority") return name;
+    if (is_known && name != "RequestedToCapacityRatioPriority") return without_argument(entry, name);
     const Reader at = entry.field("argument").field(argument);
     if (!at.expect_object()) return {};
     if (argument == "serviceAntiAffinity") {

@@ -4,11 +4,10 @@
 
 namespace berth::scheduler::config {
 
-using berth::config::line_finder;
 using berth::config::nearest;
 using berth::config::Problems;
 using berth::config::Reader;
-using berth::config::repair_document_policy;
+using berth::config::Refusal;
 using berth::config::suggestion;
 
 }  // namespace berth::scheduler::config

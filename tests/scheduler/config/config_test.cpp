@@ -64,6 +64,38 @@ TEST(Policy, DefaultOfTheDocuments) {
   EXPECT_TRUE(profile.has(profile.filter, "NodeUnschedulable"));
 }
 
+TEST(Policy, ANameThatStandsTwiceIsRefused) {
+  EXPECT_NE(error_of("kind: Policy\npredicates:\n- {name: NoDiskConflict}\n- {name: NoDiskConflict}\n")
+                .find("f.yaml:4: predicates[1].name: Duplicate value: predicate \"NoDiskConflict\" is there already"),
+            std::string::npos);
+  EXPECT_NE(error_of("kind: Policy\npriorities:\n- {name: EqualPriority, weight: 1}\n- {name: EqualPriority, weight: 2}\n")
+                .find("priority \"EqualPriority\" is there already"),
+            std::string::npos);
+  const auto replayed =
+      from_json(*json::parse(R"({"kind":"Policy","predicates":[{"name":"NoDiskConflict"},{"name":"NoDiskConflict"}]})"), {});
+  EXPECT_TRUE(replayed) << "kube-scheduler takes it, and so does a replay of what it did";
+}
+
+TEST(Component, SlipsThatKubernetesTakesInSilenceAreRefused) {
+  const auto with = [](std::string_view profile) {
+    return "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- " + std::string(profile);
+  };
+  EXPECT_NE(error_of(with("pluginConfig: [{name: NodeResourceFit, args: {}}]\n")).find("did you mean \"NodeResourcesFit\"?"),
+            std::string::npos);
+  EXPECT_NE(error_of(with("plugins: {postFilter: {disabled: [{name: DefaultPreemtion}]}}\n")).find("did you mean \"DefaultPreemption\"?"),
+            std::string::npos);
+  EXPECT_EQ(error_of(with("plugins: {score: {disabled: [{name: SelectorSpread}, {name: Coscheduling}]}}\n")), "(accepted)");
+  EXPECT_NE(error_of(with("schedulerName: a\n  schedulerName: b\n")).find("a second time"), std::string::npos);
+}
+
+TEST(Component, WhatHasNoEffectIsTold) {
+  const auto config = config_of(
+      "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 4\n"
+      "percentageOfNodesToScore: 30\nbindTimeoutSeconds: 3\nprofiles:\n- pluginConfig:\n  - {name: NodeName, args: {a: 1}}\n");
+  ASSERT_EQ(config.notes.size(), 4u) << fmt::format("{}", fmt::join(config.notes, "\n"));
+  EXPECT_EQ(config.notes[0], "f.yaml:3: parallelism: has no effect here: decisions are made one after the other");
+}
+
 TEST(Policy, CalloutsAndEllipsesOfTheDocumentsAreRead) {
   const auto config = load(example("policy-region-zone-rack-annotated.yaml"), {});
   ASSERT_TRUE(config) << config.error().message;
@@ -288,7 +320,7 @@ TEST(Policy, AKnownPredicateIsThatPredicateWhateverItsArgument) {
   const auto config = config_of(
       "--- {kind: Policy, apiVersion: v1, predicates: [{name: PodFitsPorts, argument: {serviceAffinity: {labels: [zone]}}}, {name: Mine, "
       "argument: "
-      "{labelsPresence: {labels: [a], presence: true}}}, {name: Mine, argument: {labelsPresence: {labels: [b], presence: true}}}]}");
+      "{labelsPresence: {labels: [a], presence: true}}}, {name: MineToo, argument: {labelsPresence: {labels: [b], presence: true}}}]}");
   EXPECT_TRUE(config.profiles[0].has(config.profiles[0].filter, "NodePorts"));
   EXPECT_FALSE(config.profiles[0].has(config.profiles[0].filter, "ServiceAffinity"));
   EXPECT_EQ(config.profiles[0].args.node_label.present_labels, (std::vector<std::string>{"a", "b"}));

@@ -1,0 +1,17 @@
+// What a request will cost, told from what is known before it runs: its body, its form, and how many objects it reads.
+#pragma once
+#include "apiserver/context.h"
+#include "apiserver/object_cache.h"
+
+namespace berth::apiserver {
+
+struct WorkEstimate {
+  double cost_us = 0;  ///< Processor time, to a factor of two or three.
+  int seats = 1;       ///< As flow control counts them; 0: lasts as long as its client (apiserver: longRunningRequestCheck).
+};
+WorkEstimate estimate_work(const Request& request, const ObjectCache& cache);
+
+/// Whether an answer with this object takes more than copying its bytes: no work for the writer's thread.
+bool is_costly_answer(const Request& request, std::size_t object_bytes);
+
+}  // namespace berth::apiserver

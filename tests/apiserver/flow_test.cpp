@@ -1,0 +1,230 @@
+// Flow control: where requests belong, who is served next, what is refused, and what never waits.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <latch>
+
+#include "apiserver/flow/controller.h"
+
+namespace berth::apiserver::flow {
+namespace {
+
+UserInfo user(std::string name, std::vector<std::string> groups = {"system:authenticated"}) {
+  return {std::move(name), "", std::move(groups), {}};
+}
+
+Attributes asks(std::string verb, std::string resource, std::string group = "", std::string ns = "default") {
+  Attributes out;
+  out.verb = std::move(verb);
+  out.resource = std::move(resource);
+  out.group = std::move(group);
+  out.ns = std::move(ns);
+  return out;
+}
+
+TEST(FlowSchemas, EverybodyBelongsSomewhere) {
+  const auto schema_of = [](const UserInfo& who, const Attributes& what) { return classify(who, what).schema->name; };
+  EXPECT_EQ(schema_of(user("admin", {"system:masters", "system:authenticated"}), asks("list", "pods")), "exempt");
+  const auto node = user("system:node:a", {"system:nodes", "system:authenticated"});
+  EXPECT_EQ(schema_of(node, asks("update", "leases", "coordination.k8s.io", "kube-node-lease")), "system-node-high");
+  auto status = asks("patch", "nodes");
+  status.subresource = "status";
+  EXPECT_EQ(schema_of(node, status), "system-node-high");
+  EXPECT_EQ(schema_of(node, asks("list", "pods")), "system-nodes");
+  const auto scheduler = user("system:kube-scheduler");
+  EXPECT_EQ(schema_of(scheduler, asks("update", "leases", "coordination.k8s.io", "kube-system")), "system-leader-election");
+  EXPECT_EQ(schema_of(scheduler, asks("create", "events")), "kube-scheduler");
+  const auto account = [](const std::string& ns) {
+    return user("system:serviceaccount:" + ns + ":x", {"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"});
+  };
+  EXPECT_EQ(schema_of(account("kube-system"), asks("list", "pods")), "kube-system-service-accounts");
+  EXPECT_EQ(schema_of(account("shop"), asks("list", "pods")), "service-accounts");
+  EXPECT_EQ(schema_of(user("jane"), asks("list", "pods")), "global-default");
+  Attributes probe;
+  probe.is_resource = false;
+  probe.verb = "get";
+  probe.path = "/readyz";
+  EXPECT_EQ(schema_of(user("system:anonymous", {"system:unauthenticated"}), probe), "probes");
+  // Flows: by user, by namespace, or one for all.
+  EXPECT_EQ(classify(user("jane"), asks("list", "pods")).flow, "jane");
+  EXPECT_EQ(classify(scheduler, asks("create", "events", "", "shop")).flow, "shop");
+}
+
+TEST(FairQueue, FlowsTakeTurnsHoweverMuchOneAsksFor) {
+  FairQueue queue(64, 6, 50);
+  std::string served;
+  const auto ask = [&](char who, double work) {
+    return queue.push(flow_hash("s", std::string(1, who)), {work, 1, 0, [&served, who] { served += who; }});
+  };
+  for (int i = 0; i < 300; ++i) ask('a', 100);
+  for (int i = 0; i < 10; ++i) ask('b', 100);
+  // One asker has six queues of the 64, another has his own six; each queue is served alike.
+  for (int i = 0; i < 30; ++i) {
+    auto next = queue.pop();
+    ASSERT_TRUE(next);
+    next->item();
+  }
+  EXPECT_GE(std::ranges::count(served, 'b'), 9) << served;
+  EXPECT_EQ(queue.size(), 280U);
+}
+
+TEST(FairQueue, CostlyWorkCountsForMore) {
+  FairQueue queue(2, 1, 1000);
+  // Two flows with a queue each.
+  std::string light = "x", heavy;
+  for (char c = 'a'; heavy.empty(); ++c) {
+    FairQueue probe(2, 1, 1);
+    probe.push(flow_hash("s", light), {1, 1, 0, [] {}});
+    if (probe.push(flow_hash("s", std::string(1, c)), {1, 1, 0, [] {}})) heavy = c;
+  }
+  int light_served = 0, heavy_served = 0;
+  for (int i = 0; i < 500; ++i) {
+    queue.push(flow_hash("s", light), {10, 1, 0, [&] { ++light_served; }});
+    queue.push(flow_hash("s", heavy), {100, 1, 0, [&] { ++heavy_served; }});
+  }
+  for (int i = 0; i < 220; ++i) queue.pop()->item();
+  EXPECT_NEAR(light_served, 200, 5);
+  EXPECT_NEAR(heavy_served, 20, 5);
+}
+
+TEST(FairQueue, EndsAtItsLength) {
+  FairQueue queue(8, 2, 3);
+  int taken = 0;
+  for (int i = 0; i < 20; ++i) taken += queue.push(flow_hash("s", "a"), {1, 1, 0, [] {}}) ? 1 : 0;
+  EXPECT_EQ(taken, 6);  // Two queues of three.
+  EXPECT_FALSE(FairQueue(0, 0, 0).push(1, {1, 1, 0, [] {}}));
+}
+
+class FlowController : public ::testing::Test {
+ protected:
+  Work work(
+      const UserInfo& who, double cost, std::function<void()> run, std::function<void(std::string_view)> reject = [](std::string_view) {}) {
+    Work out;
+    out.where = classify(who, asks("list", "pods"));
+    out.cost_us = cost;
+    out.run = std::move(run);
+    out.reject = std::move(reject);
+    return out;
+  }
+  metrics::Registry registry_;
+};
+
+TEST_F(FlowController, SmallWorkRunsHereAndLargeWorkElsewhere) {
+  Controller controller({}, registry_);
+  std::thread::id small, large;
+  std::promise<void> done;
+  controller.submit(work(user("jane"), 10, [&] { small = std::this_thread::get_id(); }));
+  controller.submit(work(user("jane"), 1e6, [&] {
+    large = std::this_thread::get_id();
+    done.set_value();
+  }));
+  done.get_future().wait();
+  EXPECT_EQ(small, std::this_thread::get_id());
+  EXPECT_NE(large, std::this_thread::get_id());
+}
+
+/// All workers are held by one user's work: his queue fills and he is refused, while an administrator's large work and everybody's small
+/// work go on.
+TEST_F(FlowController, OneUserFillsHisOwnQueuesAlone) {
+  Limits limits;
+  limits.workers = 2;
+  Controller controller(limits, registry_);
+  std::latch running(2), go(1);
+  std::atomic<int> finished{0}, refused{0};
+  for (int i = 0; i < 2; ++i)
+    controller.submit(work(user("greedy"), 1e6, [&] {
+      running.count_down();
+      go.wait();
+      ++finished;
+    }));
+  running.wait();
+  for (int i = 0; i < 400; ++i)
+    controller.submit(work(
+        user("greedy"), 1e6, [&] { ++finished; },
+        [&](std::string_view reason) {
+          EXPECT_EQ(reason, "queue-full");
+          ++refused;
+        }));
+  // Six queues of fifty are his; of what is refused the first twenty are told at once.
+  EXPECT_GE(refused, 20);
+  std::promise<void> admin;
+  controller.submit(work(user("admin", {"system:masters"}), 1e6, [&] { admin.set_value(); }));
+  admin.get_future().wait();
+  // Another user's work comes next, before the 300 that wait.
+  std::promise<int> jane;
+  controller.submit(work(user("jane"), 1e6, [&] { jane.set_value(finished); }));
+  go.count_down();
+  EXPECT_LE(jane.get_future().get(), 20);
+  controller.stop();
+}
+
+TEST_F(FlowController, BodiesThatWaitAreCounted) {
+  Limits limits;
+  limits.workers = 1;
+  limits.waiting_bytes = 1000;
+  Controller controller(limits, registry_);
+  std::latch running(1), go(1);
+  controller.submit(work(user("jane"), 1e6, [&] {
+    running.count_down();
+    go.wait();
+  }));
+  running.wait();
+  int refused = 0;
+  for (int i = 0; i < 3; ++i) {
+    auto large = work(
+        user("jane"), 1e6, [] {}, [&](std::string_view) { ++refused; });
+    large.bytes = 400;
+    controller.submit(std::move(large));
+  }
+  EXPECT_EQ(refused, 1);
+  go.count_down();
+  controller.stop();
+}
+
+TEST_F(FlowController, SeatsAreGivenBack) {
+  Limits limits;
+  limits.inflight_read = 12;
+  limits.inflight_mutating = 0;
+  Controller controller(limits, registry_);
+  const auto jane = user("jane");
+  const auto where = classify(jane, asks("list", "pods"));
+  std::vector<Seats> held;
+  std::atomic<int> ran{0};
+  const auto ask = [&](bool keep) {
+    controller.submit(work(jane, 10, [&, keep] {
+      Seats seats(controller, where, 1);
+      if (keep) held.push_back(std::move(seats));
+      ++ran;
+    }));
+  };
+  ask(true);  // The level's one seat.
+  EXPECT_EQ(ran, 1);
+  std::promise<void> later;
+  controller.submit(work(jane, 10, [&] {
+    Seats seats(controller, where, 1);
+    later.set_value();
+  }));
+  auto served = later.get_future();
+  EXPECT_EQ(served.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  held.clear();
+  served.wait();
+  controller.stop();
+}
+
+TEST_F(FlowController, NothingNewBeginsWhenMemoryIsScarce) {
+  Controller controller({}, registry_);
+  controller.set_overloaded(true);
+  bool admin = false, jane = false, node = false;
+  controller.submit(work(user("admin", {"system:masters"}), 10, [&] { admin = true; }));
+  controller.submit(work(user("jane"), 10, [&] { jane = true; }));
+  controller.submit(work(user("system:node:a", {"system:nodes", "system:authenticated"}), 10, [&] { node = true; }));
+  EXPECT_TRUE(admin);
+  EXPECT_TRUE(node);
+  EXPECT_FALSE(jane);
+  controller.set_overloaded(false);
+  controller.submit(work(user("jane"), 10, [&] { jane = true; }));
+  EXPECT_TRUE(jane);
+}
+
+}  // namespace
+}  // namespace berth::apiserver::flow
