@@ -33,7 +33,7 @@ test: setup
 documents: build
 	@for script in tests/documents/*.sh; do [ -x $$script ] || continue; echo "$$script"; $$script $(BUILD)/bin/berth || exit 1; done
 
-## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler and kubelet
+## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler, kubelet and cluster-autoscaler
 parity: build
 	@$(BUILD)/bin/berth parity $(VECTORS)
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "base/log.h"
@@ -21,6 +22,15 @@ const model::Gvr kMachineSets{"machine.openshift.io", "v1beta1", "machinesets"};
 constexpr const char* kMergePatch = "application/merge-patch+json";
 /// Between two attempts to take back a mark that must not stay.
 constexpr Duration kTakeBackPause = std::chrono::seconds(10);
+
+/// The resourceVersion that a write made; 0 when it failed.
+std::int64_t revision_of(const ApiResult<json::Value>& result) {
+  std::int64_t out = 0;
+  if (!result) return out;
+  const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
 
 /// The node's taints without those of this key, and with one more when `effect` is given.
 json::Array taints_with(const json::Value& node, std::string_view key, std::string_view effect, TimePoint now) {
@@ -94,6 +104,17 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     say(Note{nullptr, "", is_warning, std::move(reason), std::move(message)});
   }
 
+  using Done = std::function<void(Impl&, ApiResult<json::Value>)>;
+
+  /// The next pass must see what comes of this: it waits from now until `done` was called and the watch has come that far.
+  Done awaited(const std::string& resource, Done done) {
+    if (callbacks.write_started) callbacks.write_started(resource);
+    return [resource, done = std::move(done)](Impl& self, ApiResult<json::Value> result) {
+      if (self.callbacks.write_ended) self.callbacks.write_ended(resource, revision_of(result));
+      done(self, std::move(result));
+    };
+  }
+
   void patch_taints(const std::string& name, std::string_view key, std::string_view effect, std::optional<bool> cordon,
                     std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 5) {
     const json::Value* node = world.find("Node", "", name);
@@ -122,11 +143,14 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   };
 
   /// `wanted` turns the replicas that the MachineSet has into those it should have; nullopt leaves it alone.
-  void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted,
-                    std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 20, std::optional<Unanswered> unanswered = {}) {
+  void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done) {
+    try_set_replicas(group, std::move(wanted), awaited(kMachineSets.resource, std::move(done)), 20, std::nullopt);
+  }
+  void try_set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done, int tries,
+                        std::optional<Unanswered> unanswered) {
     const auto [ns, name] = split_group_id(group);
     const auto again = [=](std::optional<Unanswered> open, Duration pause) {
-      return [=](Impl& self) { self.later(pause, [=](Impl& retry) { retry.set_replicas(group, wanted, done, tries - 1, open); }); };
+      return [=](Impl& self) { self.later(pause, [=](Impl& retry) { retry.try_set_replicas(group, wanted, done, tries - 1, open); }); };
     };
     Call get{.verb = "get", .gvr = kMachineSets, .ns = ns, .name = name};
     client.call(
@@ -188,18 +212,20 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one. When that fails the mark goes
   /// again: the next machine to be deleted would be this one otherwise, whatever it was chosen for.
   void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
-    client.call(mark_call(instance, json::Value(format_rfc3339(now()))), guarded([=](Impl& self, ApiResult<json::Value> marked) {
-                  if (!marked) {
-                    if (client::is_uncertain(marked.error())) self.unmark(instance);
-                    return done(self, std::move(marked));
-                  }
-                  self.set_replicas(
-                      group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; },
-                      [=](Impl& set, ApiResult<json::Value> result) {
-                        if (!result) set.unmark(instance);
-                        done(set, std::move(result));
-                      });
-                }));
+    Done marked = awaited(kMachines.resource, [=](Impl& self, ApiResult<json::Value> result) {
+      if (!result) {
+        if (client::is_uncertain(result.error())) self.unmark(instance);
+        return done(self, std::move(result));
+      }
+      self.set_replicas(
+          group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; },
+          [=](Impl& set, ApiResult<json::Value> lowered) {
+            if (!lowered) set.unmark(instance);
+            done(set, std::move(lowered));
+          });
+    });
+    client.call(mark_call(instance, json::Value(format_rfc3339(now()))),
+                guarded([marked = std::move(marked)](Impl& self, ApiResult<json::Value> result) { marked(self, std::move(result)); }));
   }
 
   void unmark(const std::string& instance) {
@@ -225,6 +251,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
       self.event(self.about_node(removal->plan.node), false, "ScaleDown", "marked the node as toBeDeleted/unschedulable");
       self.read_pods(removal, [removal](Impl& read, const std::set<std::string>&) {
         for (const PodPtr& pod : removal->plan.evict) removal->refused.insert(pod->key());
+        read.evict_daemons(removal);
         read.evict(removal);
       });
     });
@@ -264,23 +291,36 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
       return wait_for_end(removal);
     }
     for (const PodPtr& pod : pods) {
-      const std::int64_t most = std::chrono::duration_cast<std::chrono::seconds>(removal->options.max_pod_grace_period).count();
-      const std::int64_t grace = std::min(pod->view().termination_grace_period_seconds, most);
-      const json::Value body = json::Object{
-          {"apiVersion", "policy/v1"},
-          {"kind", "Eviction"},
-          {"metadata", json::Object{{"namespace", pod->view().ns()}, {"name", pod->view().name()}}},
-          {"deleteOptions", json::Object{{"gracePeriodSeconds", grace}, {"preconditions", json::Object{{"uid", pod->view().meta.uid}}}}}};
-      Call call{.verb = "create",
-                .gvr = kPods,
-                .ns = pod->view().ns(),
-                .name = pod->view().name(),
-                .subresource = "eviction",
-                .body = json::serialize(body)};
-      call.answer = client::Answer::kNone;
-      client.call(std::move(call),
+      client.call(eviction_call(*removal, *pod),
                   guarded([removal, pod](Impl& self, const ApiResult<json::Value>& result) { self.evicted(removal, *pod, result); }));
     }
+  }
+
+  static Call eviction_call(const Removal& removal, const Pod& pod) {
+    const std::int64_t most = std::chrono::duration_cast<std::chrono::seconds>(removal.options.max_pod_grace_period).count();
+    const std::int64_t grace = std::min(pod.view().termination_grace_period_seconds, most);
+    const json::Value body = json::Object{
+        {"apiVersion", "policy/v1"},
+        {"kind", "Eviction"},
+        {"metadata", json::Object{{"namespace", pod.view().ns()}, {"name", pod.view().name()}}},
+        {"deleteOptions", json::Object{{"gracePeriodSeconds", grace}, {"preconditions", json::Object{{"uid", pod.view().meta.uid}}}}}};
+    Call call{.verb = "create",
+              .gvr = kPods,
+              .ns = pod.view().ns(),
+              .name = pod.view().name(),
+              .subresource = "eviction",
+              .body = json::serialize(body)};
+    call.answer = client::Answer::kNone;
+    return call;
+  }
+
+  /// They end in good order where they can; the node does not wait for them.
+  void evict_daemons(const RemovalPtr& removal) {
+    for (const PodPtr& pod : removal->plan.daemons)
+      client.call(eviction_call(*removal, *pod), guarded([pod](Impl&, const ApiResult<json::Value>& result) {
+                    if (!result && result.error().code != 404)
+                      log::warning("autoscaler", "pod {} of a DaemonSet is not evicted: {}", pod->key(), result.error().message);
+                  }));
   }
 
   void evicted(const RemovalPtr& removal, const Pod& pod, const ApiResult<json::Value>& result) {
@@ -334,16 +374,21 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
 
   /// Nothing is left on the node.
   void end(const RemovalPtr& removal) {
+    // Somebody has something to do before the node goes, and says so by an annotation; but not for ever.
+    const auto facts = world.nodes().find(removal->plan.node);
+    const bool is_delayed = facts != world.nodes().end() && facts->second.delays_deletion;
+    if (is_delayed && removal->evicted + removal->options.max_deletion_delay > now())
+      return later(std::chrono::seconds(1), [removal](Impl& self) { self.wait_for_end(removal); });
     delete_machine(removal->plan.group, removal->plan.instance, [removal](Impl& self, const ApiResult<json::Value>& result) {
       if (!result) return self.fail(removal, "failed to delete the machine: " + result.error().message, true);
       const std::string& node = removal->plan.node;
       self.event(self.about_node(node), false, "ScaleDown", "nodes removed by cluster autoscaler");
-      if (removal->plan.is_empty())
+      if (removal->plan.is_empty)
         self.say("ScaleDownEmpty", fmt::format("Scale-down: empty node {} removed", node));
       else
         self.say("ScaleDown", fmt::format("Scale-down: node {} removed with drain", node));
       self.removing.erase(node);
-      self.callbacks.removal_ended(node, removal->plan.is_empty(), true);
+      self.callbacks.removal_ended(node, removal->plan.is_empty, true);
     });
   }
 
@@ -353,7 +398,7 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     event(about_node(node), true, "ScaleDownFailed", why);
     removing.erase(node);
     if (is_tainted) untaint(node, kToBeDeletedTaint, removal->options.cordon_before_terminating);
-    callbacks.removal_ended(node, removal->plan.is_empty(), false);
+    callbacks.removal_ended(node, removal->plan.is_empty, false);
   }
 
   void untaint(const std::string& node, std::string_view key, bool uncordon = false) {

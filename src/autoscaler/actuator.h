@@ -17,6 +17,9 @@ struct ActuatorCallbacks {
   std::function<void(const std::string& group, const std::string& message)> grow_failed;
   std::function<void(const std::string& node, bool was_empty, bool succeeded)> removal_ended;
   std::function<void(std::int64_t pods)> evicted;
+  /// Around every write that the next pass must see: the plural of what is written, and the revision that came of it (0: it failed).
+  std::function<void(const std::string& resource)> write_started;
+  std::function<void(const std::string& resource, std::int64_t revision)> write_ended;
 };
 
 /// The removal of a node:

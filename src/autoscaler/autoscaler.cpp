@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <ranges>
+#include <set>
+
+#include "autoscaler/advice.h"
 
 namespace berth::autoscaler {
 
@@ -13,38 +18,42 @@ using placement::Trial;
 /// One pass; the parts in order of running.
 class Autoscaler::Step {
  public:
-  Step(Autoscaler& self, const Snapshot& snapshot, const Options& options, TimePoint now)
-      : self_(self),
-        snapshot_(snapshot),
-        options_(options),
-        now_(now),
-        as_is_(Trial::on_fork(*snapshot.cluster, self.profiles_,
-                              {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}})) {}
+  Step(Autoscaler& self, const Snapshot& snapshot, const Options& options, TimePoint now, const TimeLimit& limit)
+      : self_(self), snapshot_(snapshot), options_(options), now_(now), limit_(limit) {}
 
   Actions run() {
-    count_nodes();
-    give_up_late_growth();
+    self_.state_.update(snapshot_, options_, now_, out_);
+    for (const NodeGroup& group : snapshot_.groups)
+      for (const std::string& problem : group.overrides.problems) out_.status.problems.push_back(fmt::format("{}: {}", group.id, problem));
     make_templates();
-    const ClusterLimits limits(snapshot_, template_nodes_, options_);
+    const ClusterLimits limits(snapshot_, self_.templates_, options_);
     out_.status.totals = limits.totals();
     if (!out_.status.is_healthy) {
       note({}, {}, true, "ClusterUnhealthy", "Cluster is unhealthy");
+      self_.unneeded_.clear();
       return std::move(out_);
     }
-    // Two views: pods may wait for nodes that are on their way, but no pod may be moved to one.
-    Trial here = as_is_.fork();
-    drop_expendable(here);
-    place_nominated(here);
-    Trial soon = here.fork();
-    for (const GroupStatus& group : out_.status.groups)
-      if (const NodeTemplate& known = templates_.find(group.id)->second; known.node != nullptr)
-        for (int i = 0; i < group.upcoming; ++i) add_node(soon, known, fmt::format("upcoming-{}-{}", group.id, i));
+    // Pods may wait for nodes that are on their way, but no pod may be moved to one: first what fits on the nodes that are there.
     std::vector<PodPtr> pending = find_pending();
-    for (const PodPtr& pod : pending) (void)here.place(pod->info);
-    std::erase_if(pending, [&](const PodPtr& pod) { return soon.place(pod->info).is_placed(); });
-    out_.status.pending_pods = pending.size();
-    if (!grow_to_minimum(limits)) grow(soon, std::move(pending), limits);
-    if (out_.grow.empty()) shrink(here, limits);
+    const std::size_t waiting = pending.size();
+    const auto nobody_asks = [](const PodPtr&, placement::NodeIndex) {};
+    std::optional<Kinds> kinds;
+    if (is_changed_in_thought(pending)) place_waiting(here(), pending, kinds.emplace(here(), pending), nobody_asks);
+    if (!pending.empty()) {
+      Trial soon = here().fork();
+      for (const GroupStatus& group : out_.status.groups)
+        if (const NodeTemplate& known = template_of(group.id); known.node != nullptr)
+          for (int i = 0; i < group.upcoming; ++i) add_node(soon, known, fmt::format("upcoming-{}-{}", group.id, i));
+      place_waiting(soon, pending, *kinds, nobody_asks);
+      out_.status.placed_in_thought = waiting - pending.size();
+      std::erase_if(pending, [&](const PodPtr& pod) { return is_too_young(*pod); });
+      out_.status.pending_pods = pending.size();
+      if (!options_.enforce_min_sizes || !grow_to_minimum(limits)) grow(soon, std::move(pending), *kinds, limits);
+    } else {
+      out_.status.placed_in_thought = waiting;
+      if (options_.enforce_min_sizes) grow_to_minimum(limits);
+    }
+    if (out_.grow.empty()) shrink(limits);
     publish_group_states();
     return std::move(out_);
   }
@@ -54,127 +63,77 @@ class Autoscaler::Step {
     out_.notes.push_back({std::move(pod), std::move(node), is_warning, std::move(reason), std::move(message)});
   }
 
-  // How many nodes there are of each kind, and how many are to come (clusterstate).
-  void count_nodes() {
-    std::set<std::string_view> of_groups;
-    for (const NodeGroup& group : snapshot_.groups) {
-      GroupStatus status{.id = group.id, .min = group.min, .max = group.max, .target = group.target};
-      int present = 0;
-      for (const Instance& instance : group.instances) {
-        const NodeInfo* node = instance.node.empty() ? nullptr : snapshot_.cluster->find_node(instance.node);
-        if (node != nullptr && node->node != nullptr) {
-          of_groups.insert(instance.node);
-          group_of_[instance.node] = &group;
-          if (instance.is_leaving) {
-            ++status.being_deleted;
-            continue;
-          }
-          const Readiness readiness = readiness_of(*node->node, now_);
-          ++(readiness == Readiness::kReady ? status.ready : readiness == Readiness::kUnready ? status.unready : status.not_started);
-          // A node that has not started yet is still to come.
-          if (readiness != Readiness::kNotStarted) ++present;
-        } else if (!instance.is_leaving) {
-          const bool is_late = instance.created + options_.max_node_provision_time < now_;
-          ++(is_late ? status.long_unregistered : status.unregistered);
-          if (is_late) ++present;
-        }
-      }
-      status.upcoming = static_cast<int>(std::clamp<std::int64_t>(group.target - present, 0, 10'000));
-      const int broken = status.unready + status.long_unregistered;
-      status.is_healthy = broken <= 3 || broken * 100 <= 45 * (status.ready + broken);
-      out_.status.groups.push_back(status);
-    }
-    GroupStatus& whole = out_.status.whole;
-    for (const NodeInfo* node : snapshot_.cluster->nodes()) {
-      ++node_count_;
-      if (has_taint(*node->node, kToBeDeletedTaint)) ++whole.being_deleted;
-      const Readiness readiness = readiness_of(*node->node, now_);
-      ++(readiness == Readiness::kReady ? whole.ready : readiness == Readiness::kUnready ? whole.unready : whole.not_started);
-    }
-    for (const GroupStatus& group : out_.status.groups) {
-      whole.unregistered += group.unregistered;
-      whole.long_unregistered += group.long_unregistered;
-      whole.upcoming += group.upcoming;
-      // Nodes that have not started are counted as nodes already.
-      node_count_ += std::max(group.upcoming - group.not_started, 0);
-    }
-    const int broken = whole.unready + whole.long_unregistered;
-    out_.status.is_healthy = broken <= 3 || broken * 100 <= 45 * (whole.ready + broken);
-  }
-
-  // Growth that did not become nodes in time: the group pauses, its machines are deleted.
-  void give_up_late_growth() {
-    for (std::size_t i = 0; i < snapshot_.groups.size(); ++i) {
-      const NodeGroup& group = snapshot_.groups[i];
-      const GroupStatus& status = out_.status.groups[i];
-      if (const auto growth = self_.growing_.find(group.id); growth != self_.growing_.end()) {
-        if (status.upcoming == 0 && status.long_unregistered == 0) {
-          self_.growing_.erase(growth);
-          self_.backoffs_.erase(group.id);
-        } else if (growth->second.since + options_.max_node_provision_time < now_) {
-          note({}, {}, true, "ScaleUpTimedOut",
-               fmt::format("Nodes added to group {} failed to register within {}", group.id,
-                           format_go_duration(now_ - growth->second.since)));
-          self_.back_off(group.id, "timeout", options_, now_);
-          self_.growing_.erase(growth);
-        }
-      }
-      std::int64_t left = group.target;
-      for (const Instance& instance : group.instances) {
-        const bool has_node = !instance.node.empty() && snapshot_.cluster->find_node(instance.node) != nullptr;
-        if (has_node || instance.is_leaving || instance.created + options_.max_node_provision_time >= now_ || left <= group.min) continue;
-        --left;
-        out_.delete_instances.emplace_back(group.id, instance.id);
-        note({}, {}, false, "DeleteUnregistered", fmt::format("Removed unregistered node {}", instance.id));
-      }
-      const auto there = std::ranges::count(group.instances, false, &Instance::is_leaving);
-      if (group.target <= there) {
-        self_.missing_since_.erase(group.id);
-      } else if (const auto since = self_.missing_since_.try_emplace(group.id, now_).first->second;
-                 since + options_.max_node_provision_time < now_ && group.target > group.min) {
-        out_.give_up.push_back({group.id, group.target, std::max<std::int64_t>(there, group.min), group.max});
-        self_.missing_since_.erase(group.id);
-      }
-    }
-  }
-
   void make_templates() {
+    std::map<std::string, NodeTemplate, std::less<>> made;
     for (const NodeGroup& group : snapshot_.groups) {
-      NodeTemplate made = make_template(group, snapshot_, as_is_, now_);
-      template_nodes_[group.id] = made.node;
-      templates_[group.id] = std::move(made);
+      const auto known = self_.templates_.find(group.id);
+      made[group.id] =
+          make_template(group, snapshot_, [&]() -> Trial& { return as_is(); }, known == self_.templates_.end() ? nullptr : &known->second, now_);
     }
+    self_.templates_ = std::move(made);
   }
 
   [[nodiscard]] bool is_expendable(const model::PodView& pod) const { return pod.priority < options_.pod_priority_threshold; }
 
+  /// The cluster as it is; every what-if is a fork of it.
+  Trial& as_is() {
+    if (!as_is_)
+      as_is_ = Trial::on_fork(*snapshot_.cluster, self_.profiles_,
+                              {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
+    return *as_is_;
+  }
+  /// As it counts: without pods that hold no node and without nodes that have not started, with pods that have a place to come to.
+  Trial& here() {
+    if (!here_) {
+      here_ = as_is().fork();
+      drop_expendable(*here_);
+      place_nominated(*here_);
+      for (const std::string& name : self_.state_.not_started()) drop_node(*here_, name);
+    }
+    return *here_;
+  }
+  [[nodiscard]] bool is_changed_in_thought(const std::vector<PodPtr>& pending) const {
+    const auto expendable = [&](const auto& entry) { return is_expendable(entry.second->view()); };
+    const auto nominated = [](const auto& entry) { return !entry.second->view().nominated_node_name.empty(); };
+    return !pending.empty() || !self_.state_.not_started().empty() || options_.pod_priority_threshold > 0 ||
+           std::ranges::any_of(snapshot_.pod_sets->below_zero, expendable) || std::ranges::any_of(snapshot_.pod_sets->unplaced, nominated);
+  }
+
   // Pods below the threshold hold no node: they are as if they were not there.
   void drop_expendable(Trial& trial) const {
-    for (const auto& [key, pod] : *snapshot_.pods)
-      if (is_expendable(pod->view()) && !pod->facts.is_daemon) trial.evict(pod->info);
+    // Walking all pods is for thresholds above zero alone.
+    for (const auto& [key, pod] : options_.pod_priority_threshold > 0 ? snapshot_.pods() : snapshot_.pod_sets->below_zero)
+      if (is_expendable(pod->view())) trial.evict(pod->info);
+  }
+
+  static void drop_node(Trial& trial, const std::string& name) {
+    const NodeInfo* node = trial.cluster().find_node(name);
+    if (node == nullptr) return;
+    for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node->pods)) trial.evict(pod);
+    trial.cluster().remove_node(name);
   }
 
   // Pods that wait for the end of others on a node have their place there.
   void place_nominated(Trial& trial) const {
-    for (const auto& [key, pod] : *snapshot_.pods) {
+    for (const auto& [key, pod] : snapshot_.pod_sets->unplaced) {
       const std::string& name = pod->view().nominated_node_name;
-      if (name.empty() || !pod->view().node_name.empty() || is_expendable(pod->view())) continue;
+      if (name.empty() || is_expendable(pod->view())) continue;
       const NodeInfo* node = trial.cluster().find_node(name);
-      // Its victims may hold what it will have until they are gone.
-      if (node != nullptr && node->node != nullptr) trial.hold(pod->info, node->index);
+      if (node == nullptr || node->node == nullptr) continue;
+      // Its victims hold what it will have until they are gone: then it counts there all the same.
+      if (!trial.reserve(pod->info, node->index)) trial.cluster().assume(pod->info, node->index);
     }
   }
 
   /// Pods that the scheduler found no room for, most important first.
   [[nodiscard]] std::vector<PodPtr> find_pending() const {
     std::vector<PodPtr> out;
-    for (const auto& [key, pod] : *snapshot_.pods) {
+    for (const auto& [key, pod] : snapshot_.pod_sets->unplaced) {
       const model::PodView& view = pod->view();
-      if (!view.node_name.empty() || !pod->facts.is_unschedulable || pod->facts.is_daemon || pod->facts.is_finished) continue;
+      if (!pod->facts.is_unschedulable || pod->facts.is_daemon || pod->facts.is_finished) continue;
       if (view.meta.is_deleting || is_expendable(view)) continue;
       const bool has_place = !view.nominated_node_name.empty() && snapshot_.cluster->find_node(view.nominated_node_name) != nullptr;
-      if (has_place || pod->facts.created + options_.new_pod_scale_up_delay > now_) continue;
-      out.push_back(pod);
+      if (!has_place) out.push_back(pod);
     }
     std::ranges::stable_sort(out, [](const PodPtr& a, const PodPtr& b) {
       if (a->view().priority != b->view().priority) return a->view().priority > b->view().priority;
@@ -183,67 +142,70 @@ class Autoscaler::Step {
     return out;
   }
 
-  [[nodiscard]] std::string why_not_ready(const GroupStatus& group) const {
-    if (const auto pause = self_.backoffs_.find(group.id); pause != self_.backoffs_.end() && pause->second.until > now_)
-      return "in backoff after failed scale-up";
-    return group.is_healthy ? "" : "not ready for scale-up";
+  /// Not yet old enough that a node is added for it; its own delay counts where it is longer.
+  [[nodiscard]] bool is_too_young(const Pod& pod) const {
+    const Duration delay = std::max(pod.facts.scale_up_delay.value_or(Duration::zero()), options_.new_pod_scale_up_delay);
+    return delay > Duration::zero() && pod.facts.created + delay >= now_;
+  }
+
+  [[nodiscard]] const NodeTemplate& template_of(const std::string& group) const { return self_.templates_.find(group)->second; }
+
+  [[nodiscard]] std::string why_not_helped(const ScaleUpPlan& plan, const Refusals& why) const {
+    if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal) return std::string(kMaxNodesTotalReached);
+    // No group refused the pod, so there is none to grow.
+    if (why.empty()) return "there is no node group: a MachineSet becomes one by a MachineAutoscaler that names it";
+    return fmt::format("{}", fmt::join(count_reasons(why), ", "));
   }
 
   void record_growth(const Resize& resize) {
-    Growth& growth = self_.growing_[resize.group];
-    growth.since = now_;
-    growth.nodes += resize.to - resize.from;
+    self_.state_.growth_started(resize.group, resize.to - resize.from, now_);
     note({}, {}, false, "ScaledUpGroup",
          fmt::format("Scale-up: setting group {} size to {} instead of {} (max: {})", resize.group, resize.to, resize.from, resize.max));
     out_.grow.push_back(resize);
   }
 
-  /// A group below its minimum grows to it, pods or not. True when one did.
+  /// Groups below their minimum grow to it, pods or not. True when one did.
   bool grow_to_minimum(ClusterLimits limits) {
+    std::int64_t node_count = self_.state_.node_count();
     for (std::size_t i = 0; i < snapshot_.groups.size(); ++i) {
       const NodeGroup& group = snapshot_.groups[i];
-      if (group.target >= group.min || !why_not_ready(out_.status.groups[i]).empty()) continue;
+      const NodeTemplate& known = template_of(group.id);
+      if (group.target >= group.min || known.node == nullptr || !self_.state_.why_not_ready(out_.status.groups[i], now_).empty()) continue;
       std::int64_t more = group.min - group.target;
-      if (options_.max_nodes_total > 0) more = std::min(more, options_.max_nodes_total - node_count_);
-      if (const auto& node = template_nodes_[group.id]; node != nullptr) {
-        const Amounts cost = amounts_of(*node, options_);
-        more = limits.allowed(cost, more);
-        if (more > 0) limits.add(cost, more);
-      }
+      if (options_.max_nodes_total > 0) more = std::min(more, options_.max_nodes_total - node_count);
+      const Amounts cost = amounts_of(*known.node, options_);
+      more = limits.allowed(cost, more);
       if (more <= 0) continue;
-      node_count_ += more;
+      limits.add(cost, more);
+      node_count += more;
       record_growth({group.id, group.target, group.target + more, group.max});
     }
     if (!out_.grow.empty()) self_.last_growth_ = now_;
     return !out_.grow.empty();
   }
 
-  /// No group refused the pod, so there is none to grow.
-  [[nodiscard]] std::string no_reasons() const {
-    return snapshot_.groups.empty() ? "there is no node group: a MachineSet becomes one by a MachineAutoscaler that names it"
-                                    : "no node group can grow";
-  }
-
-  void grow(Trial& soon, std::vector<PodPtr> pending, const ClusterLimits& limits) {
+  void grow(Trial& soon, std::vector<PodPtr> pending, Kinds& kinds, const ClusterLimits& limits) {
     ScaleUpInput input{.trial = &soon,
                        .pending = std::move(pending),
+                       .kinds = &kinds,
                        .groups = &snapshot_.groups,
-                       .templates = &templates_,
+                       .templates = &self_.templates_,
                        .not_ready = {},
                        .limits = &limits,
-                       .node_count = node_count_,
+                       .node_count = self_.state_.node_count(),
                        .priorities = snapshot_.priorities,
-                       .seed = self_.seed_ + self_.steps_};
+                       .seed = self_.seed_ + self_.steps_,
+                       .limit = limit_};
     for (const GroupStatus& group : out_.status.groups)
-      if (std::string why = why_not_ready(group); !why.empty()) input.not_ready[group.id] = std::move(why);
-    ScaleUpPlan plan = plan_scale_up(input, options_);
-    out_.status.scale_up = plan.result;
-    for (std::string& warning : plan.warnings) note({}, {}, true, "PriorityConfigMapInvalid", std::move(warning));
+      if (const std::string_view why = self_.state_.why_not_ready(group, now_); !why.empty()) input.not_ready[group.id] = why;
+    ScaleUpPlan& plan = out_.status.plan = plan_scale_up(input, options_);
+    out_.status.left_groups = plan.left_groups;
+    for (const auto& [reason, message] : plan.warnings) note({}, {}, true, std::string(reason), message);
     if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal)
       note({}, {}, true, "MaxNodesTotalReached", fmt::format("Max total nodes in cluster reached: {}", options_.max_nodes_total));
     if (plan.result != ScaleUpPlan::Result::kSuccessful) {
-      for (auto& [pod, reasons] : plan.not_helped)
-        note(pod, {}, false, "NotTriggerScaleUp", "pod didn't trigger scale-up: " + (reasons.empty() ? no_reasons() : reasons));
+      for (const auto& [pod, why] : plan.not_helped)
+        note(pod, {}, false, "NotTriggerScaleUp", "pod didn't trigger scale-up: " + why_not_helped(plan, *why));
       return;
     }
     for (const Resize& resize : plan.resizes) record_growth(resize);
@@ -251,56 +213,64 @@ class Autoscaler::Step {
     self_.last_growth_ = now_;
   }
 
-  /// Nodes of groups: those unneeded before first, then empty ones, then the others by name.
-  [[nodiscard]] std::vector<std::string> candidates(const Trial& here) const {
-    std::vector<std::tuple<int, int, std::string>> order;
-    for (const auto& [name, group] : group_of_) {
-      if (self_.removing_.contains(name)) continue;
-      const NodeInfo* node = here.cluster().find_node(name);
-      const bool is_empty = node != nullptr && std::ranges::all_of(node->pods, [&](const PodInfoPtr& info) {
-                              const auto pod = snapshot_.pods->find(info->key);
-                              return pod != snapshot_.pods->end() && (pod->second->facts.is_daemon || pod->second->facts.is_mirror);
-                            });
-      order.emplace_back(self_.unneeded_.contains(name) ? 0 : 1, is_empty ? 0 : 1, name);
+  /// Nodes of groups; those that the last pass had no time for have their turn first.
+  [[nodiscard]] std::vector<ScaleDownInput::Candidate> candidates() const {
+    std::map<std::string_view, std::size_t> turn;
+    for (const std::string& name : self_.left_) turn.emplace(name, turn.size());
+    const std::set<std::string_view> not_started(self_.state_.not_started().begin(), self_.state_.not_started().end());
+    const auto left = left_in_groups();
+    std::vector<ScaleDownInput::Candidate> out;
+    for (const auto& [name, member] : memberships()) {
+      // A group at its minimum keeps all its nodes: thought away first, they would take the places of pods that could move.
+      if (left.find(member.group->id)->second <= member.group->min || not_started.contains(name) || self_.removing_.contains(name)) continue;
+      const auto place = turn.find(name);
+      out.push_back({name, place == turn.end() ? turn.size() : place->second, self_.unneeded_.contains(name)});
     }
-    std::ranges::sort(order);
-    std::vector<std::string> out;
-    for (auto& entry : order) out.push_back(std::move(std::get<2>(entry)));
     return out;
   }
 
   /// Pods of nodes that are going need places before any other node's.
-  void place_leaving(Trial& here) const {
+  void place_leaving() {
     for (const NodeInfo* node : snapshot_.cluster->nodes()) {
       if (!has_taint(*node->node, kToBeDeletedTaint) && !self_.removing_.contains(node->name)) continue;
-      std::vector<PodPtr> leaving;
-      for (const PodInfoPtr& info : node->pods)
-        if (const auto pod = snapshot_.pods->find(info->key); pod != snapshot_.pods->end() && !pod->second->facts.is_daemon &&
-                                                              !pod->second->facts.is_mirror && !is_expendable(pod->second->view()))
-          leaving.push_back(pod->second);
       std::vector<placement::Eviction> evicted;
-      for (const PodPtr& pod : leaving) evicted.push_back(here.evict(pod->info));
-      here.cluster().remove_node(node->name);
-      for (const placement::Eviction& eviction : evicted) (void)here.place(here.renew(eviction));
+      for (const PodInfoPtr& info : node->pods)
+        if (const auto pod = snapshot_.pods().find(info->key); pod != snapshot_.pods().end() && !pod->second->facts.is_daemon &&
+                                                               !pod->second->facts.is_mirror && !is_expendable(pod->second->view()))
+          evicted.push_back(here().evict(pod->second->info));
+      drop_node(here(), node->name);
+      for (const placement::Eviction& eviction : evicted) (void)here().place(here().renew(eviction));
     }
   }
 
-  void shrink(Trial& here, ClusterLimits limits) {
+  void shrink(ClusterLimits limits) {
     if (!options_.scale_down_enabled) {
       self_.unneeded_.clear();
       untaint_all();
       return;
     }
-    place_leaving(here);
-    ScaleDownFindings found = find_removable({&snapshot_, &here, group_of_, candidates(here)}, options_, now_);
+    place_leaving();
+    ScaleDownFindings found = find_removable({.snapshot = &snapshot_,
+                                              .cluster = here_ ? &here_->cluster() : snapshot_.cluster,
+                                              .trial = [&]() -> Trial& { return here(); },
+                                              .memberships = &memberships(),
+                                              .candidates = candidates(),
+                                              .limit = limit_},
+                                             options_, now_);
     std::map<std::string, TimePoint> unneeded;
     for (const Removable& removable : found.removable) {
       const auto since = self_.unneeded_.find(removable.node);
       unneeded[removable.node] = since == self_.unneeded_.end() ? now_ : since->second;
     }
+    // What was not looked at is as it was; it comes first the next time.
+    self_.left_ = found.left;
+    for (const std::string& node : found.left)
+      if (const auto since = self_.unneeded_.find(node); since != self_.unneeded_.end()) unneeded.insert(*since);
     self_.unneeded_ = std::move(unneeded);
+    out_.status.left_nodes = std::move(found.left);
     out_.status.unneeded = self_.unneeded_;
     out_.status.unremovable = std::move(found.unremovable);
+    tell_of_blocked();
     const auto pauses = [&](const std::optional<TimePoint>& since, Duration length) { return since && *since + length > now_; };
     out_.status.is_scale_down_paused = pauses(self_.last_growth_, options_.delay_after_add) ||
                                        pauses(self_.last_removal_, options_.delay_after_delete) ||
@@ -309,61 +279,87 @@ class Autoscaler::Step {
     if (out_.remove.empty()) soft_taint();
   }
 
+  /// An event of each node that something holds, when that is new.
+  void tell_of_blocked() {
+    std::map<std::string, std::string> told;
+    for (const Unremovable& one : out_.status.unremovable) {
+      if (one.reason != "BlockedByPod" && one.reason != "NoPlaceToMovePods") continue;
+      std::string text = to_string(one);
+      const auto before = self_.told_.find(one.node);
+      if (before == self_.told_.end() || before->second != text) {
+        const std::string advice = advice_for(one);
+        note({}, one.node, false, "ScaleDownBlocked", advice.empty() ? text : fmt::format("{}; to free it: {}", text, advice));
+      }
+      told[one.node] = std::move(text);
+    }
+    self_.told_ = std::move(told);
+  }
+
+  /// Each group's target without the removals under way that it counts still.
+  [[nodiscard]] std::map<std::string, std::int64_t, std::less<>> left_in_groups() const {
+    std::map<std::string, std::int64_t, std::less<>> out;
+    for (const NodeGroup& group : snapshot_.groups) out[group.id] = group.target;
+    for (const auto& [node, is_drained] : self_.removing_)
+      if (const auto member = memberships().find(node); member != memberships().end() && !member->second.instance->is_leaving)
+        --out[member->second.group->id];
+    return out;
+  }
+  [[nodiscard]] const Memberships& memberships() const { return self_.state_.memberships(); }
+
   void choose_removals(std::vector<Removable>& removable, ClusterLimits& limits) {
     // Empty nodes first, then those whose pods can all be evicted at once.
     std::ranges::stable_sort(removable, {}, [](const Removable& one) { return std::pair(!one.moved.empty(), one.is_risky); });
-    std::map<std::string, std::int64_t> left;
-    for (const NodeGroup& group : snapshot_.groups) left[group.id] = group.target;
-    int under_way = static_cast<int>(self_.removing_.size()), drains = 0;
-    for (const auto& [node, is_drained] : self_.removing_) {
-      drains += is_drained;
-      if (const auto group = group_of_.find(node); group != group_of_.end()) {
-        const auto instance = std::ranges::find(group->second->instances, node, &Instance::node);
-        if (!instance->is_leaving) --left[group->second->id];
-      }
-    }
+    std::map<std::string, std::int64_t, std::less<>> left = left_in_groups();
+    int under_way = static_cast<int>(self_.removing_.size());
+    int drains = static_cast<int>(std::ranges::count(self_.removing_ | std::views::values, true));
+    std::vector<const Removable*> allowed;
     for (const Removable& one : removable) {
-      const auto stays = [&](std::string_view reason) { out_.status.unremovable.push_back({one.node, reason, {}}); };
-      const NodeInfo* node = snapshot_.cluster->find_node(one.node);
-      const NodeGroup* group = group_of_.find(one.node)->second;
-      const auto instance = std::ranges::find(group->instances, one.node, &Instance::node);
-      if (instance->is_leaving) continue;
-      const bool is_ready = readiness_of(*node->node, now_) == Readiness::kReady;
-      const Duration threshold = is_ready ? options_.unneeded_time : options_.unready_time;
-      if (threshold > Duration::zero() && self_.unneeded_[one.node] + threshold >= now_) {
-        stays(is_ready ? "NotUnneededLongEnough" : "NotUnreadyLongEnough");
-        continue;
-      }
-      if (left[group->id] <= group->min) {
-        stays("NodeGroupMinSizeReached");
-        continue;
-      }
-      const Amounts cost = amounts_of(*node->node, options_);
-      if (!limits.may_remove(cost)) {
-        stays("MinimalResourceLimitExceeded");
-        continue;
-      }
-      if (one.waits) {
-        stays("BlockedByOnCompletionPod");
-        continue;
-      }
-      if (under_way >= options_.max_scale_down_parallelism || (!one.moved.empty() && drains >= options_.max_drain_parallelism)) continue;
+      const std::string_view reason = why_kept(one, left, limits);
+      if (reason.empty())
+        allowed.push_back(&one);
+      else
+        out_.status.unremovable.push_back({.node = one.node, .reason = reason});
+    }
+    for (const Removable* one : allowed) {
+      if (under_way >= options_.max_scale_down_parallelism || (!one->moved.empty() && drains >= options_.max_drain_parallelism)) continue;
       ++under_way;
-      drains += !one.moved.empty();
-      --left[group->id];
-      limits.add(cost, -1);
-      remove(one, *node, *instance);
+      drains += !one->moved.empty();
+      remove(*one, *snapshot_.cluster->find_node(one->node), *memberships().find(one->node)->second.instance);
     }
   }
 
+  /// Why a node that could go does not go now; empty when it may, and then it is taken off the group's and the cluster's sums.
+  std::string_view why_kept(const Removable& one, std::map<std::string, std::int64_t, std::less<>>& left, ClusterLimits& limits) const {
+    const NodeInfo* node = snapshot_.cluster->find_node(one.node);
+    const auto& [group, instance] = memberships().find(one.node)->second;
+    if (instance->is_leaving) return "CurrentlyBeingDeleted";
+    const auto facts = snapshot_.nodes->find(one.node);
+    const bool is_ready = facts != snapshot_.nodes->end() && facts->second.is_working();
+    const Duration threshold = is_ready ? group->overrides.unneeded_time.value_or(options_.unneeded_time)
+                                        : group->overrides.unready_time.value_or(options_.unready_time);
+    if (threshold > Duration::zero() && self_.unneeded_[one.node] + threshold >= now_)
+      return is_ready ? "NotUnneededLongEnough" : "NotUnreadyLongEnough";
+    if (left[group->id] <= group->min) return "NodeGroupMinSizeReached";
+    const Amounts cost = amounts_of(*node->node, options_);
+    if (!limits.may_remove(cost)) return "MinimalResourceLimitExceeded";
+    if (one.waits) return "BlockedByOnCompletionPod";
+    --left[group->id];
+    limits.add(cost, -1);
+    return "";
+  }
+
   void remove(const Removable& one, const NodeInfo& node, const Instance& instance) {
-    NodeRemoval removal{one.node, one.group, instance.id, one.utilization, {}};
-    for (const PodInfoPtr& info : node.pods)
-      if (const auto pod = snapshot_.pods->find(info->key);
-          pod != snapshot_.pods->end() && !pod->second->facts.is_daemon && !pod->second->facts.is_mirror && !pod->second->facts.is_finished)
+    NodeRemoval removal{one.node, one.group, instance.id, one.utilization, {}, one.moved.empty(), {}};
+    for (const PodInfoPtr& info : node.pods) {
+      const auto pod = snapshot_.pods().find(info->key);
+      if (pod == snapshot_.pods().end() || pod->second->facts.is_mirror || pod->second->facts.is_finished) continue;
+      if (!pod->second->facts.is_daemon)
         removal.evict.push_back(pod->second);
+      else if (const std::string* asked = info->view().meta.annotation(kEvictDaemon); asked == nullptr ? !removal.is_empty : *asked == "true")
+        removal.daemons.push_back(pod->second);
+    }
     std::ranges::sort(removal.evict, {}, [](const PodPtr& pod) { return pod->key(); });
-    if (removal.is_empty()) {
+    if (removal.is_empty) {
       note({}, {}, false, "ScaleDownEmpty", fmt::format("Scale-down: removing empty node \"{}\"", one.node));
     } else {
       std::vector<std::string> names;
@@ -372,7 +368,7 @@ class Autoscaler::Step {
            fmt::format("Scale-down: removing node {}, utilization: {:.3g}, pods to reschedule: {}", one.node, one.utilization,
                        fmt::join(names, ",")));
     }
-    self_.removing_[one.node] = !removal.is_empty();
+    self_.removing_[one.node] = !removal.is_empty;
     self_.unneeded_.erase(one.node);
     out_.remove.push_back(std::move(removal));
   }
@@ -393,14 +389,12 @@ class Autoscaler::Step {
   }
 
   void publish_group_states() {
+    self_.state_.describe(out_.status.groups, now_);
+    std::map<std::string, int> candidates;
+    for (const auto& [node, since] : out_.status.unneeded)
+      if (const auto member = memberships().find(node); member != memberships().end()) ++candidates[member->second.group->id];
     for (GroupStatus& group : out_.status.groups) {
-      group.is_growing = self_.growing_.contains(group.id);
-      if (const auto pause = self_.backoffs_.find(group.id); pause != self_.backoffs_.end() && pause->second.until > now_) {
-        group.is_in_backoff = true;
-        group.backoff_message = pause->second.message;
-      }
-      for (const auto& [node, since] : out_.status.unneeded)
-        if (const auto found = group_of_.find(node); found != group_of_.end() && found->second->id == group.id) ++group.candidates;
+      group.candidates = candidates[group.id];
       out_.status.whole.candidates += group.candidates;
       out_.status.whole.is_growing |= group.is_growing;
     }
@@ -410,32 +404,15 @@ class Autoscaler::Step {
   const Snapshot& snapshot_;
   const Options& options_;
   TimePoint now_;
-  Trial as_is_;  ///< The cluster as it is; every what-if is a fork of it.
+  const TimeLimit& limit_;
+  std::optional<Trial> as_is_, here_;
   Actions out_;
-  std::map<std::string, const NodeGroup*, std::less<>> group_of_;
-  std::map<std::string, NodeTemplate, std::less<>> templates_;
-  std::map<std::string, model::NodeViewPtr, std::less<>> template_nodes_;
-  std::int64_t node_count_ = 0;
 };
 
-Actions Autoscaler::step(const Snapshot& snapshot, const Options& options, TimePoint now) {
+Actions Autoscaler::step(const Snapshot& snapshot, const Options& options, TimePoint now, const TimeLimit& limit) {
   ++steps_;
   std::erase_if(removing_, [&](const auto& entry) { return snapshot.cluster->find_node(entry.first) == nullptr; });
-  return Step(*this, snapshot, options, now).run();
-}
-
-void Autoscaler::back_off(const std::string& group, const std::string& message, const Options& options, TimePoint now) {
-  Backoff& pause = backoffs_[group];
-  const bool is_fresh = pause.length == Duration::zero() || pause.last + options.backoff_reset < now;
-  pause.length = is_fresh ? options.initial_backoff : std::min(pause.length * 2, options.max_backoff);
-  pause.until = now + pause.length;
-  pause.last = now;
-  pause.message = message;
-}
-
-void Autoscaler::grow_failed(const std::string& group, const std::string& message, const Options& options, TimePoint now) {
-  growing_.erase(group);
-  back_off(group, message, options, now);
+  return Step(*this, snapshot, options, now, limit).run();
 }
 
 void Autoscaler::removal_ended(const std::string& node, bool succeeded, TimePoint now) {

@@ -1,14 +1,12 @@
 #include "autoscaler/expander.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <random>
-#include <regex>
-
-#include "base/config_reader.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -39,64 +37,87 @@ double waste_of(const ExpansionOption& option) {
 }
 
 struct Priorities {
-  std::vector<std::pair<std::int64_t, std::regex>> rules;
+  std::vector<std::pair<std::int64_t, std::unique_ptr<re2::RE2>>> rules;
+  std::vector<std::string> problems;  ///< Patterns that are none: the other rules stand.
 };
 
+/// Go's other spelling of a named group, `(?<name>…)`, as every RE2 knows it.
+std::string with_named_groups(std::string_view pattern) {
+  std::string out;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '\\' && i + 1 < pattern.size()) {
+      out += pattern.substr(i++, 2);
+    } else if (pattern.substr(i).starts_with("(?<") && i + 3 < pattern.size() && pattern[i + 3] != '=' && pattern[i + 3] != '!') {
+      out += "(?P<";
+      i += 2;
+    } else {
+      out += pattern[i];
+    }
+  }
+  return out;
+}
+
 Result<Priorities> parse_priorities(const std::string& text) {
+  const auto document = json::parse_yaml(text);
+  if (!document || !document->is_object() || document->get_object().empty())
+    return invalid("it is not a map of priorities to lists of patterns");
+  re2::RE2::Options quiet;
+  quiet.set_log_errors(false);
   Priorities out;
-  const auto read_rule = [&](const std::string& key, const config::Reader& patterns) {
+  for (const auto& [key, list] : document->get_object()) {
+    const std::string_view name(key.data(), key.size());
     std::int64_t priority = 0;
-    const auto [end, wrong] = std::from_chars(key.data(), key.data() + key.size(), priority);
-    if (wrong != std::errc() || end != key.data() + key.size()) return patterns.problem(fmt::format("\"{}\" is not a number", key));
-    for (const config::Reader& item : patterns.items()) {
-      if (!item.is_present() || !item.value()->is_string()) {
-        item.problem("must be a regular expression");
+    const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), priority);
+    if (wrong != std::errc() || end != name.data() + name.size() || !list.is_array()) {
+      out.problems.push_back(fmt::format("priority \"{}\" is not a number with a list of patterns", name));
+      continue;
+    }
+    for (const json::Value& pattern : list.get_array()) {
+      if (!pattern.is_string()) {
+        out.problems.push_back(fmt::format("priority {}: {} is not a string", priority, json::serialize(pattern)));
         continue;
       }
-      // The regular expression library reports what is wrong by throwing: caught here, at its border.
-      try {
-        out.rules.emplace_back(priority, std::regex(item.value()->get_string().c_str(), std::regex::ECMAScript));
-      } catch (const std::regex_error&) {
-        item.problem(fmt::format("\"{}\" is not a regular expression", json::as_view(*item.value())));
-      }
+      auto compiled = std::make_unique<re2::RE2>(with_named_groups(json::as_view(pattern)), quiet);
+      if (compiled->ok())
+        out.rules.emplace_back(priority, std::move(compiled));
+      else
+        out.problems.push_back(
+            fmt::format("priority {}: \"{}\" is not a regular expression: {}", priority, json::as_view(pattern), compiled->error()));
     }
-  };
-  const auto read = config::read_text(text, {.file = "priorities"}, [&](const config::Reader& root) {
-    out = {};
-    if (!root.is_object() || root.value()->get_object().empty()) return root.problem("must be a map of priorities to lists of patterns");
-    for (const auto& [key, patterns] : root.members()) read_rule(key, patterns);
-  });
-  if (!read) return std::unexpected(read.error());
+  }
   return out;
 }
 
 void keep_highest_priority(std::vector<ExpansionOption>& options, const std::optional<std::string>& priorities,
-                           std::vector<std::string>& warnings) {
-  if (!priorities) {
-    warnings.emplace_back("Priority expander config map cluster-autoscaler-priority-expander not found");
-    return;
-  }
+                           std::vector<Warning>& warnings) {
+  constexpr std::string_view kInvalid = "PriorityConfigMapInvalid";
+  if (!priorities)
+    return warnings.push_back({kInvalid, "Priority expander config map cluster-autoscaler-priority-expander not found"});
   const auto parsed = parse_priorities(*priorities);
   if (!parsed) {
-    warnings.push_back(fmt::format("Wrong configuration for priority expander: {}. Ignoring update.", parsed.error().message));
+    warnings.push_back(
+        {kInvalid, fmt::format("Wrong configuration for priority expander: {}. Ignoring update.", parsed.error().message)});
     return;
   }
-  std::int64_t highest = -1;
+  for (const std::string& problem : parsed->problems)
+    warnings.push_back({kInvalid, fmt::format("Wrong configuration for priority expander: {}. The other rules stand.", problem)});
+  constexpr std::int64_t kNone = INT64_MIN;
   std::vector<std::int64_t> found;
   for (const ExpansionOption& option : options) {
-    std::int64_t best = -1;
+    std::int64_t best = kNone;
     for (const auto& [priority, pattern] : parsed->rules)
-      if (std::regex_search(option.group, pattern)) best = std::max(best, priority);
-    if (best < 0)
-      warnings.push_back(fmt::format(
-          "Priority expander: node group {} not found in priority expander configuration. The group won't be used.", option.group));
+      if (re2::RE2::PartialMatch(option.group, *pattern)) best = std::max(best, priority);
+    if (best == kNone)
+      warnings.push_back({"PriorityConfigMapNotMatchedGroup",
+                          fmt::format("Priority expander: node group {} not found in priority expander configuration. The group won't be used.",
+                                      option.group)});
     found.push_back(best);
-    highest = std::max(highest, best);
   }
-  if (highest < 0) {
-    warnings.emplace_back("Priority expander: no priorities info found for any of the expansion options. No options filtered.");
-    return;
-  }
+  // Priorities below -1 choose nothing, as in the cluster autoscaler.
+  const std::int64_t highest = *std::ranges::max_element(found);
+  if (highest < -1)
+    return warnings.push_back({"PriorityConfigMapNoGroupMatched",
+                               "Priority expander: no priorities info found for any of the expansion options. No options filtered."});
   std::vector<ExpansionOption> kept;
   for (std::size_t i = 0; i < options.size(); ++i)
     if (found[i] == highest) kept.push_back(std::move(options[i]));
@@ -105,15 +126,13 @@ void keep_highest_priority(std::vector<ExpansionOption>& options, const std::opt
 
 }  // namespace
 
-std::optional<ExpansionOption> choose(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
-                                      const std::optional<std::string>& priorities, std::uint64_t seed,
-                                      std::vector<std::string>* warnings) {
-  std::vector<std::string> said;
+std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
+                                    const std::optional<std::string>& priorities, std::vector<Warning>& warnings) {
   for (const Expander expander : expanders) {
     if (options.size() < 2) break;
     switch (expander) {
       case Expander::kRandom:
-        break;  // What is left at the end is drawn anyway.
+        return options;  // What is left at the end is drawn anyway.
       case Expander::kLeastWaste:
         keep_lowest(options, waste_of);
         break;
@@ -124,13 +143,14 @@ std::optional<ExpansionOption> choose(std::vector<ExpansionOption> options, cons
         keep_lowest(options, [](const ExpansionOption& option) { return option.nodes; });
         break;
       case Expander::kPriority:
-        keep_highest_priority(options, priorities, said);
+        keep_highest_priority(options, priorities, warnings);
         break;
     }
-    if (expander == Expander::kRandom) break;
   }
-  if (warnings != nullptr) warnings->insert(warnings->end(), said.begin(), said.end());
-  if (options.empty()) return std::nullopt;
+  return options;
+}
+
+ExpansionOption draw(std::vector<ExpansionOption> options, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   return std::move(options[random() % options.size()]);
 }

@@ -18,10 +18,18 @@ struct ExpansionOption {
   std::vector<PodPtr> pods;
 };
 
-/// Expanders one after the other narrow the options; of those left `seed` draws one. Nullopt only without options. `priorities`: the YAML
-/// of the priority expander's ConfigMap: {10: [".*spot.*"], 5: [".*"]}; without it, or when it is wrong, that expander narrows nothing and
-/// says so in `warnings`.
-std::optional<ExpansionOption> choose(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
-                                      const std::optional<std::string>& priorities, std::uint64_t seed, std::vector<std::string>* warnings);
+/// An event's reason and message.
+struct Warning {
+  std::string_view reason;
+  std::string message;
+};
+
+/// The options that the expanders leave, one expander after the other; `random` keeps all. `priorities`: the YAML of the priority expander's
+/// ConfigMap: {10: [".*spot.*"], 5: [".*"]}; without it, or when it is none, that expander
+/// narrows nothing; a pattern that is none is left out. `warnings` says so.
+std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
+                                    const std::optional<std::string>& priorities, std::vector<Warning>& warnings);
+/// One of the options; the same for the same seed. Requires at least one.
+ExpansionOption draw(std::vector<ExpansionOption> options, std::uint64_t seed);
 
 }  // namespace berth::autoscaler

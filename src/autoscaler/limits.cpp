@@ -29,7 +29,7 @@ Amounts amounts_of(const model::NodeView& node, const Options& options) {
   return out;
 }
 
-ClusterLimits::ClusterLimits(const Snapshot& snapshot, const std::map<std::string, model::NodeViewPtr, std::less<>>& templates,
+ClusterLimits::ClusterLimits(const Snapshot& snapshot, const std::map<std::string, NodeTemplate, std::less<>>& templates,
                              const Options& options) {
   bounds_["cpu"] = options.cores;
   bounds_["memory"] = options.memory_bytes;
@@ -37,9 +37,9 @@ ClusterLimits::ClusterLimits(const Snapshot& snapshot, const std::map<std::strin
   std::set<std::string_view> counted;
   for (const NodeGroup& group : snapshot.groups) {
     const auto found = templates.find(group.id);
-    if (found == templates.end() || found->second == nullptr) continue;
+    if (found == templates.end() || found->second.node == nullptr) continue;
     for (const Instance& instance : group.instances) counted.insert(instance.node);
-    add(amounts_of(*found->second, options), group.target);
+    add(amounts_of(*found->second.node, options), group.target);
   }
   for (const placement::NodeInfo* node : snapshot.cluster->nodes())
     if (!counted.contains(node->name) && !has_taint(*node->node, kToBeDeletedTaint)) add(amounts_of(*node->node, options), 1);

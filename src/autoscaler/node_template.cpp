@@ -8,12 +8,22 @@ namespace {
 
 constexpr std::string_view kHostname = "kubernetes.io/hostname";
 
-/// Taints that a node has for what happens to it, not for what it is.
+/// Taints that a node has for what happens to it, not for what it is (utils/taints).
 bool is_passing(const model::Taint& taint) {
-  return taint.key == kToBeDeletedTaint || taint.key == kDeletionCandidateTaint || taint.key.starts_with("node.kubernetes.io/") ||
-         taint.key == "node.cloudprovider.kubernetes.io/uninitialized" ||
-         taint.key.starts_with("ignore-taint.cluster-autoscaler.kubernetes.io/") ||
-         taint.key.starts_with("startup-taint.cluster-autoscaler.kubernetes.io/");
+  static constexpr std::string_view kOfConditions[] = {"node.kubernetes.io/not-ready",
+                                                       "node.kubernetes.io/unreachable",
+                                                       "node.kubernetes.io/unschedulable",
+                                                       "node.kubernetes.io/memory-pressure",
+                                                       "node.kubernetes.io/disk-pressure",
+                                                       "node.kubernetes.io/network-unavailable",
+                                                       "node.kubernetes.io/pid-pressure",
+                                                       "node.cloudprovider.kubernetes.io/uninitialized",
+                                                       "node.cloudprovider.kubernetes.io/shutdown",
+                                                       "cloud.google.com/impending-node-termination",
+                                                       "NodeWithImpairedVolumes"};
+  return taint.key == kToBeDeletedTaint || taint.key == kDeletionCandidateTaint || is_startup_taint(taint.key) ||
+         taint.key.starts_with("status-taint.cluster-autoscaler.kubernetes.io/") ||
+         std::ranges::find(kOfConditions, taint.key) != std::end(kOfConditions);
 }
 
 std::shared_ptr<model::NodeView> cleaned(const model::NodeView& node) {
@@ -26,14 +36,29 @@ std::shared_ptr<model::NodeView> cleaned(const model::NodeView& node) {
   return out;
 }
 
-model::NodeViewPtr model_node(const NodeGroup& group, const Snapshot& snapshot, TimePoint now) {
+/// The first node of the group that works and takes pods, one that has done so for a minute at least or one that has not.
+const placement::NodeInfo* sample_node(const NodeGroup& group, const Snapshot& snapshot, bool is_settled, TimePoint now) {
+  constexpr auto kStabilization = std::chrono::minutes(1);
   for (const Instance& instance : group.instances) {
-    if (instance.node.empty() || instance.is_leaving) continue;
+    const auto facts = instance.node.empty() || instance.is_leaving ? snapshot.nodes->end() : snapshot.nodes->find(instance.node);
+    if (facts == snapshot.nodes->end() || !facts->second.is_working() || facts->second.is_cordoned) continue;
+    if ((facts->second.changed + kStabilization < now) != is_settled) continue;
     const placement::NodeInfo* node = snapshot.cluster->find_node(instance.node);
-    if (node == nullptr || node->node == nullptr || readiness_of(*node->node, now) != Readiness::kReady) continue;
-    return cleaned(*node->node);
+    if (node != nullptr && node->node != nullptr) return node;
   }
-  return group.template_node == nullptr ? nullptr : cleaned(*group.template_node);
+  return nullptr;
+}
+
+/// With the daemons and mirror pods that run on it.
+NodeTemplate template_like(const placement::NodeInfo& node, const Snapshot& snapshot) {
+  NodeTemplate out{cleaned(*node.node), {}, true};
+  for (const placement::PodInfoPtr& info : node.pods) {
+    const auto pod = snapshot.pods().find(info->key);
+    if (pod == snapshot.pods().end() || info->view().meta.is_deleting) continue;
+    if (pod->second->facts.is_daemon || pod->second->facts.is_mirror)
+      out.daemons.push_back(info);
+  }
+  return out;
 }
 
 model::NodeViewPtr named(const model::NodeView& node, const std::string& name) {
@@ -49,6 +74,12 @@ model::NodeViewPtr named(const model::NodeView& node, const std::string& name) {
 
 placement::PodInfoPtr named(const placement::PodInfo& pod, const std::string& node, placement::Era era) {
   auto view = std::make_shared<model::PodView>(pod.view());
+  view->node_name.clear();
+  view->nominated_node_name.clear();
+  view->phase = "Pending";
+  view->start_time.clear();
+  view->container_statuses.clear();
+  view->pod_level_status.reset();
   view->meta.name += "-" + node;
   view->meta.uid = view->meta.ns + "/" + view->meta.name;
   return placement::PodInfo::make(std::move(view), era);
@@ -66,10 +97,17 @@ bool within(const model::ResourceList& a, const model::ResourceList& b, double t
 
 }  // namespace
 
-NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, placement::Trial& base, TimePoint now) {
-  NodeTemplate out{model_node(group, snapshot, now), {}};
-  if (out.node == nullptr || snapshot.daemons.empty()) return out;
-  placement::Trial trial = base.fork();
+NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, const std::function<placement::Trial&()>& base,
+                           const NodeTemplate* known, TimePoint now) {
+  if (const placement::NodeInfo* node = sample_node(group, snapshot, true, now)) return template_like(*node, snapshot);
+  if (known != nullptr && known->is_of_real_node) return *known;
+  if (group.template_node == nullptr) {
+    const placement::NodeInfo* node = sample_node(group, snapshot, false, now);
+    return node == nullptr ? NodeTemplate{} : template_like(*node, snapshot);
+  }
+  NodeTemplate out{cleaned(*group.template_node), {}, false};
+  if (snapshot.daemons.empty()) return out;
+  placement::Trial trial = base().fork();
   const auto index = add_node(trial, out, "template-node-for-" + group.id);
   for (const placement::PodInfoPtr& daemon : snapshot.daemons)
     if (trial.place_on(named(*daemon, "template", snapshot.cluster->era()), index).is_success()) out.daemons.push_back(daemon);

@@ -1,5 +1,6 @@
 // What a new node of a group would be, with the daemons that would come to it.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,15 @@ namespace berth::autoscaler {
 
 struct NodeTemplate {
   model::NodeViewPtr node;
-  std::vector<placement::PodInfoPtr> daemons;
+  std::vector<placement::PodInfoPtr> daemons;  ///< And mirror pods: what comes with every node.
+  bool is_of_real_node = false;
 };
 
-/// Like a ready node of the group, without what is that node's own; else as the provider describes it. Null node: nobody knows.
-/// `base` is a trial on the snapshot's cluster.
-NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, placement::Trial& base, TimePoint now);
+/// Like a node of the group that works for a minute at least, without what is that node's own; else as `known` from an earlier pass; else as
+/// the provider describes it; else like a node that works only just. Null node: nobody knows (nodeinfosprovider).
+/// `base` gives a trial on the snapshot's cluster, asked for only where daemons must be tried.
+NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, const std::function<placement::Trial&()>& base,
+                           const NodeTemplate* known, TimePoint now);
 /// Puts a node like that, with its daemons, into the trial.
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name);
 /// Equal but for size within tolerance and labels that always differ (processors/nodegroupset).

@@ -41,13 +41,15 @@ struct Options {
   Duration delay_after_failure = std::chrono::minutes(3);
   Duration unneeded_time = std::chrono::minutes(10);
   Duration unready_time = std::chrono::minutes(20);
-  double utilization_threshold = 0.5;
+  double utilization_threshold = 0.5;      ///< Of CPU and memory.
+  double gpu_utilization_threshold = 0.5;  ///< Of GPUs, on nodes that have some: no field says it.
   bool cordon_before_terminating = false;
 
   Duration max_node_provision_time = std::chrono::minutes(15);
   Duration new_pod_scale_up_delay{0};
   Duration max_pod_grace_period = std::chrono::seconds(600);
   Duration max_pod_eviction_time = std::chrono::minutes(2);
+  Duration max_deletion_delay = std::chrono::minutes(2);  ///< By annotations delay-deletion.cluster-autoscaler.kubernetes.io/….
   std::int64_t pod_priority_threshold = -10;
   bool skip_nodes_with_local_storage = true;
   bool ignore_daemonsets_utilization = false;
@@ -56,6 +58,7 @@ struct Options {
   std::vector<std::string> balancing_ignored_labels;
   std::vector<Expander> expanders = {Expander::kLeastWaste};  ///< One after the other; what is left is drawn.
 
+  bool enforce_min_sizes = false;  ///< Groups below their minimum grow to it without a pod that needs them.
   int max_scale_down_parallelism = 10;
   int max_drain_parallelism = 1;
   int max_bulk_soft_taints = 10;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "autoscaler/actuator.h"
+#include "autoscaler/own_writes.h"
 #include "autoscaler/status_report.h"
 #include "base/log.h"
 #include "client/informer.h"
@@ -26,39 +27,6 @@ const model::Gvr kConfigMaps{"", "v1", "configmaps"};
 constexpr std::string_view kStatusName = "cluster-autoscaler-status";
 constexpr std::string_view kRules = "ClusterAutoscaler";
 
-struct Watched {
-  std::string_view kind;
-  model::Gvr gvr;
-};
-/// What is watched, where the server serves it. Without the last two there is nothing to scale.
-const std::vector<Watched>& watched() {
-  static const std::vector<Watched> all = {
-      {"Node", {"", "v1", "nodes"}},
-      {"Pod", {"", "v1", "pods"}},
-      {"Namespace", {"", "v1", "namespaces"}},
-      {"Service", {"", "v1", "services"}},
-      {"ReplicationController", {"", "v1", "replicationcontrollers"}},
-      {"ReplicaSet", {"apps", "v1", "replicasets"}},
-      {"StatefulSet", {"apps", "v1", "statefulsets"}},
-      {"DaemonSet", {"apps", "v1", "daemonsets"}},
-      {"Job", {"batch", "v1", "jobs"}},
-      {"PersistentVolume", {"", "v1", "persistentvolumes"}},
-      {"PersistentVolumeClaim", {"", "v1", "persistentvolumeclaims"}},
-      {"StorageClass", {"storage.k8s.io", "v1", "storageclasses"}},
-      {"CSINode", {"storage.k8s.io", "v1", "csinodes"}},
-      {"CSIDriver", {"storage.k8s.io", "v1", "csidrivers"}},
-      {"CSIStorageCapacity", {"storage.k8s.io", "v1", "csistoragecapacities"}},
-      {"PodDisruptionBudget", {"policy", "v1", "poddisruptionbudgets"}},
-      {"ResourceClaim", {"resource.k8s.io", "v1", "resourceclaims"}},
-      {"ResourceSlice", {"resource.k8s.io", "v1", "resourceslices"}},
-      {"DeviceClass", {"resource.k8s.io", "v1", "deviceclasses"}},
-      {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
-      {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
-      {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
-  };
-  return all;
-}
-
 bool may_do_without(std::string_view kind) {
   constexpr std::string_view kNeeded[] = {"Node", "Pod", "Namespace", "PodDisruptionBudget", "ClusterAutoscaler", "Machine", "MachineSet"};
   return std::ranges::find(kNeeded, kind) == std::end(kNeeded);
@@ -78,7 +46,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                  {[this](const std::string&, std::int64_t nodes) { count("scaled_up_nodes_total", "nodes added by CA", nodes); },
                   [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
                   [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
-                  [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); }}) {}
+                  [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); },
+                  [this](const std::string& resource) { own_writes.started(resource); },
+                  [this](const std::string& resource, std::int64_t revision) { own_writes.ended(resource, revision); }}) {}
 
   RunnerOptions options;
   std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
@@ -88,12 +58,15 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   Autoscaler core;
   client::EventRecorder events;
   Actuator actuator;
+  OwnWrites own_writes;
   StatusReport report;
   std::vector<std::unique_ptr<client::Informer>> informers;
+  std::map<std::string, const client::Informer*> informer_of;  ///< By resource.
   std::size_t probes_open = 0;
   std::function<void()> lost;
   Options current;
-  std::string last_problem, last_status;
+  std::string last_problem, last_said;
+  std::optional<TimePoint> waiting_since;  ///< For own writes to be seen.
   std::vector<std::string> last_notes;
   std::set<std::string> told;  ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
@@ -114,16 +87,16 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   /// Until somebody wants scaling, only that is watched: the rest costs as much as a scheduler's caches.
   void start() {
     if (options.options) return watch_all();
-    for (const Watched& one : watched())
+    for (const WatchedKind& one : watched_kinds())
       if (one.kind == kRules) probe(one);
   }
 
   void watch_all() {
     if (is_watching) return;
     is_watching = true;
-    for (const Watched& one : watched())
+    for (const WatchedKind& one : watched_kinds())
       if (options.options || one.kind != kRules) ++probes_open;
-    for (const Watched& one : watched())
+    for (const WatchedKind& one : watched_kinds())
       if (options.options || one.kind != kRules) probe(one);
     // Only one object of the namespace's ConfigMaps matters.
     informers.push_back(std::make_unique<client::Informer>(
@@ -134,7 +107,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
 
   /// A kind that this server does not serve is left out; a server that does not answer is asked again.
-  void probe(const Watched& one) {
+  void probe(const WatchedKind& one) {
     client::Call call{.verb = "list", .gvr = one.gvr, .query = "limit=1"};
     call.answer = client::Answer::kNone;
     client.call(std::move(call), guarded([&one](Impl& self, const client::ApiResult<json::Value>& result) {
@@ -151,6 +124,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                     self.has_machines |= one.kind == "MachineSet";
                     self.informers.push_back(
                         std::make_unique<client::Informer>(self.client, one.gvr, client::InformerOptions{.is_optional = goes_without}));
+                    self.informer_of[one.gvr.resource] = self.informers.back().get();
                     self.subscribe(*self.informers.back(), one.kind);
                     self.informers.back()->start();
                   }
@@ -219,9 +193,37 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   void tick() {
     if (!leading) return;
     const TimePoint start = client.loop()->now();
+    if (has_unseen_writes(start)) {
+      timer = client.loop()->schedule_after(std::chrono::milliseconds(100), guarded([](Impl& self) { self.tick(); }));
+      return;
+    }
     step();
     const Duration pause = options.scan_interval.value_or(current.scan_interval);
-    timer = client.loop()->schedule_at(start + pause, guarded([](Impl& self) { self.tick(); }));
+    // Never at once after a long pass: what waits on the loop comes first.
+    const TimePoint next = std::max(start + pause, client.loop()->now() + pause / 10);
+    timer = client.loop()->schedule_at(next, guarded([](Impl& self) { self.tick(); }));
+  }
+
+  /// A pass before its own writes are seen would ask for the same again.
+  bool has_unseen_writes(TimePoint now) {
+    const auto resources = own_writes.outstanding([this](const std::string& resource) {
+      const auto found = informer_of.find(resource);
+      return found == informer_of.end() ? INT64_MAX : found->second->revision();
+    });
+    if (resources.empty()) {
+      waiting_since.reset();
+      return false;
+    }
+    if (!waiting_since) waiting_since = now;
+    say_once(now - *waiting_since > std::chrono::seconds(30)
+                 ? fmt::format("no pass for 30s: own writes are not seen yet: {}", fmt::join(resources, ", "))
+                 : "");
+    return true;
+  }
+
+  void say_once(const std::string& text) {
+    if (!text.empty() && text != last_said) log::warning("autoscaler", "{}", text);
+    last_said = text;
   }
 
   /// The options that hold now; nullopt: nobody wants scaling, or what they want makes no sense.
@@ -247,15 +249,49 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     const auto options_now = wanted();
     if (!options_now) return retire();
     current = *options_now;
+    current.enforce_min_sizes |= options.enforce_min_sizes;
     is_active = true;
     const TimePoint now = client.loop()->now();
     const Snapshot snapshot = world.snapshot();
-    const Actions actions = core.step(snapshot, current, now);
+    Actions actions = core.step(snapshot, current, now, {[loop = client.loop()] { return loop->now(); }, now + options.max_pass_time});
+    if (options.dry_run) {
+      for (const NodeRemoval& removal : actions.remove) core.removal_ended(removal.node, true, now);
+      keep_only_words(actions);
+    }
     actuator.carry_out(actions, current);
+    observe_pass(client.loop()->now() - now);
+    std::vector<std::string> odd = actions.status.problems;
+    if (!actions.status.left_groups.empty() || !actions.status.left_nodes.empty())
+      odd.push_back(fmt::format("the pass ended after {}: {} groups and {} nodes were not looked at", format_go_duration(options.max_pass_time),
+                                actions.status.left_groups.size(), actions.status.left_nodes.size()));
+    say_once(fmt::format("{}", fmt::join(odd, "; ")));
     publish_metrics(metrics, actions.status, current);
-    metrics.gauge("cluster_autoscaler_last_activity", "[ALPHA] Last time certain part of CA logic executed.", {{"activity", "main"}})
-        .set(static_cast<double>(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count()));
+    const auto active = [&](const char* activity) {
+      metrics.gauge("cluster_autoscaler_last_activity", "[ALPHA] Last time certain part of CA logic executed.", {{"activity", std::string(activity)}})
+          .set(static_cast<double>(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count()));
+    };
+    active("main");
+    if (actions.status.is_healthy) active("autoscaling");
+    if (actions.status.plan.result != ScaleUpPlan::Result::kNotNeeded) active("scaleUp");
+    if (actions.grow.empty() && !actions.status.is_scale_down_paused && current.scale_down_enabled) active("scaleDown");
+    count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA", static_cast<std::int64_t>(actions.delete_instances.size()));
     write_status(report.write(actions.status, now), now);
+  }
+
+  static void keep_only_words(Actions& actions) {
+    actions.grow.clear();
+    actions.give_up.clear();
+    actions.delete_instances.clear();
+    actions.remove.clear();
+    actions.soft_taints.clear();
+    for (Note& note : actions.notes) note.message = "dry run: " + note.message;
+  }
+
+  void observe_pass(Duration length) {
+    metrics
+        .histogram("cluster_autoscaler_function_duration_seconds", "[ALPHA] Time taken by various parts of CA main loop.",
+                   {0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5, 30, 50, 75, 100, 1000}, {{"function", "main"}})
+        .observe(std::chrono::duration<double>(length).count());
   }
 
   /// Nobody wants scaling any more: what it left on nodes goes.
@@ -289,6 +325,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void grow_failed(const std::string& group, const std::string& message) {
+    count("errors_total", "CA loops failed due to an error", 1, {{"type", "cloudProviderError"}});
     count("failed_scale_ups_total", "times scale-up operation has failed", 1, {{"reason", "cloudProviderError"}});
     core.grow_failed(group, message, current, client.loop()->now());
   }

@@ -20,6 +20,9 @@ struct RunnerOptions {
   /// Instead of the ClusterAutoscaler named default; without either nothing is done.
   std::optional<Options> options;
   std::optional<Duration> scan_interval;
+  Duration max_pass_time = std::chrono::seconds(10);
+  bool enforce_min_sizes = false;  ///< Groups below their minimum grow to it, pods or not.
+  bool dry_run = false;            ///< Decides and says what it would do; writes nothing but its status and events.
   std::uint64_t seed = 0;
   bool leader_elect = false;  ///< With the Lease cluster-autoscaler.
   std::string identity;

@@ -1,6 +1,12 @@
 #include "autoscaler/scale_down.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
 
 namespace berth::autoscaler {
 namespace {
@@ -8,13 +14,6 @@ namespace {
 using placement::NodeIndex;
 using placement::NodeInfo;
 using placement::PodInfoPtr;
-
-/// A GPU resource of a node, or empty.
-std::string gpu_resource(const model::NodeView& node) {
-  for (const auto& [name, quantity] : node.allocatable)
-    if ((name == "nvidia.com/gpu" || name == "amd.com/gpu") && quantity.sign() > 0) return name;
-  return {};
-}
 
 const Pod* facts_of(const PodMap& pods, const placement::PodInfo& info) {
   const auto found = pods.find(info.key);
@@ -24,68 +23,89 @@ const Pod* facts_of(const PodMap& pods, const placement::PodInfo& info) {
 class Remover {
  public:
   Remover(const ScaleDownInput& input, const Options& options, TimePoint now)
-      : input_(input), options_(options), now_(now), budgets_(*input.snapshot->cluster) {}
+      : input_(input), options_(options), now_(now), budgets_(*input.snapshot->cluster) {
+    ignores_pods_ = options.ignore_daemonsets_utilization || options.ignore_mirror_pods_utilization;
+    for (const auto& [key, pod] : input.snapshot->pod_sets->terminating) with_ending_pods_.insert(pod->view().node_name);
+  }
 
-  /// Nodes worth a simulation, judged before any is simulated.
+  /// Nodes worth a trial, in the order of trying them: judged before any is tried.
   [[nodiscard]] std::vector<Removable> eligible(ScaleDownFindings& out) const {
-    std::vector<Removable> found;
-    for (const std::string& name : input_.candidates) {
-      const NodeInfo* node = input_.trial->cluster().find_node(name);
-      const auto group = input_.group_of.find(name);
-      const auto stays = [&](std::string_view reason) { out.unremovable.push_back({name, reason, {}}); };
+    std::vector<std::tuple<std::size_t, bool, bool, std::string_view>> order;
+    std::map<std::string_view, Removable> found;
+    for (const auto& [name, turn, was_unneeded] : input_.candidates) {
+      const NodeInfo* node = input_.cluster->find_node(name);
+      const auto member = input_.memberships->find(name);
+      const auto stays = [&](std::string_view reason) { out.unremovable.push_back({.node = name, .reason = reason}); };
       if (node == nullptr || node->node == nullptr) {
         stays("NoNodeInfo");
       } else if (has_taint(*node->node, kToBeDeletedTaint)) {
         stays("CurrentlyBeingDeleted");
       } else if (const std::string* off = node->node->meta.annotation(kScaleDownDisabled); off != nullptr && *off == "true") {
         stays("ScaleDownDisabledAnnotation");
-      } else if (group == input_.group_of.end()) {
+      } else if (member == input_.memberships->end()) {
         stays("NotAutoscaled");
-      } else if (const double used = utilization_of(*node, *input_.snapshot->pods, options_, now_); used > options_.utilization_threshold) {
-        stays("NotUnderutilized");
+      } else if (const double used = utilization(*node); used >= threshold_of(*node->node, member->second.group->overrides)) {
+        out.unremovable.push_back({.node = name, .reason = "NotUnderutilized", .utilization = used});
       } else {
-        found.push_back({name, group->second->id, used, {}, false, false});
+        found.emplace(name, Removable{name, member->second.group->id, used, {}, false, false});
+        order.emplace_back(turn, !was_unneeded, !is_empty(*node), name);
       }
     }
-    return found;
+    std::ranges::sort(order);
+    std::vector<Removable> out_in_order;
+    for (const auto& entry : order) out_in_order.push_back(std::move(found.find(std::get<3>(entry))->second));
+    return out_in_order;
   }
 
   void consider(Removable found, ScaleDownFindings& out) {
-    const NodeInfo* node = input_.trial->cluster().find_node(found.node);
-    const auto stays = [&](std::string_view reason, std::string detail = {}) {
-      out.unremovable.push_back({found.node, reason, std::move(detail)});
-    };
-    if (std::string blocker = sort_pods(*node, found); !blocker.empty()) return stays("BlockedByPod", std::move(blocker));
-    if (!move_pods(*node, found.moved)) return stays("NoPlaceToMovePods");
+    const NodeInfo* node = input_.trial().cluster().find_node(found.node);
+    if (auto blocked = sort_pods(*node, found)) return out.unremovable.push_back(std::move(*blocked));
+    if (auto homeless = move_pods(*node, found.moved)) return out.unremovable.push_back(std::move(*homeless));
     found.is_risky = !budgets_.take(found.moved);
     out.removable.push_back(std::move(found));
   }
 
  private:
-  /// Finds the pods that must move; the message of what holds the node, if anything does.
-  std::string sort_pods(const NodeInfo& node, Removable& found) const {
+  [[nodiscard]] double utilization(const NodeInfo& node) const {
+    return utilization_of(node, input_.snapshot->pods(), options_, now_, !ignores_pods_ && !with_ending_pods_.contains(node.name));
+  }
+  [[nodiscard]] bool is_empty(const NodeInfo& node) const {
+    return std::ranges::all_of(node.pods, [&](const PodInfoPtr& info) {
+      const Pod* pod = facts_of(input_.snapshot->pods(), *info);
+      return pod != nullptr && (pod->facts.is_daemon || pod->facts.is_mirror);
+    });
+  }
+  [[nodiscard]] double threshold_of(const model::NodeView& node, const GroupOverrides& group) const {
+    return gpu_resource_of(node).empty() ? group.utilization_threshold.value_or(options_.utilization_threshold)
+                                         : group.gpu_utilization_threshold.value_or(options_.gpu_utilization_threshold);
+  }
+
+  /// Finds the pods that must move; what holds the node, if anything does.
+  std::optional<Unremovable> sort_pods(const NodeInfo& node, Removable& found) const {
     for (const PodInfoPtr& info : node.pods) {
-      const auto entry = input_.snapshot->pods->find(info->key);
-      if (entry == input_.snapshot->pods->end()) continue;
+      const auto entry = input_.snapshot->pods().find(info->key);
+      if (entry == input_.snapshot->pods().end()) continue;
       // A waiting pod that was placed here only in thought finds another place by itself, but needs one.
       if (entry->second->view().node_name.empty()) {
         found.moved.push_back(entry->second);
         continue;
       }
       const Drainability verdict = drainability_of(*entry->second, budgets_, *input_.snapshot, options_, now_);
-      if (verdict.verdict == Drainability::Verdict::kBlock) return fmt::format("{}: {}", verdict.reason, verdict.message);
+      if (verdict.verdict == Drainability::Verdict::kBlock)
+        return Unremovable{found.node, "BlockedByPod", verdict.reason, entry->second, verdict.message};
       if (verdict.verdict == Drainability::Verdict::kWait) found.waits = true;
       if (verdict.verdict == Drainability::Verdict::kMove) found.moved.push_back(entry->second);
     }
-    return {};
+    return std::nullopt;
   }
 
-  /// On success the node is gone and its pods are elsewhere; otherwise nothing has changed. Meanwhile the node stays, tainted, as it does
-  /// while it is drained: spread constraints count it.
-  bool move_pods(const NodeInfo& node, const std::vector<PodPtr>& pods) {
+  /// Moves the pods and takes the node away, or, when a pod finds no place, changes nothing and says which. Meanwhile the node stays,
+  /// tainted, as it does while it is drained: spread constraints count it.
+  std::optional<Unremovable> move_pods(const NodeInfo& node, const std::vector<PodPtr>& pods) {
+    placement::Trial& as_is = input_.trial();
     // Most nodes cannot go: what their pods ask is worked out once, not on each fork.
-    for (const PodPtr& pod : pods) input_.trial->prepare(placement::successor_of(*pod->info, input_.trial->cluster().era()));
-    placement::Trial drained = input_.trial->fork();
+    for (const PodPtr& pod : pods) as_is.prepare(placement::successor_of(*pod->info, as_is.cluster().era()));
+    placement::Trial drained = as_is.fork();
     const std::string name = node.name;
     auto tainted = std::make_shared<model::NodeView>(*node.node);
     tainted->taints.push_back({std::string(kToBeDeletedTaint), "", "NoSchedule"});
@@ -93,25 +113,37 @@ class Remover {
     for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node.pods)) evicted.emplace(pod->key, drained.evict(pod));
     drained.cluster().upsert_node(std::move(tainted));
     for (const PodPtr& pod : pods)
-      if (!drained.place(drained.renew(evicted.at(pod->key()))).is_placed()) return false;
+      if (!drained.place(drained.renew(evicted.at(pod->key()))).is_placed())
+        return Unremovable{.node = name,
+                           .reason = "NoPlaceToMovePods",
+                           .blocking_pod = pod,
+                           .detail = fmt::format("{} fits on no other node", pod->key())};
     drained.cluster().remove_node(name);
-    *input_.trial = std::move(drained);
-    return true;
+    input_.trial() = std::move(drained);
+    return std::nullopt;
   }
 
   const ScaleDownInput& input_;
   const Options& options_;
   TimePoint now_;
   Budgets budgets_;
+  bool ignores_pods_ = false;
+  std::set<std::string_view> with_ending_pods_;  ///< Nodes.
 };
 
 }  // namespace
 
-double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& options, TimePoint now) {
-  const std::string gpu = gpu_resource(*node.node);
+std::string gpu_resource_of(const model::NodeView& node) {
+  for (const auto& [name, quantity] : node.allocatable)
+    if ((name == "nvidia.com/gpu" || name == "amd.com/gpu") && quantity.sign() > 0) return name;
+  return node.labels().get(kAcceleratorLabel) == nullptr ? "" : "nvidia.com/gpu";
+}
+
+double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& options, TimePoint now, bool counts_all) {
+  const std::string gpu = gpu_resource_of(*node.node);
   const auto share = [&](const std::function<std::int64_t(const placement::Resource&)>& amount) {
     std::int64_t requested = 0, outside = 0;
-    for (const PodInfoPtr& info : node.pods) {
+    const auto count = [&](const PodInfoPtr& info) {
       const Pod* pod = facts_of(pods, *info);
       const std::int64_t wants = amount(info->request.total);
       constexpr auto kEndingTooLong = std::chrono::seconds(30);
@@ -120,19 +152,38 @@ double utilization_of(const NodeInfo& node, const PodMap& pods, const Options& o
         outside += wants;
       else if (pod == nullptr || !pod->facts.deletion_time || *pod->facts.deletion_time + kEndingTooLong >= now)
         requested += wants;
-    }
-    const std::int64_t all = amount(node.allocatable) - outside;
-    return all > 0 ? static_cast<double>(requested) / static_cast<double>(all) : requested > 0 ? 1.0 : 0.0;
+    };
+    if (counts_all)
+      requested = amount(node.requested);
+    else
+      std::ranges::for_each(node.pods, count);
+    const std::int64_t all = amount(node.allocatable);
+    // A node that offers none of it holds nothing by it.
+    if (all == 0) return 0.0;
+    return all > outside ? static_cast<double>(requested) / static_cast<double>(all - outside) : requested > 0 ? 1.0 : 0.0;
   };
   if (!gpu.empty()) return share([&](const placement::Resource& resource) { return resource.scalar(gpu); });
   return std::max(share([](const placement::Resource& resource) { return resource.cpu_milli; }),
                   share([](const placement::Resource& resource) { return resource.memory_bytes; }));
 }
 
+std::string to_string(const Unremovable& node) {
+  std::string out(node.reason);
+  if (!node.blocking_reason.empty()) out += fmt::format(": {}", node.blocking_reason);
+  if (!node.detail.empty()) out += ": " + node.detail;
+  if (node.utilization > 0) out += fmt::format(": {:.3g}% requested", node.utilization * 100);
+  return out;
+}
+
 ScaleDownFindings find_removable(const ScaleDownInput& input, const Options& options, TimePoint now) {
   ScaleDownFindings out;
   Remover remover(input, options, now);
-  for (Removable& one : remover.eligible(out)) remover.consider(std::move(one), out);
+  for (Removable& one : remover.eligible(out)) {
+    if (input.limit.is_over())
+      out.left.push_back(std::move(one.node));
+    else
+      remover.consider(std::move(one), out);
+  }
   return out;
 }
 

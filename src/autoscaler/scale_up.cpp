@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace berth::autoscaler {
 namespace {
@@ -41,7 +42,7 @@ struct Planner {
     placement::Trial trial = input.trial->fork();
     const auto node = add_node(trial, template_of(group.id), "template-node-for-" + group.id);
     for (PodGroup& pods : alike) {
-      placement::Status status = trial.fits(pods.pods.front()->info, node);
+      placement::Status status = trial.fits(*pods.pods.front()->info, node);
       if (status.is_success())
         pods.fits.push_back(group.id);
       else
@@ -70,11 +71,15 @@ struct Planner {
     return out;
   }
 
-  [[nodiscard]] std::vector<ExpansionOption> expansion_options() const {
+  [[nodiscard]] std::vector<ExpansionOption> expansion_options() {
     std::vector<ExpansionOption> out;
     for (const NodeGroup* group : valid) {
       auto pods = fitting(group->id);
       if (pods.empty()) continue;
+      if (!out.empty() && input.limit.is_over()) {
+        plan.left_groups.push_back(group->id);
+        continue;
+      }
       std::int64_t most = group->max - group->target;
       for (const NodeGroup* similar : similar_to(*group)) most += similar->max - similar->target;
       if (options.max_nodes_total > 0) most = std::min(most, std::max<std::int64_t>(options.max_nodes_total - input.node_count, 0));
@@ -82,18 +87,6 @@ struct Planner {
       if (option.nodes > 0 && !option.pods.empty()) out.push_back(std::move(option));
     }
     return out;
-  }
-
-  /// Over all groups, how often each reason came.
-  [[nodiscard]] std::string reasons_for(const PodGroup& pods) const {
-    if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal) return "max total nodes in cluster reached";
-    std::map<std::string, int> counts;
-    for (const auto& [group, reasons] : pods.refusals)
-      for (const std::string& reason : reasons) ++counts[reason];
-    for (const auto& [group, reason] : skipped) ++counts[reason];
-    std::vector<std::string> words;
-    for (const auto& [reason, count] : counts) words.push_back(fmt::format("{} {}", count, reason));
-    return fmt::format("{}", fmt::join(words, ", "));
   }
 
   /// The nodes of the best option, capped by all limits and split over similar groups.
@@ -121,36 +114,58 @@ struct Planner {
       for (std::int64_t i = resize.from; i < resize.to; ++i)
         added[add_node(trial, template_of(resize.group), fmt::format("new-{}-{}", resize.group, i))] = &resize;
     std::set<placement::NodeIndex> taken;
-    plan.helped.clear();
-    for (const PodPtr& pod : input.pending) {
-      const placement::NodeIndex node = trial.place(pod->info).node;
+    std::vector<PodPtr> waiting = input.pending;
+    place_waiting(trial, waiting, *input.kinds, [&](const PodPtr& pod, placement::NodeIndex node) {
       const auto found = added.find(node);
-      if (!node.is_valid() || found == added.end()) continue;
+      if (found == added.end()) return;
       plan.helped.push_back(pod);
       if (taken.insert(node).second) ++used[found->second];
-    }
+    });
     for (Resize& resize : plan.resizes) resize.to = resize.from + used[&resize];
     std::erase_if(plan.resizes, [](const Resize& resize) { return resize.to <= resize.from; });
   }
 
   void run() {
-    alike = group_alike(input.pending, *input.trial);
+    alike = group_alike(input.pending, *input.kinds);
     sort_out_groups();
     for (const NodeGroup* group : valid) try_template(*group);
     plan.result = ScaleUpPlan::Result::kNoOptions;
     const bool is_full = options.max_nodes_total > 0 && input.node_count >= options.max_nodes_total;
-    if (is_full && std::ranges::any_of(alike, [](const PodGroup& pods) { return !pods.fits.empty(); })) {
+    if (is_full && std::ranges::any_of(alike, [](const PodGroup& pods) { return !pods.fits.empty(); }))
       plan.result = ScaleUpPlan::Result::kLimitedByMaxNodesTotal;
-    } else if (auto best = choose(expansion_options(), options.expanders, input.priorities, input.seed, &plan.warnings)) {
-      std::int64_t new_nodes = best->nodes;
-      if (options.max_nodes_total > 0) new_nodes = std::min(new_nodes, options.max_nodes_total - input.node_count);
-      plan.resizes = resizes_of(*best, new_nodes);
-      keep_only_used();
-      if (!plan.resizes.empty()) plan.result = ScaleUpPlan::Result::kSuccessful;
-    }
+    else
+      choose();
+    sort_out_pods();
+  }
+
+  void choose() {
+    std::vector<ExpansionOption> found = expansion_options();
+    for (const ExpansionOption& option : found) plan.options.push_back({option.group, option.nodes, option.pods.size()});
+    if (found.empty()) return;
+    found = narrow(std::move(found), options.expanders, input.priorities, plan.warnings);
+    for (const ExpansionOption& option : found) plan.best.push_back(option.group);
+    ExpansionOption best = draw(std::move(found), input.seed);
+    std::int64_t new_nodes = best.nodes;
+    if (options.max_nodes_total > 0) new_nodes = std::min(new_nodes, options.max_nodes_total - input.node_count);
+    plan.resizes = resizes_of(best, new_nodes);
+    plan.estimated = std::move(best.pods);
+    keep_only_used();
+    if (plan.resizes.empty()) return;
+    plan.result = ScaleUpPlan::Result::kSuccessful;
     for (const PodGroup& pods : alike)
-      if (pods.fits.empty() || plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal)
-        for (const PodPtr& pod : pods.pods) plan.not_helped.emplace_back(pod, reasons_for(pods));
+      if (!pods.fits.empty() && pods.refusals.contains(best.group))
+        plan.awaiting.insert(plan.awaiting.end(), pods.pods.begin(), pods.pods.end());
+  }
+
+  void sort_out_pods() {
+    const bool is_full = plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal;
+    for (PodGroup& pods : alike) {
+      if (!pods.fits.empty() && !is_full) continue;
+      auto why = std::make_shared<Refusals>(std::move(pods.refusals));
+      for (const auto& [group, reason] : skipped) why->try_emplace(group, std::vector{reason});
+      for (const std::string& group : pods.fits) why->try_emplace(group, std::vector{std::string(kMaxNodesTotalReached)});
+      for (const PodPtr& pod : pods.pods) plan.not_helped.push_back({pod, why});
+    }
   }
 };
 
@@ -161,6 +176,15 @@ std::string to_string(const std::vector<Resize>& plan) {
   for (const Resize& resize : plan)
     words.push_back(fmt::format("{{{} {}->{} (max: {})}}", resize.group, resize.from, resize.to, resize.max));
   return fmt::format("[{}]", fmt::join(words, " "));
+}
+
+std::vector<std::string> count_reasons(const Refusals& refusals) {
+  std::map<std::string, int> counts;
+  for (const auto& [group, reasons] : refusals)
+    for (const std::string& reason : reasons) ++counts[reason];
+  std::vector<std::string> words;
+  for (const auto& [reason, count] : counts) words.push_back(fmt::format("{} {}", count, reason));
+  return words;
 }
 
 ScaleUpPlan plan_scale_up(const ScaleUpInput& input, const Options& options) {

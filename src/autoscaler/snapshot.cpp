@@ -22,6 +22,8 @@ PodFacts PodFacts::parse(const json::Value& pod) {
   out.is_mirror = annotations.contains("kubernetes.io/config.mirror");
   for (const json::Value& owner : json::get_array(pod, {"metadata", "ownerReferences"}))
     if (json::get_bool(owner, {"controller"}) && json::get_string(owner, {"kind"}) == "DaemonSet") out.is_daemon = true;
+  if (json::get_string(pod, {"metadata", "annotations", kDaemonPod}) == "true") out.is_daemon = true;
+  out.scale_up_delay = parse_go_duration(json::get_string(pod, {"metadata", "annotations", kPodScaleUpDelay}));
   const std::string_view harmless = json::get_string(pod, {"metadata", "annotations", kSafeToEvictLocalVolumes});
   for (const json::Value& volume : json::get_array(pod, {"spec", "volumes"})) {
     const bool is_local = json::find(volume, "hostPath") != nullptr ||
@@ -48,12 +50,69 @@ PodPtr Pod::parse(const json::Value& pod, placement::Era era) {
   return out;
 }
 
-Readiness readiness_of(const model::NodeView& node, TimePoint now) {
-  for (const model::NodeCondition& condition : node.conditions)
-    if (condition.type == "Ready" && condition.status == "True") return Readiness::kReady;
+void PodSets::put(PodPtr pod) {
+  const std::string key = pod->key();
+  const auto keep = [&](PodMap& map, bool belongs) {
+    if (belongs)
+      map[key] = pod;
+    else if (const auto found = map.find(key); found != map.end())
+      map.erase(found);
+  };
+  keep(unplaced, pod->view().node_name.empty());
+  keep(below_zero, pod->view().priority < 0);
+  keep(terminating, pod->facts.deletion_time.has_value());
+  keep(all, true);
+}
+
+void PodSets::erase(std::string_view key) {
+  for (PodMap* map : {&all, &unplaced, &below_zero, &terminating})
+    if (const auto found = map->find(key); found != map->end()) map->erase(found);
+}
+
+bool is_startup_taint(std::string_view key) {
+  return key.starts_with("ignore-taint.cluster-autoscaler.kubernetes.io/") ||
+         key.starts_with("startup-taint.cluster-autoscaler.kubernetes.io/");
+}
+
+NodeFacts NodeFacts::parse(const json::Value& node) {
+  const auto time = [](const json::Value& from, std::string_view key) {
+    return parse_rfc3339(json::get_string(from, {key})).value_or(TimePoint{});
+  };
+  NodeFacts out;
+  bool says_ready = false, is_broken = false;
+  for (const json::Value& condition : json::get_array(node, {"status", "conditions"})) {
+    const std::string_view type = json::get_string(condition, {"type"}), status = json::get_string(condition, {"status"});
+    if (type != "Ready" && type != "DiskPressure" && type != "NetworkUnavailable") continue;
+    says_ready |= type == "Ready";
+    is_broken |= type == "Ready" ? status == "False" || status == "Unknown" : status == "True";
+    out.changed = std::max(out.changed, time(condition, "lastTransitionTime"));
+  }
+  for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
+    const std::string_view key = json::get_string(taint, {"key"});
+    out.is_starting |= is_startup_taint(key);
+    if (key != "node.kubernetes.io/not-ready" && key != "node.kubernetes.io/disk-pressure" && key != "node.kubernetes.io/network-unavailable")
+      continue;
+    is_broken = true;
+    out.changed = std::max(out.changed, time(taint, "timeAdded"));
+  }
+  out.is_ready = says_ready && !is_broken;
+  const auto has_device = [&](std::string_view resource) {
+    const auto amount = model::Quantity::parse(json::get_string(node, {"status", "allocatable", resource}));
+    return amount && amount->sign() > 0;
+  };
+  out.lacks_device = json::find(node, {"metadata", "labels", kAcceleratorLabel}) != nullptr && !has_device("nvidia.com/gpu") &&
+                     !has_device("microsoft.com/directx");
+  out.is_cordoned = json::get_bool(node, {"spec", "unschedulable"});
+  for (const auto& [key, value] : json::get_object(node, {"metadata", "annotations"}))
+    out.delays_deletion |= std::string_view(key.data(), key.size()).starts_with(kDelayDeletion);
+  out.created = parse_rfc3339(json::get_string(node, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
+  return out;
+}
+
+Readiness readiness_of(const NodeFacts& node, TimePoint now) {
+  if (node.is_working()) return Readiness::kReady;
   constexpr auto kMaxStartup = std::chrono::minutes(15);
-  const TimePoint created = parse_rfc3339(node.meta.creation_timestamp).value_or(TimePoint{});
-  return created + kMaxStartup > now ? Readiness::kNotStarted : Readiness::kUnready;
+  return node.created + kMaxStartup > now ? Readiness::kNotStarted : Readiness::kUnready;
 }
 
 bool has_taint(const model::NodeView& node, std::string_view key) {

@@ -20,6 +20,10 @@ inline constexpr std::string_view kScaleDownDisabled = "cluster-autoscaler.kuber
 inline constexpr std::string_view kSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 inline constexpr std::string_view kSafeToEvictLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
 inline constexpr std::string_view kAcceleratorLabel = "cluster-api/accelerator";
+inline constexpr std::string_view kDaemonPod = "cluster-autoscaler.kubernetes.io/daemonset-pod";
+inline constexpr std::string_view kEvictDaemon = "cluster-autoscaler.kubernetes.io/enable-ds-eviction";
+inline constexpr std::string_view kPodScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay";
+inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autoscaler.kubernetes.io/";
 
 /// What placement's view of a pod leaves out.
 struct PodFacts {
@@ -27,6 +31,7 @@ struct PodFacts {
   bool has_local_storage = false;  ///< hostPath or an emptyDir on disk, but for volumes named by safe-to-evict-local-volumes.
   bool is_unschedulable = false;   ///< The scheduler said so: PodScheduled is False for Unschedulable.
   bool is_finished = false;        ///< Failed, or succeeded and never started again.
+  std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;
   TimePoint created{};
   static PodFacts parse(const json::Value& pod);
@@ -42,11 +47,47 @@ struct Pod {
 using PodPtr = std::shared_ptr<const Pod>;
 using PodMap = std::map<std::string, PodPtr, std::less<>>;  ///< By "namespace/name".
 
+/// Pods, and the few of them that a pass asks for at once. A pass that finds nothing to do must not walk all pods.
+struct PodSets {
+  PodMap all;
+  PodMap unplaced;     ///< Bound to no node.
+  PodMap below_zero;   ///< Of negative priority: most thresholds are below zero.
+  PodMap terminating;  ///< With a deletion time.
+  void put(PodPtr pod);
+  void erase(std::string_view key);
+};
+
+/// What placement's view of a node leaves out: whether it has started, and whether it still works (utils/kubernetes/ready.go).
+struct NodeFacts {
+  /// By its conditions (Ready, DiskPressure, NetworkUnavailable) and by the taints that say the same.
+  bool is_ready = false;
+  bool lacks_device = false;      ///< Labelled with an accelerator that its plugin has not registered.
+  bool is_starting = false;       ///< It has a startup taint.
+  bool is_cordoned = false;       ///< spec.unschedulable
+  bool delays_deletion = false;   ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
+  TimePoint created{}, changed{};  ///< changed: when its readiness last did.
+  static NodeFacts parse(const json::Value& node);
+
+  /// Ready, with all that it is to have.
+  [[nodiscard]] bool is_working() const { return is_ready && (is_cordoned || (!lacks_device && !is_starting)); }
+};
+using NodeFactsMap = std::map<std::string, NodeFacts, std::less<>>;
+
+enum class Readiness { kReady, kNotStarted, kUnready };
+/// A node that does not work counts as not started for its first fifteen minutes.
+Readiness readiness_of(const NodeFacts& node, TimePoint now);
+
+/// What a group's own annotations set instead of the ClusterAutoscaler's values.
+struct GroupOverrides {
+  std::optional<double> utilization_threshold, gpu_utilization_threshold;
+  std::optional<Duration> unneeded_time, unready_time, max_node_provision_time;
+  std::vector<std::string> problems;  ///< Annotations that make no sense: without effect.
+};
+
 /// A machine of a group.
 struct Instance {
   std::string id;    ///< The provider's: "namespace/name" of the Machine.
   std::string node;  ///< Empty: it has not become a node yet.
-  TimePoint created{};
   bool is_leaving = false;  ///< Deleted or marked for it: the group's target no longer counts it.
 };
 
@@ -56,11 +97,21 @@ struct NodeGroup {
   std::vector<Instance> instances;
   /// What a new node would be when the group has none to look at; null: not known, such a group cannot grow from zero.
   model::NodeViewPtr template_node;
+  GroupOverrides overrides;
 };
+
+/// Where a node belongs.
+struct Membership {
+  const NodeGroup* group = nullptr;
+  const Instance* instance = nullptr;
+};
+using Memberships = std::map<std::string, Membership, std::less<>>;  ///< By node, only those of groups.
 
 struct Snapshot {
   const placement::Cluster* cluster = nullptr;
-  const PodMap* pods = nullptr;                ///< Every pod that is not gone.
+  const PodSets* pod_sets = nullptr;           ///< Every pod that is not gone.
+  [[nodiscard]] const PodMap& pods() const { return pod_sets->all; }
+  const NodeFactsMap* nodes = nullptr;         ///< Of every node of the cluster.
   std::vector<NodeGroup> groups;               ///< In order of id.
   std::vector<placement::PodInfoPtr> daemons;  ///< One pod of each DaemonSet, as it would come to a node.
   std::set<std::string, std::less<>> jobs;     ///< "namespace/name"
@@ -69,9 +120,8 @@ struct Snapshot {
   std::optional<std::string> priorities;
 };
 
-enum class Readiness { kReady, kNotStarted, kUnready };
-/// A node that is not ready counts as not started for its first fifteen minutes.
-Readiness readiness_of(const model::NodeView& node, TimePoint now);
+/// A taint that a node loses when it has started: below ignore-taint. or startup-taint.cluster-autoscaler.kubernetes.io/.
+bool is_startup_taint(std::string_view key);
 bool has_taint(const model::NodeView& node, std::string_view key);
 /// The pod as its DaemonSet would make it, tolerating what daemons tolerate; not bound to a node.
 placement::PodInfoPtr daemon_pod(const json::Value& daemon_set, placement::Era era);

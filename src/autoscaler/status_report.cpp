@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "autoscaler/advice.h"
 #include "base/json.h"
 
 namespace berth::autoscaler {
@@ -12,9 +13,33 @@ json::Object node_counts(const GroupStatus& counts) {
                                       {"ready", counts.ready},
                                       {"notStarted", counts.not_started},
                                       {"beingDeleted", counts.being_deleted},
-                                      {"unready", json::Object{{"total", counts.unready}, {"resourceUnready", 0}}}}},
+                                      {"unready", json::Object{{"total", counts.unready}, {"resourceUnready", counts.resource_unready}}}}},
           {"longUnregistered", counts.long_unregistered},
           {"unregistered", counts.unregistered}};
+}
+
+/// What the cluster autoscaler's document has no place for: why nodes stay that would be worth removing, why pods get no node, and what the
+/// pass had no time for. Long lists are cut.
+json::Object why_not(const Status& status) {
+  constexpr std::size_t kMost = 50;
+  json::Object out;
+  json::Array nodes, pods;
+  for (const Unremovable& node : status.unremovable) {
+    if (node.reason == "NotUnderutilized" || nodes.size() >= kMost) continue;
+    json::Object entry{{"name", node.node}, {"reason", to_string(node)}};
+    if (std::string advice = advice_for(node); !advice.empty()) entry["advice"] = std::move(advice);
+    nodes.push_back(std::move(entry));
+  }
+  for (const auto& [pod, why] : status.plan.not_helped)
+    if (pods.size() < kMost)
+      pods.push_back(json::Object{{"name", pod->key()}, {"reason", fmt::format("{}", fmt::join(count_reasons(*why), ", "))}});
+  if (!nodes.empty()) out["nodes"] = std::move(nodes);
+  if (!pods.empty()) out["pods"] = std::move(pods);
+  if (!status.left_groups.empty()) out["groupsNotLookedAt"] = status.left_groups.size();
+  if (!status.left_nodes.empty()) out["nodesNotLookedAt"] = status.left_nodes.size();
+  json::Array problems(status.problems.begin(), status.problems.end());
+  if (!problems.empty()) out["problems"] = std::move(problems);
+  return out;
 }
 
 }  // namespace
@@ -57,8 +82,9 @@ std::string StatusReport::write(const Status& status, TimePoint now) {
     groups.push_back(json::Object{
         {"name", group.id}, {"health", std::move(group_health)}, {"scaleUp", std::move(up)}, {"scaleDown", std::move(group_down)}});
   }
-  return json::to_yaml(
-      json::Object{{"time", probe}, {"autoscalerStatus", "Running"}, {"clusterWide", std::move(whole)}, {"nodeGroups", std::move(groups)}});
+  json::Object out{{"time", probe}, {"autoscalerStatus", "Running"}, {"clusterWide", std::move(whole)}, {"nodeGroups", std::move(groups)}};
+  if (json::Object why = why_not(status); !why.empty()) out["whyNot"] = std::move(why);
+  return json::to_yaml(out);
 }
 
 void publish_metrics(metrics::Registry& registry, const Status& status, const Options& options) {
@@ -78,7 +104,10 @@ void publish_metrics(metrics::Registry& registry, const Status& status, const Op
         {{"node_group_type", "autoscaled"}});
   gauge("unschedulable_pods_count", "[ALPHA] Number of unschedulable pods in the cluster.", number(status.pending_pods),
         {{"type", "unschedulable"}});
-  gauge("max_nodes_count", "[ALPHA] Maximum number of nodes in all node groups", number(options.max_nodes_total));
+  std::int64_t most = 0;
+  for (const GroupStatus& group : status.groups) most += group.max;
+  gauge("max_nodes_count", "[ALPHA] Maximum number of nodes in all node groups",
+        number(options.max_nodes_total > 0 ? std::min(most, options.max_nodes_total) : most));
   const auto total = [&](std::string_view name) {
     const auto found = status.totals.find(name);
     return found == status.totals.end() ? 0.0 : number(found->second);
@@ -99,6 +128,11 @@ void publish_metrics(metrics::Registry& registry, const Status& status, const Op
     gauge("node_group_healthiness", "[ALPHA] Whether or not node group is healthy enough for autoscaling. 1 if it is, 0 otherwise.",
           group.is_healthy ? 1 : 0, label);
   }
+  for (const GroupStatus& group : status.groups)
+    gauge("node_group_backoff_status", "[ALPHA] Whether or not node group is backoff for not autoscaling. 1 if it is, 0 otherwise.",
+          group.is_in_backoff ? 1 : 0, {{"node_group", group.id}, {"reason", "cloudProviderError"}});
+  gauge("pending_node_deletions", "[ALPHA] Number of nodes that haven't been removed or aborted after finished scale-down phase.",
+        number(status.whole.being_deleted));
   gauge("unneeded_nodes_count", "[ALPHA] Number of nodes currently considered unneeded by CA.", number(status.unneeded.size()));
   gauge("scale_down_in_cooldown", "[ALPHA] Whether or not the scale down is in cooldown. 1 if its, 0 otherwise.",
         status.is_scale_down_paused ? 1 : 0);

@@ -101,6 +101,34 @@ void add_place(const json::Value& provider, json::Object& labels) {
 
 }  // namespace
 
+const std::vector<WatchedKind>& watched_kinds() {
+  static const std::vector<WatchedKind> all = {
+      {"Node", {"", "v1", "nodes"}},
+      {"Pod", {"", "v1", "pods"}},
+      {"Namespace", {"", "v1", "namespaces"}},
+      {"Service", {"", "v1", "services"}},
+      {"ReplicationController", {"", "v1", "replicationcontrollers"}},
+      {"ReplicaSet", {"apps", "v1", "replicasets"}},
+      {"StatefulSet", {"apps", "v1", "statefulsets"}},
+      {"DaemonSet", {"apps", "v1", "daemonsets"}},
+      {"Job", {"batch", "v1", "jobs"}},
+      {"PersistentVolume", {"", "v1", "persistentvolumes"}},
+      {"PersistentVolumeClaim", {"", "v1", "persistentvolumeclaims"}},
+      {"StorageClass", {"storage.k8s.io", "v1", "storageclasses"}},
+      {"CSINode", {"storage.k8s.io", "v1", "csinodes"}},
+      {"CSIDriver", {"storage.k8s.io", "v1", "csidrivers"}},
+      {"CSIStorageCapacity", {"storage.k8s.io", "v1", "csistoragecapacities"}},
+      {"PodDisruptionBudget", {"policy", "v1", "poddisruptionbudgets"}},
+      {"ResourceClaim", {"resource.k8s.io", "v1", "resourceclaims"}},
+      {"ResourceSlice", {"resource.k8s.io", "v1", "resourceslices"}},
+      {"DeviceClass", {"resource.k8s.io", "v1", "deviceclasses"}},
+      {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
+      {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
+      {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
+  };
+  return all;
+}
+
 std::string group_id(std::string_view ns, std::string_view name) { return fmt::format("MachineSet/{}/{}", ns, name); }
 
 std::pair<std::string, std::string> split_group_id(std::string_view id) {
@@ -130,6 +158,33 @@ model::NodeViewPtr template_of(const json::Value& machine_set) {
   return std::make_shared<const model::NodeView>(model::NodeView::parse(node));
 }
 
+GroupOverrides overrides_of(const json::Value& machine_set) {
+  GroupOverrides out;
+  for (const auto& [key, value] : json::get_object(machine_set, {"metadata", "annotations"})) {
+    const std::string_view name(key.data(), key.size());
+    if (!name.starts_with(kGroupOptions) || !value.is_string() || value.get_string().empty()) continue;
+    const std::string_view option = name.substr(kGroupOptions.size());
+    std::string text(json::as_view(value));
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    const auto read_share = [&](std::optional<double>& target) {
+      double share = 0;
+      const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), share);
+      if (wrong == std::errc() && end == text.data() + text.size()) return void(target = share);
+      out.problems.push_back(fmt::format("annotation {}: \"{}\" is not a number", name, text));
+    };
+    const auto read_duration = [&](std::optional<Duration>& target) {
+      target = parse_go_duration(text);
+      if (!target) out.problems.push_back(fmt::format("annotation {}: \"{}\" is not a duration", name, text));
+    };
+    if (option == "scaledownutilizationthreshold") read_share(out.utilization_threshold);
+    if (option == "scaledowngpuutilizationthreshold") read_share(out.gpu_utilization_threshold);
+    if (option == "scaledownunneededtime") read_duration(out.unneeded_time);
+    if (option == "scaledownunreadytime") read_duration(out.unready_time);
+    if (option == "maxnodeprovisiontime") read_duration(out.max_node_provision_time);
+  }
+  return out;
+}
+
 World::Machine World::parse_machine(const json::Value& machine) {
   Machine out;
   out.ns = get_string(machine, {"metadata", "namespace"});
@@ -140,7 +195,6 @@ World::Machine World::parse_machine(const json::Value& machine) {
     }
   out.node = get_string(machine, {"status", "nodeRef", "name"});
   out.provider_id = get_string(machine, {"spec", "providerID"});
-  out.created = parse_rfc3339(get_string(machine, {"metadata", "creationTimestamp"})).value_or(TimePoint{});
   const json::Object& annotations = json::get_object(machine, {"metadata", "annotations"});
   out.is_leaving = !get_string(machine, {"metadata", "deletionTimestamp"}).empty() || annotations.contains(kDeleteMachine) ||
                    annotations.contains(kOldDeleteMachine);
@@ -154,6 +208,7 @@ void World::see_node(const json::Value& node) {
     node_of_machine_[std::string(machine)] = name;
   if (const std::string_view id = get_string(node, {"spec", "providerID"}); !id.empty()) node_of_provider_id_[std::string(id)] = name;
   kept_[key_of("Node", "", name)] = node;
+  nodes_[name] = NodeFacts::parse(node);
 }
 
 void World::see_pod(const json::Value& pod) {
@@ -163,7 +218,7 @@ void World::see_pod(const json::Value& pod) {
   if (parsed->view().is_terminal() && parsed->facts.is_finished)
     pods_.erase(key);
   else
-    pods_[std::move(key)] = std::move(parsed);
+    pods_.put(std::move(parsed));
 }
 
 void World::upsert(const json::Value& object) {
@@ -192,6 +247,7 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
   const std::string key = fmt::format("{}/{}", ns, name);
   if (kind == "Node") {
     cluster_.remove_node(name);
+    if (const auto found = nodes_.find(name); found != nodes_.end()) nodes_.erase(found);
     std::erase_if(node_of_machine_, [&](const auto& entry) { return entry.second == name; });
     std::erase_if(node_of_provider_id_, [&](const auto& entry) { return entry.second == name; });
     kept_.erase(key_of(kind, "", name));
@@ -221,7 +277,7 @@ const json::Value* World::find(std::string_view kind, std::string_view ns, std::
 }
 
 Instance World::instance_of(const std::string& key, const Machine& machine) const {
-  Instance out{key, machine.node, machine.created, machine.is_leaving};
+  Instance out{key, machine.node, machine.is_leaving};
   if (out.node.empty())
     if (const auto found = node_of_machine_.find(key); found != node_of_machine_.end()) out.node = found->second;
   if (out.node.empty() && !machine.provider_id.empty())
@@ -230,7 +286,7 @@ Instance World::instance_of(const std::string& key, const Machine& machine) cons
 }
 
 Snapshot World::snapshot() const {
-  Snapshot out{.cluster = &cluster_, .pods = &pods_, .jobs = jobs_, .priorities = priorities_};
+  Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_};
   for (const auto& [key, info] : daemons_) {
     out.daemons.push_back(info);
     out.daemon_sets.insert(key);
@@ -252,6 +308,7 @@ Snapshot World::snapshot() const {
       group.instances.push_back(instance_of(machine->second->first, machine->second->second));
     std::ranges::sort(group.instances, {}, &Instance::id);
     group.template_node = template_of(set);
+    group.overrides = overrides_of(set);
     out.groups.push_back(std::move(group));
   }
   return out;

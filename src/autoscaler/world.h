@@ -5,11 +5,13 @@
 
 #include "autoscaler/snapshot.h"
 #include "base/json.h"
+#include "model/kinds.h"
 
 namespace berth::autoscaler {
 
 inline constexpr std::string_view kMinSize = "machine.openshift.io/cluster-api-autoscaler-node-group-min-size";
 inline constexpr std::string_view kMaxSize = "machine.openshift.io/cluster-api-autoscaler-node-group-max-size";
+inline constexpr std::string_view kGroupOptions = "machine.openshift.io/autoscaling-options-";
 inline constexpr std::string_view kDeleteMachine = "machine.openshift.io/delete-machine";
 inline constexpr std::string_view kOldDeleteMachine = "machine.openshift.io/cluster-api-delete-machine";
 inline constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
@@ -24,6 +26,17 @@ std::pair<std::string, std::string> split_group_id(std::string_view id);
 /// Labels and taints also come from spec.template.spec. Null when CPU or memory is missing or something is malformed.
 model::NodeViewPtr template_of(const json::Value& machine_set);
 
+/// The annotations machine.openshift.io/autoscaling-options-… of a MachineSet: scaledownutilizationthreshold, scaledowngpuutilizationthreshold,
+/// scaledownunneededtime, scaledownunreadytime and maxnodeprovisiontime; others say nothing.
+GroupOverrides overrides_of(const json::Value& machine_set);
+
+struct WatchedKind {
+  std::string_view kind;
+  model::Gvr gvr;
+};
+/// What is watched, where the server serves it. Without the last two there is nothing to scale.
+const std::vector<WatchedKind>& watched_kinds();
+
 /// Single-threaded.
 class World {
  public:
@@ -35,7 +48,8 @@ class World {
   /// Holds until the next change.
   [[nodiscard]] Snapshot snapshot() const;
   [[nodiscard]] const placement::Cluster& cluster() const { return cluster_; }
-  [[nodiscard]] const PodMap& pods() const { return pods_; }
+  [[nodiscard]] const PodMap& pods() const { return pods_.all; }
+  [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
   /// The ClusterAutoscaler named default; null when there is none.
   [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
   [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view ns, std::string_view name) const;
@@ -43,7 +57,6 @@ class World {
  private:
   struct Machine {
     std::string set_uid, set_name, ns, node, provider_id;
-    TimePoint created{};
     bool is_leaving = false;
   };
   static Machine parse_machine(const json::Value& machine);
@@ -53,7 +66,8 @@ class World {
 
   placement::Era era_;
   placement::Cluster cluster_;
-  PodMap pods_;
+  PodSets pods_;
+  NodeFactsMap nodes_;
   std::map<std::string, Machine> machines_;               ///< By "namespace/name".
   std::map<std::string, json::Value, std::less<>> kept_;  ///< MachineSets and Nodes by "Kind/namespace/name".
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;

@@ -8,9 +8,8 @@
 #include <csignal>
 #include <cstdio>
 #include <future>
+#include <optional>
 
-#include "autoscaler/autoscaler.h"
-#include "autoscaler/world.h"
 #include "base/config_reader.h"
 #include "base/log.h"
 #include "cli/findings.h"
@@ -18,6 +17,7 @@
 #include "cli/placement_input.h"
 #include "cli/process.h"
 #include "cli/roles.h"
+#include "cli/scaling_view.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 
@@ -59,17 +59,6 @@ AutoscalerRole::~AutoscalerRole() {
 
 namespace {
 
-/// The ClusterAutoscaler of the documents, the one named default first.
-Result<autoscaler::Options> options_of(const std::vector<json::Value>& documents) {
-  const json::Value* found = nullptr;
-  for (const json::Value& document : documents)
-    if (json::get_string(document, {"kind"}) == "ClusterAutoscaler" &&
-        (found == nullptr || json::get_string(document, {"metadata", "name"}) == "default"))
-      found = &document;
-  if (found == nullptr) return invalid("there is no ClusterAutoscaler in the files");
-  return autoscaler::Options::parse(*found);
-}
-
 json::Value shown(const autoscaler::Actions& actions) {
   json::Array grow, remove, pods, nodes;
   for (const autoscaler::Resize& resize : actions.grow)
@@ -83,6 +72,8 @@ json::Value shown(const autoscaler::Actions& actions) {
     if (note.pod != nullptr) pods.push_back(json::Object{{"pod", note.pod->key()}, {"reason", note.reason}, {"message", note.message}});
   for (const autoscaler::Unremovable& node : actions.status.unremovable) {
     json::Object entry{{"node", node.node}, {"reason", node.reason}};
+    if (!node.blocking_reason.empty()) entry["blockingReason"] = node.blocking_reason;
+    if (node.blocking_pod != nullptr) entry["blockingPod"] = node.blocking_pod->key();
     if (!node.detail.empty()) entry["detail"] = node.detail;
     nodes.push_back(std::move(entry));
   }
@@ -97,7 +88,7 @@ void print(const autoscaler::Actions& actions) {
   for (const autoscaler::Note& note : actions.notes)
     if (note.pod != nullptr) fmt::print("pod     {}: {}\n", note.pod->key(), note.message);
   for (const autoscaler::Unremovable& node : actions.status.unremovable)
-    fmt::print("stays   {}: {}{}{}\n", node.node, node.reason, node.detail.empty() ? "" : ": ", node.detail);
+    fmt::print("stays   {}: {}\n", node.node, autoscaler::to_string(node));
   if (actions.grow.empty() && actions.remove.empty()) fmt::print("nothing to do\n");
 }
 
@@ -122,27 +113,94 @@ Result<autoscaler::Options> read_options_file(const std::string& path, std::vect
   return *out;
 }
 
-/// What would be done with a dump of a cluster. Every pause and delay counts as over: pods without a node as refused by the scheduler.
-int dry_run(std::vector<json::Value> documents, const placement::Profiles& profiles, const std::string& output) {
-  auto options = options_of(documents);
-  if (!options) return report(options.error());
-  options->unneeded_time = options->unready_time = Duration::zero();
-  autoscaler::World world(profiles.find("default-scheduler")->profile().era);
-  for (json::Value& document : documents) {
-    if (json::get_string(document, {"kind"}) == "Pod" && json::get_string(document, {"spec", "nodeName"}).empty())
-      json::set(document, {"status", "conditions"},
-                json::Array{json::Object{{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}});
-    world.upsert(document);
-  }
-  autoscaler::Autoscaler core(profiles, 0);
-  const autoscaler::Actions actions = core.step(world.snapshot(), *options, SystemClock().now());
+int show(const ScalingView& view, const std::string& output) {
   if (output == "json") {
-    const std::string text = json::serialize_pretty(shown(actions));
+    const std::string text = json::serialize_pretty(shown(view.actions));
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    print(actions);
+    print(view.actions);
   }
   return 0;
+}
+
+struct AutoscalerFlags {
+  ConnectionFlags connection;
+  ComponentPortFlags port;
+  PlacementFlags placement;
+  autoscaler::RunnerOptions options;
+  std::string interval, pass_time, options_file, output = "text";
+  std::vector<std::string> cluster_files;
+  bool leader_elect = true, validate_only = false, is_once = false;
+
+  void add_to(CLI::App& app) {
+    connection.add_to(app);
+    port.add_to(app, 8085);
+    add_validate_flag(app, validate_only);
+    app.add_option("--config,--scheduler-config", placement.config_file,
+                   "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
+    app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
+        ->capture_default_str();
+    app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
+    app.add_option("--max-pass-time", pass_time, "A look ends after that with what it has; the rest comes first the next time (default 10s)");
+    app.add_flag("--enforce-node-group-min-size", options.enforce_min_sizes,
+                 "Groups below their minimum grow to it without a pod that needs them");
+    app.add_flag("--dry-run", options.dry_run, "Decides and says what it would do in its status and events; changes nothing");
+    app.add_flag("--once", is_once, "With --dry-run: prints what it would do now, and ends");
+    app.add_option("--options", options_file, "A file with a ClusterAutoscaler, instead of the object named default");
+    app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
+    app.add_option("--cluster", cluster_files,
+                   "Files with a cluster's objects and a ClusterAutoscaler: says what would be done, does nothing");
+    app.add_option("-o,--output", output, "With --cluster and --once: text or json")->check(CLI::IsMember({"text", "json"}));
+    app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
+  }
+  [[nodiscard]] bool is_look() const { return is_once || !cluster_files.empty(); }
+
+  void check(const CLI::App& app, Findings& findings) {
+    const auto read = [&](std::string_view flag, const std::string& text, auto& target) {
+      if (text.empty()) return;
+      const auto parsed = parse_go_duration(text);
+      if (!parsed || *parsed < std::chrono::milliseconds(100))
+        findings.error(fmt::format("{}: \"{}\" is not a duration of at least 100ms", flag, text));
+      else
+        target = *parsed;
+    };
+    read("--scan-interval", interval, options.scan_interval);
+    read("--max-pass-time", pass_time, options.max_pass_time);
+    std::vector<std::string> notes;
+    if (!options_file.empty()) options.options = findings.take(read_options_file(options_file, notes));
+    findings.notes(notes);
+    if (is_once && !options.dry_run) findings.error("--once goes with --dry-run");
+    if (cluster_files.empty())
+      check_connection(connection.kubeconfig, connection.context, findings);
+    else if (validate_only)
+      static_cast<void>(findings.take(read_objects(cluster_files)));
+    if (!is_look() && app.count("--output") > 0) findings.note("--output has no effect without --cluster or --once");
+    if (validate_only) static_cast<void>(findings.take(read_placement_config(placement, KnownSchedulers())));
+    port.check(findings);
+  }
+};
+
+/// What would be done now, of files or of a live cluster.
+int look_once(AutoscalerFlags& flags) {
+  if (!flags.options_file.empty()) flags.cluster_files.push_back(flags.options_file);
+  auto documents = read_objects(flags.cluster_files);
+  if (!documents) return report(documents.error());
+  KnownSchedulers known = known_schedulers_of(*documents);
+  if (flags.is_once) {
+    auto session = Session::open(flags.connection);
+    if (!session) return report(session.error());
+    auto live = read_scaling_objects((*session)->client());
+    if (!live) return report(live.error());
+    std::ranges::move(*live, std::back_inserter(*documents));
+    if (!flags.placement.has_configuration()) known = read_known_schedulers((*session)->client());
+  }
+  auto input = read_placement_config(flags.placement, known);
+  if (!input) return report(input.error());
+  tell_configuration(*input, "default-scheduler");
+  auto rules = scaling_options_of(*documents);
+  if (!rules) return report(rules.error());
+  rules->enforce_min_sizes = flags.options.enforce_min_sizes;
+  return show(look_at_scaling(*documents, std::move(*rules), input->profiles_for_all()), flags.output);
 }
 
 }  // namespace
@@ -152,74 +210,33 @@ int run_autoscaler(const std::vector<std::string>& args) {
       "Adds nodes for pods that find no room and removes nodes that nobody needs: the replicas of MachineSets whose bounds a "
       "MachineAutoscaler sets, by the rules of the ClusterAutoscaler named default.\n"
       "  berth autoscaler --kubeconfig K\n"
-      "  berth autoscaler --cluster dump.yaml        # only says what it would do",
+      "  berth autoscaler --once --dry-run --kubeconfig K    # only says what it would do now\n"
+      "  berth autoscaler --cluster dump.yaml                # the same, of a dump",
       "berth autoscaler");
-  ConnectionFlags connection;
-  connection.add_to(app);
-  ComponentPortFlags port;
-  port.add_to(app, 8085);
-  autoscaler::RunnerOptions options;
-  std::string interval, config_file, output = "text";
-  std::vector<std::string> cluster_files;
-  bool leader_elect = true, validate_only = false;
-  add_validate_flag(app, validate_only);
-  PlacementFlags placement;
-  app.add_option("--scheduler-config", placement.config_file,
-                 "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
-  app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
-      ->capture_default_str();
-  app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
-  app.add_option("--options", config_file, "A file with a ClusterAutoscaler, instead of the object named default");
-  app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
-  app.add_option("--cluster", cluster_files,
-                 "Files with a cluster's objects and a ClusterAutoscaler: says what would be done, does nothing");
-  app.add_option("-o,--output", output, "With --cluster: text or json")->check(CLI::IsMember({"text", "json"}));
-  app.add_flag("--leader-elect,!--no-leader-elect", leader_elect, "Only one of several autoscalers works at a time (default true)");
+  AutoscalerFlags flags;
+  flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
-  placement.connection = connection;
+  flags.placement.connection = flags.connection;
   Findings findings;
-  std::vector<std::string> notes;
-  // What is known before anybody is asked: the file, where one is named.
-  static_cast<void>(findings.take(read_placement_config(placement, {})));
-  if (!interval.empty()) {
-    options.scan_interval = parse_go_duration(interval);
-    if (!options.scan_interval || *options.scan_interval < std::chrono::milliseconds(100))
-      findings.error(fmt::format("--scan-interval: \"{}\" is not a duration of at least 100ms", interval));
-  }
-  if (!config_file.empty()) options.options = findings.take(read_options_file(config_file, notes));
-  findings.notes(notes);
-  const bool is_live = cluster_files.empty();
-  if (is_live)
-    check_connection(connection.kubeconfig, connection.context, findings);
-  else if (validate_only)
-    static_cast<void>(findings.take(read_objects(cluster_files)));
-  if (is_live && app.count("--output") > 0) findings.note("--output has no effect without --cluster");
-  port.check(findings);
-  if (validate_only) return findings.print_validation("the configuration is valid");
+  flags.check(app, findings);
+  if (flags.validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("autoscaler")) return 1;
-  if (!is_live) {
-    if (!config_file.empty()) cluster_files.push_back(config_file);
-    auto documents = read_objects(cluster_files);
-    if (!documents) return report(documents.error());
-    auto input = read_placement_config(placement, known_schedulers_of(*documents));
-    if (!input) return report(input.error());
-    tell_configuration(*input, "default-scheduler");
-    return dry_run(std::move(*documents), input->profiles_for_all(), output);
-  }
+  if (flags.is_look()) return look_once(flags);
   block_signals();
-  auto transport = client::transport_from_kubeconfig(connection.kubeconfig, connection.context);
+  auto transport = client::transport_from_kubeconfig(flags.connection.kubeconfig, flags.connection.context);
   if (!transport) return report(transport.error());
   client::Client client(*transport, nullptr, "cluster-autoscaler");
-  auto input = read_placement_config(placement, placement.has_configuration() ? KnownSchedulers() : read_known_schedulers(client));
+  auto input =
+      read_placement_config(flags.placement, flags.placement.has_configuration() ? KnownSchedulers() : read_known_schedulers(client));
   if (!input) return report(input.error());
   tell_configuration(*input, "default-scheduler");
-  options.profiles = input->profiles_for_all();
+  flags.options.profiles = input->profiles_for_all();
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  options.leader_elect = leader_elect;
-  options.identity = fmt::format("{}_{}", host, getpid());
-  AutoscalerRole role(*transport, std::move(options));
-  auto served = serve_component(port, role.port_options());
+  flags.options.leader_elect = flags.leader_elect;
+  flags.options.identity = fmt::format("{}_{}", host, getpid());
+  AutoscalerRole role(*transport, std::move(flags.options));
+  auto served = serve_component(flags.port, role.port_options());
   if (!served) return report(served.error());
   wait_for_signal();
   return 0;

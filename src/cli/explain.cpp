@@ -6,11 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
+#include "autoscaler/advice.h"
 #include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
 #include "cli/placement_input.h"
+#include "cli/scaling_view.h"
 
 namespace berth::cli {
 namespace {
@@ -33,6 +36,7 @@ std::vector<PodInfoPtr> find_pods(const PlacementInput& input, const std::vector
 }
 
 bool is_pod_word(const std::string& word) { return word == "pod" || word == "pods" || word == "po"; }
+bool is_node_word(const std::string& word) { return word == "node" || word == "nodes" || word == "no"; }
 
 /// What its PodScheduled condition says against the verdict, or nothing.
 std::string contradiction_of(const json::Value& pod, const placement::Explanation& explanation) {
@@ -64,7 +68,7 @@ struct ExplainFlags {
 
   void add_to(CLI::App& app) {
     placement.add_to(app);
-    app.add_option("args", words, "pod NAME, or pod/NAME");
+    app.add_option("args", words, "pod NAME, pod/NAME, node NAME or node/NAME");
     app.add_option("--pod", pod_files, "A manifest with the pod (or the workload whose pod it is)");
     app.add_option("-o,--output", output, "text, wide or json")->check(CLI::IsMember({"text", "wide", "json"}));
     app.add_flag("--hard-budgets", budgets_are_hard, "Never plan an eviction that breaks a PodDisruptionBudget");
@@ -73,9 +77,15 @@ struct ExplainFlags {
   /// `--cluster FILE… pod NAME`: the option takes all words that follow it; these two are given back.
   void take_back_words() {
     auto& files = placement.cluster_files;
-    if (!words.empty() || !pod_files.empty() || files.size() <= 2 || !is_pod_word(files[files.size() - 2])) return;
+    if (!words.empty() || !pod_files.empty() || files.size() <= 2) return;
+    if (const std::string& word = files[files.size() - 2]; !is_pod_word(word) && !is_node_word(word)) return;
     words.assign(files.end() - 2, files.end());
     files.resize(files.size() - 2);
+  }
+  /// The name in "node NAME" or "node/NAME"; empty when it is not about a node.
+  [[nodiscard]] std::string node_name() const {
+    if (words.size() == 2 && is_node_word(words[0])) return words[1];
+    return words.size() == 1 && words[0].starts_with("node/") ? words[0].substr(5) : "";
   }
   /// The name in "pod NAME" or "pod/NAME" or "NAME"; empty when there is none.
   [[nodiscard]] std::string pod_name() const {
@@ -93,7 +103,7 @@ int not_a_pod(const ExplainFlags& flags) {
     std::fprintf(stderr, "error: berth explains where pods go: `berth explain pod NAME`. For the fields of a kind use kubectl:\n  %s\n",
                  kubectl_line("explain", flags.words).c_str());
   } else if (flags.words.size() == 2) {
-    std::fprintf(stderr, "error: only pods are explained, not \"%s\": `berth explain pod NAME`\n", word.c_str());
+    std::fprintf(stderr, "error: only pods and nodes are explained, not \"%s\": `berth explain pod NAME`\n", word.c_str());
   } else {
     std::fprintf(stderr, "error: say which pod: `berth explain pod NAME` or `berth explain --pod FILE`\n");
   }
@@ -151,19 +161,49 @@ void print(const placement::Explanation& explanation, const std::string& output)
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
+/// What the autoscaler would say: nothing where nobody wants scaling.
+std::optional<ScalingView> scaling_of(const ExplainFlags& flags, const PlacementInput& input) {
+  std::vector<json::Value> documents = input.objects;
+  if (flags.placement.cluster_files.empty()) {
+    auto session = Session::open(flags.placement.connection);
+    auto live = session ? read_scaling_objects((*session)->client()) : Result<std::vector<json::Value>>(std::unexpected(session.error()));
+    if (!live) {
+      std::fprintf(stderr, "note: what the autoscaler would do is not known: %s\n", live.error().message.c_str());
+      return std::nullopt;
+    }
+    documents = std::move(*live);
+  }
+  auto options = scaling_options_of(documents);
+  if (!options) return std::nullopt;
+  return look_at_scaling(documents, std::move(*options), input.profiles_for_all());
+}
+
+int explain_node_of(const ExplainFlags& flags, const std::string& name) {
+  auto input = read_placement_input(flags.placement);
+  if (!input) return report(input.error());
+  const auto scaling = scaling_of(flags, *input);
+  if (!scaling) return report(Error{ErrorCode::kNotFound, "there is no ClusterAutoscaler: nobody wants nodes to go"});
+  const std::string words = autoscaler::explain_node(scaling->snapshot, scaling->actions, name);
+  if (words.empty()) return report(Error{ErrorCode::kNotFound, fmt::format("nodes \"{}\" not found", name)});
+  std::fwrite(words.data(), 1, words.size(), stdout);
+  return 0;
+}
+
 }  // namespace
 
 int run_explain(const std::vector<std::string>& args) {
   CLI::App app(
-      "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, and the smallest change that would place "
-      "it.\n"
+      "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, the smallest change that would place it, and "
+      "why each group of nodes does not grow for it. Explains why the autoscaler keeps a node, and what would free it.\n"
       "  berth explain pod web -n prod\n"
+      "  berth explain node worker-3\n"
       "  berth explain --cluster nodes.yaml --cluster pods.json --pod web.yaml",
       "berth explain");
   ExplainFlags flags;
   flags.add_to(app);
   if (const auto code = parse_args(app, args)) return *code;
   flags.take_back_words();
+  if (const std::string node = flags.node_name(); !node.empty() && flags.pod_files.empty()) return explain_node_of(flags, node);
   const std::string name = flags.pod_name();
   const bool is_kind = flags.pod_files.empty() && flags.words.size() == 1 && flags.words[0].find('/') == std::string::npos &&
                        (flags.words[0].find('.') != std::string::npos || is_pod_word(flags.words[0])) &&
@@ -184,6 +224,9 @@ int run_explain(const std::vector<std::string>& args) {
 
   placement::ExplainOptions options;
   options.preemption.budgets_are_hard = flags.budgets_are_hard || input->budgets_are_hard;
+  std::optional<ScalingView> scaling;
+  if (flags.output != "json" && std::ranges::any_of(*pods, [](const Asked& asked) { return asked.pod->view().node_name.empty(); }))
+    scaling = scaling_of(flags, *input);
   bool is_first = true;
   for (const Asked& asked : *pods) {
     if (!is_first && flags.output != "json") std::printf("\n");
@@ -192,6 +235,9 @@ int run_explain(const std::vector<std::string>& args) {
     explanation.configuration = input->sources.find(input->profile_for(asked.pod->view().scheduler_name))->second;
     explanation.contradiction = contradiction_of(asked.document, explanation);
     print(explanation, flags.output);
+    if (!scaling) continue;
+    const std::string words = autoscaler::explain_growth(scaling->snapshot, scaling->actions, scaling->options, asked.pod->key);
+    std::fwrite(words.data(), 1, words.size(), stdout);
   }
   return 0;
 }

@@ -1,8 +1,9 @@
-// `berth parity DIR…`: replays recordings of the real kube-scheduler and kubelet (`make parity VECTORS=DIR`).
+// `berth parity DIR…`: replays recordings of the real kube-scheduler, kubelet and cluster-autoscaler (`make parity VECTORS=DIR`).
 #include <fmt/format.h>
 
 #include <cstdio>
 
+#include "autoscaler/replay.h"
 #include "base/json.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
@@ -18,13 +19,14 @@ std::vector<std::string> replay(const std::string& text) {
   if (!file) return {file.error().message};
   if (scheduler::parity::is_scheduling_vector(*file)) return scheduler::parity::replay_scheduling(*file);
   if (node::eviction::is_eviction_vector(*file)) return node::eviction::replay_eviction(*file);
-  return {"neither a scheduling nor an eviction scenario"};
+  if (autoscaler::is_autoscaler_vector(*file)) return autoscaler::replay_autoscaler(*file);
+  return {"not a recording that is known: of a scheduler, a kubelet or a cluster autoscaler"};
 }
 
 }  // namespace
 
 int run_parity(const std::vector<std::string>& args) {
-  CLI::App app("Replays recorded decisions of kube-scheduler and kubelet, and says where this build decides otherwise.", "berth parity");
+  CLI::App app("Replays recorded decisions of kube-scheduler, kubelet and cluster-autoscaler, and says where this build decides otherwise.", "berth parity");
   std::vector<std::string> paths;
   std::size_t limit = 20;
   app.add_option("path", paths, "Folders, scenario files (.json) or packs (.jsonl.gz)")->required();

@@ -1,6 +1,7 @@
 // What the actuator makes of a node's removal, against a server that can say no, say nothing, and change meanwhile.
 #include "autoscaler/actuator.h"
 
+#include "autoscaler/own_writes.h"
 #include "cluster_builder.h"
 
 namespace berth::autoscaler::testing {
@@ -132,13 +133,16 @@ class ActuatorTest : public ::testing::Test {
   client::Client client{server, &loop, "test"};
   client::EventRecorder events{client, {.component = "cluster-autoscaler"}};
   std::vector<bool> ended;
+  OwnWrites writes;
   Actuator actuator{client,
                     world,
                     events,
                     {.grown = [](const auto&...) {},
                      .grow_failed = [](const auto&...) {},
                      .removal_ended = [this](const auto&, bool, bool succeeded) { ended.push_back(succeeded); },
-                     .evicted = [](auto) {}}};
+                     .evicted = [](auto) {},
+                     .write_started = [this](const std::string& resource) { writes.started(resource); },
+                     .write_ended = [this](const std::string& resource, std::int64_t revision) { writes.ended(resource, revision); }}};
 };
 
 TEST_F(ActuatorTest, AnEmptyNodesMachineIsMarkedAndTheSetShrinks) {
@@ -247,6 +251,69 @@ TEST_F(ActuatorTest, AShrinkWhoseAnswerIsLostIsNotRepeated) {
   EXPECT_EQ(ended, std::vector{true});
   EXPECT_EQ(replicas(), 2);
   EXPECT_EQ(server->count(std::string("PATCH ") + kSet), 1);
+}
+
+TEST_F(ActuatorTest, TheNextPassIsToldOfWritesUntilTheyAreAnsweredAndSeen) {
+  const auto outstanding = [this](std::int64_t seen) { return writes.outstanding([seen](const std::string&) { return seen; }); };
+  server->answer_instead = [this](const net::HttpRequest& request) {
+    if (request.method != "PATCH" || request.path != kSet) return -1;
+    server->answer_instead = nullptr;
+    return 0;  // The answer is lost: nobody knows yet whether the set has grown.
+  };
+  Actions actions;
+  actions.grow.push_back({"MachineSet/m/a", 3, 5, 10});
+  actuator.carry_out(actions, {});
+  loop.run_for(100ms);
+  EXPECT_EQ(outstanding(INT64_MAX), std::vector<std::string>{"machinesets"});
+  loop.run_for(60s);
+  EXPECT_EQ(replicas(), 5);
+  EXPECT_EQ(outstanding(0), std::vector<std::string>{"machinesets"});
+  EXPECT_TRUE(outstanding(std::atoll(std::string(json::get_string(server->objects.at(kSet), {"metadata", "resourceVersion"})).c_str())).empty());
+}
+
+TEST_F(ActuatorTest, ARemovalIsOutstandingInMachinesAndSets) {
+  remove();
+  loop.run_for(1s);
+  EXPECT_EQ(writes.outstanding([](const std::string&) { return std::int64_t{0}; }), (std::vector<std::string>{"machines", "machinesets"}));
+}
+
+TEST_F(ActuatorTest, ANodeThatSomebodyIsNotDoneWithWaits) {
+  const auto delayed = [this](const std::string& annotations) {
+    server->put(kNode, yaml(fmt::format("kind: Node\nmetadata: {{name: a-1, uid: n, annotations: {{{}}}}}\nstatus: {{allocatable: {{cpu: '8', "
+                                        "memory: 8Gi, pods: '110'}}}}",
+                                        annotations)));
+  };
+  delayed(std::string(kDelayDeletion) + "volumes: x");
+  remove();
+  loop.run_for(60s);
+  EXPECT_TRUE(ended.empty());
+  delayed("");
+  loop.run_for(5s);
+  EXPECT_EQ(ended, std::vector{true});
+}
+
+TEST_F(ActuatorTest, ButNotForEver) {
+  server->put(kNode, yaml(fmt::format("kind: Node\nmetadata: {{name: a-1, uid: n, annotations: {{{}volumes: x}}}}\nstatus: {{allocatable: "
+                                      "{{cpu: '8', memory: 8Gi, pods: '110'}}}}",
+                                      kDelayDeletion)));
+  remove();
+  loop.run_for(125s);
+  EXPECT_EQ(ended, std::vector{true});
+}
+
+TEST_F(ActuatorTest, DaemonsOfThePlanAreEvictedAndNobodyWaitsForThem) {
+  server->put("/api/v1/namespaces/default/pods/daemon",
+              yaml("kind: Pod\nmetadata: {namespace: default, name: daemon, uid: d, ownerReferences: [{kind: DaemonSet, name: x, uid: x, controller: "
+                   "true}]}\nspec: {nodeName: a-1, containers: [{name: c}]}"));
+  server->answer_instead = [](const net::HttpRequest& request) { return request.path.ends_with("/eviction") ? 429 : -1; };
+  NodeRemoval removal{"a-1", "MachineSet/m/a", "m/a-1", 0, {}};
+  removal.daemons.push_back(world.pods().at("default/daemon"));
+  Actions actions;
+  actions.remove.push_back(removal);
+  actuator.carry_out(actions, {});
+  loop.run_for(1s);
+  EXPECT_EQ(server->count("POST /api/v1/namespaces/default/pods/daemon/eviction"), 1);
+  EXPECT_EQ(ended, std::vector{true});
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ inline void put_device_user(TestCluster& cluster, const std::string& name, const
 inline std::string reason_of(const Actions& actions, const std::string& node) {
   for (const Unremovable& one : actions.status.unremovable)
     if (one.node == node && one.reason != "NotUnneededLongEnough")
-      return std::string(one.reason) + (one.detail.empty() ? "" : " " + one.detail.substr(0, one.detail.find(':')));
+      return std::string(one.reason) + (one.blocking_reason.empty() ? "" : " " + std::string(one.blocking_reason));
   return "";
 }
 inline std::string message_for(const Actions& actions, const std::string& pod) {

@@ -54,9 +54,9 @@ TEST(ScaleDown, ANodeThatIsNeededInBetweenStartsAnew) {
   EXPECT_GT(cluster.now - again, 10min);
 }
 
-TEST(ScaleDown, HalfOfCpuOrMemoryIsTheThreshold) {
+TEST(ScaleDown, LessThanHalfOfCpuAndMemoryIsNeeded) {
   for (const auto& [cpu, memory, reason] :
-       {std::tuple("4", "1Gi", ""), std::tuple("4100m", "1Gi", "NotUnderutilized"), std::tuple("1", "17Gi", "NotUnderutilized")}) {
+       {std::tuple("3999m", "1Gi", ""), std::tuple("4", "1Gi", "NotUnderutilized"), std::tuple("1", "16Gi", "NotUnderutilized")}) {
     Two cluster;
     cluster.node("big", "64", "256Gi");
     cluster.pod("p", {.cpu = cpu, .memory = memory, .node = "a-1"});
@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
         Blocker{"MemoryVolume", "", {.extra_spec = ", volumes: [{name: data, emptyDir: {medium: Memory}}]"}},
         Blocker{"HostPath", "BlockedByPod LocalStorageRequested", {.extra_spec = ", volumes: [{name: data, hostPath: {path: /x}}]"}},
         Blocker{"NotSafeToEvict", "BlockedByPod NotSafeToEvictAnnotation", {.extra_metadata = kUnsafe}},
-        Blocker{"NoRoomElsewhere", "NoPlaceToMovePods", {.cpu = "4"}},
+        Blocker{"NoRoomElsewhere", "NoPlaceToMovePods", {.cpu = "3500m"}},
         Blocker{"SelectorFitsNowhereElse", "NoPlaceToMovePods", {.extra_spec = ", nodeSelector: {kubernetes.io/hostname: a-1}"}},
         Blocker{"AntiAffinity",
                 "NoPlaceToMovePods",
@@ -156,7 +156,42 @@ TEST(ScaleDown, TheGroupsMinimumHolds) {
   Two cluster;
   cluster.set("a", {.min = 2, .replicas = 2});
   EXPECT_FALSE(cluster.run_until_removal(15min));
-  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "NodeGroupMinSizeReached");
+  EXPECT_TRUE(cluster.step().status.unneeded.empty());  // They are no candidates.
+}
+
+TEST(ScaleDown, NodesOfAGroupAtItsMinimumTakeNoPlacesFromOthers) {
+  Two cluster;
+  cluster.set("full", {.min = 1, .replicas = 1});
+  cluster.machine("full", "0-first");
+  cluster.pod("stays", {.cpu = "3", .node = "0-first"});
+  cluster.pod("p", {.cpu = "3", .node = "a-1"});
+  // "stays" would take the room on a-2 if its node were thought away first, and "p" found none.
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "");
+}
+
+TEST(ScaleDown, GpusHaveAThresholdOfTheirOwn) {
+  for (const auto& [used, reason] : {std::pair("2", "NotUnderutilized"), std::pair("1", "")}) {
+    Two cluster;
+    cluster.options.utilization_threshold = 0.1;
+    cluster.node("a-1", "8", "32Gi", "m/a-1", true, "", "", ", nvidia.com/gpu: '4'");
+    cluster.node("spare", "64", "256Gi", "", true, "", "", ", nvidia.com/gpu: '8'");
+    cluster.pod("p", {.cpu = "4", .node = "a-1"});
+    cluster.pod("gpu", {.node = "a-1", .extra_spec = fmt::format(", initContainers: [{{name: i, image: i, resources: {{requests: {{nvidia.com/gpu: "
+                                                               "'{0}'}}, limits: {{nvidia.com/gpu: '{0}'}}}}}}]", used)});
+    EXPECT_EQ(reason_of(cluster.step(), "a-1"), reason) << used;
+  }
+}
+
+TEST(ScaleDown, AGroupMayHaveOptionsOfItsOwn) {
+  Two cluster;
+  const std::string options = fmt::format(", {0}scaledownutilizationthreshold: '0.1', {0}scaledownunneededtime: 1m", kGroupOptions);
+  cluster.set("a", {.replicas = 2, .annotations = options});
+  cluster.pod("p", {.node = "a-1"});
+  EXPECT_EQ(reason_of(cluster.step(), "a-1"), "NotUnderutilized");
+  cluster.pod("p", {.cpu = "700m", .node = "a-1"});
+  const TimePoint start = cluster.now;
+  ASSERT_TRUE(cluster.run_until_removal(5min));
+  EXPECT_EQ(cluster.now - start, 1min + 10s);
 }
 
 TEST(ScaleDown, TheClustersMinimaHold) {
@@ -184,7 +219,7 @@ TEST(ScaleDown, EmptyNodesGoTogetherOthersOneByOne) {
   const auto actions = cluster.run_until_removal(5min);
   ASSERT_TRUE(actions);
   std::size_t empty = 0;
-  for (const NodeRemoval& removal : actions->remove) empty += removal.is_empty();
+  for (const NodeRemoval& removal : actions->remove) empty += removal.is_empty;
   EXPECT_EQ(empty, 3U);
   EXPECT_EQ(actions->remove.size(), 4U);
 }

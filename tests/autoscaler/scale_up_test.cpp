@@ -160,6 +160,9 @@ TEST(ScaleUp, ExpandersChoose) {
   EXPECT_EQ(chosen("Priority", "10: ['.*']\n50: ['m/large']"), "[{MachineSet/m/large 0->1 (max: 10)}]");
   EXPECT_EQ(chosen("Priority, LeastWaste", "10: ['.*']\n50: ['m/(large|fit)']"), "[{MachineSet/m/fit 0->2 (max: 10)}]");
   EXPECT_EQ(chosen("Priority, LeastWaste", "10: ['[']"), "[{MachineSet/m/only 0->1 (max: 1)}]");  // Not a pattern: narrows nothing.
+  // The patterns are RE2's, and one that is none leaves the others standing.
+  for (const char* pattern : {"(?i)M/LARGE", "(?P<which>large)", "(?<which>large)", "\\Amachineset|large\\z"})
+    EXPECT_EQ(chosen("Priority", fmt::format("10: ['.*']\n50: ['[', '{}']", pattern)), "[{MachineSet/m/large 0->1 (max: 10)}]") << pattern;
 }
 
 TEST(ScaleUp, RandomDrawsBySeedAlone) {
@@ -167,11 +170,9 @@ TEST(ScaleUp, RandomDrawsBySeedAlone) {
   const NodeTemplate nothing;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     std::vector<ExpansionOption> options = {{"a", &nothing, 1, {}}, {"b", &nothing, 1, {}}, {"c", &nothing, 1, {}}};
-    const auto first = choose(options, {Expander::kRandom}, std::nullopt, seed, nullptr);
-    const auto second = choose(options, {Expander::kRandom}, std::nullopt, seed, nullptr);
-    ASSERT_TRUE(first && second);
-    EXPECT_EQ(first->group, second->group);
-    seen.insert(first->group);
+    const std::string first = draw(options, seed).group;
+    EXPECT_EQ(first, draw(options, seed).group);
+    seen.insert(first);
   }
   EXPECT_EQ(seen.size(), 3U);
 }
@@ -201,10 +202,12 @@ TEST(ScaleUp, BalancingFillsTheSmallestFirst) {
   EXPECT_EQ(to_string(out), "[{b 1->3 (max: 3)} {c 2->6 (max: 9)}]");
 }
 
-TEST(ScaleUp, AGroupBelowItsMinimumGrowsToIt) {
+TEST(ScaleUp, AGroupBelowItsMinimumGrowsToItWhereThatIsAsked) {
   TestCluster cluster;
   cluster.set("a", {.min = 3, .replicas = 1});
   cluster.machine("a", "a-1");
+  EXPECT_EQ(grown(cluster.step()), "[]");
+  cluster.options.enforce_min_sizes = true;
   EXPECT_EQ(grown(cluster.step()), "[{MachineSet/m/a 1->3 (max: 10)}]");
 }
 
@@ -219,10 +222,12 @@ TEST(ScaleUp, MachinesThatNeverComeAreGivenUpAndTheGroupPauses) {
   cluster.now += 1min;
   EXPECT_TRUE(cluster.step().delete_instances.empty());
   cluster.now += 70s;
+  EXPECT_TRUE(std::ranges::any_of(cluster.step().notes, [](const Note& note) { return note.reason == "ScaleUpTimedOut"; }));
+  // The machine itself is late two minutes after it was first seen.
+  cluster.now += 60s;
   const Actions late = cluster.step();
   ASSERT_EQ(late.delete_instances.size(), 1U);
   EXPECT_EQ(late.delete_instances[0].second, "m/a-1");
-  EXPECT_TRUE(std::ranges::any_of(late.notes, [](const Note& note) { return note.reason == "ScaleUpTimedOut"; }));
   cluster.world.remove("Machine", "m", "a-1");
   cluster.set("a", {});
   EXPECT_EQ(message_for(cluster.step(), "p"), "NotTriggerScaleUp: pod didn't trigger scale-up: 1 in backoff after failed scale-up");
@@ -254,6 +259,22 @@ TEST(ScaleUp, NewPodsCanBeLeftAloneForAWhile) {
   cluster.pod("p", {});
   EXPECT_TRUE(cluster.step().grow.empty());
   cluster.now += 30s;
+  EXPECT_TRUE(cluster.step().grow.empty());
+  cluster.now += 1s;
+  EXPECT_FALSE(cluster.step().grow.empty());
+}
+
+TEST(ScaleUp, APodMayAskForMorePatience) {
+  TestCluster cluster;
+  cluster.options = options_of("{scaleUp: {newPodScaleUpDelay: 30s}}");
+  cluster.set("a", {});
+  cluster.pod("p", {.extra_metadata = fmt::format(", annotations: {{{}: 2m}}", kPodScaleUpDelay)});
+  cluster.pod("hasty", {.cpu = "2", .extra_metadata = fmt::format(", annotations: {{{}: 1s}}", kPodScaleUpDelay)});
+  EXPECT_TRUE(cluster.step().grow.empty());  // Less than the autoscaler's own does not count.
+  cluster.world.remove("Pod", "default", "hasty");
+  cluster.now += 120s;
+  EXPECT_TRUE(cluster.step().grow.empty());
+  cluster.now += 1s;
   EXPECT_FALSE(cluster.step().grow.empty());
 }
 
@@ -294,7 +315,7 @@ TEST(ScaleUp, EveryNewNodeIsUsed) {
         added.insert(add_node(trial, {group->template_node, {}}, fmt::format("{}-{}", resize.group, i)));
       }
     std::vector<PodPtr> pods;
-    for (const auto& [key, pod] : *snapshot.pods) pods.push_back(pod);
+    for (const auto& [key, pod] : snapshot.pods()) pods.push_back(pod);
     std::ranges::stable_sort(pods, std::greater{}, [](const PodPtr& pod) { return pod->view().priority; });
     for (const PodPtr& pod : pods) added.erase(trial.place(pod->info).node);
     EXPECT_TRUE(added.empty()) << "round " << round << " " << grown(actions);

@@ -1,0 +1,37 @@
+// What this autoscaler wrote and the watches have not shown yet: a pass before that would decide on the past, and ask for the same twice.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::autoscaler {
+
+/// Single-threaded.
+class OwnWrites {
+ public:
+  void started(const std::string& resource) { ++in_flight_[resource]; }
+  /// `revision`: the resourceVersion that the write made; 0 when it failed.
+  void ended(const std::string& resource, std::int64_t revision) {
+    if (--in_flight_[resource] == 0) in_flight_.erase(resource);
+    if (revision > 0) awaited_[resource] = std::max(awaited_[resource], revision);
+  }
+  /// The resources of which writes are not answered or not seen; `seen` says how far the watch of a resource has come. What is seen is
+  /// forgotten.
+  [[nodiscard]] std::vector<std::string> outstanding(const std::function<std::int64_t(const std::string&)>& seen) {
+    std::erase_if(awaited_, [&](const auto& entry) { return seen(entry.first) >= entry.second; });
+    std::vector<std::string> out;
+    for (const auto& [resource, count] : in_flight_) out.push_back(resource);
+    for (const auto& [resource, revision] : awaited_)
+      if (!in_flight_.contains(resource)) out.push_back(resource);
+    return out;
+  }
+
+ private:
+  std::map<std::string, int> in_flight_;
+  std::map<std::string, std::int64_t> awaited_;
+};
+
+}  // namespace berth::autoscaler

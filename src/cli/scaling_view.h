@@ -1,0 +1,27 @@
+// One pass of the autoscaler in thought, over files or over a live cluster: for dry runs and for `berth explain`.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autoscaler/autoscaler.h"
+#include "autoscaler/world.h"
+#include "cli/session.h"
+
+namespace berth::cli {
+
+struct ScalingView {
+  std::unique_ptr<autoscaler::World> world;
+  autoscaler::Options options;
+  autoscaler::Snapshot snapshot;
+  autoscaler::Actions actions;
+};
+
+/// Everything that the autoscaler watches, as far as the server serves it.
+Result<std::vector<json::Value>> read_scaling_objects(client::Client& client);
+/// The ClusterAutoscaler of the documents, the one named default first.
+Result<autoscaler::Options> scaling_options_of(const std::vector<json::Value>& documents);
+/// What a fresh autoscaler would do now. Every pause and delay counts as over, and pods without a node as refused by the scheduler.
+ScalingView look_at_scaling(const std::vector<json::Value>& documents, autoscaler::Options options, const placement::Profiles& profiles);
+
+}  // namespace berth::cli
