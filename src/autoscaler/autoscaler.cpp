@@ -121,7 +121,7 @@ class Autoscaler::Step {
       const NodeInfo* node = trial.cluster().find_node(name);
       if (node == nullptr || node->node == nullptr) continue;
       // Its victims hold what it will have until they are gone: then it counts there all the same.
-      if (!trial.reserve(pod->info, node->index)) trial.cluster().assume(pod->info, node->index);
+      trial.hold(pod->info, node->index);
     }
   }
 

@@ -83,7 +83,7 @@ class Packing {
       auto view = std::make_shared<model::PodView>(one->view());
       view->meta.name += fmt::format("-{}", made_);
       view->meta.uid += fmt::format("-{}", made_);
-      trial_.cluster().assume(placement::PodInfo::make(std::move(view), trial_.cluster().era()), out.node);
+      trial_.hold(placement::PodInfo::make(std::move(view), trial_.cluster().era()), out.node);
       out.content.push_back(one);
     }
     return out;

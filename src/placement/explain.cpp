@@ -174,7 +174,7 @@ void Explainer::pending() {
       out_.summary += fmt::format("; it is pinned to {}, which is not there", some_of(pins, 3));
   }
   relax(nearest_);
-  out_.node_changes = node_changes(trial_, *pod_, nearest_);
+  out_.node_changes = node_changes(trial_, pod_, nearest_);
   plan_eviction(result);
 }
 

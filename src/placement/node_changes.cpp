@@ -73,18 +73,18 @@ std::optional<std::vector<Edit>> changes_of(const PodInfo& pod, const NodeInfo& 
   return out;
 }
 
-bool fits_on(Trial& trial, const PodInfo& pod, std::shared_ptr<model::NodeView> view) {
+bool fits_on(Trial& trial, const PodInfoPtr& pod, std::shared_ptr<model::NodeView> view) {
   Trial changed = trial.fork();
   return changed.fits(pod, changed.cluster().upsert_node(std::move(view))).is_success();
 }
 
-bool fits_with(Trial& trial, const PodInfo& pod, const NodeInfo& node, const std::vector<Edit>& changes) {
+bool fits_with(Trial& trial, const PodInfoPtr& pod, const NodeInfo& node, const std::vector<Edit>& changes) {
   auto view = std::make_shared<model::NodeView>(*node.node);
   for (const Edit& change : changes) change.apply(*view);
   return fits_on(trial, pod, std::move(view));
 }
 
-bool fits_like(Trial& trial, const PodInfo& pod, const NodeInfo& node) {
+bool fits_like(Trial& trial, const PodInfoPtr& pod, const NodeInfo& node) {
   auto view = std::make_shared<model::NodeView>(*node.node);
   view->meta.name = node.name + "-like";
   view->meta.uid += "-like";
@@ -95,12 +95,12 @@ bool fits_like(Trial& trial, const PodInfo& pod, const NodeInfo& node) {
 
 }  // namespace
 
-std::vector<NodeChange> node_changes(Trial& trial, const PodInfo& pod, const std::vector<NodeIndex>& nearest) {
+std::vector<NodeChange> node_changes(Trial& trial, const PodInfoPtr& pod, const std::vector<NodeIndex>& nearest) {
   std::vector<NodeChange> out;
   const std::size_t count = std::min(nearest.size(), kMostNodes);
   for (std::size_t i = 0; i < count; ++i) {
     const NodeInfo& node = *trial.cluster().node(nearest[i]);
-    auto changes = changes_of(pod, node);
+    auto changes = changes_of(*pod, node);
     if (!changes || changes->empty() || changes->size() > kMostEdits || !fits_with(trial, pod, node, *changes)) continue;
     // What is not needed goes.
     for (std::size_t k = changes->size(); k-- > 0 && changes->size() > 1;) {

@@ -18,6 +18,6 @@ struct NodeChange {
 /// For each of the nodes (nearest first, a few): the fewest changes by which it takes the pod, when taints, labels and cordons are all that
 /// keeps it away. Conditions (not-ready, pressure) are no change that somebody makes. Then, when a node like one of these but without pods
 /// would take it, one of that kind.
-std::vector<NodeChange> node_changes(Trial& trial, const PodInfo& pod, const std::vector<NodeIndex>& nearest);
+std::vector<NodeChange> node_changes(Trial& trial, const PodInfoPtr& pod, const std::vector<NodeIndex>& nearest);
 
 }  // namespace berth::placement

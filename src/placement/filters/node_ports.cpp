@@ -38,9 +38,7 @@ class NodePorts final : public Plugin {
 bool NodePorts::queueing_hint(const Cluster& /*cluster*/, const PodInfo& pending, const EventChange& change) const {
   if (change.pod == nullptr && change.pod_before == nullptr) return true;
   const PodInfo& gone = change.pod_before != nullptr ? *change.pod_before : *change.pod;
-  return std::ranges::any_of(gone.host_ports, [&](const auto& used) {
-    return std::ranges::any_of(pending.host_ports, [&](const auto& wanted) { return conflicts(wanted, used); });
-  });
+  return ports_conflict(pending.host_ports, gone.host_ports);
 }
 
 }  // namespace
