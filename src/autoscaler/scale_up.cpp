@@ -42,7 +42,7 @@ struct Planner {
     placement::Trial trial = input.trial->fork();
     const auto node = add_node(trial, template_of(group.id), "template-node-for-" + group.id);
     for (PodGroup& pods : alike) {
-      placement::Status status = trial.fits(*pods.pods.front()->info, node);
+      placement::Status status = trial.fits(pods.pods.front()->info, node);
       if (status.is_success())
         pods.fits.push_back(group.id);
       else
