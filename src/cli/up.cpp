@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "cli/autoscaler_role.h"
 #include "cli/controllers_role.h"
-#include "cli/descheduler_role.h"
 #include "cli/findings.h"
 #include "cli/node_settings.h"
 #include "cli/parse.h"
@@ -19,6 +18,7 @@
 #include "cli/scheduler_role.h"
 #include "cli/server_role.h"
 #include "cli/session.h"
+#include "cli/up_descheduler.h"
 #include "node/simulated/simulated_nodes.h"
 #include "scheduler/extender.h"
 
@@ -96,8 +96,8 @@ struct UpPlan {
   ServerPlan server;
   controllers::ManagerOptions controllers_options;
   scheduler::config::SchedulerConfig scheduler_config;
-  std::optional<descheduler::DeschedulerOptions> descheduler_options;
-  Duration descheduling_interval{}, scan_interval{};
+  std::unique_ptr<UpDescheduler> descheduler;
+  Duration scan_interval{};
 };
 
 struct UpFlags {
@@ -112,10 +112,6 @@ struct UpFlags {
   void add_to(CLI::App& app);
   /// Reads all files and looks at all flags; changes nothing but the nodes' options.
   UpPlan plan(Findings& findings);
-
- private:
-  /// With the scheduler's own profiles.
-  void plan_descheduler(UpPlan& plan, Findings& findings) const;
 };
 
 void UpFlags::add_to(CLI::App& app) {
@@ -176,23 +172,9 @@ UpPlan UpFlags::plan(Findings& findings) {
       findings.notes(settings->warnings);
       if (real.mode == "off") findings.note("--node-config and --kubelet-arg have no effect with --real-node off");
     }
-  if (!descheduler_policy.empty()) plan_descheduler(out, findings);
+  if (!descheduler_policy.empty())
+    out.descheduler = UpDescheduler::plan(descheduler_policy, descheduling_interval, out.scheduler_config, findings);
   return out;
-}
-
-void UpFlags::plan_descheduler(UpPlan& plan, Findings& findings) const {
-  const auto interval = parse_interval(descheduling_interval);
-  if (!interval || *interval < std::chrono::seconds(1))
-    findings.error(fmt::format("--descheduling-interval {}: a duration of a second or more is wanted, such as 5m", descheduling_interval));
-  plan.descheduling_interval = interval.value_or(Duration::zero());
-  auto policy = findings.take(descheduler::load_policy(descheduler_policy));
-  if (!policy) return;
-  findings.notes(policy->warnings);
-  descheduler::DeschedulerOptions options;
-  options.policy = std::move(*policy);
-  options.era = plan.scheduler_config.era;
-  if (auto profiles = findings.take(placement::Profiles::create(plan.scheduler_config.profiles))) options.profiles = std::move(*profiles);
-  plan.descheduler_options = std::move(options);
 }
 
 }  // namespace
@@ -256,10 +238,9 @@ int run_up(const std::vector<std::string>& args) {
   if (!scheduler_served) return report(scheduler_served.error());
   auto controllers_served = serve("--controllers-secure-port", flags.controllers_port, 10257, controllers_role.port_options());
   if (!controllers_served) return report(controllers_served.error());
-  std::unique_ptr<DeschedulerRole> descheduler_role;
-  if (plan.descheduler_options)
-    descheduler_role = std::make_unique<DeschedulerRole>(role.in_process("system:descheduler", {"system:masters"}),
-                                                         std::move(*plan.descheduler_options), plan.descheduling_interval);
+  // Goes before the server that its transport leads to.
+  const std::unique_ptr<UpDescheduler> descheduler = std::move(plan.descheduler);
+  if (descheduler) descheduler->start(role.in_process("system:descheduler", {"system:masters"}));
   auto profiles = placement::Profiles::create(plan.scheduler_config.profiles);
   if (!profiles) return report(profiles.error());
   profiles->set_otherwise(profiles->find(plan.scheduler_config.profiles.front().scheduler_name));
