@@ -76,6 +76,27 @@ clear_pods
 section 21.2.3
 soon_holds "the condition clears after the transition period" condition False
 
+section "21.2.9, the scenario"
+stop_up
+cat >"$work/ten.yaml" <<'Y'
+kubelet:
+  evictionHard: {memory.available: 500Mi}
+  systemReserved: {memory: 1.5Gi}
+Y
+ten_gi() { # ten_gi WORD: a node of 10Gi, by the word for what differs between the document and today's Kubernetes (docs/differences.md)
+  start_up --nodes 2 --prefix node --scenario "$work/ten.yaml" --compatibility "$1"
+  oc delete node ten --ignore-not-found >/dev/null 2>&1
+  make >/dev/null '{apiVersion: v1, kind: Node, metadata: {name: ten, annotations: {sim.berth.dev/fleet: default, "sim.berth.dev/capacity": "cpu=4,memory=10Gi"}}}'
+}
+allocatable() { [ "$(oc get node ten -o json | python3 -c '
+import json, sys
+text = json.load(sys.stdin)["status"]["allocatable"]["memory"]
+units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+print(int(float(text[:-2]) * units[text[-2:]]) >> 20 if text[-2:] in units else int(text) >> 20)')" = "$1" ]; }
+ten_gi documents
+soon_holds "allocatable = capacity - system-reserved" allocatable 8704
+stop_up; ten_gi today
+soon_holds "today the threshold is taken away besides" allocatable 8204
 section "21.4.1"
 oc create -f - >/dev/null <<'Y'
 apiVersion: apps/v1

@@ -86,6 +86,8 @@ doc "LowNodeUtilization" oc get configmap descheduler-policy-configmap -n kube-s
 section "16.3.5 and 16.3.6"
 doc "job.batch/descheduler-job created" oc create -f "$d/job.yaml"
 soon "descheduler-job" oc get pods -n kube-system
+job_done() { oc get job descheduler-job -n kube-system -o json | grep -q '"succeeded": 1'; }
+soon_holds "the descheduler does its work and ends" job_done
 
 section 16.4.2
 sed 's/"<namespace>.*"/pause/' "$examples/custom-scheduler/custom-scheduler.yaml" >"$work/custom-scheduler.yaml"
