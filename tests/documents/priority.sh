@@ -26,7 +26,7 @@ doc "pod/nginx created" oc create -f "$p/pod-nginx.yaml"
 holds "the class's value is the pod's priority" is pod nginx spec.priority 1000000
 soon_holds "it runs" running nginx
 doc "PreemptLowerPriority" oc get priorityclass high-priority -o yaml
-doc "only one priority class can be marked as" sh -c "oc create priorityclass one --value=1 --global-default && oc create priorityclass two --value=2 --global-default"
+doc "Only one default can exist" sh -c "oc create priorityclass one --value=1 --global-default && oc create priorityclass two --value=2 --global-default"
 doc "pod/classless created" make '{apiVersion: v1, kind: Pod, metadata: {name: classless}, spec: {containers: [{name: c, image: nginx}]}}'
 holds "the default class counts for pods made after it" is pod classless spec.priority 1
 oc delete priorityclass one >/dev/null

@@ -19,12 +19,12 @@ clear_pods
 
 section "Table 1, key"
 long=$(printf 'k%.0s' $(seq 64))
-doc "node/node1 tainted" oc adm taint nodes node1 "a.b-c_d/key_1.x-y=v:PreferNoSchedule"
+doc "node/node1 tainted" oc adm taint nodes node1 "a.b-c.d/key_1.x-y=v:PreferNoSchedule"
 doc "must be no more than 63" oc adm taint nodes node1 "$long=v:NoSchedule"
-doc "Invalid value" oc adm taint nodes node1 "-key=v:NoSchedule"
+doc "Invalid value" oc adm taint nodes node1 "_key=v:NoSchedule"
 section "Table 1, value"
 doc "must be no more than 63" oc adm taint nodes node1 "key=$long:NoSchedule"
-oc adm taint nodes node1 a.b-c_d/key_1.x-y- >/dev/null
+oc adm taint nodes node1 a.b-c.d/key_1.x-y- >/dev/null
 
 section "Table 1, effect NoSchedule"
 oc create deployment stays --image=pause >/dev/null

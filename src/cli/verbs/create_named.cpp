@@ -16,7 +16,7 @@
 namespace berth::cli {
 namespace {
 
-/// All that the flags of any type can say.
+/// All that the flags of any type can say. A list takes one value each time its flag stands: what follows `--` is the command.
 struct Description {
   std::string name, cluster_role, role, description, min_available, max_unavailable, selector, hard,
       preemption_policy = "PreemptLowerPriority";
@@ -201,22 +201,22 @@ Result<json::Value> disruption_budget(const Description& said) {
 }
 
 void data_flags(CLI::App& app, Description& into) {
-  app.add_option("--from-file", into.from_file, "[KEY=]FILE or a directory; may be repeated");
-  app.add_option("--from-literal", into.from_literal, "KEY=VALUE; may be repeated");
+  app.add_option("--from-file", into.from_file, "[KEY=]FILE or a directory; may be repeated")->allow_extra_args(false);
+  app.add_option("--from-literal", into.from_literal, "KEY=VALUE; may be repeated")->allow_extra_args(false);
 }
 void subject_flags(CLI::App& app, Description& into) {
   app.add_option("--clusterrole", into.cluster_role, "The ClusterRole it grants");
-  app.add_option("--serviceaccount", into.accounts, "NAMESPACE:NAME it grants it to; may be repeated");
-  app.add_option("--user", into.users, "User it grants it to; may be repeated");
-  app.add_option("--group", into.groups, "Group it grants it to; may be repeated");
+  app.add_option("--serviceaccount", into.accounts, "NAMESPACE:NAME it grants it to; may be repeated")->allow_extra_args(false);
+  app.add_option("--user", into.users, "User it grants it to; may be repeated")->allow_extra_args(false);
+  app.add_option("--group", into.groups, "Group it grants it to; may be repeated")->allow_extra_args(false);
 }
 void rule_flags(CLI::App& app, Description& into) {
-  app.add_option("--verb", into.verbs, "get,list,…; may be repeated");
-  app.add_option("--resource", into.resources, "pods,deployments.apps,pods/log,…; may be repeated");
-  app.add_option("--resource-name", into.resource_names, "Only objects of these names");
+  app.add_option("--verb", into.verbs, "get,list,…; may be repeated")->allow_extra_args(false);
+  app.add_option("--resource", into.resources, "pods,deployments.apps,pods/log,…; may be repeated")->allow_extra_args(false);
+  app.add_option("--resource-name", into.resource_names, "Only objects of these names")->allow_extra_args(false);
 }
 void image_flags(CLI::App& app, Description& into) {
-  app.add_option("--image", into.images, "The container's image; may be repeated");
+  app.add_option("--image", into.images, "The container's image; may be repeated")->allow_extra_args(false);
   app.add_option("command", into.command, "-- COMMAND [ARGS…] to run instead of the image's");
 }
 void no_flags(CLI::App&, Description&) {}

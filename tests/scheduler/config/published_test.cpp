@@ -39,7 +39,7 @@ void expect_same(const SchedulerConfig& config, const std::string& what) {
       json::erase(*one, {"clientConnection"});
       json::erase(*one, {"extenders"});
     }
-    EXPECT_EQ(json::serialize(there), json::serialize(here)) << what;
+    EXPECT_TRUE(there == here) << what << "\n" << json::serialize(there) << "\n" << json::serialize(here);
   }
 }
 
