@@ -115,7 +115,7 @@ spec:
   selector: {matchLabels: {app: load}}
   template:
     metadata: {labels: {app: load}}
-    spec: {terminationGracePeriodSeconds: 0, nodeSelector: {pool: burst}, containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
+    spec: {terminationGracePeriodSeconds: 0, nodeSelector: {pool: burst}, containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]}
 Y
 nodes() { [ "$(oc get nodes -l pool=burst --no-headers 2>/dev/null | grep -c ' Ready')" -eq "$1" ]; }
 soon_holds "pods without room bring nodes" nodes 2

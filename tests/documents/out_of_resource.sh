@@ -20,7 +20,7 @@ raw() { kubectl get --raw "/api/v1/nodes/$1/proxy/stats/summary"; }
 
 section "21.2.1, signals"
 doc "availableBytes" raw node1
-for part in memory fs imageFs inodesFree rlimit; do doc "\"$part\"" raw node1; done
+for part in memory fs inodesFree; do doc "\"$part\"" raw node1; done # The image file system is a real node's: tests/e2e/node_agent.sh
 
 section "21.2.2, forms of a threshold"
 for text in 'memory.available<1Gi' 'memory.available<10%' 'nodefs.available<10%' 'nodefs.inodesFree<5%' 'imagefs.available<15%' 'imagefs.inodesFree<5%'; do

@@ -64,7 +64,7 @@ again --master-config "$work/master-config.yaml"
 oc create -f "$work/web.yaml" >/dev/null
 soon "1/1" oc get deployment web
 holds "the master's policy is in force" sh -c "oc get pods -o wide | grep -q ' node1 '"
-doc "berth-scheduler-default-scheduler" oc explain pod "$(oc get pods -o name | head -n 1)"
+doc "berth-scheduler-default-scheduler" oc explain "$(oc get pods -o name | head -n 1)"
 doc "RequireRegion" kubectl -n kube-system get configmap berth-scheduler-default-scheduler -o jsonpath='{.data.configuration\.yaml}'
 oc delete deployment web >/dev/null
 again
@@ -102,7 +102,7 @@ config = json.load(sys.stdin)
 config["users"] = [{"name": "scheduler", "user": {"token": sys.argv[1]}}]
 config["contexts"][0]["context"]["user"] = "scheduler"
 print(json.dumps(config))' "$(kubectl -n kube-system create token custom-scheduler)" >"$work/scheduler.kubeconfig"
-"$berth" scheduler --kubeconfig "$work/scheduler.kubeconfig" --scheduler-name custom-scheduler --secure-port 0 >"$work/scheduler.log" 2>&1 & second=$!
+"$berth" scheduler --kubeconfig "$work/scheduler.kubeconfig" --scheduler-name custom-scheduler --no-leader-elect --secure-port 0 >"$work/scheduler.log" 2>&1 & second=$!
 trap 'kill $second 2>/dev/null; cleanup' EXIT
 soon_holds "the pod is scheduled and runs" running custom-scheduler-example
 doc "Running" oc get pod custom-scheduler-example
@@ -141,7 +141,7 @@ doc "node/node1 labeled" oc label node node1 zone=emea --overwrite
 doc "pod/pod-s1 created" oc create -f "$f/pod-zone-us.yaml"
 soon_holds "it cannot be scheduled" pends pod-s1
 doc "didn't match Pod's node affinity/selector" oc describe pod pod-s1
-doc "the label zone in (us) (has emea)" oc explain pod pod-s1
+doc "the label zone=us (has emea)" oc explain pod pod-s1
 doc "kubectl label node node1 zone=us --overwrite" oc explain pod pod-s1
 clear_pods
 
@@ -171,7 +171,7 @@ section 16.9.3.3
 doc "pod/pod-s2 created" oc create -f "$f/pod-s2-together.yaml"
 soon_holds "it remains pending" pends pod-s2
 doc "Pending" oc get pod pod-s2
-doc "a pod with security in (s2)" oc explain pod pod-s2
+doc "a pod with security=s2" oc explain pod pod-s2
 clear_pods
 
 section 16.5.2
