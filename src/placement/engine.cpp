@@ -123,7 +123,9 @@ std::optional<Status> Engine::Impl::fits_by_columns(const FrameworkPtr& framewor
   if (cluster.has_nominations() && (columns->is_swayed_by_nominations() || cluster.nominated_node(pod->key) == node.index))
     return std::nullopt;
   Status status = columns->verdict(node.index);
-  if (!status.is_success() || !signature.has_checks()) return status;
+  if (!signature.has_checks()) return status;
+  // A plugin of volumes or devices may have rejected the pod before any node was looked at.
+  if (!status.is_success()) return std::nullopt;
   if (!cluster.nominated(node.index).empty()) return std::nullopt;
   const auto state = prepare_checks(*framework, *pod);
   if (!state) return std::nullopt;
