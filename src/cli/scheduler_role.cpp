@@ -64,12 +64,12 @@ Result<scheduler::config::SchedulerConfig> SchedulerFlags::config(const apiserve
     config = std::move(*loaded);
   }
   if (auto applied = scheduler::config::apply(master.scheduler_arguments, config); !applied) return std::unexpected(applied.error());
-  if (scheduler_name.empty()) return config;
   // A Policy and the defaults name no scheduler; the profiles of a configuration name themselves.
-  if (config.source.is_null())
-    config.profiles.front().scheduler_name = scheduler_name;
-  else
+  if (!scheduler_name.empty() && !config.is_policy && !config.source.is_null())
     return invalid(fmt::format("--scheduler-name: {} names its schedulers itself (profiles[].schedulerName)", file));
+  if (!scheduler_name.empty()) config.profiles.front().scheduler_name = scheduler_name;
+  // Their certificates' files are looked at.
+  if (const auto extenders = scheduler::Extenders::create(config.extenders); !extenders) return std::unexpected(extenders.error());
   return config;
 }
 
@@ -182,7 +182,9 @@ client::LeaderElectionConfig election_of(const scheduler::config::SchedulerConfi
                                          .identity = fmt::format("{}_{}", host, getpid()),
                                          .lease_duration = std::chrono::milliseconds(wanted.lease_duration_ms),
                                          .renew_deadline = std::chrono::milliseconds(wanted.renew_deadline_ms),
-                                         .retry_period = std::chrono::milliseconds(wanted.retry_period_ms)};
+                                         .retry_period = std::chrono::milliseconds(wanted.retry_period_ms),
+                                         // The documents' role system:kube-scheduler gives rights to the Lease kube-scheduler alone.
+                                         .goes_without = wanted.resource_name.empty() && config.profile("") == nullptr};
   findings.take(client::LeaderElector::validate(out));
   return out;
 }
@@ -211,7 +213,6 @@ int run_scheduler(const std::vector<std::string>& args) {
   std::string kubeconfig = connection.kubeconfig;
   if (config) {
     findings.notes(config->notes);
-    findings.take(scheduler::Extenders::create(config->extenders));
     if (kubeconfig.empty()) kubeconfig = config->kubeconfig;
     if (leader_elect && config->leader_election.leader_elect) election = election_of(*config, findings);
   }

@@ -20,7 +20,6 @@
 #include "cli/session.h"
 #include "cli/up_descheduler.h"
 #include "node/simulated/simulated_nodes.h"
-#include "scheduler/extender.h"
 
 namespace berth::cli {
 namespace {
@@ -153,7 +152,6 @@ UpPlan UpFlags::plan(Findings& findings) {
   out.controllers_options.simulated_machines = true;
   if (auto config = findings.take(scheduler.config(master, server.master_config))) {
     findings.notes(config->notes);
-    findings.take(scheduler::Extenders::create(config->extenders));
     out.scheduler_config = std::move(*config);
   }
   read_scenario(scenario, nodes, findings);

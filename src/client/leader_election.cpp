@@ -6,7 +6,8 @@ namespace berth::client {
 namespace {
 
 const Gvr kLeases{"coordination.k8s.io", "v1", "leases"};
-constexpr double kJitter = 1.2;  // client-go's JitterFactor
+constexpr double kJitter = 1.2;                          // client-go's JitterFactor
+constexpr Duration kAskAgain = std::chrono::minutes(1);  ///< Whether a right that was missing was given.
 
 json::Value text(std::string_view s) { return json::Value(s); }
 
@@ -26,6 +27,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   State state = State::kStopped;
   bool is_destroyed = false;
+  bool is_without = false;    ///< Leads, and may not have the lease.
   std::uint64_t attempt = 0;  ///< Answers to earlier attempts are ignored.
   json::Value lease;          ///< As last read or written; null when unknown.
   std::string observed_spec;
@@ -86,8 +88,10 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
 
   void read() {
     client.get(kLeases, config.ns, config.name, answer([](Impl& self, ApiResult<json::Value> result) {
-                 if (!result) return result.error().is("NotFound") ? self.create() : self.failed(result.error().message);
+                 if (!result) return result.error().is("NotFound") ? self.create() : self.refused(result.error());
                  self.observe(std::move(*result));
+                 // The right was given meanwhile, and somebody else was first.
+                 if (self.is_without && !self.holder.empty() && !self.holds_lease() && self.is_lease_valid()) return self.lost();
                  if (!self.holder.empty() && !self.holds_lease() && self.is_lease_valid()) return self.failed({});
                  self.write();
                }));
@@ -109,7 +113,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     if (result)
       succeeded(std::move(*result));
     else
-      failed(result.error().message);
+      refused(result.error());
   }
 
   /// The lease with us as its holder from now on.
@@ -140,7 +144,28 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
     });
   }
 
+  void refused(const ApiStatus& status) {
+    if (status.code == 403 && config.goes_without)
+      lead_without(status.message);
+    else
+      failed(status.message);
+  }
+
+  void lead_without(const std::string& why) {
+    say(fmt::format(
+        "leading without the Lease {}/{}: {}; grant get, create and update on it, and run no second one of this name until then", config.ns,
+        config.name, why));
+    const bool is_new = state == State::kAcquiring;
+    state = State::kLeading;
+    is_without = true;
+    loop->cancel(deadline_timer);
+    retry_after(kAskAgain);
+    if (callbacks.on_renewed) callbacks.on_renewed(loop->now() + kAskAgain + config.lease_duration);
+    if (is_new && callbacks.on_started_leading) callbacks.on_started_leading();
+  }
+
   void succeeded(json::Value written) {
+    is_without = false;
     observe(std::move(written));
     const bool is_new = state == State::kAcquiring;
     state = State::kLeading;
@@ -189,6 +214,7 @@ struct LeaderElector::Impl : std::enable_shared_from_this<LeaderElector::Impl> {
   void end(std::function<void()> done) {
     const bool was_leading = state == State::kLeading;
     state = State::kStopped;
+    is_without = false;
     ++attempt;
     loop->cancel(retry_timer);
     loop->cancel(deadline_timer);

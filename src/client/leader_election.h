@@ -23,6 +23,9 @@ struct LeaderElectionConfig {
   Duration retry_period = std::chrono::seconds(2);
   /// Gives the lease up on stop, so that the next candidate need not wait for it to expire.
   bool release_on_stop = true;
+  /// Who may not read or write the Lease (403) leads all the same, says which right is missing, and tries again: for a Lease that is the
+  /// component's own by default, and whose rights nobody was told to give.
+  bool goes_without = false;
   std::uint64_t seed = 0;  ///< Of the jitter.
 };
 

@@ -15,13 +15,14 @@ using namespace std::chrono_literals;
 class LeaseServer final : public net::Handler {
  public:
   json::Value lease;
-  std::set<std::string> cut_off;
+  std::set<std::string> cut_off, forbidden;
   bool lose_answers = false;
   int writes = 0;
 
   void handle(net::HttpRequest request, std::shared_ptr<net::ResponseWriter> writer) override {
     if (cut_off.contains(std::string(request.headers.get("User-Agent"))))
       return writer->respond({.status = 0, .headers = {}, .body = "no route"});
+    if (forbidden.contains(request.method)) return refuse(*writer, 403, "Forbidden");
     auto body = json::parse(request.body.empty() ? "{}" : request.body).value();
     if (request.method == "GET") {
       if (lease.is_null()) return refuse(*writer, 404, "NotFound");
@@ -82,6 +83,39 @@ TEST_F(LeaderElectionTest, WhoWaitsSaysForWhomAndAgainOnlyAfterAWhile) {
   loop.run_for(10min);
   EXPECT_EQ(b.waited.size(), 3u);
   EXPECT_TRUE(a.waited.empty());
+}
+
+TEST_F(LeaderElectionTest, WhoMayNotHaveItsOwnLeaseLeadsWithoutUntilItMay) {
+  // As the role of the documents' second scheduler: a Lease may be made, and neither read nor renewed.
+  server.forbidden = {"GET", "PUT"};
+  auto config = Candidate::config("a");
+  config.goes_without = true;
+  int started = 0, stopped = 0;
+  std::vector<std::string> said;
+  Client client(make_in_process_transport(server, {}), &loop, "a");
+  LeaderElector elector(client, config,
+                        {.on_started_leading = [&] { ++started; },
+                         .on_stopped_leading = [&] { ++stopped; },
+                         .on_waiting = [&](const std::string& why) { said.push_back(why); }});
+  elector.start();
+  loop.run_for(10min);
+  EXPECT_TRUE(elector.is_leader());
+  EXPECT_EQ(started, 1);
+  EXPECT_EQ(stopped, 0);
+  ASSERT_FALSE(said.empty());
+  EXPECT_NE(said[0].find("leading without the Lease kube-system/scheduler"), std::string::npos);
+  server.forbidden.clear();
+  loop.run_for(2min);
+  EXPECT_EQ(server.holder(), "a") << "the right was given";
+  EXPECT_EQ(started, 1);
+}
+
+TEST_F(LeaderElectionTest, WhoMayNotHaveASharedLeaseWaits) {
+  server.forbidden = {"GET", "POST", "PUT"};
+  Candidate a(server, loop, "a");
+  a.elector.start();
+  loop.run_for(10min);
+  EXPECT_FALSE(a.elector.is_leader());
 }
 
 TEST_F(LeaderElectionTest, TheFirstCandidateLeadsAndTheLeaseSaysSo) {

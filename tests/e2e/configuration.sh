@@ -90,10 +90,11 @@ token=$(kubectl -n kube-system create token custom-scheduler)
 kubectl config view --raw >"$work/custom.kubeconfig"
 KUBECONFIG=$work/custom.kubeconfig kubectl config set-credentials custom --token="$token" >/dev/null
 KUBECONFIG=$work/custom.kubeconfig kubectl config set-context --current --user=custom >/dev/null
-"$berth" scheduler --kubeconfig "$work/custom.kubeconfig" --scheduler-name custom-scheduler --secure-port 0 --no-leader-elect >"$work/custom.log" 2>&1 &
+"$berth" scheduler --kubeconfig "$work/custom.kubeconfig" --scheduler-name custom-scheduler --secure-port 0 >"$work/custom.log" 2>&1 &
 pids="$pids $!"
 pod custom-scheduler-example custom-scheduler >/dev/null
 check "a scheduler with the document's rights places its pods" eventually 30 placed custom-scheduler-example
+check "... without a Lease that it may not have" grep -q "leading without the Lease kube-system/custom-scheduler" "$work/custom.log"
 check "... and says which right is missing" grep -q "going on without storageclasses: .*cannot list resource \"storageclasses\"" "$work/custom.log"
 
 # A pod that nobody takes says so.
