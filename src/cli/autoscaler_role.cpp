@@ -105,7 +105,12 @@ Result<autoscaler::Options> read_options_file(const std::string& path, std::vect
       if (kind == "ClusterAutoscaler" || kind.empty()) read = autoscaler::Options::read(root);
     });
     if (!done) return std::unexpected(done.error());
-    if (kind != "ClusterAutoscaler") continue;
+    if (kind != "ClusterAutoscaler") {
+      constexpr std::string_view kKinds[] = {"ClusterAutoscaler"};
+      if (const std::string meant = config::suggestion(kind, kKinds); !meant.empty())
+        return invalid(fmt::format("{}:{}: kind: \"{}\" is unknown{}", path, config::line_finder(document)("kind"), kind, meant));
+      continue;
+    }
     if (out) return invalid(fmt::format("{}: there is more than one ClusterAutoscaler", path));
     out = read;
   }

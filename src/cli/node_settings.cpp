@@ -21,7 +21,7 @@ Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string&
   }
   for (const auto& [name, list] : values)
     if (const auto wrong = node::eviction::apply_kubelet_argument(settings, name, list)) return invalid("--kubelet-arg: " + *wrong);
-  if (const auto wrong = node::eviction::validate(settings)) return invalid(*wrong);
+  if (const auto wrong = node::eviction::start_errors(settings); !wrong.empty()) return invalid(fmt::format("{}", fmt::join(wrong, "\n")));
   return settings;
 }
 

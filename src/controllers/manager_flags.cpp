@@ -218,7 +218,9 @@ Result<void> set_gates(std::string_view value, std::vector<std::string>& notes) 
     } else if (is_in(kKnownGates, name)) {
       notes.push_back(fmt::format("feature gate {} is accepted; its behaviour is fixed in this version", name));
     } else {
-      return invalid(fmt::format("--feature-gates: unrecognized feature gate: {}", name));
+      std::vector<std::string_view> known(kRetiredGates.begin(), kRetiredGates.end());
+      known.insert(known.end(), kKnownGates.begin(), kKnownGates.end());
+      return invalid(fmt::format("--feature-gates: unrecognized feature gate: {}{}", name, config::suggestion(name, known)));
     }
   }
   return {};

@@ -250,7 +250,6 @@ TEST(KubeletFile, SlipsAreToldWithTheirLines) {
   EXPECT_EQ(error_of(head + "\nmaxPods: many\n"),
             "n.yaml:4: maxPods: json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32");
   EXPECT_NE(error_of(head + "maxPods: 1\nmaxPods: 2\n").find("n.yaml:4: maxPods: stands here a second time"), std::string::npos);
-  EXPECT_NE(error_of(head + "evictionSoft: {memory.available: 1Gi}\n").find("grace period"), std::string::npos);
   EXPECT_NE(
       error_of("kind: KubeletConfiguraton\napiVersion: kubelet.config.k8s.io/v1beta1\n").find("did you mean \"KubeletConfiguration\"?"),
       std::string::npos);
@@ -259,6 +258,18 @@ TEST(KubeletFile, SlipsAreToldWithTheirLines) {
   EXPECT_EQ(error_of("kubeletArgument: {}\n").find("(accepted)"), std::string::npos);
   EXPECT_NE(error_of("kind: NodeConfig\napiVersion: v1\nkubeletArgument: {}\n").find("did you mean \"kubeletArguments\"?"),
             std::string::npos);
+}
+
+TEST(KubeletFile, WhatAStartRefusesIsFoundOfFileAndFlagsTogether) {
+  const auto read = read_kubelet_file(
+      "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionSoft: {memory.available: 1Gi}\n", "n.yaml");
+  ASSERT_TRUE(read) << read.error().message;
+  KubeletSettings settings = *read;
+  ASSERT_EQ(start_errors(settings).size(), 1u);
+  EXPECT_FALSE(apply_kubelet_argument(settings, "eviction-soft-grace-period", {"memory.available=1m"}));
+  EXPECT_TRUE(start_errors(settings).empty());
+  settings.kube_reserved = {{"memry", "1Gi"}};
+  EXPECT_EQ(start_errors(settings), std::vector<std::string>{"--kube-reserved value failed to parse: cannot reserve \"memry\" resource"});
 }
 
 TEST(KubeletFile, SectionsOfANodeConfigWithoutEffectAreTold) {

@@ -68,6 +68,7 @@ TEST(Scenario, MistakesAreRefusedWithTheirPlace) {
   EXPECT_NE(error("pods:\n- {set: {memory.c: 5m=x}}\n").find("is not a quantity"), std::string::npos);
   EXPECT_NE(error("pods:\n- {set: {ram: 1Gi}}\n").find("there is no sim.berth.dev/ram"), std::string::npos);
   EXPECT_NE(error("pods:\n- {}\n- {selector: 'a in b'}\n").find("pods[1]"), std::string::npos);
+  EXPECT_NE(error("kubelet: {kubeReserved: {memry: 1Gi}}\n").find("cannot reserve \"memry\" resource"), std::string::npos);
   EXPECT_NE(error("pods: 5\n"), "");
   EXPECT_NE(error("nodes: []\n").find("unknown field \"nodes\""), std::string::npos);
   EXPECT_NE(error("kubelet: {evictionSoft: {memory.available: 1Gi}}\n").find("grace period must be specified"), std::string::npos);

@@ -62,6 +62,8 @@ KubeletSettings read_kubelet_fields(const config::Reader& document);
 /// A file that configures a node, as whoever starts the node reads it: a KubeletConfiguration or an OpenShift NodeConfig, YAML or JSON. The
 /// error lists all that is wrong, a line each: "FILE:LINE: PATH: …".
 [[nodiscard]] Result<KubeletSettings> read_kubelet_file(std::string_view text, const std::string& file);
+/// All that refuses to start a node with these settings: `validate`, then what is reserved. Of file and flags together.
+[[nodiscard]] std::vector<std::string> start_errors(const KubeletSettings& settings);
 /// The names of a KubeletConfiguration's fields: those that something here acts on, and the others.
 struct KubeletFields {
   std::span<const std::string_view> acting, inert;

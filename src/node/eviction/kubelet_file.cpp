@@ -1,6 +1,7 @@
 // A node's configuration file as the role that starts the node reads it: every mistake with its place.
 #include "base/config_arguments.h"
 #include "node/eviction/kubelet_config.h"
+#include "node/eviction/policies.h"
 
 namespace berth::node::eviction {
 namespace {
@@ -75,8 +76,12 @@ KubeletSettings read_kubelet_fields(const Reader& at) {
     return {};
   }
   settings->warnings.clear();  // The reader says them, with their lines.
-  if (const auto wrong = validate(*settings)) at.problem(*wrong);
   return std::move(*settings);
+}
+
+std::vector<std::string> start_errors(const KubeletSettings& settings) {
+  if (auto wrong = validate(settings)) return {std::move(*wrong)};
+  return all_reservation_errors(reservation_settings(settings));
 }
 
 Result<KubeletSettings> read_kubelet_file(std::string_view text, const std::string& file) {

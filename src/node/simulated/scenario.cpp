@@ -39,7 +39,10 @@ Result<Scenario> Scenario::parse(std::string_view text, const std::string& file,
     out = {};
     if (!root.expect_object()) return root.problem("a scenario is a map with kubelet and pods");
     root.only({"kubelet", "pods"});
-    if (const auto kubelet = root.field("kubelet"); kubelet.is_present()) out.kubelet_ = eviction::read_kubelet_fields(kubelet);
+    if (const auto kubelet = root.field("kubelet"); kubelet.is_present()) {
+      out.kubelet_ = eviction::read_kubelet_fields(kubelet);
+      for (const std::string& wrong : eviction::start_errors(*out.kubelet_)) kubelet.problem(wrong);
+    }
     for (const config::Reader& item : root.field("pods").items()) out.rules_.push_back(read_rule(item));
   });
   if (!read) return std::unexpected(read.error());
