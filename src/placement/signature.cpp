@@ -297,8 +297,14 @@ void Signer::matches_own_affinity() {
     return;
   }
   if (!begin(kOwnAffinity)) return;
-  const auto& of_namespace = onlookers_->cluster().namespace_labels(pod_.view().ns());
-  add(static_cast<std::int64_t>(matches_all_terms(pod_.view(), of_namespace, pod_.required_affinity)));
+  const Cluster& cluster = onlookers_->cluster();
+  const auto& of_namespace = cluster.namespace_labels(pod_.view().ns());
+  // As the plugin has it: a selector of namespaces picks those that are there.
+  const bool selects =
+      std::ranges::any_of(pod_.required_affinity, [](const AffinityTerm& term) { return term.namespace_selector.has_value(); });
+  const bool matches = selects ? matches_all_terms(pod_.view(), of_namespace, resolve_namespaces(pod_.required_affinity, cluster))
+                               : matches_all_terms(pod_.view(), of_namespace, pod_.required_affinity);
+  add(static_cast<std::int64_t>(matches));
 }
 
 Signature Signer::finish() && { return {std::move(bytes_), static_size_, columns_size_, std::move(audience_)}; }

@@ -36,7 +36,7 @@ std::string difference(const Cluster& cluster, const Framework& framework, const
   if (decision.nominated_first) return "";
   const auto total = std::ranges::find(plain.feasible, decision.node, &Evaluation::Feasible::node)->total;
   if (decision.score != total) return fmt::format("score {}, plain {}", decision.score, total);
-  if (!pod.view().volumes.empty()) {
+  if (framework.sign(pod).has_checks()) {
     const bool bounds = decision.tied_nodes >= plain.tied.size() && decision.feasible_nodes >= plain.feasible.size();
     return bounds ? "" : "fewer nodes counted than fit";
   }
