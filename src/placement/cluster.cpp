@@ -307,18 +307,29 @@ void Cluster::touch_objects() {
   record(Change::Kind::kOther, {});
 }
 
+namespace {
+
+// Statuses and annotations change with every pod, and concern nobody here.
+template <typename T>
+bool selects_alike(const T&, const T&) {
+  return false;
+}
+bool selects_alike(const model::NamespaceView& a, const model::NamespaceView& b) { return a.meta.labels == b.meta.labels; }
+bool selects_alike(const model::ServiceView& a, const model::ServiceView& b) {
+  return a.has_selector == b.has_selector && a.selector == b.selector;
+}
+bool selects_alike(const model::WorkloadView& a, const model::WorkloadView& b) {
+  return a.selector_ok == b.selector_ok && a.selector == b.selector;
+}
+
+}  // namespace
+
 template <typename T>
 void Cluster::put(TablePtr<T>& table, std::shared_ptr<const T> object, std::string key) {
-  if constexpr (std::is_same_v<T, model::NamespaceView>) {
-    // Of a namespace the labels alone count: its status and annotations change often and concern nobody.
-    const auto at = table->find(key);
-    if (at != table->end() && at->second->meta.labels == object->meta.labels) {
-      unshare(table).insert_or_assign(std::move(key), std::move(object));
-      return;
-    }
-  }
+  const auto at = table->find(key);
+  const bool says_the_same = at != table->end() && selects_alike(*at->second, *object);
   unshare(table).insert_or_assign(std::move(key), std::move(object));
-  touch_objects<T>();
+  if (!says_the_same) touch_objects<T>();
 }
 
 template <typename T>

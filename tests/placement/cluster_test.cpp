@@ -151,6 +151,22 @@ Decision decide(Cluster& cluster, const model::PodView& pod) {
   return engine.schedule(default_framework(cluster.era()), PodInfo::make(std::make_shared<model::PodView>(pod), cluster.era()));
 }
 
+TEST(Cluster, AWorkloadsStatusIsNoNews) {
+  Cluster cluster;
+  const auto set = [](int replicas, const char* app) {
+    return json::Value{{"kind", "ReplicaSet"},
+                       {"metadata", {{"namespace", "default"}, {"name", "web"}}},
+                       {"spec", {{"selector", {{"matchLabels", {{"app", app}}}}}}},
+                       {"status", {{"replicas", replicas}}}};
+  };
+  cluster.upsert(set(1, "web"));
+  const auto version = cluster.workloads_version();
+  cluster.upsert(set(2, "web"));
+  EXPECT_EQ(cluster.workloads_version(), version);
+  cluster.upsert(set(2, "db"));
+  EXPECT_GT(cluster.workloads_version(), version);
+}
+
 TEST(BadInput, AbsurdQuantitiesAreRefusedInWords) {
   for (const Era era : {Era::k120, Era::k136}) {
     RandomWorld world(17);

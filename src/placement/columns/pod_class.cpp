@@ -225,7 +225,7 @@ bool PodClass::prepare_spread() {
   const auto& view = pod_->view();
   const Cluster& cluster = index_->cluster();
   if (spread_order_ != 0) {
-    auto [constraints, error] = spread_constraints(view, cluster, args, era_, true);
+    auto [constraints, error] = spread_constraints(view, cluster, args, era_, true, &default_selector_);
     if (!error.empty() || (era_ == Era::k120 && has_repeated_key(constraints))) return false;
     for (auto& constraint : constraints) {
       DomainSum sum(*index_, index_->topology(constraint.topology_key));
@@ -235,7 +235,7 @@ bool PodClass::prepare_spread() {
     }
   }
   if (spread_weight_ != 0) {
-    auto [constraints, error] = spread_constraints(view, cluster, args, era_, false);
+    auto [constraints, error] = spread_constraints(view, cluster, args, era_, false, &default_selector_);
     if (!error.empty() || (era_ == Era::k120 && has_repeated_key(constraints))) return false;
     if (constraints.empty() && era_ == Era::k120) constant_score_ += spread_weight_ * kMaxNodeScore;
     for (auto& constraint : constraints) {

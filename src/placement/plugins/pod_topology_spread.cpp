@@ -354,7 +354,7 @@ bool PodTopologySpread::queueing_hint(const Cluster& cluster, const PodInfo& pen
 }  // namespace
 
 SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& cluster, const PodTopologySpreadArgs& args, Era era,
-                                     bool hard) {
+                                     bool hard, const model::Selector* known) {
   static const std::vector<model::TopologySpreadConstraint> kSystemDefaults = [] {
     model::TopologySpreadConstraint hostname, zone;
     hostname.topology_key = kHostnameLabel;
@@ -386,7 +386,7 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
     out.list.push_back(std::move(one));
   }
   if (own || out.list.empty()) return out;
-  const model::Selector selector = default_selector(pod, cluster, era);
+  const model::Selector selector = known != nullptr ? *known : default_selector(pod, cluster, era);
   if (selector.is_everything()) return {};
   for (auto& one : out.list) one.selector = selector;
   return out;

@@ -25,8 +25,9 @@ struct SpreadConstraints {
 };
 
 /// The pod's hard or soft constraints, or the profile's defaults with the selector of the pod's workloads.
+/// `known`: what the workloads select, where that is known already.
 SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& cluster, const PodTopologySpreadArgs& args, Era era,
-                                     bool hard);
+                                     bool hard, const model::Selector* known = nullptr);
 /// Whether the node counts for the constraint: nodeAffinityPolicy and nodeTaintsPolicy.
 bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era);
 bool has_all_topology_keys(const NodeInfo& node, const std::vector<SpreadConstraint>& constraints);
