@@ -6,6 +6,7 @@
 #include <charconv>
 #include <set>
 
+#include "autoscaler/own_writes.h"
 #include "base/log.h"
 #include "client/response.h"
 
@@ -17,8 +18,6 @@ using client::Call;
 
 const model::Gvr kNodes{"", "v1", "nodes"};
 const model::Gvr kPods{"", "v1", "pods"};
-const model::Gvr kMachines{"machine.openshift.io", "v1beta1", "machines"};
-const model::Gvr kMachineSets{"machine.openshift.io", "v1beta1", "machinesets"};
 constexpr const char* kMergePatch = "application/merge-patch+json";
 /// Between two attempts to take back a mark that must not stay.
 constexpr Duration kTakeBackPause = std::chrono::seconds(10);
@@ -107,7 +106,8 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   using Done = std::function<void(Impl&, ApiResult<json::Value>)>;
 
   /// The next pass must see what comes of this: it waits from now until `done` was called and the watch has come that far.
-  Done awaited(const std::string& resource, Done done) {
+  Done awaited(const model::Gvr& gvr, Done done) {
+    const std::string resource = resource_name(gvr);
     if (callbacks.write_started) callbacks.write_started(resource);
     return [resource, done = std::move(done)](Impl& self, ApiResult<json::Value> result) {
       if (self.callbacks.write_ended) self.callbacks.write_ended(resource, revision_of(result));
@@ -144,36 +144,41 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
 
   /// `wanted` turns the replicas that the MachineSet has into those it should have; nullopt leaves it alone.
   void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done) {
-    try_set_replicas(group, std::move(wanted), awaited(kMachineSets.resource, std::move(done)), 20, std::nullopt);
+    try_set_replicas(group, std::move(wanted), awaited(world.place_of(group).scalable, std::move(done)), 20, std::nullopt);
   }
   void try_set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done, int tries,
                         std::optional<Unanswered> unanswered) {
-    const auto [ns, name] = split_group_id(group);
+    const GroupPlace place = world.place_of(group);
     const auto again = [=](std::optional<Unanswered> open, Duration pause) {
       return [=](Impl& self) { self.later(pause, [=](Impl& retry) { retry.try_set_replicas(group, wanted, done, tries - 1, open); }); };
     };
-    Call get{.verb = "get", .gvr = kMachineSets, .ns = ns, .name = name};
-    client.call(
-        std::move(get), guarded([=](Impl& self, ApiResult<json::Value> found) {
-          if (!found && client::is_uncertain(found.error()) && tries > 1) return again(unanswered, std::chrono::seconds(1))(self);
-          if (!found) return done(self, std::move(found));
-          const std::int64_t there = json::get_int(*found, {"spec", "replicas"}, 1);
-          const std::string revision(json::get_string(*found, {"metadata", "resourceVersion"}));
-          if (unanswered && revision != unanswered->revision_before && there == unanswered->replicas) return done(self, std::move(found));
-          const auto replicas = wanted(there);
-          if (!replicas) return done(self, std::move(found));
-          const json::Value body =
-              json::Object{{"metadata", json::Object{{"resourceVersion", revision}}}, {"spec", json::Object{{"replicas", *replicas}}}};
-          Call patch{
-              .verb = "patch", .gvr = kMachineSets, .ns = ns, .name = name, .body = json::serialize(body), .content_type = kMergePatch};
-          patch.answer = client::Answer::kIdentity;
-          self.client.call(std::move(patch), self.guarded([=](Impl& patched, ApiResult<json::Value> result) {
-            if (!result && result.error().code == 409 && tries > 1) return again(std::nullopt, std::chrono::milliseconds(50))(patched);
-            if (!result && client::is_uncertain(result.error()) && tries > 1)
-              return again(Unanswered{revision, *replicas}, std::chrono::seconds(1))(patched);
-            done(patched, std::move(result));
-          }));
-        }));
+    Call get{.verb = "get", .gvr = place.scalable, .ns = place.ns, .name = place.name};
+    client.call(std::move(get), guarded([=](Impl& self, ApiResult<json::Value> found) {
+                  if (!found && client::is_uncertain(found.error()) && tries > 1) return again(unanswered, std::chrono::seconds(1))(self);
+                  if (!found) return done(self, std::move(found));
+                  const std::int64_t there = json::get_int(*found, {"spec", "replicas"}, 1);
+                  const std::string revision(json::get_string(*found, {"metadata", "resourceVersion"}));
+                  if (unanswered && revision != unanswered->revision_before && there == unanswered->replicas)
+                    return done(self, std::move(found));
+                  const auto replicas = wanted(there);
+                  if (!replicas) return done(self, std::move(found));
+                  const json::Value body = json::Object{{"metadata", json::Object{{"resourceVersion", revision}}},
+                                                        {"spec", json::Object{{"replicas", *replicas}}}};
+                  Call patch{.verb = "patch",
+                             .gvr = place.scalable,
+                             .ns = place.ns,
+                             .name = place.name,
+                             .body = json::serialize(body),
+                             .content_type = kMergePatch};
+                  patch.answer = client::Answer::kIdentity;
+                  self.client.call(std::move(patch), self.guarded([=](Impl& patched, ApiResult<json::Value> result) {
+                    if (!result && result.error().code == 409 && tries > 1)
+                      return again(std::nullopt, std::chrono::milliseconds(50))(patched);
+                    if (!result && client::is_uncertain(result.error()) && tries > 1)
+                      return again(Unanswered{revision, *replicas}, std::chrono::seconds(1))(patched);
+                    done(patched, std::move(result));
+                  }));
+                }));
   }
 
   void grow(const Resize& resize) {
@@ -195,12 +200,13 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
         });
   }
 
-  static Call mark_call(const std::string& instance, const json::Value& mark) {
+  static Call mark_call(const model::Gvr& machines, const std::string& instance, const json::Value& mark) {
     const std::size_t slash = instance.find('/');
-    const json::Value body =
-        json::Object{{"metadata", json::Object{{"annotations", json::Object{{kDeleteMachine, mark}, {kOldDeleteMachine, mark}}}}}};
+    const json::Value body = json::Object{
+        {"metadata",
+         json::Object{{"annotations", json::Object{{kDeleteMachine, mark}, {kOldDeleteMachine, mark}, {kClusterApiDeleteMachine, mark}}}}}};
     Call call{.verb = "patch",
-              .gvr = kMachines,
+              .gvr = machines,
               .ns = instance.substr(0, slash),
               .name = instance.substr(slash + 1),
               .body = json::serialize(body),
@@ -212,27 +218,28 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one. When that fails the mark goes
   /// again: the next machine to be deleted would be this one otherwise, whatever it was chosen for.
   void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
-    Done marked = awaited(kMachines.resource, [=](Impl& self, ApiResult<json::Value> result) {
+    const model::Gvr machines = world.place_of(group).machines;
+    Done marked = awaited(machines, [=](Impl& self, ApiResult<json::Value> result) {
       if (!result) {
-        if (client::is_uncertain(result.error())) self.unmark(instance);
+        if (client::is_uncertain(result.error())) self.unmark(machines, instance);
         return done(self, std::move(result));
       }
       self.set_replicas(
           group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; },
           [=](Impl& set, ApiResult<json::Value> lowered) {
-            if (!lowered) set.unmark(instance);
+            if (!lowered) set.unmark(machines, instance);
             done(set, std::move(lowered));
           });
     });
-    client.call(mark_call(instance, json::Value(format_rfc3339(now()))),
+    client.call(mark_call(machines, instance, json::Value(format_rfc3339(now()))),
                 guarded([marked = std::move(marked)](Impl& self, ApiResult<json::Value> result) { marked(self, std::move(result)); }));
   }
 
-  void unmark(const std::string& instance) {
-    client.call(mark_call(instance, json::Value(nullptr)), guarded([=](Impl& self, const ApiResult<json::Value>& result) {
+  void unmark(const model::Gvr& machines, const std::string& instance) {
+    client.call(mark_call(machines, instance, json::Value(nullptr)), guarded([=](Impl& self, const ApiResult<json::Value>& result) {
                   if (result || result.error().code == 404) return;
                   log::warning("autoscaler", "machine {}: its mark for deletion is not removed: {}", instance, result.error().message);
-                  self.later(kTakeBackPause, [=](Impl& again) { again.unmark(instance); });
+                  self.later(kTakeBackPause, [=](Impl& again) { again.unmark(machines, instance); });
                 }));
   }
 

@@ -7,7 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "model/kinds.h"
+
 namespace berth::autoscaler {
+
+/// "machinesets.machine.openshift.io"
+inline std::string resource_name(const model::Gvr& gvr) { return gvr.resource + "." + gvr.group; }
 
 /// Single-threaded.
 class OwnWrites {

@@ -121,10 +121,10 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                     return;
                   }
                   if (result || goes_without) {
-                    self.has_machines |= one.kind == "MachineSet";
+                    self.has_machines |= result && (one.kind.ends_with("MachineSet") || one.kind.ends_with("MachineDeployment"));
                     self.informers.push_back(
                         std::make_unique<client::Informer>(self.client, one.gvr, client::InformerOptions{.is_optional = goes_without}));
-                    self.informer_of[one.gvr.resource] = self.informers.back().get();
+                    self.informer_of[resource_name(one.gvr)] = self.informers.back().get();
                     self.subscribe(*self.informers.back(), one.kind);
                     self.informers.back()->start();
                   }
@@ -156,7 +156,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
         return;
       }
     ready = true;
-    if (!has_machines) log::warning("autoscaler", "this server serves no machine.openshift.io MachineSets: there is nothing to scale");
+    if (!has_machines)
+      log::warning("autoscaler",
+                   "this server serves no MachineSets, of machine.openshift.io or cluster.x-k8s.io: there is nothing to scale");
     elect();
   }
 
@@ -262,19 +264,23 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     observe_pass(client.loop()->now() - now);
     std::vector<std::string> odd = actions.status.problems;
     if (!actions.status.left_groups.empty() || !actions.status.left_nodes.empty())
-      odd.push_back(fmt::format("the pass ended after {}: {} groups and {} nodes were not looked at", format_go_duration(options.max_pass_time),
-                                actions.status.left_groups.size(), actions.status.left_nodes.size()));
+      odd.push_back(fmt::format("the pass ended after {}: {} groups and {} nodes were not looked at",
+                                format_go_duration(options.max_pass_time), actions.status.left_groups.size(),
+                                actions.status.left_nodes.size()));
     say_once(fmt::format("{}", fmt::join(odd, "; ")));
     publish_metrics(metrics, actions.status, current);
     const auto active = [&](const char* activity) {
-      metrics.gauge("cluster_autoscaler_last_activity", "[ALPHA] Last time certain part of CA logic executed.", {{"activity", std::string(activity)}})
+      metrics
+          .gauge("cluster_autoscaler_last_activity", "[ALPHA] Last time certain part of CA logic executed.",
+                 {{"activity", std::string(activity)}})
           .set(static_cast<double>(std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count()));
     };
     active("main");
     if (actions.status.is_healthy) active("autoscaling");
     if (actions.status.plan.result != ScaleUpPlan::Result::kNotNeeded) active("scaleUp");
     if (actions.grow.empty() && !actions.status.is_scale_down_paused && current.scale_down_enabled) active("scaleDown");
-    count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA", static_cast<std::int64_t>(actions.delete_instances.size()));
+    count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA",
+          static_cast<std::int64_t>(actions.delete_instances.size()));
     write_status(report.write(actions.status, now), now);
   }
 
@@ -290,7 +296,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   void observe_pass(Duration length) {
     metrics
         .histogram("cluster_autoscaler_function_duration_seconds", "[ALPHA] Time taken by various parts of CA main loop.",
-                   {0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5, 30, 50, 75, 100, 1000}, {{"function", "main"}})
+                   {0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 7.5, 10, 12.5, 15, 17.5, 20, 22.5, 25, 27.5, 30, 50, 75, 100, 1000},
+                   {{"function", "main"}})
         .observe(std::chrono::duration<double>(length).count());
   }
 

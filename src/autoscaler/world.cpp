@@ -99,6 +99,40 @@ void add_place(const json::Value& provider, json::Object& labels) {
       {get_string(provider, {"machineType"}), get_string(provider, {"vmSize"}), get_string(provider, {"instanceType"})});
 }
 
+/// What may be scaled, in the order of looking for a group's place.
+struct ScalableKind {
+  std::string_view kind;  ///< As kept.
+  model::Gvr scalable, machines;
+};
+const std::vector<ScalableKind>& scalable_kinds() {
+  static const model::Gvr capi{"cluster.x-k8s.io", "v1beta1", "machines"};
+  static const std::vector<ScalableKind> all = {
+      {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}, {"machine.openshift.io", "v1beta1", "machines"}},
+      {"cluster.x-k8s.io/MachineDeployment", {"cluster.x-k8s.io", "v1beta1", "machinedeployments"}, capi},
+      {"cluster.x-k8s.io/MachineSet", {"cluster.x-k8s.io", "v1beta1", "machinesets"}, capi},
+  };
+  return all;
+}
+bool is_scalable(std::string_view kind) {
+  return std::ranges::any_of(scalable_kinds(), [&](const ScalableKind& one) { return one.kind == kind; });
+}
+bool is_machine(std::string_view kind) { return kind == "Machine" || kind == "cluster.x-k8s.io/Machine"; }
+
+/// With the group in front where that is Cluster API's.
+std::string scoped_kind(const json::Value& object) {
+  const std::string_view kind = get_string(object, {"kind"});
+  const bool is_bare = get_string(object, {"apiVersion"}).starts_with(kClusterApi) && !kind.starts_with(kClusterApi);
+  return is_bare ? fmt::format("{}{}", kClusterApi, kind) : std::string(kind);
+}
+
+/// A bound by either annotation.
+std::optional<std::int64_t> bound_of(const json::Value& scalable, std::string_view name) {
+  for (const std::string_view prefix : {kMachineApi, kClusterApi})
+    if (const auto text = get_string(scalable, {"metadata", "annotations", fmt::format("{}{}", prefix, name)}); !text.empty())
+      return parse_number(text);
+  return std::nullopt;
+}
+
 }  // namespace
 
 const std::vector<WatchedKind>& watched_kinds() {
@@ -125,17 +159,19 @@ const std::vector<WatchedKind>& watched_kinds() {
       {"ClusterAutoscaler", {"autoscaling.openshift.io", "v1", "clusterautoscalers"}},
       {"Machine", {"machine.openshift.io", "v1beta1", "machines"}},
       {"MachineSet", {"machine.openshift.io", "v1beta1", "machinesets"}},
+      {"cluster.x-k8s.io/Machine", {"cluster.x-k8s.io", "v1beta1", "machines"}},
+      {"cluster.x-k8s.io/MachineSet", {"cluster.x-k8s.io", "v1beta1", "machinesets"}},
+      {"cluster.x-k8s.io/MachineDeployment", {"cluster.x-k8s.io", "v1beta1", "machinedeployments"}},
   };
   return all;
 }
 
-std::string group_id(std::string_view ns, std::string_view name) { return fmt::format("MachineSet/{}/{}", ns, name); }
+std::string group_id(std::string_view kind, std::string_view ns, std::string_view name) { return key_of(kind, ns, name); }
 
 std::pair<std::string, std::string> split_group_id(std::string_view id) {
-  constexpr std::string_view kKind = "MachineSet/";
-  const std::size_t slash = id.rfind('/');
-  if (!id.starts_with(kKind) || slash < kKind.size()) return {};
-  return {std::string(id.substr(kKind.size(), slash - kKind.size())), std::string(id.substr(slash + 1))};
+  const std::size_t first = id.find('/'), last = id.rfind('/');
+  if (first == std::string_view::npos || first == last) return {};
+  return {std::string(id.substr(first + 1, last - first - 1)), std::string(id.substr(last + 1))};
 }
 
 model::NodeViewPtr template_of(const json::Value& machine_set) {
@@ -159,11 +195,14 @@ model::NodeViewPtr template_of(const json::Value& machine_set) {
 }
 
 GroupOverrides overrides_of(const json::Value& machine_set) {
+  constexpr std::string_view kOptions = "autoscaling-options-";
   GroupOverrides out;
   for (const auto& [key, value] : json::get_object(machine_set, {"metadata", "annotations"})) {
     const std::string_view name(key.data(), key.size());
-    if (!name.starts_with(kGroupOptions) || !value.is_string() || value.get_string().empty()) continue;
-    const std::string_view option = name.substr(kGroupOptions.size());
+    const std::string_view prefix = name.starts_with(kClusterApi) ? kClusterApi : kMachineApi;
+    const std::string_view option = name.substr(std::min(name.size(), prefix.size() + kOptions.size()));
+    if (!name.starts_with(prefix) || !name.substr(prefix.size()).starts_with(kOptions) || !value.is_string() || value.get_string().empty())
+      continue;
     std::string text(json::as_view(value));
     std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
     const auto read_share = [&](std::optional<double>& target) {
@@ -185,19 +224,17 @@ GroupOverrides overrides_of(const json::Value& machine_set) {
   return out;
 }
 
-World::Machine World::parse_machine(const json::Value& machine) {
+World::Machine World::parse_machine(const json::Value& machine, bool is_cluster_api) {
   Machine out;
   out.ns = get_string(machine, {"metadata", "namespace"});
   for (const json::Value& owner : json::get_array(machine, {"metadata", "ownerReferences"}))
-    if (get_string(owner, {"kind"}) == "MachineSet") {
-      out.set_uid = get_string(owner, {"uid"});
-      out.set_name = get_string(owner, {"name"});
-    }
+    if (get_string(owner, {"kind"}) == "MachineSet")
+      out.set = key_of(is_cluster_api ? "cluster.x-k8s.io/MachineSet" : "MachineSet", out.ns, get_string(owner, {"name"}));
   out.node = get_string(machine, {"status", "nodeRef", "name"});
   out.provider_id = get_string(machine, {"spec", "providerID"});
   const json::Object& annotations = json::get_object(machine, {"metadata", "annotations"});
   out.is_leaving = !get_string(machine, {"metadata", "deletionTimestamp"}).empty() || annotations.contains(kDeleteMachine) ||
-                   annotations.contains(kOldDeleteMachine);
+                   annotations.contains(kOldDeleteMachine) || annotations.contains(kClusterApiDeleteMachine);
   return out;
 }
 
@@ -206,6 +243,9 @@ void World::see_node(const json::Value& node) {
   cluster_.upsert_node(std::make_shared<const model::NodeView>(model::NodeView::parse(node)));
   if (const std::string_view machine = get_string(node, {"metadata", "annotations", kMachineAnnotation}); !machine.empty())
     node_of_machine_[std::string(machine)] = name;
+  if (const std::string_view machine = get_string(node, {"metadata", "annotations", "cluster.x-k8s.io/machine"}); !machine.empty())
+    node_of_machine_[fmt::format("{}/{}", get_string(node, {"metadata", "annotations", "cluster.x-k8s.io/cluster-namespace"}), machine)] =
+        name;
   if (const std::string_view id = get_string(node, {"spec", "providerID"}); !id.empty()) node_of_provider_id_[std::string(id)] = name;
   kept_[key_of("Node", "", name)] = node;
   nodes_[name] = NodeFacts::parse(node);
@@ -222,13 +262,13 @@ void World::see_pod(const json::Value& pod) {
 }
 
 void World::upsert(const json::Value& object) {
-  const std::string_view kind = get_string(object, {"kind"}), ns = get_string(object, {"metadata", "namespace"}),
-                         name = get_string(object, {"metadata", "name"});
+  const std::string kind = scoped_kind(object);
+  const std::string_view ns = get_string(object, {"metadata", "namespace"}), name = get_string(object, {"metadata", "name"});
   if (kind == "Node") return see_node(object);
   if (kind == "Pod") return see_pod(object);
-  if (kind == "Machine") {
-    machines_[fmt::format("{}/{}", ns, name)] = parse_machine(object);
-  } else if (kind == "MachineSet") {
+  if (is_machine(kind)) {
+    machines_[fmt::format("{}/{}", ns, name)] = parse_machine(object, kind.starts_with(kClusterApi));
+  } else if (is_scalable(kind)) {
     kept_[key_of(kind, ns, name)] = object;
   } else if (kind == "ClusterAutoscaler") {
     if (name == "default") cluster_autoscaler_ = object;
@@ -254,9 +294,9 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
   } else if (kind == "Pod") {
     cluster_.remove_pod(key);
     pods_.erase(key);
-  } else if (kind == "Machine") {
+  } else if (is_machine(kind)) {
     machines_.erase(key);
-  } else if (kind == "MachineSet") {
+  } else if (is_scalable(kind)) {
     kept_.erase(key_of(kind, ns, name));
   } else if (kind == "ClusterAutoscaler") {
     if (name == "default") cluster_autoscaler_ = json::Value();
@@ -291,27 +331,60 @@ Snapshot World::snapshot() const {
     out.daemons.push_back(info);
     out.daemon_sets.insert(key);
   }
-  std::multimap<std::pair<std::string_view, std::string_view>, const std::pair<const std::string, Machine>*> by_set;
-  for (const auto& machine : machines_)
-    by_set.emplace(std::pair<std::string_view, std::string_view>{machine.second.ns, machine.second.set_name}, &machine);
-  const std::string first = "MachineSet/";
-  for (auto at = kept_.lower_bound(first); at != kept_.end() && at->first.starts_with(first); ++at) {
-    const json::Value& set = at->second;
-    const std::string_view ns = get_string(set, {"metadata", "namespace"}), name = get_string(set, {"metadata", "name"});
-    const auto low = parse_number(get_string(set, {"metadata", "annotations", kMinSize}));
-    const auto high = parse_number(get_string(set, {"metadata", "annotations", kMaxSize}));
-    // Without a maximum, or with one that makes no sense, nobody asked for it to be scaled.
-    if (!high || *high < 1 || low.value_or(0) > *high || !get_string(set, {"metadata", "deletionTimestamp"}).empty()) continue;
-    NodeGroup group{.id = group_id(ns, name), .min = low.value_or(0), .max = *high, .target = json::get_int(set, {"spec", "replicas"}, 1)};
-    const auto [begin, end] = by_set.equal_range({ns, name});
-    for (auto machine = begin; machine != end; ++machine)
-      group.instances.push_back(instance_of(machine->second->first, machine->second->second));
-    std::ranges::sort(group.instances, {}, &Instance::id);
-    group.template_node = template_of(set);
-    group.overrides = overrides_of(set);
-    out.groups.push_back(std::move(group));
+  std::multimap<std::string, const std::pair<const std::string, Machine>*> by_scalable;
+  for (const auto& machine : machines_) by_scalable.emplace(scaled_by(machine.second.set), &machine);
+  for (const ScalableKind& kind : scalable_kinds()) {
+    const std::string first = fmt::format("{}/", kind.kind);
+    for (auto at = kept_.lower_bound(first); at != kept_.end() && at->first.starts_with(first); ++at) {
+      if (scaled_by(at->first) != at->first) continue;
+      auto group = group_of(kind.kind, at->second);
+      if (!group) continue;
+      const auto [begin, end] = by_scalable.equal_range(at->first);
+      for (auto machine = begin; machine != end; ++machine)
+        group->instances.push_back(instance_of(machine->second->first, machine->second->second));
+      std::ranges::sort(group->instances, {}, &Instance::id);
+      out.groups.push_back(std::move(*group));
+    }
   }
+  std::ranges::stable_sort(out.groups, {}, &NodeGroup::id);
   return out;
+}
+
+std::string World::scaled_by(const std::string& set) const {
+  if (const auto found = kept_.find(set); found != kept_.end() && set.starts_with(kClusterApi))
+    for (const json::Value& owner : json::get_array(found->second, {"metadata", "ownerReferences"}))
+      if (get_string(owner, {"kind"}) == "MachineDeployment")
+        return key_of("cluster.x-k8s.io/MachineDeployment", get_string(found->second, {"metadata", "namespace"}),
+                      get_string(owner, {"name"}));
+  return set;
+}
+
+std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Value& scalable) const {
+  const auto low = bound_of(scalable, "cluster-api-autoscaler-node-group-min-size");
+  const auto high = bound_of(scalable, "cluster-api-autoscaler-node-group-max-size");
+  // Without a maximum, or with one that makes no sense, nobody asked for it to be scaled.
+  if (!high || *high < 1 || low.value_or(0) > *high || !get_string(scalable, {"metadata", "deletionTimestamp"}).empty())
+    return std::nullopt;
+  const std::string_view plain = kind.substr(kind.rfind('/') == std::string_view::npos ? 0 : kind.rfind('/') + 1);
+  NodeGroup out{.id = group_id(plain, get_string(scalable, {"metadata", "namespace"}), get_string(scalable, {"metadata", "name"})),
+                .min = low.value_or(0),
+                .max = *high,
+                .target = json::get_int(scalable, {"spec", "replicas"}, 1)};
+  out.template_node = template_of(scalable);
+  out.overrides = overrides_of(scalable);
+  return out;
+}
+
+GroupPlace World::place_of(std::string_view group) const {
+  const auto [ns, name] = split_group_id(group);
+  const std::string_view wanted = group.substr(0, group.find('/'));
+  const ScalableKind* found = &scalable_kinds().front();
+  for (const ScalableKind& kind : scalable_kinds())
+    if (kind.kind.ends_with(wanted) && kept_.contains(key_of(kind.kind, ns, name))) {
+      found = &kind;
+      break;
+    }
+  return {found->scalable, found->machines, ns, name};
 }
 
 }  // namespace berth::autoscaler

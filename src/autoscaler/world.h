@@ -1,6 +1,7 @@
 // The API's objects kept as what the autoscaler decides on: MachineSets are its groups of nodes (SPEC H6). Pure: told of objects, no I/O.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 
 #include "autoscaler/snapshot.h"
@@ -9,15 +10,20 @@
 
 namespace berth::autoscaler {
 
+// Cluster API's own group has the same objects; its annotations are read and written beside OpenShift's, on the objects of either.
+inline constexpr std::string_view kClusterApi = "cluster.x-k8s.io/";
+inline constexpr std::string_view kMachineApi = "machine.openshift.io/";
 inline constexpr std::string_view kMinSize = "machine.openshift.io/cluster-api-autoscaler-node-group-min-size";
 inline constexpr std::string_view kMaxSize = "machine.openshift.io/cluster-api-autoscaler-node-group-max-size";
 inline constexpr std::string_view kGroupOptions = "machine.openshift.io/autoscaling-options-";
+inline constexpr std::string_view kClusterApiDeleteMachine = "cluster.x-k8s.io/delete-machine";
 inline constexpr std::string_view kDeleteMachine = "machine.openshift.io/delete-machine";
 inline constexpr std::string_view kOldDeleteMachine = "machine.openshift.io/cluster-api-delete-machine";
 inline constexpr std::string_view kMachineAnnotation = "machine.openshift.io/machine";
 
-/// "MachineSet/namespace/name", as node groups are called in events and in the priority expander's patterns.
-std::string group_id(std::string_view ns, std::string_view name);
+/// "MachineSet/namespace/name", as node groups are called in events and in the priority expander's patterns; MachineDeployments of Cluster
+/// API likewise.
+std::string group_id(std::string_view kind, std::string_view ns, std::string_view name);
 /// The other way: empty strings when it is not one.
 std::pair<std::string, std::string> split_group_id(std::string_view id);
 
@@ -26,15 +32,22 @@ std::pair<std::string, std::string> split_group_id(std::string_view id);
 /// Labels and taints also come from spec.template.spec. Null when CPU or memory is missing or something is malformed.
 model::NodeViewPtr template_of(const json::Value& machine_set);
 
-/// The annotations machine.openshift.io/autoscaling-options-… of a MachineSet: scaledownutilizationthreshold, scaledowngpuutilizationthreshold,
-/// scaledownunneededtime, scaledownunreadytime and maxnodeprovisiontime; others say nothing.
+/// The annotations machine.openshift.io/autoscaling-options-… of a MachineSet: scaledownutilizationthreshold,
+/// scaledowngpuutilizationthreshold, scaledownunneededtime, scaledownunreadytime and maxnodeprovisiontime; others say nothing.
 GroupOverrides overrides_of(const json::Value& machine_set);
 
+/// Where a group's size and its machines are written.
+struct GroupPlace {
+  model::Gvr scalable, machines;
+  std::string ns, name;
+};
+
+/// `kind` has kClusterApi in front for that group's objects, as World takes them.
 struct WatchedKind {
   std::string_view kind;
   model::Gvr gvr;
 };
-/// What is watched, where the server serves it. Without the last two there is nothing to scale.
+/// What is watched, where the server serves it. Without MachineSets or MachineDeployments there is nothing to scale.
 const std::vector<WatchedKind>& watched_kinds();
 
 /// Single-threaded.
@@ -52,14 +65,19 @@ class World {
   [[nodiscard]] const NodeFactsMap& nodes() const { return nodes_; }
   /// The ClusterAutoscaler named default; null when there is none.
   [[nodiscard]] const json::Value* cluster_autoscaler() const { return cluster_autoscaler_.is_null() ? nullptr : &cluster_autoscaler_; }
+  /// Of a group's id; one that is not known any more is looked for among OpenShift's.
+  [[nodiscard]] GroupPlace place_of(std::string_view group) const;
   [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view ns, std::string_view name) const;
 
  private:
   struct Machine {
-    std::string set_uid, set_name, ns, node, provider_id;
+    std::string set, ns, node, provider_id;  ///< set: its key among the kept.
     bool is_leaving = false;
   };
-  static Machine parse_machine(const json::Value& machine);
+  static Machine parse_machine(const json::Value& machine, bool is_cluster_api);
+  /// The key of what is scaled: the set, or the MachineDeployment that owns it.
+  [[nodiscard]] std::string scaled_by(const std::string& set) const;
+  [[nodiscard]] std::optional<NodeGroup> group_of(std::string_view kind, const json::Value& scalable) const;
   void see_node(const json::Value& node);
   void see_pod(const json::Value& pod);
   [[nodiscard]] Instance instance_of(const std::string& key, const Machine& machine) const;
@@ -69,7 +87,7 @@ class World {
   PodSets pods_;
   NodeFactsMap nodes_;
   std::map<std::string, Machine> machines_;               ///< By "namespace/name".
-  std::map<std::string, json::Value, std::less<>> kept_;  ///< MachineSets and Nodes by "Kind/namespace/name".
+  std::map<std::string, json::Value, std::less<>> kept_;  ///< What is scaled, and Nodes, by "Kind/namespace/name".
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;
   std::map<std::string, placement::PodInfoPtr> daemons_;
   std::set<std::string, std::less<>> jobs_;

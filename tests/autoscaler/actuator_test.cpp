@@ -264,24 +264,27 @@ TEST_F(ActuatorTest, TheNextPassIsToldOfWritesUntilTheyAreAnsweredAndSeen) {
   actions.grow.push_back({"MachineSet/m/a", 3, 5, 10});
   actuator.carry_out(actions, {});
   loop.run_for(100ms);
-  EXPECT_EQ(outstanding(INT64_MAX), std::vector<std::string>{"machinesets"});
+  EXPECT_EQ(outstanding(INT64_MAX), std::vector<std::string>{"machinesets.machine.openshift.io"});
   loop.run_for(60s);
   EXPECT_EQ(replicas(), 5);
-  EXPECT_EQ(outstanding(0), std::vector<std::string>{"machinesets"});
-  EXPECT_TRUE(outstanding(std::atoll(std::string(json::get_string(server->objects.at(kSet), {"metadata", "resourceVersion"})).c_str())).empty());
+  EXPECT_EQ(outstanding(0), std::vector<std::string>{"machinesets.machine.openshift.io"});
+  EXPECT_TRUE(
+      outstanding(std::atoll(std::string(json::get_string(server->objects.at(kSet), {"metadata", "resourceVersion"})).c_str())).empty());
 }
 
 TEST_F(ActuatorTest, ARemovalIsOutstandingInMachinesAndSets) {
   remove();
   loop.run_for(1s);
-  EXPECT_EQ(writes.outstanding([](const std::string&) { return std::int64_t{0}; }), (std::vector<std::string>{"machines", "machinesets"}));
+  EXPECT_EQ(writes.outstanding([](const std::string&) { return std::int64_t{0}; }),
+            (std::vector<std::string>{"machines.machine.openshift.io", "machinesets.machine.openshift.io"}));
 }
 
 TEST_F(ActuatorTest, ANodeThatSomebodyIsNotDoneWithWaits) {
   const auto delayed = [this](const std::string& annotations) {
-    server->put(kNode, yaml(fmt::format("kind: Node\nmetadata: {{name: a-1, uid: n, annotations: {{{}}}}}\nstatus: {{allocatable: {{cpu: '8', "
-                                        "memory: 8Gi, pods: '110'}}}}",
-                                        annotations)));
+    server->put(kNode,
+                yaml(fmt::format("kind: Node\nmetadata: {{name: a-1, uid: n, annotations: {{{}}}}}\nstatus: {{allocatable: {{cpu: '8', "
+                                 "memory: 8Gi, pods: '110'}}}}",
+                                 annotations)));
   };
   delayed(std::string(kDelayDeletion) + "volumes: x");
   remove();
@@ -302,9 +305,9 @@ TEST_F(ActuatorTest, ButNotForEver) {
 }
 
 TEST_F(ActuatorTest, DaemonsOfThePlanAreEvictedAndNobodyWaitsForThem) {
-  server->put("/api/v1/namespaces/default/pods/daemon",
-              yaml("kind: Pod\nmetadata: {namespace: default, name: daemon, uid: d, ownerReferences: [{kind: DaemonSet, name: x, uid: x, controller: "
-                   "true}]}\nspec: {nodeName: a-1, containers: [{name: c}]}"));
+  server->put("/api/v1/namespaces/default/pods/daemon", yaml("kind: Pod\nmetadata: {namespace: default, name: daemon, uid: d, "
+                                                             "ownerReferences: [{kind: DaemonSet, name: x, uid: x, controller: "
+                                                             "true}]}\nspec: {nodeName: a-1, containers: [{name: c}]}"));
   server->answer_instead = [](const net::HttpRequest& request) { return request.path.ends_with("/eviction") ? 429 : -1; };
   NodeRemoval removal{"a-1", "MachineSet/m/a", "m/a-1", 0, {}};
   removal.daemons.push_back(world.pods().at("default/daemon"));

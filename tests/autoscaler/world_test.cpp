@@ -68,6 +68,63 @@ TEST(World, ANodeFindsItsMachineByProviderIdToo) {
   EXPECT_EQ(cluster.world.snapshot().groups[0].instances[0].node, "ip-10-0-0-1");
 }
 
+/// Cluster API's own group: the MachineDeployment is scaled, its MachineSets are its controller's.
+TEST(World, AMachineDeploymentIsAGroupWithTheMachinesOfItsSets) {
+  World world;
+  const auto put = [&](const std::string& text) { world.upsert(yaml("apiVersion: cluster.x-k8s.io/v1beta1\n" + text)); };
+  put("kind: MachineDeployment\nmetadata: {namespace: m, name: d, annotations: "
+      "{cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size: "
+      "'1', cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: '4', cluster.x-k8s.io/autoscaling-options-scaledownunneededtime: "
+      "2m0s}}\nspec: {replicas: 3}");
+  for (const char* set : {"d-old", "d-new"}) {
+    put(
+        fmt::format("kind: MachineSet\nmetadata: {{namespace: m, name: {0}, ownerReferences: [{{kind: MachineDeployment, name: d}}], "
+                    "annotations: {{cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: '4'}}}}\nspec: {{replicas: 1}}",
+                    set));
+    put(fmt::format("kind: Machine\nmetadata: {{namespace: m, name: {0}-1, ownerReferences: [{{kind: MachineSet, name: {0}}}]}}", set));
+  }
+  world.upsert(
+      yaml("kind: Node\nmetadata: {name: n1, annotations: {cluster.x-k8s.io/machine: d-new-1, cluster.x-k8s.io/cluster-namespace: m}}"));
+  const Snapshot snapshot = world.snapshot();
+  ASSERT_EQ(snapshot.groups.size(), 1U) << "the sets below it are nobody's to scale";
+  const NodeGroup& group = snapshot.groups[0];
+  EXPECT_EQ(group.id, "MachineDeployment/m/d");
+  EXPECT_EQ(std::tuple(group.min, group.max, group.target), std::tuple(1, 4, 3));
+  EXPECT_EQ(group.overrides.unneeded_time, std::chrono::minutes(2));
+  ASSERT_EQ(group.instances.size(), 2U);
+  EXPECT_EQ(group.instances[0].node, "n1");
+  const GroupPlace place = world.place_of(group.id);
+  EXPECT_EQ(std::tuple(place.scalable.group, place.scalable.resource, place.machines.group, place.ns, place.name),
+            std::tuple("cluster.x-k8s.io", "machinedeployments", "cluster.x-k8s.io", "m", "d"));
+  world.remove("cluster.x-k8s.io/MachineDeployment", "m", "d");
+  EXPECT_TRUE(world.snapshot().groups.empty());
+}
+
+TEST(World, BoundsStandInEitherFormOfTheAnnotationsOnEitherGroup) {
+  for (const auto& [api, prefix, resource_group] : {std::tuple("machine.openshift.io", "cluster.x-k8s.io", "machine.openshift.io"),
+                                                    std::tuple("cluster.x-k8s.io", "machine.openshift.io", "cluster.x-k8s.io")}) {
+    World world;
+    world.upsert(
+        yaml(fmt::format("apiVersion: {0}/v1beta1\nkind: MachineSet\nmetadata: {{namespace: m, name: a, annotations: "
+                         "{{{1}/cluster-api-autoscaler-node-group-max-size: '7'}}}}\nspec: {{replicas: 2}}",
+                         api, prefix)));
+    const Snapshot snapshot = world.snapshot();
+    ASSERT_EQ(snapshot.groups.size(), 1U) << api;
+    EXPECT_EQ(snapshot.groups[0].max, 7);
+    EXPECT_EQ(snapshot.groups[0].id, "MachineSet/m/a");
+    EXPECT_EQ(world.place_of("MachineSet/m/a").scalable.group, resource_group);
+  }
+}
+
+TEST(World, AMachineMarkedForClusterApisControllerIsLeaving) {
+  TestCluster cluster;
+  cluster.set("a", {.replicas = 1});
+  cluster.put(
+      "kind: Machine\nmetadata: {namespace: m, name: x, annotations: {cluster.x-k8s.io/delete-machine: now}, ownerReferences: [{kind: "
+      "MachineSet, name: a, uid: a}]}");
+  EXPECT_TRUE(cluster.world.snapshot().groups[0].instances[0].is_leaving);
+}
+
 TEST(World, SnapshotsLeaveOutWhatIsGone) {
   TestCluster cluster;
   cluster.set("a", {.replicas = 1});
