@@ -23,6 +23,7 @@ class Autoscaler::Step {
 
   Actions run() {
     self_.state_.update(snapshot_, options_, now_, out_);
+    out_.status.problems = snapshot_.problems;
     for (const NodeGroup& group : snapshot_.groups)
       for (const std::string& problem : group.overrides.problems) out_.status.problems.push_back(fmt::format("{}: {}", group.id, problem));
     make_templates();

@@ -118,6 +118,7 @@ struct Snapshot {
   std::set<std::string, std::less<>> daemon_sets;
   /// ConfigMap cluster-autoscaler-priority-expander's data.priorities; nullopt when there is none.
   std::optional<std::string> priorities;
+  std::vector<std::string> problems;  ///< Why sets that somebody wants scaled are not.
 };
 
 /// A taint that a node loses when it has started: below ignore-taint. or startup-taint.cluster-autoscaler.kubernetes.io/.

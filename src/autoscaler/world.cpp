@@ -125,12 +125,11 @@ std::string scoped_kind(const json::Value& object) {
   return is_bare ? fmt::format("{}{}", kClusterApi, kind) : std::string(kind);
 }
 
-/// A bound by either annotation.
-std::optional<std::int64_t> bound_of(const json::Value& scalable, std::string_view name) {
+/// A bound as either annotation has it; empty: neither has.
+std::string_view bound_of(const json::Value& scalable, std::string_view name) {
   for (const std::string_view prefix : {kMachineApi, kClusterApi})
-    if (const auto text = get_string(scalable, {"metadata", "annotations", fmt::format("{}{}", prefix, name)}); !text.empty())
-      return parse_number(text);
-  return std::nullopt;
+    if (const auto text = get_string(scalable, {"metadata", "annotations", fmt::format("{}{}", prefix, name)}); !text.empty()) return text;
+  return {};
 }
 
 }  // namespace
@@ -337,7 +336,7 @@ Snapshot World::snapshot() const {
     const std::string first = fmt::format("{}/", kind.kind);
     for (auto at = kept_.lower_bound(first); at != kept_.end() && at->first.starts_with(first); ++at) {
       if (scaled_by(at->first) != at->first) continue;
-      auto group = group_of(kind.kind, at->second);
+      auto group = group_of(kind.kind, at->second, out.problems);
       if (!group) continue;
       const auto [begin, end] = by_scalable.equal_range(at->first);
       for (auto machine = begin; machine != end; ++machine)
@@ -359,17 +358,18 @@ std::string World::scaled_by(const std::string& set) const {
   return set;
 }
 
-std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Value& scalable) const {
-  const auto low = bound_of(scalable, "cluster-api-autoscaler-node-group-min-size");
-  const auto high = bound_of(scalable, "cluster-api-autoscaler-node-group-max-size");
-  // Without a maximum, or with one that makes no sense, nobody asked for it to be scaled.
-  if (!high || *high < 1 || low.value_or(0) > *high || !get_string(scalable, {"metadata", "deletionTimestamp"}).empty())
-    return std::nullopt;
+std::optional<NodeGroup> World::group_of(std::string_view kind, const json::Value& scalable, std::vector<std::string>& problems) const {
+  const std::string_view min = bound_of(scalable, "cluster-api-autoscaler-node-group-min-size");
+  const std::string_view max = bound_of(scalable, "cluster-api-autoscaler-node-group-max-size");
+  if (max.empty() || !get_string(scalable, {"metadata", "deletionTimestamp"}).empty()) return std::nullopt;
   const std::string_view plain = kind.substr(kind.rfind('/') == std::string_view::npos ? 0 : kind.rfind('/') + 1);
-  NodeGroup out{.id = group_id(plain, get_string(scalable, {"metadata", "namespace"}), get_string(scalable, {"metadata", "name"})),
-                .min = low.value_or(0),
-                .max = *high,
-                .target = json::get_int(scalable, {"spec", "replicas"}, 1)};
+  const std::string id = group_id(plain, get_string(scalable, {"metadata", "namespace"}), get_string(scalable, {"metadata", "name"}));
+  // A minimum that cannot be read is not none: nodes would be taken that somebody meant to keep.
+  const std::optional<std::int64_t> low = min.empty() ? 0 : parse_number(min), high = parse_number(max);
+  if (!low || !high || *low > *high)
+    problems.push_back(fmt::format("{}: sizes from \"{}\" to \"{}\" make no sense: it is not scaled", id, min, max));
+  if (!low || !high || *low > *high || *high < 1) return std::nullopt;
+  NodeGroup out{.id = id, .min = *low, .max = *high, .target = json::get_int(scalable, {"spec", "replicas"}, 1)};
   out.template_node = template_of(scalable);
   out.overrides = overrides_of(scalable);
   return out;

@@ -77,7 +77,9 @@ class World {
   static Machine parse_machine(const json::Value& machine, bool is_cluster_api);
   /// The key of what is scaled: the set, or the MachineDeployment that owns it.
   [[nodiscard]] std::string scaled_by(const std::string& set) const;
-  [[nodiscard]] std::optional<NodeGroup> group_of(std::string_view kind, const json::Value& scalable) const;
+  /// nullopt: nobody wants it scaled, or its bounds make no sense, which is said.
+  [[nodiscard]] std::optional<NodeGroup> group_of(std::string_view kind, const json::Value& scalable,
+                                                  std::vector<std::string>& problems) const;
   void see_node(const json::Value& node);
   void see_pod(const json::Value& pod);
   [[nodiscard]] Instance instance_of(const std::string& key, const Machine& machine) const;
