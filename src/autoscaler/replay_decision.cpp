@@ -169,7 +169,7 @@ class Comparison {
   [[nodiscard]] bool keeps_limits() const {
     const Status& status = facts_.actions->status;
     const std::int64_t grown = sum(got_.grow);
-    if (grown >= sum(recorded_.grow)) return false;  // Then no limit was the reason.
+    if (grown >= sum(recorded_.grow) && !misses_what_is_over_limits()) return false;  // Then no limit was the reason.
     const GroupStatus& whole = status.whole;
     const std::int64_t nodes = whole.ready + whole.unready + whole.not_started;
     if (facts_.options->max_nodes_total > 0 && grown > 0 && nodes + grown > facts_.options->max_nodes_total) return false;
@@ -177,6 +177,24 @@ class Comparison {
       if (const auto total = status.totals.find(limit.type); total != status.totals.end() && grown > 0 && total->second > limit.bounds.max)
         return false;
     return true;
+  }
+  /// Groups are not offered here, each for a limit that counts its GPUs.
+  [[nodiscard]] bool misses_what_is_over_limits() const {
+    bool misses = false;
+    for (const auto& [group, option] : recorded_.options) {
+      if (got_.options.contains(group)) continue;
+      misses = true;
+      const auto found = std::ranges::find(facts_.snapshot->groups, group, &NodeGroup::id);
+      if (found == facts_.snapshot->groups.end() || found->template_node == nullptr) return false;
+      const Amounts more = amounts_of(*found->template_node, *facts_.options);
+      const auto is_over = [&](const GpuLimit& limit) {
+        const auto total = facts_.actions->status.totals.find(limit.type);
+        const auto one = more.find(limit.type);
+        return one != more.end() && one->second + (total == facts_.actions->status.totals.end() ? 0 : total->second) > limit.bounds.max;
+      };
+      if (std::ranges::none_of(facts_.options->gpus, is_over)) return false;
+    }
+    return misses;
   }
 
   // --- shrinking ---
