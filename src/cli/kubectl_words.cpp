@@ -137,7 +137,7 @@ std::string instead_of_type(const std::string& plural) {
   for (const Word& entry : kOcTypes)
     if (entry.word == plural) return fmt::format("; {}", entry.instead);
   std::set<std::string> names;
-  for (const model::KindInfo& kind : model::all_kinds()) names.insert({kind.plural, kind.singular});
+  for (const model::KindInfo& kind : model::all_kinds()) names.insert(kind.plural);
   return did_you_mean(plural, {names.begin(), names.end()});
 }
 
