@@ -26,7 +26,8 @@ class ListsAndWatches final : public client::Transport {
   }
   void upgrade(net::HttpRequest, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)>) override {}
 
-  void tell(const std::string& resource, std::string_view type, const std::string& object) {
+  void tell(const std::string& resource, std::string_view type, std::string object) {
+    std::erase(object, '\n');  // A watch has one event a line.
     watches.at(resource).on_data(fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, object));
   }
 
@@ -72,6 +73,7 @@ json::Object irrelevant_events(const Options& options, std::size_t waiting, std:
   (*scheduler)->start();
   informers.start();
   (*scheduler)->lead(true);
+  loop.run_for(std::chrono::seconds(1));
   for (int i = 0; i < 600 && (*scheduler)->queue_sizes().unschedulable < waiting; ++i) loop.run_for(std::chrono::milliseconds(100));
   const std::size_t held = (*scheduler)->queue_sizes().unschedulable;
   if (held != waiting) return {{"error", fmt::format("{} of {} pods wait", held, waiting)}};

@@ -274,7 +274,8 @@ void Scheduler::Impl::give_place_back(Binding& binding) {
   if (node != nullptr) wake(ClusterEvent::kAssignedPodDeleted, binding.node, {.pod_before = info.get()});
 }
 
-void Scheduler::Impl::binding_failed(const BindingPtr& binding, Step step, const std::string& why) {
+/// By value: what held the binding may let go of it here.
+void Scheduler::Impl::binding_failed(BindingPtr binding, Step step, const std::string& why) {
   if (std::exchange(binding->is_over, true)) return;
   give_slot(*binding);
   const placement::PodInfoPtr& info = binding->info;

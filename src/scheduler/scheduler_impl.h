@@ -238,7 +238,7 @@ struct Scheduler::Impl : std::enable_shared_from_this<Scheduler::Impl> {
   void find_out(const BindingPtr& binding, const std::string& why);
   void binding_done(Binding& binding);
   /// `why` is the failed step's error.
-  void binding_failed(const BindingPtr& binding, Step step, const std::string& why);
+  void binding_failed(BindingPtr binding, Step step, const std::string& why);
   /// Unreserve, and the room is free again unless the pod is bound.
   void give_place_back(Binding& binding);
   void take_slot(Binding& binding);
