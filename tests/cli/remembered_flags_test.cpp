@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -16,12 +17,13 @@ struct Start {
   std::string prefix = "node-", file;
   Result<RememberedFlags> flags = fail(ErrorCode::kInternal, "");
 
-  Start(const std::string& directory, const std::string& line) {
+  Start(const std::string& directory, std::vector<std::string> words) {
     app.add_option("--nodes", nodes)->check(CLI::Range(0, 10));
     app.add_option("--zones", zones);
     app.add_option("--prefix", prefix);
     app.add_option("--file", file);
-    app.parse(line);
+    std::ranges::reverse(words);  // As CLI11 wants them.
+    app.parse(words);
     flags = RememberedFlags::recall(app, directory, {{"--nodes"}, {"--zones"}, {"--prefix"}, {"--file", true}});
     if (flags) {
       EXPECT_TRUE(flags->save());
@@ -41,8 +43,8 @@ class RememberedFlagsTest : public ::testing::Test {
 };
 
 TEST_F(RememberedFlagsTest, WhatWasTypedHoldsForTheNextStart) {
-  EXPECT_TRUE(Start(directory_, "--nodes 3 --prefix a-").flags->notes().empty());
-  const Start next(directory_, "");
+  EXPECT_TRUE(Start(directory_, {"--nodes", "3", "--prefix", "a-"}).flags->notes().empty());
+  const Start next(directory_, {});
   EXPECT_EQ(next.nodes, 3);
   EXPECT_EQ(next.prefix, "a-");
   EXPECT_EQ(next.zones, 3) << "a default is not remembered";
@@ -51,37 +53,37 @@ TEST_F(RememberedFlagsTest, WhatWasTypedHoldsForTheNextStart) {
 }
 
 TEST_F(RememberedFlagsTest, AFlagWinsAndTheChangeIsSaid) {
-  Start(directory_, "--nodes 3 --zones 2");
-  const Start next(directory_, "--nodes 5");
+  Start(directory_, {"--nodes", "3", "--zones", "2"});
+  const Start next(directory_, {"--nodes", "5"});
   EXPECT_EQ(next.nodes, 5);
   EXPECT_EQ(next.zones, 2);
   EXPECT_EQ(next.flags->notes(), (std::vector<std::string>{"as at the last start: --zones 2", "--nodes 5 (3 at the last start)"}));
-  EXPECT_EQ(Start(directory_, "").nodes, 5);
+  EXPECT_EQ(Start(directory_, {}).nodes, 5);
 }
 
 TEST_F(RememberedFlagsTest, AFileIsFoundFromElsewhere) {
-  Start(directory_, "--file scenario.yaml --prefix tests");
-  const Start next(directory_, "");
+  Start(directory_, {"--file", "scenario.yaml", "--prefix", "tests"});
+  const Start next(directory_, {});
   EXPECT_EQ(next.file, std::filesystem::absolute("scenario.yaml").string());
   EXPECT_EQ(next.prefix, "tests") << "a name that a directory here has is a name all the same";
 }
 
 TEST_F(RememberedFlagsTest, AnEmptyValueIsForgotten) {
-  Start(directory_, "--prefix a-");
-  Start(directory_, "--prefix \"\"");
-  EXPECT_EQ(Start(directory_, "").prefix, "node-");
+  Start(directory_, {"--prefix", "a-"});
+  Start(directory_, {"--prefix", ""});
+  EXPECT_EQ(Start(directory_, {}).prefix, "node-");
 }
 
 TEST_F(RememberedFlagsTest, AFileThatIsNotOursIsRefusedByName) {
   for (const char* text : {"x", "[]", R"({"--nodes": "many"})", R"({"--nodes": "11"})"}) {
     write(text);
-    const Start start(directory_, "");
+    const Start start(directory_, {});
     ASSERT_FALSE(start.flags) << text;
     EXPECT_NE(start.flags.error().message.find(directory_ + "/up.json"), std::string::npos) << start.flags.error().message;
   }
   write("x");
   std::filesystem::create_directory(directory_ + "/elsewhere");
-  EXPECT_EQ(Start(directory_ + "/elsewhere", "").nodes, 6);
+  EXPECT_EQ(Start(directory_ + "/elsewhere", {}).nodes, 6);
 }
 
 }  // namespace

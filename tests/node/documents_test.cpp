@@ -150,6 +150,15 @@ using simulated::Write;
 
 const TimePoint kNow = *parse_rfc3339("2026-01-01T00:00:00Z");
 
+/// Lines of a KubeletConfiguration.
+KubeletSettings settings_of(const std::string& lines) {
+  const auto document = json::parse_yaml(lines);
+  EXPECT_TRUE(document) << (document ? "" : document.error().message);
+  auto settings = read_kubelet_configuration(document ? *document : json::Value(json::Object{}));
+  EXPECT_TRUE(settings) << (settings ? "" : settings.error());
+  return settings ? *settings : KubeletSettings{};
+}
+
 /// The objects that a fleet creates.
 std::vector<json::Value> created(Fleet& fleet) {
   std::vector<json::Value> out;
@@ -175,9 +184,11 @@ std::string allocatable(const FleetOptions& options, const char* resource) {
 TEST(SimulatedNodes, OfferWhatTheirSettingsLeave) {
   FleetOptions options;
   options.reserves_resources = true;
-  options.kubelet = *read_kubelet_configuration(
-      *json::parse_yaml("{systemReserved: {memory: 1.5Gi, cpu: 500m}, kubeReserved: {cpu: 250m}, evictionHard: {memory.available: 500Mi, "
-                        "nodefs.available: 10%}, maxPods: 30}"));
+  options.kubelet = settings_of(
+      "systemReserved: {memory: 1.5Gi, cpu: 500m}\n"
+      "kubeReserved: {cpu: 250m}\n"
+      "evictionHard: {memory.available: 500Mi, nodefs.available: 10%}\n"
+      "maxPods: 30\n");
   EXPECT_EQ(allocatable(options, "memory"), "8204Mi");
   EXPECT_EQ(allocatable(options, "cpu"), "3250m");
   EXPECT_EQ(allocatable(options, "ephemeral-storage"), "96636764160") << "as the kubelet computes a tenth, in single precision";
@@ -192,7 +203,7 @@ TEST(SimulatedNodes, OfferWhatTheirSettingsLeave) {
 TEST(SimulatedNodes, MoreReservedThanThereIsIsFoundOut) {
   FleetOptions options;
   options.reserves_resources = true;
-  options.kubelet = *read_kubelet_configuration(*json::parse_yaml("{systemReserved: {memory: 11Gi}}"));
+  options.kubelet = settings_of("systemReserved: {memory: 11Gi}\n");
   EXPECT_EQ(overreserved(options, ten_gibibytes()), std::vector<std::string>{"memory"});
   EXPECT_EQ(allocatable(options, "memory"), "0") << "and a node that others describe offers nothing of it";
 }
@@ -202,7 +213,7 @@ TEST(SimulatedNodes, WithoutSettingsOfferEverything) { EXPECT_EQ(allocatable({},
 TEST(SimulatedNodes, ATakenOverNodeFollowsNewSettings) {
   FleetOptions options;
   options.reserves_resources = true;
-  options.kubelet = *read_kubelet_configuration(*json::parse_yaml("{systemReserved: {memory: 2Gi}, evictionHard: {memory.available: 0%}}"));
+  options.kubelet = settings_of("systemReserved: {memory: 2Gi}\nevictionHard: {memory.available: 0%}\n");
   Fleet fleet(options);
   const json::Value node = *json::parse(
       R"({"metadata":{"name":"old","uid":"u","annotations":{"sim.berth.dev/fleet":"default"}},"status":{"capacity":{"cpu":"4","memory":"10Gi"},
