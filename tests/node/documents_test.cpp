@@ -191,7 +191,7 @@ TEST(SimulatedNodes, OfferWhatTheirSettingsLeave) {
       "maxPods: 30\n");
   EXPECT_EQ(allocatable(options, "memory"), "8204Mi");
   EXPECT_EQ(allocatable(options, "cpu"), "3250m");
-  EXPECT_EQ(allocatable(options, "ephemeral-storage"), "96636764160") << "as the kubelet computes a tenth, in single precision";
+  EXPECT_EQ(allocatable(options, "ephemeral-storage"), "96636764000") << "as the kubelet computes a tenth, in single precision";
   EXPECT_EQ(allocatable(options, "pods"), "30");
   EXPECT_EQ(allocatable(options, "example.com/gpu"), "2");
   follow_documents(options.kubelet);

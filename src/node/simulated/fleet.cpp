@@ -30,6 +30,7 @@ bool Fleet::owns(const json::Value& node) const {
 void Fleet::start_node(NodeRef node, TimePoint now) {
   offer(*node);
   take_index(node->spec.index, 1);
+  last_index_ = node->spec.index;
   // Heartbeats are spread over their period, so that thousands of nodes make an even load.
   node->next_lease = now + options_.lease_period * (node->spec.index % 997) / 997;
   node->next_status = now + options_.status_period * (node->spec.index % 991) / 991 + options_.lease_period;

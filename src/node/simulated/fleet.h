@@ -187,6 +187,7 @@ class Fleet {
   DocumentSource documents_;
   std::unordered_map<std::string, NodeRef> nodes_;
   std::map<int, int> indexes_;                      ///< Numbers in use, each with how many nodes use it.
+  std::optional<int> last_index_;                   ///< Given to a node of this fleet.
   std::unordered_map<std::string, int> strangers_;  ///< Numbers of other fleets' nodes, by name.
   std::unordered_map<std::string, PodRef> pods_;    ///< By uid.
   /// By time, and of equal times by who came first: the same inputs have the same order.

@@ -59,8 +59,8 @@ std::vector<std::string> overreserved(const FleetOptions& options, const NodeTem
 
 int Fleet::free_index(int wanted) const {
   if (wanted >= 0 && !indexes_.contains(wanted)) return wanted;
-  int index = std::max(wanted, first_index(options_.name));
-  // Neighbours in the map follow each other: the first gap after `index`, going round at the end.
+  // Behind the one given last: a number that is taken moves all that come after it, and none of them should look through those before.
+  int index = last_index_ ? *last_index_ + 1 : first_index(options_.name);
   for (auto at = indexes_.lower_bound(index); at != indexes_.end() && at->first == index; ++at) ++index;
   if (index < kIndexes) return index;
   index = 0;
