@@ -58,11 +58,9 @@ double read_cost(const Request& request, const ObjectCache& cache) {
   return looked_at + each * count;
 }
 
-bool is_long_running(const RequestInfo& info, const Query& query) {
-  if (info.verb == "watch" || info.subresource == "proxy" || info.subresource == "exec" || info.subresource == "attach" ||
-      info.subresource == "portforward")
-    return true;
-  return info.subresource == "log" && query.flag("follow");
+bool is_long_running(const RequestInfo& info) {
+  return info.verb == "watch" || info.subresource == "proxy" || info.subresource == "exec" || info.subresource == "attach" ||
+         info.subresource == "portforward" || info.subresource == "log";
 }
 
 double write_cost(const Request& request, const ObjectCache& cache) {
@@ -88,7 +86,7 @@ WorkEstimate estimate_work(const Request& request, const ObjectCache& cache) {
                          request.query.get("resourceVersion") == "0";
   if (reads && has_state && request.info.subresource.empty()) out.cost_us += read_cost(request, cache);
   if (!reads || verb == "deletecollection") out.cost_us += write_cost(request, cache);
-  out.seats = is_long_running(request.info, request.query) ? 0 : std::clamp(static_cast<int>(out.cost_us / kSeatUs), 1, kMaxSeats);
+  out.seats = is_long_running(request.info) ? 0 : std::clamp(static_cast<int>(out.cost_us / kSeatUs), 1, kMaxSeats);
   return out;
 }
 

@@ -332,7 +332,7 @@ void add_texts(std::vector<Adversary>& out) {
     return out;
   });
   yaml("aliases", [](std::size_t n) {
-    std::string out = "a: &a [" + std::string(2 * n, 'x') + "]\nb:\n";
+    std::string out = "a: &a [" + std::string(200, 'x') + "]\nb:\n";
     for (std::size_t i = 0; i < n; ++i) out += "- *a\n";
     return out;
   });
@@ -473,8 +473,11 @@ std::vector<Adversary> lengthened_kinds() {
     find_containers(ref, document, path, containers);
     const auto base = (kind.group.empty() ? "/api/" : "/apis/" + kind.group + "/") + kind.version +
                       (kind.namespaced ? "/namespaces/default/" : "/") + kind.plural;
-    for (const auto& place : containers)
-      out.push_back({fmt::format("{}: {}", kind.api_version() + "/" + kind.kind, fmt::join(place, ".")), [=](std::size_t n) {
+    for (const auto& place : containers) {
+      // Pods themselves show what their templates cost.
+      if (std::ranges::any_of(place, [](const Step& step) { return step == "template" || step == "jobTemplate"; })) continue;
+      out.push_back({fmt::format("{}: {}", kind.api_version() + "/" + kind.kind, fmt::join(place, ".")),
+                     [=](std::size_t n) {
                        Value long_one = document;
                        Value* at = at_path(long_one, place);
                        if (auto* array = at->if_array()) {
@@ -487,8 +490,10 @@ std::vector<Adversary> lengthened_kinds() {
                          const Value first = at->get_object().begin()->value();
                          for (std::size_t i = 1; i < n; ++i) at->get_object()[ascending(n - i)] = first;
                        }
-                       return std::vector{Sent{"POST", base, kJson, json::serialize(long_one)}};
-                     }});
+                       return std::vector{Sent{"POST", base + "?dryRun=All", kJson, json::serialize(long_one)}};
+                     },
+                     true});
+    }
   }
   return out;
 }

@@ -16,6 +16,7 @@ struct Sent {
 struct Adversary {
   std::string name;
   std::function<std::vector<Sent>(std::size_t size)> requests;  ///< The last one is measured.
+  bool changes_nothing = false;                                 ///< One server will do for all of these.
 };
 
 /// Bodies with a great many keys, list items, equal and unequal merge keys, long names above many members, deep nesting, owners, volumes,
