@@ -36,6 +36,7 @@ struct Request {
   std::vector<std::string> warnings;  ///< Become Warning headers.
   bool answered = false;
   const flow::FlowSchema* flow_schema = nullptr;  ///< Null where no flow control is.
+  std::string flow;                               ///< Of that schema: who shares its queues.
   flow::Seats seats;                              ///< Until it is answered.
 };
 using RequestPtr = std::shared_ptr<Request>;

@@ -120,6 +120,7 @@ void ApiServer::Impl::schedule(const RequestPtr& request) {
   if (flow_control == nullptr) return dispatch(request);
   auto where = flow::classify(request->user, attributes_of(*request));
   request->flow_schema = where.schema;
+  request->flow = where.flow;
   const auto estimate = estimate_work(*request, *cache);
   if (flow_control->runs_here(where, estimate.cost_us, estimate.seats)) {
     const auto from = std::chrono::steady_clock::now();

@@ -267,7 +267,18 @@ void ApiServer::Impl::respond_written(const RequestPtr& request, int code, Write
   };
   const bool is_costly = outcome.object == nullptr || is_costly_answer(*request, outcome.object->value->size());
   if (!is_costly) return answer(outcome);
-  offload([answer, written = std::make_shared<WriteOutcome>(std::move(outcome))] { answer(*written); });
+  const auto written = std::make_shared<WriteOutcome>(std::move(outcome));
+  if (flow_control == nullptr) return answer(*written);
+  // In its turn among the work of others, like the request itself.
+  request->seats.reset();
+  flow::Work work;
+  work.where = {request->flow_schema, request->flow_schema->level, request->flow};
+  work.cost_us = estimate_work(*request, *cache).cost_us;
+  work.run = [this, answer, written, where = work.where] {
+    const flow::Seats seats(*flow_control, where, 1);
+    answer(*written);
+  };
+  flow_control->post(std::move(work));
 }
 
 void ApiServer::Impl::respond_success(Request& request, int code, std::string_view name, std::string_view uid) {

@@ -5,6 +5,7 @@
 #include <latch>
 
 #include "apiserver/flow/controller.h"
+#include "tests/apiserver/server_fixture.h"
 
 namespace berth::apiserver::flow {
 namespace {
@@ -224,6 +225,64 @@ TEST_F(FlowController, NothingNewBeginsWhenMemoryIsScarce) {
   controller.set_overloaded(false);
   controller.submit(work(user("jane"), 10, [&] { jane = true; }));
   EXPECT_TRUE(jane);
+}
+
+TEST_F(FlowController, WhatHasBegunIsNeverRefused) {
+  Limits limits;
+  limits.workers = 1;
+  Controller controller(limits, registry_);
+  std::latch done(500);
+  for (int i = 0; i < 500; ++i) {  // More than a user's queues hold.
+    auto rest = work(user("jane"), 1e6, {});
+    rest.run = [&controller, &done, where = rest.where] {
+      const Seats seats(controller, where, 1);
+      done.count_down();
+    };
+    controller.post(std::move(rest));
+  }
+  done.wait();
+  controller.stop();
+}
+
+/// The whole server, with threads: answers say where the request belonged, and what is large is served elsewhere all the same.
+TEST(FlowControlServer, AnswersSayWhereTheyBelong) {
+  ThreadLoop loop("test");
+  auto cache = open_object_cache(store::make_memory_store(), loop, {}, false);
+  ASSERT_TRUE(cache);
+  ServerOptions options;
+  options.cache = std::move(*cache);
+  options.loop = &loop;
+  const auto trusting = std::make_shared<TrustingAuth>();
+  options.authenticator = trusting;
+  options.authorizer = trusting;
+  auto server = ApiServer::create(std::move(options));
+  ASSERT_TRUE(server) << server.error().message;
+  const auto send = [&](std::string method, std::string path, std::string body, std::string name) {
+    net::HttpRequest request;
+    request.method = std::move(method);
+    request.path = std::move(path);
+    request.body = std::move(body);
+    request.headers.add("Content-Type", "application/json");
+    request.headers.add("Accept", "application/yaml");
+    request.peer = net::PeerCertificate{std::move(name), {"system:authenticated"}};
+    auto response = std::make_shared<testing::RecordedResponse>();
+    std::promise<void> answered;
+    response->on_close([&answered] { answered.set_value(); });
+    (*server)->handle(std::move(request), response);
+    answered.get_future().wait();
+    return response;
+  };
+  const std::string maps = "/api/v1/namespaces/default/configmaps";
+  std::string large = R"({"metadata":{"name":"large"},"data":{"k":")" + std::string(300'000, 'x') + "\"}}";
+  const auto made = send("POST", maps, large, "jane");
+  EXPECT_EQ(made->status, 201) << made->body;
+  EXPECT_TRUE(made->body.starts_with("apiVersion: v1\n")) << made->body.substr(0, 100);
+  const auto& global = *std::ranges::find(default_levels(), "global-default", &PriorityLevel::name);
+  EXPECT_EQ(made->headers.get("X-Kubernetes-PF-PriorityLevel-UID"), global.uid);
+  const auto scheduler = send("GET", maps + "/large", "", "system:kube-scheduler");
+  EXPECT_EQ(scheduler->status, 200);
+  const auto& workload = *std::ranges::find(default_levels(), "workload-high", &PriorityLevel::name);
+  EXPECT_EQ(scheduler->headers.get("X-Kubernetes-PF-PriorityLevel-UID"), workload.uid);
 }
 
 }  // namespace

@@ -135,6 +135,22 @@ void Controller::submit(Work work) {
   wake_exempt_.notify_one();
 }
 
+void Controller::post(Work work) {
+  const auto hash = flow_hash(work.where.schema->name, work.where.flow);
+  const double cost = std::max(work.cost_us, 50.0);
+  const int seats = work.seats;
+  const std::lock_guard lock(mutex_);
+  auto& level = levels_[work.where.level];
+  const bool is_exempt = default_levels()[work.where.level].queues == 0;
+  if (!is_exempt && level.queue.push(hash, {cost, seats, 0, work.run}, true)) {
+    level.waiting->set(static_cast<double>(level.queue.size()));
+    wake_.notify_one();
+    return;
+  }
+  exempt_.push_back(std::move(work.run));
+  wake_exempt_.notify_one();
+}
+
 void Controller::enqueue(std::unique_lock<std::mutex>& lock, Work work) {
   auto& level = levels_[work.where.level];
   const auto& schema = *work.where.schema;

@@ -65,6 +65,9 @@ class Controller {
 
   /// Runs it now, later, or refuses it.
   void submit(Work work);
+  /// Runs it on a worker when its turn comes, whatever waits: the rest of something that has begun. `reject` is not called; the seats are
+  /// counted anew, so the caller has given back its own.
+  void post(Work work);
   /// What submit asks first, for callers that need no Work when the answer is yes: then they run it themselves, make Seats and say what it
   /// took (spent).
   [[nodiscard]] bool runs_here(const Classified& where, double cost_us, int seats);

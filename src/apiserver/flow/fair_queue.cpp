@@ -23,12 +23,12 @@ std::vector<std::size_t> FairQueue::hand_of(std::uint64_t flow) const {
   return hand;
 }
 
-bool FairQueue::push(std::uint64_t flow, Waiting waiting) {
+bool FairQueue::push(std::uint64_t flow, Waiting waiting, bool past_limit) {
   if (queues_.empty()) return false;
   Queue* least = nullptr;
   for (const auto i : hand_of(flow))
     if (least == nullptr || queues_[i].work < least->work) least = &queues_[i];
-  if (least->entries.size() >= length_limit_) return false;
+  if (!past_limit && least->entries.size() >= length_limit_) return false;
   // Who was away has saved nothing: its time begins now.
   const double start = std::max(virtual_time_, least->finish);
   least->finish = start + waiting.work;

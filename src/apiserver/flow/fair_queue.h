@@ -20,8 +20,8 @@ struct Waiting {
 class FairQueue {
  public:
   FairQueue(int queues, int hand_size, int length_limit);
-  /// Into the least loaded of the queues that the flow may use; false when that one is full.
-  bool push(std::uint64_t flow, Waiting waiting);
+  /// Into the least loaded of the queues that the flow may use; false when that one is full, `past_limit` or not when there are none.
+  bool push(std::uint64_t flow, Waiting waiting, bool past_limit = false);
   /// The next to be served. Among queues with something in them every one gets the same work.
   std::optional<Waiting> pop();
   [[nodiscard]] std::size_t size() const { return size_; }
