@@ -20,17 +20,16 @@ class ExtendedResourceToleration final : public AdmissionPlugin {
       for (const auto& container : json::get_array(request.object, {"spec", list}))
         for (const auto& [resource, amount] : json::get_object(container, {"resources", "requests"}))
           if (is_extended(resource)) resources.emplace(resource);
-    for (const auto& resource : resources) {
-      const auto& tolerations = json::get_array(request.object, {"spec", "tolerations"});
-      if (std::any_of(tolerations.begin(), tolerations.end(), [&](const auto& t) {
-            return json::get_string(t, {"key"}) == resource && json::get_string(t, {"operator"}) == "Exists" &&
-                   json::get_string(t, {"effect"}) == "NoSchedule";
-          }))
-        continue;
-      auto& spec = json::ensure_object(request.object, {"spec"});
-      if (!spec["tolerations"].is_array()) spec["tolerations"] = json::Array();
-      spec["tolerations"].get_array().push_back(json::Object{{"key", resource}, {"operator", "Exists"}, {"effect", "NoSchedule"}});
-    }
+    if (resources.empty()) return {};
+    std::set<std::string, std::less<>> tolerated;
+    for (const auto& t : json::get_array(request.object, {"spec", "tolerations"}))
+      if (json::get_string(t, {"operator"}) == "Exists" && json::get_string(t, {"effect"}) == "NoSchedule")
+        tolerated.emplace(json::get_string(t, {"key"}));
+    auto& tolerations = json::ensure_object(request.object, {"spec"})["tolerations"];
+    if (!tolerations.is_array()) tolerations = json::Array();
+    for (const auto& resource : resources)
+      if (!tolerated.contains(resource))
+        tolerations.get_array().push_back(json::Object{{"key", resource}, {"operator", "Exists"}, {"effect", "NoSchedule"}});
     return {};
   }
 };

@@ -78,10 +78,11 @@ class ServiceAccount final : public AdmissionPlugin {
     static const std::set<std::string_view> kTrue = {"1", "t", "T", "true", "TRUE", "True"};
     if (!kTrue.contains(wanted)) return {};
     const auto name = json::get_string(account, {"metadata", "name"});
-    const auto lists = [&](std::string_view list, std::string_view secret) {
-      const auto& all = json::get_array(account, {list});
-      return std::any_of(all.begin(), all.end(), [&](const auto& one) { return json::get_string(one, {"name"}) == secret; });
-    };
+    // As long as a pod's references can an account's list be: each is looked up, none searched for.
+    std::map<std::string_view, std::unordered_set<std::string_view>> listed;
+    for (const std::string_view list : {"secrets", "imagePullSecrets"})
+      for (const auto& one : json::get_array(account, {list})) listed[list].insert(json::get_string(one, {"name"}));
+    const auto lists = [&](std::string_view list, std::string_view secret) { return listed[list].contains(secret); };
     const auto refuse = [&](const std::string& what, std::string_view list = "secret") {
       return std::unexpected(
           request.forbidden(fmt::format("{} is not allowed because service account {} does not reference that {}", what, name, list)));
