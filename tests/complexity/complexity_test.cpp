@@ -85,7 +85,7 @@ TEST_F(Complexity, AdversarialDocumentsCostNoMoreThanTheirSize) {
 }
 
 TEST_F(Complexity, EveryListOfEveryKindCostsNoMoreThanItsLength) {
-  for (const auto& adversary : berth::testing::lengthened_kinds()) expect_modest(adversary, size_or(60));
+  for (const auto& adversary : berth::testing::lengthened_kinds()) expect_modest(adversary, size_or(120));
 }
 
 }  // namespace

@@ -343,7 +343,7 @@ void add_texts(std::vector<Adversary>& out) {
   });
   yaml("merge keys", [](std::size_t n) {
     std::string out = "a: &a {";
-    for (std::size_t i = 0; i < n; ++i) out += fmt::format("{}: 1, ", ascending(i));
+    for (std::size_t i = 0; i < 100; ++i) out += fmt::format("{}: 1, ", ascending(i));
     out += "z: 1}\nb:\n";
     for (std::size_t i = 0; i < n; ++i) out += "- {<<: *a}\n";
     return out;

@@ -190,8 +190,8 @@ TEST(Robustness, FindingsEndSomewhere) {
   const auto errors = validate_create(*find_kind("", "v1", "ResourceQuota"), quota);
   std::size_t bytes = 0;
   for (const auto& error : errors) bytes += error.value.size();
-  EXPECT_GT(errors.size(), 100U);
-  EXPECT_LT(bytes, 20U << 20);
+  EXPECT_GE(errors.size(), 5U);
+  EXPECT_LT(bytes, 400U << 10);
 }
 
 TEST(Robustness, DefaultingIsIdempotent) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/json_canonical.h"
 #include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/schema.h"
@@ -246,16 +247,15 @@ void placement_only_narrowed(const Value& old, const Value& doc, Errors& errors)
 
 bool tolerations_only_added(const Value& old, const Value& doc) {
   // Equal but for a longer or added tolerationSeconds counts as the same (ValidatePodUpdate lets it be extended).
-  const json::Array& now = get_array(doc, {"spec", "tolerations"});
-  return std::all_of(get_array(old, {"spec", "tolerations"}).begin(), get_array(old, {"spec", "tolerations"}).end(),
-                     [&](const Value& wanted) {
-                       return std::any_of(now.begin(), now.end(), [&](const Value& have) {
-                         Value a = wanted, b = have;
-                         json::erase(a, {"tolerationSeconds"});
-                         json::erase(b, {"tolerationSeconds"});
-                         return json::equal(a, b);
-                       });
-                     });
+  const auto without_seconds = [](Value toleration) {
+    json::erase(toleration, {"tolerationSeconds"});
+    return json::canonical_text(toleration);
+  };
+  std::unordered_set<std::string> now;
+  for (const Value& toleration : get_array(doc, {"spec", "tolerations"})) now.insert(without_seconds(toleration));
+  for (const Value& toleration : get_array(old, {"spec", "tolerations"}))
+    if (!now.contains(without_seconds(toleration))) return false;
+  return true;
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace berth::model::validation {
 namespace {
 
 constexpr std::size_t kContext = 3;
-constexpr std::size_t kPopularFrom = 200;      ///< Of so many lines, those that are more than one in a hundred start no match.
-constexpr std::size_t kMaxSteps = 20'000'000;  ///< Of looking for runs; what is left then is shown as replaced.
+constexpr std::size_t kPopularFrom = 200;     ///< Of so many lines, those that are more than one in a hundred start no match.
+constexpr std::size_t kMaxSteps = 1'000'000;  ///< Of looking for runs; what is left then is shown as replaced.
 
 using Lines = std::vector<std::string_view>;
 

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/json_canonical.h"
 #include "model/internal_form.h"
 #include "model/quantity.h"
 #include "model/validation/volume_sources.h"
@@ -34,7 +35,7 @@ void access_modes(const Value& spec, const Path& at, std::string_view why_requir
 /// Topologies that a class is limited to: each term has distinct keys with distinct values, and no two terms are the same.
 void allowed_topologies(const Value& doc, Errors& errors) {
   const Path at("allowedTopologies");
-  std::vector<Value> terms;
+  std::unordered_map<std::string, std::size_t> terms;  ///< How often each was there.
   std::size_t i = 0;
   for (const Value& term : get_array(doc, {"allowedTopologies"})) {
     const Path one = at[i++];
@@ -55,36 +56,35 @@ void allowed_topologies(const Value& doc, Errors& errors) {
         if (!seen.insert(values[v].is_string() ? json::as_view(values[v]) : "").second) errors.duplicate(values_at[v], values[v]);
     }
     // An empty term is told once for every term that there is.
-    const auto same = std::ranges::count_if(terms, [&](const Value& before) { return json::equal(before, list); });
+    const std::size_t same = terms[json::canonical_text(list)]++;
     const std::size_t count = list.get_array().empty() ? get_array(doc, {"allowedTopologies"}).size() : 0;
-    for (std::size_t n = 0; n < count + static_cast<std::size_t>(same) && !errors.is_full(); ++n) errors.duplicate(expressions, Value(""));
-    terms.push_back(list);
+    for (std::size_t n = 0; n < count + same && !errors.is_full(); ++n) errors.duplicate(expressions, Value(""));
   }
 }
 
 /// What a volume can be of.
 constexpr std::string_view kPersistentSourceNames[] = {"hostPath",
-                                                   "gcePersistentDisk",
-                                                   "awsElasticBlockStore",
-                                                   "glusterfs",
-                                                   "nfs",
-                                                   "iscsi",
-                                                   "rbd",
-                                                   "quobyte",
-                                                   "cephfs",
-                                                   "cinder",
-                                                   "fc",
-                                                   "flocker",
-                                                   "flexVolume",
-                                                   "azureFile",
-                                                   "vsphereVolume",
-                                                   "azureDisk",
-                                                   "portworxVolume",
-                                                   "scaleIO",
-                                                   "local",
-                                                   "storageos",
-                                                   "csi",
-                                                   "photonPersistentDisk"};
+                                                       "gcePersistentDisk",
+                                                       "awsElasticBlockStore",
+                                                       "glusterfs",
+                                                       "nfs",
+                                                       "iscsi",
+                                                       "rbd",
+                                                       "quobyte",
+                                                       "cephfs",
+                                                       "cinder",
+                                                       "fc",
+                                                       "flocker",
+                                                       "flexVolume",
+                                                       "azureFile",
+                                                       "vsphereVolume",
+                                                       "azureDisk",
+                                                       "portworxVolume",
+                                                       "scaleIO",
+                                                       "local",
+                                                       "storageos",
+                                                       "csi",
+                                                       "photonPersistentDisk"};
 
 /// A volume's affinity with the names that its labels have today.
 Value with_ga_labels(Value affinity) {

@@ -39,7 +39,7 @@ class Path {
   bool is_index_ = false, is_key_ = false;
 };
 
-/// Collects findings, up to 16 MiB of text: a small body can have as many as the square of its length.
+/// Collects findings, up to 256 KiB of text: a small body can have as many as the square of its length.
 class Errors {
  public:
   void required(const Path& at, std::string_view detail = {});
@@ -62,8 +62,8 @@ class Errors {
   FieldErrors take() { return std::move(list_); }
   [[nodiscard]] bool empty() const { return list_.empty(); }
   [[nodiscard]] std::size_t size() const { return list_.size(); }
-  /// Nothing more is taken: no refusal is longer than 16 MiB.
-  [[nodiscard]] bool is_full() const { return text_bytes_ > (16U << 20); }
+  /// Nothing more is taken: no refusal is longer than 256 KiB, beyond which one finding may go.
+  [[nodiscard]] bool is_full() const { return text_bytes_ > (256U << 10); }
 
  private:
   void add(FieldError::Type type, const Path& at, std::string value, std::string_view detail);
