@@ -11,10 +11,6 @@
 namespace berth::placement {
 namespace {
 
-std::int32_t narrow_score(std::int64_t value) {
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN / 2, INT32_MAX / 2));
-}
-
 bool contains(std::span<const Plugin* const> list, const Plugin* plugin) { return std::ranges::find(list, plugin) != list.end(); }
 
 /// What cannot be parsed is reported by the plain form.

@@ -18,8 +18,6 @@ std::uint64_t hash_key(const std::vector<std::int64_t>& key) {
   return out;
 }
 
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN / 2, INT32_MAX / 2)); }
-
 }  // namespace
 
 void PodClass::evaluate(std::uint32_t node, bool is_static) {
@@ -63,7 +61,7 @@ void PodClass::evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uin
   const NodeAmounts& amounts = index_->amounts(node);
   const unsigned shortage = resources_.shortage(amounts);
   const std::uint16_t verdict = shortage != 0 ? shortage_verdict(shortage, node) : static_verdict(node);
-  settle(node, record, verdict, group, verdict == kFits ? narrow((*static_)[node].score + resources_.score(amounts)) : 0);
+  settle(node, record, verdict, group, verdict == kFits ? narrow_score((*static_)[node].score + resources_.score(amounts)) : 0);
 }
 
 /// The node's rejection when its amounts do not suffice: worded once per combination, unless a static filter comes first.
@@ -153,9 +151,9 @@ std::uint16_t PodClass::filter_on(const NodeInfo& info, std::uint16_t static_ver
 
 std::int32_t PodClass::local_score(const NodeInfo& info, std::uint32_t node) const {
   std::int64_t sum = (*static_)[node].score;
-  if (by_amounts_ && index_->amounts(node).is_plain) return narrow(sum + resources_.score(index_->amounts(node)));
+  if (by_amounts_ && index_->amounts(node).is_plain) return narrow_score(sum + resources_.score(index_->amounts(node)));
   for (const auto& [plugin, weight] : local_scorers_) sum += plugin->score(state_, *pod_, info).value_or(0) * weight;
-  return narrow(sum);
+  return narrow_score(sum);
 }
 
 /// What the group part of the total looks at, in fixed places.

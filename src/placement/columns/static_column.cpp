@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace berth::placement {
-namespace {
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN / 2, INT32_MAX / 2)); }
-
-}  // namespace
-
 StaticColumn::StaticColumn(FrameworkPtr framework, PodInfoPtr pod, std::string key, const ClusterIndex& index, Plan plan)
     : framework_(std::move(framework)),
       pod_(std::move(pod)),
@@ -66,9 +60,9 @@ void StaticColumn::evaluate(std::uint32_t node) {
   }
   std::int64_t sum = 0;
   for (const auto& [plugin, weight] : plan_.scorers) sum += plugin->score(state_, *pod_, *info).value_or(0) * weight;
-  entry.score = narrow(sum);
+  entry.score = narrow_score(sum);
   for (std::size_t i = 0; i < plan_.raw_scorers.size(); ++i)
-    entry.raw[i] = narrow(plan_.raw_scorers[i]->score(state_, *pod_, *info).value_or(0));
+    entry.raw[i] = narrow_score(plan_.raw_scorers[i]->score(state_, *pod_, *info).value_or(0));
 }
 
 std::uint16_t StaticColumn::intern(Status status, std::uint32_t order) {

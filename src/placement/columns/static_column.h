@@ -1,6 +1,8 @@
 // What the static plugins say of every node for pods that are alike in what those read: shared by all classes of such
 // pods.
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -12,6 +14,11 @@
 #include "placement/framework.h"
 
 namespace berth::placement {
+
+/// A weighted sum of scores as columns keep it; two of them can be added.
+inline std::int32_t narrow_score(std::int64_t value) {
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, INT32_MIN / 2, INT32_MAX / 2));
+}
 
 class StaticColumn {
  public:

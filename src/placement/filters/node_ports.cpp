@@ -7,7 +7,7 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::string_view kReason = "node(s) didn't have free ports for the requested pod ports";
+constexpr std::string_view kPortsReason = "node(s) didn't have free ports for the requested pod ports";
 
 class NodePorts final : public Plugin {
  public:
@@ -23,7 +23,7 @@ class NodePorts final : public Plugin {
   Status filter(const CycleState&, const PodInfo& pod, const NodeInfo& node) const override {
     if (pod.host_ports.empty() || node.pods_with_ports == 0) return Status::success();
     const bool taken = std::ranges::any_of(node.pods, [&](const auto& other) { return ports_conflict(pod.host_ports, other->host_ports); });
-    return taken ? Status::unschedulable(std::string(kReason)) : Status::success();
+    return taken ? Status::unschedulable(std::string(kPortsReason)) : Status::success();
   }
   [[nodiscard]] EventSet events_to_register() const override {
     using enum ClusterEvent;

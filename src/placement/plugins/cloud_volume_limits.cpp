@@ -13,7 +13,7 @@ namespace {
 
 using Kind = model::VolumeView::Kind;
 
-constexpr std::string_view kReason = "node(s) exceed max volume count";
+constexpr std::string_view kCloudLimitReason = "node(s) exceed max volume count";
 constexpr std::int64_t kDefaultEbs = 39, kNitroEbs = 25, kDefaultGcePd = 16, kDefaultAzureDisk = 16, kDefaultCinder = 256;
 
 struct Cloud {
@@ -59,7 +59,7 @@ class CloudVolumeLimits final : public Plugin {
       if (!status.is_success()) return status;
     }
     const auto fresh = std::ranges::count_if(added, [&](const auto& id) { return !attached.contains(id); });
-    if (static_cast<std::int64_t>(attached.size()) + fresh > limit(node)) return Status::unschedulable(std::string(kReason));
+    if (static_cast<std::int64_t>(attached.size()) + fresh > limit(node)) return Status::unschedulable(std::string(kCloudLimitReason));
     return Status::success();
   }
   [[nodiscard]] EventSet events_to_register() const override {

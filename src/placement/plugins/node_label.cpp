@@ -7,7 +7,7 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::string_view kReason = "node(s) didn't have the requested labels";
+constexpr std::string_view kLabelReason = "node(s) didn't have the requested labels";
 
 class NodeLabel final : public Plugin {
  public:
@@ -20,7 +20,7 @@ class NodeLabel final : public Plugin {
   Status filter(const CycleState&, const PodInfo&, const NodeInfo& node) const override {
     const auto has = [&](const std::string& label) { return node.label(label) != nullptr; };
     if (std::ranges::all_of(args_.present_labels, has) && std::ranges::none_of(args_.absent_labels, has)) return Status::success();
-    return Status::unresolvable(std::string(kReason));
+    return Status::unresolvable(std::string(kLabelReason));
   }
 
   std::expected<std::int64_t, Status> score(const CycleState&, const PodInfo&, const NodeInfo& node) const override {

@@ -11,7 +11,7 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::string_view kReason = "node(s) exceed max volume count";
+constexpr std::string_view kVolumeLimitReason = "node(s) exceed max volume count";
 constexpr std::string_view kLimitPrefix = "attachable-volumes-csi-";
 
 /// Unique volume ("driver/handle") to its driver.
@@ -58,7 +58,7 @@ class NodeVolumeLimits final : public Plugin {
     for (const auto& [volume, driver] : added) ++wanted[driver];
     for (const auto& [driver, count] : wanted) {
       const auto limit = limits.find(driver);
-      if (limit != limits.end() && present[driver] + count > limit->second) return Status::unschedulable(std::string(kReason));
+      if (limit != limits.end() && present[driver] + count > limit->second) return Status::unschedulable(std::string(kVolumeLimitReason));
     }
     return Status::success();
   }

@@ -52,13 +52,13 @@ struct Domains {
   CriticalPaths paths;
 };
 
-struct FilterState : Cloneable<FilterState> {
+struct SpreadFilterState : Cloneable<SpreadFilterState> {
   std::vector<SpreadConstraint> constraints;
   std::vector<std::size_t> table_of;  ///< Constraint to its table.
   std::vector<Domains> tables;
 };
 
-struct ScoreState : Cloneable<ScoreState> {
+struct SpreadScoreState : Cloneable<SpreadScoreState> {
   std::vector<SpreadConstraint> constraints;
   std::vector<std::size_t> table_of;
   std::vector<std::unordered_map<std::string, std::int64_t>> tables;
@@ -103,7 +103,7 @@ class PodTopologySpread final : public Plugin {
               {}};
     }
     if (constraints.empty()) return era_ == Era::k120 ? PreFilterOutcome{} : PreFilterOutcome{Status::skip(), {}};
-    auto data = std::make_unique<FilterState>();
+    auto data = std::make_unique<SpreadFilterState>();
     data->table_of = assign_tables(constraints, era_);
     data->tables.resize(table_count(data->table_of));
     data->constraints = std::move(constraints);
@@ -124,7 +124,7 @@ class PodTopologySpread final : public Plugin {
   }
 
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
-    const auto* data = state.get<FilterState>(slot());
+    const auto* data = state.get<SpreadFilterState>(slot());
     if (data == nullptr) return Status::success();
     for (std::size_t i = 0; i < data->constraints.size(); ++i) {
       const auto& constraint = data->constraints[i];
@@ -145,7 +145,7 @@ class PodTopologySpread final : public Plugin {
     auto [constraints, error] = spread_constraints(pod.view(), state.cluster(), args_, era_, false);
     if (!error.empty()) return Status::error("calculating preScoreState: obtaining pod's soft topology spread constraints: " + error);
     if (constraints.empty() && era_ != Era::k120) return Status::skip();
-    auto data = std::make_unique<ScoreState>();
+    auto data = std::make_unique<SpreadScoreState>();
     data->table_of = assign_tables(constraints, era_);
     data->tables.resize(table_count(data->table_of));
     data->constraints = std::move(constraints);
@@ -157,7 +157,7 @@ class PodTopologySpread final : public Plugin {
   }
 
   std::expected<std::int64_t, Status> score(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
-    const auto* data = state.get<ScoreState>(slot());
+    const auto* data = state.get<SpreadScoreState>(slot());
     if (data == nullptr || is_ignored(*data, node)) return 0;
     double sum = 0;
     for (std::size_t i = 0; i < data->constraints.size(); ++i) {
@@ -177,7 +177,7 @@ class PodTopologySpread final : public Plugin {
 
   Status normalize(const CycleState& state, const PodInfo&, std::span<const NodeInfo* const> feasible,
                    std::span<std::int64_t> scores) const override {
-    const auto* data = state.get<ScoreState>(slot());
+    const auto* data = state.get<SpreadScoreState>(slot());
     if (data == nullptr) return Status::success();
     std::int64_t min = INT64_MAX;
     std::int64_t max = 0;
@@ -204,7 +204,7 @@ class PodTopologySpread final : public Plugin {
   }
 
   /// Hard constraints: domains are those of the nodes that count; in 1.20 pods on other nodes of such a domain count as well.
-  void count_all(const Cluster& cluster, const model::PodView& pod, FilterState& data) const {
+  void count_all(const Cluster& cluster, const model::PodView& pod, SpreadFilterState& data) const {
     const auto nodes = cluster.nodes();
     for (const NodeInfo* node : nodes) {
       if (!has_all_topology_keys(*node, data.constraints)) continue;
@@ -226,7 +226,7 @@ class PodTopologySpread final : public Plugin {
   }
 
   void update(CycleState& state, const PodInfo& pod, const PodInfo& other, const NodeInfo& node, std::int64_t delta) const {
-    auto* data = state.get<FilterState>(slot());
+    auto* data = state.get<SpreadFilterState>(slot());
     if (data == nullptr || other.view().ns() != pod.view().ns() || node.node == nullptr) return;
     if (!has_all_topology_keys(node, data->constraints)) return;
     for (std::size_t i = 0; i < data->constraints.size(); ++i) {
@@ -243,12 +243,12 @@ class PodTopologySpread final : public Plugin {
     }
   }
 
-  static bool is_ignored(const ScoreState& data, const NodeInfo& node) {
+  static bool is_ignored(const SpreadScoreState& data, const NodeInfo& node) {
     return data.require_all_keys && !has_all_topology_keys(node, data.constraints);
   }
 
   /// The domains of the feasible nodes, and each constraint's weight by their number.
-  static void find_domains(ScoreState& data, std::span<const NodeInfo* const> feasible) {
+  static void find_domains(SpreadScoreState& data, std::span<const NodeInfo* const> feasible) {
     std::vector<std::size_t> domains(data.constraints.size());
     std::size_t counted_nodes = 0;
     for (const NodeInfo* node : feasible) {
@@ -265,7 +265,7 @@ class PodTopologySpread final : public Plugin {
       data.weights.push_back(spread_weight(data.constraints[i].topology_key == kHostnameLabel ? counted_nodes : domains[i]));
   }
 
-  void count_soft(const Cluster& cluster, const model::PodView& pod, ScoreState& data) const {
+  void count_soft(const Cluster& cluster, const model::PodView& pod, SpreadScoreState& data) const {
     if (data.constraints.empty()) return;
     for (const NodeInfo* node : cluster.nodes()) {
       if (is_ignored(data, *node)) continue;

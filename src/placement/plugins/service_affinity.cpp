@@ -18,7 +18,7 @@ struct MatchingPod {
   bool is_nominated = false;  ///< Counted on the node, but on none yet.
 };
 
-struct FilterState : Cloneable<FilterState> {
+struct ServiceFilterState : Cloneable<ServiceFilterState> {
   std::vector<MatchingPod> matching;  ///< Pods of the namespace with the pod's labels, in 1.20's order of nodes.
   bool has_service = false;
 };
@@ -38,7 +38,7 @@ class ServiceAffinity final : public Plugin {
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     if (args_.affinity_labels.empty()) return {};
-    auto data = std::make_unique<FilterState>();
+    auto data = std::make_unique<ServiceFilterState>();
     data->has_service = !pod_services(pod.view(), state.cluster()).empty();
     for (const NodeInfo* node : zone_interleaved(state.cluster().nodes()))
       for (const auto& other : node->pods)
@@ -49,19 +49,20 @@ class ServiceAffinity final : public Plugin {
   }
 
   Status add_pod(CycleState& state, const PodInfo& pod, const PodInfo& added, const NodeInfo& node) const override {
-    auto* data = state.get<FilterState>(slot());
+    auto* data = state.get<ServiceFilterState>(slot());
     if (data != nullptr && added.view().ns() == pod.view().ns() && has_labels_of(added.view(), pod.view()))
       data->matching.push_back({added.key, node.index, is_nominated(state.cluster(), added, node)});
     return Status::success();
   }
   Status remove_pod(CycleState& state, const PodInfo&, const PodInfo& removed, const NodeInfo&) const override {
-    if (auto* data = state.get<FilterState>(slot())) std::erase_if(data->matching, [&](const auto& one) { return one.key == removed.key; });
+    if (auto* data = state.get<ServiceFilterState>(slot()))
+      std::erase_if(data->matching, [&](const auto& one) { return one.key == removed.key; });
     return Status::success();
   }
 
   Status filter(const CycleState& state, const PodInfo& pod, const NodeInfo& node) const override {
     if (args_.affinity_labels.empty()) return Status::success();
-    const auto* data = state.get<FilterState>(slot());
+    const auto* data = state.get<ServiceFilterState>(slot());
     std::map<std::string, std::string> wanted;
     for (const auto& label : args_.affinity_labels)
       for (const auto& [key, value] : pod.view().node_selector)
@@ -123,7 +124,7 @@ class ServiceAffinity final : public Plugin {
   }
 
   /// The first matching pod, leaving out those that the node under test was said to hold but no longer does (preemption).
-  static const MatchingPod* first_matching_pod(const FilterState& data, const NodeInfo& tested) {
+  static const MatchingPod* first_matching_pod(const ServiceFilterState& data, const NodeInfo& tested) {
     for (const auto& one : data.matching) {
       if (one.node != tested.index || one.is_nominated) return &one;
       if (std::ranges::any_of(tested.pods, [&](const PodInfoPtr& pod) { return pod->key == one.key; })) return &one;

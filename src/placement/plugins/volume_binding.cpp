@@ -33,7 +33,7 @@ struct Bindings {
 };
 
 /// Claims are held by the cluster's tables; a decision is kept by value, since Reserve replaces those objects.
-struct State : Cloneable<State> {
+struct BindingState : Cloneable<BindingState> {
   std::vector<const Claim*> bound, unbound;
   struct Reserved {
     std::shared_ptr<const Claim> claim_before;
@@ -101,8 +101,8 @@ class VolumeBinding final : public Plugin {
 
  private:
   std::string collect(const Cluster& cluster, const model::PodView& pod, std::vector<const Claim*>& out) const;
-  Bindings find(const Cluster& cluster, const State& state, const NodeInfo& node) const;
-  void check_bound(const Cluster& cluster, const State& state, const NodeInfo& node, Bindings& out) const;
+  Bindings find(const Cluster& cluster, const BindingState& state, const NodeInfo& node) const;
+  void check_bound(const Cluster& cluster, const BindingState& state, const NodeInfo& node, Bindings& out) const;
   bool check_provisions(const Cluster& cluster, const NodeInfo& node, Bindings& out, bool& has_space) const;
 
   Era era_;
@@ -168,7 +168,7 @@ PreFilterOutcome VolumeBinding::pre_filter(CycleState& state, const PodInfo& pod
   std::vector<const Claim*> claims;
   if (auto why = collect(state.cluster(), pod.view(), claims); !why.empty()) return {Status::unresolvable(std::move(why)), {}};
   if (claims.empty()) return {Status::skip(), {}};
-  auto data = std::make_unique<State>();
+  auto data = std::make_unique<BindingState>();
   bool has_immediate = false;
   for (const Claim* claim : claims) {
     if (is_bound(*claim)) {
@@ -191,7 +191,7 @@ PreFilterOutcome VolumeBinding::pre_filter(CycleState& state, const PodInfo& pod
   return {};
 }
 
-void VolumeBinding::check_bound(const Cluster& cluster, const State& state, const NodeInfo& node, Bindings& out) const {
+void VolumeBinding::check_bound(const Cluster& cluster, const BindingState& state, const NodeInfo& node, Bindings& out) const {
   const auto* csi_node = volumes::find_csi_node(cluster, node.name);
   for (const Claim* claim : state.bound) {
     const Volume* volume = volumes::find_volume(cluster, claim->volume_name);
@@ -248,7 +248,7 @@ bool VolumeBinding::check_provisions(const Cluster& cluster, const NodeInfo& nod
   return true;
 }
 
-Bindings VolumeBinding::find(const Cluster& cluster, const State& state, const NodeInfo& node) const {
+Bindings VolumeBinding::find(const Cluster& cluster, const BindingState& state, const NodeInfo& node) const {
   Bindings out;
   check_bound(cluster, state, node, out);
   if (!out.error.empty()) return out;
@@ -290,7 +290,7 @@ Bindings VolumeBinding::find(const Cluster& cluster, const State& state, const N
 }
 
 Status VolumeBinding::filter(const CycleState& state, const PodInfo&, const NodeInfo& node) const {
-  const auto* data = state.get<State>(slot());
+  const auto* data = state.get<BindingState>(slot());
   if (data == nullptr) return Status::success();
   Bindings found = find(state.cluster(), *data, node);
   if (!found.error.empty()) return Status::error(std::move(found.error));
@@ -299,7 +299,7 @@ Status VolumeBinding::filter(const CycleState& state, const PodInfo&, const Node
 }
 
 Status VolumeBinding::reserve(CycleState& state, const PodInfo&, const NodeInfo& node, Cluster& cluster) const {
-  auto* data = state.get<State>(slot());
+  auto* data = state.get<BindingState>(slot());
   if (data == nullptr || data->unbound.empty()) return Status::success();
   Bindings found = find(cluster, *data, node);
   if (!found.error.empty()) return Status::error(std::move(found.error));
@@ -329,7 +329,7 @@ Status VolumeBinding::reserve(CycleState& state, const PodInfo&, const NodeInfo&
 }
 
 void VolumeBinding::unreserve(CycleState& state, const PodInfo&, const NodeInfo&, Cluster& cluster) const {
-  auto* data = state.get<State>(slot());
+  auto* data = state.get<BindingState>(slot());
   if (data == nullptr) return;
   for (const auto& [claim, volume] : data->reserved) {
     // What an informer changed meanwhile is newer than what was here before.
@@ -347,7 +347,7 @@ void VolumeBinding::unreserve(CycleState& state, const PodInfo&, const NodeInfo&
 std::expected<std::vector<PreBindWrite>, Status> VolumeBinding::pre_bind(const CycleState& state, const PodInfo&,
                                                                          const NodeInfo& node) const {
   std::vector<PreBindWrite> out;
-  const auto* data = state.get<State>(slot());
+  const auto* data = state.get<BindingState>(slot());
   if (data == nullptr) return out;
   for (const auto& [claim, volume] : data->reserved) {
     if (volume != nullptr) {

@@ -19,7 +19,7 @@ bool is_restricted(const model::VolumeView& volume) {
          volume.kind == Kind::kIscsi;
 }
 
-struct State : Cloneable<State> {
+struct RestrictionState : Cloneable<RestrictionState> {
   std::set<std::string, std::less<>> once_claims;  ///< The pod's claims of mode ReadWriteOncePod.
   int conflicting_references = 0;                  ///< Uses of them by scheduled pods.
 };
@@ -33,7 +33,7 @@ class VolumeRestrictions final : public Plugin {
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
-    auto data = std::make_unique<State>();
+    auto data = std::make_unique<RestrictionState>();
     for (const auto& volume : pod.view().volumes) {
       if (volume.kind != Kind::kPersistentVolumeClaim) continue;
       const auto* claim = volumes::find_claim(state.cluster(), pod.view().ns(), volume.id);
@@ -62,7 +62,7 @@ class VolumeRestrictions final : public Plugin {
         for (const auto& existing : other->view().volumes)
           if (volumes::conflict(volume, existing)) return Status::unschedulable(std::string(kDiskConflict));
     }
-    const auto* data = era_ == Era::k120 ? nullptr : state.get<State>(slot());
+    const auto* data = era_ == Era::k120 ? nullptr : state.get<RestrictionState>(slot());
     if (data != nullptr && data->conflicting_references > 0) return Status::unschedulable(std::string(kInUse));
     return Status::success();
   }
@@ -83,7 +83,7 @@ class VolumeRestrictions final : public Plugin {
   }
 
   void count(CycleState& state, const PodInfo& other, int sign) const {
-    auto* data = state.get<State>(slot());
+    auto* data = state.get<RestrictionState>(slot());
     if (data == nullptr) return;
     for (const auto& volume : other.view().volumes)
       if (volume.kind == Kind::kPersistentVolumeClaim && data->once_claims.contains(volume.id)) data->conflicting_references += sign;

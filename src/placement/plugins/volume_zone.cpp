@@ -11,7 +11,7 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::string_view kReason = "node(s) had no available volume zone";
+constexpr std::string_view kZoneReason = "node(s) had no available volume zone";
 constexpr std::string_view kLabels[] = {"failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
                                         "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
 
@@ -25,7 +25,7 @@ struct Topology {
   std::string_view key;
   std::set<std::string, std::less<>> values;
 };
-struct State : Cloneable<State> {
+struct ZoneState : Cloneable<ZoneState> {
   std::vector<Topology> topologies;
 };
 
@@ -38,11 +38,11 @@ class VolumeZone final : public Plugin {
   [[nodiscard]] ColumnKind column_kind() const override { return ColumnKind::kVolumes; }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
-    State found;
+    ZoneState found;
     Status status = collect(state.cluster(), pod.view(), found.topologies);
     if (!status.is_success()) return {std::move(status), {}};
     if (found.topologies.empty()) return {Status::skip(), {}};
-    state.set(slot(), std::make_unique<State>(std::move(found)));
+    state.set(slot(), std::make_unique<ZoneState>(std::move(found)));
     return {};
   }
 
@@ -50,8 +50,8 @@ class VolumeZone final : public Plugin {
     if (pod.view().volumes.empty()) return Status::success();
     // A cluster of one zone may not label its nodes at all.
     if (std::ranges::none_of(kLabels, [&](auto label) { return node.label(label) != nullptr; })) return Status::success();
-    const State* data = era_ == Era::k120 ? nullptr : state.get<State>(slot());
-    State own;
+    const ZoneState* data = era_ == Era::k120 ? nullptr : state.get<ZoneState>(slot());
+    ZoneState own;
     if (data == nullptr) {
       Status status = collect(state.cluster(), pod.view(), own.topologies);
       if (!status.is_success()) return status;
@@ -60,7 +60,7 @@ class VolumeZone final : public Plugin {
     for (const auto& [key, values] : data->topologies) {
       const std::string* value = node.label(key);
       if (value == nullptr && era_ != Era::k120) value = node.label(stable_label(key));
-      if (value == nullptr || !values.contains(*value)) return Status::unresolvable(std::string(kReason));
+      if (value == nullptr || !values.contains(*value)) return Status::unresolvable(std::string(kZoneReason));
     }
     return Status::success();
   }
