@@ -144,5 +144,5 @@ check "... on the dedicated node only" [ "$(kubectl -n group-name get pods -o js
 stop_webhook
 check "a stopped webhook leaves no registration behind" refused kubectl get mutatingwebhookconfiguration pod-rules.berth.dev
 check "... and pods are created as ever" kubectl run afterwards --image=pause
-check "bad rules are refused, the rule named" says 'ssd: match: unknown field "colour"' "$berth" webhook --rules <(printf 'rules: [{name: ssd, match: {colour: [red]}, nodeLabels: {a: b}}]') --kubeconfig "$KUBECONFIG"
+check "bad rules are refused, the rule named" says 'rules[0].match.colour: unknown field "colour"' "$berth" webhook --rules <(printf 'rules: [{name: ssd, match: {colour: [red]}, nodeLabels: {a: b}}]') --kubeconfig "$KUBECONFIG"
 finish
