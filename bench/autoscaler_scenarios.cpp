@@ -132,9 +132,11 @@ json::Object full_cluster(const Options& options, std::size_t idle) {
   return measure(cluster, 0);
 }
 
-const Register kToken10k({"AutoscaleTokenPods10k", "a pass: 10,000 waiting pods of one ReplicaSet with token volumes, 12 groups without nodes",
+const Register kToken10k({"AutoscaleTokenPods10k",
+                          "a pass: 10,000 waiting pods of one ReplicaSet with token volumes, 12 groups without nodes",
                           [](const Options& options) { return waiting(options, 10'000, 1, 12); }});
-const Register kToken30k({"AutoscaleTokenPods30k", "the same with 30,000", [](const Options& options) { return waiting(options, 30'000, 1, 12); }});
+const Register kToken30k({"AutoscaleTokenPods30k", "the same with 30,000",
+                          [](const Options& options) { return waiting(options, 30'000, 1, 12); }});
 const Register kMixed50k({"AutoscaleMixed50k", "a pass: 50,000 waiting pods of 200 ReplicaSets, 12 groups without nodes",
                           [](const Options& options) { return waiting(options, 50'000, 200, 12); }});
 const Register kKinds51k({"AutoscaleKinds51k", "a pass: 51,000 waiting pods of 2,000 kinds, 4 groups without nodes",

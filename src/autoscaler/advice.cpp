@@ -60,13 +60,13 @@ std::string advice_for(const Unremovable& node) {
 std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::string_view node) {
   if (snapshot.nodes->find(node) == snapshot.nodes->end()) return {};
   Membership member;
-  if (membership_of(snapshot, node, member) == nullptr)
-    return fmt::format("Node {} stays: it belongs to no group that is scaled.\n", node);
+  if (membership_of(snapshot, node, member) == nullptr) return fmt::format("Node {} stays: it belongs to no group that is scaled.\n", node);
   const std::string head = fmt::format("Node {} of {}", node, member.group->id);
   if (member.instance->is_leaving) return head + " is being deleted: its machine is marked.\n";
   for (const NodeRemoval& removal : actions.remove)
     if (removal.node == node)
-      return fmt::format("{} would go now{}.\n", head, removal.is_empty ? "" : fmt::format(": {} pods move to other nodes", removal.evict.size()));
+      return fmt::format("{} would go now{}.\n", head,
+                         removal.is_empty ? "" : fmt::format(": {} pods move to other nodes", removal.evict.size()));
   for (const Unremovable& one : actions.status.unremovable) {
     if (one.node != node) continue;
     const std::string advice = advice_for(one);
@@ -77,7 +77,8 @@ std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::
     return head + " was not looked at: the pass' time was over.\n";
   if (!actions.grow.empty()) return head + " stays for now: the cluster grows, and nothing is removed while it does.\n";
   if (member.group->target <= member.group->min)
-    return fmt::format("{} stays: the group is at its minimum ({}).\nTo free it: lower the minimum of its group.\n", head, member.group->min);
+    return fmt::format("{} stays: the group is at its minimum ({}).\nTo free it: lower the minimum of its group.\n", head,
+                       member.group->min);
   return head + " stays: it has not started yet, or removals are switched off.\n";
 }
 

@@ -14,8 +14,8 @@ std::string advice_for(const Unremovable& node);
 /// those of the pass.
 std::string explain_node(const Snapshot& snapshot, const Actions& actions, std::string_view node);
 
-/// Of one pass: what each group would do for the waiting pod ("namespace/name"), or why the autoscaler does not look at it. Lines, each with
-/// its end; empty for a pod that has a node.
+/// Of one pass: what each group would do for the waiting pod ("namespace/name"), or why the autoscaler does not look at it. Lines, each
+/// with its end; empty for a pod that has a node.
 std::string explain_growth(const Snapshot& snapshot, const Actions& actions, const Options& options, std::string_view pod);
 
 }  // namespace berth::autoscaler

@@ -68,8 +68,8 @@ class Autoscaler::Step {
     std::map<std::string, NodeTemplate, std::less<>> made;
     for (const NodeGroup& group : snapshot_.groups) {
       const auto known = self_.templates_.find(group.id);
-      made[group.id] =
-          make_template(group, snapshot_, [&]() -> Trial& { return as_is(); }, known == self_.templates_.end() ? nullptr : &known->second, now_);
+      made[group.id] = make_template(
+          group, snapshot_, [&]() -> Trial& { return as_is(); }, known == self_.templates_.end() ? nullptr : &known->second, now_);
     }
     self_.templates_ = std::move(made);
   }
@@ -223,7 +223,8 @@ class Autoscaler::Step {
     std::vector<ScaleDownInput::Candidate> out;
     for (const auto& [name, member] : memberships()) {
       // A group at its minimum keeps all its nodes: thought away first, they would take the places of pods that could move.
-      if (left.find(member.group->id)->second <= member.group->min || not_started.contains(name) || self_.removing_.contains(name)) continue;
+      if (left.find(member.group->id)->second <= member.group->min || not_started.contains(name) || self_.removing_.contains(name))
+        continue;
       const auto place = turn.find(name);
       out.push_back({name, place == turn.end() ? turn.size() : place->second, self_.unneeded_.contains(name)});
     }
@@ -356,7 +357,8 @@ class Autoscaler::Step {
       if (pod == snapshot_.pods().end() || pod->second->facts.is_mirror || pod->second->facts.is_finished) continue;
       if (!pod->second->facts.is_daemon)
         removal.evict.push_back(pod->second);
-      else if (const std::string* asked = info->view().meta.annotation(kEvictDaemon); asked == nullptr ? !removal.is_empty : *asked == "true")
+      else if (const std::string* asked = info->view().meta.annotation(kEvictDaemon);
+               asked == nullptr ? !removal.is_empty : *asked == "true")
         removal.daemons.push_back(pod->second);
     }
     std::ranges::sort(removal.evict, {}, [](const PodPtr& pod) { return pod->key(); });

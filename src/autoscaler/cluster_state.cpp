@@ -99,12 +99,12 @@ class ClusterState::Update {
       self_.growing_.erase(growth);
       self_.backoffs_.erase(group.id);
     } else if (growth->second.since + provision_time(group) < now_) {
-      out_.notes.push_back({{},
-                            {},
-                            true,
-                            "ScaleUpTimedOut",
-                            fmt::format("Nodes added to group {} failed to register within {}", group.id,
-                                        format_go_duration(now_ - growth->second.since))});
+      out_.notes.push_back(
+          {{},
+           {},
+           true,
+           "ScaleUpTimedOut",
+           fmt::format("Nodes added to group {} failed to register within {}", group.id, format_go_duration(now_ - growth->second.since))});
       self_.growth_failed(group.id, "timeout", options_, now_);
     }
   }
@@ -112,8 +112,7 @@ class ClusterState::Update {
   /// Healthy: what is missing of ready nodes is accounted for by growth under way, or little (IsNodeGroupHealthy).
   void judge(const NodeGroup& group, GroupStatus& status) const {
     const auto growth = self_.growing_.find(group.id);
-    const std::int64_t expected =
-        group.target - status.long_unregistered - (growth == self_.growing_.end() ? 0 : growth->second.nodes);
+    const std::int64_t expected = group.target - status.long_unregistered - (growth == self_.growing_.end() ? 0 : growth->second.nodes);
     const int known = status.ready + status.unready + status.not_started;
     if (known + status.being_deleted + status.unregistered + status.long_unregistered == 0)
       status.is_healthy = group.target == 0 || expected == 0;

@@ -91,12 +91,10 @@ Result<Priorities> parse_priorities(const std::string& text) {
 void keep_highest_priority(std::vector<ExpansionOption>& options, const std::optional<std::string>& priorities,
                            std::vector<Warning>& warnings) {
   constexpr std::string_view kInvalid = "PriorityConfigMapInvalid";
-  if (!priorities)
-    return warnings.push_back({kInvalid, "Priority expander config map cluster-autoscaler-priority-expander not found"});
+  if (!priorities) return warnings.push_back({kInvalid, "Priority expander config map cluster-autoscaler-priority-expander not found"});
   const auto parsed = parse_priorities(*priorities);
   if (!parsed) {
-    warnings.push_back(
-        {kInvalid, fmt::format("Wrong configuration for priority expander: {}. Ignoring update.", parsed.error().message)});
+    warnings.push_back({kInvalid, fmt::format("Wrong configuration for priority expander: {}. Ignoring update.", parsed.error().message)});
     return;
   }
   for (const std::string& problem : parsed->problems)
@@ -108,9 +106,10 @@ void keep_highest_priority(std::vector<ExpansionOption>& options, const std::opt
     for (const auto& [priority, pattern] : parsed->rules)
       if (re2::RE2::PartialMatch(option.group, *pattern)) best = std::max(best, priority);
     if (best == kNone)
-      warnings.push_back({"PriorityConfigMapNotMatchedGroup",
-                          fmt::format("Priority expander: node group {} not found in priority expander configuration. The group won't be used.",
-                                      option.group)});
+      warnings.push_back(
+          {"PriorityConfigMapNotMatchedGroup",
+           fmt::format("Priority expander: node group {} not found in priority expander configuration. The group won't be used.",
+                       option.group)});
     found.push_back(best);
   }
   // Priorities below -1 choose nothing, as in the cluster autoscaler.

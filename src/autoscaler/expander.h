@@ -24,9 +24,9 @@ struct Warning {
   std::string message;
 };
 
-/// The options that the expanders leave, one expander after the other; `random` keeps all. `priorities`: the YAML of the priority expander's
-/// ConfigMap: {10: [".*spot.*"], 5: [".*"]}; without it, or when it is none, that expander
-/// narrows nothing; a pattern that is none is left out. `warnings` says so.
+/// The options that the expanders leave, one expander after the other; `random` keeps all. `priorities`: the YAML of the priority
+/// expander's ConfigMap: {10: [".*spot.*"], 5: [".*"]}; without it, or when it is none, that expander narrows nothing; a pattern that is
+/// none is left out. `warnings` says so.
 std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
                                     const std::optional<std::string>& priorities, std::vector<Warning>& warnings);
 /// One of the options; the same for the same seed. Requires at least one.

@@ -15,9 +15,9 @@ struct NodeTemplate {
   bool is_of_real_node = false;
 };
 
-/// Like a node of the group that works for a minute at least, without what is that node's own; else as `known` from an earlier pass; else as
-/// the provider describes it; else like a node that works only just. Null node: nobody knows (nodeinfosprovider).
-/// `base` gives a trial on the snapshot's cluster, asked for only where daemons must be tried.
+/// Like a node of the group that works for a minute at least, without what is that node's own; else as `known` from an earlier pass; else
+/// as the provider describes it; else like a node that works only just. Null node: nobody knows (nodeinfosprovider). `base` gives a trial
+/// on the snapshot's cluster, asked for only where daemons must be tried.
 NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, const std::function<placement::Trial&()>& base,
                            const NodeTemplate* known, TimePoint now);
 /// Puts a node like that, with its daemons, into the trial.

@@ -18,10 +18,8 @@ std::string to_text(const std::pair<A, B>& pair) {
   return fmt::format("{} nodes for {} pods", pair.first, pair.second);
 }
 template <typename List>
-  requires requires(const List& list) { list.begin()->size(); }
-std::string to_text(const List& list) {
-  return fmt::format("[{}]", fmt::join(list, ", "));
-}
+requires requires(const List& list) { list.begin()->size(); }
+std::string to_text(const List& list) { return fmt::format("[{}]", fmt::join(list, ", ")); }
 template <typename V>
 std::string to_text(const std::map<std::string, V>& map) {
   std::vector<std::string> words;
@@ -113,7 +111,9 @@ class Comparison {
   /// As recorded, or one of the best groups with its own nodes, or fewer where pods keep apart.
   [[nodiscard]] bool grow_agrees() const {
     if (recorded_.grow == got_.grow) return true;
-    const auto is_option = [&](const auto& entry) { return recorded_.options.contains(entry.first) || recorded_.grow.contains(entry.first); };
+    const auto is_option = [&](const auto& entry) {
+      return recorded_.options.contains(entry.first) || recorded_.grow.contains(entry.first);
+    };
     const bool helps_as_many = facts_.actions->status.plan.helped.size() >= recorded_.triggered.size();
     if (some_spread_ && helps_as_many)
       return !got_.grow.empty() && sum(got_.grow) <= sum(recorded_.grow) && std::ranges::all_of(got_.grow, is_option);
@@ -160,10 +160,9 @@ class Comparison {
   /// Limits count here what they do not there: nodes that are not ready, and GPUs by their resource's name on nodes without the label.
   [[nodiscard]] bool counts_more() const {
     const Options& options = *facts_.options;
-    const bool counts_nodes =
-        options.max_nodes_total > 0 && std::ranges::any_of(*facts_.snapshot->nodes, [](const auto& entry) {
-          return !entry.second.is_working() || entry.second.is_cordoned;
-        });
+    const bool counts_nodes = options.max_nodes_total > 0 && std::ranges::any_of(*facts_.snapshot->nodes, [](const auto& entry) {
+                                return !entry.second.is_working() || entry.second.is_cordoned;
+                              });
     return counts_nodes || std::ranges::any_of(options.gpus, [](const GpuLimit& limit) { return limit.type.contains('/'); });
   }
   [[nodiscard]] bool keeps_limits() const {

@@ -25,8 +25,8 @@ std::string to_string(const std::vector<Resize>& plan);
 /// Numbers the kinds of waiting pods: pods of one number are interchangeable to placement. Asked once a pod; holds for one pass.
 class Kinds {
  public:
-  /// `trial` signs, and must outlive this. `pods` are all that will be asked about: where some of them see others by their labels (affinity,
-  /// spreading), labels tell kinds apart.
+  /// `trial` signs, and must outlive this. `pods` are all that will be asked about: where some of them see others by their labels
+  /// (affinity, spreading), labels tell kinds apart.
   Kinds(placement::Trial& trial, const std::vector<PodPtr>& pods);
   std::size_t of(const PodPtr& pod);
   [[nodiscard]] std::size_t count() const { return count_; }
@@ -82,10 +82,10 @@ struct ScaleUpPlan {
   std::vector<Option> options;    ///< Every group that would help, in order of id.
   std::vector<std::string> best;  ///< Of these, the groups that the expanders left: one is drawn.
   std::vector<Resize> resizes;
-  std::vector<PodPtr> estimated;  ///< The pods of the chosen option.
-  std::vector<PodPtr> helped;     ///< Those that the scheduler would put on the nodes that are added.
-  std::vector<PodPtr> awaiting;      ///< Pods that another group than the chosen one would help.
-  std::vector<Refused> not_helped;  ///< Pods that no group can help.
+  std::vector<PodPtr> estimated;         ///< The pods of the chosen option.
+  std::vector<PodPtr> helped;            ///< Those that the scheduler would put on the nodes that are added.
+  std::vector<PodPtr> awaiting;          ///< Pods that another group than the chosen one would help.
+  std::vector<Refused> not_helped;       ///< Pods that no group can help.
   std::vector<std::string> left_groups;  ///< The time was over before they were estimated.
   std::vector<Warning> warnings;
 };
@@ -100,8 +100,8 @@ struct PodGroup {
 };
 std::vector<PodGroup> group_alike(const std::vector<PodPtr>& pods, Kinds& kinds);
 
-/// Lets the scheduler place the pods, each in its turn; those that got a node leave `pods`, and `placed` is told where they went. A pod that
-/// fits nowhere speaks for those like it, and is tried again when others whom it may need have come: the scheduler does so too.
+/// Lets the scheduler place the pods, each in its turn; those that got a node leave `pods`, and `placed` is told where they went. A pod
+/// that fits nowhere speaks for those like it, and is tried again when others whom it may need have come: the scheduler does so too.
 void place_waiting(placement::Trial& trial, std::vector<PodPtr>& pods, Kinds& kinds,
                    const std::function<void(const PodPtr&, placement::NodeIndex)>& placed);
 

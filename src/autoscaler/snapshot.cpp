@@ -90,7 +90,8 @@ NodeFacts NodeFacts::parse(const json::Value& node) {
   for (const json::Value& taint : json::get_array(node, {"spec", "taints"})) {
     const std::string_view key = json::get_string(taint, {"key"});
     out.is_starting |= is_startup_taint(key);
-    if (key != "node.kubernetes.io/not-ready" && key != "node.kubernetes.io/disk-pressure" && key != "node.kubernetes.io/network-unavailable")
+    if (key != "node.kubernetes.io/not-ready" && key != "node.kubernetes.io/disk-pressure" &&
+        key != "node.kubernetes.io/network-unavailable")
       continue;
     is_broken = true;
     out.changed = std::max(out.changed, time(taint, "timeAdded"));

@@ -28,9 +28,9 @@ inline constexpr std::string_view kDelayDeletion = "delay-deletion.cluster-autos
 /// What placement's view of a pod leaves out.
 struct PodFacts {
   bool is_mirror = false, is_daemon = false;
-  bool has_local_storage = false;  ///< hostPath or an emptyDir on disk, but for volumes named by safe-to-evict-local-volumes.
-  bool is_unschedulable = false;   ///< The scheduler said so: PodScheduled is False for Unschedulable.
-  bool is_finished = false;        ///< Failed, or succeeded and never started again.
+  bool has_local_storage = false;          ///< hostPath or an emptyDir on disk, but for volumes named by safe-to-evict-local-volumes.
+  bool is_unschedulable = false;           ///< The scheduler said so: PodScheduled is False for Unschedulable.
+  bool is_finished = false;                ///< Failed, or succeeded and never started again.
   std::optional<Duration> scale_up_delay;  ///< By annotation: no node is added for it before it is that old.
   std::optional<TimePoint> deletion_time;
   TimePoint created{};
@@ -61,10 +61,10 @@ struct PodSets {
 struct NodeFacts {
   /// By its conditions (Ready, DiskPressure, NetworkUnavailable) and by the taints that say the same.
   bool is_ready = false;
-  bool lacks_device = false;      ///< Labelled with an accelerator that its plugin has not registered.
-  bool is_starting = false;       ///< It has a startup taint.
-  bool is_cordoned = false;       ///< spec.unschedulable
-  bool delays_deletion = false;   ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
+  bool lacks_device = false;       ///< Labelled with an accelerator that its plugin has not registered.
+  bool is_starting = false;        ///< It has a startup taint.
+  bool is_cordoned = false;        ///< spec.unschedulable
+  bool delays_deletion = false;    ///< An annotation below kDelayDeletion: somebody has something to do before it goes.
   TimePoint created{}, changed{};  ///< changed: when its readiness last did.
   static NodeFacts parse(const json::Value& node);
 
@@ -86,8 +86,8 @@ struct GroupOverrides {
 
 /// A machine of a group.
 struct Instance {
-  std::string id;    ///< The provider's: "namespace/name" of the Machine.
-  std::string node;  ///< Empty: it has not become a node yet.
+  std::string id;           ///< The provider's: "namespace/name" of the Machine.
+  std::string node;         ///< Empty: it has not become a node yet.
   bool is_leaving = false;  ///< Deleted or marked for it: the group's target no longer counts it.
 };
 
@@ -109,7 +109,7 @@ using Memberships = std::map<std::string, Membership, std::less<>>;  ///< By nod
 
 struct Snapshot {
   const placement::Cluster* cluster = nullptr;
-  const PodSets* pod_sets = nullptr;           ///< Every pod that is not gone.
+  const PodSets* pod_sets = nullptr;  ///< Every pod that is not gone.
   [[nodiscard]] const PodMap& pods() const { return pod_sets->all; }
   const NodeFactsMap* nodes = nullptr;         ///< Of every node of the cluster.
   std::vector<NodeGroup> groups;               ///< In order of id.

@@ -141,12 +141,14 @@ struct AutoscalerFlags {
     connection.add_to(app);
     port.add_to(app, 8085);
     add_validate_flag(app, validate_only);
-    app.add_option("--config,--scheduler-config", placement.config_file,
-                   "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
+    app.add_option(
+        "--config,--scheduler-config", placement.config_file,
+        "The scheduler's configuration: KubeSchedulerConfiguration or Policy (default: what the running scheduler has published)");
     app.add_option("--autoscaler-namespace", options.ns, "Of its Lease, its status and the priority expander's ConfigMap")
         ->capture_default_str();
     app.add_option("--scan-interval", interval, "Between two looks at the cluster (default 10s)");
-    app.add_option("--max-pass-time", pass_time, "A look ends after that with what it has; the rest comes first the next time (default 10s)");
+    app.add_option("--max-pass-time", pass_time,
+                   "A look ends after that with what it has; the rest comes first the next time (default 10s)");
     app.add_flag("--enforce-node-group-min-size", options.enforce_min_sizes,
                  "Groups below their minimum grow to it without a pod that needs them");
     app.add_flag("--dry-run", options.dry_run, "Decides and says what it would do in its status and events; changes nothing");

@@ -193,7 +193,8 @@ int explain_node_of(const ExplainFlags& flags, const std::string& name) {
 
 int run_explain(const std::vector<std::string>& args) {
   CLI::App app(
-      "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, the smallest change that would place it, and "
+      "Explains why a pod is where it is, or why it is pending: node by node, plugin by plugin, the smallest change that would place it, "
+      "and "
       "why each group of nodes does not grow for it. Explains why the autoscaler keeps a node, and what would free it.\n"
       "  berth explain pod web -n prod\n"
       "  berth explain node worker-3\n"

@@ -26,7 +26,8 @@ std::vector<std::string> replay(const std::string& text) {
 }  // namespace
 
 int run_parity(const std::vector<std::string>& args) {
-  CLI::App app("Replays recorded decisions of kube-scheduler, kubelet and cluster-autoscaler, and says where this build decides otherwise.", "berth parity");
+  CLI::App app("Replays recorded decisions of kube-scheduler, kubelet and cluster-autoscaler, and says where this build decides otherwise.",
+               "berth parity");
   std::vector<std::string> paths;
   std::size_t limit = 20;
   app.add_option("path", paths, "Folders, scenario files (.json) or packs (.jsonl.gz)")->required();

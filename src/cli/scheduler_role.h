@@ -7,9 +7,9 @@
 #include "apiserver/admission/config.h"
 #include "cli/compatibility.h"
 #include "cli/component_port.h"
-#include "client/leadership.h"
 #include "cli/scheduler_configuration.h"
 #include "client/leader_election.h"
+#include "client/leadership.h"
 #include "scheduler/config/config.h"
 #include "scheduler/scheduler.h"
 

@@ -9,9 +9,9 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/memory_guard.h"
 #include "apiserver/service_allocator.h"
 #include "base/config_reader.h"
-#include "apiserver/memory_guard.h"
 #include "base/log.h"
 #include "cli/parse.h"
 #include "cli/process.h"

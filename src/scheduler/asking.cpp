@@ -121,8 +121,7 @@ void Scheduler::Impl::answered(const std::string& uid, Decision decision, const 
   Attempt& attempt = asked->attempt;
   if (is_scheduled) {
     const placement::NodeInfo* node = cluster.find_node(node_name);
-    if (node == nullptr || node->node == nullptr || !trial.fits(attempt.info, node->index).is_success())
-      return schedule_one(attempt.entry);
+    if (node == nullptr || node->node == nullptr || !trial.fits(attempt.info, node->index).is_success()) return schedule_one(attempt.entry);
     decision.node = node->index;
   } else if (decision.outcome == Decision::Outcome::kUnschedulable) {
     attempt.refused = *evaluation;

@@ -52,10 +52,11 @@ TEST_F(Policies, ParametersVariablesAndMessages) {
       R"j("paramKind":{"apiVersion":"v1","kind":"ConfigMap"},"variables":[{"name":"count","expression":"has(object.data) ? object.data.size() : 0"},{"name":"most","expression":"int(params.data.most)"
 }],"validations":[{"expression":"variables.count <= variables.most","messageExpression":"'at most ' + string(variables.most) + ' keys in ' + namespaceObject.metadata.name"}])j");
   bind(R"("paramRef":{"name":"limits","namespace":"default","parameterNotFoundAction":"Deny"},"validationActions":["Deny"])");
-EXPECT_EQ(refusal(map("fits", R"({"a":"1","b":"2"})")), "admitted");
-EXPECT_EQ(refusal(map("big", R"({"a":"1","b":"2","c":"3"})")),
-          "422 Invalid: configmaps \"big\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: at most 2 keys in "
-          "default");
+  EXPECT_EQ(refusal(map("fits", R"({"a":"1","b":"2"})")), "admitted");
+  EXPECT_EQ(
+      refusal(map("big", R"({"a":"1","b":"2","c":"3"})")),
+      "422 Invalid: configmaps \"big\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: at most 2 keys in "
+      "default");
 }
 
 TEST_F(Policies, MissingParametersAndFailures) {
@@ -74,13 +75,14 @@ TEST_F(Policies, MissingParametersAndFailures) {
 }
 
 TEST_F(Policies, WarnAndConditions) {
-  policy(R"j("matchConditions":[{"name":"guarded","expression":"object.metadata.name.startsWith('g')"}],"validations":[{"expression":"false","message":"never"}])j");
+  policy(
+      R"j("matchConditions":[{"name":"guarded","expression":"object.metadata.name.startsWith('g')"}],"validations":[{"expression":"false","message":"never"}])j");
   bind(R"("validationActions":["Warn"])");
-const auto warned = post(kMaps, map("g1"));
-EXPECT_EQ(warned->status, 201);
-EXPECT_NE(std::string(warned->headers.get("Warning")).find("Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': never"),
-          std::string::npos);
-EXPECT_TRUE(std::string(post(kMaps, map("x1"))->headers.get("Warning")).empty());
+  const auto warned = post(kMaps, map("g1"));
+  EXPECT_EQ(warned->status, 201);
+  EXPECT_NE(std::string(warned->headers.get("Warning")).find("Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': never"),
+            std::string::npos);
+  EXPECT_TRUE(std::string(post(kMaps, map("x1"))->headers.get("Warning")).empty());
 }
 
 TEST_F(Policies, AreValidated) {

@@ -159,7 +159,8 @@ TEST_F(RbacTest, DefaultRolesServeTheirComponents) {
   EXPECT_TRUE(may(scheduler, "get configmaps extension-apiserver-authentication", "kube-system"));
   EXPECT_FALSE(may(scheduler, "create pods", "default"));
   EXPECT_TRUE(may(user("system:kube-controller-manager"), "list apps:deployments"));
-  EXPECT_TRUE(may(user("system:kube-controller-manager"), "create apps:replicasets", "default")) << "its kubeconfig runs `berth controllers`";
+  EXPECT_TRUE(may(user("system:kube-controller-manager"), "create apps:replicasets", "default"))
+      << "its kubeconfig runs `berth controllers`";
   EXPECT_TRUE(may(user("system:serviceaccount:kube-system:replicaset-controller"), "create pods", "default"));
   EXPECT_FALSE(may(user("system:serviceaccount:default:replicaset-controller"), "create pods", "default"));
   for (const auto& object : default_rbac_objects()) {

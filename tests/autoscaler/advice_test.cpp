@@ -23,11 +23,13 @@ TEST(Advice, ANodeThatStaysNamesThePodTheRuleAndWhatWouldFreeIt) {
   cluster.machine("a", "a-2");
   cluster.pod("lone", {.node = "a-1", .owner = ""});
   cluster.pod("busy", {.cpu = "6", .node = "a-2"});
-  EXPECT_EQ(node_words(cluster, "a-1"),
-            "Node a-1 of MachineSet/m/a stays: BlockedByPod: NotReplicated: default/lone is not replicated.\nTo free it: give pod default/lone a "
-            "controller that makes it again, or annotate it with cluster-autoscaler.kubernetes.io/safe-to-evict: \"true\".\n");
-  EXPECT_EQ(node_words(cluster, "a-2"), "Node a-2 of MachineSet/m/a stays: NotUnderutilized: 75% requested.\nTo free it: let its pods request "
-                                        "less, or raise utilizationThreshold.\n");
+  EXPECT_EQ(
+      node_words(cluster, "a-1"),
+      "Node a-1 of MachineSet/m/a stays: BlockedByPod: NotReplicated: default/lone is not replicated.\nTo free it: give pod default/lone a "
+      "controller that makes it again, or annotate it with cluster-autoscaler.kubernetes.io/safe-to-evict: \"true\".\n");
+  EXPECT_EQ(node_words(cluster, "a-2"),
+            "Node a-2 of MachineSet/m/a stays: NotUnderutilized: 75% requested.\nTo free it: let its pods request "
+            "less, or raise utilizationThreshold.\n");
 }
 
 TEST(Advice, AnEventTellsOfAHeldNodeOnce) {
@@ -83,10 +85,10 @@ TEST(Advice, EachGroupSaysWhyItDoesNotGrowForAPod) {
   cluster.set("small", {.cpu = "2"});
   cluster.pod("p", {.cpu = "7"});
   EXPECT_EQ(pod_words(cluster, "default/p"),
-            "Groups of nodes that could grow for it:\n  MachineSet/m/full: max node group size reached\n  MachineSet/m/small: Insufficient cpu\n");
+            "Groups of nodes that could grow for it:\n  MachineSet/m/full: max node group size reached\n  MachineSet/m/small: Insufficient "
+            "cpu\n");
   cluster.set("large", {.cpu = "16"});
-  EXPECT_EQ(pod_words(cluster, "default/p"),
-            "Groups of nodes that could grow for it:\n  grows: [{MachineSet/m/large 0->1 (max: 10)}]\n");
+  EXPECT_EQ(pod_words(cluster, "default/p"), "Groups of nodes that could grow for it:\n  grows: [{MachineSet/m/large 0->1 (max: 10)}]\n");
 }
 
 TEST(Advice, APodThatNoGroupIsAskedAboutSaysWhy) {

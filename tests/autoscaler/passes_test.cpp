@@ -71,14 +71,17 @@ TEST(Passes, OptionsOfAGroupThatMakeNoSenseAreTold) {
 }
 
 TEST(Passes, DaemonsGoWithADrainedNodeAsTheirAnnotationSays) {
-  for (const auto& [pods, asked, expected] : {std::tuple(1, "", 1U), std::tuple(1, "false", 0U), std::tuple(0, "", 0U), std::tuple(0, "true", 1U)}) {
+  for (const auto& [pods, asked, expected] :
+       {std::tuple(1, "", 1U), std::tuple(1, "false", 0U), std::tuple(0, "", 0U), std::tuple(0, "true", 1U)}) {
     TestCluster cluster;
     cluster.set("a", {.replicas = 2});
     cluster.machine("a", "a-1");
     cluster.machine("a", "a-2");
     cluster.put("kind: DaemonSet\nmetadata: {namespace: default, name: web, uid: web}\nspec: {template: {spec: {containers: []}}}");
     cluster.pod("busy", {.cpu = "5", .node = "a-2"});
-    cluster.pod("daemon", {.cpu = "100m", .node = "a-1", .owner = "DaemonSet",
+    cluster.pod("daemon", {.cpu = "100m",
+                           .node = "a-1",
+                           .owner = "DaemonSet",
                            .extra_metadata = *asked == 0 ? "" : fmt::format(", annotations: {{{}: '{}'}}", kEvictDaemon, asked)});
     if (pods > 0) cluster.pod("p", {.node = "a-1"});
     const auto actions = cluster.run_until_removal(15min);

@@ -14,11 +14,12 @@ struct OneNode : TestCluster {
   explicit OneNode(const Trouble& trouble, Duration age) {
     set("a", {.max = 5, .replicas = 1});
     machine("a", "a-1", false);
-    put(fmt::format("kind: Node\nmetadata: {{name: a-1, creationTimestamp: '{}', labels: {{kubernetes.io/hostname: a-1{}}}, annotations: "
-                    "{{machine.openshift.io/machine: m/a-1}}}}\nspec: {{taints: [{}]}}\nstatus: {{capacity: {{cpu: '8', memory: 32Gi, pods: "
-                    "'110'}}, allocatable: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: [{{type: Ready, status: 'True', "
-                    "lastTransitionTime: '2025-01-01T00:00:00Z'}}{}]}}",
-                    format_rfc3339(now - age), trouble.labels, trouble.taint, trouble.condition));
+    put(fmt::format(
+        "kind: Node\nmetadata: {{name: a-1, creationTimestamp: '{}', labels: {{kubernetes.io/hostname: a-1{}}}, annotations: "
+        "{{machine.openshift.io/machine: m/a-1}}}}\nspec: {{taints: [{}]}}\nstatus: {{capacity: {{cpu: '8', memory: 32Gi, pods: "
+        "'110'}}, allocatable: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: [{{type: Ready, status: 'True', "
+        "lastTransitionTime: '2025-01-01T00:00:00Z'}}{}]}}",
+        format_rfc3339(now - age), trouble.labels, trouble.taint, trouble.condition));
     pod("p", {.cpu = "7"});
   }
 };
@@ -66,10 +67,11 @@ TEST(Readiness, ANodeThatJustBecameReadyIsATemplateOnlyWithoutABetterOne) {
   cluster.set("a", {.max = 5, .replicas = 1, .cpu = "2"});
   cluster.machine("a", "a-1", false);
   const auto node = [&](TimePoint ready_since) {
-    cluster.put(fmt::format("kind: Node\nmetadata: {{name: a-1, annotations: {{machine.openshift.io/machine: m/a-1}}}}\nstatus: {{capacity: {{cpu: '8', "
-                            "memory: 32Gi, pods: '110'}}, allocatable: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: [{{type: Ready, "
-                            "status: 'True', lastTransitionTime: '{}'}}]}}",
-                            format_rfc3339(ready_since)));
+    cluster.put(fmt::format(
+        "kind: Node\nmetadata: {{name: a-1, annotations: {{machine.openshift.io/machine: m/a-1}}}}\nstatus: {{capacity: {{cpu: '8', "
+        "memory: 32Gi, pods: '110'}}, allocatable: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: [{{type: Ready, "
+        "status: 'True', lastTransitionTime: '{}'}}]}}",
+        format_rfc3339(ready_since)));
   };
   node(cluster.now);
   cluster.pod("filler", {.cpu = "7", .node = "a-1"});

@@ -176,8 +176,10 @@ TEST(ScaleDown, GpusHaveAThresholdOfTheirOwn) {
     cluster.node("a-1", "8", "32Gi", "m/a-1", true, "", "", ", nvidia.com/gpu: '4'");
     cluster.node("spare", "64", "256Gi", "", true, "", "", ", nvidia.com/gpu: '8'");
     cluster.pod("p", {.cpu = "4", .node = "a-1"});
-    cluster.pod("gpu", {.node = "a-1", .extra_spec = fmt::format(", initContainers: [{{name: i, image: i, resources: {{requests: {{nvidia.com/gpu: "
-                                                               "'{0}'}}, limits: {{nvidia.com/gpu: '{0}'}}}}}}]", used)});
+    cluster.pod("gpu", {.node = "a-1",
+                        .extra_spec = fmt::format(", initContainers: [{{name: i, image: i, resources: {{requests: {{nvidia.com/gpu: "
+                                                  "'{0}'}}, limits: {{nvidia.com/gpu: '{0}'}}}}}}]",
+                                                  used)});
     EXPECT_EQ(reason_of(cluster.step(), "a-1"), reason) << used;
   }
 }

@@ -1,9 +1,10 @@
 #include "model/views/common.h"
 
-#include "model/views/json_text.h"
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "model/views/json_text.h"
 
 namespace berth::model {
 namespace {

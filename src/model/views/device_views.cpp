@@ -1,7 +1,8 @@
 #include "model/views/device_views.h"
 
-#include "model/views/json_text.h"
 #include <algorithm>
+
+#include "model/views/json_text.h"
 
 namespace berth::model {
 namespace {

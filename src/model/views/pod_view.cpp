@@ -1,7 +1,8 @@
 #include "model/views/pod_view.h"
 
-#include "model/views/json_text.h"
 #include <algorithm>
+
+#include "model/views/json_text.h"
 
 namespace berth::model {
 namespace {
