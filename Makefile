@@ -33,7 +33,7 @@ test: setup
 documents: build
 	@code=0; for script in tests/documents/*.sh; do [ -x $$script ] || continue; echo "$$script"; $$script $(BUILD)/bin/berth || code=1; done; exit $$code
 
-## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler, kubelet and cluster-autoscaler
+## make parity VECTORS=DIR   replay recorded decisions of kube-scheduler, kubelet, cluster-autoscaler and descheduler
 parity: build
 	@$(BUILD)/bin/berth parity $(VECTORS)
 

@@ -1,4 +1,5 @@
-// `berth parity DIR…`: replays recordings of the real kube-scheduler, kubelet and cluster-autoscaler (`make parity VECTORS=DIR`).
+// `berth parity DIR…`: replays recordings of the real kube-scheduler, kubelet, cluster-autoscaler and descheduler (`make parity
+// VECTORS=DIR`).
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include "base/json.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
+#include "descheduler/replay.h"
 #include "node/eviction/replay.h"
 #include "scheduler/parity/replay.h"
 #include "scheduler/parity/vector_files.h"
@@ -20,14 +22,17 @@ std::vector<std::string> replay(const std::string& text) {
   if (scheduler::parity::is_scheduling_vector(*file)) return scheduler::parity::replay_scheduling(*file);
   if (node::eviction::is_eviction_vector(*file)) return node::eviction::replay_eviction(*file);
   if (autoscaler::is_autoscaler_vector(*file)) return autoscaler::replay_autoscaler(*file);
-  return {"not a recording that is known: of a scheduler, a kubelet or a cluster autoscaler"};
+  if (descheduler::is_descheduler_vector(*file)) return descheduler::replay_descheduler(*file);
+  return {"not a recording that is known: of a scheduler, a kubelet, a cluster autoscaler or a descheduler"};
 }
 
 }  // namespace
 
 int run_parity(const std::vector<std::string>& args) {
-  CLI::App app("Replays recorded decisions of kube-scheduler, kubelet and cluster-autoscaler, and says where this build decides otherwise.",
-               "berth parity");
+  CLI::App app(
+      "Replays recorded decisions of kube-scheduler, kubelet, cluster-autoscaler and descheduler, and says where this build decides "
+      "otherwise.",
+      "berth parity");
   std::vector<std::string> paths;
   std::size_t limit = 20;
   app.add_option("path", paths, "Folders, scenario files (.json) or packs (.jsonl.gz)")->required();

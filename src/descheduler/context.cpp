@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "descheduler/judge.h"
+
 namespace berth::descheduler {
 namespace {
 
@@ -19,7 +21,7 @@ Context::Context(const Policy& policy, const Snapshot& snapshot, const placement
       snapshot_(snapshot),
       options_(options),
       result_(result),
-      judge_(snapshot, profiles, options.check),
+      judge_(std::make_unique<Judge>(snapshot, profiles, options.check)),
       budgets_(snapshot.budgets) {
   for (const placement::NodeInfo* info : snapshot.cluster.nodes()) {
     const model::NodeView& view = *info->node;
@@ -36,6 +38,8 @@ Context::Context(const Policy& policy, const Snapshot& snapshot, const placement
   }
   std::ranges::sort(nodes_, {}, [](const Node& node) -> const std::string& { return node.name(); });
 }
+
+Context::~Context() = default;
 
 Result<void> Context::enter(const Profile& profile) {
   profile_ = &profile;
@@ -92,14 +96,14 @@ Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule
   if (policy_.max_evictions_per_namespace && evicted_by_namespace_[ns] + 1 > *policy_.max_evictions_per_namespace)
     return refuse(std::move(eviction), Outcome::kNamespaceLimit,
                   fmt::format("the limit of a namespace is {}", *policy_.max_evictions_per_namespace), Verdict::kRefused);
-  Judgement judgement = judge_.judge(*pod, rule);
+  Judgement judgement = judge_->judge(*pod, rule);
   if (!judgement.is_accepted) return refuse(std::move(eviction), Outcome::kNoBetterPlace, std::move(judgement.reason), Verdict::kRefused);
   eviction.destination = std::move(judgement.destination);
   std::optional<Answer> answer;
   if (options_.counts_budgets) answer = ask_budgets(*pod);
   if (!answer && options_.evict) answer = options_.evict(eviction);
   if (answer && answer->outcome != Outcome::kEvicted) {
-    judge_.undo(*pod);
+    judge_->undo(*pod);
     return refuse(std::move(eviction), answer->outcome, std::move(answer->message), Verdict::kRefused);
   }
   ++evicted_total_;

@@ -1,6 +1,7 @@
 // What strategies work with: the nodes as the cycle has left them so far, and the evictor. Internal to this folder.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +11,8 @@
 #include "descheduler/cycle.h"
 
 namespace berth::descheduler {
+
+class Judge;
 
 /// A node that the policy operates on, and what is on it after the evictions so far.
 struct Node {
@@ -29,6 +32,9 @@ class Context {
  public:
   Context(const Policy& policy, const Snapshot& snapshot, const placement::Profiles& profiles, const CycleOptions& options,
           CycleResult& result);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context();
 
   /// From now on evictions are by this profile's evictor. The error: a priority class is not there.
   Result<void> enter(const Profile& profile);
@@ -40,6 +46,8 @@ class Context {
   [[nodiscard]] Node* find(std::string_view name);
   [[nodiscard]] const Snapshot& snapshot() const { return snapshot_; }
   [[nodiscard]] TimePoint now() const { return options_.now; }
+  /// The engine's word is not asked: then the strategies choose as kubernetes-sigs/descheduler does, even where others would be better.
+  [[nodiscard]] bool chooses_as_kubernetes() const { return options_.check == PlacementCheck::kOff; }
   /// On the node, not finished.
   [[nodiscard]] static std::vector<PodPtr> running(const Node& node);
 
@@ -71,7 +79,7 @@ class Context {
   const Snapshot& snapshot_;
   const CycleOptions& options_;
   CycleResult& result_;
-  Judge judge_;
+  std::unique_ptr<Judge> judge_;
   std::vector<Node> nodes_;
   std::vector<Node> other_nodes_;  ///< Ready, but not selected by the policy: places for pods to go to.
   std::map<std::string, std::vector<Budget>, std::less<>> budgets_;

@@ -4,9 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "descheduler/judge.h"
+#include "descheduler/placement_check.h"
 #include "descheduler/policy.h"
 #include "descheduler/snapshot.h"
+
+namespace berth::placement {
+class Profiles;
+}
 
 namespace berth::descheduler {
 

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "client/client.h"
 #include "descheduler/cycle.h"
+#include "placement/profiles.h"
 
 namespace berth::descheduler {
 

@@ -1,4 +1,5 @@
 // What each strategy chooses, and where the engine then puts it (SPEC G2, G4).
+#include "descheduler/judge.h"
 #include "tests/descheduler/world.h"
 
 namespace berth::descheduler::test {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "descheduler/cycle.h"
+#include "placement/profiles.h"
 
 namespace berth::descheduler::test {
 
