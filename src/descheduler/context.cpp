@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "descheduler/judge.h"
 
@@ -11,6 +12,23 @@ namespace {
 
 void add(Amounts& to, const Amounts& what, std::int64_t sign) {
   for (const auto& [name, amount] : what) to[name] += sign * amount;
+}
+
+/// A number in base 10 without leading zeros; nullopt for anything else.
+std::optional<std::int64_t> plain_number(const std::string& text) {
+  std::int64_t out = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  if (error != std::errc() || stop != end || std::to_string(out) != text) return std::nullopt;
+  return out;
+}
+
+/// Knows the operators Gt and Lt too, as kubernetes-sigs/descheduler does whatever the scheduler's feature gates say.
+bool tolerates_taint(const model::Toleration& toleration, const model::Taint& taint) {
+  if (toleration.op != "Gt" && toleration.op != "Lt") return toleration.tolerates(taint);
+  if ((!toleration.effect.empty() && toleration.effect != taint.effect) || toleration.key != taint.key) return false;
+  const auto bound = plain_number(toleration.value), value = plain_number(taint.value);
+  return bound && value && (toleration.op == "Gt" ? *value > *bound : *value < *bound);
 }
 
 }  // namespace
@@ -84,7 +102,7 @@ Verdict Context::refuse(Eviction eviction, Outcome outcome, std::string message,
 
 Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule& rule) {
   // Again: what was evicted since the strategy chose may have left its owner with too few.
-  if (evicted_.contains(pod->key()) || !filter(*pod)) return Verdict::kRefused;
+  if (evicted_.contains(pod->key()) || (!chooses_as_kubernetes() && !filter(*pod))) return Verdict::kRefused;
   Eviction eviction{pod, profile_->name, strategy_, std::move(why), ""};
   const std::string& ns = pod->view().ns();
   if (policy_.max_evictions_total && evicted_total_ + 1 > *policy_.max_evictions_total)
@@ -146,9 +164,10 @@ void sort_by_priority(std::vector<PodPtr>& pods) {
       pods, {}, [](const PodPtr& pod) { return std::tuple(pod->priority.value_or(INT64_MIN), pod->qos, pod->prefers_no_eviction); });
 }
 
-bool tolerates(const model::PodView& pod, const std::vector<model::Taint>& taints, const std::function<bool(const model::Taint&)>& counts) {
+bool tolerates(const std::vector<model::Toleration>& tolerations, const std::vector<model::Taint>& taints,
+               const std::function<bool(const model::Taint&)>& counts) {
   return std::ranges::all_of(taints, [&](const model::Taint& taint) {
-    return (counts && !counts(taint)) || std::ranges::any_of(pod.tolerations, [&](const auto& one) { return one.tolerates(taint); });
+    return (counts && !counts(taint)) || std::ranges::any_of(tolerations, [&](const auto& one) { return tolerates_taint(one, taint); });
   });
 }
 

@@ -95,7 +95,8 @@ class Context {
 /// (pkg/descheduler/pod SortPodsBasedOnPriorityLowToHigh).
 void sort_by_priority(std::vector<PodPtr>& pods);
 /// Every taint for which `counts` holds is tolerated.
-bool tolerates(const model::PodView& pod, const std::vector<model::Taint>& taints, const std::function<bool(const model::Taint&)>& counts);
+bool tolerates(const std::vector<model::Toleration>& tolerations, const std::vector<model::Taint>& taints,
+               const std::function<bool(const model::Taint&)>& counts);
 /// The effects that keep a pod off a node.
 bool is_hard_taint(const model::Taint& taint);
 

@@ -48,7 +48,8 @@ void read(const Reader& root, Policy& out) {
   else if (version == "descheduler/v1alpha2")
     read_version_2(root, out);
   else
-    root.problem("apiVersion", fmt::format("must be \"descheduler/v1alpha1\" or \"descheduler/v1alpha2\", not \"{}\"", version));
+    root.problem("apiVersion", fmt::format("must be \"descheduler/v1alpha1\" or \"descheduler/v1alpha2\", not \"{}\"", version),
+                 version.empty() ? config::Refusal::kOfBerth : config::Refusal::kOfKubernetes);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ void read_threshold_priority(const Reader& params, EvictorArgs& evictor) {
 
 void read_version_1(const Reader& root, Policy& policy) {
   root.only({"apiVersion", "kind", "strategies", "nodeSelector", "evictFailedBarePods", "evictLocalStoragePods", "evictSystemCriticalPods",
-             "ignorePvcPods", "maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictPerNamespace"});
+             "evictDaemonSetPods", "ignorePvcPods", "maxNoOfPodsToEvictPerNode", "maxNoOfPodsToEvictPerNamespace"});
   const std::string selector = root.string("nodeSelector");
   if (auto parsed = model::Selector::parse(selector))
     policy.node_selector = *parsed;
@@ -114,6 +114,7 @@ void read_version_1(const Reader& root, Policy& policy) {
   shared.protects_failed_bare = !root.boolean("evictFailedBarePods", false);
   shared.protects_local_storage = !root.boolean("evictLocalStoragePods", false);
   shared.protects_system_critical = !root.boolean("evictSystemCriticalPods", false);
+  shared.protects_daemon_sets = !root.boolean("evictDaemonSetPods", false);
   shared.protects_pvc = root.boolean("ignorePvcPods", false);
 
   const Reader strategies = root.field("strategies");

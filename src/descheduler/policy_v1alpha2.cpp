@@ -65,8 +65,11 @@ EvictorArgs read_evictor(const Reader& args) {
   out.node_selector = args.string("nodeSelector");
   if (auto parsed = model::Selector::parse(out.node_selector))
     out.node_selector_parsed = *parsed;
-  else
-    args.problem("nodeSelector", parsed.error().message);
+  else {
+    // The real one notices it when nodeFit asks for nodes, finds none and evicts nobody.
+    args.problem("nodeSelector", parsed.error().message, config::Refusal::kOfBerth);
+    out.node_selector_parsed = model::Selector::nothing();
+  }
   out.labels = read_label_selector(args.field("labelSelector"));
   out.namespace_labels = read_label_selector(args.field("namespaceLabelSelector"));
   if (const Reader at = args.field("priorityThreshold"); at.is_present() && at.expect_object()) {
@@ -320,6 +323,22 @@ void read_profile(const Reader& at, Profile& profile) {
     if (!enabled.contains(name)) at.note("pluginConfig", fmt::format("{} has arguments and is not enabled: it does not run", name));
 }
 
+void check_prometheus(const Reader& at) {
+  if (!at.is_present()) return at.problem("prometheus configuration is required when prometheus source is enabled");
+  if (!at.expect_object()) return;
+  at.only({"url", "authToken"});
+  if (at.string("url").empty()) at.problem("url", "the URL is required when prometheus source is enabled");
+  const Reader token = at.field("authToken");
+  if (!token.is_present() || !token.expect_object()) return;
+  token.only({"secretReference"});
+  const Reader secret = token.field("secretReference");
+  if (!secret.is_present()) return token.problem("prometheus authToken secret is expected to be set when authToken field is");
+  if (!secret.expect_object()) return;
+  secret.only({"namespace", "name"});
+  if (secret.string("namespace").empty() || secret.string("name").empty())
+    secret.problem("the secret reference of prometheus authToken needs both namespace and name");
+}
+
 /// Whether metrics.k8s.io is a source.
 bool read_metrics_providers(const Reader& root, Policy& policy) {
   bool has_kubernetes_metrics = false;
@@ -339,6 +358,7 @@ bool read_metrics_providers(const Reader& root, Policy& policy) {
       if (has_collector) item.problem("it is not allowed to combine metrics provider when metrics collector is enabled");
       has_kubernetes_metrics = true;
     } else if (source == "Prometheus") {
+      check_prometheus(item.field("prometheus"));
       policy.warnings.push_back(fmt::format("{}: usage from Prometheus is not supported; the provider is not asked", item.path()));
     } else {
       item.problem("source", fmt::format("\"{}\" is no source of metrics: use \"KubernetesMetrics\"", source));
@@ -366,7 +386,8 @@ void read_version_2(const Reader& root, Policy& policy) {
   const bool has_metrics = read_metrics_providers(root, policy);
   for (const Reader& item : root.field("profiles").items()) read_profile(item, policy.profiles.emplace_back());
   if (policy.needs_metrics() && !has_metrics)
-    root.problem("metricsProviders", "a plugin's metricsUtilization needs a provider: add \"- source: KubernetesMetrics\"");
+    root.problem("metricsProviders", "a plugin's metricsUtilization needs a provider: add \"- source: KubernetesMetrics\"",
+                 config::Refusal::kOfBerth);
 }
 
 }  // namespace berth::descheduler

@@ -91,7 +91,7 @@ bool Context::pre_eviction_filter(const Pod& pod) {
 bool Context::fits(const Pod& pod, const Node& node) const {
   const model::PodView& view = pod.view();
   if (node.view->unschedulable || !view.matches_node_selector(node.labels(), node.name())) return false;
-  if (!tolerates(view, node.view->taints, is_hard_taint)) return false;
+  if (!tolerates(view.tolerations, node.view->taints, is_hard_taint)) return false;
   for (const auto& term : pod.info->required_anti_affinity) {
     if (node.labels().get(term.topology_key) == nullptr) continue;
     for (const PodPtr& other : node.pods)

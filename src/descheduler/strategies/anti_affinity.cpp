@@ -96,7 +96,8 @@ std::vector<std::pair<PodPtr, std::size_t>> single_causes(Context& ctx, Neighbou
 
 void remove_interpod_anti_affinity(Context& ctx, const Plugin& plugin) {
   Neighbours neighbours(ctx, plugin);
-  for (const auto& [pod, holders] : single_causes(ctx, neighbours)) {
+  const auto causes = ctx.chooses_as_kubernetes() ? std::vector<std::pair<PodPtr, std::size_t>>{} : single_causes(ctx, neighbours);
+  for (const auto& [pod, holders] : causes) {
     if (!ctx.filter(*pod) || !ctx.pre_eviction_filter(*pod)) continue;
     const Verdict verdict = ctx.evict(pod, fmt::format("{} pods have anti-affinity to it", holders));
     if (verdict == Verdict::kTotalLimit) return;

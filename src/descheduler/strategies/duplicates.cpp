@@ -53,7 +53,7 @@ std::size_t count_target_nodes(Context& ctx, const ByNode& duplicates) {
       distinct.push_back(pod);
       std::set<std::string> own;
       for (const Node& candidate : ctx.nodes())
-        if (tolerates(pod->view(), candidate.view->taints, is_hard_taint) &&
+        if (tolerates(pod->view().tolerations, candidate.view->taints, is_hard_taint) &&
             pod->view().matches_node_selector(candidate.labels(), candidate.name()))
           own.insert(candidate.name());
       if (own.size() > 1) targets.merge(own);

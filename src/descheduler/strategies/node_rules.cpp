@@ -87,11 +87,11 @@ void remove_node_taints(Context& ctx, const Plugin& plugin) {
   for (Node& node : ctx.nodes()) {
     std::vector<PodPtr> chosen;
     for (const PodPtr& pod : Context::running(node))
-      if (!tolerates(pod->view(), node.view->taints, counts) && ctx.may_evict(plugin, *pod)) chosen.push_back(pod);
+      if (!tolerates(pod->view().tolerations, node.view->taints, counts) && ctx.may_evict(plugin, *pod)) chosen.push_back(pod);
     sort_by_priority(chosen);
     const auto rule = [&counts](const Pod& pod) -> DestinationRule {
       return [&pod, &counts](const placement::NodeInfo& to) -> std::string {
-        return tolerates(pod.view(), to.node->taints, counts) ? "" : "whose taints it does not tolerate either";
+        return tolerates(pod.view().tolerations, to.node->taints, counts) ? "" : "whose taints it does not tolerate either";
       };
     };
     if (!evict_all(ctx, chosen, "it does not tolerate the node's taints", rule)) return;

@@ -48,9 +48,7 @@ bool counts_node(const Constraint& constraint, const model::NodeView& node) {
     if (constraint.affinity && !constraint.affinity->matches(node.labels(), node.name())) return false;
   }
   if (!constraint.honors_taints) return true;
-  return std::ranges::all_of(node.taints, [&](const model::Taint& taint) {
-    return !is_hard_taint(taint) || std::ranges::any_of(constraint.tolerations, [&](const auto& one) { return one.tolerates(taint); });
-  });
+  return tolerates(constraint.tolerations, node.taints, is_hard_taint);
 }
 
 struct Domain {
@@ -155,10 +153,20 @@ class Balancer {
 
   /// Who is given up first stands last: evictable, without selectors, of low priority and quality (SPEC G3).
   void sort_for_giving_up(std::vector<PodPtr>& pods) const {
+    if (ctx_.chooses_as_kubernetes()) return sort_as_kubernetes(pods);
     std::ranges::stable_sort(pods, {}, [](const PodPtr& pod) {
       return std::tuple(!pod->has_node_selector, -pod->priority.value_or(INT64_MIN + 1), -static_cast<int>(pod->qos),
                         !pod->prefers_no_eviction);
     });
+  }
+
+  /// High priority goes first there, and of equals the one met first: its comparison calls equals less, which its insertion sort turns
+  /// round.
+  static void sort_as_kubernetes(std::vector<PodPtr>& pods) {
+    const auto with_priority = std::ranges::stable_partition(pods, [](const PodPtr& pod) { return !pod->priority; });
+    std::ranges::reverse(with_priority);
+    std::ranges::stable_sort(pods, {},
+                             [](const PodPtr& pod) { return std::tuple(!pod->has_node_selector, pod->priority.value_or(INT64_MIN)); });
   }
 
   void choose(const Constraint& constraint, std::vector<Domain>& domains, double average, const std::vector<const Node*>& places) {

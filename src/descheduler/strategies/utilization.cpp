@@ -148,7 +148,7 @@ bool empty_node(Context& ctx, const Plugin& plugin, Utilization& all, const Move
     if (!moves.wants_more(source) || !has_room(available)) return true;
     if (plugin.utilization.max_evictions_per_node && evicted >= *plugin.utilization.max_evictions_per_node) return true;
     const bool is_tolerant =
-        std::ranges::any_of(moves.to, [&](const NodeUsage* to) { return tolerates(pod->view(), to->node->view->taints, {}); });
+        std::ranges::any_of(moves.to, [&](const NodeUsage* to) { return tolerates(pod->view().tolerations, to->node->view->taints, {}); });
     if (!is_tolerant || !plugin.namespaces.admits(pod->view().ns()) || !ctx.pre_eviction_filter(*pod)) continue;
     const auto usage = all.usage_of(*pod);
     if (!usage) continue;
