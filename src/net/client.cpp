@@ -1,6 +1,7 @@
 #include "net/client.h"
 
 #include "net/client_session.h"
+#include "net/onward.h"
 
 namespace berth::net {
 namespace {
@@ -99,8 +100,13 @@ class HttpClientImpl final : public HttpClient {
     wire.append(request.method).append(" ").append(url_.prefix).append(encode_path(request.path.empty() ? "/" : request.path));
     if (!request.query.empty()) wire.append("?").append(request.query);
     wire.append(" HTTP/1.1\r\nHost: ").append(url_.host_header).append("\r\n");
+    // Callers pass fields on that they were given: the framing and what belongs to the connection are this client's alone.
+    const bool upgrades = kind == ClientOp::Kind::kUpgrade;
+    if (upgrades) request.body.clear();
     for (const auto& [name, value] : request.headers.fields()) {
-      if (equal_ignoring_case(name, "Content-Length") || equal_ignoring_case(name, "Host")) continue;
+      const bool switches = upgrades && (equal_ignoring_case(name, "Connection") || equal_ignoring_case(name, "Upgrade"));
+      const bool closes = equal_ignoring_case(name, "Connection") && equal_ignoring_case(value, "close");
+      if (is_hop_by_hop(name) && !switches && !closes) continue;
       wire.append(name).append(": ");
       for (const char c : value) wire.push_back(c == '\r' || c == '\n' ? ' ' : c);
       wire.append("\r\n");

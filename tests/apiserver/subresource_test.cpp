@@ -111,6 +111,35 @@ TEST_F(Subresource, EvictionWithoutBudgetDeletes) {
   EXPECT_STATUS(evict("p"), 404, "NotFound");
 }
 
+/// Two lengths, or a body where a node expects none, would be read there as a second request, of this server's.
+TEST_F(Subresource, WhatGoesOnToANodeHasNothingOfTheConnection) {
+  net::HttpRequest onward;
+  ServerOptions options;
+  options.node_backend = [&](const std::string&, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {
+    onward = request;
+    writer->respond({});
+    return true;
+  };
+  start(std::move(options));
+  create(kPods, pod("p"));
+  bind("p", "n1");
+  const std::string smuggled = "POST /run/default/p/c?cmd=id HTTP/1.1\r\n\r\n";
+  const std::vector<std::pair<std::string, std::string>> fields = {{"Transfer-Encoding", "chunked"},
+                                                                   {"Content-Length", "4"},
+                                                                   {"Connection", "X-Mine"},
+                                                                   {"X-Mine", "1"},
+                                                                   {"Cookie", "c"},
+                                                                   {"Accept", "*/*"}};
+  for (const char* sub : {"log", "exec?command=id", "attach?stdin=1", "portforward"}) {
+    ASSERT_EQ(send("GET", fmt::format("{}/p/{}", kPods, sub), smuggled, "text/plain", fields)->status, 200) << sub;
+    EXPECT_EQ(onward.body, "") << sub;
+    EXPECT_EQ(onward.headers.fields(), (std::vector<std::pair<std::string, std::string>>{{"Accept", "*/*"}})) << sub;
+  }
+  send("POST", "/api/v1/nodes/n1/proxy/x", "hello", "text/plain", fields);
+  EXPECT_EQ(onward.body, "hello");
+  EXPECT_EQ(onward.headers.fields(), (std::vector<std::pair<std::string, std::string>>{{"Content-Type", "text/plain"}, {"Accept", "*/*"}}));
+}
+
 TEST_F(Subresource, LogsComeFromTheNode) {
   ServerOptions options;
   options.node_backend = [](const std::string& node, net::HttpRequest& request, std::shared_ptr<net::ResponseWriter>& writer) {

@@ -95,6 +95,36 @@ TEST(ClientRequest, HasThePrefixTheHostAndTheLength) {
   EXPECT_EQ(request.find("\r\nInjected"), std::string::npos);
 }
 
+/// Whatever a caller copied from elsewhere: two lengths let the next server see a second request in the body.
+TEST(ClientRequest, HasOneFramingWhateverFieldsItIsGiven) {
+  std::string request;
+  ScriptedServer server([&](int fd, int) {
+    request = read_request(fd);
+    send_text(fd, kOk);
+  });
+  for (const char* method : {"GET", "HEAD", "POST", "DELETE"})
+    for (const std::string body : {"", "0\r\n\r\nPOST /run/x HTTP/1.1\r\n\r\n"}) {
+      auto sent = make_request(method, "/", body);
+      for (const auto& [name, value] : {std::pair{"transfer-encoding", "chunked"},
+                                        {"Content-length", "3"},
+                                        {"Connection", "x-a, upgrade"},
+                                        {"Upgrade", "h2c"},
+                                        {"TE", "trailers"},
+                                        {"Trailer", "X-B"},
+                                        {"Keep-Alive", "1"},
+                                        {"Expect", "100-continue"}})
+        sent.headers.add(name, value);
+      sent.headers.add("X-Kept", "1");
+      wait_for(*server.client(), sent);
+      const bool has_length = !body.empty() || sent.method == "POST";
+      EXPECT_EQ(request.substr(request.find("\r\nX-Kept")),
+                has_length ? fmt::format("\r\nX-Kept: 1\r\nContent-Length: {}\r\n\r\n", body.size()) : "\r\nX-Kept: 1\r\n\r\n")
+          << request;
+      for (const char* dropped : {"chunked", "h2c", "x-a", "trailers", "X-B", "Keep-Alive", "100-continue", "ength: 3"})
+        EXPECT_EQ(request.find(dropped), std::string::npos) << request;
+    }
+}
+
 TEST(ClientResponse, MalformedAnswersAreFailures) {
   for (const std::string_view answer :
        {"nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab",

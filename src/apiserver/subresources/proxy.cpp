@@ -4,6 +4,7 @@
 
 #include "apiserver/impl.h"
 #include "apiserver/subresources/log_options.h"
+#include "net/onward.h"
 
 namespace berth::apiserver {
 namespace {
@@ -122,38 +123,6 @@ model::ApiStatus unavailable(std::string_view message) {
   status.reason = "ServiceUnavailable";
   status.message = message;
   return status;
-}
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
-/// The client's headers without what is for this server alone: the user's credentials and this connection's own.
-net::Headers headers_onward(const net::Headers& from) {
-  net::Headers headers;
-  for (const auto& [name, value] : from.fields()) {
-    const auto lower = lower_case(name);
-    if (lower == "authorization" || lower == "host" || lower == "content-length" || lower == "accept-encoding" ||
-        lower.starts_with("impersonate-"))
-      continue;
-    headers.add(name, value);
-  }
-  return headers;
-}
-
-/// A pod's headers without those of the connection to it.
-net::Headers headers_back(const net::Headers& from) {
-  net::Headers headers;
-  for (const auto& [name, value] : from.fields()) {
-    const auto lower = lower_case(name);
-    if (lower == "connection" || lower == "keep-alive" || lower == "transfer-encoding" || lower == "content-length" || lower == "date" ||
-        lower == "upgrade")
-      continue;
-    headers.add(name, value);
-  }
-  return headers;
 }
 
 std::string in_url(std::string_view address) {
@@ -279,6 +248,7 @@ void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::str
       if (stream == nullptr) {
         if (response.status == 0) return server.respond_status(*request, unavailable(failure + response.body));
         server.account(*request, response.status);
+        response.headers = net::headers_back(response.headers);
         return request->writer->respond(std::move(response));
       }
       server.account(*request, 101);
@@ -300,7 +270,7 @@ void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::str
     server.account(*passing->request, status);
     net::Headers to_client;
     if (!is_node)
-      to_client = headers_back(from_node);
+      to_client = net::headers_back(from_node);
     else if (const auto type = from_node.get("Content-Type"); !type.empty())
       to_client.add("Content-Type", std::string(type));
     passing->request->writer->start_stream(status, std::move(to_client));
@@ -340,10 +310,9 @@ void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::str
 
 void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
   const auto& info = request->info;
-  net::HttpRequest onward;
-  onward.method = request->http.method;
-  onward.headers = request->http.headers;
-  onward.body = request->http.body;
+  const bool is_proxied = info.subresource == "proxy";
+  const auto to = !is_proxied ? net::Onward::kSession : request->kind->plural == "nodes" ? net::Onward::kNode : net::Onward::kWorkload;
+  auto onward = net::onward_request(request->http, to);
   if (request->kind->plural == "nodes") {
     std::string path;
     for (const auto& part : info.rest) path += "/" + part;
@@ -351,13 +320,12 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
     onward.query = request->http.query;
     return relay(request, info.name, std::move(onward));
   }
-  if (info.subresource == "proxy") {
+  if (is_proxied) {
     const auto location = locate_proxied(*cache, *request);
     if (!location) return respond_status(*request, location.error());
     for (const auto& part : info.rest) onward.path += "/" + part;
     if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
-    onward.headers = headers_onward(onward.headers);
     return relay_to(*this, request, *location, "error trying to reach service: ", std::move(onward));
   }
   if (info.subresource == "log")
@@ -393,7 +361,6 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
 }
 
 void ApiServer::Impl::relay(const RequestPtr& request, const std::string& node, net::HttpRequest onward) {
-  onward.headers = headers_onward(onward.headers);
   if (options.node_backend) {
     auto writer = request->writer;
     if (options.node_backend(node, onward, writer)) return account(*request, 200);

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "net/client.h"
+#include "net/onward.h"
 #include "node/agent/cgroups.h"
 #include "node/agent/container_logs.h"
 #include "node/agent/task_group.h"
@@ -216,16 +217,12 @@ class HandlerImpl final : public KubeletHandler {
     auto client = net::HttpClient::create(config);
     if (!client) return respond_text(*writer, 500, client.error().message + "\n");
     std::shared_ptr<net::HttpClient> shared = std::move(*client);
-    net::HttpRequest onward;
-    onward.method = request.method;
+    auto onward = net::onward_request(request, net::Onward::kSession);
     onward.path = slash == std::string::npos ? "/" : url.substr(slash);
-    for (const auto& [name, value] : request.headers.fields()) {
-      std::string lower(name);
-      std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-      if (lower != "host" && lower != "authorization" && lower != "content-length") onward.headers.add(name, value);
-    }
     shared->upgrade(std::move(onward), [writer, shared](std::unique_ptr<net::RawStream> runtime, net::HttpResponse response) {
-      if (!runtime) return writer->respond(response.status == 0 ? net::HttpResponse{502, {}, response.body} : std::move(response));
+      if (!runtime)
+        return writer->respond(
+            {response.status == 0 ? 502 : response.status, net::headers_back(response.headers), std::move(response.body)});
       auto caller = writer->upgrade(std::move(response.headers));
       if (!caller) return runtime->close();
       std::make_shared<Splice>(std::move(caller), std::move(runtime), shared)->start();
