@@ -200,9 +200,8 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.authenticator = parts->authenticator;
   options.authorizer = parts->authorizer;
   options.token_issuer = parts->tokens;
-  // Who this server is to node agents; they take what its own authority signed.
-  const auto kubelet_client =
-      pki->client_certificate("apiserver-kubelet-client", "kube-apiserver-kubelet-client", {"system:masters"}, role->clock_->now());
+  // Who this server is to node agents; they take what its own authority signed. Where somebody leads it elsewhere, it is worth no more.
+  const auto kubelet_client = pki->kubelet_client(role->clock_->now());
   if (!kubelet_client) return std::unexpected(kubelet_client.error());
   options.node_client.certificate_pem = kubelet_client->certificate_pem;
   options.node_client.private_key_pem = kubelet_client->private_key_pem;

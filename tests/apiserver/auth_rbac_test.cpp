@@ -163,6 +163,12 @@ TEST_F(RbacTest, DefaultRolesServeTheirComponents) {
       << "its kubeconfig runs `berth controllers`";
   EXPECT_TRUE(may(user("system:serviceaccount:kube-system:replicaset-controller"), "create pods", "default"));
   EXPECT_FALSE(may(user("system:serviceaccount:default:replicaset-controller"), "create pods", "default"));
+  auto towards_nodes = user("kube-apiserver-kubelet-client");
+  towards_nodes.groups.emplace_back("berth:kubelet-clients");
+  for (const char* allowed : {"get nodes/proxy n", "create nodes/proxy n", "get nodes/stats n", "get nodes/log n", "get nodes/metrics n"})
+    EXPECT_TRUE(may(towards_nodes, allowed)) << allowed;
+  for (const char* refused : {"list secrets", "get pods p", "create pods/exec p", "update nodes n", "create tokenreviews"})
+    EXPECT_FALSE(may(towards_nodes, refused, "kube-system")) << refused;
   for (const auto& object : default_rbac_objects()) {
     EXPECT_NE(cache_->get(rbac_key(object)), nullptr) << json::serialize(object);
   }

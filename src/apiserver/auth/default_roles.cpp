@@ -344,6 +344,7 @@ std::vector<BindingRow> bindings() {
       {"berth:controllers", "cluster-admin", {"u:system:kube-controller-manager"}},
       {"system:kube-scheduler", "system:kube-scheduler", {"u:system:kube-scheduler"}},
       {"system:volume-scheduler", "system:volume-scheduler", {"u:system:kube-scheduler"}},
+      {"berth:kubelet-clients", "system:kubelet-api-admin", {"g:berth:kubelet-clients"}},
       // Nodes are judged by the node authorizer; the binding stays for whoever adds subjects to it.
       {"system:node", "system:node", {}},
       {"kube-system/system::extension-apiserver-authentication-reader",

@@ -53,6 +53,10 @@ class Pki {
   Result<KeyPair> controller_manager(TimePoint now) {
     return client_certificate("controller-manager", "system:kube-controller-manager", {}, now);
   }
+  /// The server towards nodes: its group has system:kubelet-api-admin and nothing else.
+  Result<KeyPair> kubelet_client(TimePoint now) {
+    return client_certificate("apiserver-kubelet-client", "kube-apiserver-kubelet-client", {"berth:kubelet-clients"}, now);
+  }
   Result<KeyPair> node(const std::string& name, TimePoint now) {
     return client_certificate("node-" + name, "system:node:" + name, {"system:nodes"}, now);
   }
