@@ -1,0 +1,66 @@
+// What if? A cluster as it is, and changes to it, in; where its pods end up, out (SPEC I2). Nothing real is touched, nothing is drawn by
+// chance, no clock is read: the same objects and the same question give the same bytes.
+//
+//   Present present(options);            a cluster: from a dump or a live list, read once
+//     .add(object) … .finish()
+//     .ask(question)                     as often as wanted: the present stays as it is
+//
+// The question and the answer are JSON documents; docs/what-if.md has both formats. The command `berth what-if`, the dashboard and the tests
+// ask alike.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "placement/profiles.h"
+#include "placement/status.h"
+
+namespace berth::whatif {
+
+struct Options {
+  placement::Profiles profiles;                     ///< Of the cluster's schedulers.
+  placement::Era era = placement::Era::k136;        ///< That the profiles are of.
+  bool budgets_are_hard = false;                    ///< As the scheduler runs: preemption never breaks a budget.
+  TimePoint now{};                                  ///< The moment that is asked about: ages of pods count from it.
+  std::string default_namespace = "default";        ///< Of manifests and names without one.
+  json::Value prices;                               ///< A price an hour by instance type ({"m5.large": 0.096}); null: no cost is told.
+  std::vector<std::string> kinds_that_were_listed;  ///< Plural names whose absence means "there are none": of a live cluster.
+};
+
+/// A cluster as it is. Single-threaded.
+class Present {
+ public:
+  explicit Present(Options options);
+  ~Present();
+  Present(Present&&) noexcept;
+  Present& operator=(Present&&) noexcept;
+
+  /// One object, of any kind; lists are the caller's to take apart. `source`: the file, for messages.
+  void add(const json::Value& object, std::string_view source = {});
+  /// When all are in. The error: the objects are of several clusters (one name, several uids), or there is no node among them.
+  Result<void> finish();
+  /// What the answers ignore because the objects lack it, and what of them is no use: a line each.
+  [[nodiscard]] const std::vector<std::string>& notes() const;
+
+  /// The answer. The error says which change is wrong and what was meant perhaps; then nothing was answered. Not const: the engine learns.
+  /// After `finish`.
+  Result<json::Value> ask(const json::Value& question);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One question about one set of objects.
+Result<json::Value> ask(std::span<const json::Value> objects, const json::Value& question, Options options);
+
+/// An answer for people: what matters first, then tables. `most_rows`: longer tables are cut, and say so.
+std::string to_text(const json::Value& answer, std::size_t most_rows = 40);
+/// The same as one page that needs nothing else: styles and plots are in it, names are escaped.
+std::string to_html(const json::Value& answer);
+
+}  // namespace berth::whatif
