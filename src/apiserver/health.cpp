@@ -122,7 +122,11 @@ void ApiServer::Impl::non_resource(const RequestPtr& request) {
     request->accept.pretty = true;
     return respond_json(*request, 200,
                         json::Object{{"major", "1"},
-                                     {"minor", "32"},
+                                     {"minor", kKubernetesMinor},
+                                     {"emulationMajor", "1"},
+                                     {"emulationMinor", kKubernetesMinor},
+                                     {"minCompatibilityMajor", "1"},
+                                     {"minCompatibilityMinor", kCompatibilityMinor},
                                      {"gitVersion", options.git_version},
                                      {"gitCommit", "unknown"},
                                      {"gitTreeState", "clean"},

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <set>
 
+#include "base/version.h"
 #include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
@@ -17,7 +18,7 @@ namespace berth::cli {
 namespace {
 
 int run_version(const std::vector<std::string>&) {
-  std::printf("berth 0.1.0 (Kubernetes API v1.32)\n");
+  fmt::print("berth {} (Kubernetes API {})\n", kBerthVersion, kKubernetesVersion);
   return 0;
 }
 

@@ -1,6 +1,8 @@
 #include "cli/node_settings.h"
 
 #include "base/config_reader.h"
+#include "node/sysctls.h"
+
 namespace berth::cli {
 
 Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string& config_file, const std::vector<std::string>& arguments) {
@@ -22,6 +24,8 @@ Result<node::eviction::KubeletSettings> read_kubelet_settings(const std::string&
   for (const auto& [name, list] : values)
     if (const auto wrong = node::eviction::apply_kubelet_argument(settings, name, list)) return invalid("--kubelet-arg: " + *wrong);
   if (const auto wrong = node::eviction::start_errors(settings); !wrong.empty()) return invalid(fmt::format("{}", fmt::join(wrong, "\n")));
+  for (const std::string& pattern : settings.allowed_unsafe_sysctls)
+    if (const std::string wrong = node::check_allowed_sysctl(pattern); !wrong.empty()) return invalid("allowedUnsafeSysctls: " + wrong);
   return settings;
 }
 

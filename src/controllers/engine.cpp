@@ -398,7 +398,8 @@ void Engine::settle(Queue& queue, Key& key, Run& run) {
   } else {
     key.failures = 0;
   }
-  if (run.plan.requeue_after) enqueue(queue, key.name, std::max(*run.plan.requeue_after, Duration{1}));
+  // What failed waits longer each time, whatever the plan hoped for.
+  if (run.plan.requeue_after && !run.failed) enqueue(queue, key.name, std::max(*run.plan.requeue_after, Duration{1}));
   if (key.dirty) {
     key.dirty = false;
     make_ready(queue, key);

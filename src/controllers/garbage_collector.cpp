@@ -56,6 +56,7 @@ class GarbageCollector final : public Controller {
   Plan orphan_dependents(const Node& node, const json::Value& document);
   Plan delete_dependents_first(const Node& node, const json::Value& document);
   Plan attempt_to_delete(const Node& node, const json::Value& document);
+  [[nodiscard]] bool closes_a_circle(const Node& node) const;
 
   std::unordered_map<std::string, Node> nodes_;                        ///< By uid.
   std::unordered_map<std::string, std::set<std::string>> dependents_;  ///< By the owner's uid.
@@ -236,6 +237,15 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
     plan.writes.push_back(patch_object(node.kind, *node.object, {{"metadata", json::Object{{"ownerReferences", std::move(kept)}}}}));
     return plan;
   }
+  if (waiting && closes_a_circle(node)) {
+    json::Array unblocked;
+    for (const json::Value& owner : json::get_array(document, {"metadata", "ownerReferences"})) {
+      unblocked.push_back(owner);
+      if (json::get_bool(owner, {"blockOwnerDeletion"}, false)) unblocked.back().as_object()["blockOwnerDeletion"] = false;
+    }
+    plan.writes.push_back(patch_object(node.kind, *node.object, {{"metadata", json::Object{{"ownerReferences", std::move(unblocked)}}}}));
+    return plan;
+  }
   const bool has_dependents = dependents_.contains(node.object->uid());
   Write write = delete_object(node.kind, *node.object);
   if (waiting && has_dependents)
@@ -247,6 +257,15 @@ Plan GarbageCollector::attempt_to_delete(const Node& node, const json::Value& do
   write.delete_options.precondition_resource_version = std::to_string(node.object->revision());
   plan.writes.push_back(std::move(write));
   return plan;
+}
+
+/// Whether it blocks owners that wait for it while one of its own dependents waits too: a circle of owners would wait for itself for ever
+/// (attemptToDeleteItem's detection, which may be wrong about a mere chain; then a deletion is in the background that need not be).
+bool GarbageCollector::closes_a_circle(const Node& node) const {
+  if (std::none_of(node.owners.begin(), node.owners.end(), [](const OwnerReference& owner) { return owner.blocks_deletion; })) return false;
+  const auto group = dependents_.find(node.object->uid());
+  return group != dependents_.end() && std::any_of(group->second.begin(), group->second.end(),
+                                                   [&](const std::string& uid) { return waits_for_dependents(nodes_.at(uid)); });
 }
 
 void GarbageCollector::report_elsewhere(Plan& plan, const Node& dependent) {

@@ -22,6 +22,7 @@ class NamespaceController final : public Controller {
   }
   Plan reconcile(const std::string& key, TimePoint now, const Cache& cache) override;
   void on_result(const std::string& key, const Write& write, const ApiResult<json::Value>& result, TimePoint) override {
+    if (write.verb == Write::Verb::kDeleteCollection) return note_deletion(key, write, result);
     if (write.verb != Write::Verb::kList) return;
     const auto it = checks_.find(key);
     if (it == checks_.end()) return;
@@ -42,11 +43,19 @@ class NamespaceController final : public Controller {
   struct Remaining {
     std::vector<std::string> content, finalizers;
   };
+  void note_deletion(const std::string& key, const Write& write, const ApiResult<json::Value>& result) {
+    if (!result && result.error().code != 404)
+      failures_[key][write.kind->plural] = result.error().message;
+    else if (const auto it = failures_.find(key); it != failures_.end())
+      it->second.erase(write.kind->plural);
+  }
+  [[nodiscard]] Condition deletion_condition(const std::string& ns) const;
   Plan check_server(const std::string& key);
   static Remaining remaining_in(const std::string& ns, const Cache& cache);
-  static void note_conditions(Plan& plan, const Object& object, const json::Value& document, const Remaining& remaining, TimePoint now);
+  void note_conditions(Plan& plan, const Object& object, const json::Value& document, const Remaining& remaining, TimePoint now) const;
 
   std::map<std::string, Check> checks_;
+  std::map<std::string, std::map<std::string, std::string>> failures_;  ///< By namespace and kind: why its objects would not go.
 };
 
 std::vector<Kind> namespaced_kinds() {
@@ -70,6 +79,7 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   const ObjectRef object = cache.get(kinds().namespace_, "", key);
   if (!object || !object->is_deleting()) {
     checks_.erase(key);
+    failures_.erase(key);
     return plan;
   }
   json::Value document = object->document();
@@ -97,6 +107,8 @@ Plan NamespaceController::reconcile(const std::string& key, TimePoint now, const
   if (!filled.empty()) {
     checks_.erase(key);
     // While pods are left nothing else was looked at, and so nothing is said of it.
+    const auto failed = failures_.find(key);
+    is_told = is_told || (failed != failures_.end() && !failed->second.empty());
     if (has_pods)
       note_conditions(plan, *object, document, {}, now);
     else if (is_told)
@@ -163,9 +175,21 @@ NamespaceController::Remaining NamespaceController::remaining_in(const std::stri
   return remaining;
 }
 
+/// Whether what was told to go went; otherwise what the server, or a webhook through it, said.
+Condition NamespaceController::deletion_condition(const std::string& ns) const {
+  constexpr const char* kType = "NamespaceDeletionContentFailure";
+  const auto it = failures_.find(ns);
+  if (it == failures_.end() || it->second.empty())
+    return {kType, "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"};
+  std::set<std::string> said;
+  for (const auto& [plural, why] : it->second) said.insert(why);
+  return {kType, "True", "ContentDeletionFailed",
+          fmt::format("Failed to delete all resource types, {} remaining: {}", it->second.size(), fmt::join(said, ", "))};
+}
+
 /// The five conditions of a namespace that goes (pkg/controller/namespace/deletion/status_condition_utils.go).
 void NamespaceController::note_conditions(Plan& plan, const Object& object, const json::Value& document, const Remaining& remaining,
-                                          TimePoint now) {
+                                          TimePoint now) const {
   json::Object status = json::get_object(document, {"status"});
   json::Array conditions = json::get_array(document, {"status", "conditions"});
   set_condition(conditions, {"NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"},
@@ -173,10 +197,7 @@ void NamespaceController::note_conditions(Plan& plan, const Object& object, cons
   set_condition(
       conditions,
       {"NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed"}, now);
-  set_condition(
-      conditions,
-      {"NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"},
-      now);
+  set_condition(conditions, deletion_condition(object.name()), now);
   if (remaining.content.empty())
     set_condition(conditions, {"NamespaceContentRemaining", "False", "ContentRemoved", "All content successfully removed"}, now);
   else

@@ -184,7 +184,13 @@ void service(Object& doc) {
   if (type == "NodePort" || type == "LoadBalancer" || (type == "ClusterIP" && has_external))
     put_string(spec, "externalTrafficPolicy", "Cluster");
   if (type != "ExternalName") put(spec, "internalTrafficPolicy", "Cluster");
-  if (type == "LoadBalancer") put(spec, "allocateLoadBalancerNodePorts", true);
+  if (type != "LoadBalancer") return;
+  put(spec, "allocateLoadBalancerNodePorts", true);
+  if (Object* status = child(doc, "status"))
+    if (Object* balancer = child(*status, "loadBalancer"))
+      each(*balancer, "ingress", [](Object& ingress) {
+        if (!string_at(ingress, "ip").empty()) put_string(ingress, "ipMode", "VIP");
+      });
 }
 
 /// Version 1 knows one metric by itself; all others travel in an annotation.

@@ -93,6 +93,21 @@ bool uses_cross_namespace_affinity(const json::Value& pod) {
   return false;
 }
 
+/// The classes that a claim has, has had until now, or is on its way to (pkg/quota/v1/evaluator/core/persistent_volume_claims.go).
+bool matches_attributes_class(const json::Value& claim, std::string_view op, const json::Array& values) {
+  std::set<std::string_view> names = {json::get_string(claim, {"spec", "volumeAttributesClassName"}),
+                                      json::get_string(claim, {"status", "currentVolumeAttributesClassName"}),
+                                      json::get_string(claim, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"})};
+  names.erase("");
+  const auto is_listed = [&](std::string_view name) {
+    return std::ranges::any_of(values, [&](const auto& v) { return v.is_string() && json::as_view(v) == name; });
+  };
+  if (op == "DoesNotExist") return names.empty();
+  if (op == "In") return std::ranges::any_of(names, is_listed);
+  if (op == "NotIn") return names.empty() || !std::ranges::all_of(names, is_listed);
+  return !names.empty();
+}
+
 bool scope_matches(std::string_view scope, std::string_view op, const json::Array& values, const json::Value& pod) {
   const bool negated = op == "DoesNotExist";
   bool matches = false;
@@ -130,7 +145,20 @@ bool quota_selects(const json::Value& quota, const KindInfo& kind, const json::V
   const auto& scopes = json::get_array(quota, {"spec", "scopes"});
   const auto& selectors = json::get_array(quota, {"spec", "scopeSelector", "matchExpressions"});
   if (scopes.empty() && selectors.empty()) return true;
-  if (!kind.group.empty() || kind.plural != "pods") return false;
+  if (!kind.group.empty()) return false;
+  if (kind.plural == "persistentvolumeclaims") {
+    constexpr std::string_view kScope = "VolumeAttributesClass";
+    return std::ranges::all_of(scopes,
+                               [&](const auto& scope) {
+                                 return scope.is_string() && json::as_view(scope) == kScope &&
+                                        matches_attributes_class(object, "Exists", {});
+                               }) &&
+           std::ranges::all_of(selectors, [&](const auto& selector) {
+             return json::get_string(selector, {"scopeName"}) == kScope &&
+                    matches_attributes_class(object, json::get_string(selector, {"operator"}), json::get_array(selector, {"values"}));
+           });
+  }
+  if (kind.plural != "pods") return false;
   for (const auto& scope : scopes)
     if (!scope.is_string() || !scope_matches(json::as_view(scope), "Exists", json::Array(), object)) return false;
   for (const auto& selector : selectors)

@@ -175,7 +175,7 @@ TEST_F(Webhooks, FailurePolicyDecidesWhenNobodyAnswers) {
   EXPECT_EQ(failed->status, 500);
   EXPECT_TRUE(text(failed->document(), {"message"})
                   .starts_with("Internal error occurred: failed calling webhook \"hook.example.com\": failed to call webhook: Post "
-                               "\"https://127.0.0.1:1/check\""))
+                               "\"https://127.0.0.1:1/check?timeout=5s\""))
       << failed->body;
   remove("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/w");
   configure("validating", "", "Ignore");

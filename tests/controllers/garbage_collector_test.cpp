@@ -114,6 +114,25 @@ TEST_F(Owners, OrphanLetsTheDependentsGo) {
   EXPECT_TRUE(owner_references(get("p")).empty());
 }
 
+TEST_F(Owners, ACircleDoesNotWaitForItselfForEver) {
+  const auto own = [&](const char* name, const char* owner_name) {
+    json::Value document = get(name);
+    json::Object reference{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", owner_name}, {"blockOwnerDeletion", true}};
+    reference["uid"] = json::get_string(get(owner_name), {"metadata", "uid"});
+    json::set(document, {"metadata", "ownerReferences"}, json::Array{std::move(reference)});
+    world.api.put(kinds().pod, std::move(document));
+  };
+  for (const char* name : {"a", "b", "c"}) pod(name, {});
+  own("a", "c"), own("b", "a"), own("c", "b");
+  settle();
+  json::Value going = get("a");
+  json::set(going, {"metadata", "deletionTimestamp"}, "2026-01-05T10:00:00Z");
+  json::set(going, {"metadata", "finalizers"}, json::Array{"foregroundDeletion"});
+  world.api.put(kinds().pod, going);
+  settle();
+  EXPECT_EQ(world.pods(), 0u);
+}
+
 TEST_F(Owners, AnOwnerOfAnotherNamespaceIsNone) {
   const json::Value elsewhere =
       world.api.put(kinds().config_map, yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: o, namespace: other}}"));

@@ -61,6 +61,28 @@ TEST_F(Namespaces, WhatHoldsItIsSaidInConditions) {
   EXPECT_EQ(said("NamespaceDeletionGroupVersionParsingFailure"), "False ParsedGroupVersions: All legacy kube types successfully parsed");
 }
 
+TEST_F(Namespaces, AWebhookThatRefusesIsToldAndAskedLessAndLess) {
+  world.api.engine.add(make_namespace_controller());
+  world.api.engine.start();
+  world.api.put(kinds().config_map, yaml("{apiVersion: v1, kind: ConfigMap, metadata: {name: m}}"));
+  int asked = 0;
+  world.api.refuse = [&](const Write& write) -> std::optional<ApiStatus> {
+    if (write.verb != Write::Verb::kDeleteCollection || write.kind != kinds().config_map) return std::nullopt;
+    ++asked;
+    return model::internal_error("failed calling webhook \"a.example\"");
+  };
+  doom();
+  world.loop.run_for(seconds(600));
+  EXPECT_LE(asked, 25) << "each time it waits twice as long";
+  const json::Value document = ns();
+  const json::Value* condition = find_condition(document, "NamespaceDeletionContentFailure");
+  ASSERT_NE(condition, nullptr);
+  EXPECT_EQ(json::get_string(*condition, {"status"}), "True");
+  EXPECT_EQ(json::get_string(*condition, {"reason"}), "ContentDeletionFailed");
+  EXPECT_NE(json::get_string(*condition, {"message"}).find("Failed to delete all resource types, 1 remaining: "), std::string_view::npos);
+  EXPECT_NE(json::get_string(*condition, {"message"}).find("failed calling webhook \"a.example\""), std::string_view::npos);
+}
+
 TEST_F(Namespaces, EachHasItsAccountAndCaBundleAndGetsThemBack) {
   world.api.engine.add(make_serviceaccount_controller());
   world.api.engine.add(make_root_ca_publisher("PEM"));

@@ -55,6 +55,35 @@ TEST_F(Quotas, FollowsDeletionsAndEnds) {
   EXPECT_EQ(used("q", "pods"), "0");
 }
 
+TEST_F(Quotas, ClaimsAreSelectedByTheirAttributesClasses) {
+  const auto claim = [&](const char* name, const char* cls, const char* status) {
+    world.api.put(
+        kinds().persistent_volume_claim,
+        yaml(fmt::format("{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {}}}, spec: {{{}resources: {{requests: "
+                         "{{storage: 1Gi}}}}}}, status: {{{}}}}}",
+                         name, cls, status)));
+  };
+  claim("gold", "volumeAttributesClassName: gold, ", "");
+  claim("silver", "volumeAttributesClassName: silver, ", "");
+  claim("leaving-gold", "volumeAttributesClassName: silver, ", "currentVolumeAttributesClassName: gold");
+  claim("plain", "", "");
+  const auto scoped = [](const char* op, const char* values) {
+    return fmt::format(
+        "hard: {{persistentvolumeclaims: '10', requests.storage: 10Gi}}, scopeSelector: {{matchExpressions: [{{scopeName: "
+        "VolumeAttributesClass, operator: {}{}}}]}}",
+        op, values);
+  };
+  quota("gold", scoped("In", ", values: [gold]"));
+  quota("other", scoped("NotIn", ", values: [gold]"));
+  quota("any", scoped("Exists", ""));
+  quota("none", scoped("DoesNotExist", ""));
+  EXPECT_EQ(used("gold", "persistentvolumeclaims"), "2");
+  EXPECT_EQ(used("gold", "requests.storage"), "2Gi");
+  EXPECT_EQ(used("other", "persistentvolumeclaims"), "3") << "one that leaves gold counts on both sides";
+  EXPECT_EQ(used("any", "persistentvolumeclaims"), "3");
+  EXPECT_EQ(used("none", "persistentvolumeclaims"), "1");
+}
+
 TEST_F(Quotas, ScopesSelect) {
   pod("besteffort", "containers: [{name: c}]");
   pod("burstable", kAsking);

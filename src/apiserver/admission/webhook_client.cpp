@@ -180,11 +180,13 @@ void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request
   http.headers.add("Accept", "application/json");
   http.headers.add("User-Agent", "kube-apiserver-admission");
   http.body = json::serialize(make_admission_review(request, form, uid, webhook.is_v1));
-  const auto address = fmt::format("Post \"{}{}\"", endpoint->base_url, endpoint->path);
+  const auto address = fmt::format("Post \"{}{}?{}\"", endpoint->base_url, endpoint->path, http.query);
   (*client)->send(std::move(http), [webhook, uid, address, done = std::move(done)](net::HttpResponse response) {
     if (response.status == 0) {
       WebhookAnswer answer;
-      answer.failure = fmt::format("failed to call webhook: {}: {}", address, response.body);
+      const bool is_late = response.body.starts_with("timeout") || response.body == "connection timed out";
+      answer.failure =
+          fmt::format("failed to call webhook: {}: {}", address, is_late ? "context deadline exceeded" : std::string_view(response.body));
       return done(std::move(answer));
     }
     done(read_admission_review(webhook, uid, response.status, response.body));

@@ -18,6 +18,7 @@
 #include "node/agent/pressure.h"
 #include "node/agent/runtime_monitor.h"
 #include "node/eviction/policies.h"
+#include "node/sysctls.h"
 
 namespace berth::node::agent {
 namespace {
@@ -392,6 +393,7 @@ class AgentImpl final : public Agent {
   std::optional<Refusal> refuse(const json::Value& pod, const std::vector<json::Value>& active) {
     if (const auto refusal = pressure_->refuse(eviction::read_pod_facts(pod)))
       return Refusal{std::string(eviction::kEvictedReason), *refusal};
+    if (auto refusal = refuse_sysctls(pod, options_.settings.allowed_unsafe_sysctls)) return refusal;
     AdmissionNode node{options_.node_name, resources_.allocatable, {}, {}};
     const json::Value own = json::Value(node_labels(options_.node_name, options_.labels));
     node.labels = model::Labels::from_json(&own);

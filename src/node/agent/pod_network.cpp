@@ -23,6 +23,11 @@ std::string option_name(std::string_view option) { return std::string(option.sub
 
 Result<PodNames> pod_names(const json::Value& pod, const std::string& cluster_domain) {
   PodNames names;
+  // KEP-4762: the name as it is, with no domain.
+  if (const std::string_view name = json::get_string(pod, {"spec", "hostnameOverride"}); !name.empty()) {
+    names.hostname = name;
+    return names;
+  }
   names.hostname = json::get_string(pod, {"spec", "hostname"});
   if (names.hostname.empty()) {
     names.hostname = std::string(json::get_string(pod, {"metadata", "name"})).substr(0, kMaxHostname);

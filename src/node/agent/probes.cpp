@@ -6,10 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <future>
 #include <thread>
 
-#include "net/client.h"
+#include "node/agent/http_probe.h"
 #include "node/agent/object_data.h"
 #include "node/agent/pod_worker.h"
 #include "node/cri/grpc_health.h"
@@ -47,10 +46,6 @@ std::string host_of(const json::Value& action, const ProbeTarget& target) {
   return given.empty() ? target.pod_ip : std::string(given);
 }
 
-std::string host_and_port(const std::string& host, int port) {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
-}
-
 std::optional<std::string> probe_tcp(const std::string& host, int port, int timeout_ms) {
   const std::string where = host_and_port(host, port);
   sockaddr_storage address{};
@@ -76,40 +71,31 @@ std::optional<std::string> probe_tcp(const std::string& host, int port, int time
   return fmt::format("dial tcp {}: connect: {}", where, text);
 }
 
-struct HttpAnswer {
-  int status = 0;     ///< 0: `error` says why there is none.
-  std::string error;  ///< Starts with `Get "URL": `.
-};
-
-/// GET, without looking at certificates: what answers is the pod, whoever it says it is.
-HttpAnswer http_get(const json::Value& get, const ProbeTarget& target, int timeout_ms, std::string_view agent) {
-  const std::string host = host_of(get, target);
-  const int port = port_of(json::find(get, "port"), target.container);
-  const bool tls = json::get_string(get, {"scheme"}, "HTTP") == "HTTPS";
+/// What the action asks for of the pod.
+HttpPlace place_of(const json::Value& get, const ProbeTarget& target) {
   std::string path(json::get_string(get, {"path"}, "/"));
   if (!path.starts_with('/')) path = "/" + path;
-  const std::string origin = fmt::format("{}://{}", tls ? "https" : "http", host_and_port(host, port)),
-                    prefix = fmt::format("Get \"{}{}\": ", origin, path);
-  net::ClientConfig config{.url = origin, .insecure_skip_verify = true, .timeout_ms = timeout_ms};
-  auto client = net::HttpClient::create(config);
-  if (!client) return {0, prefix + client.error().message};
-  net::HttpRequest request;
-  request.method = "GET";
-  const std::size_t question = path.find('?');
-  request.path = path.substr(0, question);
-  if (question != std::string::npos) request.query = path.substr(question + 1);
-  request.headers.add("User-Agent", std::string(agent));
-  request.headers.add("Accept", "*/*");
+  return {json::get_string(get, {"scheme"}, "HTTP") == "HTTPS", host_of(get, target), port_of(json::find(get, "port"), target.container),
+          std::move(path)};
+}
+
+net::Headers headers_of(const json::Value& get, std::string_view agent) {
+  net::Headers headers;
+  headers.add("User-Agent", std::string(agent));
+  headers.add("Accept", "*/*");
   for (const json::Value& header : json::get_array(get, {"httpHeaders"}))
-    request.headers.set(json::get_string(header, {"name"}), std::string(json::get_string(header, {"value"})));
-  std::promise<net::HttpResponse> promise;
-  (*client)->send(std::move(request), [&](net::HttpResponse response) { promise.set_value(std::move(response)); });
-  const net::HttpResponse response = promise.get_future().get();
-  if (response.status != 0) return {response.status, {}};
-  // A second look says why, in the words of Go's dialler.
-  if (const auto unreachable = probe_tcp(host, port, std::min(timeout_ms, 1000))) return {0, prefix + *unreachable};
-  const bool slow = response.body.find("time") != std::string::npos;
-  return {0, prefix + (slow ? "context deadline exceeded (Client.Timeout exceeded while awaiting headers)" : response.body)};
+    headers.set(json::get_string(header, {"name"}), std::string(json::get_string(header, {"value"})));
+  return headers;
+}
+
+/// GET by an action; a second look says of a pod that does not answer why, in the words of Go's dialler.
+HttpAnswer http_get(const json::Value& get, const ProbeTarget& target, int timeout_ms, std::string_view agent) {
+  const HttpPlace place = place_of(get, target);
+  HttpAnswer answer = follow_http(place, headers_of(get, agent), timeout_ms);
+  if (answer.status != 0) return answer;
+  if (const auto unreachable = probe_tcp(place.host, place.port, std::min(timeout_ms, 1000))) answer.error = *unreachable;
+  answer.error = fmt::format("Get \"{}\": {}", place.url(), answer.error);
+  return answer;
 }
 
 std::string command_line(const json::Array& command) {

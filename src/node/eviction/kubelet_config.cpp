@@ -168,7 +168,6 @@ constexpr std::pair<std::string_view, FieldType> kFieldsWithoutEffect[] = {
     {"showHiddenMetricsForVersion", FieldType::kString},
     {"systemReservedCgroup", FieldType::kString},
     {"kubeReservedCgroup", FieldType::kString},
-    {"allowedUnsafeSysctls", FieldType::kStrings},
     {"volumePluginDir", FieldType::kString},
     {"providerID", FieldType::kString},
     {"kernelMemcgNotification", FieldType::kBool},
@@ -218,6 +217,7 @@ constexpr std::string_view kActing[] = {"evictionHard",
                                         "containerLogMaxFiles",
                                         "containerLogMaxSize",
                                         "clusterDNS",
+                                        "allowedUnsafeSysctls",
                                         "clusterDomain",
                                         "crashLoopBackOff"};
 /// Pointers to durations stay unset where null is given; plain durations refuse it.
@@ -324,6 +324,8 @@ void read_field(Decoder& decoder, KubeletSettings& s, std::string_view key, cons
     decoder.read(value, key, s.container_log_max_size);
   else if (key == "clusterDNS")
     decoder.read(value, key, s.cluster_dns);
+  else if (key == "allowedUnsafeSysctls")
+    decoder.read(value, key, s.allowed_unsafe_sysctls);
   else if (key == "clusterDomain")
     decoder.read(value, key, s.cluster_domain);
   else

@@ -7,8 +7,7 @@ namespace berth::node::eviction {
 namespace {
 
 /// Flags that kubelets take and that say nothing to this agent: their subject does not exist here, or is set another way.
-constexpr std::array<std::string_view, 47> kFlagsWithoutEffect = {"address",
-                                                                  "allowed-unsafe-sysctls",
+constexpr std::array<std::string_view, 46> kFlagsWithoutEffect = {"address",
                                                                   "anonymous-auth",
                                                                   "authentication-token-webhook",
                                                                   "authentication-token-webhook-cache-ttl",
@@ -78,6 +77,7 @@ constexpr std::string_view kFlagsThatAct[] = {"eviction-hard",
                                               "pod-manifest-path",
                                               "cluster-domain",
                                               "cluster-dns",
+                                              "allowed-unsafe-sysctls",
                                               "enforce-node-allocatable",
                                               "fail-swap-on",
                                               "experimental-allocatable-ignore-eviction",
@@ -178,6 +178,7 @@ std::optional<std::string> apply_kubelet_argument(KubeletSettings& s, const std:
   if (name == "pod-manifest-path") return s.static_pod_path = last, std::nullopt;
   if (name == "cluster-domain") return s.cluster_domain = last, std::nullopt;
   if (name == "cluster-dns") return s.cluster_dns = split_commas(values), std::nullopt;
+  if (name == "allowed-unsafe-sysctls") return s.allowed_unsafe_sysctls = split_commas(values), std::nullopt;
   if (name == "enforce-node-allocatable") {
     s.enforce_node_allocatable = split_commas(values);
     return std::nullopt;

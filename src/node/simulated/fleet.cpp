@@ -2,6 +2,7 @@
 
 #include "model/quantity.h"
 #include "node/simulated/fleet_state.h"
+#include "node/sysctls.h"
 
 namespace berth::node::simulated {
 namespace {
@@ -167,7 +168,8 @@ void Fleet::admit(const PodRef& pod, const json::Value& document, TimePoint now)
   for (const std::string& uid : pod->node->pods)
     if (const auto other = pods_.find(uid); other != pods_.end() && other->second != pod && !other->second->sim.is_terminal())
       active.push_back(&other->second->demand);
-  const auto refusal = refuse_pod(node, document, pod->demand, active);
+  auto refusal = refuse_sysctls(document, {});
+  if (!refusal) refusal = refuse_pod(node, document, pod->demand, active);
   if (!refusal) return;
   // Labels and taints may be older than the pod here: pods and nodes come by different watches. The kubelet asks again, this node waits.
   const bool may_be_stale = refusal->reason == "NodeAffinity" || refusal->reason == "TaintToleration";

@@ -32,6 +32,13 @@ TEST(PodNetwork, ASubdomainMakesAFullName) {
   EXPECT_EQ(whole->hostname, "own.sub.shop.svc.cluster.local");
 }
 
+TEST(PodNetwork, AnOverriddenNameStandsAlone) {
+  const auto names =
+      pod_names(pod("hostname: own\nsubdomain: sub\nhostnameOverride: db.example.com\nsetHostnameAsFQDN: false"), "cluster.local");
+  EXPECT_EQ(names->hostname, "db.example.com");
+  EXPECT_EQ(names->domain, "");
+}
+
 TEST(PodNetwork, AFullNameThatIsTooLongIsRefused) {
   const auto names = pod_names(pod("hostname: own\nsubdomain: " + std::string(60, 's') + "\nsetHostnameAsFQDN: true"), "cluster.local");
   ASSERT_FALSE(names);
