@@ -193,17 +193,20 @@ void ServerSession::flush_stream(const std::shared_ptr<ExchangeState>& exchange)
   if (connection_) note_output();
 }
 
-void ServerSession::switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, std::shared_ptr<RawDriver> driver) {
-  if (exchange != current_ || !connection_) return;
+bool ServerSession::switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head,
+                                    const std::shared_ptr<RawDriver>& driver) {
+  if (exchange != current_ || !connection_) return false;
   const auto connection = std::exchange(connection_, nullptr);
   const auto keep = shared_from_this();
   connection->write(std::move(head));
   connection->set_driver(driver);
   current_.reset();
   let_go(exchange);
+  driver->set_on_freed(std::exchange(on_freed_, nullptr));
   driver->attach(connection);
   if (eof_) driver->on_eof();
   if (on_gone_) std::exchange(on_gone_, nullptr)();
+  return true;
 }
 
 void ServerSession::abort(const std::shared_ptr<ExchangeState>& exchange) {
@@ -252,6 +255,10 @@ void ServerSession::on_eof() {
   if (is_stream) connection_->close("the client ended the stream");
 }
 
+void ServerSession::on_hangup() {
+  if (current_) on_eof();
+}
+
 void ServerSession::on_output() {
   note_output();
   if (current_ || handling_ || !connection_ || connection_->queued_bytes() > 0 || !connection_->has_unread_input()) return;
@@ -291,6 +298,7 @@ void ServerSession::on_closed(const std::string& why) {
   connection_.reset();
   if (const auto exchange = std::exchange(current_, nullptr)) let_go(exchange);
   if (on_gone_) std::exchange(on_gone_, nullptr)();
+  if (on_freed_) std::exchange(on_freed_, nullptr)();
 }
 
 bool ServerSession::is_answering() const {

@@ -81,6 +81,34 @@ struct HttpAnswer {
   std::string error;  ///< Starts with `Get "URL": `.
 };
 
+/// The answer, of whose body no more is read than a probe looks at (k8s.io/kubernetes/pkg/probe/http maxRespBodyLength): what runs in a pod
+/// may go on for ever. Status 0: there was none, for the reason in the body.
+net::HttpResponse beginning_of(net::HttpClient& client, net::HttpRequest request, int timeout_ms) {
+  std::promise<void> done;
+  std::atomic<bool> is_done{false};
+  net::HttpResponse answer{.status = 0, .headers = {}, .body = {}};
+  std::size_t bytes = 0;
+  const auto finish = [&] {
+    if (!is_done.exchange(true)) done.set_value();
+  };
+  net::StreamCallbacks callbacks;
+  callbacks.on_header = [&](int status, const net::Headers&) { answer.status = status; };
+  callbacks.on_data = [&](std::string_view data) {
+    bytes += data.size();
+    if (bytes > kMaxOutput) finish();
+  };
+  callbacks.on_end = [&](std::string error) {
+    if (!error.empty() && !is_done) answer = {.status = 0, .headers = {}, .body = std::move(error)};
+    finish();
+  };
+  auto over = done.get_future();
+  auto stream = client.stream(std::move(request), std::move(callbacks));
+  const bool in_time = over.wait_for(std::chrono::milliseconds(timeout_ms)) == std::future_status::ready;
+  stream.reset();  // From here on nothing is called back.
+  if (!in_time && !is_done) return {.status = 0, .headers = {}, .body = "timeout awaiting the response"};
+  return answer;
+}
+
 /// GET, without looking at certificates: what answers is the pod, whoever it says it is.
 HttpAnswer http_get(const json::Value& get, const ProbeTarget& target, int timeout_ms, std::string_view agent) {
   const std::string host = host_of(get, target);
@@ -102,9 +130,7 @@ HttpAnswer http_get(const json::Value& get, const ProbeTarget& target, int timeo
   request.headers.add("Accept", "*/*");
   for (const json::Value& header : json::get_array(get, {"httpHeaders"}))
     request.headers.set(json::get_string(header, {"name"}), std::string(json::get_string(header, {"value"})));
-  std::promise<net::HttpResponse> promise;
-  (*client)->send(std::move(request), [&](net::HttpResponse response) { promise.set_value(std::move(response)); });
-  const net::HttpResponse response = promise.get_future().get();
+  const net::HttpResponse response = beginning_of(**client, std::move(request), timeout_ms);
   if (response.status != 0) return {response.status, {}};
   // A second look says why, in the words of Go's dialler.
   if (const auto unreachable = probe_tcp(host, port, std::min(timeout_ms, 1000))) return {0, prefix + *unreachable};
