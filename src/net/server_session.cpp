@@ -256,7 +256,11 @@ void ServerSession::on_eof() {
 }
 
 void ServerSession::on_hangup() {
-  if (current_) on_eof();
+  if (!current_) return;
+  std::unique_lock lock(current_->mutex);
+  const bool is_stream = current_->is_stream;
+  lock.unlock();
+  if (is_stream) connection_->close("the client ended the stream");
 }
 
 void ServerSession::on_output() {
