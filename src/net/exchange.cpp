@@ -199,6 +199,7 @@ class ExchangeWriter final : public ResponseWriter {
       std::lock_guard lock(state_->mutex);
       if (!state_->gone) {
         state_->on_close = std::move(closed);
+        if (state_->client_ended) post_end();
         return;
       }
     }
@@ -243,6 +244,12 @@ class ExchangeWriter final : public ResponseWriter {
   void post_flush() {
     state_->reactor->post([state = state_] {
       if (const auto session = state->session.lock()) session->flush_stream(state);
+    });
+  }
+
+  void post_end() {
+    state_->reactor->post([state = state_] {
+      if (const auto session = state->session.lock()) session->end_if_abandoned(state);
     });
   }
 

@@ -23,6 +23,7 @@ struct ExchangeState {
 
   std::mutex mutex;  ///< Guards what follows.
   bool answered = false, is_stream = false, finished = false, gone = false, flush_posted = false;
+  bool client_ended = false;  ///< It sends nothing more; whether it still reads is not known.
   std::vector<Bytes> pending;
   std::function<void()> on_close, on_drain;
 
@@ -75,6 +76,8 @@ class ServerSession final : public Driver, public std::enable_shared_from_this<S
   /// False: there is nothing to switch any more.
   bool switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, const std::shared_ptr<RawDriver>& driver);
   void abort(const std::shared_ptr<ExchangeState>& exchange);
+  /// Ends the exchange when the client has ended its side and the handler wants to know of that instead of answering at length.
+  void end_if_abandoned(const std::shared_ptr<ExchangeState>& exchange);
 
   /// Ends when nothing is under way; then streams are ended in order when `end_streams`.
   void wind_down(bool end_streams);

@@ -15,6 +15,7 @@ using berth::test::comes_true;
 using berth::test::Usage;
 using berth::test::usage_now;
 
+constexpr std::size_t kBurst = 6 << 20;
 constexpr std::string_view kUpgrade = "GET {} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
 
 /// The far end: what it does with a stream is the path.
@@ -46,7 +47,7 @@ class FarEnd {
     } else if (request.path == "/flood") {
       flood(stream, std::numeric_limits<std::size_t>::max());
     } else if (request.path == "/burst") {
-      flood(stream, 24 << 20);
+      flood(stream, kBurst);
     }
     if (request.path == "/echo" || request.path == "/flood") echo(stream);
   }
@@ -56,7 +57,7 @@ class FarEnd {
     const auto size = std::min<std::size_t>(left, 64 * 1024);
     stream->write(std::string(size, 'f'));
     produced += size;
-    stream->on_drain([this, weak = std::weak_ptr(stream), keep = left < (25 << 20) ? stream : nullptr, left, size] {
+    stream->on_drain([this, weak = std::weak_ptr(stream), keep = left <= kBurst ? stream : nullptr, left, size] {
       if (const auto again = weak.lock()) flood(again, left - size);
     });
   }
@@ -186,7 +187,7 @@ TEST_P(SpliceEnding, LeavesNothing) {
   ending.run(relay, far, 8);  // Buffers of threads are made once.
   const auto is_idle = [&](const Usage& before) {
     const auto now = usage_now();
-    return now.threads == before.threads && now.descriptors == before.descriptors && far.silent == 0;
+    return now.threads <= before.threads && now.descriptors <= before.descriptors && far.silent == 0;
   };
   Usage before = usage_now();
   // The last connections of the first round may still be closing.
@@ -240,8 +241,12 @@ TEST(Splice, WhatTheFarEndLeftIsReadOrDroppedInTime) {
   const Relay relay(far, {.idle = std::chrono::hours(1), .unread = std::chrono::milliseconds(300)});
   const auto before = usage_now();
   {
-    const auto readers = connect(relay, "/burst", 2);
-    EXPECT_EQ(readers[0]->read_to_end().size(), 24U << 20) << "nothing is lost on a reader";
+    RawClient unread(relay.port());
+    const int small = 32 * 1024;  // More than the kernels take on the way stays in the relay.
+    setsockopt(unread.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    unread.send(fmt::format(fmt::runtime(kUpgrade), "/burst"));
+    const auto readers = connect(relay, "/burst", 1);
+    EXPECT_EQ(readers[0]->read_to_end().size(), kBurst) << "nothing is lost on a reader";
     EXPECT_TRUE(comes_true([&] { return usage_now().descriptors <= before.descriptors + 2; }))
         << "the other does not read, and the far end has gone";
   }
