@@ -84,8 +84,7 @@ class ResponseWriter {
   /// Calls once, from the I/O thread, when queued_bytes() falls below a quarter megabyte: to produce more without holding it in memory.
   virtual void on_drain(std::function<void()> more) = 0;
   virtual void finish() = 0;
-  /// Calls once when the peer is gone or the answer is complete. Who asks for it before answering waits for somebody else, and then a peer
-  /// that ends its side is taken to be gone.
+  /// Calls once when the peer is gone (when this is asked before answering: also when it ends its side) or the answer is complete.
   virtual void on_close(std::function<void()> closed) = 0;
   /// Switches protocols (101 with `headers`) and hands over the connection; null when that is impossible (in process, HTTP error).
   virtual std::unique_ptr<RawStream> upgrade(Headers headers) = 0;
