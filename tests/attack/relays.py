@@ -55,10 +55,11 @@ class Agent:
             await self.flood(writer, b"10000\r\n" + b"l" * 65536 + b"\r\n")
 
     async def flood(self, writer, piece):
-        while True:
+        while not writer.is_closing():
             writer.write(piece)
             await writer.drain()
             self.sent += len(piece)
+            await asyncio.sleep(0)  # A drain that need not wait does not let the others run.
 
 
 def held(server):
