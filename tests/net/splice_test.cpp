@@ -15,14 +15,17 @@ using berth::test::comes_true;
 using berth::test::Usage;
 using berth::test::usage_now;
 
-constexpr std::size_t kBurst = 6 << 20;
+constexpr std::size_t kBurst = 4 << 20;
 constexpr std::string_view kUpgrade = "GET {} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
 
 /// The far end: what it does with a stream is the path.
 class FarEnd {
  public:
   FarEnd() : handler_([this](HttpRequest request, const Writer& writer) { handle(request, writer); }), server_(start_server(handler_)) {}
-  ~FarEnd() { server_->stop(0); }
+  ~FarEnd() {
+    ended_ = true;  // A stream that is over takes everything: the flood must know.
+    server_->stop(0);
+  }
   [[nodiscard]] std::string url() const { return fmt::format("http://127.0.0.1:{}", server_->port()); }
   std::atomic<std::size_t> produced{0};
   std::atomic<int> silent{0};
