@@ -13,7 +13,7 @@ namespace berth::node::agent {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMaxRead = 256 << 10;    // At once.
+constexpr std::size_t kMaxRead = 128 << 10;    // At once.
 constexpr std::size_t kMaxHeldBack = 1 << 20;  // Of a line whose end has not come.
 
 /// TIME STREAM P TEXT
