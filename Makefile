@@ -53,9 +53,9 @@ kill-test: setup
 overload: build
 	@tests/attack/overload.py $(BUILD)/bin/berth
 
-## make attack     single requests as unpleasant as a body allows, each with what it costs
+## make attack     single requests as unpleasant as a body allows, and sessions to nodes ended in every way: what each costs and leaves
 attack: build
-	@tests/attack/one_request.py $(BUILD)/bin/berth
+	@code=0; for script in one_request relays; do tests/attack/$$script.py $(BUILD)/bin/berth || code=1; done; exit $$code
 
 ## make asan | tsan   the unit tests under sanitizers
 asan tsan: setup

@@ -26,6 +26,7 @@ struct WriteOutcome;
 using WritePtr = std::shared_ptr<WriteOperation>;
 class WatchStream;
 class WatchFlush;
+class RelayClients;
 
 /// A few threads for what must not run on I/O or writer threads: retries after conflicts, answers of webhooks.
 class WorkerPool {
@@ -175,8 +176,7 @@ struct ApiServer::Impl {
   std::mutex streams_mutex;
   std::set<std::shared_ptr<WatchStream>> streams;  ///< Open watches; a stream takes itself out when it ends.
 
-  std::mutex node_clients_mutex;
-  std::map<std::string, std::shared_ptr<net::HttpClient>> node_clients;  ///< By URL.
+  std::unique_ptr<RelayClients> relays;
 
   struct RequestMetrics {
     metrics::Counter* total = nullptr;

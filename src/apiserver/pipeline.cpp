@@ -16,6 +16,8 @@
 namespace berth::apiserver {
 namespace {
 
+constexpr std::string_view kKubeletClients = "berth:kubelet-clients";  // auth/pki.h
+
 bool is_long_path(const std::string& path) { return path.size() > 8 * 1024; }
 
 Attributes attributes_of(const Request& request) {
@@ -155,6 +157,15 @@ bool ApiServer::Impl::authenticate(Request& request) {
       return false;
     }
     *user = std::move(*acting);
+  }
+  // This server's own towards nodes: who comes by it was led here by a node that gave this server's address as its own, by whatever detour.
+  if (request.http.peer && user->in_group(kKubeletClients)) {
+    model::ApiStatus status;
+    status.code = 403;
+    status.reason = "Forbidden";
+    status.message = fmt::format("{} is what the API server is to nodes: it asks nothing of itself", user->name);
+    respond_status(request, status);
+    return false;
   }
   request.user = std::move(*user);
   return true;

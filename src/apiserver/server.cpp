@@ -1,6 +1,7 @@
 #include "apiserver/server.h"
 
 #include "apiserver/impl.h"
+#include "apiserver/subresources/relay.h"
 #include "apiserver/verbs/watch_flush.h"
 #include "apiserver/verbs/watch_stream.h"
 
@@ -89,6 +90,8 @@ ApiServer::Impl::Impl(ServerOptions given)
       loop(*options.loop),
       registry(options.metrics ? options.metrics : std::make_shared<metrics::Registry>()),
       names(options.seed) {
+  relays = std::make_unique<RelayClients>(options.node_client, options.service_cidr);
+  if (options.advertise_port != 0) relays->serves_on(options.advertise_address, options.advertise_port);
   watch_flush = std::make_shared<WatchFlush>(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause);
   if (!options.single_threaded) {
     workers = std::make_unique<WorkerPool>(2);
@@ -109,6 +112,7 @@ ApiServer::Impl::Impl(ServerOptions given)
 }
 
 ApiServer::Impl::~Impl() {
+  relays->stop();
   memory_guard.reset();
   if (watch_flush != nullptr) watch_flush->stop();
   std::set<std::shared_ptr<WatchStream>> open;
@@ -189,6 +193,8 @@ void ApiServer::handle(net::HttpRequest request, std::shared_ptr<net::ResponseWr
 }
 ObjectCache& ApiServer::cache() { return *impl_->cache; }
 metrics::Registry& ApiServer::metrics() { return *impl_->registry; }
+void ApiServer::serves_on(std::uint16_t port) { impl_->relays->serves_on(impl_->options.advertise_address, port); }
+void ApiServer::trust_node(const std::string& node, std::string ca_pem) { impl_->relays->trust_node(node, std::move(ca_pem)); }
 void ApiServer::begin_shutdown() { impl_->shutting_down = true; }
 
 void ApiServer::add_ready_check(std::string name, std::function<bool()> check) {

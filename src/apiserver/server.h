@@ -42,7 +42,8 @@ struct ServerOptions {
   std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
   AdmissionConfig admission;
   NodeBackend node_backend;
-  /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks.
+  /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks. `ca_pem` signs the
+  /// serving certificates of all nodes (--kubelet-certificate-authority); empty: they are not verified, as in Kubernetes.
   net::ClientConfig node_client;
 
   std::uint64_t seed = 0;  ///< Of uids and generated names. 0: from the machine's random source.
@@ -94,6 +95,10 @@ class ApiServer : public net::Handler {
   /// Serves a virtual group-version (metrics.k8s.io/v1beta1) by a handler, after authorisation as the resource request it is. Discovery of
   /// it comes from the kinds table. Add before serving.
   void mount_group_version(std::string group, std::string version, std::shared_ptr<net::Handler> handler);
+  /// Where this server itself is reached, besides `advertise_address`: no node is ever taken to be there.
+  void serves_on(std::uint16_t port);
+  /// The serving certificate of this node's agent is verified against `ca_pem`, also where those of others are not.
+  void trust_node(const std::string& node, std::string ca_pem);
   /// From now on /readyz fails ("shutdown"); used for a graceful stop.
   void begin_shutdown();
 

@@ -79,6 +79,8 @@ class RealNodeImpl final : public RealNode {
   }
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] const std::string& runtime() const override { return runtime_; }
+  [[nodiscard]] const std::string& serving_ca_pem() const override { return serving_ca_pem_; }
+  void set_serving_ca(std::string pem) { serving_ca_pem_ = std::move(pem); }
 
  private:
   agent::DirectoryLock lock_;
@@ -86,7 +88,7 @@ class RealNodeImpl final : public RealNode {
   ThreadLoop& loop_;
   client::Client client_, blocking_;
   std::unique_ptr<agent::Agent> agent_;
-  std::string name_, runtime_;
+  std::string name_, runtime_, serving_ca_pem_;
 };
 
 /// The kubelet's port where it is free.
@@ -168,6 +170,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;
   auto node = std::make_unique<RealNodeImpl>(place.transport, std::move(*lock), std::move(own));
+  node->set_serving_ca(pki->ca_certificate_pem());
   if (const auto started = node->start(std::move(options)); !started) return std::unexpected(started.error());
   return node;
 }

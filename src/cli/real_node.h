@@ -36,6 +36,8 @@ class RealNode {
   virtual ~RealNode() = default;
   [[nodiscard]] virtual const std::string& name() const = 0;
   [[nodiscard]] virtual const std::string& runtime() const = 0;
+  /// Who signed what the agent's endpoints show.
+  [[nodiscard]] virtual const std::string& serving_ca_pem() const = 0;
 
   /// What stands in the way of a real node here, without changing anything; empty: nothing. With kOn a runtime that can be started is no
   /// hindrance.

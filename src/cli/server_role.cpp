@@ -112,6 +112,10 @@ void ServerFlags::add_to(CLI::App& app) {
   app.add_option("--service-cluster-ip-range", service_cidr, "Addresses of Services")->capture_default_str();
   app.add_option("--event-ttl", event_ttl, "How long Events are kept")->capture_default_str();
   app.add_option("--token-auth-file", token_file, "File of bearer tokens, a line each: token,user,uid,\"group1,group2\"");
+  app.add_option(
+      "--kubelet-certificate-authority", kubelet_ca,
+      "File of the authority that signs nodes' serving certificates: they are verified then, for logs, exec and the like. Without "
+      "it only the real node of berth up is");
   add_validate_flag(app, validate_only);
   app.add_option("--max-requests-inflight", max_requests_inflight,
                  "With --max-mutating-requests-inflight: how many requests are served at once, shared out among the priority levels")
@@ -148,6 +152,12 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
+  if (!kubelet_ca.empty())
+    if (const auto pem = findings.take(config::read_whole_file(kubelet_ca))) {
+      if (const auto usable = net::check_authority(*pem); !usable)
+        findings.error(fmt::format("--kubelet-certificate-authority: {}: {}", kubelet_ca, usable.error().message));
+      out.kubelet_ca_pem = *pem;
+    }
   if (const auto memory = findings.take(parse_memory_limit(memory_limit))) out.memory_limit_bytes = *memory;
   if (max_requests_inflight < 0 || max_mutating_requests_inflight < 0 || max_requests_inflight + max_mutating_requests_inflight <= 0)
     findings.error("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be above zero");
@@ -205,6 +215,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   if (!kubelet_client) return std::unexpected(kubelet_client.error());
   options.node_client.certificate_pem = kubelet_client->certificate_pem;
   options.node_client.private_key_pem = kubelet_client->private_key_pem;
+  options.node_client.ca_pem = plan.kubelet_ca_pem;
   options.admission = role->master_config_.admission;
   options.node_backend = std::move(backend);
   options.relaxed_leases_and_events = !flags.strict_durability;
@@ -240,6 +251,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto listener = net::Server::start(server, *role->api_);
   if (!listener) return invalid(fmt::format("cannot serve on {}: {}", flags.listen, listener.error().message));
   role->listener_ = std::move(*listener);
+  role->api_->serves_on(role->listener_->port());
   const std::string shown_host = listen->host == "0.0.0.0" || listen->host == "::" ? "127.0.0.1" : listen->host;
   role->url_ = fmt::format("https://{}:{}", url_host(shown_host), role->listener_->port());
 

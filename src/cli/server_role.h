@@ -26,6 +26,7 @@ struct ServerPlan {
   apiserver::MasterConfig master_config;
   Duration event_ttl{};
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
+  std::string kubelet_ca_pem;          ///< Empty: nodes' serving certificates are not verified.
   std::string data_dir;
 };
 
@@ -43,6 +44,7 @@ struct ServerFlags {
   std::string service_cidr = "10.96.0.0/12";
   std::string event_ttl = "1h";
   std::string token_file;  ///< kube-apiserver's --token-auth-file.
+  std::string kubelet_ca;  ///< kube-apiserver's --kubelet-certificate-authority.
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
   std::string memory_limit = "75%";
   bool strict_durability = false;

@@ -252,6 +252,7 @@ int run_up(const std::vector<std::string>& args) {
     auto started = RealNode::start(real, mode, {role.data_dir(), role.ca_pem(), role.in_process("system:berth:node", {"system:masters"})});
     if (!started) return report(started.error());
     real_node = std::move(*started);
+    role.api().trust_node(real_node->name(), real_node->serving_ca_pem());
     shown = fmt::format("real node {} (containers by {}){}", real_node->name(), real_node->runtime(),
                         nodes.nodes > 0 ? fmt::format(", {} beside it", shown) : "");
   }

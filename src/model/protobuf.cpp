@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "model/schema.h"
 
 namespace berth::model {
@@ -96,6 +97,9 @@ Value read_time(std::string_view message, bool micro) {
   return Value(micro ? format_rfc3339_micro(time) : format_rfc3339(time));
 }
 
+/// Whatever the bytes are, what is stored is JSON; what Go's encoder makes of such a string is what other servers show.
+Value text_value(std::string_view bytes) { return is_utf8(bytes) ? Value(bytes) : Value(to_utf8(bytes)); }
+
 Value read_int_or_string(std::string_view message) {
   Reader reader(message);
   Field field;
@@ -106,7 +110,7 @@ Value read_int_or_string(std::string_view message) {
     if (field.number == 2) number = field.varint;
     if (field.number == 3) text = field.bytes;
   }
-  return type == 0 ? Value(static_cast<std::int64_t>(static_cast<std::int32_t>(number))) : Value(text);
+  return type == 0 ? Value(static_cast<std::int64_t>(static_cast<std::int32_t>(number))) : text_value(text);
 }
 
 Value read_value(const TypeRef& ref, const Field& field, int depth);
@@ -150,7 +154,7 @@ void read_message(const TypeDef& type, std::string_view message, std::vector<int
           if (part.number == 1) key = part.bytes;
           if (part.number == 2) value = part;
         }
-        map.get_object()[key] = read_value(*exact->ref.element, value, depth);
+        map.get_object()[to_utf8(key)] = read_value(*exact->ref.element, value, depth);
       } else {
         Value value = read_value(exact->ref, field, depth);
         if (!is_plain_zero(*exact, value)) out[exact->name] = std::move(value);
@@ -165,7 +169,7 @@ void read_message(const TypeDef& type, std::string_view message, std::vector<int
 Value read_value(const TypeRef& ref, const Field& field, int depth) {
   switch (ref.kind) {
     case Kind::kString:
-      return Value(field.bytes);
+      return text_value(field.bytes);
     case Kind::kInt32:
       return Value(static_cast<std::int64_t>(static_cast<std::int32_t>(field.varint)));
     case Kind::kInt64:
@@ -178,7 +182,7 @@ Value read_value(const TypeRef& ref, const Field& field, int depth) {
     case Kind::kBool:
       return field.varint != 0;
     case Kind::kQuantity:
-      return Value(first_bytes(field.bytes, 1));
+      return text_value(first_bytes(field.bytes, 1));
     case Kind::kTime:
       return read_time(field.bytes, false);
     case Kind::kMicroTime:
@@ -220,7 +224,7 @@ Result<json::Value> decode_protobuf(std::string_view body) {
   try {
     const std::string_view unknown = body.substr(4);
     const std::string_view type_meta = first_bytes(unknown, 1);
-    const std::string_view api_version = first_bytes(type_meta, 1), kind = first_bytes(type_meta, 2);
+    const std::string api_version = to_utf8(first_bytes(type_meta, 1)), kind = to_utf8(first_bytes(type_meta, 2));
     const TypeDef* type = kind == "DeleteOptions" ? find_type("meta.v1.DeleteOptions") : protobuf_type(api_version, kind);
     if (type == nullptr) return invalid(fmt::format("no kind \"{}\" is registered for version \"{}\"", kind, api_version));
     Object out{{"apiVersion", api_version}, {"kind", kind}};

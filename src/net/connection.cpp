@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -19,6 +20,8 @@ constexpr std::size_t kSendAtOnce = 128 * 1024;
 /// Reads of one connection in one turn: the others of the reactor wait meanwhile.
 constexpr int kReadsATurn = 4;
 constexpr auto kLingerTime = std::chrono::seconds(2);
+/// How long the last bytes of a closed connection may wait for a peer that takes none of them.
+constexpr auto kUnreadEnd = std::chrono::seconds(60);
 /// Shared pieces below this are copied into one segment with their neighbours.
 constexpr std::size_t kCopyBelow = 512;
 constexpr std::size_t kJoinUpTo = 16 * 1024;
@@ -141,6 +144,14 @@ void Connection::on_tick(MonotonicTime now) {
   if (driver_ && state_ != State::kClosed) {
     const auto driver = driver_;
     driver->on_tick(now);
+  }
+  if (state_ != State::kOpen) return;
+  if (closing_ && queued_bytes() > 0 && now - write_progress_ > kUnreadEnd) return close("the peer does not read the end");
+  // While nothing is read no event tells of the end.
+  if (paused_ && !eof_ && !hangup_told_ && peer_has_ended()) {
+    hangup_told_ = true;
+    const auto driver = driver_;
+    driver->on_hangup();
   }
 }
 
@@ -302,6 +313,11 @@ void Connection::handle_eof() {
   update_interest();
   const auto driver = driver_;
   driver->on_eof();
+}
+
+bool Connection::peer_has_ended() const {
+  pollfd waiting{.fd = fd_, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&waiting, 1, 0) > 0;
 }
 
 bool Connection::has_event_waiting() const {

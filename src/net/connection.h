@@ -31,6 +31,8 @@ class Driver {
   virtual std::size_t on_input(std::string_view data) = 0;
   /// The peer will send nothing more.
   virtual void on_eof() = 0;
+  /// The peer has ended or gone while input of it waits unread: on_eof comes when that is read, which may be never.
+  virtual void on_hangup() {}
   /// The socket took bytes from the write queue.
   virtual void on_output() {}
   virtual void on_tick(MonotonicTime now) {}
@@ -109,6 +111,7 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   bool flush_plain();
   void took(std::size_t size);
   void linger();
+  [[nodiscard]] bool peer_has_ended() const;
   void update_interest();
   std::string socket_error() const;
 
@@ -119,7 +122,7 @@ class Connection final : public EventSink, public std::enable_shared_from_this<C
   SSL* ssl_ = nullptr;
   State state_ = State::kHandshake;
   bool registered_ = false, eof_ = false, want_write_ = false, paused_ = false, closing_ = false, offering_ = false,
-       waits_for_turn_ = false, is_server_ = false;
+       waits_for_turn_ = false, is_server_ = false, hangup_told_ = false;
   std::uint32_t interest_ = 0;
   std::shared_ptr<Driver> driver_;
   std::string in_;

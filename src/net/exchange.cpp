@@ -199,6 +199,7 @@ class ExchangeWriter final : public ResponseWriter {
       std::lock_guard lock(state_->mutex);
       if (!state_->gone) {
         state_->on_close = std::move(closed);
+        if (state_->client_ended) post_end();
         return;
       }
     }
@@ -208,11 +209,17 @@ class ExchangeWriter final : public ResponseWriter {
   std::unique_ptr<RawStream> upgrade(Headers headers) override {
     if (!state_->chunked) return nullptr;  // HTTP/1.0 knows no upgrade
     if (!claim(false)) return nullptr;
+    {
+      std::lock_guard lock(state_->mutex);
+      if (state_->gone) return nullptr;
+    }
     auto driver = std::make_shared<RawDriver>();
     auto stream = make_raw_stream(state_->reactor, driver);
     auto head = make_head(101, headers) + "\r\n";
-    with_session([head = std::move(head), driver](ServerSession& session, const auto& state) mutable {
-      session.switch_protocol(state, std::move(head), driver);
+    state_->reactor->dispatch([state = state_, head = std::move(head), driver]() mutable {
+      const auto session = state->session.lock();
+      // The client may have gone meanwhile: then the stream is at its end.
+      if (!session || !session->switch_protocol(state, std::move(head), driver)) driver->on_closed("");
     });
     return stream;
   }
@@ -237,6 +244,12 @@ class ExchangeWriter final : public ResponseWriter {
   void post_flush() {
     state_->reactor->post([state = state_] {
       if (const auto session = state->session.lock()) session->flush_stream(state);
+    });
+  }
+
+  void post_end() {
+    state_->reactor->post([state = state_] {
+      if (const auto session = state->session.lock()) session->end_if_abandoned(state);
     });
   }
 

@@ -1,5 +1,6 @@
 // The shape of an HTTP exchange, without sockets: what the server's handlers see, what transports send, what tests fake.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -57,6 +58,13 @@ class RawStream {
   virtual void close() = 0;
   /// Bytes written and not yet taken by the socket: a writer that produces without end waits while this is large.
   [[nodiscard]] virtual std::size_t queued_bytes() const { return 0; }
+  /// Calls `more` once, when queued_bytes() is below a quarter megabyte or the stream is over; at once where that is so already.
+  virtual void on_drain(std::function<void()> more) { more(); }
+  /// Calls `ended` once when the peer has ended or is gone, whether or not all it sent was read.
+  virtual void on_end(std::function<void()> ended) {}
+  /// From now on the stream is closed when no byte went either way for `idle`, or when the peer took nothing of what waits for it for
+  /// `unread`. Zero: never. A stream that was closed and whose last bytes nobody takes ends after a minute in any case.
+  virtual void set_patience(std::chrono::milliseconds idle, std::chrono::milliseconds unread) {}
 };
 
 /// The answering side of one request. May be used from any thread, by one at a time. Exactly one of respond, start_stream, upgrade is
@@ -76,7 +84,7 @@ class ResponseWriter {
   /// Calls once, from the I/O thread, when queued_bytes() falls below a quarter megabyte: to produce more without holding it in memory.
   virtual void on_drain(std::function<void()> more) = 0;
   virtual void finish() = 0;
-  /// Calls once when the peer is gone or the answer is complete.
+  /// Calls once when the peer is gone (when this is asked before answering: also when it ends its side) or the answer is complete.
   virtual void on_close(std::function<void()> closed) = 0;
   /// Switches protocols (101 with `headers`) and hands over the connection; null when that is impossible (in process, HTTP error).
   virtual std::unique_ptr<RawStream> upgrade(Headers headers) = 0;

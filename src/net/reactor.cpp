@@ -136,9 +136,13 @@ void Reactor::run() {
     std::lock_guard lock(mutex_);
     if (stopping_) break;
   }
-  auto sinks = std::exchange(sinks_, {});
-  for (auto& [raw, sink] : sinks) sink->on_reactor_stop();
+  // What was posted before the stop is done first; what ends may begin something new, and that ends too.
   run_posted();
+  while (!sinks_.empty()) {
+    auto sinks = std::exchange(sinks_, {});
+    for (auto& [raw, sink] : sinks) sink->on_reactor_stop();
+    run_posted();
+  }
   run_end_of_batch();
   timers_.clear();
   slow_.clear();

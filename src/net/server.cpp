@@ -200,10 +200,9 @@ class ServerImpl final : public Server {
                                    milliseconds(config_.write_timeout_ms)};
     const ParserLimits limits{config_.max_header_bytes, config_.max_body_bytes};
     auto session = std::make_shared<ServerSession>(handler_, shard.reactor, limits, timeouts, bodies_);
-    session->set_on_gone([this, &shard, raw = session.get(), network = std::move(network)] {
-      forget(network);
-      shard.sessions.erase(raw);
-    });
+    // A connection counts until it is closed, also after an upgrade.
+    session->set_on_gone([&shard, raw = session.get()] { shard.sessions.erase(raw); },
+                         [this, network = std::move(network)] { forget(network); });
     shard.sessions.emplace(session.get(), session);
     session->attach(connection);
     connection->start(session);

@@ -34,6 +34,9 @@ struct ServerConfig {
   std::function<bool(const HttpRequest& head)> may_send_body;
 };
 
+/// Whether the text holds certificates that others can be verified against.
+Result<void> check_authority(const std::string& ca_pem);
+
 /// Owns its threads and sockets; the destructor closes everything. The handler must outlive it.
 class Server {
  public:

@@ -193,17 +193,20 @@ void ServerSession::flush_stream(const std::shared_ptr<ExchangeState>& exchange)
   if (connection_) note_output();
 }
 
-void ServerSession::switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, std::shared_ptr<RawDriver> driver) {
-  if (exchange != current_ || !connection_) return;
+bool ServerSession::switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head,
+                                    const std::shared_ptr<RawDriver>& driver) {
+  if (exchange != current_ || !connection_) return false;
   const auto connection = std::exchange(connection_, nullptr);
   const auto keep = shared_from_this();
   connection->write(std::move(head));
   connection->set_driver(driver);
   current_.reset();
   let_go(exchange);
+  driver->set_on_freed(std::exchange(on_freed_, nullptr));
   driver->attach(connection);
   if (eof_) driver->on_eof();
   if (on_gone_) std::exchange(on_gone_, nullptr)();
+  return true;
 }
 
 void ServerSession::abort(const std::shared_ptr<ExchangeState>& exchange) {
@@ -245,11 +248,31 @@ void ServerSession::let_go(const std::shared_ptr<ExchangeState>& exchange) {
 void ServerSession::on_eof() {
   eof_ = true;
   if (!current_) return connection_->close_after_flush();
-  // A client may end its side and still read the answer; a stream has no end of its own, so there the end means that nobody listens.
+  {
+    std::lock_guard lock(current_->mutex);
+    current_->client_ended = true;
+  }
+  end_if_abandoned(current_);
+}
+
+void ServerSession::end_if_abandoned(const std::shared_ptr<ExchangeState>& exchange) {
+  if (exchange != current_ || !connection_) return;
+  bool is_abandoned = false;
+  {
+    // A client may end its side and still read the answer. A stream has no end of its own, so there the end means that nobody listens; and
+    // where the handler waits for somebody else meanwhile (on_close), that may be for ever.
+    std::lock_guard lock(exchange->mutex);
+    is_abandoned = exchange->client_ended && (exchange->is_stream || (exchange->on_close && !exchange->answered));
+  }
+  if (is_abandoned) connection_->close("the client ended the stream");
+}
+
+void ServerSession::on_hangup() {
+  if (!current_) return;
   std::unique_lock lock(current_->mutex);
-  const bool is_stream = current_->is_stream;
+  const bool waits = current_->is_stream || (current_->on_close && !current_->answered);
   lock.unlock();
-  if (is_stream) connection_->close("the client ended the stream");
+  if (waits) connection_->close("the client has gone");
 }
 
 void ServerSession::on_output() {
@@ -291,6 +314,7 @@ void ServerSession::on_closed(const std::string& why) {
   connection_.reset();
   if (const auto exchange = std::exchange(current_, nullptr)) let_go(exchange);
   if (on_gone_) std::exchange(on_gone_, nullptr)();
+  if (on_freed_) std::exchange(on_freed_, nullptr)();
 }
 
 bool ServerSession::is_answering() const {

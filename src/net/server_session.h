@@ -23,6 +23,7 @@ struct ExchangeState {
 
   std::mutex mutex;  ///< Guards what follows.
   bool answered = false, is_stream = false, finished = false, gone = false, flush_posted = false;
+  bool client_ended = false;  ///< It sends nothing more; whether it still reads is not known.
   std::vector<Bytes> pending;
   std::function<void()> on_close, on_drain;
 
@@ -53,13 +54,17 @@ class ServerSession final : public Driver, public std::enable_shared_from_this<S
   ServerSession(Handler& handler, std::shared_ptr<Reactor> reactor, const ParserLimits& limits, SessionTimeouts timeouts,
                 std::shared_ptr<BodyRules> bodies);
   ~ServerSession() override { count_body(0); }
-  /// Called once when the session is over (closed, or handed on by an upgrade).
-  void set_on_gone(std::function<void()> on_gone) { on_gone_ = std::move(on_gone); }
+  /// Called once each: `gone` when the session is over (closed, or handed on by an upgrade), `freed` when its connection is closed.
+  void set_on_gone(std::function<void()> gone, std::function<void()> freed) {
+    on_gone_ = std::move(gone);
+    on_freed_ = std::move(freed);
+  }
   void attach(std::shared_ptr<Connection> connection);
 
   void on_open() override;
   std::size_t on_input(std::string_view data) override;
   void on_eof() override;
+  void on_hangup() override;
   void on_output() override;
   void on_tick(MonotonicTime now) override;
   void on_closed(const std::string& why) override;
@@ -68,8 +73,11 @@ class ServerSession final : public Driver, public std::enable_shared_from_this<S
   void answer(const std::shared_ptr<ExchangeState>& exchange, WireAnswer answer);
   void start_stream(const std::shared_ptr<ExchangeState>& exchange, std::string head);
   void flush_stream(const std::shared_ptr<ExchangeState>& exchange);
-  void switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, std::shared_ptr<RawDriver> driver);
+  /// False: there is nothing to switch any more.
+  bool switch_protocol(const std::shared_ptr<ExchangeState>& exchange, std::string head, const std::shared_ptr<RawDriver>& driver);
   void abort(const std::shared_ptr<ExchangeState>& exchange);
+  /// Ends the exchange when the client has ended its side and the handler wants to know of that instead of answering at length.
+  void end_if_abandoned(const std::shared_ptr<ExchangeState>& exchange);
 
   /// Ends when nothing is under way; then streams are ended in order when `end_streams`.
   void wind_down(bool end_streams);
@@ -90,7 +98,7 @@ class ServerSession final : public Driver, public std::enable_shared_from_this<S
   Handler& handler_;
   std::shared_ptr<Reactor> reactor_;
   SessionTimeouts timeouts_;
-  std::function<void()> on_gone_;
+  std::function<void()> on_gone_, on_freed_;
   RequestParser parser_;
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<ExchangeState> current_;

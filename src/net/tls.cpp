@@ -140,6 +140,11 @@ void append_entry(X509_NAME_ENTRY* entry, std::vector<std::string>& out) {
 
 }  // namespace
 
+Result<void> check_authority(const std::string& ca_pem) {
+  if (read_certificates(ca_pem).empty()) return invalid("no PEM certificate found");
+  return {};
+}
+
 Result<TlsContext> make_server_tls(const TlsServerConfig& config) {
   TlsContext context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (!context) return fail(ErrorCode::kInternal, "TLS: " + take_tls_error());

@@ -9,6 +9,7 @@ namespace {
 
 using Writer = std::shared_ptr<net::ResponseWriter>;
 constexpr Duration kFresh = std::chrono::seconds(10);
+constexpr Duration kSummaryTimeout = std::chrono::seconds(10);
 
 void respond(net::ResponseWriter& writer, int status, const json::Value& body) {
   net::HttpResponse response;
@@ -58,6 +59,12 @@ struct MetricsApi::Impl : std::enable_shared_from_this<Impl> {
     json::Value summary;
   };
   std::map<std::string, Cached> summaries;
+  std::map<std::string, TimePoint> asked;  ///< Nodes that owe an answer, and since when: too long, and they are not asked again meanwhile.
+
+  bool is_silent(const std::string& node) {
+    const auto found = asked.find(node);
+    return found != asked.end() && found->second + kSummaryTimeout < loop.now();
+  }
 
   using ManyDone = std::function<void()>;
 
@@ -65,7 +72,7 @@ struct MetricsApi::Impl : std::enable_shared_from_this<Impl> {
   void refresh(std::set<std::string> nodes, ManyDone done) {
     auto left = std::make_shared<std::vector<std::string>>();
     for (const std::string& node : nodes)
-      if (summaries[node].at + kFresh < loop.now()) left->push_back(node);
+      if (summaries[node].at + kFresh < loop.now() && !is_silent(node)) left->push_back(node);
     if (left->empty()) return done();
     auto under_way = std::make_shared<int>(0);
     auto step = std::make_shared<std::function<void()>>();
@@ -75,13 +82,23 @@ struct MetricsApi::Impl : std::enable_shared_from_this<Impl> {
         const std::string node = left->back();
         left->pop_back();
         ++*under_way;
+        auto is_counted = std::make_shared<bool>(false);
+        const auto count = [under_way, again, is_counted] {
+          if (std::exchange(*is_counted, true)) return;
+          --*under_way;
+          (*again)();
+        };
+        // A node that takes the question and never answers is waited for once, and not for long.
+        const auto too_late = self->loop.schedule_at(self->loop.now() + kSummaryTimeout, count);
+        self->asked.emplace(node, self->loop.now());
         client::Call call{.verb = "get", .gvr = {"", "v1", "nodes"}, .name = node, .subresource = "proxy/stats/summary"};
-        self->client->call(std::move(call), [self, node, under_way, again](client::ApiResult<json::Value> result) {
+        self->client->call(std::move(call), [self, node, count, too_late](client::ApiResult<json::Value> result) {
           Cached& cached = self->summaries[node];
           cached.at = self->loop.now();
           cached.summary = result ? std::move(*result) : json::Value(nullptr);
-          --*under_way;
-          (*again)();
+          self->asked.erase(node);
+          self->loop.cancel(too_late);
+          count();
         });
       }
       if (left->empty() && *under_way == 0 && done) done();

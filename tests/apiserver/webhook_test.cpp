@@ -89,6 +89,15 @@ class Webhooks : public ServerTest {
   std::unique_ptr<net::Server> hook_;
 };
 
+/// What answers for a webhook may send as much as it likes; the server reads what a patch could need.
+TEST_F(Webhooks, AnAnswerThatIsTooLongIsAFailure) {
+  serve([](const json::Value&) { return json::Object{{"allowed", true}, {"more", std::string(7 << 20, 'x')}}; });
+  configure("validating");
+  const auto refused = send_and_wait("POST", "/api/v1/namespaces/default/configmaps", R"({"metadata":{"name":"a"}})");
+  EXPECT_EQ(refused->status, 500) << refused->body.substr(0, 500);
+  EXPECT_NE(refused->body.find("6291456"), std::string::npos) << refused->body.substr(0, 500);
+}
+
 TEST_F(Webhooks, ValidatingRefusesInItsOwnWords) {
   serve([](const json::Value& request) {
     EXPECT_EQ(json::get_string(request, {"operation"}), "CREATE");

@@ -4,9 +4,15 @@
 #include "apiserver/object_codec.h"
 #include "base/base64.h"
 #include "model/schema.h"
+#include "net/reactor.h"
 
 namespace berth::apiserver {
 namespace {
+
+/// A patch of a whole object in base64, with room for what is around it.
+constexpr std::size_t kMaxAnswerBytes = 6 * 1024 * 1024;
+/// More endpoints than that, and those that nobody is asking lose their connections.
+constexpr std::size_t kMaxClients = 256;
 
 json::Object gvk(std::string_view group, std::string_view version, std::string_view kind) {
   return json::Object{{"group", group}, {"version", version}, {"kind", kind}};
@@ -146,18 +152,30 @@ Result<std::shared_ptr<net::HttpClient>> WebhookClient::client_for(const Webhook
   const auto key =
       fmt::format("{}|{}|{}|{}", endpoint.base_url, endpoint.server_name, webhook.timeout_ms, std::hash<std::string>()(webhook.ca_pem));
   const std::lock_guard lock(mutex_);
-  auto& slot = clients_[key];
-  if (slot != nullptr) return slot;
+  if (const auto found = clients_.find(key); found != clients_.end()) return found->second;
+  if (base_.reactor == nullptr) base_.reactor = net::Reactor::start("webhooks");
+  if (base_.reactor == nullptr) return fail(ErrorCode::kUnavailable, "no I/O thread can be started");
+  if (clients_.size() >= kMaxClients) std::erase_if(clients_, [](const auto& entry) { return entry.second.use_count() == 1; });
   auto config = base_;
   config.url = endpoint.base_url;
   if (!webhook.ca_pem.empty()) config.ca_pem = webhook.ca_pem;
   config.insecure_skip_verify = false;
   config.server_name = endpoint.server_name;
   config.timeout_ms = webhook.timeout_ms;
+  config.max_answer_bytes = kMaxAnswerBytes;
   auto made = net::HttpClient::create(std::move(config));
   if (!made) return std::unexpected(made.error());
-  slot = std::move(*made);
-  return slot;
+  return clients_[key] = std::shared_ptr<net::HttpClient>(std::move(*made));
+}
+
+WebhookClient::~WebhookClient() {
+  std::shared_ptr<net::Reactor> reactor;
+  {
+    const std::lock_guard lock(mutex_);
+    clients_.clear();
+    reactor = base_.reactor;
+  }
+  if (reactor) reactor->stop();
 }
 
 void WebhookClient::call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form,

@@ -15,11 +15,15 @@ struct WebhookAnswer {
   std::vector<std::string> warnings;
 };
 
-/// Thread-safe. Connections are kept per endpoint.
+/// Thread-safe. Connections are kept per endpoint; one I/O thread serves them all.
 class WebhookClient {
  public:
   WebhookClient(ObjectCache& cache, net::ClientConfig base, std::function<std::string()> uid)
       : cache_(cache), base_(std::move(base)), uid_(std::move(uid)) {}
+  /// Calls under way fail; waits for the I/O thread.
+  ~WebhookClient();
+  WebhookClient(const WebhookClient&) = delete;
+  WebhookClient& operator=(const WebhookClient&) = delete;
   /// `form`: the kind from match_webhook. `done` is called once, possibly from the client's I/O thread.
   void call(const Webhook& webhook, const AdmissionRequest& request, const model::KindInfo& form, std::function<void(WebhookAnswer)> done);
 

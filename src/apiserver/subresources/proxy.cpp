@@ -1,81 +1,16 @@
 // log, exec, attach, portforward and nodes/proxy: relayed to the agent of the pod's node. pods/proxy and services/proxy: to the pods
 // themselves.
-#include <arpa/inet.h>
-
 #include "apiserver/impl.h"
 #include "apiserver/subresources/log_options.h"
+#include "apiserver/subresources/relay.h"
+#include "net/address.h"
 #include "net/onward.h"
 
 namespace berth::apiserver {
 namespace {
 
-/// Two upgraded connections, each one's bytes written to the other until either ends.
-class Splice : public std::enable_shared_from_this<Splice> {
- public:
-  Splice(std::unique_ptr<net::RawStream> client, std::unique_ptr<net::RawStream> node)
-      : client_(std::move(client)), node_(std::move(node)) {}
-  void start() {
-    pump(*client_, *node_);
-    pump(*node_, *client_);
-  }
-
- private:
-  void pump(net::RawStream& from, net::RawStream& to) {
-    from.async_read([self = shared_from_this(), &from, &to](std::string data, bool eof) {
-      if (!data.empty()) to.write(std::move(data));
-      if (eof) {
-        to.close();
-        from.close();
-        return;
-      }
-      self->pump(from, to);
-    });
-  }
-  std::unique_ptr<net::RawStream> client_, node_;
-};
-
-/// A streamed answer of the node, passed on as it comes.
-struct Relay {
-  RequestPtr request;
-  std::unique_ptr<net::StreamHandle> stream;
-  std::mutex mutex;
-  bool started = false;
-  /// Of a log request: what the node refused it with, to be passed on as a Status (registry/rest GenericHttpResponseChecker).
-  int refused = 0;
-  std::string refusal;
-};
-constexpr std::size_t kMaxRefusalBytes = 2048;
-constexpr std::size_t kMaxIdleClients = 256;
-
-/// How many exchanges go through each client: those with none may be let go. A client that was upgraded stays.
-struct ClientUse {
-  std::mutex mutex;
-  std::map<const net::HttpClient*, int> exchanges;
-
-  void add(const net::HttpClient* client, int change) {
-    const std::lock_guard lock(mutex);
-    exchanges[client] += change;
-  }
-  bool forget_idle(const net::HttpClient* client) {
-    const std::lock_guard lock(mutex);
-    if (exchanges[client] > 0) return false;
-    exchanges.erase(client);
-    return true;
-  }
-};
-ClientUse& client_use() {
-  static ClientUse use;
-  return use;
-}
-
-model::ApiStatus refused_by_node(int code, std::string message) {
-  if (code == 400) return model::bad_request(std::move(message));
-  model::ApiStatus status;
-  status.code = code;
-  status.reason = code == 404 ? "NotFound" : code == 403 ? "Forbidden" : code == 401 ? "Unauthorized" : "InternalError";
-  status.message = code == 500 ? "Internal error occurred: " + message : std::move(message);
-  return status;
-}
+constexpr std::string_view kSimulatedNode = "sim.berth.dev/fleet";  // node/simulated/fleet.h
+constexpr std::string_view kNoService = "error trying to reach service: ";
 
 std::string query_without(const Query& query, std::initializer_list<std::string_view> left_out) {
   std::string out;
@@ -129,15 +64,10 @@ std::string in_url(std::string_view address) {
   return address.find(':') == std::string_view::npos ? std::string(address) : fmt::format("[{}]", address);
 }
 
-/// Go's net.IP.IsGlobalUnicast: what a pod may have, and never this machine itself (k8s.io/apimachinery proxy util).
-bool is_proxyable(const std::string& address) {
-  std::array<unsigned char, 16> bytes{};
-  if (inet_pton(AF_INET, address.c_str(), bytes.data()) == 1)
-    return bytes[0] != 0 && bytes[0] != 127 && bytes[0] < 224 && !(bytes[0] == 169 && bytes[1] == 254);
-  if (inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return false;
-  const bool is_low =
-      std::all_of(bytes.begin(), bytes.begin() + 10, [](unsigned char b) { return b == 0; });  // ::, ::1 and mapped IPv4 addresses.
-  return !is_low && bytes[0] != 0xff && !(bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80);
+/// Go's net.IP.IsGlobalUnicast: what a pod may have (k8s.io/apimachinery proxy util).
+bool is_proxyable(const std::string& text) {
+  const auto address = net::IpAddress::parse(text);
+  return address && !address->is_unspecified() && !address->is_loopback() && !address->is_link_local() && !address->is_multicast();
 }
 
 /// "[scheme:]name[:port]", the name of a proxied pod or service.
@@ -167,19 +97,81 @@ std::string url_of(const ProxyName& name, std::string_view address, std::string_
   return fmt::format("{}://{}{}{}", name.scheme.empty() ? "http" : name.scheme, in_url(address), port.empty() ? "" : ":", port);
 }
 
+model::ApiStatus not_run_here(std::string message) {
+  model::ApiStatus status;
+  status.code = 501;
+  status.reason = "NotImplemented";
+  status.message = std::move(message);
+  return status;
+}
+
+/// Why nothing is sent to this address as to this pod. Proxies lead only to what an agent of the cluster runs: an address that somebody
+/// made up, a simulation or a user, belongs to whoever has it outside.
+std::optional<model::ApiStatus> refuse_address(const ObjectCache& cache, const json::Value& pod, const std::string& text) {
+  if (!is_proxyable(text)) return model::bad_request("address not allowed");
+  const auto pod_name = json::get_string(pod, {"metadata", "name"});
+  const std::string node_name(json::get_string(pod, {"spec", "nodeName"}));
+  if (node_name.empty()) return model::bad_request(fmt::format("pod {} is on no node: its address {} is nobody's", pod_name, text));
+  const auto object = cache.get(make_key("", "nodes", "", node_name));
+  if (object == nullptr) return unavailable(fmt::format("node {} of pod {} is not there", node_name, pod_name));
+  const auto node = decode_object(*object);
+  if (json::find(node, {"metadata", "annotations", kSimulatedNode}) != nullptr)
+    return not_run_here(
+        fmt::format("pod {} is on node {}, which is simulated: nothing of this cluster listens at {}. Pods of a real node "
+                    "(berth up --real-node on, or berth node) can be reached",
+                    pod_name, node_name, text));
+  if (json::get_int(node, {"status", "daemonEndpoints", "kubeletEndpoint", "Port"}) == 0)
+    return unavailable(fmt::format("node {} has no agent that would run pod {} at {}", node_name, pod_name, text));
+  const auto address = net::IpAddress::parse(text);
+  if (json::get_bool(pod, {"spec", "hostNetwork"})) {
+    for (const auto& one : json::get_array(node, {"status", "addresses"}))
+      if (net::IpAddress::parse(json::get_string(one, {"address"})) == address) return std::nullopt;
+    return model::bad_request(fmt::format("address not allowed: pod {} is in its node's network, and {} is not an address of node {}",
+                                          pod_name, text, node_name));
+  }
+  auto networks = json::get_array(node, {"spec", "podCIDRs"});
+  if (const auto* one = json::find(node, {"spec", "podCIDR"}); networks.empty() && one != nullptr) networks.push_back(*one);
+  if (networks.empty()) return std::nullopt;
+  for (const auto& network : networks)
+    if (network.is_string() && address->is_in(json::as_view(network))) return std::nullopt;
+  return model::bad_request(
+      fmt::format("address not allowed: {} is not in the pod network of node {} ({})", text, node_name, json::as_view(networks[0])));
+}
+
+model::ApiResult<FarEnd> far_end(const ObjectCache& cache, const ProxyName& name, const json::Value& pod, const std::string& address,
+                                 std::string_view port) {
+  if (auto refusal = refuse_address(cache, pod, address)) return std::unexpected(std::move(*refusal));
+  return FarEnd{
+      .url = url_of(name, address, port), .on_host = json::get_bool(pod, {"spec", "hostNetwork"}), .failure = std::string(kNoService)};
+}
+
 /// Where a pods/proxy request goes (pkg/registry/core/pod/strategy.go ResourceLocation).
-model::ApiResult<std::string> locate_pod(const ProxyName& name, const json::Value& pod) {
+model::ApiResult<FarEnd> locate_pod(const ObjectCache& cache, const ProxyName& name, const json::Value& pod) {
   std::string port = name.port;
   for (const auto& container : json::get_array(pod, {"spec", "containers"}))
     for (const auto& one : json::get_array(container, {"ports"}))
       if (port.empty() && json::get_int(one, {"containerPort"}) > 0) port = std::to_string(json::get_int(one, {"containerPort"}));
-  const std::string address(json::get_string(pod, {"status", "podIP"}));
-  if (!is_proxyable(address)) return std::unexpected(model::bad_request("address not allowed"));
-  return url_of(name, address, port);
+  return far_end(cache, name, pod, std::string(json::get_string(pod, {"status", "podIP"})), port);
+}
+
+/// The pod that an address of Endpoints stands for, when the pod has that address.
+std::optional<json::Value> pod_behind(const ObjectCache& cache, const std::string& ns, const json::Value& address) {
+  const std::string name(json::get_string(address, {"targetRef", "name"}));
+  const auto target_ns = json::get_string(address, {"targetRef", "namespace"}, ns);
+  if (json::get_string(address, {"targetRef", "kind"}) != "Pod" || name.empty() || target_ns != ns) return std::nullopt;
+  const auto object = cache.get(make_key("", "pods", ns, name));
+  if (object == nullptr) return std::nullopt;
+  auto pod = decode_object(*object);
+  const auto ip = json::get_string(address, {"ip"});
+  bool has_it = json::get_string(pod, {"status", "podIP"}) == ip;
+  for (const auto& one : json::get_array(pod, {"status", "podIPs"})) has_it = has_it || json::get_string(one, {"ip"}) == ip;
+  if (!has_it) return std::nullopt;
+  return pod;
 }
 
 /// Where a services/proxy request goes: one of the ready addresses behind the port (pkg/registry/core/service ResourceLocation).
-model::ApiResult<std::string> locate_service(const ProxyName& name, const json::Value& service, const json::Value& endpoints) {
+model::ApiResult<FarEnd> locate_service(const ObjectCache& cache, const std::string& ns, const ProxyName& name, const json::Value& service,
+                                        const json::Value& endpoints) {
   std::string port_name = name.port;
   std::int64_t number = 0;
   if (const auto [end, error] = std::from_chars(name.port.data(), name.port.data() + name.port.size(), number);
@@ -196,15 +188,20 @@ model::ApiResult<std::string> locate_service(const ProxyName& name, const json::
     if (addresses.empty()) continue;
     for (const auto& port : json::get_array(subset, {"ports"})) {
       if (json::get_string(port, {"name"}) != port_name) continue;
-      const std::string address(json::get_string(addresses[turn++ % addresses.size()], {"ip"}));
-      if (!is_proxyable(address)) return std::unexpected(model::bad_request("address not allowed"));
-      return url_of(name, address, std::to_string(json::get_int(port, {"port"})));
+      const auto& address = addresses[turn++ % addresses.size()];
+      const std::string ip(json::get_string(address, {"ip"}));
+      if (!is_proxyable(ip)) return std::unexpected(model::bad_request("address not allowed"));
+      const auto pod = pod_behind(cache, ns, address);
+      if (!pod)
+        return std::unexpected(model::bad_request(fmt::format(
+            "address not allowed: {} behind service \"{}\" is no pod of this namespace, and proxies lead to pods alone", ip, name.name)));
+      return far_end(cache, name, *pod, ip, std::to_string(json::get_int(port, {"port"})));
     }
   }
   return std::unexpected(unavailable(fmt::format("no endpoints available for service \"{}\"", name.name)));
 }
 
-model::ApiResult<std::string> locate_proxied(const ObjectCache& cache, const Request& request) {
+model::ApiResult<FarEnd> locate_proxied(const ObjectCache& cache, const Request& request) {
   const auto& kind = *request.kind;
   const auto name = parse_proxy_name(request.info.name);
   if (!name)
@@ -212,98 +209,10 @@ model::ApiResult<std::string> locate_proxied(const ObjectCache& cache, const Req
         model::bad_request(fmt::format("invalid {} request {}", kind.singular, json::serialize(json::Value(request.info.name)))));
   const auto object = cache.get(make_key("", kind.plural, request.info.ns, name->name));
   if (object == nullptr) return std::unexpected(model::not_found("", kind.plural, name->name));
-  if (kind.plural == "pods") return locate_pod(*name, decode_object(*object));
+  if (kind.plural == "pods") return locate_pod(cache, *name, decode_object(*object));
   const auto endpoints = cache.get(make_key("", "endpoints", request.info.ns, name->name));
   if (endpoints == nullptr) return std::unexpected(model::not_found("", "endpoints", name->name));
-  return locate_service(*name, decode_object(*object), decode_object(*endpoints));
-}
-
-/// Sends a request on and its answer back. `failure`: what stands before the reason when nothing answers at `url`.
-void relay_to(ApiServer::Impl& server, const RequestPtr& request, const std::string& url, const std::string& failure,
-              net::HttpRequest onward) {
-  const bool upgrades = !onward.headers.get("Upgrade").empty();
-  const bool is_node = request->kind->plural == "nodes" || request->info.subresource != "proxy";
-  std::shared_ptr<net::HttpClient> client;
-  {
-    const std::lock_guard lock(server.node_clients_mutex);
-    // Clients that nothing goes through make room; pods come and go.
-    if (server.node_clients.size() >= kMaxIdleClients)
-      std::erase_if(server.node_clients, [](const auto& entry) { return client_use().forget_idle(entry.second.get()); });
-    auto& slot = server.node_clients[url];
-    if (slot == nullptr) {
-      // The certificate towards nodes is not for what runs in pods.
-      auto config = is_node ? server.options.node_client : net::ClientConfig{};
-      config.url = url;
-      // As kube-apiserver without --kubelet-certificate-authority: nodes show certificates that they signed themselves.
-      config.insecure_skip_verify = config.ca_pem.empty();
-      auto made = net::HttpClient::create(std::move(config));
-      if (!made) return server.respond_status(*request, unavailable(made.error().message));
-      slot = std::move(*made);
-    }
-    client = slot;
-    client_use().add(client.get(), 1);
-  }
-  if (upgrades) {
-    client->upgrade(std::move(onward), [&server, request, failure](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
-      if (stream == nullptr) {
-        if (response.status == 0) return server.respond_status(*request, unavailable(failure + response.body));
-        server.account(*request, response.status);
-        response.headers = net::headers_back(response.headers);
-        return request->writer->respond(std::move(response));
-      }
-      server.account(*request, 101);
-      auto own = request->writer->upgrade(std::move(response.headers));
-      if (own != nullptr) std::make_shared<Splice>(std::move(own), std::move(stream))->start();
-    });
-    return;
-  }
-  auto passing = std::make_shared<Relay>();
-  passing->request = request;
-  net::StreamCallbacks callbacks;
-  const bool is_log = request->info.subresource == "log";
-  callbacks.on_header = [&server, passing, is_log, is_node](int status, const net::Headers& from_node) {
-    passing->started = true;
-    if (is_log && (status < 200 || status > 206)) {
-      passing->refused = status;
-      return;
-    }
-    server.account(*passing->request, status);
-    net::Headers to_client;
-    if (!is_node)
-      to_client = net::headers_back(from_node);
-    else if (const auto type = from_node.get("Content-Type"); !type.empty())
-      to_client.add("Content-Type", std::string(type));
-    passing->request->writer->start_stream(status, std::move(to_client));
-  };
-  callbacks.on_data = [passing](std::string_view data) {
-    if (passing->refused == 0)
-      passing->request->writer->write(make_bytes(std::string(data)));
-    else if (passing->refusal.size() < kMaxRefusalBytes)
-      passing->refusal += data;
-  };
-  callbacks.on_end = [&server, passing, failure](std::string error) {
-    if (!passing->started) return server.respond_status(*passing->request, unavailable(failure + error));
-    if (passing->refused != 0) return server.respond_status(*passing->request, refused_by_node(passing->refused, passing->refusal));
-    passing->request->writer->finish();
-  };
-  // The stream ends with its client: the handle lives in the closing callback.
-  request->writer->on_close([&server, passing, key = client.get()] {
-    std::unique_ptr<net::StreamHandle> stream;
-    {
-      const std::lock_guard lock(passing->mutex);
-      stream = std::move(passing->stream);
-    }
-    if (stream == nullptr) return;
-    // Not here: this may be called from within one of the stream's own callbacks.
-    auto shared = std::make_shared<std::unique_ptr<net::StreamHandle>>(std::move(stream));
-    server.loop.post([shared, key] {
-      shared->reset();
-      client_use().add(key, -1);
-    });
-  });
-  auto stream = client->stream(std::move(onward), std::move(callbacks));
-  const std::lock_guard lock(passing->mutex);
-  passing->stream = std::move(stream);
+  return locate_service(cache, request.info.ns, *name, decode_object(*object), decode_object(*endpoints));
 }
 
 }  // namespace
@@ -326,7 +235,7 @@ void ApiServer::Impl::proxy_to_node(const RequestPtr& request) {
     for (const auto& part : info.rest) onward.path += "/" + part;
     if (onward.path.empty() || request->http.path.ends_with('/')) onward.path += "/";
     onward.query = request->http.query;
-    return relay_to(*this, request, *location, "error trying to reach service: ", std::move(onward));
+    return relay_to(*this, request, *location, std::move(onward));
   }
   if (info.subresource == "log")
     if (const auto wrong = check_log_options(request->query, info.name)) return respond_status(*request, *wrong);
@@ -376,7 +285,8 @@ void ApiServer::Impl::relay(const RequestPtr& request, const std::string& node, 
   if (address.empty() || port == 0)
     return respond_status(*request, unavailable(fmt::format("node {} has no agent that can be reached", node)));
 
-  relay_to(*this, request, fmt::format("https://{}:{}", in_url(address), port), "error dialing backend: ", std::move(onward));
+  relay_to(*this, request, {.url = fmt::format("https://{}:{}", in_url(address), port), .node = node, .failure = "error dialing backend: "},
+           std::move(onward));
 }
 
 }  // namespace berth::apiserver

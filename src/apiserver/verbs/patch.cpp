@@ -69,11 +69,29 @@ std::string converter_reason(std::string_view reason) {
   return fmt::format("cannot restore struct from: {}", source);
 }
 
+/// What an error may show: the patched document to those who may read it, to others their own patch. (Who may patch but not read an object is
+/// stopped by admission, which comes later: a node at other nodes' pods.)
+json::Value shown_to(Authorizer& authorizer, const Request& request, json::Value patched) {
+  Attributes reading;
+  reading.verb = "get";
+  reading.is_resource = true;
+  reading.group = request.info.group;
+  reading.version = request.info.version;
+  reading.resource = request.info.resource;
+  reading.subresource = request.info.subresource;
+  reading.ns = request.info.ns;
+  reading.name = request.info.name;
+  if (authorizer.authorize(request.user, reading).allowed) return patched;
+  auto patch = json::parse(request.http.body);
+  return patch ? std::move(*patch) : json::Value(json::Object());
+}
+
 /// What every patched document goes through before it is an update like any other. `strategic`: the patch, when it was a strategic one.
-model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const model::KindInfo& kind, const json::Value& current,
-                                             json::Value patched, const std::vector<std::string>& duplicates,
+model::ApiResult<json::Value> finish_patched(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind,
+                                             const json::Value& current, json::Value patched, const std::vector<std::string>& duplicates,
                                              const json::Value* strategic = nullptr) {
-  if (!patched.is_object()) return std::unexpected(invalid_patch(patched, "the patched document is not an object"));
+  if (!patched.is_object())
+    return std::unexpected(invalid_patch(shown_to(authorizer, *request, std::move(patched)), "the patched document is not an object"));
   if (strategic != nullptr) {
     // A typed object knows what it is, whatever the patch says.
     patched.get_object()["apiVersion"] = kind.api_version();
@@ -83,7 +101,7 @@ model::ApiResult<json::Value> finish_patched(const RequestPtr& request, const mo
     auto& status = decoded.error();
     const auto strict = status.message.find("strict decoding error");
     const auto reason = strict != std::string::npos ? status.message.substr(strict) : bare_reason(status.message);
-    if (strategic == nullptr) return std::unexpected(invalid_patch(patched, reason));
+    if (strategic == nullptr) return std::unexpected(invalid_patch(shown_to(authorizer, *request, std::move(patched)), reason));
     return std::unexpected(model::invalid_object("", "", "",
                                                  {{model::FieldError::Type::kInvalid, "patch",
                                                    json::serialize(json::Value(model::go_value(*strategic))), converter_reason(reason)}}));
@@ -124,31 +142,31 @@ model::ApiResult<ParsedPatch> parse_patch(const Request& request, std::string_vi
   return std::unexpected(model::bad_request(fmt::format("{}{}", before, why.empty() ? patch.error().message : why)));
 }
 
-model::ApiResult<Produce> json_patch(const RequestPtr& request, const model::KindInfo& kind) {
+model::ApiResult<Produce> json_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
   auto parsed = parse_patch(*request, kDecoding);
   if (!parsed) return std::unexpected(parsed.error());
   auto& document = parsed->document;
   if (document.is_null()) document = json::Array();
   auto operations = patch::parse_json_patch(document);
   if (!operations) return std::unexpected(operations.error());
-  return [request, &kind, operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
+  return [&authorizer, request, &kind, operations = std::move(*operations)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_json_patch(patched, operations); !applied) {
       return std::unexpected(model::unprocessable());
     }
-    return finish_patched(request, kind, current, std::move(patched), {});
+    return finish_patched(authorizer, request, kind, current, std::move(patched), {});
   };
 }
 
-model::ApiResult<Produce> merge_patch(const RequestPtr& request, const model::KindInfo& kind) {
+model::ApiResult<Produce> merge_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
   auto parsed = parse_patch(*request, kDecoding);
   if (!parsed) return std::unexpected(parsed.error());
   if (auto map = expect_map(parsed->document, kDecoding); !map) return std::unexpected(map.error());
   if (parsed->document.is_null()) return std::unexpected(model::bad_request("Invalid JSON Patch"));
-  return [request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
+  return [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     patch::apply_merge_patch(patched, patch.document);
-    return finish_patched(request, kind, current, std::move(patched), patch.duplicates);
+    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.duplicates);
   };
 }
 
@@ -177,17 +195,17 @@ model::ApiStatus refused_merge(const std::string& why) {
   return status;
 }
 
-model::ApiResult<Produce> strategic_patch(const RequestPtr& request, const model::KindInfo& kind) {
+model::ApiResult<Produce> strategic_patch(Authorizer& authorizer, const RequestPtr& request, const model::KindInfo& kind) {
   auto parsed = parse_patch(*request, "");
   if (!parsed) return std::unexpected(parsed.error());
   if (auto map = expect_map(parsed->document, ""); !map) return std::unexpected(map.error());
   if (parsed->document.is_null()) parsed->document = json::Object();
   make_whole(parsed->document);
-  return [request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
+  return [&authorizer, request, &kind, patch = std::move(*parsed)](const json::Value& current) -> model::ApiResult<json::Value> {
     auto patched = current;
     if (auto applied = patch::apply_strategic_merge(Shape::of(kind), patched, patch.document); !applied)
       return std::unexpected(refused_merge(applied.error().message));
-    return finish_patched(request, kind, current, std::move(patched), patch.duplicates, &patch.document);
+    return finish_patched(authorizer, request, kind, current, std::move(patched), patch.duplicates, &patch.document);
   };
 }
 
@@ -307,11 +325,11 @@ void ApiServer::Impl::patch(const RequestPtr& request) {
   const auto type = media_type(request->http.headers.get("Content-Type"));
   model::ApiResult<Produce> produce;
   if (type == "application/json-patch+json") {
-    produce = json_patch(request, kind);
+    produce = json_patch(*options.authorizer, request, kind);
   } else if (type == "application/merge-patch+json") {
-    produce = merge_patch(request, kind);
+    produce = merge_patch(*options.authorizer, request, kind);
   } else if (type == "application/strategic-merge-patch+json") {
-    produce = strategic_patch(request, kind);
+    produce = strategic_patch(*options.authorizer, request, kind);
   } else if (type == "application/apply-patch+yaml") {
     if (!request->field_manager_given) {
       return respond_status(

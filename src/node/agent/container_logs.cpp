@@ -13,7 +13,15 @@ namespace berth::node::agent {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t kMaxRead = 4 << 20;  // At once, while following.
+constexpr std::size_t kMaxRead = 128 << 10;    // At once.
+constexpr std::size_t kMaxHeldBack = 1 << 20;  // Of a line whose end has not come.
+
+/// TIME STREAM P TEXT
+bool is_partial_line(std::string_view line) {
+  const auto stream = line.find(' ');
+  const auto tag = stream == std::string_view::npos ? stream : line.find(' ', stream + 1);
+  return tag != std::string_view::npos && line.substr(tag + 1).starts_with('P');
+}
 
 bool compress(const std::string& from) {
   const std::string fresh = from + ".tmp";
@@ -117,28 +125,64 @@ bool LogFollower::open() {
   return fd_ >= 0;
 }
 
+void LogFollower::seek_tail() {
+  if (!options_.tail_lines) return;
+  std::int64_t left = *std::exchange(options_.tail_lines, std::nullopt);
+  char buffer[1 << 16];
+  off_t at = ::lseek(fd_, 0, SEEK_END);
+  while (at > 0) {
+    const off_t begin = std::max<off_t>(0, at - static_cast<off_t>(sizeof buffer));
+    const ssize_t n = ::pread(fd_, buffer, static_cast<std::size_t>(at - begin), begin);
+    if (n <= 0) break;
+    for (ssize_t i = n - 1; i >= 0; --i) {
+      // That many ends of lines stay; a line under way comes on top.
+      if (buffer[i] == '\n' && left-- == 0) return static_cast<void>(::lseek(fd_, begin + i + 1, SEEK_SET));
+    }
+    at = begin;
+  }
+  ::lseek(fd_, 0, SEEK_SET);
+}
+
+bool LogFollower::fill() {
+  char buffer[1 << 16];
+  ssize_t n = 0;
+  std::size_t taken = 0;
+  while (taken < kMaxRead && (n = ::read(fd_, buffer, sizeof buffer)) > 0) {
+    rest_.append(buffer, static_cast<std::size_t>(n));
+    taken += static_cast<std::size_t>(n);
+  }
+  return n <= 0;
+}
+
+/// Of a line that was split (tag P), all parts together, as far as memory should hold them.
+std::size_t LogFollower::whole_lines() const {
+  auto end = rest_.rfind('\n');
+  if (end == std::string::npos || rest_.size() > kMaxHeldBack) return rest_.size() > kMaxHeldBack ? rest_.size() : 0;
+  while (true) {
+    const auto before = end == 0 ? std::string::npos : rest_.rfind('\n', end - 1);
+    const auto begin = before == std::string::npos ? 0 : before + 1;
+    if (!is_partial_line(std::string_view(rest_).substr(begin, end - begin))) return end + 1;
+    if (before == std::string::npos) return 0;
+    end = before;
+  }
+}
+
 std::string LogFollower::read(bool is_over) {
-  if (fd_ < 0 && !open()) return {};
-  const auto drain = [&] {
-    char buffer[1 << 16];
-    ssize_t n = 0;
-    std::size_t taken = 0;
-    // The first read takes the whole file, for its tail.
-    while ((options_.tail_lines || taken < kMaxRead) && (n = ::read(fd_, buffer, sizeof buffer)) > 0)
-      rest_.append(buffer, static_cast<std::size_t>(n)), taken += static_cast<std::size_t>(n);
-    return n == 0;
-  };
-  if (drain()) {
-    // At the end: another file may stand under the name by now.
+  if (fd_ < 0) {
+    is_at_end_ = !open();
+    if (is_at_end_) return {};
+    seek_tail();
+  }
+  is_at_end_ = fill();
+  if (is_at_end_) {
+    // Another file may stand under the name by now.
     struct stat own {
     }, named{};
-    if (::fstat(fd_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 && own.st_ino != named.st_ino && open()) drain();
+    if (::fstat(fd_, &own) == 0 && ::stat(path_.c_str(), &named) == 0 && own.st_ino != named.st_ino && open()) is_at_end_ = fill();
   }
-  // Of a line that was split, all parts together.
-  std::size_t end = is_over ? rest_.size() : rest_.rfind('\n') == std::string::npos ? 0 : rest_.rfind('\n') + 1;
+  const std::size_t end = is_over && is_at_end_ ? rest_.size() : whole_lines();
   const std::string text = render_log(std::string_view(rest_).substr(0, end), options_);
   rest_.erase(0, end);
-  options_.tail_lines.reset();
   if (options_.limit_bytes) *options_.limit_bytes -= static_cast<std::int64_t>(text.size());
   return text;
 }

@@ -30,17 +30,25 @@ class LogFollower {
   LogFollower(const LogFollower&) = delete;
   LogFollower& operator=(const LogFollower&) = delete;
 
-  /// What was added since the last call, rendered; at the first call what the file holds, cut by tail_lines. Whole lines only, until
-  /// `is_over` says that nobody writes any more. Empty: nothing new.
+  /// The next piece (up to a quarter megabyte of the file) of what was not yet read, rendered; the first begins tail_lines lines of the
+  /// file before its end, as in the kubelet. Whole lines only, until `is_over` says that nobody writes any more. Empty: nothing new.
   std::string read(bool is_over);
+  /// The last read came to the end of the file.
+  [[nodiscard]] bool is_at_end() const { return is_at_end_; }
   /// limit_bytes was reached.
   [[nodiscard]] bool is_full() const { return options_.limit_bytes && *options_.limit_bytes <= 0; }
 
  private:
   bool open();
+  /// To where the last tail_lines lines begin.
+  void seek_tail();
+  /// Reads a piece into rest_; true at the end of the file.
+  bool fill();
+  [[nodiscard]] std::size_t whole_lines() const;
   std::string path_;
   LogOptions options_;
   int fd_ = -1;
+  bool is_at_end_ = false;
   std::string rest_;  ///< Read, without an end of line yet.
 };
 

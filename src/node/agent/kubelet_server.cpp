@@ -1,19 +1,18 @@
 #include "node/agent/kubelet_server.h"
 
-#include <thread>
-
 #include "net/client.h"
 #include "net/onward.h"
-#include "node/agent/cgroups.h"
+#include "net/reactor.h"
+#include "net/splice.h"
 #include "node/agent/container_logs.h"
+#include "node/agent/log_streams.h"
 #include "node/agent/task_group.h"
 
 namespace berth::node::agent {
 namespace {
 
 using Writer = std::shared_ptr<net::ResponseWriter>;
-constexpr auto kFollowPause = std::chrono::milliseconds(100);
-constexpr std::size_t kMaxQueuedBytes = 4 << 20;
+constexpr int kMaxTasks = 128;
 
 void respond(net::ResponseWriter& writer, int status, std::string type, std::string body) {
   net::HttpResponse response;
@@ -44,47 +43,26 @@ std::vector<std::string> split_path(const std::string& path) {
   return parts;
 }
 
-/// Two upgraded connections, each one's bytes written to the other until either ends.
-class Splice : public std::enable_shared_from_this<Splice> {
- public:
-  Splice(std::unique_ptr<net::RawStream> a, std::unique_ptr<net::RawStream> b, std::shared_ptr<net::HttpClient> owner)
-      : a_(std::move(a)), b_(std::move(b)), owner_(std::move(owner)) {}
-  void start() {
-    pump(*a_, *b_);
-    pump(*b_, *a_);
-  }
-
- private:
-  void pump(net::RawStream& from, net::RawStream& to) {
-    from.async_read([self = shared_from_this(), &from, &to](std::string data, bool eof) {
-      if (!data.empty()) to.write(std::move(data));
-      if (!eof) return self->pump(from, to);
-      to.close();
-      from.close();
-    });
-  }
-  std::unique_ptr<net::RawStream> a_, b_;
-  std::shared_ptr<net::HttpClient> owner_;
-};
-
 class HandlerImpl final : public KubeletHandler {
  public:
   explicit HandlerImpl(KubeletBackend backend) : backend_(std::move(backend)) {}
-  ~HandlerImpl() override { stopping_ = true; }
+  ~HandlerImpl() override { finish(); }
 
   void finish() override {
-    stopping_ = true;
+    log_streams_.stop();
     tasks_.wait();
+    if (reactor_) reactor_->stop();
   }
 
   void handle(net::HttpRequest request, Writer writer) override {
     if (request.path == "/healthz") return respond_text(*writer, 200, "ok");
     // Judging a request may ask the API server, and answering one the runtime.
     auto shared = std::make_shared<net::HttpRequest>(std::move(request));
-    tasks_.run([this, shared, writer] {
+    const bool runs = tasks_.run_up_to(kMaxTasks, [this, shared, writer] {
       if (const auto refusal = backend_.refuse(*shared)) return respond_text(*writer, refusal->status, refusal->message);
       answer(*shared, writer);
     });
+    if (!runs) respond_text(*writer, 429, "too many requests to this node are under way\n");
   }
 
  private:
@@ -140,35 +118,20 @@ class HandlerImpl final : public KubeletHandler {
       return respond_text(*writer, 400, fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", path[3], path[2], shown));
     }
     const std::string file = fmt::format("{}/{}/{}.log", pod->log_directory, path[3], attempt);
-    if (!options.follow) return respond_text(*writer, 200, render_log(read_small_file(file).value_or(""), options));
-    follow(file, options, path, writer, options.previous ? record.restart_count - 1 : attempt);
+    const int run = options.previous ? record.restart_count - 1 : attempt;
+    log_streams_.send(writer, file, options, [this, path, run] { return is_over(path, run); });
   }
 
-  /// Sends what the file has, then what is added, until this run of the container is over or the reader gone.
-  void follow(const std::string& file, const LogOptions& options, const std::vector<std::string>& path, const Writer& writer, int attempt) {
-    net::Headers headers;
-    headers.add("Content-Type", "text/plain; charset=utf-8");
-    writer->start_stream(200, std::move(headers));
-    auto closed = std::make_shared<std::atomic<bool>>(false);
-    writer->on_close([closed] { *closed = true; });
-    LogFollower follower(file, options);
-    while (!*closed && !stopping_) {
-      const auto pod = backend_.find_pod(path[1], path[2]);
-      bool over = true;
-      if (pod)
-        for (std::size_t i = 0; i < pod->spec.containers.size() && i < pod->state.containers.size(); ++i)
-          if (pod->spec.containers[i].name == path[3])
-            over =
-                pod->state.containers[i].state.kind != ContainerState::Kind::kRunning || pod->state.containers[i].restart_count != attempt;
-      std::string text = follower.read(over);
-      if (text.empty() && over) break;
-      if (!text.empty() && !writer->write(make_bytes(std::move(text)))) break;
-      if (follower.is_full()) break;
-      // A reader slower than the container must not grow the queue without end.
-      while (writer->queued_bytes() > kMaxQueuedBytes && !*closed && !stopping_) std::this_thread::sleep_for(kFollowPause);
-      std::this_thread::sleep_for(kFollowPause);
+  /// Whether this run of the container writes no more.
+  bool is_over(const std::vector<std::string>& path, int run) const {
+    const auto pod = backend_.find_pod(path[1], path[2]);
+    if (!pod) return true;
+    for (std::size_t i = 0; i < pod->spec.containers.size() && i < pod->state.containers.size(); ++i) {
+      const ContainerRecord& record = pod->state.containers[i];
+      if (pod->spec.containers[i].name == path[3])
+        return record.state.kind != ContainerState::Kind::kRunning || record.restart_count != run;
     }
-    writer->finish();
+    return true;
   }
 
   /// exec, attach and port-forward: the runtime opens a streaming server and says where; the client's upgrade is passed on to it.
@@ -214,23 +177,28 @@ class HandlerImpl final : public KubeletHandler {
     const std::size_t slash = url.find('/', url.find("://") + 3);
     net::ClientConfig config;
     config.url = url.substr(0, slash);
+    config.reactor = reactor_;
     auto client = net::HttpClient::create(config);
     if (!client) return respond_text(*writer, 500, client.error().message + "\n");
     std::shared_ptr<net::HttpClient> shared = std::move(*client);
     auto onward = net::onward_request(request, net::Onward::kSession);
     onward.path = slash == std::string::npos ? "/" : url.substr(slash);
-    shared->upgrade(std::move(onward), [writer, shared](std::unique_ptr<net::RawStream> runtime, net::HttpResponse response) {
-      if (!runtime)
-        return writer->respond(
-            {response.status == 0 ? 502 : response.status, net::headers_back(response.headers), std::move(response.body)});
-      auto caller = writer->upgrade(std::move(response.headers));
-      if (!caller) return runtime->close();
-      std::make_shared<Splice>(std::move(caller), std::move(runtime), shared)->start();
-    });
+    auto call_off =
+        shared->upgrade(std::move(onward), [writer, shared](std::unique_ptr<net::RawStream> runtime, net::HttpResponse response) {
+          if (!runtime)
+            return writer->respond(
+                {response.status == 0 ? 502 : response.status, net::headers_back(response.headers), std::move(response.body)});
+          auto caller = writer->upgrade(std::move(response.headers));
+          if (!caller) return runtime->close();
+          net::splice(std::move(caller), std::move(runtime));
+        });
+    writer->on_close(std::move(call_off));
   }
 
   KubeletBackend backend_;
-  std::atomic<bool> stopping_{false};
+  LogStreams log_streams_;
+  std::shared_ptr<net::Reactor> reactor_ =
+      net::Reactor::start("runtime-streams");  ///< Of all connections to the runtime's streaming server.
   TaskGroup tasks_;
 };
 

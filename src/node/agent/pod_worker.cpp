@@ -282,6 +282,13 @@ TimePoint PodWorker::sync_running(TimePoint now) {
     return now + kRetry * 5;
   }
   context.names = std::move(*names);
+  // Admission takes such a pod for harmless (PodSecurity lets it be root): it must not run as the machine's own users.
+  if (!sandbox_ready_ && !json::get_bool(pod_, {"spec", "hostUsers"}, true)) {
+    emit("Warning", "FailedCreatePodSandBox",
+         "Failed to create pod sandbox: spec.hostUsers is false, and this node's agent makes no user namespaces", containers_.size());
+    publish();
+    return now + kRetry * 5;
+  }
   Result<void> mounted;
   if (!volumes_ready_ || now >= volumes_due_) {
     mounted = set_up_volumes(context, environment_.objects, environment_.tokens, token_cache_, now);

@@ -2,6 +2,7 @@
 #pragma once
 #include <condition_variable>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -21,9 +22,13 @@ class TaskGroup {
     idle_.wait(lock, [this] { return running_ == 0; });
   }
 
-  void run(std::function<void()> task) {
+  void run(std::function<void()> task) { run_up_to(std::numeric_limits<int>::max(), std::move(task)); }
+
+  /// False, and nothing runs, when `max` tasks are under way.
+  bool run_up_to(int max, std::function<void()> task) {
     {
       std::lock_guard lock(mutex_);
+      if (running_ >= max) return false;
       ++running_;
     }
     std::thread([this, task = std::move(task)] {
@@ -31,6 +36,7 @@ class TaskGroup {
       std::lock_guard lock(mutex_);
       if (--running_ == 0) idle_.notify_all();
     }).detach();
+    return true;
   }
 
  private:

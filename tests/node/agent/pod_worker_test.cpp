@@ -376,6 +376,17 @@ TEST_F(PodWorkerTest, AMissingVolumeIsAFailedMount) {
   EXPECT_EQ(runtime_.count("RunPodSandbox"), 0);
 }
 
+/// PodSecurity lets it be root because of the user namespace that it would not have.
+TEST_F(PodWorkerTest, APodThatAsksForAUserNamespaceIsNotRunWithoutOne) {
+  start(pod("{hostUsers: false, containers: [{name: c, image: 'app:1'}]}"));
+  ASSERT_TRUE(eventually([&] {
+    return has_event(
+        "Warning FailedCreatePodSandBox Failed to create pod sandbox: spec.hostUsers is false, and this node's agent makes no user "
+        "namespaces");
+  }));
+  EXPECT_EQ(runtime_.count("RunPodSandbox"), 0);
+}
+
 TEST_F(PodWorkerTest, AVolumeThatNoContainerMountsNeedNotBeThere) {
   start(pod("{volumes: [{name: v, configMap: {name: settings}}], containers: [{name: c, image: 'app:1'}]}"));
   ASSERT_TRUE(eventually_phase("Running"));

@@ -1,0 +1,247 @@
+#include "apiserver/subresources/relay.h"
+
+#include "apiserver/impl.h"
+#include "net/address.h"
+#include "net/onward.h"
+#include "net/reactor.h"
+#include "net/splice.h"
+
+namespace berth::apiserver {
+namespace {
+
+constexpr std::size_t kMaxRefusalBytes = 2048;
+constexpr std::size_t kMaxQueuedBytes = 256 * 1024;
+constexpr std::size_t kMaxIdleRelayClients = 256;
+
+model::ApiStatus refused_by_node(int code, std::string message) {
+  if (code == 400) return model::bad_request(std::move(message));
+  model::ApiStatus status;
+  status.code = code;
+  status.reason = code == 404 ? "NotFound" : code == 403 ? "Forbidden" : code == 401 ? "Unauthorized" : "InternalError";
+  status.message = code == 500 ? "Internal error occurred: " + message : std::move(message);
+  return status;
+}
+
+model::ApiStatus unreachable(std::string message) {
+  model::ApiStatus status;
+  status.code = 503;
+  status.reason = "ServiceUnavailable";
+  status.message = std::move(message);
+  return status;
+}
+
+std::string shown(const net::SocketAddress& where) {
+  return where.address.is_ipv4() ? fmt::format("{}:{}", where.address.text(), where.port)
+                                 : fmt::format("[{}]:{}", where.address.text(), where.port);
+}
+
+/// A streamed answer, passed on as it comes. Kept alive by its stream's callbacks; the answer's end, or the client's, cuts that circle.
+class StreamRelay : public std::enable_shared_from_this<StreamRelay> {
+ public:
+  StreamRelay(ApiServer::Impl& server, RequestPtr request, const FarEnd& far, std::shared_ptr<net::HttpClient> client)
+      : server_(server), request_(std::move(request)), far_(far), client_(std::move(client)) {}
+
+  void start(net::HttpRequest onward) {
+    net::StreamCallbacks callbacks;
+    callbacks.on_header = [self = shared_from_this()](int status, const net::Headers& headers) { self->begin(status, headers); };
+    callbacks.on_data = [self = shared_from_this()](std::string_view data) { self->pass(data); };
+    callbacks.on_end = [self = shared_from_this()](const std::string& error) { self->finish(error); };
+    request_->writer->on_close([self = shared_from_this()] { self->let_go(); });
+    auto stream = client_->stream(std::move(onward), std::move(callbacks));
+    const std::lock_guard lock(mutex_);
+    stream_ = std::move(stream);
+    if (is_over_) server_.relays->release_later(std::move(stream_));
+    if (stream_ && is_held_) stream_->pause();
+  }
+
+ private:
+  [[nodiscard]] bool is_log() const { return request_->info.subresource == "log"; }
+
+  void begin(int status, const net::Headers& from) {
+    is_started_ = true;
+    // What a node refuses a log with is passed on as a Status (registry/rest GenericHttpResponseChecker).
+    if (is_log() && (status < 200 || status > 206)) {
+      refused_ = status;
+      return;
+    }
+    server_.account(*request_, status);
+    net::Headers to_client;
+    if (far_.node.empty())
+      to_client = net::headers_back(from);
+    else if (const auto type = from.get("Content-Type"); !type.empty())
+      to_client.add("Content-Type", std::string(type));
+    request_->writer->start_stream(status, std::move(to_client));
+  }
+
+  void pass(std::string_view data) {
+    if (refused_ != 0) {
+      if (refusal_.size() < kMaxRefusalBytes) refusal_ += data.substr(0, kMaxRefusalBytes - refusal_.size());
+      return;
+    }
+    auto& writer = *request_->writer;
+    if (!writer.write(make_bytes(std::string(data))) || writer.queued_bytes() < kMaxQueuedBytes) return;
+    hold(true);
+    writer.on_drain([self = shared_from_this()] { self->hold(false); });
+  }
+
+  void hold(bool is_held) {
+    const std::lock_guard lock(mutex_);
+    is_held_ = is_held;
+    if (stream_ == nullptr) return;
+    if (is_held)
+      stream_->pause();
+    else
+      stream_->resume();
+  }
+
+  void finish(const std::string& error) {
+    if (!is_started_) return server_.respond_status(*request_, unreachable(far_.failure + error));
+    if (refused_ != 0) return server_.respond_status(*request_, refused_by_node(refused_, refusal_));
+    request_->writer->finish();
+  }
+
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    // Not here: this may be called from within one of the stream's own callbacks.
+    if (stream_) server_.relays->release_later(std::move(stream_));
+  }
+
+  ApiServer::Impl& server_;
+  const RequestPtr request_;
+  const FarEnd far_;
+  const std::shared_ptr<net::HttpClient> client_;
+  // On the I/O thread of the stream alone:
+  bool is_started_ = false;
+  int refused_ = 0;
+  std::string refusal_;
+
+  std::mutex mutex_;  ///< Guards what follows.
+  std::unique_ptr<net::StreamHandle> stream_;
+  bool is_held_ = false, is_over_ = false;
+};
+
+void relay_upgrade(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, const std::shared_ptr<net::HttpClient>& client,
+                   net::HttpRequest onward) {
+  auto call_off = client->upgrade(
+      std::move(onward), [&server, request, failure = far.failure](std::unique_ptr<net::RawStream> stream, net::HttpResponse response) {
+        if (stream == nullptr) {
+          if (response.status == 0) return server.respond_status(*request, unreachable(failure + response.body));
+          server.account(*request, response.status);
+          response.headers = net::headers_back(response.headers);
+          return request->writer->respond(std::move(response));
+        }
+        server.account(*request, 101);
+        auto own = request->writer->upgrade(std::move(response.headers));
+        if (own != nullptr) net::splice(std::move(own), std::move(stream));
+      });
+  request->writer->on_close(std::move(call_off));
+}
+
+}  // namespace
+
+/// What the checks of addresses ask, also when the server has gone.
+struct RelayClients::Own {
+  std::string service_cidr;
+  std::atomic<std::uint16_t> port{0};
+  std::mutex mutex;
+  std::optional<net::IpAddress> advertised;
+
+  bool is_this_server(const net::SocketAddress& where) {
+    if (port == 0 || where.port != port) return false;
+    const std::lock_guard lock(mutex);
+    return where.address == advertised || net::leads_to_this_machine(where.address);
+  }
+
+  /// Why nothing may be sent there as to a node.
+  std::string refuse_node(const net::SocketAddress& where) {
+    if (is_this_server(where)) return fmt::format("{} is the API server itself, not a node", shown(where));
+    if (where.address.is_unspecified() || where.address.is_multicast()) return fmt::format("{} is no node's address", shown(where));
+    if (where.address.is_in(service_cidr)) return fmt::format("{} is in the range of Services, where no node is", shown(where));
+    return {};
+  }
+
+  /// Why nothing may be sent there as to a pod.
+  std::string refuse_pod(const net::SocketAddress& where, bool on_host) {
+    if (auto why = refuse_node(where); !why.empty()) return why;
+    if (where.address.is_loopback() || where.address.is_link_local()) return fmt::format("{} is no pod's address", shown(where));
+    if (!on_host && net::leads_to_this_machine(where.address))
+      return fmt::format("{} is this machine's own, not a pod's address", shown(where));
+    return {};
+  }
+};
+
+RelayClients::RelayClients(net::ClientConfig node_client, std::string service_cidr)
+    : node_client_(std::move(node_client)), own_(std::make_shared<Own>()) {
+  own_->service_cidr = std::move(service_cidr);
+}
+
+void RelayClients::stop() {
+  std::shared_ptr<net::Reactor> reactor;
+  {
+    const std::lock_guard lock(mutex_);
+    clients_.clear();
+    reactor = reactor_;  // Kept: nothing goes on by it any more.
+  }
+  if (reactor) reactor->stop();
+}
+
+void RelayClients::serves_on(const std::string& advertise_address, std::uint16_t port) {
+  const std::lock_guard lock(own_->mutex);
+  own_->advertised = net::IpAddress::parse(advertise_address);
+  own_->port = port;
+}
+
+void RelayClients::trust_node(const std::string& node, std::string ca_pem) {
+  const std::lock_guard lock(mutex_);
+  authorities_[node] = std::move(ca_pem);
+  std::erase_if(clients_, [&](const auto& entry) { return entry.first.ends_with("|" + node); });
+}
+
+Result<std::shared_ptr<net::HttpClient>> RelayClients::client_for(const FarEnd& far) {
+  const std::lock_guard lock(mutex_);
+  const auto key = fmt::format("{}|{}|{}", far.url, far.on_host ? "host" : "", far.node);
+  if (const auto found = clients_.find(key); found != clients_.end()) return found->second;
+  if (reactor_ == nullptr) reactor_ = net::Reactor::start("relays");
+  if (reactor_ == nullptr) return fail(ErrorCode::kUnavailable, "no I/O thread can be started");
+  // Clients that nothing goes through make room; pods come and go.
+  if (clients_.size() >= kMaxIdleRelayClients) std::erase_if(clients_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  auto made = make_client(far);
+  if (made) clients_.emplace(key, *made);
+  return made;
+}
+
+Result<std::shared_ptr<net::HttpClient>> RelayClients::make_client(const FarEnd& far) {
+  // The certificate towards nodes is not for what runs in pods.
+  auto config = far.node.empty() ? net::ClientConfig{} : node_client_;
+  config.url = far.url;
+  if (const auto own = authorities_.find(far.node); own != authorities_.end() && !far.node.empty()) config.ca_pem = own->second;
+  // Without an authority as kube-apiserver: nodes show certificates that they signed themselves.
+  config.insecure_skip_verify = config.ca_pem.empty();
+  config.node_name = far.node;
+  config.reactor = reactor_;
+  config.refuse_address = [own = own_, is_node = !far.node.empty(), on_host = far.on_host](const net::SocketAddress& where) {
+    return is_node ? own->refuse_node(where) : own->refuse_pod(where, on_host);
+  };
+  auto made = net::HttpClient::create(std::move(config));
+  if (!made) return std::unexpected(made.error());
+  return std::shared_ptr<net::HttpClient>(std::move(*made));
+}
+
+void RelayClients::release_later(std::shared_ptr<void> what) {
+  std::shared_ptr<net::Reactor> reactor;
+  {
+    const std::lock_guard lock(mutex_);
+    reactor = reactor_;
+  }
+  if (reactor) reactor->post([what = std::move(what)] {});
+}
+
+void relay_to(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, net::HttpRequest onward) {
+  auto client = server.relays->client_for(far);
+  if (!client) return server.respond_status(*request, unreachable(far.failure + client.error().message));
+  if (!onward.headers.get("Upgrade").empty()) return relay_upgrade(server, request, far, *client, std::move(onward));
+  std::make_shared<StreamRelay>(server, request, far, std::move(*client))->start(std::move(onward));
+}
+
+}  // namespace berth::apiserver

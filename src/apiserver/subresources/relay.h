@@ -1,0 +1,59 @@
+// Requests that go on to a node's agent or to what runs in a pod, and their answers on the way back.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "apiserver/impl.h"
+#include "net/client.h"
+
+namespace berth::net {
+class Reactor;
+}
+
+namespace berth::apiserver {
+
+/// Where a request goes on to.
+struct FarEnd {
+  std::string url;       ///< scheme://address:port
+  std::string node;      ///< The node whose agent this is; empty: a pod.
+  bool on_host = false;  ///< A pod in its node's own network: it may be on this machine.
+  std::string failure;   ///< What stands before the reason when nothing answers there.
+};
+
+/// The clients that requests go on by: one I/O thread for all, connections only to where they may lead. Thread-safe.
+class RelayClients {
+ public:
+  /// `node_client`: the credentials towards nodes; its ca_pem, when not empty, signs every node's serving certificate.
+  RelayClients(net::ClientConfig node_client, std::string service_cidr);
+  ~RelayClients() { stop(); }
+  /// Ends what is under way and waits for the I/O thread. Idempotent.
+  void stop();
+
+  /// Where this server is reached: a node that claims to be there is refused, in whatever spelling.
+  void serves_on(const std::string& advertise_address, std::uint16_t port);
+  /// The serving certificate of this node is verified against `ca_pem`, whatever holds for the others.
+  void trust_node(const std::string& node, std::string ca_pem);
+
+  Result<std::shared_ptr<net::HttpClient>> client_for(const FarEnd& far);
+  /// Lets go of something on the I/O thread, after what runs there now.
+  void release_later(std::shared_ptr<void> what);
+
+ private:
+  struct Own;
+  Result<std::shared_ptr<net::HttpClient>> make_client(const FarEnd& far);
+
+  const net::ClientConfig node_client_;
+  const std::shared_ptr<Own> own_;
+  std::mutex mutex_;
+  std::shared_ptr<net::Reactor> reactor_;           ///< Started with the first client.
+  std::map<std::string, std::string> authorities_;  ///< Of single nodes.
+  std::map<std::string, std::shared_ptr<net::HttpClient>> clients_;
+};
+
+/// Sends a request on and its answer back, or joins the two connections when it asks for an upgrade. Whatever either side does, at most a
+/// megabyte is held between them, and when one goes the other's request is called off.
+void relay_to(ApiServer::Impl& server, const RequestPtr& request, const FarEnd& far, net::HttpRequest onward);
+
+}  // namespace berth::apiserver

@@ -1,0 +1,41 @@
+// Containers' logs on their way to readers: one thread for all, each reader at his own pace.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "net/http.h"
+#include "node/agent/container_logs.h"
+
+namespace berth::node::agent {
+
+/// Thread-safe. The thread starts with the first reader. A reader who does not read holds at most half a megabyte.
+class LogStreams {
+ public:
+  LogStreams() = default;
+  ~LogStreams() { stop(); }
+  LogStreams(const LogStreams&) = delete;
+  LogStreams& operator=(const LogStreams&) = delete;
+
+  /// Answers with the log and, until `is_over` says that nobody writes it any more (asked from the thread, again and again), with what is
+  /// added. `is_over` is not asked where nothing is followed.
+  void send(std::shared_ptr<net::ResponseWriter> writer, const std::string& path, LogOptions options, std::function<bool()> is_over);
+  /// Cuts all answers off and waits for the thread. Idempotent; nothing is sent afterwards.
+  void stop();
+
+ private:
+  struct Reader;
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::list<std::shared_ptr<Reader>> readers_, new_readers_;
+  bool is_stopping_ = false, has_news_ = false;
+  std::thread thread_;
+};
+
+}  // namespace berth::node::agent

@@ -1,0 +1,231 @@
+// A node's endpoints over HTTP: logs at the reader's pace, sessions that leave nothing (issue 15, rows 6 and 7).
+#include "node/agent/kubelet_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <future>
+
+#include "net/client.h"
+#include "net/server.h"
+#include "tests/support/usage.h"
+
+namespace berth::node::agent {
+namespace {
+
+using berth::test::comes_true;
+using berth::test::usage_now;
+
+/// A runtime that only opens sessions, at a streaming server of its own.
+class SessionRuntime final : public cri::Channel, public net::Handler {
+ public:
+  SessionRuntime() : server_(std::move(*net::Server::start({}, *this))) {}
+  ~SessionRuntime() override { server_->stop(0); }
+  Result<json::Value> call(const std::string& method, const json::Value&, int, const std::atomic<bool>*) override {
+    if (method != "RuntimeService/Exec") return fail(ErrorCode::kInternal, "no such method");
+    return json::Object{{"url", fmt::format("http://127.0.0.1:{}/session", server_->port())}};
+  }
+  void handle(net::HttpRequest, std::shared_ptr<net::ResponseWriter> writer) override {
+    net::Headers headers;
+    headers.add("Connection", "Upgrade");
+    headers.add("Upgrade", "SPDY/3.1");
+    if (std::shared_ptr<net::RawStream> stream = writer->upgrade(headers)) echo(stream);
+  }
+
+ private:
+  static void echo(const std::shared_ptr<net::RawStream>& stream) {
+    stream->async_read([stream](std::string data, bool eof) {
+      if (eof) return stream->close();
+      stream->write(std::move(data));
+      echo(stream);
+    });
+  }
+  std::unique_ptr<net::Server> server_;
+};
+
+class KubeletServer : public ::testing::Test {
+ protected:
+  KubeletServer() {
+    char pattern[] = "/tmp/berth-kubelet-server.XXXXXX";
+    root_ = ::mkdtemp(pattern);
+    std::filesystem::create_directories(root_ + "/c");
+    pod_.spec.name = "p";
+    pod_.spec.ns = "default";
+    pod_.spec.containers.push_back({.name = "c"});
+    ContainerRecord record;
+    record.state.kind = ContainerState::Kind::kRunning;
+    record.container_id = "containerd://1";
+    pod_.state.containers.push_back(record);
+    pod_.log_directory = root_;
+    KubeletBackend backend{runtime_, {}, {}, {}, {}, {}, {}};
+    backend.refuse = [](const net::HttpRequest&) { return std::nullopt; };
+    backend.find_pod = [this](const std::string&, const std::string& name) -> std::optional<KubeletBackend::Pod> {
+      const std::lock_guard lock(mutex_);
+      if (name != "p") return std::nullopt;
+      return pod_;
+    };
+    handler_ = make_kubelet_handler(std::move(backend));
+    server_ = std::move(*net::Server::start({}, *handler_));
+    client_ = std::move(*net::HttpClient::create({.url = fmt::format("http://127.0.0.1:{}", server_->port())}));
+  }
+  ~KubeletServer() override {
+    client_.reset();
+    server_->stop(0);
+    handler_->finish();
+    server_.reset();
+    std::filesystem::remove_all(root_);
+  }
+  void append(const std::string& text) const { std::ofstream(root_ + "/c/0.log", std::ios::app) << text; }
+  void end_container() {
+    const std::lock_guard lock(mutex_);
+    pod_.state.containers[0].state.kind = ContainerState::Kind::kTerminated;
+  }
+  net::HttpResponse get(const std::string& path, const std::string& query = {}) {
+    std::promise<net::HttpResponse> answer;
+    client_->send(request(path, query), [&](net::HttpResponse response) { answer.set_value(std::move(response)); });
+    return answer.get_future().get();
+  }
+  static net::HttpRequest request(const std::string& path, const std::string& query) {
+    net::HttpRequest out;
+    out.method = "GET";
+    out.path = path;
+    out.query = query;
+    return out;
+  }
+
+  std::string root_;
+  SessionRuntime runtime_;
+  std::mutex mutex_;
+  KubeletBackend::Pod pod_;
+  std::unique_ptr<KubeletHandler> handler_;
+  std::unique_ptr<net::Server> server_;
+  std::unique_ptr<net::HttpClient> client_;
+};
+
+TEST_F(KubeletServer, LogsAreCutAsAsked) {
+  for (int i = 0; i < 5; ++i) append(fmt::format("2026-01-01T00:00:0{}Z stdout F line {}\n", i, i));
+  const std::string path = "/containerLogs/default/p/c";
+  EXPECT_EQ(get(path).body, "line 0\nline 1\nline 2\nline 3\nline 4\n");
+  EXPECT_EQ(get(path, "tailLines=2").body, "line 3\nline 4\n");
+  EXPECT_EQ(get(path, "tailLines=0").body, "");
+  EXPECT_EQ(get(path, "tailLines=99").body, "line 0\nline 1\nline 2\nline 3\nline 4\n");
+  EXPECT_EQ(get(path, "limitBytes=9").body, "line 0\nli");
+  EXPECT_EQ(get(path, "timestamps=true&tailLines=1").body, "2026-01-01T00:00:04Z line 4\n");
+  EXPECT_EQ(get(path, "sinceTime=2026-01-01T00:00:03Z").body, "line 3\nline 4\n");
+  EXPECT_EQ(get("/containerLogs/default/q/c").status, 404);
+}
+
+/// Whole lines, also of those that the runtime split, whatever pieces the file is read in.
+TEST_F(KubeletServer, ALongLogComesWhole) {
+  std::string text, expected;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto line = fmt::format("{:06} {}", i, std::string(static_cast<std::size_t>(i % 90), 'x'));
+    text += fmt::format("T stdout P {}\nT stdout F {}\n", line.substr(0, 3), line.substr(3));
+    expected += "T " + line + "\n";
+  }
+  append(text);
+  EXPECT_EQ(get("/containerLogs/default/p/c", "timestamps=true").body, expected);
+}
+
+TEST_F(KubeletServer, AFollowedLogEndsWithItsContainer) {
+  append("T stdout F one\n");
+  std::mutex mutex;
+  std::string got;
+  std::atomic<bool> is_over{false};
+  auto stream =
+      client_->stream(request("/containerLogs/default/p/c", "follow=true"), {.on_data =
+                                                                                 [&](std::string_view data) {
+                                                                                   const std::lock_guard lock(mutex);
+                                                                                   got += data;
+                                                                                 },
+                                                                             .on_end = [&](const std::string&) { is_over = true; }});
+  const auto has = [&](std::string_view text) {
+    return comes_true([&] {
+      const std::lock_guard lock(mutex);
+      return got == text;
+    });
+  };
+  EXPECT_TRUE(has("one\n"));
+  append("T stdout F two\n");
+  EXPECT_TRUE(has("one\ntwo\n"));
+  EXPECT_FALSE(is_over);
+  end_container();
+  EXPECT_TRUE(comes_true([&] { return is_over.load(); }));
+}
+
+/// A thread each, or the file in memory, would be a way for one reader to stop a node.
+TEST_F(KubeletServer, UnreadLogsHoldLittleAndNoThread) {
+  const std::string line = "T stdout F " + std::string(1000, 'x') + "\n";
+  for (int i = 0; i < 32; ++i) {
+    std::string text;
+    for (int j = 0; j < 1024; ++j) text += line;
+    append(text);
+  }
+  get("/containerLogs/default/p/c", "tailLines=1");
+  const auto before = usage_now();
+  constexpr int kReaders = 30;
+  std::vector<int> sockets;
+  for (int i = 0; i < kReaders; ++i) {
+    sockets.push_back(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(::connect(sockets.back(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const auto text = fmt::format("GET /containerLogs/default/p/c{} HTTP/1.1\r\nHost: x\r\n\r\n", i % 2 == 0 ? "" : "?follow=true");
+    ASSERT_EQ(::send(sockets.back(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+  }
+  // A client's end, the server's and the file each.
+  EXPECT_TRUE(comes_true([&] { return usage_now().descriptors >= before.descriptors + 3 * kReaders; }));
+  std::size_t last = 0;
+  EXPECT_TRUE(comes_true([&] {
+    const auto earlier = std::exchange(last, usage_now().heap_bytes);
+    ::poll(nullptr, 0, 200);
+    return earlier == usage_now().heap_bytes;
+  }));
+  EXPECT_LT(usage_now().heap_bytes, before.heap_bytes + kReaders * (std::size_t{1} << 20));
+  EXPECT_LE(usage_now().threads, before.threads + 1);
+  for (const int fd : sockets) ::close(fd);
+  EXPECT_TRUE(comes_true([&] { return usage_now().descriptors <= before.descriptors; }));
+}
+
+TEST_F(KubeletServer, SessionsLeaveNothing) {
+  const auto round = [&](int count) {
+    std::vector<std::unique_ptr<net::RawStream>> streams;
+    for (int i = 0; i < count; ++i) {
+      auto asked = request("/exec/default/p/c", "command=x&output=1");
+      asked.method = "POST";
+      asked.headers.add("Connection", "Upgrade");
+      asked.headers.add("Upgrade", "SPDY/3.1");
+      std::promise<std::unique_ptr<net::RawStream>> upgraded;
+      client_->upgrade(std::move(asked), [&](std::unique_ptr<net::RawStream> stream, const net::HttpResponse& response) {
+        EXPECT_EQ(response.status, 101) << response.body;
+        upgraded.set_value(std::move(stream));
+      });
+      streams.push_back(upgraded.get_future().get());
+      ASSERT_TRUE(streams.back());
+    }
+    streams[0]->write("ping");
+    std::promise<std::string> pong;
+    streams[0]->async_read([&](std::string data, bool) { pong.set_value(std::move(data)); });
+    EXPECT_EQ(pong.get_future().get(), "ping");
+  };
+  round(4);
+  auto before = usage_now();
+  EXPECT_TRUE(comes_true([&] {
+    const auto earlier = std::exchange(before, usage_now());
+    ::poll(nullptr, 0, 50);
+    return earlier.descriptors == before.descriptors && usage_now().descriptors == before.descriptors;
+  }));
+  round(100);
+  EXPECT_TRUE(comes_true([&] { return usage_now().descriptors <= before.descriptors && usage_now().threads <= before.threads; }))
+      << before.threads << " threads and " << before.descriptors << " descriptors became " << usage_now().threads << " and "
+      << usage_now().descriptors;
+}
+
+}  // namespace
+}  // namespace berth::node::agent
