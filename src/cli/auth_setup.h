@@ -8,22 +8,10 @@
 #include "apiserver/auth/authenticator.h"
 #include "apiserver/auth/authorization_config.h"
 #include "apiserver/auth/oidc_config.h"
+#include "cli/auth_flags.h"
 #include "cli/findings.h"
 
-namespace CLI {
-class App;
-}
-
 namespace berth::cli {
-
-struct AuthFlags {
-  std::string authentication_config, authorization_config, token_webhook_config, authorization_webhook_config;
-  std::string token_webhook_ttl = "2m", authorized_ttl = "5m", unauthorized_ttl = "30s";
-  std::string authorization_mode = "Node,RBAC";
-  bool anonymous = true;
-  apiserver::auth::OidcFlags oidc;
-  void add_to(CLI::App& app);
-};
 
 /// What the flags and files say now.
 struct AuthPlan {

@@ -15,6 +15,7 @@
 #include "base/base64.h"
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "cli/auth_setup.h"
 #include "cli/join_documents.h"
 #include "cli/parse.h"
 #include "cli/process.h"
@@ -113,6 +114,13 @@ Result<std::size_t> parse_memory_limit(const std::string& text) {
 
 }  // namespace
 
+struct ServerRole::Credentials {
+  auth::PkiOptions pki_options;
+  std::optional<auth::Pki> pki;
+  std::shared_ptr<auth::ServiceAccountTokens> tokens;
+  std::unique_ptr<AuthReload> reload;
+};
+
 void ServerFlags::add_to(CLI::App& app) {
   data_dir = default_data_dir();
   app.add_option("--data-dir", data_dir, "Where everything is kept: store, certificates, kubeconfigs")->capture_default_str();
@@ -172,7 +180,7 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
   out.security = security.plan(findings);
-  out.auth = plan_auth(auth, findings);
+  out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
   out.tls_cipher_suites = split(tls_cipher_suites);
   if (const auto known = net::check_tls_settings(tls_min_version, out.tls_cipher_suites); !known)
     findings.error("--tls-min-version, --tls-cipher-suites: " + known.error().message);
@@ -201,6 +209,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   const ListenAddress* listen = &plan.listen;
   role->master_config_ = plan.master_config;
   role->data_dir_ = plan.data_dir;
+  role->credentials_ = std::make_unique<Credentials>();
   if (auto made = make_private_directory(role->data_dir_); !made) return std::unexpected(made.error());
 
   role->clock_ = std::make_unique<SystemClock>();
@@ -219,12 +228,12 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   auto cache = apiserver::open_object_cache(std::move(encrypted), *role->clock_, {}, false, plan.event_ttl);
   if (!cache) return std::unexpected(cache.error());
 
-  auth::PkiOptions& pki_options = role->pki_options_;
+  auth::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
   pki_options.names = {listen->host, plan.advertise_host};
   auto opened = auth::Pki::open(pki_options, role->clock_->now());
   if (!opened) return std::unexpected(opened.error());
-  auto& pki = role->pki_.emplace(std::move(*opened));
+  auto& pki = role->credentials_->pki.emplace(std::move(*opened));
   role->ca_pem_ = pki.ca_certificate_pem();
   auth::AuthOptions auth_options;
   auth_options.cache = cache->get();
@@ -235,26 +244,26 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   if (const auto revoked = auth::read_revoked(auth_options.revoked_file); !revoked) return std::unexpected(revoked.error());
   auto webhook = make_token_webhook(flags.auth, *role->clock_);
   if (!webhook) return std::unexpected(webhook.error());
-  auto links = make_links(plan.auth, *role->clock_);
+  auto links = make_links(*plan.auth, *role->clock_);
   if (!links) return std::unexpected(links.error());
-  const bool asks_others = plan.auth.asks_others(flags.auth);
+  const bool asks_others = plan.auth->asks_others(flags.auth);
   auth_options.webhook = std::move(*webhook);
-  auth_options.oidc = make_oidc(plan.auth, *role->clock_);
-  auth_options.anonymous = plan.auth.anonymous;
-  auth_options.anonymous_paths = plan.auth.anonymous_paths;
+  auth_options.oidc = make_oidc(*plan.auth, *role->clock_);
+  auth_options.anonymous = plan.auth->anonymous;
+  auth_options.anonymous_paths = plan.auth->anonymous_paths;
   // Node and RBAC alone need no chain.
-  if (asks_others || plan.auth.authorizers.size() != 1 || plan.auth.authorizers[0].type != auth::AuthorizerConfig::Type::kBuiltIn)
+  if (asks_others || plan.auth->authorizers.size() != 1 || plan.auth->authorizers[0].type != auth::AuthorizerConfig::Type::kBuiltIn)
     auth_options.links = std::move(*links);
   auto parts = auth::make_auth(auth_options);
   if (!parts) return std::unexpected(parts.error());
   role->aggregation_ = std::move(parts->aggregation);
-  role->tokens_ = parts->tokens;
+  role->credentials_->tokens = parts->tokens;
 
   apiserver::ServerOptions options;
   options.metrics = std::make_shared<metrics::Registry>();
   constexpr int kAskingThreads = 16;
   options.asking_threads = asks_others ? kAskingThreads : 0;
-  role->auth_reload_ = std::make_unique<AuthReload>(flags.auth, parts->authenticator, parts->chain, *role->clock_);
+  role->credentials_->reload = std::make_unique<AuthReload>(flags.auth, parts->authenticator, parts->chain, *role->clock_);
   options.is_stale = [stale](std::string_view key) { return stale->contains(key); };
   if (stale->size() > 0)
     log::warning(
@@ -328,10 +337,11 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
 }
 
 Result<void> ServerRole::write_kubeconfigs(TimePoint now) {
-  for (const auto& [file, user, pair] : {std::tuple("admin", "kubernetes-admin", pki_->admin(now)),
-                                         std::tuple("super-admin", "kubernetes-super-admin", pki_->super_admin(now)),
-                                         std::tuple("scheduler", "system:kube-scheduler", pki_->scheduler(now)),
-                                         std::tuple("controller-manager", "system:kube-controller-manager", pki_->controller_manager(now))})
+  for (const auto& [file, user, pair] :
+       {std::tuple("admin", "kubernetes-admin", credentials_->pki->admin(now)),
+        std::tuple("super-admin", "kubernetes-super-admin", credentials_->pki->super_admin(now)),
+        std::tuple("scheduler", "system:kube-scheduler", credentials_->pki->scheduler(now)),
+        std::tuple("controller-manager", "system:kube-controller-manager", credentials_->pki->controller_manager(now))})
     if (auto written = write_user(data_dir_ + "/" + file + ".kubeconfig", user, url_, ca_pem_, pair); !written) return written;
   return {};
 }
@@ -342,22 +352,23 @@ Result<void> ServerRole::publish_for_joining(const ServerFlags& flags) {
 }
 
 Result<void> ServerRole::renew(TimePoint now) {
-  auto fresh = auth::Pki::open(pki_options_, now);
+  auto fresh = auth::Pki::open(credentials_->pki_options, now);
   if (!fresh) return std::unexpected(fresh.error());
   const bool is_same_authority = fresh->ca_certificate_pem() == ca_pem_;
-  const bool is_same = is_same_authority && fresh->server().certificate_pem == pki_->server().certificate_pem;
-  if (fresh->service_account_key_pem() != pki_->service_account_key_pem()) {
-    if (auto set = tokens_->set_keys(fresh->service_account_key_pem()); !set) return set;
-    log::info("server", "service account tokens are signed and verified with the keys that are now in {}", pki_options_.directory);
+  const bool is_same = is_same_authority && fresh->server().certificate_pem == credentials_->pki->server().certificate_pem;
+  if (fresh->service_account_key_pem() != credentials_->pki->service_account_key_pem()) {
+    if (auto set = credentials_->tokens->set_keys(fresh->service_account_key_pem()); !set) return set;
+    log::info("server", "service account tokens are signed and verified with the keys that are now in {}",
+              credentials_->pki_options.directory);
   }
-  pki_ = std::move(*fresh);
+  credentials_->pki = std::move(*fresh);
   if (!is_same) {
-    tls_.certificate_pem = pki_->server().certificate_pem;
-    tls_.private_key_pem = pki_->server().private_key_pem;
-    tls_.client_ca_pem = pki_->ca_certificate_pem();
+    tls_.certificate_pem = credentials_->pki->server().certificate_pem;
+    tls_.private_key_pem = credentials_->pki->server().private_key_pem;
+    tls_.client_ca_pem = credentials_->pki->ca_certificate_pem();
     if (auto set = listener_->set_tls(tls_); !set) return set;
-    ca_pem_ = pki_->ca_certificate_pem();
-    log::info("server", "the API server shows the certificate that is now in {}", pki_options_.directory);
+    ca_pem_ = credentials_->pki->ca_certificate_pem();
+    log::info("server", "the API server shows the certificate that is now in {}", credentials_->pki_options.directory);
   }
   if (auto written = write_kubeconfigs(now); !written) return written;
   if (is_same_authority) return {};
@@ -368,12 +379,13 @@ Result<void> ServerRole::renew(TimePoint now) {
 void ServerRole::renew_later() {
   constexpr Duration kPause = std::chrono::seconds(30);
   renewals_->schedule_after(kPause, [this] {
-    auth_reload_->look();
+    credentials_->reload->look();
     if (const auto renewed = renew(clock_->now()); !renewed) log::error("server", "certificates: {}", renewed.error().message);
     renew_later();
   });
 }
 
+ServerRole::ServerRole() = default;
 ServerRole::~ServerRole() {
   if (api_) api_->begin_shutdown();
   if (renewals_) renewals_->stop();

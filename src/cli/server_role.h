@@ -4,11 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "apiserver/auth/auth.h"
 #include "apiserver/server.h"
 #include "base/error.h"
 #include "base/event_loop.h"
-#include "cli/auth_setup.h"
+#include "cli/auth_flags.h"
 #include "cli/compatibility.h"
 #include "cli/findings.h"
 #include "cli/process.h"
@@ -23,12 +22,14 @@ class App;
 
 namespace berth::cli {
 
+struct AuthPlan;
+
 /// What a start is made of, once flags and files are well.
 struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
   SecurityPlan security;
-  AuthPlan auth;
+  std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
   std::string advertise_host;
   std::vector<std::string> tls_cipher_suites;
@@ -95,16 +96,14 @@ class ServerRole {
   Result<void> renew(TimePoint now);
 
  private:
-  ServerRole() = default;
+  ServerRole();
   Result<void> write_kubeconfigs(TimePoint now);
   void renew_later();
   Result<void> publish_for_joining(const ServerFlags& flags);
 
   std::string data_dir_, kubeconfig_path_, url_, join_url_, ca_pem_, host_, service_cidr_;
-  apiserver::auth::PkiOptions pki_options_;
-  std::optional<apiserver::auth::Pki> pki_;
-  std::shared_ptr<apiserver::auth::ServiceAccountTokens> tokens_;
-  std::unique_ptr<AuthReload> auth_reload_;
+  struct Credentials;
+  std::unique_ptr<Credentials> credentials_;  ///< Certificates, keys, and the files about who is let in.
   net::TlsServerConfig tls_;
   apiserver::MasterConfig master_config_;
   std::unique_ptr<SystemClock> clock_;

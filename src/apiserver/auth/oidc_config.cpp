@@ -39,7 +39,8 @@ std::optional<cel::Program> compile_here(const config::Reader& from, std::string
   }
   const auto shown = cel::declared_name(program->output_type());
   types.emplace_back("dyn");
-  if (std::ranges::find(types, shown) == types.end()) {
+  // "list(string)" is a list.
+  if (std::ranges::find(types, std::string_view(shown).substr(0, shown.find('('))) == types.end()) {
     from.problem(field, fmt::format("must evaluate to {}, but is {}", fmt::join(types.begin(), types.end() - 1, " or "), shown));
     return std::nullopt;
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apiserver/auth/oidc_flags.h"
 #include "base/error.h"
 #include "cel/cel.h"
 
@@ -51,11 +52,6 @@ struct AuthenticationConfig {
 /// The error lists every problem with file, line, field path and what is allowed.
 Result<AuthenticationConfig> parse_authentication_config(std::string_view text, const std::string& file);
 
-struct OidcFlags {
-  std::string issuer_url, client_id, ca_file, username_claim = "sub", username_prefix, groups_claim, groups_prefix;
-  std::vector<std::string> required_claims, signing_algs;
-  [[nodiscard]] bool any() const { return !issuer_url.empty() || !client_id.empty(); }
-};
 /// The issuer that kube-apiserver's flags describe; the error names the flag.
 Result<IssuerConfig> issuer_of_flags(const OidcFlags& flags);
 
