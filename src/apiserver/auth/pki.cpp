@@ -364,9 +364,8 @@ Result<std::vector<std::string>> blocks_of_file(const std::string& path) {
 Result<void> check_step(RotationStep step, std::size_t count, bool is_switched) {
   if (step == RotationStep::kPrepare && count > 1)
     return fail(ErrorCode::kConflict, fmt::format("an exchange is under way: the next step is {}", is_switched ? "finish" : "switch"));
-  if (step == RotationStep::kSwitch && (count < 2 || is_switched))
-    return fail(ErrorCode::kConflict,
-                is_switched ? "that was done already: the next step is finish" : "nothing is prepared: the first step is prepare");
+  if (step == RotationStep::kSwitch && count < 2) return fail(ErrorCode::kConflict, "nothing is prepared: the first step is prepare");
+  if (step == RotationStep::kSwitch && is_switched) return fail(ErrorCode::kConflict, "that was done already: the next step is finish");
   if (step == RotationStep::kFinish && (count < 2 || !is_switched))
     return fail(ErrorCode::kConflict, count < 2 ? "nothing is to be finished" : "the old one still signs: the next step is switch");
   return {};
