@@ -58,10 +58,12 @@ struct IssuedToken {
   TimePoint expires_at;
 };
 
-/// Thread-safe, called on I/O threads: must not block.
+/// Thread-safe.
 class Authenticator {
  public:
   virtual ~Authenticator() = default;
+  /// Whether somebody elsewhere has to be asked about this request: then authenticate waits, and is not called on I/O threads.
+  virtual bool may_wait(const net::HttpRequest&) { return false; }
   /// The user of a request by client certificate or bearer token; `system:anonymous` (group `system:unauthenticated`) when there are
   /// neither and anonymous requests are let through to the authorizer; 401 for bad credentials. Impersonation headers are not looked at
   /// here.
@@ -77,7 +79,9 @@ class Authorizer {
     bool allowed = false;
     std::string reason;
   };
-  /// Thread-safe, called on I/O threads: must not block.
+  /// Whether somebody elsewhere has to be asked: then authorize waits, and is not called on I/O threads.
+  virtual bool may_wait(const UserInfo&, const Attributes&) { return false; }
+  /// Thread-safe.
   virtual Decision authorize(const UserInfo& user, const Attributes& attributes) = 0;
   virtual UserRules rules_for(const UserInfo& user, const std::string& ns) = 0;
   /// RBAC's escalation rule for writes of (Cluster)Roles and (Cluster)RoleBindings: an error message when `user` must not write `object`

@@ -59,6 +59,7 @@ json::Value local_api_service(const std::string& group, const std::string& versi
                                                                    {"authorization.k8s.io", {17600, 15}},
                                                                    {"autoscaling", {17500, 15}},
                                                                    {"batch", {17400, 15}},
+                                                                   {"certificates.k8s.io", {17300, 15}},
                                                                    {"networking.k8s.io", {17200, 15}},
                                                                    {"policy", {17100, 15}},
                                                                    {"rbac.authorization.k8s.io", {17000, 15}},

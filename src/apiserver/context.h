@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/audit/trail.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/flow/controller.h"
 #include "apiserver/negotiate.h"
@@ -34,6 +35,7 @@ struct Request {
   bool field_manager_given = false;
   bool force = false;                 ///< Apply takes fields over.
   std::vector<std::string> warnings;  ///< Become Warning headers.
+  std::shared_ptr<audit::Trail> audit;  ///< Null: nothing is written of it.
   bool answered = false;
   const flow::FlowSchema* flow_schema = nullptr;  ///< Null where no flow control is.
   std::string flow;                               ///< Of that schema: who shares its queues.

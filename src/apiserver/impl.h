@@ -77,7 +77,13 @@ struct ApiServer::Impl {
   void dispatch(const RequestPtr& request);
   void dispatch_resource(const RequestPtr& request);
   void dispatch_subresource(const RequestPtr& request);
+  /// Authentication and authorisation, elsewhere where they wait for somebody.
+  void let_in(const RequestPtr& request);
+  void let_through(const RequestPtr& request, bool may_wait_here);
+  void ask(const RequestPtr& request, Task task);
   bool authenticate(Request& request);
+  /// From here on the request is written down, where the policy wants that; `user` null: nobody was let in.
+  void begin_audit(Request& request, const UserInfo* user);
   bool authorize(Request& request);
 
   // --- respond.cpp: every answer
@@ -160,6 +166,8 @@ struct ApiServer::Impl {
   NameSource names;
   ServiceAllocator services;
   std::unique_ptr<WorkerPool> workers;  ///< Null when single-threaded.
+  std::unique_ptr<WorkerPool> askers;   ///< Null where nobody elsewhere is asked.
+  std::atomic<int> asking{0};           ///< Requests that wait for, or run on, those.
 
   std::mutex mirrors_mutex;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Mirror>> mirrors;

@@ -114,8 +114,33 @@ void ApiServer::Impl::handle(net::HttpRequest http, std::shared_ptr<net::Respons
     account(*request, 200);
     return mount.handler->handle(std::move(request->http), std::move(request->writer));
   }
-  if (!authenticate(*request) || !authorize(*request)) return;
-  schedule(request);
+  let_in(request);
+}
+
+void ApiServer::Impl::ask(const RequestPtr& request, Task task) {
+  constexpr int kMostAsking = 4096;
+  if (++asking > kMostAsking) {
+    --asking;
+    return respond_busy(*request);
+  }
+  askers->post([this, task = std::move(task)] {
+    task();
+    --asking;
+  });
+}
+
+void ApiServer::Impl::let_in(const RequestPtr& request) {
+  if (askers != nullptr && options.authenticator->may_wait(request->http))
+    return ask(request, [this, request] {
+      if (authenticate(*request)) let_through(request, true);
+    });
+  if (authenticate(*request)) let_through(request, false);
+}
+
+void ApiServer::Impl::let_through(const RequestPtr& request, bool may_wait_here) {
+  if (askers != nullptr && !may_wait_here && options.authorizer->may_wait(request->user, attributes_of(*request)))
+    return ask(request, [this, request] { let_through(request, true); });
+  if (authorize(*request)) schedule(request);
 }
 
 void ApiServer::Impl::schedule(const RequestPtr& request) {
@@ -146,6 +171,7 @@ void ApiServer::Impl::schedule(const RequestPtr& request) {
 
 bool ApiServer::Impl::authenticate(Request& request) {
   auto user = options.authenticator->authenticate(request.http);
+  begin_audit(request, user ? &*user : nullptr);
   if (!user) {
     respond_status(request, user.error());
     return false;
@@ -157,6 +183,7 @@ bool ApiServer::Impl::authenticate(Request& request) {
       return false;
     }
     *user = std::move(*acting);
+    if (request.audit != nullptr) request.audit->set_impersonated(*user);
   }
   // This server's own towards nodes: who comes by it was led here by a node that gave this server's address as its own, by whatever detour.
   if (request.http.peer && user->in_group(kKubeletClients)) {
@@ -169,6 +196,15 @@ bool ApiServer::Impl::authenticate(Request& request) {
   }
   request.user = std::move(*user);
   return true;
+}
+
+void ApiServer::Impl::begin_audit(Request& request, const UserInfo* user) {
+  if (options.audit == nullptr) return;
+  static constexpr std::string_view kSessions[] = {"attach", "exec", "log", "portforward", "proxy"};
+  const auto attributes = attributes_of(request);
+  const bool is_long = request.info.verb == "watch" || std::ranges::find(kSessions, request.info.subresource) != std::end(kSessions);
+  request.audit = audit::Trail::begin(*options.audit, loop, {request.http, user, attributes, request.received, is_long});
+  request.writer = audit::Trail::watch_answer(request.audit, std::move(request.writer));
 }
 
 bool ApiServer::Impl::authorize(Request& request) {
@@ -186,6 +222,10 @@ bool ApiServer::Impl::authorize(Request& request) {
   if (decision.allowed && sub && sub->get_needs_create && attributes.verb == "get") {
     attributes.verb = "create";
     decision = options.authorizer->authorize(request.user, attributes);
+  }
+  if (request.audit != nullptr) {
+    request.audit->annotate("authorization.k8s.io/decision", decision.allowed ? "allow" : "forbid");
+    request.audit->annotate("authorization.k8s.io/reason", decision.reason);
   }
   if (decision.allowed) return true;
   respond_status(request, auth::forbidden_status(request.user, attributes, decision.reason));

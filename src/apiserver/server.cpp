@@ -95,6 +95,7 @@ ApiServer::Impl::Impl(ServerOptions given)
   watch_flush = std::make_shared<WatchFlush>(loop, options.single_threaded ? Duration::zero() : options.watch_flush_pause);
   if (!options.single_threaded) {
     workers = std::make_unique<WorkerPool>(2);
+    if (options.asking_threads > 0) askers = std::make_unique<WorkerPool>(options.asking_threads);
     const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
     flow::Limits limits{options.max_requests_inflight, options.max_mutating_requests_inflight, threads};
     if (options.memory_limit_bytes > 0) limits.waiting_bytes = std::min(limits.waiting_bytes, options.memory_limit_bytes / 8);
@@ -124,6 +125,7 @@ ApiServer::Impl::~Impl() {
   open.clear();
   // Order matters: no worker may start a write on a cache that is going, and whoever watches the cache goes before it. The pool itself
   // stays until the cache's writer is gone: its last callbacks still hand over tasks, which are dropped.
+  if (askers != nullptr) askers->stop();
   if (flow_control != nullptr) flow_control->stop();
   if (workers != nullptr) workers->stop();
   admission.reset();

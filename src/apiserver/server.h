@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apiserver/admission/config.h"
+#include "apiserver/audit/log.h"
 #include "apiserver/auth_interfaces.h"
 #include "apiserver/object_cache.h"
 #include "base/event_loop.h"
@@ -41,11 +42,17 @@ struct ServerOptions {
   std::shared_ptr<TokenIssuer> token_issuer;     ///< serviceaccounts/token answers 404 without.
   std::shared_ptr<metrics::Registry> metrics;    ///< Made when null.
   AdmissionConfig admission;
+  std::shared_ptr<audit::Log> audit;  ///< Null: nothing is written of requests.
+  /// Whether an object's stored form is out of date though its content is not: then an update that changes nothing is written, too. May be
+  /// empty.
+  std::function<bool(std::string_view key)> is_stale;
   NodeBackend node_backend;
   /// Credentials towards node agents' HTTPS endpoints (url is filled in per node) and, without certificate, webhooks. `ca_pem` signs the
   /// serving certificates of all nodes (--kubelet-certificate-authority); empty: they are not verified, as in Kubernetes.
   net::ClientConfig node_client;
 
+  /// Threads for requests about which somebody elsewhere is asked who sends them and whether he may; 0: nobody ever is.
+  int asking_threads = 0;
   std::uint64_t seed = 0;  ///< Of uids and generated names. 0: from the machine's random source.
   /// No threads of the server's own: everything happens within handle() or on `loop` (with a synchronous cache: tests, simulator).
   bool single_threaded = false;

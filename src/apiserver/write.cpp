@@ -2,6 +2,7 @@
 
 #include "apiserver/apply/managed_fields.h"
 #include "apiserver/auth/reviews.h"
+#include "apiserver/certificate_rules.h"
 #include "apiserver/device_rules.h"
 #include "model/devices.h"
 #include "model/schema.h"
@@ -28,6 +29,8 @@ void set_admission(WriteOperation& operation, Operation verb, json::Value object
   admission.user = &operation.request->user;
   admission.dry_run = operation.dry_run;
   admission.warnings = &operation.request->warnings;
+  if (const auto trail = operation.request->audit; trail != nullptr)
+    admission.annotate = [trail](std::string key, std::string value) { trail->annotate(std::move(key), std::move(value)); };
   const auto& request_verb = operation.request->info.verb;
   json::Object options{{"kind", request_verb == "patch"      ? "PatchOptions"
                                 : verb == Operation::kCreate ? "CreateOptions"
@@ -92,6 +95,7 @@ model::FieldErrors find_faults(const ApiServer::Impl& server, const WriteOperati
                                json::Value& object) {
   const auto& kind = *operation.kind;
   model::FieldErrors errors;
+  if (is_certificate_request(kind)) errors = check_certificate_request(old, object);
   if (kind.group == "resource.k8s.io") {
     if (kind.kind == "ResourceSlice") model::devices::stamp_taints(object, server.now_text());
     const DeviceWrite write{kind, operation.subresource, operation.ns, operation.request->user, operation.request->info.verb};
@@ -233,6 +237,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
     return operation->fail(std::move(status));
   }
   operation->name = json::get_string(document, {"metadata", "name"});
+  if (operation->request->audit != nullptr) operation->request->audit->set_name(operation->name);
   if (operation->name.empty()) operation->generate_name = json::get_string(document, {"metadata", "generateName"});
   for (const char* field : {"resourceVersion", "selfLink", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"})
     metadata.erase(field);
@@ -254,6 +259,7 @@ void ApiServer::Impl::run_create(const WritePtr& operation) {
     // What plugins added has defaults, too (serviceAccountName has an older twin that follows it).
     model::apply_defaults(*operation->kind, object);
     model::prepare_for_create(*operation->kind, object);
+    if (is_certificate_request(*operation->kind)) set_requestor(operation->request->user, object);
     if (const auto errors = find_faults(*this, *operation, nullptr, object); !errors.empty())
       return operation->fail(model::invalid_object(operation->kind->group, operation->kind->kind, operation->name, errors));
     if (options.warns_of_objects) warn(*operation, nullptr, object);
@@ -356,7 +362,7 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
 void ApiServer::Impl::commit_update(const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
-  const bool has_strategy = operation->subresource == "status" || operation->subresource == "finalize" ||
+  const bool has_strategy = operation->subresource == "status" || operation->subresource == "approval" || operation->subresource == "finalize" ||
                             operation->subresource == "ephemeralcontainers" || operation->subresource == "resize";
   const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
   if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->admission.old_object))
@@ -390,7 +396,8 @@ void ApiServer::Impl::finish_update(const WritePtr& operation) {
   const bool is_deleted = json::find(object, {"metadata", "deletionTimestamp"}) != nullptr && !has_finalizers(object) &&
                           json::get_int(object, {"metadata", "deletionGracePeriodSeconds"}) == 0 &&
                           (kind.plural != "namespaces" || json::get_array(object, {"spec", "finalizers"}).empty());
-  if (!is_deleted && !operation->always_changes && apply::is_same_state(operation->admission.old_object, object))
+  const bool is_stale = options.is_stale && options.is_stale(operation->base->key);
+  if (!is_deleted && !operation->always_changes && !is_stale && apply::is_same_state(operation->admission.old_object, object))
     return operation->done(WriteOutcome{operation->base, {}, false});
 
   const bool keeps_service = is_service(kind) && operation->subresource.empty();

@@ -31,6 +31,8 @@ std::string second_words(const std::string& command) {
   }
   if (command == "create") return fmt::format("{}", fmt::join(creatable_types(), " "));
   if (command == "completion") return "bash zsh";
+  if (command == "token") return "create list delete";
+  if (command == "node") return "join reset";
   if (command == "explain") return "pod";
   if (command != "get" && command != "describe" && command != "delete" && command != "label" && command != "annotate") return {};
   std::set<std::string> types;
@@ -153,6 +155,7 @@ const std::vector<Command>& commands() {
       {"projects", "list the projects", "Who and where", run_projects},
       {"login", "log in with a token, or as another user", "Who and where", run_login},
       {"whoami", "tell who you are", "Who and where", run_whoami},
+      {"token", "tokens that machines join with: create, list, delete", "Who and where", run_token},
       {"explain", "why a pod is where it is, or why it is pending", "Ask about placement", run_explain},
       {"place", "where pods would go, and how many more fit", "Ask about placement", run_place},
       {"parity", "replay recorded decisions of kube-scheduler and kubelet", "Ask about placement", run_parity},

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <future>
 
+#include "base/config_reader.h"
 #include "base/log.h"
 #include "cli/parse.h"
 #include "cli/process.h"
@@ -28,7 +29,28 @@ controllers::ManagerOptions ControllersFlags::options(const config::Arguments& c
   for (const std::string& argument : arguments)
     if (auto read = findings.take(controllers::parse_manager_flags({"--" + argument}, out, notes))) out = std::move(*read);
   findings.notes(notes);
+  check_signing(out.signing, findings);
   return out;
+}
+
+controllers::AuthoritySource authority_from_files(std::string certificate_file, std::string key_file) {
+  return [certificate_file = std::move(certificate_file), key_file = std::move(key_file)]() -> Result<net::SigningAuthority> {
+    auto certificate = config::read_whole_file(certificate_file);
+    if (!certificate) return std::unexpected(certificate.error());
+    auto key = config::read_whole_file(key_file);
+    if (!key) return std::unexpected(key.error());
+    return net::SigningAuthority{std::move(*certificate), std::move(*key)};
+  };
+}
+
+void check_signing(controllers::SigningOptions& signing, Findings& findings) {
+  if (signing.certificate_file.empty() && signing.key_file.empty()) return;
+  if (signing.certificate_file.empty() || signing.key_file.empty())
+    return findings.error("--cluster-signing-cert-file and --cluster-signing-key-file: give both of them");
+  signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
+  if (const auto pair = findings.take(signing.authority()))
+    if (const auto read = net::read_certificate_facts(pair->certificate_pem); !read)
+      findings.error(fmt::format("--cluster-signing-cert-file: {}: {}", signing.certificate_file, read.error().message));
 }
 
 ControllersRole::ControllersRole(std::shared_ptr<client::Transport> transport, controllers::ManagerOptions options)

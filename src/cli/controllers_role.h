@@ -22,6 +22,11 @@ struct ControllersFlags {
                                                     Findings& findings) const;
 };
 
+/// Reads the two files at every question: an authority that is exchanged is in use at once.
+controllers::AuthoritySource authority_from_files(std::string certificate_file, std::string key_file);
+/// That --cluster-signing-cert-file and --cluster-signing-key-file go together and can be read.
+void check_signing(controllers::SigningOptions& signing, Findings& findings);
+
 /// Owns its thread.
 class ControllersRole {
  public:

@@ -1,12 +1,15 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <random>
 
 #include "apiserver/auth/pki.h"
 #include "base/config_reader.h"
 #include "base/event_loop.h"
 #include "cli/compatibility.h"
 #include "cli/findings.h"
+#include "cli/node_identity.h"
+#include "cli/node_join.h"
 #include "cli/node_settings.h"
 #include "cli/parse.h"
 #include "cli/process.h"
@@ -81,16 +84,101 @@ int run_reset(const std::vector<std::string>& args) {
   return 0;
 }
 
-}  // namespace
+struct JoinFlags {
+  JoinRequest request;
+  std::string timeout = "5m";
+  bool register_only = false;
+  void add_to(CLI::App& app) {
+    app.add_option("server", request.server, "the API server: HOST:PORT")->required();
+    app.add_option("--token", request.token, "from `berth token create` on the cluster")->required();
+    app.add_option("--ca-hash,--discovery-token-ca-cert-hash", request.ca_hashes,
+                   "sha256:… of the cluster's certificate authority: whom to trust; may be repeated")
+        ->required();
+    app.add_option("--timeout", timeout, "how long to wait for the node's certificate")->capture_default_str();
+    app.add_flag("--certificate-only", register_only, "ends when the kubeconfig is written, without running the node: for a kubelet");
+  }
+};
 
-int run_node(const std::vector<std::string>& args) {
-  if (!args.empty() && args.front() == "reset") return run_reset({args.begin() + 1, args.end()});
-  CLI::App app{
-      "This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running containerd and a "
-      "writable cgroup hierarchy. `berth node reset` takes everything of it away again.",
-      "berth node"};
+/// The node's kubeconfig, ordered with a token; empty connection data on `error`. Nothing is done where there is one of this cluster.
+Result<void> join_cluster(const JoinFlags& flags, const std::string& node, const std::string& path) {
+  const auto facts = discover_cluster(flags.request, network_fetch());
+  if (!facts) return std::unexpected(facts.error());
+  if (const auto known = client::load_kubeconfig(path);
+      known && known->http.ca_pem == facts->ca_pem && node_of_certificate(known->http.certificate_pem) == node) {
+    const auto certificate = net::read_certificate_facts(known->http.certificate_pem);
+    if (certificate && certificate->not_after > SystemClock().now()) {
+      std::printf("this machine has a certificate of the cluster already (%s), good until %s\n", path.c_str(),
+                  format_rfc3339(certificate->not_after).c_str());
+      return {};
+    }
+  }
+  net::ClientConfig http;
+  http.url = facts->url;
+  http.ca_pem = facts->ca_pem;
+  const auto transport = client::make_https_transport(std::move(http), flags.request.token);
+  if (!transport) return std::unexpected(transport.error());
+  client::Client client(*transport, nullptr, "berth-node");
+  const auto deadline = std::chrono::steady_clock::now() + parse_go_duration(flags.timeout).value_or(Duration::zero());
+  auto order = client_order(node, [deadline] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return std::chrono::steady_clock::now() < deadline;
+  });
+  order.ordered = [](const std::string& name) {
+    std::printf("asked for the node's certificate (certificatesigningrequest %s)\n", name.c_str());
+    std::fflush(stdout);
+  };
+  const auto identity = order_certificate(client, order);
+  if (!identity && identity.error().code == ErrorCode::kInvalid && identity.error().message.find("Unauthorized") != std::string::npos)
+    return invalid(
+        fmt::format("the cluster does not take the token {}.… any more: it has expired, or is not for authentication; `{} token "
+                    "create --print-join-command` on the cluster makes a new one",
+                    flags.request.token.substr(0, flags.request.token.find('.')), program_name()));
+  if (!identity) return std::unexpected(identity.error());
+  client::KubeconfigEntry entry;
+  entry.user = "system:node:" + node;
+  entry.server = facts->url;
+  entry.ca_pem = facts->ca_pem;
+  entry.certificate_pem = identity->certificate_pem;
+  entry.private_key_pem = identity->private_key_pem;
+  if (auto written = client::write_kubeconfig(path, entry); !written) return written;
+  std::printf("node %s has joined; its kubeconfig is %s\n", node.c_str(), path.c_str());
+  return {};
+}
+
+/// Renews the client certificate of a kubeconfig that is the node's own. Null: it is not, and is left as it is.
+std::unique_ptr<IdentityThread> look_after(const client::Connection& known, const ConnectionFlags& connection, const std::string& node,
+                                           const std::shared_ptr<client::ReplaceableTransport>& transport) {
+  const std::string& path = connection.kubeconfig;
+  if (path.empty() || node_of_certificate(known.http.certificate_pem) != node) return nullptr;
+  IdentityKeeper::Options options;
+  options.node = node;
+  options.path = path;
+  options.entry = {.user = known.user,
+                   .server = known.http.url,
+                   .ca_pem = known.http.ca_pem,
+                   .certificate_pem = known.http.certificate_pem,
+                   .private_key_pem = known.http.private_key_pem};
+  options.share = static_cast<double>(std::random_device{}() % 1000) / 1000;
+  options.transport = transport.get();
+  auto keeper = IdentityKeeper::create(std::move(options));
+  if (!keeper) return nullptr;
+  return std::make_unique<IdentityThread>(std::move(*keeper), transport);
+}
+
+int run_agent(const std::vector<std::string>& args, JoinFlags* join) {
+  CLI::App app{join == nullptr
+                   ? "This machine as a node: runs pods as real containers through a CRI runtime (containerd).\nNeeds root, a running "
+                     "containerd and a writable cgroup hierarchy. `berth node join` makes it a node of a cluster by a token, `berth node "
+                     "reset` takes everything of it away again."
+                   : "Makes this machine a node of a cluster, by an address, a token and the hash of the cluster's authority, and runs it. "
+                     "`berth token create --print-join-command` on the cluster prints what to type.\nThe kubeconfig stays in "
+                     "--root-dir: `berth node --kubeconfig ROOT/kubelet.kubeconfig` runs the node again.",
+               join == nullptr ? "berth node" : "berth node join"};
   ConnectionFlags connection;
-  connection.add_to(app);
+  if (join == nullptr)
+    connection.add_to(app);
+  else
+    join->add_to(app);
   node::agent::AgentOptions options;
   NodeFlags flags;
   options.node_name = machine_name();
@@ -118,7 +206,13 @@ int run_node(const std::vector<std::string>& args) {
   if (const auto code = parse_args(app, args)) return *code;
   Findings findings;
   read_settings(flags, options, findings);
-  check_connection(connection.kubeconfig, connection.context, findings);
+  if (join == nullptr) {
+    check_connection(connection.kubeconfig, connection.context, findings);
+  } else {
+    findings.take(check_join_request(join->request));
+    if (const auto timeout = parse_go_duration(join->timeout); !timeout || *timeout <= Duration::zero())
+      findings.error(fmt::format("--timeout: \"{}\" is not a duration above zero", join->timeout));
+  }
   if (!flags.client_ca.empty()) options.client_ca_pem = findings.take(config::read_whole_file(flags.client_ca)).value_or("");
   if (flags.own_runtime && app.count("--runtime-endpoint") > 0) findings.error("--own-runtime and --runtime-endpoint: give one of them");
   if (flags.own_runtime)
@@ -126,6 +220,12 @@ int run_node(const std::vector<std::string>& args) {
       findings.error(fmt::format("--own-runtime: {} missing", fmt::join(lacking, ", ")));
   if (flags.validate_only) return findings.print_validation("the configuration is valid");
   if (!findings.may_start("node")) return 1;
+  if (join != nullptr) {
+    if (auto made = make_private_directory(options.root); !made) return report(made.error());
+    connection.kubeconfig = options.root + "/kubelet.kubeconfig";
+    if (const auto joined = join_cluster(*join, options.node_name, connection.kubeconfig); !joined) return report(joined.error());
+    if (join->register_only) return 0;
+  }
   const auto known = client::load_kubeconfig(connection.kubeconfig, connection.context);
   if (!known) return report(known.error());
   if (flags.client_ca.empty()) options.client_ca_pem = known->http.ca_pem;
@@ -147,17 +247,29 @@ int run_node(const std::vector<std::string>& args) {
   if (!pki) return report(pki.error());
   options.certificate_pem = pki->server().certificate_pem;
   options.private_key_pem = pki->server().private_key_pem;
-  const auto transport = client::transport_for(*known);
-  if (!transport) return report(transport.error());
+  const auto first = client::transport_for(*known);
+  if (!first) return report(first.error());
+  const auto transport = std::make_shared<client::ReplaceableTransport>(*first);
   ThreadLoop loop("node");
-  client::Client client(*transport, &loop, "berth-node"), blocking(*transport, nullptr, "berth-node");
+  client::Client client(transport, &loop, "berth-node"), blocking(transport, nullptr, "berth-node");
   const std::string name = options.node_name;
+  const auto identity = look_after(*known, connection, name, transport);
   auto agent = node::agent::Agent::start(client, blocking, std::move(options));
   if (!agent) return report(agent.error());
   std::printf("node %s is running; Ctrl-C stops the agent, containers keep running\n", name.c_str());
   std::fflush(stdout);
   wait_for_signal();
   return 0;
+}
+
+}  // namespace
+
+int run_node(const std::vector<std::string>& args) {
+  const std::vector<std::string> rest(args.empty() ? args.begin() : args.begin() + 1, args.end());
+  if (!args.empty() && args.front() == "reset") return run_reset(rest);
+  if (args.empty() || args.front() != "join") return run_agent(args, nullptr);
+  JoinFlags join;
+  return run_agent(rest, &join);
 }
 
 }  // namespace berth::cli

@@ -146,7 +146,7 @@ Result<std::unique_ptr<RealNode>> RealNode::start(const RealNodeFlags& flags, Re
   if (flags.config.empty() &&
       std::ranges::none_of(flags.kubelet_arguments, [](const std::string& argument) { return argument.starts_with("fail-swap-on="); }))
     options.settings.fail_swap_on = false;
-  options.node_name = flags.name.empty() ? machine_name() : flags.name;
+  options.node_name = real_node_name(flags);
   options.root = place.data_dir + "/node";
   options.address = machine_address();
   options.port = choose_port();

@@ -47,6 +47,7 @@ class RealNode {
 
 /// The machine's name as a node's: in lower case.
 [[nodiscard]] std::string machine_name();
+[[nodiscard]] inline std::string real_node_name(const RealNodeFlags& flags) { return flags.name.empty() ? machine_name() : flags.name; }
 /// The address from which this machine reaches others; 127.0.0.1 when it has none.
 [[nodiscard]] std::string machine_address();
 

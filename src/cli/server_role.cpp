@@ -9,17 +9,23 @@
 
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/authenticator.h"
+#include "apiserver/encryption/store.h"
 #include "apiserver/memory_guard.h"
 #include "apiserver/service_allocator.h"
+#include "base/base64.h"
 #include "base/config_reader.h"
 #include "base/log.h"
+#include "cli/auth_setup.h"
+#include "cli/join_documents.h"
 #include "cli/parse.h"
 #include "cli/process.h"
+#include "cli/real_node.h"
 #include "cli/roles.h"
 #include "cli/session.h"
 #include "client/kubeconfig.h"
 #include "model/quantity.h"
 #include "net/server.h"
+#include "net/tls.h"
 
 namespace berth::cli {
 namespace {
@@ -65,6 +71,12 @@ void check_feature_gates(const std::vector<std::string>& entries, Findings& find
   }
 }
 
+bool says_all(const std::string& kubeconfig, const client::KubeconfigEntry& entry) {
+  for (const std::string& text : {entry.server, base64_encode(entry.ca_pem), base64_encode(entry.certificate_pem)})
+    if (kubeconfig.find(text) == std::string::npos) return false;
+  return true;
+}
+
 /// One kubeconfig a user, beside the data.
 Result<void> write_user(const std::string& path, const std::string& user, const std::string& url, const std::string& ca,
                         const Result<auth::KeyPair>& pair) {
@@ -75,6 +87,8 @@ Result<void> write_user(const std::string& path, const std::string& user, const 
   entry.ca_pem = ca;
   entry.certificate_pem = pair->certificate_pem;
   entry.private_key_pem = pair->private_key_pem;
+  // One that says so already stays: its owner may have put a namespace or contexts of his own into it.
+  if (const auto present = config::read_whole_file(path); present && says_all(*present, entry)) return {};
   return client::write_kubeconfig(path, entry);
 }
 
@@ -100,10 +114,22 @@ Result<std::size_t> parse_memory_limit(const std::string& text) {
 
 }  // namespace
 
+struct ServerRole::Credentials {
+  auth::PkiOptions pki_options;
+  std::optional<auth::Pki> pki;
+  std::shared_ptr<auth::ServiceAccountTokens> tokens;
+  std::unique_ptr<AuthReload> reload;
+};
+
 void ServerFlags::add_to(CLI::App& app) {
   data_dir = default_data_dir();
   app.add_option("--data-dir", data_dir, "Where everything is kept: store, certificates, kubeconfigs")->capture_default_str();
   app.add_option("--listen", listen, "HOST:PORT to serve on; port 0 takes a free one")->capture_default_str();
+  app.add_option("--advertise-address", advertise_address,
+                 "The address at which other machines reach the API server; --listen's when empty, or the machine's own");
+  app.add_option("--tls-min-version", tls_min_version, "VersionTLS12 or VersionTLS13")->default_str("VersionTLS12");
+  app.add_option("--tls-cipher-suites", tls_cipher_suites,
+                 "Suites of TLS 1.2 by Go's names, comma separated; all that are safe when empty");
   app.add_option("--master-config", master_config, "OpenShift master-config.yaml: admission, scheduler and controller sections are used");
   app.add_option("--admission-control-config-file", admission_config, "AdmissionConfiguration file");
   app.add_option("--enable-admission-plugins", enable_admission, "Plugins to run besides the default ones, comma separated");
@@ -116,6 +142,8 @@ void ServerFlags::add_to(CLI::App& app) {
       "--kubelet-certificate-authority", kubelet_ca,
       "File of the authority that signs nodes' serving certificates: they are verified then, for logs, exec and the like. Without "
       "it only the real node of berth up is");
+  security.add_to(app);
+  auth.add_to(app);
   add_validate_flag(app, validate_only);
   app.add_option("--max-requests-inflight", max_requests_inflight,
                  "With --max-mutating-requests-inflight: how many requests are served at once, shared out among the priority levels")
@@ -151,6 +179,14 @@ ServerPlan ServerFlags::plan(Findings& findings) const {
     out.event_ttl = *ttl;
   if (const auto range = apiserver::check_service_range(service_cidr); !range)
     findings.error("--service-cluster-ip-range: " + range.error().message);
+  out.security = security.plan(findings);
+  out.auth = std::make_shared<const AuthPlan>(plan_auth(auth, findings));
+  out.tls_cipher_suites = split(tls_cipher_suites);
+  if (const auto known = net::check_tls_settings(tls_min_version, out.tls_cipher_suites); !known)
+    findings.error("--tls-min-version, --tls-cipher-suites: " + known.error().message);
+  out.advertise_host = !advertise_address.empty()                                ? advertise_address
+                       : out.listen.host == "0.0.0.0" || out.listen.host == "::" ? machine_address()
+                                                                                 : out.listen.host;
   if (!token_file.empty()) static_cast<void>(findings.take(apiserver::auth::parse_token_file(token_file)));
   if (!kubelet_ca.empty())
     if (const auto pem = findings.take(config::read_whole_file(kubelet_ca))) {
@@ -173,10 +209,13 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   const ListenAddress* listen = &plan.listen;
   role->master_config_ = plan.master_config;
   role->data_dir_ = plan.data_dir;
+  role->credentials_ = std::make_unique<Credentials>();
   if (auto made = make_private_directory(role->data_dir_); !made) return std::unexpected(made.error());
 
   role->clock_ = std::make_unique<SystemClock>();
   role->loop_ = std::make_unique<ThreadLoop>("apiserver");
+  role->renewals_ = std::make_unique<ThreadLoop>("renewals");
+  role->service_cidr_ = flags.service_cidr;
   auto store = store::open_sqlite_store({role->data_dir_ + "/store.db", !flags.no_sync});
   if (!store) {
     if (store.error().code == ErrorCode::kConflict)
@@ -184,34 +223,66 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
                   fmt::format("the data directory {} is in use by another berth: {}", role->data_dir_, store.error().message));
     return std::unexpected(store.error());
   }
-  auto cache = apiserver::open_object_cache(std::move(*store), *role->clock_, {}, false, plan.event_ttl);
+  const auto stale = std::make_shared<apiserver::encryption::StaleKeys>();
+  auto encrypted = apiserver::encryption::encrypt_store(std::move(*store), plan.security.encryption, stale);
+  auto cache = apiserver::open_object_cache(std::move(encrypted), *role->clock_, {}, false, plan.event_ttl);
   if (!cache) return std::unexpected(cache.error());
 
-  auth::PkiOptions pki_options;
+  auth::PkiOptions& pki_options = role->credentials_->pki_options;
   pki_options.directory = role->data_dir_ + "/pki";
-  pki_options.names.push_back(listen->host);
-  char host[256] = {};
-  if (gethostname(host, sizeof host - 1) == 0) pki_options.names.emplace_back(host);
-  auto pki = auth::Pki::open(pki_options, role->clock_->now());
-  if (!pki) return std::unexpected(pki.error());
-  role->ca_pem_ = pki->ca_certificate_pem();
+  pki_options.names = {listen->host, plan.advertise_host};
+  auto opened = auth::Pki::open(pki_options, role->clock_->now());
+  if (!opened) return std::unexpected(opened.error());
+  auto& pki = role->credentials_->pki.emplace(std::move(*opened));
+  role->ca_pem_ = pki.ca_certificate_pem();
   auth::AuthOptions auth_options;
   auth_options.cache = cache->get();
   auth_options.clock = role->clock_.get();
-  auth_options.service_account_key_pem = pki->service_account_key_pem();
+  auth_options.service_account_key_pem = pki.service_account_key_pem();
   auth_options.token_file = flags.token_file;
+  auth_options.revoked_file = pki_options.directory + "/revoked";
+  if (const auto revoked = auth::read_revoked(auth_options.revoked_file); !revoked) return std::unexpected(revoked.error());
+  auto webhook = make_token_webhook(flags.auth, *role->clock_);
+  if (!webhook) return std::unexpected(webhook.error());
+  auto links = make_links(*plan.auth, *role->clock_);
+  if (!links) return std::unexpected(links.error());
+  const bool asks_others = plan.auth->asks_others(flags.auth);
+  auth_options.webhook = std::move(*webhook);
+  auth_options.oidc = make_oidc(*plan.auth, *role->clock_);
+  auth_options.anonymous = plan.auth->anonymous;
+  auth_options.anonymous_paths = plan.auth->anonymous_paths;
+  // Node and RBAC alone need no chain.
+  if (asks_others || plan.auth->authorizers.size() != 1 || plan.auth->authorizers[0].type != auth::AuthorizerConfig::Type::kBuiltIn)
+    auth_options.links = std::move(*links);
   auto parts = auth::make_auth(auth_options);
   if (!parts) return std::unexpected(parts.error());
   role->aggregation_ = std::move(parts->aggregation);
+  role->credentials_->tokens = parts->tokens;
 
   apiserver::ServerOptions options;
+  options.metrics = std::make_shared<metrics::Registry>();
+  constexpr int kAskingThreads = 16;
+  options.asking_threads = asks_others ? kAskingThreads : 0;
+  role->credentials_->reload = std::make_unique<AuthReload>(flags.auth, parts->authenticator, parts->chain, *role->clock_);
+  options.is_stale = [stale](std::string_view key) { return stale->contains(key); };
+  if (stale->size() > 0)
+    log::warning(
+        "server",
+        "{} objects are stored otherwise than {} says first; `kubectl get RESOURCE -A -o json | kubectl replace -f -` rewrites them, "
+        "then old keys can go",
+        stale->size(), plan.security.encryption.file);
+  if (plan.security.audit.policy != nullptr) {
+    auto audit = apiserver::audit::Log::start(plan.security.audit, *options.metrics);
+    if (!audit) return std::unexpected(audit.error());
+    options.audit = std::move(*audit);
+  }
   options.cache = std::move(*cache);
   options.loop = role->loop_.get();
   options.authenticator = parts->authenticator;
   options.authorizer = parts->authorizer;
   options.token_issuer = parts->tokens;
   // Who this server is to node agents; they take what its own authority signed. Where somebody leads it elsewhere, it is worth no more.
-  const auto kubelet_client = pki->kubelet_client(role->clock_->now());
+  const auto kubelet_client = pki.kubelet_client(role->clock_->now());
   if (!kubelet_client) return std::unexpected(kubelet_client.error());
   options.node_client.certificate_pem = kubelet_client->certificate_pem;
   options.node_client.private_key_pem = kubelet_client->private_key_pem;
@@ -226,7 +297,7 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   options.max_mutating_requests_inflight = flags.max_mutating_requests_inflight;
   options.memory_limit_bytes = plan.memory_limit_bytes;
   options.cluster_ca_pem = role->ca_pem_;
-  options.advertise_address = listen->host;
+  options.advertise_address = plan.advertise_host;
   options.advertise_port = listen->port;
   auto api = apiserver::ApiServer::create(std::move(options));
   if (!api) return std::unexpected(api.error());
@@ -240,9 +311,11 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   net::ServerConfig server;
   server.address = listen->host;
   server.port = listen->port;
-  server.tls = net::TlsServerConfig{pki->server().certificate_pem, pki->server().private_key_pem, role->ca_pem_};
+  server.tls = net::TlsServerConfig{pki.server().certificate_pem, pki.server().private_key_pem, role->ca_pem_, flags.tls_min_version,
+                                    plan.tls_cipher_suites};
   if (plan.memory_limit_bytes > 0) server.max_bodies_bytes = std::min(server.max_bodies_bytes, plan.memory_limit_bytes / 4);
   server.may_send_body = [authenticator = parts->authenticator](const net::HttpRequest& head) {
+    if (authenticator->may_wait(head)) return true;  // Not asked here; all bodies together have a bound.
     const auto user = authenticator->authenticate(head);
     return user && !user->in_group("system:unauthenticated");
   };
@@ -255,18 +328,67 @@ Result<std::unique_ptr<ServerRole>> ServerRole::start(const ServerFlags& flags, 
   const std::string shown_host = listen->host == "0.0.0.0" || listen->host == "::" ? "127.0.0.1" : listen->host;
   role->url_ = fmt::format("https://{}:{}", url_host(shown_host), role->listener_->port());
 
+  role->join_url_ = fmt::format("https://{}:{}", url_host(plan.advertise_host), role->listener_->port());
   role->kubeconfig_path_ = role->data_dir_ + "/admin.kubeconfig";
-  const TimePoint now = role->clock_->now();
-  for (const auto& [file, user, pair] :
-       {std::tuple("admin", "kubernetes-admin", pki->admin(now)), std::tuple("scheduler", "system:kube-scheduler", pki->scheduler(now)),
-        std::tuple("controller-manager", "system:kube-controller-manager", pki->controller_manager(now))})
-    if (auto written = write_user(role->data_dir_ + "/" + file + ".kubeconfig", user, role->url_, role->ca_pem_, pair); !written)
-      return std::unexpected(written.error());
+  if (auto written = role->write_kubeconfigs(role->clock_->now()); !written) return std::unexpected(written.error());
+  if (auto published = role->publish_for_joining(flags); !published) return std::unexpected(published.error());
+  role->renew_later();
   return role;
 }
 
+Result<void> ServerRole::write_kubeconfigs(TimePoint now) {
+  for (const auto& [file, user, pair] :
+       {std::tuple("admin", "kubernetes-admin", credentials_->pki->admin(now)),
+        std::tuple("super-admin", "kubernetes-super-admin", credentials_->pki->super_admin(now)),
+        std::tuple("scheduler", "system:kube-scheduler", credentials_->pki->scheduler(now)),
+        std::tuple("controller-manager", "system:kube-controller-manager", credentials_->pki->controller_manager(now))})
+    if (auto written = write_user(data_dir_ + "/" + file + ".kubeconfig", user, url_, ca_pem_, pair); !written) return written;
+  return {};
+}
+
+Result<void> ServerRole::publish_for_joining(const ServerFlags& flags) {
+  client::Client client(in_process("system:berth:joining", {"system:masters"}), nullptr, "berth-server");
+  return publish_join_documents(client, {join_url_, ca_pem_, flags.service_cidr});
+}
+
+Result<void> ServerRole::renew(TimePoint now) {
+  auto fresh = auth::Pki::open(credentials_->pki_options, now);
+  if (!fresh) return std::unexpected(fresh.error());
+  const bool is_same_authority = fresh->ca_certificate_pem() == ca_pem_;
+  const bool is_same = is_same_authority && fresh->server().certificate_pem == credentials_->pki->server().certificate_pem;
+  if (fresh->service_account_key_pem() != credentials_->pki->service_account_key_pem()) {
+    if (auto set = credentials_->tokens->set_keys(fresh->service_account_key_pem()); !set) return set;
+    log::info("server", "service account tokens are signed and verified with the keys that are now in {}",
+              credentials_->pki_options.directory);
+  }
+  credentials_->pki = std::move(*fresh);
+  if (!is_same) {
+    tls_.certificate_pem = credentials_->pki->server().certificate_pem;
+    tls_.private_key_pem = credentials_->pki->server().private_key_pem;
+    tls_.client_ca_pem = credentials_->pki->ca_certificate_pem();
+    if (auto set = listener_->set_tls(tls_); !set) return set;
+    ca_pem_ = credentials_->pki->ca_certificate_pem();
+    log::info("server", "the API server shows the certificate that is now in {}", credentials_->pki_options.directory);
+  }
+  if (auto written = write_kubeconfigs(now); !written) return written;
+  if (is_same_authority) return {};
+  client::Client client(in_process("system:berth:joining", {"system:masters"}), nullptr, "berth-server");
+  return publish_join_documents(client, {join_url_, ca_pem_, service_cidr_});
+}
+
+void ServerRole::renew_later() {
+  constexpr Duration kPause = std::chrono::seconds(30);
+  renewals_->schedule_after(kPause, [this] {
+    credentials_->reload->look();
+    if (const auto renewed = renew(clock_->now()); !renewed) log::error("server", "certificates: {}", renewed.error().message);
+    renew_later();
+  });
+}
+
+ServerRole::ServerRole() = default;
 ServerRole::~ServerRole() {
   if (api_) api_->begin_shutdown();
+  if (renewals_) renewals_->stop();
   if (listener_) listener_->stop(1000);
   listener_.reset();
   if (metrics_) metrics_->stop();

@@ -7,9 +7,11 @@
 #include "apiserver/server.h"
 #include "base/error.h"
 #include "base/event_loop.h"
+#include "cli/auth_flags.h"
 #include "cli/compatibility.h"
 #include "cli/findings.h"
 #include "cli/process.h"
+#include "cli/security_flags.h"
 #include "client/transport.h"
 #include "net/server.h"
 #include "node/metrics_api.h"
@@ -20,11 +22,17 @@ class App;
 
 namespace berth::cli {
 
+struct AuthPlan;
+
 /// What a start is made of, once flags and files are well.
 struct ServerPlan {
   ListenAddress listen;
   apiserver::MasterConfig master_config;
+  SecurityPlan security;
+  std::shared_ptr<const AuthPlan> auth;
   Duration event_ttl{};
+  std::string advertise_host;
+  std::vector<std::string> tls_cipher_suites;
   std::size_t memory_limit_bytes = 0;  ///< 0: no limit.
   std::string kubelet_ca_pem;          ///< Empty: nodes' serving certificates are not verified.
   std::string data_dir;
@@ -37,6 +45,9 @@ Result<apiserver::MasterConfig> read_master_config(const std::string& path);
 struct ServerFlags {
   std::string data_dir;  ///< Default: ~/.berth
   std::string listen = "127.0.0.1:6443";
+  std::string advertise_address;  ///< Where other machines reach it; empty: --listen's, or the machine's own.
+  std::string tls_min_version;
+  std::vector<std::string> tls_cipher_suites;
   std::string master_config;     ///< OpenShift's master-config.yaml
   std::string admission_config;  ///< --admission-control-config-file
   std::vector<std::string> enable_admission, disable_admission;
@@ -47,6 +58,8 @@ struct ServerFlags {
   std::string kubelet_ca;  ///< kube-apiserver's --kubelet-certificate-authority.
   int max_requests_inflight = 400, max_mutating_requests_inflight = 200;
   std::string memory_limit = "75%";
+  SecurityFlags security;
+  AuthFlags auth;
   bool strict_durability = false;
   bool no_sync = false;
   bool validate_only = false;
@@ -66,6 +79,8 @@ class ServerRole {
 
   [[nodiscard]] const std::string& kubeconfig_path() const { return kubeconfig_path_; }
   [[nodiscard]] const std::string& url() const { return url_; }
+  /// Where other machines reach it.
+  [[nodiscard]] const std::string& join_url() const { return join_url_; }
   [[nodiscard]] const std::string& data_dir() const { return data_dir_; }
   [[nodiscard]] const std::string& ca_pem() const { return ca_pem_; }
   /// What this server shows and whom it trusts: for other ports of the same process.
@@ -76,14 +91,23 @@ class ServerRole {
   [[nodiscard]] const apiserver::MasterConfig& master_config() const { return master_config_; }
   /// Straight into the pipeline as a user of these groups.
   std::shared_ptr<client::Transport> in_process(std::string user, std::vector<std::string> groups);
+  /// Reads the certificates' directory anew: what ends soon is replaced, what was replaced there (an authority in exchange, keys) is put
+  /// into use. Called by itself from time to time; on one thread at a time.
+  Result<void> renew(TimePoint now);
 
  private:
-  ServerRole() = default;
-  std::string data_dir_, kubeconfig_path_, url_, ca_pem_, host_;
+  ServerRole();
+  Result<void> write_kubeconfigs(TimePoint now);
+  void renew_later();
+  Result<void> publish_for_joining(const ServerFlags& flags);
+
+  std::string data_dir_, kubeconfig_path_, url_, join_url_, ca_pem_, host_, service_cidr_;
+  struct Credentials;
+  std::unique_ptr<Credentials> credentials_;  ///< Certificates, keys, and the files about who is let in.
   net::TlsServerConfig tls_;
   apiserver::MasterConfig master_config_;
   std::unique_ptr<SystemClock> clock_;
-  std::unique_ptr<ThreadLoop> loop_;
+  std::unique_ptr<ThreadLoop> loop_, renewals_;
   std::unique_ptr<apiserver::ApiServer> api_;
   std::unique_ptr<apiserver::Watch> aggregation_;  ///< Of ClusterRoles; goes before the server and its cache.
   std::shared_ptr<node::MetricsApi> metrics_;      ///< metrics.k8s.io; stops before the server that it asks.

@@ -222,6 +222,12 @@ int run_up(const std::vector<std::string>& args) {
   NodesRole node_role(role.in_process("system:berth:nodes", {"system:masters"}), nodes, backend);
   nodes.programs.reset();  // The role has it; it must go before the server that its transport leads to.
   plan.controllers_options.root_ca_pem = role.ca_pem();
+  auto& signing = plan.controllers_options.signing;
+  if (signing.certificate_file.empty()) {
+    signing.certificate_file = role.data_dir() + "/pki/ca.crt";
+    signing.key_file = role.data_dir() + "/pki/ca.key";
+  }
+  signing.authority = authority_from_files(signing.certificate_file, signing.key_file);
   ControllersRole controllers_role(role.in_process("system:kube-controller-manager", {"system:masters"}), plan.controllers_options);
   SchedulerRole scheduler_role(role.in_process("system:kube-scheduler", {"system:masters"}),
                                flags.scheduler.options(plan.scheduler_config));
@@ -249,7 +255,8 @@ int run_up(const std::vector<std::string>& args) {
   std::unique_ptr<RealNode> real_node;
   std::string shown = fmt::format("{} simulated nodes in {} zones", nodes.nodes, nodes.zones);
   if (has_real_node) {
-    auto started = RealNode::start(real, mode, {role.data_dir(), role.ca_pem(), role.in_process("system:berth:node", {"system:masters"})});
+    auto started = RealNode::start(
+        real, mode, {role.data_dir(), role.ca_pem(), role.in_process("system:node:" + real_node_name(real), {"system:nodes"})});
     if (!started) return report(started.error());
     real_node = std::move(*started);
     role.api().trust_node(real_node->name(), real_node->serving_ca_pem());

@@ -33,6 +33,8 @@ const Kinds& kinds() {
     k.cluster_role = model::find_kind("rbac.authorization.k8s.io", "v1", "ClusterRole");
     k.resource_claim = model::find_kind("resource.k8s.io", "v1", "ResourceClaim");
     k.resource_claim_template = model::find_kind("resource.k8s.io", "v1", "ResourceClaimTemplate");
+    k.certificate_signing_request = model::find_kind("certificates.k8s.io", "v1", "CertificateSigningRequest");
+    k.subject_access_review = model::find_kind("authorization.k8s.io", "v1", "SubjectAccessReview");
     k.machine = model::find_kind("machine.openshift.io", "v1beta1", "Machine");
     k.machine_set = model::find_kind("machine.openshift.io", "v1beta1", "MachineSet");
     k.machine_autoscaler = model::find_kind("autoscaling.openshift.io", "v1beta1", "MachineAutoscaler");

@@ -13,6 +13,7 @@ struct Kinds {
   Kind replica_set, deployment, stateful_set, daemon_set, controller_revision, job, cron_job;
   Kind pod_disruption_budget, horizontal_pod_autoscaler, storage_class, cluster_role;
   Kind resource_claim, resource_claim_template;
+  Kind certificate_signing_request, subject_access_review;
   Kind machine, machine_set, machine_autoscaler;
 };
 const Kinds& kinds();

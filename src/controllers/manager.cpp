@@ -14,7 +14,7 @@ using client::Client;
 constexpr const char* kName = "kube-controller-manager";  ///< As a client, and of the Lease.
 
 /// Plans' writes as API calls, events through one recorder a controller. Of an object that was written only its identity and revision are
-/// read from the answer; what reads (get, list, subresources such as token) comes whole.
+/// read from the answer; what reads (get, list, reviews, subresources such as token) comes whole.
 class ClientApi final : public Api {
  public:
   ClientApi(Client& client, std::uint64_t seed) : client_(client), seed_(seed) {}
@@ -32,7 +32,8 @@ class ClientApi final : public Api {
       case Write::Verb::kGet:
         return client_.get(gvr, write.ns, write.name, std::move(done));
       case Write::Verb::kCreate:
-        if (write.subresource.empty()) return client_.create(gvr, write.ns, write.body, std::move(done), client::Answer::kIdentity);
+        if (write.subresource.empty() && !write.kind->is_virtual)
+          return client_.create(gvr, write.ns, write.body, std::move(done), client::Answer::kIdentity);
         break;
       default:
         break;
@@ -168,6 +169,11 @@ std::vector<ControllerPtr> make_controllers(const ManagerOptions& options) {
   all.push_back(make_serviceaccount_controller());
   if (!options.root_ca_pem.empty()) all.push_back(make_root_ca_publisher(options.root_ca_pem));
   all.push_back(make_serviceaccount_token_controller(options.root_ca_pem));
+  if (options.signing.authority) all.push_back(make_certificate_signing_controller(options.signing));
+  all.push_back(make_certificate_approving_controller());
+  all.push_back(make_certificate_cleaner_controller());
+  all.push_back(make_token_cleaner_controller());
+  all.push_back(make_bootstrap_signer_controller());
   all.push_back(make_garbage_collector());
   all.push_back(make_replicaset_controller(options.replica_set));
   all.push_back(make_replication_controller(options.replica_set));

@@ -10,6 +10,7 @@
 #include "base/event_loop.h"
 #include "base/metrics.h"
 #include "client/transport.h"
+#include "controllers/certificates.h"
 #include "controllers/cluster.h"
 #include "controllers/engine.h"
 #include "controllers/workloads.h"
@@ -25,6 +26,7 @@ struct ManagerOptions {
   PodGarbageCollectorOptions pod_gc;
   HorizontalPodAutoscalerOptions horizontal_pod_autoscaler;
   ReplicaSetOptions replica_set;
+  SigningOptions signing;  ///< Without an authority, requests for certificates are approved and cleaned, not signed.
   /// MachineSets make Machines, and Machines simulated nodes (machines.h): where no machine-api-operator does.
   bool simulated_machines = false;
   bool trace = false;

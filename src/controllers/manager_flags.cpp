@@ -59,8 +59,6 @@ constexpr auto kUnusedFlags = std::to_array<std::string_view>({"kubeconfig",
                                                                "service-cluster-ip-range",
                                                                "service-account-private-key-file",
                                                                "use-service-account-credentials",
-                                                               "cluster-signing-cert-file",
-                                                               "cluster-signing-key-file",
                                                                "allocate-node-cidrs",
                                                                "cloud-provider",
                                                                "cloud-config",
@@ -88,7 +86,6 @@ constexpr auto kUnusedFlags = std::to_array<std::string_view>({"kubeconfig",
                                                                "authorization-webhook-cache-unauthorized-ttl",
                                                                "cert-dir",
                                                                "cidr-allocator-type",
-                                                               "cluster-signing-duration",
                                                                "cluster-signing-kube-apiserver-client-cert-file",
                                                                "cluster-signing-kube-apiserver-client-key-file",
                                                                "cluster-signing-kubelet-client-cert-file",
@@ -157,7 +154,10 @@ constexpr auto kUnusedFlags = std::to_array<std::string_view>({"kubeconfig",
                                                                "vmodule"});
 
 /// Flags that act (apply).
-constexpr std::string_view kFlags[] = {"node-monitor-period",
+constexpr std::string_view kFlags[] = {"cluster-signing-cert-file",
+                                       "cluster-signing-key-file",
+                                       "cluster-signing-duration",
+                                       "node-monitor-period",
                                        "node-monitor-grace-period",
                                        "node-startup-grace-period",
                                        "node-eviction-rate",
@@ -231,6 +231,7 @@ std::vector<std::string> controller_names() {
   ManagerOptions all;
   all.root_ca_pem = "-";
   all.simulated_machines = true;
+  all.signing.authority = [] -> Result<net::SigningAuthority> { return invalid("none"); };
   std::vector<std::string> names;
   for (const ControllerPtr& controller : make_controllers(all)) names.emplace_back(controller->name());
   return names;
@@ -286,6 +287,11 @@ Result<void> apply(ManagerOptions& options, std::string_view name, std::string_v
   if (name == "horizontal-pod-autoscaler-cpu-initialization-period") return set_duration(hpa.cpu_initialization_period, name, value);
   if (name == "horizontal-pod-autoscaler-initial-readiness-delay") return set_duration(hpa.initial_readiness_delay, name, value);
   if (name == "horizontal-pod-autoscaler-tolerance") return set_number(hpa.tolerance, name, value);
+  if (name == "cluster-signing-duration") return set_duration(options.signing.duration, name, value);
+  if (name == "cluster-signing-cert-file" || name == "cluster-signing-key-file") {
+    (name == "cluster-signing-cert-file" ? options.signing.certificate_file : options.signing.key_file) = value;
+    return {};
+  }
   if (name == "feature-gates") return set_gates(value, notes);
   if (name == "simulated-machines") {
     if (value != "true" && value != "false") return invalid(fmt::format("--simulated-machines: \"{}\" is neither true nor false", value));
@@ -361,6 +367,9 @@ json::Value config_document(const ManagerOptions& options) {
                                                {"NodeMonitorGracePeriod", format_go_duration(node.monitor_grace_period)},
                                                {"LargeClusterSizeThreshold", node.large_cluster_size_threshold},
                                                {"UnhealthyZoneThreshold", node.unhealthy_zone_threshold}}},
+      {"CSRSigningController", json::Object{{"ClusterSigningCertFile", options.signing.certificate_file},
+                                            {"ClusterSigningKeyFile", options.signing.key_file},
+                                            {"ClusterSigningDuration", format_go_duration(options.signing.duration)}}},
       {"PodGCController", json::Object{{"TerminatedPodGCThreshold", options.pod_gc.terminated_pod_threshold}}},
       {"ReplicaSetController", json::Object{{"ConcurrentRSSyncs", options.replica_set.concurrency}}},
       {"HPAController",

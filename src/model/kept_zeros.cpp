@@ -105,6 +105,9 @@ batch.v1.PodFailurePolicyOnPodConditionsPattern: status! type!
 batch.v1.PodFailurePolicyRule: action!
 batch.v1.SuccessPolicy: rules!
 batch.v1.SuccessPolicyRule: succeededCount succeededIndexes
+certificates.v1.CertificateSigningRequest: spec! status!
+certificates.v1.CertificateSigningRequestCondition: lastTransitionTime! lastUpdateTime! status! type!
+certificates.v1.CertificateSigningRequestSpec: expirationSeconds request! signerName!
 coordination.v1.Lease: spec!
 coordination.v1.LeaseSpec: holderIdentity leaseDurationSeconds leaseTransitions preferredHolder strategy
 core.v1.AWSElasticBlockStoreVolumeSource: volumeID!

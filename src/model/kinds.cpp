@@ -171,6 +171,11 @@ std::vector<KindInfo> make_groups() {
           .subs({"status"})
           .generation()
           .stored_as("batch", "v1"),
+      Entry("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests")
+          .shorts({"csr"})
+          .cluster()
+          .subs({"approval", "status"})
+          .fields({"spec.signerName"}),
       Entry("coordination.k8s.io", "v1", "Lease", "leases"),
       Entry("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").generation(),
       Entry("discovery.k8s.io", "v1beta1", "EndpointSlice", "endpointslices").generation().stored_as("discovery.k8s.io", "v1"),

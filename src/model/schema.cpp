@@ -175,6 +175,7 @@ std::string package_of(const KindInfo& kind) {
                                                                       {"apiregistration.k8s.io", "apiregistration"},
                                                                       {"authentication.k8s.io", "authentication"},
                                                                       {"authorization.k8s.io", "authorization"},
+                                                                      {"certificates.k8s.io", "certificates"},
                                                                       {"coordination.k8s.io", "coordination"},
                                                                       {"discovery.k8s.io", "discovery"},
                                                                       {"events.k8s.io", "events"},

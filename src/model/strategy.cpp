@@ -285,6 +285,60 @@ void drop_old_topology(const Value* old, Value& slice) {
 /// Kinds whose generation is only counted from the first change on.
 bool counts_late(const KindInfo& kind) { return kind.kind == "CSIDriver"; }
 
+/// The conditions of a type, in their order.
+std::vector<Value*> conditions_of(Value& request, std::string_view type) {
+  std::vector<Value*> out;
+  Value* list = json::find(request, {"status", "conditions"});
+  if (list == nullptr || !list->is_array()) return out;
+  for (Value& condition : list->get_array())
+    if (json::get_string(condition, {"type"}) == type) out.push_back(&condition);
+  return out;
+}
+
+/// Times that a condition came without (populateConditionTimestamps).
+void stamp_conditions(const Value& old, std::string_view now, Value& request) {
+  Value* list = json::find(request, {"status", "conditions"});
+  if (list == nullptr || !list->is_array() || now.empty()) return;
+  for (Value& condition : list->get_array()) {
+    if (!condition.is_object()) continue;
+    if (json::get_string(condition, {"lastUpdateTime"}).empty()) json::set(condition, {"lastUpdateTime"}, Value(now));
+    if (!json::get_string(condition, {"lastTransitionTime"}).empty()) continue;
+    std::string since(now);
+    for (const Value& before : json::get_array(old, {"status", "conditions"}))
+      if (json::get_string(before, {"type"}) == json::get_string(condition, {"type"}) &&
+          json::get_string(before, {"status"}) == json::get_string(condition, {"status"}) &&
+          !json::get_string(before, {"lastTransitionTime"}).empty()) {
+        since = json::get_string(before, {"lastTransitionTime"});
+        break;
+      }
+    json::set(condition, {"lastTransitionTime"}, Value(since));
+  }
+}
+
+/// Requests for certificates never change but by their subresources; who signs does not approve (pkg/registry/certificates).
+void prepare_certificate_request(const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
+  copy_member(old, doc, "spec");
+  if (subresource.empty()) return copy_member(old, doc, "status");
+  if (subresource == "status") {
+    Value before = old;
+    for (const char* type : {"Approved", "Denied"}) {
+      const auto was = conditions_of(before, type), is = conditions_of(doc, type);
+      // Where some were added or removed validation says so.
+      if (was.size() == is.size())
+        for (std::size_t i = 0; i < was.size(); ++i) *is[i] = *was[i];
+    }
+  }
+  stamp_conditions(old, now, doc);
+  if (subresource != "approval") return;
+  const Value* conditions = json::find(doc, {"status", "conditions"});
+  Value kept = conditions == nullptr ? Value() : *conditions;
+  copy_member(old, doc, "status");
+  if (kept.is_array())
+    json::set(doc, {"status", "conditions"}, std::move(kept));
+  else
+    json::erase(doc, {"status", "conditions"});
+}
+
 }  // namespace
 
 void prepare_for_create(const KindInfo& kind, Value& doc) {
@@ -326,6 +380,7 @@ void prepare_for_create(const KindInfo& kind, Value& doc) {
 }
 
 void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std::string_view subresource, std::string_view now) {
+  if (kind.group == "certificates.k8s.io") return prepare_certificate_request(old, doc, subresource, now);
   if (subresource == "status") {
     // Of the rest, the metadata that clients write moves too, as Kubernetes' own kinds let their controllers do (a Deployment's revision
     // annotation comes this way from kube-controller-manager). A Deployment's labels, a Pod's owners, and the metadata of custom kinds,

@@ -4,7 +4,7 @@ namespace berth::model {
 
 Subresource subresource_of(const KindInfo& parent, std::string_view name) {
   const std::vector<std::string> view{"get", "patch", "update"}, post{"create"}, session{"create", "get"};
-  if (name == "status") return {parent.kind, "", "", view};
+  if (name == "status" || name == "approval") return {parent.kind, "", "", view};
   if (name == "scale") return {"Scale", "autoscaling", "v1", view};
   if (name == "binding") return {"Binding", "", "", post};
   if (name == "eviction") return {"Eviction", "policy", "v1", post};

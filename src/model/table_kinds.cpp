@@ -145,6 +145,8 @@ const Table& printers() {
          {"Modes"},
          {"Age"}},
         csi_driver_cells}},
+      {"CertificateSigningRequest",
+       {{{"Name"}, {"Age"}, {"SignerName"}, {"Requestor"}, {"RequestedDuration"}, {"Condition"}}, certificate_request_cells}},
       {"Lease", {{{"Name"}, {"Holder"}, {"Age"}}, lease_cells}},
       {"Role", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},
       {"CSIStorageCapacity", {{{"Name"}, {"Created At", 0, "date"}}, role_cells}},

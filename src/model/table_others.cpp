@@ -25,6 +25,25 @@ Array priority_class_cells(const Value& o, TimePoint now) {
   return {name_of(o), get_int(o, {"value"}), get_bool(o, {"globalDefault"}), age_of(o, now), Value(get_string(o, {"preemptionPolicy"}))};
 }
 
+Array certificate_request_cells(const Value& o, TimePoint now) {
+  bool approved = false, denied = false, failed = false;
+  for (const Value& condition : get_array(o, {"status", "conditions"})) {
+    const std::string_view type = get_string(condition, {"type"});
+    approved = approved || type == "Approved";
+    denied = denied || type == "Denied";
+    failed = failed || type == "Failed";
+  }
+  std::string state = denied ? "Denied" : approved ? "Approved" : "Pending";
+  if (failed) state += ",Failed";
+  if (!get_string(o, {"status", "certificate"}).empty()) state += ",Issued";
+  const Value* seconds = json::find(o, {"spec", "expirationSeconds"});
+  const std::string duration = seconds == nullptr || seconds->is_null()
+                                   ? "<none>"
+                                   : human_duration(std::chrono::seconds(get_int(o, {"spec", "expirationSeconds"})));
+  return {name_of(o), age_of(o, now), Value(get_string(o, {"spec", "signerName"})), Value(get_string(o, {"spec", "username"})), duration,
+          state};
+}
+
 Array storage_class_cells(const Value& o, TimePoint now) {
   std::string name(get_string(o, {"metadata", "name"}));
   const bool is_default = get_string(o, {"metadata", "annotations", "storageclass.kubernetes.io/is-default-class"}) == "true" ||

@@ -51,6 +51,7 @@ json::Array storage_class_cells(const json::Value& o, TimePoint now);
 json::Array volume_attributes_class_cells(const json::Value& o, TimePoint now);
 json::Array csi_node_cells(const json::Value& o, TimePoint now);
 json::Array csi_driver_cells(const json::Value& o, TimePoint now);
+json::Array certificate_request_cells(const json::Value& o, TimePoint now);
 json::Array lease_cells(const json::Value& o, TimePoint now);
 json::Array role_cells(const json::Value& o, TimePoint now);
 json::Array binding_cells(const json::Value& o, TimePoint now);

@@ -30,6 +30,8 @@ class Headers {
 struct PeerCertificate {
   std::string common_name;
   std::vector<std::string> organizations;
+  std::string serial;       ///< Lower-case hexadecimal digits; empty where no certificate was shown (in process).
+  std::string fingerprint;  ///< SHA-256 of the whole, the same way.
 };
 
 struct HttpRequest {

@@ -146,6 +146,14 @@ class ServerImpl final : public Server {
 
   [[nodiscard]] std::uint16_t port() const override { return port_; }
 
+  Result<void> set_tls(const TlsServerConfig& config) override {
+    auto made = make_server_tls(config);
+    if (!made) return std::unexpected(made.error());
+    const std::lock_guard lock(tls_mutex_);
+    tls_ = std::move(*made);
+    return {};
+  }
+
   void stop(int grace_ms) override {
     if (std::exchange(stopped_, true)) return;
     if (!shards_.empty()) {
@@ -194,7 +202,11 @@ class ServerImpl final : public Server {
   }
 
   void begin(Shard& shard, int fd, std::string remote, std::string network) {
-    auto connection = Connection::accepted(*shard.reactor, fd, tls_.get(), std::move(remote));
+    const auto tls = [&] {
+      const std::lock_guard lock(tls_mutex_);
+      return tls_;
+    }();
+    auto connection = Connection::accepted(*shard.reactor, fd, tls.get(), std::move(remote));
     if (!connection) return forget(network);
     const SessionTimeouts timeouts{milliseconds(config_.header_timeout_ms), milliseconds(config_.idle_timeout_ms),
                                    milliseconds(config_.write_timeout_ms)};
@@ -236,7 +248,8 @@ class ServerImpl final : public Server {
   ServerConfig config_;
   Handler& handler_;
   std::shared_ptr<BodyRules> bodies_ = std::make_shared<BodyRules>();
-  TlsContext tls_;
+  std::mutex tls_mutex_;
+  TlsContext tls_;  ///< For connections that come; each holds on to its own.
   std::shared_ptr<Acceptor> acceptor_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::size_t next_shard_ = 0;

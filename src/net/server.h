@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "net/http.h"
@@ -13,7 +14,9 @@ namespace berth::net {
 struct TlsServerConfig {
   std::string certificate_pem;  ///< Chain, leaf first.
   std::string private_key_pem;
-  std::string client_ca_pem;  ///< Client certificates signed by these are verified; empty: none is asked for. Never required.
+  std::string client_ca_pem;               ///< Client certificates signed by these are verified; empty: none is asked for. Never required.
+  std::string min_version;                 ///< "VersionTLS12" (also when empty) or "VersionTLS13".
+  std::vector<std::string> cipher_suites;  ///< Of TLS 1.2, by Go's names; empty: all that are safe.
 };
 
 struct ServerConfig {
@@ -43,6 +46,8 @@ class Server {
   static Result<std::unique_ptr<Server>> start(ServerConfig config, Handler& handler);
   virtual ~Server() = default;
   [[nodiscard]] virtual std::uint16_t port() const = 0;
+  /// Connections from now on are shown this, and what it trusts; those that are open go on. The error leaves all as it was. Thread-safe.
+  virtual Result<void> set_tls(const TlsServerConfig& config) = 0;
   /// Stops accepting, lets answers under way end for up to `grace_ms`, then closes.
   virtual void stop(int grace_ms) = 0;
 };

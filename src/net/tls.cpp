@@ -6,6 +6,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include <ranges>
+
 namespace berth::net {
 namespace {
 
@@ -138,11 +140,47 @@ void append_entry(X509_NAME_ENTRY* entry, std::vector<std::string>& out) {
   OPENSSL_free(text);
 }
 
+/// Go's names of the suites that this server takes, and OpenSSL's. Those without forward secrecy or authentication are not among them.
+constexpr std::pair<std::string_view, const char*> kCipherNames[] = {
+    {"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "ECDHE-ECDSA-AES128-GCM-SHA256"},
+    {"TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"},
+    {"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-ECDSA-CHACHA20-POLY1305"},
+    {"TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", "ECDHE-ECDSA-CHACHA20-POLY1305"},
+    {"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"},
+    {"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"},
+    {"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"},
+    {"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "ECDHE-RSA-CHACHA20-POLY1305"},
+};
+/// Go does not let these be chosen from; naming them is no error.
+constexpr std::string_view kAlwaysOn[] = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"};
+
+Result<void> set_ciphers(SSL_CTX* context, const std::vector<std::string>& suites) {
+  std::string list;
+  for (const std::string& suite : suites) {
+    if (std::ranges::find(kAlwaysOn, suite) != std::end(kAlwaysOn)) continue;
+    const auto found = std::ranges::find(kCipherNames, std::string_view(suite), &std::pair<std::string_view, const char*>::first);
+    if (found == std::end(kCipherNames))
+      return invalid(fmt::format("cipher suite \"{}\" is not supported; those of TLS 1.2 that are: {}", suite,
+                                 fmt::join(kCipherNames | std::views::keys, ", ")));
+    list += (list.empty() ? "" : ":") + std::string(found->second);
+  }
+  if (!list.empty()) SSL_CTX_set_cipher_list(context, list.c_str());
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_authority(const std::string& ca_pem) {
   if (read_certificates(ca_pem).empty()) return invalid("no PEM certificate found");
   return {};
+}
+
+Result<void> check_tls_settings(const std::string& min_version, const std::vector<std::string>& cipher_suites) {
+  if (!min_version.empty() && min_version != "VersionTLS12" && min_version != "VersionTLS13")
+    return invalid(fmt::format("TLS version \"{}\" is not supported; those that are: VersionTLS12, VersionTLS13 (older ones are unsafe)",
+                               min_version));
+  const TlsContext context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  return set_ciphers(context.get(), cipher_suites);
 }
 
 Result<TlsContext> make_server_tls(const TlsServerConfig& config) {
@@ -151,6 +189,9 @@ Result<TlsContext> make_server_tls(const TlsServerConfig& config) {
   set_common(context.get());
   // Of TLS 1.2 what Go's servers offer by default and browsers still do not call weak: forward secret and authenticated, no CBC.
   SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20");
+  if (config.min_version == "VersionTLS13") SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
+  if (!config.cipher_suites.empty())
+    if (auto set = set_ciphers(context.get(), config.cipher_suites); !set) return std::unexpected(set.error());
   SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, nullptr);
   SSL_CTX_set_num_tickets(context.get(), 1);
   static constexpr unsigned char kContextId[] = "berth";
@@ -219,6 +260,15 @@ std::optional<PeerCertificate> verified_peer(SSL* ssl) {
       if (!names.empty()) out.common_name = std::move(names.front());
     }
   }
+  const std::unique_ptr<BIGNUM, Free<BN_free>> number(ASN1_INTEGER_to_BN(X509_get_serialNumber(certificate), nullptr));
+  char* digits = BN_bn2hex(number.get());
+  for (const char* at = digits; at != nullptr && *at != '\0'; ++at)
+    if (*at != '0' || !out.serial.empty()) out.serial += static_cast<char>(std::tolower(static_cast<unsigned char>(*at)));
+  OPENSSL_free(digits);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) == 1)
+    for (unsigned int i = 0; i < size; ++i) out.fingerprint += fmt::format("{:02x}", digest[i]);
   return out;
 }
 

@@ -17,6 +17,8 @@ using TlsContext = std::shared_ptr<SSL_CTX>;
 
 /// TLS 1.2 or newer, ALPN http/1.1. The error names the part of the configuration that is unusable.
 Result<TlsContext> make_server_tls(const TlsServerConfig& config);
+/// Go's names, as of kube-apiserver's --tls-min-version and --tls-cipher-suites; the error lists what may stand there.
+Result<void> check_tls_settings(const std::string& min_version, const std::vector<std::string>& cipher_suites);
 /// Verifies the server against ca_pem (empty: the system's store) unless insecure_skip_verify.
 Result<TlsContext> make_client_tls(const ClientConfig& config);
 /// A connection's TLS state for the client: server name indication and the name to verify (a DNS name or an IP address).

@@ -56,7 +56,7 @@ TEST(AuthTls, ServerIsVerifiedAndClientsAreKnown) {
     auto admin = pki->admin(clock.now());
     client.certificate_pem = admin->certificate_pem;
     client.private_key_pem = admin->private_key_pem;
-    EXPECT_EQ(ask(client).body, "kubernetes-admin,system:masters") << host;
+    EXPECT_EQ(ask(client).body, "kubernetes-admin,berth:cluster-admins") << host;
     auto node = pki->node("n1", clock.now());
     client.certificate_pem = node->certificate_pem;
     client.private_key_pem = node->private_key_pem;

@@ -11,7 +11,7 @@ struct Entry {
 using When = Entry::When;
 
 // Kubernetes' order (pkg/kubeapiserver/options/plugins.go), OpenShift's two where OpenShift has them. Of each, why it stands there.
-constexpr std::array<Entry, 26> kOrder = {{
+constexpr std::array<Entry, 29> kOrder = {{
     // Nothing else is worth computing for a namespace that is missing or going away.
     {"NamespaceLifecycle", make_namespace_lifecycle, When::kDefault},
     // Before PodNodeSelector: the project's selector is the pod's own by the time the cluster's is merged. On by default: it acts on the
@@ -42,6 +42,10 @@ constexpr std::array<Entry, 26> kOrder = {{
     {"PersistentVolumeClaimResize", make_persistent_volume_claim_resize, When::kDefault},
     // The overhead it adds counts against quota.
     {"RuntimeClass", make_runtime_class, When::kDefault},
+    // Who approves and who signs needs the right to it by the signer's name; nobody asks a signer for system:masters.
+    {"CertificateApproval", make_certificate_approval, When::kDefault},
+    {"CertificateSigning", make_certificate_signing, When::kDefault},
+    {"CertificateSubjectRestriction", make_certificate_subject_restriction, When::kDefault},
     {"DefaultIngressClass", make_default_ingress_class, When::kDefault},
     {"DenyServiceExternalIPs", make_deny_service_external_ips, When::kEnabled},
     // After the defaults of limits: it judges what the pod would ask for in the end.
@@ -59,12 +63,9 @@ constexpr std::array<Entry, 26> kOrder = {{
 }};
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
-constexpr std::array<std::string_view, 12> kAcceptedNames = {"NamespaceExists",
+constexpr std::array<std::string_view, 9> kAcceptedNames = {"NamespaceExists",
                                                              "NamespaceAutoProvision",
                                                              "AlwaysAdmit",
-                                                             "CertificateApproval",
-                                                             "CertificateSigning",
-                                                             "CertificateSubjectRestriction",
                                                              "ClusterTrustBundleAttest",
                                                              "OwnerReferencesPermissionEnforcement",
                                                              "EventRateLimit",

@@ -34,6 +34,7 @@ struct AdmissionRequest {
   json::Value old_object;  ///< Null for creations.
   json::Value options;     ///< CreateOptions, UpdateOptions, DeleteOptions, PatchOptions as sent, or null.
   std::vector<std::string>* warnings = nullptr;
+  std::function<void(std::string key, std::string value)> annotate;  ///< Into the audit log; may be empty.
   /// The object's own kind where it is not the resource's (Binding, Eviction, Scale, TokenRequest).
   std::string object_api_version, object_kind;
 

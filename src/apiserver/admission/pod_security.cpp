@@ -1,5 +1,5 @@
-// PodSecurity: namespaces say by label which of the Pod Security Standards their pods must keep (enforce) or are warned about (warn). A
-// label, and cluster-wide by PodSecurityConfiguration (defaults, exemptions). Nobody audits, as there is no audit log.
+// PodSecurity: namespaces say by label which of the Pod Security Standards their pods must keep (enforce), are warned about (warn) or
+// noted for in the audit log (audit): by label, and cluster-wide by PodSecurityConfiguration (defaults, exemptions).
 #include "model/pod_security.h"
 
 #include <map>
@@ -25,7 +25,7 @@ struct Rule {
   }
 };
 struct NamespacePolicy {
-  Rule enforce, warn;
+  Rule enforce, warn, audit;
   model::FieldErrors errors;
 };
 
@@ -39,14 +39,13 @@ bool is_version(std::string_view text) {
 /// a wrong warn level as none, a wrong version as the newest. Without a warn level, what enforce asks for is warned about, too.
 NamespacePolicy read_policy(const json::Value& ns, const NamespacePolicy& defaults) {
   NamespacePolicy policy = defaults;
-  Rule audit;
   bool has_enforce = false, has_warn = false, has_warn_version = false;
   const auto label = [&](std::string_view name) { return json::find(ns, {"metadata", "labels", name}); };
   const auto wrong = [&](std::string_view name, std::string_view text, std::string detail) {
     policy.errors.push_back(
         {model::FieldError::Type::kInvalid, fmt::format("metadata.labels[{}]", name), fmt::format("\"{}\"", text), std::move(detail)});
   };
-  for (auto [mode, rule] : {std::pair{"enforce", &policy.enforce}, std::pair{"audit", &audit}, std::pair{"warn", &policy.warn}}) {
+  for (auto [mode, rule] : {std::pair{"enforce", &policy.enforce}, std::pair{"audit", &policy.audit}, std::pair{"warn", &policy.warn}}) {
     const bool is_enforce = rule == &policy.enforce, is_warn = rule == &policy.warn;
     const std::string level_label = std::string(kPrefix) + mode, version_label = level_label + "-version";
     if (const auto* value = label(level_label); value != nullptr && value->is_string()) {
@@ -100,7 +99,8 @@ class PodSecurity final : public AdmissionPlugin {
 
   /// PodSecurityConfiguration: `defaults` for namespaces that do not say, and who is exempt.
   Result<void> configure(const json::Value& configuration) {
-    for (auto [mode, rule] : {std::pair{"enforce", &defaults_.enforce}, std::pair{"warn", &defaults_.warn}}) {
+    for (auto [mode, rule] :
+         {std::pair{"enforce", &defaults_.enforce}, std::pair{"audit", &defaults_.audit}, std::pair{"warn", &defaults_.warn}}) {
       const std::string version_field = std::string(mode) + "-version";
       if (const auto* value = json::find(configuration, {"defaults", mode}); value != nullptr) {
         const auto level = value->is_string() ? model::parse_pod_security_level(json::as_view(*value)) : std::nullopt;
@@ -147,6 +147,10 @@ class PodSecurity final : public AdmissionPlugin {
     const json::Value* spec = json::find(request.object, {"spec"});
     if (!policy || spec == nullptr || is_exempt(request, *spec)) return {};
     const json::Value& metadata = request.object.at("metadata");
+    if (request.annotate) {
+      request.annotate(std::string(kPrefix) + "enforce-policy", policy->enforce.name());
+      note(request, *policy, metadata, *spec);
+    }
     if (const std::string broken = policy->enforce.judge(metadata, *spec).details; !broken.empty())
       return std::unexpected(request.forbidden(fmt::format("violates PodSecurity \"{}\": {}", policy->enforce.name(), broken)));
     warn(request, *policy, metadata, *spec);
@@ -159,9 +163,11 @@ class PodSecurity final : public AdmissionPlugin {
         "PodTemplate", "ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"};
     if (std::find(std::begin(kOwners), std::end(kOwners), kind) == std::end(kOwners)) return;
     const auto policy = policy_of(request.ns);
-    if (!policy || policy->warn.level == PodSecurityLevel::kPrivileged) return;
+    if (!policy || (policy->warn.level == PodSecurityLevel::kPrivileged && policy->audit.level == PodSecurityLevel::kPrivileged)) return;
     const json::Value* spec = pod_spec_of(kind, request.object);
-    if (spec != nullptr && !is_exempt(request, *spec)) warn(request, *policy, template_metadata(kind, request.object), *spec);
+    if (spec == nullptr || is_exempt(request, *spec)) return;
+    warn(request, *policy, template_metadata(kind, request.object), *spec);
+    if (request.annotate) note(request, *policy, template_metadata(kind, request.object), *spec);
   }
   static const json::Value& template_metadata(std::string_view kind, const json::Value& object) {
     static const json::Value kNone = json::Object();
@@ -175,6 +181,14 @@ class PodSecurity final : public AdmissionPlugin {
     if (request.warnings == nullptr) return;
     if (const std::string broken = policy.warn.judge(metadata, spec).details; !broken.empty())
       request.warnings->push_back(fmt::format("would violate PodSecurity \"{}\": {}", policy.warn.name(), broken));
+  }
+
+  /// Into the audit log.
+  static void note(const AdmissionRequest& request, const NamespacePolicy& policy, const json::Value& metadata, const json::Value& spec) {
+    if (policy.audit.level == PodSecurityLevel::kPrivileged) return;
+    if (const std::string broken = policy.audit.judge(metadata, spec).details; !broken.empty())
+      request.annotate(std::string(kPrefix) + "audit-violations",
+                       fmt::format("would violate PodSecurity \"{}\": {}", policy.audit.name(), broken));
   }
 
   Admitted validate_namespace(const AdmissionRequest& request) const {

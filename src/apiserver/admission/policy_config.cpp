@@ -92,6 +92,7 @@ PolicyBinding compile_binding(const json::Value& document) {
     if (!action.is_string()) continue;
     out.denies |= json::as_view(action) == "Deny";
     out.warns |= json::as_view(action) == "Warn";
+    out.audits |= json::as_view(action) == "Audit";
   }
   const auto* ref = json::find(document, {"spec", "paramRef"});
   out.param_selector = model::Selector::nothing();

@@ -19,7 +19,7 @@ struct Validation {
 struct PolicyBinding {
   std::string name;
   ResourceMatcher matcher;
-  bool denies = false, warns = false;
+  bool denies = false, warns = false, audits = false;
   bool has_param_ref = false, denies_missing_param = false;
   std::string param_name, param_ns;
   model::Selector param_selector;

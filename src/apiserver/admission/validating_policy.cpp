@@ -62,6 +62,8 @@ class PolicyVariables final : public cel::Map {
   mutable std::int64_t cost_ = 0;
 };
 
+constexpr const char* kFailureAnnotation = "validation.policy.admission.k8s.io/validation_failure";
+
 class ValidatingPolicy final : public AdmissionPlugin {
  public:
   explicit ValidatingPolicy(const AdmissionContext& context)
@@ -136,7 +138,9 @@ class ValidatingPolicy final : public AdmissionPlugin {
       variables.set_params(param.get());
       variables.set_namespace(ns);
       std::vector<Denial> decisions, annotations;
-      evaluate(policy, variables, decisions, annotations);
+      evaluate(policy, variables, decisions, annotations, request);
+      if (binding.audits && request.annotate && !decisions.empty())
+        request.annotate(kFailureAnnotation, failures(policy, binding, decisions));
       for (const auto& decision : decisions) {
         if (binding.denies) deny(decision.message, decision.reason);
         if (binding.warns && request.warnings != nullptr)
@@ -145,6 +149,18 @@ class ValidatingPolicy final : public AdmissionPlugin {
       }
       for (const auto& failed : annotations) deny(failed.message, failed.reason);
     }
+  }
+
+  /// What the audit log is told where a binding's action is Audit.
+  static std::string failures(const Policy& policy, const PolicyBinding& binding, const std::vector<Denial>& decisions) {
+    json::Array actions, out;
+    if (binding.denies) actions.emplace_back("Deny");
+    if (binding.warns) actions.emplace_back("Warn");
+    actions.emplace_back("Audit");
+    for (const Denial& decision : decisions)
+      out.push_back(
+          json::Object{{"message", decision.message}, {"policy", policy.name}, {"binding", binding.name}, {"validationActions", actions}});
+    return json::serialize(out);
   }
 
   std::expected<std::vector<Mirror::Document>, std::string> collect_params(const Policy& policy, const PolicyBinding& binding,
@@ -174,7 +190,7 @@ class ValidatingPolicy final : public AdmissionPlugin {
 
   /// Every validation that does not hold, and every audit annotation that fails.
   static void evaluate(const Policy& policy, AdmissionVariables& variables, std::vector<Denial>& decisions,
-                       std::vector<Denial>& annotations) {
+                       std::vector<Denial>& annotations, const AdmissionRequest& request) {
     const auto failed = [&](std::string message) {
       if (!policy.ignores_failure) decisions.push_back({std::move(message), ""});
     };
@@ -220,6 +236,9 @@ class ValidatingPolicy final : public AdmissionPlugin {
       const auto result = run(annotation.expression);
       if (result.out_of_budget) return failed(result.error);
       if (!result.value && !policy.ignores_failure) annotations.push_back({result.error, ""});
+      if (result.value && request.annotate && result.value->kind() == cel::Value::Kind::kString)
+        if (const auto text = go::trim_space(result.value->text()); !text.empty())
+          request.annotate(policy.name + "/" + annotation.name, std::string(text));
     }
   }
 

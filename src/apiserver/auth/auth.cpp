@@ -37,6 +37,12 @@ Result<AuthParts> make_auth(const AuthOptions& options) {
   AuthParts parts;
   AuthenticatorOptions authenticator;
   authenticator.anonymous = options.anonymous;
+  authenticator.anonymous_paths = options.anonymous_paths;
+  authenticator.oidc = options.oidc;
+  authenticator.webhook = options.webhook;
+  authenticator.cache = options.cache;
+  authenticator.clock = options.clock;
+  if (!options.revoked_file.empty()) authenticator.revoked = std::make_shared<RevokedCertificates>(options.revoked_file);
   if (!options.token_file.empty()) {
     auto tokens = parse_token_file(options.token_file);
     if (!tokens) return std::unexpected(tokens.error());
@@ -52,6 +58,7 @@ Result<AuthParts> make_auth(const AuthOptions& options) {
   }
   parts.aggregation = start_aggregation(*options.cache, *options.clock);
   parts.authorizer = RbacAuthorizer::create(*options.cache);
+  if (!options.links.empty()) parts.authorizer = parts.chain = std::make_shared<AuthorizerChain>(parts.authorizer, options.links);
   parts.openid = std::make_shared<OpenIdHandler>(parts.tokens);
   return parts;
 }

@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 
+#include "apiserver/auth/authorization_config.h"
+#include "apiserver/auth/oidc.h"
 #include "apiserver/auth/pki.h"
 #include "apiserver/auth/service_account_tokens.h"
 #include "apiserver/auth_interfaces.h"
@@ -26,13 +28,19 @@ struct AuthOptions {
   std::string issuer = "https://kubernetes.default.svc.cluster.local";
   /// Token file as kube-apiserver's --token-auth-file: lines `token,user,uid,"group1,group2"`. Empty: none.
   std::string token_file;
-  bool anonymous = true;  ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
+  std::shared_ptr<OidcAuthenticator> oidc;        ///< Or null.
+  std::shared_ptr<WebhookAuthenticator> webhook;  ///< Or null.
+  std::vector<std::string> anonymous_paths;       ///< See AuthenticatorOptions.
+  std::vector<AuthorizerChain::Link> links;       ///< Who is asked; empty: Node and RBAC alone.
+  std::string revoked_file;  ///< Serials of client certificates that are refused (revoked.h). Empty: none.
+  bool anonymous = true;     ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
   bool reconcile_default_roles = true;
 };
 
 struct AuthParts {
   std::shared_ptr<Authenticator> authenticator;
   std::shared_ptr<Authorizer> authorizer;
+  std::shared_ptr<AuthorizerChain> chain;        ///< The authorizer, where there are links; null otherwise.
   std::shared_ptr<ServiceAccountTokens> tokens;  ///< The TokenIssuer.
   std::shared_ptr<net::Handler> openid;          ///< To be mounted at /.well-known/openid-configuration and /openid/v1/jwks.
   std::unique_ptr<Watch> aggregation;            ///< Keeps aggregated ClusterRoles up to date; destroy it before the cache.

@@ -1,5 +1,6 @@
 #include "apiserver/auth/authenticator.h"
 
+#include <openssl/crypto.h>
 #include <strings.h>
 #include <sys/stat.h>
 
@@ -7,6 +8,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "apiserver/auth/bootstrap_token.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace berth::apiserver::auth {
@@ -43,18 +46,41 @@ std::string_view without_padding(std::string_view text) {
 
 class ChainAuthenticator final : public Authenticator {
  public:
-  explicit ChainAuthenticator(AuthenticatorOptions options) : options_(std::move(options)) {}
+  explicit ChainAuthenticator(AuthenticatorOptions options) : options_(std::move(options)) {
+    others_ = std::make_shared<const Others>(Others{options_.oidc, options_.anonymous, options_.anonymous_paths});
+  }
+
+  bool may_wait(const net::HttpRequest& request) override {
+    if (request.peer && !request.peer->common_name.empty()) return false;
+    const auto token = bearer_token(request);
+    if (!token || is_own(*token)) return false;
+    const auto others = others_now();
+    if (OidcIssuer* issuer = others->oidc == nullptr ? nullptr : others->oidc->issuer_of(*token)) return issuer->must_fetch(*token);
+    return options_.webhook != nullptr && !options_.webhook->remembered(std::string(*token), {});
+  }
+
+  void set_others(std::shared_ptr<OidcAuthenticator> oidc, bool anonymous, std::vector<std::string> paths) {
+    const std::lock_guard lock(mutex_);
+    others_ = std::make_shared<const Others>(Others{std::move(oidc), anonymous, std::move(paths)});
+  }
 
   model::ApiResult<UserInfo> authenticate(const net::HttpRequest& request) override {
     if (request.peer && !request.peer->common_name.empty()) {
-      return authenticated(UserInfo{request.peer->common_name, "", request.peer->organizations, {}});
+      if (options_.revoked != nullptr && options_.revoked->contains(request.peer->serial)) return std::unexpected(model::unauthorized());
+      UserInfo user{request.peer->common_name, "", request.peer->organizations, {}};
+      if (!request.peer->fingerprint.empty())
+        user.extra["authentication.kubernetes.io/credential-id"] = {"X509SHA256=" + request.peer->fingerprint};
+      return authenticated(std::move(user));
     }
     if (auto token = bearer_token(request)) {
       auto user = by_token(*token, {});
       // The client is told no more than that its credentials are bad.
       return user ? std::move(user) : std::unexpected(model::unauthorized());
     }
-    if (!options_.anonymous) return std::unexpected(model::unauthorized());
+    const auto others = others_now();
+    const bool is_path =
+        others->anonymous_paths.empty() || std::ranges::find(others->anonymous_paths, request.path) != others->anonymous_paths.end();
+    if (!others->anonymous || !is_path) return std::unexpected(model::unauthorized());
     return UserInfo{"system:anonymous", "", {"system:unauthenticated"}, {}};
   }
 
@@ -83,16 +109,70 @@ class ChainAuthenticator final : public Authenticator {
       if (auto known = options_.static_tokens.find(std::string(token)); known != options_.static_tokens.end())
         return authenticated(known->second);
     }
-    if (options_.service_account_tokens != nullptr) {
+    if (const auto parts = split_bootstrap_token(token); parts && options_.cache != nullptr && audiences.empty())
+      if (auto user = by_bootstrap_token(*parts)) return authenticated(std::move(*user));
+    if (options_.service_account_tokens != nullptr && (!has_others() || options_.service_account_tokens->is_own(token))) {
       auto user = options_.service_account_tokens->verify(token, audiences);
       return user ? model::ApiResult<UserInfo>(authenticated(std::move(*user))) : user;
     }
+    if (auto user = by_others(token, audiences)) return authenticated(std::move(*user));
     auto status = model::unauthorized();
     status.message = "invalid bearer token";
     return std::unexpected(status);
   }
 
+  /// Settled by what is here, without anybody else.
+  [[nodiscard]] bool is_own(std::string_view token) const {
+    return options_.static_tokens.contains(std::string(token)) || split_bootstrap_token(token) ||
+           (options_.service_account_tokens != nullptr && options_.service_account_tokens->is_own(token));
+  }
+  [[nodiscard]] bool has_others() const { return options_.webhook != nullptr || others_now()->oidc != nullptr; }
+
+  /// Other issuers' tokens, then the webhook. Why somebody is not let in goes to the log alone.
+  std::optional<UserInfo> by_others(std::string_view token, const std::vector<std::string>& audiences) {
+    const auto others = others_now();
+    if (OidcIssuer* issuer = others->oidc == nullptr || !audiences.empty() ? nullptr : others->oidc->issuer_of(token)) {
+      auto user = issuer->verify(token);
+      if (user) return std::move(*user);
+      log::warning("auth", "a token of {}: {}", issuer->url(), user.error().message);
+      return std::nullopt;
+    }
+    if (options_.webhook == nullptr) return std::nullopt;
+    auto user = options_.webhook->authenticate(std::string(token), audiences);
+    if (user) return std::move(*user);
+    if (user.error().code == ErrorCode::kUnavailable) log::error("auth", "the authentication webhook: {}", user.error().message);
+    return std::nullopt;
+  }
+
+  struct Others {
+    std::shared_ptr<OidcAuthenticator> oidc;
+    bool anonymous = true;
+    std::vector<std::string> anonymous_paths;
+  };
+  [[nodiscard]] std::shared_ptr<const Others> others_now() const {
+    const std::lock_guard lock(mutex_);
+    return others_;
+  }
+
+  /// plugin/pkg/auth/authenticator/token/bootstrap.
+  std::optional<UserInfo> by_bootstrap_token(const TokenParts& parts) const {
+    const auto stored =
+        options_.cache->get(make_key("", "secrets", kBootstrapTokenNamespace, std::string(kBootstrapTokenPrefix) + parts.id));
+    if (stored == nullptr) return std::nullopt;
+    const auto document = json::parse(*stored->value);
+    if (!document || json::find(*document, {"metadata", "deletionTimestamp"}) != nullptr) return std::nullopt;
+    const auto token = read_bootstrap_secret(*document);
+    const bool is_it = token && token->trouble.empty() && token->id == parts.id && token->secret.size() == parts.secret.size() &&
+                       CRYPTO_memcmp(token->secret.data(), parts.secret.data(), parts.secret.size()) == 0;
+    if (!is_it || !token->authenticates || token->is_expired(options_.clock->now())) return std::nullopt;
+    UserInfo user{"system:bootstrap:" + token->id, "", {"system:bootstrappers"}, {}};
+    user.groups.insert(user.groups.end(), token->extra_groups.begin(), token->extra_groups.end());
+    return user;
+  }
+
   AuthenticatorOptions options_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Others> others_;
 };
 
 }  // namespace
@@ -128,6 +208,12 @@ Result<StaticTokens> parse_token_file(const std::string& path) {
 
 std::shared_ptr<Authenticator> make_authenticator(AuthenticatorOptions options) {
   return std::make_shared<ChainAuthenticator>(std::move(options));
+}
+
+void set_issuers(Authenticator& authenticator, std::shared_ptr<OidcAuthenticator> oidc, bool anonymous,
+                 std::vector<std::string> anonymous_paths) {
+  if (auto* chain = dynamic_cast<ChainAuthenticator*>(&authenticator))
+    chain->set_others(std::move(oidc), anonymous, std::move(anonymous_paths));
 }
 
 }  // namespace berth::apiserver::auth

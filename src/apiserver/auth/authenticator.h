@@ -4,7 +4,10 @@
 #include <string>
 #include <unordered_map>
 
+#include "apiserver/auth/oidc.h"
+#include "apiserver/auth/revoked.h"
 #include "apiserver/auth/service_account_tokens.h"
+#include "apiserver/auth/webhook_auth.h"
 #include "apiserver/auth_interfaces.h"
 
 namespace berth::apiserver::auth {
@@ -16,10 +19,20 @@ Result<StaticTokens> parse_token_file(const std::string& path);
 struct AuthenticatorOptions {
   StaticTokens static_tokens;
   std::shared_ptr<const ServiceAccountTokens> service_account_tokens;  ///< Null: none are accepted.
+  const ObjectCache* cache = nullptr;  ///< Of the Secrets that are bootstrap tokens; null: none are accepted. Goes with `clock`.
+  const Clock* clock = nullptr;
+  std::shared_ptr<RevokedCertificates> revoked;  ///< Null: none is.
+  /// Tokens of other issuers, and whom nobody here knows; both may be replaced while in use (set_others).
+  std::shared_ptr<OidcAuthenticator> oidc;
+  std::shared_ptr<WebhookAuthenticator> webhook;
   bool anonymous = true;
+  std::vector<std::string> anonymous_paths;  ///< Where anonymous requests are let through alone; empty: everywhere.
 };
 /// Adds system:authenticated to everybody but the anonymous. A request with bad credentials is 401 even when anonymous ones are let
 /// through.
 std::shared_ptr<Authenticator> make_authenticator(AuthenticatorOptions options);
+/// Exchanges the issuers and the rule about anonymous requests of an authenticator that was made here, when their file changed.
+void set_issuers(Authenticator& authenticator, std::shared_ptr<OidcAuthenticator> oidc, bool anonymous,
+                 std::vector<std::string> anonymous_paths);
 
 }  // namespace berth::apiserver::auth

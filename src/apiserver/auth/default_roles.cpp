@@ -97,6 +97,7 @@ std::vector<RoleRow> system_roles() {
        "",
        ""},
       {"system:node-bootstrapper", {"create,get,list,watch certificates.k8s.io certificatesigningrequests"}, "", ""},
+      {"kubeadm:get-nodes", {"get core nodes"}, "", ""},
       {"system:node-problem-detector", {"get core nodes", "patch core nodes/status", kEvents}, "", ""},
       {"system:node-proxier",
        {"list,watch core endpoints,services", "get,list,watch core nodes", kEvents, "list,watch discovery.k8s.io endpointslices"},
@@ -324,11 +325,16 @@ std::vector<RoleRow> namespaced_roles() {
        "",
        ""},
       {"kube-system/berth:scheduler-configuration-reader", {"get core configmaps berth-scheduler-default-scheduler"}, "", ""},
+      // What kubeadm makes, so that machines may join: the cluster's address and authority for everybody, the rest by a token.
+      {"kube-public/kubeadm:bootstrap-signer-clusterinfo", {"get core configmaps cluster-info"}, "", ""},
+      {"kube-system/kubeadm:nodes-kubeadm-config", {"get core configmaps kubeadm-config"}, "", ""},
+      {"kube-system/kubeadm:kubelet-config", {"get core configmaps kubelet-config"}, "", ""},
       {"kube-public/system:controller:bootstrap-signer", {"READ core configmaps", "update core configmaps cluster-info", kEvents}, "", ""},
   };
 }
 
 std::vector<BindingRow> bindings() {
+  constexpr std::string_view kNodeTokens = "g:system:bootstrappers:kubeadm:default-node-token";
   return {
       {"cluster-admin", "cluster-admin", {"g:system:masters"}},
       {"system:discovery", "system:discovery", {"g:system:authenticated"}},
@@ -345,6 +351,16 @@ std::vector<BindingRow> bindings() {
       {"system:kube-scheduler", "system:kube-scheduler", {"u:system:kube-scheduler"}},
       {"system:volume-scheduler", "system:volume-scheduler", {"u:system:kube-scheduler"}},
       {"berth:kubelet-clients", "system:kubelet-api-admin", {"g:berth:kubelet-clients"}},
+      {"kube-public/kubeadm:bootstrap-signer-clusterinfo", "kubeadm:bootstrap-signer-clusterinfo", {"u:system:anonymous"}},
+      {"kubeadm:kubelet-bootstrap", "system:node-bootstrapper", {kNodeTokens}},
+      {"kubeadm:get-nodes", "kubeadm:get-nodes", {kNodeTokens}},
+      {"kubeadm:node-autoapprove-bootstrap", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", {kNodeTokens}},
+      {"kubeadm:node-autoapprove-certificate-rotation",
+       "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+       {"g:system:nodes"}},
+      {"kube-system/kubeadm:nodes-kubeadm-config", "kubeadm:nodes-kubeadm-config", {kNodeTokens, "g:system:nodes"}},
+      {"kube-system/kubeadm:kubelet-config", "kubeadm:kubelet-config", {kNodeTokens, "g:system:nodes"}},
+      {"berth:cluster-admins", "cluster-admin", {"g:berth:cluster-admins"}},
       // Nodes are judged by the node authorizer; the binding stays for whoever adds subjects to it.
       {"system:node", "system:node", {}},
       {"kube-system/system::extension-apiserver-authentication-reader",

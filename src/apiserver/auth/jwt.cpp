@@ -90,7 +90,8 @@ JwtKey::JwtKey(JwtKey&&) noexcept = default;
 JwtKey::~JwtKey() = default;
 
 Result<JwtKey> JwtKey::from_pem(const std::string& pem) {
-  auto key = read_private_key(pem, "the service account signing key");
+  const bool is_public = pem.find("PUBLIC KEY-----") != std::string::npos;
+  auto key = is_public ? read_public_key(pem, "the service account key") : read_private_key(pem, "the service account signing key");
   if (!key) return std::unexpected(key.error());
   auto impl = std::make_unique<Impl>();
   impl->is_ec = EVP_PKEY_get_base_id(key->get()) == EVP_PKEY_EC;
@@ -107,10 +108,27 @@ Result<JwtKey> JwtKey::from_pem(const std::string& pem) {
   JwtKey out(std::move(impl));
   out.algorithm_ = out.impl_->is_ec ? "ES256" : "RS256";
   out.key_id_ = base64url_encode({reinterpret_cast<char*>(digest), sizeof digest});
+  out.is_private_ = !is_public;
+  return out;
+}
+
+Result<std::vector<JwtKey>> JwtKey::all_from_pem(const std::string& pem) {
+  std::vector<JwtKey> out;
+  constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----END ";
+  for (std::size_t start = pem.find(kBegin); start != std::string::npos;) {
+    const std::size_t end = pem.find(kEnd, start);
+    const std::size_t next = end == std::string::npos ? end : pem.find(kBegin, end);
+    auto key = from_pem(pem.substr(start, next == std::string::npos ? next : next - start));
+    if (!key) return std::unexpected(key.error());
+    out.push_back(std::move(*key));
+    start = next;
+  }
+  if (out.empty()) return invalid("the service account keys: there is no key in PEM form");
   return out;
 }
 
 Result<std::string> JwtKey::sign(const json::Object& claims) const {
+  if (!is_private_) return fail(ErrorCode::kInternal, "a public key cannot sign tokens");
   std::string token = base64url_encode(json::serialize(json::Object{{"alg", algorithm_}, {"kid", key_id_}}));
   token += '.';
   token += base64url_encode(json::serialize(claims));

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -12,7 +13,10 @@ namespace berth::apiserver::auth {
 /// One private key and the algorithm that goes with it: ES256 for EC P-256, RS256 for RSA. Thread-safe after construction.
 class JwtKey {
  public:
+  /// A private key, or a public one, which verifies alone.
   static Result<JwtKey> from_pem(const std::string& pem);
+  /// Every key of a text, in its order; at least one.
+  static Result<std::vector<JwtKey>> all_from_pem(const std::string& pem);
   JwtKey(JwtKey&&) noexcept;
   ~JwtKey();
 
@@ -22,12 +26,14 @@ class JwtKey {
   /// The JSON Web Key Set with the public key.
   [[nodiscard]] json::Object public_keys() const;
   [[nodiscard]] const std::string& algorithm() const { return algorithm_; }
+  [[nodiscard]] bool can_sign() const { return is_private_; }
 
  private:
   struct Impl;
   explicit JwtKey(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
   std::string algorithm_, key_id_;
+  bool is_private_ = true;
 };
 
 /// The claims without any check; nullopt when the token is malformed.

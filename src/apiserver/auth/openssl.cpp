@@ -40,6 +40,13 @@ Result<Key> read_private_key(const std::string& pem, const std::string& what) {
   return key;
 }
 
+Result<Key> read_public_key(const std::string& pem, const std::string& what) {
+  Bio bio = reader(pem);
+  Key key(PEM_read_bio_PUBKEY(bio.get(), nullptr, nullptr, nullptr));
+  if (key == nullptr) return fail(ErrorCode::kCorrupt, fmt::format("{}: not a public key in PEM form: {}", what, openssl_error()));
+  return key;
+}
+
 Result<Certificate> read_certificate(const std::string& pem, const std::string& what) {
   Bio bio = reader(pem);
   Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));

@@ -29,6 +29,7 @@ std::string openssl_error();
 Result<Key> make_ec_key();
 /// `what` names the source in the error.
 Result<Key> read_private_key(const std::string& pem, const std::string& what);
+Result<Key> read_public_key(const std::string& pem, const std::string& what);
 Result<Certificate> read_certificate(const std::string& pem, const std::string& what);
 std::string to_pem(EVP_PKEY* key);
 std::string to_pem(X509* certificate);

@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "apiserver/auth/jwt.h"
 #include "apiserver/auth/openssl.h"
+#include "apiserver/auth/rotation.h"
 
 namespace berth::apiserver::auth {
 namespace {
@@ -273,7 +275,8 @@ Result<std::string> open_signing_key(const std::string& directory) {
   auto known = read_file(path);
   if (!known) return std::unexpected(known.error());
   if (*known) {
-    if (auto key = read_private_key(**known, path); !key) return std::unexpected(key.error());
+    // Several keys: the first signs, the others only verify (the exchange of a key).
+    if (auto keys = JwtKey::all_from_pem(**known); !keys) return fail(keys.error().code, fmt::format("{}: {}", path, keys.error().message));
     return **known;
   }
   auto key = make_ec_key();
@@ -315,6 +318,14 @@ Result<KeyPair> Pki::client_certificate(const std::string& file_name, const std:
   return reuse_or_make(options_.directory, file_name, ca_, request, now);
 }
 
+Result<KeyPair> Pki::server_certificate(const std::string& file_name, const std::string& common_name,
+                                        const std::vector<std::string>& organizations, const std::vector<std::string>& names,
+                                        TimePoint now) {
+  CertificateRequest request{.common_name = common_name, .organizations = organizations, .for_server = true, .life = kLeafLife};
+  add_own_names(request.names, names);
+  return reuse_or_make(options_.directory, file_name, ca_, request, now);
+}
+
 Result<KeyPair> Pki::issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now,
                                   Duration life) const {
   return make_signed_by(ca_, {.common_name = common_name, .organizations = organizations, .life = life}, now);
@@ -324,6 +335,99 @@ Result<KeyPair> Pki::self_signed_server(const std::string& common_name, const st
   CertificateRequest request{.common_name = common_name, .for_server = true, .life = kLeafLife};
   add_own_names(request.names, names);
   return make_certificate(request, nullptr, nullptr, now);
+}
+
+namespace {
+
+/// The PEM blocks of a text, each with its end of line.
+std::vector<std::string> pem_blocks(const std::string& text) {
+  std::vector<std::string> out;
+  for (std::size_t start = text.find("-----BEGIN "); start != std::string::npos; start = text.find("-----BEGIN ", start + 1)) {
+    std::size_t end = text.find("-----END ", start);
+    if (end == std::string::npos) break;
+    end = std::min(text.find('\n', end), text.size() - 1);
+    out.push_back(text.substr(start, end + 1 - start));
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> blocks_of_file(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return std::unexpected(text.error());
+  if (!*text) return fail(ErrorCode::kNotFound, fmt::format("{}: is not there; was a server ever started with this data directory?", path));
+  auto blocks = pem_blocks(**text);
+  if (blocks.empty()) return fail(ErrorCode::kCorrupt, fmt::format("{}: has nothing in PEM form", path));
+  return blocks;
+}
+
+/// Whether a file of `count` entries is where a step begins; which step is to come first otherwise.
+Result<void> check_step(RotationStep step, std::size_t count, bool is_switched) {
+  if (step == RotationStep::kPrepare && count > 1)
+    return fail(ErrorCode::kConflict, fmt::format("an exchange is under way: the next step is {}", is_switched ? "finish" : "switch"));
+  if (step == RotationStep::kSwitch && count < 2) return fail(ErrorCode::kConflict, "nothing is prepared: the first step is prepare");
+  if (step == RotationStep::kSwitch && is_switched) return fail(ErrorCode::kConflict, "that was done already: the next step is finish");
+  if (step == RotationStep::kFinish && (count < 2 || !is_switched))
+    return fail(ErrorCode::kConflict, count < 2 ? "nothing is to be finished" : "the old one still signs: the next step is switch");
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> rotate_authority(const std::string& directory, RotationStep step, TimePoint now) {
+  const std::string bundle = path_of(directory, "ca.crt"), key = path_of(directory, "ca.key"), next = path_of(directory, "ca-next.key");
+  const auto blocks = blocks_of_file(bundle);
+  if (!blocks) return std::unexpected(blocks.error());
+  const auto waiting = read_file(next);
+  if (!waiting) return std::unexpected(waiting.error());
+  if (auto ok = check_step(step, blocks->size(), !*waiting); !ok) return std::unexpected(ok.error());
+  if (step == RotationStep::kPrepare) {
+    CertificateRequest request{.common_name = "berth-ca", .is_authority = true, .life = kAuthorityLife};
+    const auto made = make_certificate(request, nullptr, nullptr, now);
+    if (!made) return std::unexpected(made.error());
+    if (auto ok = write_file(next, made->private_key_pem, 0600); !ok) return std::unexpected(ok.error());
+    if (auto ok = write_file(bundle, blocks->front() + made->certificate_pem, 0644); !ok) return std::unexpected(ok.error());
+    return std::string(
+        "A new authority is trusted beside the old one. Within a minute a running server and its kubeconfigs have both. Give machines and "
+        "people the new bundle (ca.crt; nodes: `berth node join` again), then: --step switch");
+  }
+  if (step == RotationStep::kSwitch) {
+    // The key first: a crash in between leaves a pair that does not belong together, which a start refuses by name.
+    if (auto ok = write_file(key, **waiting, 0600); !ok) return std::unexpected(ok.error());
+    if (auto ok = write_file(bundle, (*blocks)[1] + (*blocks)[0], 0644); !ok) return std::unexpected(ok.error());
+    ::unlink(next.c_str());
+    return std::string(
+        "The new authority signs. The server's certificate and the kubeconfigs of the data directory are made anew within a minute; nodes "
+        "renew theirs in their own time, or at once with `berth node join`. When everybody has one of the new authority: --step finish");
+  }
+  if (auto ok = write_file(bundle, blocks->front(), 0644); !ok) return std::unexpected(ok.error());
+  return std::string("The old authority is no longer trusted: what it signed is refused from now on.");
+}
+
+Result<std::string> rotate_signing_key(const std::string& directory, RotationStep step) {
+  const std::string path = path_of(directory, "service-account.key"), marker = path_of(directory, "service-account-next");
+  const auto blocks = blocks_of_file(path);
+  if (!blocks) return std::unexpected(blocks.error());
+  const auto waiting = read_file(marker);
+  if (!waiting) return std::unexpected(waiting.error());
+  if (auto ok = check_step(step, blocks->size(), !*waiting); !ok) return std::unexpected(ok.error());
+  if (step == RotationStep::kPrepare) {
+    auto made = make_ec_key();
+    if (!made) return std::unexpected(made.error());
+    if (auto ok = write_file(marker, "the second key of service-account.key is to sign next\n", 0600); !ok)
+      return std::unexpected(ok.error());
+    if (auto ok = write_file(path, blocks->front() + to_pem(made->get()), 0600); !ok) return std::unexpected(ok.error());
+    return std::string("A new key verifies service account tokens beside the old one, and stands in /openid/v1/jwks. Then: --step switch");
+  }
+  if (step == RotationStep::kSwitch) {
+    if (auto ok = write_file(path, (*blocks)[1] + (*blocks)[0], 0600); !ok) return std::unexpected(ok.error());
+    ::unlink(marker.c_str());
+    return std::string(
+        "The new key signs. Tokens in pods are exchanged within the hour; those in Secrets of type kubernetes.io/service-account-token "
+        "only "
+        "when they are made anew. Then: --step finish");
+  }
+  if (auto ok = write_file(path, blocks->front(), 0600); !ok) return std::unexpected(ok.error());
+  return std::string("The old key is gone: the tokens that it signed are refused from now on.");
 }
 
 }  // namespace berth::apiserver::auth

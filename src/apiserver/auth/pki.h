@@ -1,9 +1,10 @@
 // The control plane's own certificate authority, certificates and signing key, in a directory (SPEC A6).
 //
-//   ca.crt ca.key            signs everything below
+//   ca.crt ca.key            signs everything below; ca.crt may be a bundle: the first is the key's, all are trusted
 //   server.crt server.key    what the API server shows
 //   NAME.crt NAME.key        client certificates made by client_certificate (admin, scheduler, controller-manager, node-…)
-//   service-account.key      signs service account tokens
+//   service-account.key      signs service account tokens; of several keys in it the first signs and all verify
+//   revoked                  serials of client certificates that are refused (revoked.h)
 //
 // All keys are ECDSA P-256: a handshake costs a tenth of RSA's. Made on first use, reused afterwards, renewed by open and
 // client_certificate when less than a fifth of the life is left, or when the names they must have changed.
@@ -40,6 +41,9 @@ class Pki {
   Result<KeyPair> client_certificate(const std::string& file_name, const std::string& common_name,
                                      const std::vector<std::string>& organizations, TimePoint now);
   /// As client_certificate, in memory only.
+  /// A pair that the file of that name keeps, for `names`, signed for a server's use.
+  Result<KeyPair> server_certificate(const std::string& file_name, const std::string& common_name,
+                                     const std::vector<std::string>& organizations, const std::vector<std::string>& names, TimePoint now);
   [[nodiscard]] Result<KeyPair> issue_client(const std::string& common_name, const std::vector<std::string>& organizations, TimePoint now,
                                              Duration life) const;
 
@@ -48,7 +52,12 @@ class Pki {
   static Result<KeyPair> self_signed_server(const std::string& common_name, const std::vector<std::string>& names, TimePoint now);
 
   // The users of a cluster, by Kubernetes' names.
-  Result<KeyPair> admin(TimePoint now) { return client_certificate("admin", "kubernetes-admin", {"system:masters"}, now); }
+  /// In a group of its own, which a binding makes cluster-admin: rights that can be taken away, where those of system:masters cannot.
+  Result<KeyPair> admin(TimePoint now) { return client_certificate("admin", "kubernetes-admin", {"berth:cluster-admins"}, now); }
+  /// For the day on which the bindings are gone: no rule applies to it.
+  Result<KeyPair> super_admin(TimePoint now) {
+    return client_certificate("super-admin", "kubernetes-super-admin", {"system:masters"}, now);
+  }
   Result<KeyPair> scheduler(TimePoint now) { return client_certificate("scheduler", "system:kube-scheduler", {}, now); }
   Result<KeyPair> controller_manager(TimePoint now) {
     return client_certificate("controller-manager", "system:kube-controller-manager", {}, now);

@@ -86,20 +86,31 @@ bool is_gone(const StoredObject& object, std::int64_t now) {
   return deleted && std::chrono::duration_cast<std::chrono::seconds>(deleted->time_since_epoch()).count() < now - kLeewaySeconds;
 }
 
+Result<std::shared_ptr<const std::vector<JwtKey>>> read_keys(const std::string& pem) {
+  auto keys = JwtKey::all_from_pem(pem);
+  if (!keys) return std::unexpected(keys.error());
+  if (!keys->front().can_sign()) return invalid("the service account keys: the first one must be private, it signs");
+  return std::make_shared<const std::vector<JwtKey>>(std::move(*keys));
+}
+
 }  // namespace
 
 struct ServiceAccountTokens::Impl {
   TokenOptions options;
-  JwtKey key;
   const ObjectCache& cache;
   const Clock& clock;
   std::vector<std::string> api_audiences;
   /// Tokens whose signature was found good: verifying one costs 100 µs, and clients send the same one with every request.
   mutable std::mutex mutex;
+  std::shared_ptr<const std::vector<JwtKey>> keys;  ///< Never empty.
   mutable std::unordered_map<std::string, std::shared_ptr<const Claims>> remembered;
 
   [[nodiscard]] std::int64_t now_seconds() const {
     return std::chrono::duration_cast<std::chrono::seconds>(clock.now().time_since_epoch()).count();
+  }
+  [[nodiscard]] std::shared_ptr<const std::vector<JwtKey>> present_keys() const {
+    const std::lock_guard lock(mutex);
+    return keys;
   }
   [[nodiscard]] std::shared_ptr<const Claims> signed_claims(std::string_view token) const {
     std::string text(token);
@@ -107,11 +118,14 @@ struct ServiceAccountTokens::Impl {
       std::lock_guard lock(mutex);
       if (auto known = remembered.find(text); known != remembered.end()) return known->second;
     }
-    auto verified = key.verify(token);
+    const auto present = present_keys();
+    std::optional<json::Value> verified;
+    for (auto key = present->begin(); !verified && key != present->end(); ++key) verified = key->verify(token);
     auto read = verified ? read_claims(*verified) : std::nullopt;
     if (!read) return nullptr;
     auto claims = std::make_shared<const Claims>(std::move(*read));
     std::lock_guard lock(mutex);
+    if (keys != present) return claims;  // Its key may be gone by now.
     if (remembered.size() >= kRememberedTokens) remembered.clear();
     remembered.emplace(std::move(text), claims);
     return claims;
@@ -159,10 +173,10 @@ ServiceAccountTokens::~ServiceAccountTokens() = default;
 
 Result<std::shared_ptr<ServiceAccountTokens>> ServiceAccountTokens::create(TokenOptions options, const ObjectCache& cache,
                                                                            const Clock& clock) {
-  auto key = JwtKey::from_pem(options.key_pem);
-  if (!key) return std::unexpected(key.error());
+  auto keys = read_keys(options.key_pem);
+  if (!keys) return std::unexpected(keys.error());
   auto audiences = options.api_audiences.empty() ? std::vector<std::string>{options.issuer} : options.api_audiences;
-  std::unique_ptr<Impl> impl(new Impl{std::move(options), std::move(*key), cache, clock, std::move(audiences), {}, {}});
+  std::unique_ptr<Impl> impl(new Impl{std::move(options), cache, clock, std::move(audiences), {}, std::move(*keys), {}});
   return std::shared_ptr<ServiceAccountTokens>(new ServiceAccountTokens(std::move(impl)));
 }
 
@@ -177,12 +191,13 @@ bool ServiceAccountTokens::Impl::is_kept_in_secret(const TokenSpec& spec) const 
 model::ApiResult<IssuedToken> ServiceAccountTokens::issue(const TokenSpec& spec) {
   const std::int64_t now = impl_->now_seconds();
   if (impl_->is_kept_in_secret(spec)) {
-    auto kept = impl_->key.sign(json::Object{{"iss", kLegacyIssuer},
-                                             {"kubernetes.io/serviceaccount/namespace", spec.ns},
-                                             {"kubernetes.io/serviceaccount/secret.name", spec.bound_name},
-                                             {"kubernetes.io/serviceaccount/service-account.name", spec.service_account},
-                                             {"kubernetes.io/serviceaccount/service-account.uid", spec.service_account_uid},
-                                             {"sub", fmt::format("system:serviceaccount:{}:{}", spec.ns, spec.service_account)}});
+    auto kept = impl_->present_keys()->front().sign(
+        json::Object{{"iss", kLegacyIssuer},
+                     {"kubernetes.io/serviceaccount/namespace", spec.ns},
+                     {"kubernetes.io/serviceaccount/secret.name", spec.bound_name},
+                     {"kubernetes.io/serviceaccount/service-account.name", spec.service_account},
+                     {"kubernetes.io/serviceaccount/service-account.uid", spec.service_account_uid},
+                     {"sub", fmt::format("system:serviceaccount:{}:{}", spec.ns, spec.service_account)}});
     if (!kept) return std::unexpected(model::internal_error(kept.error().message));
     return IssuedToken{std::move(*kept), TimePoint(std::chrono::seconds(now + spec.expiration_seconds))};
   }
@@ -208,7 +223,7 @@ model::ApiResult<IssuedToken> ServiceAccountTokens::issue(const TokenSpec& spec)
                       {"kubernetes.io", std::move(bound)},
                       {"nbf", now},
                       {"sub", fmt::format("system:serviceaccount:{}:{}", spec.ns, spec.service_account)}};
-  auto token = impl_->key.sign(claims);
+  auto token = impl_->present_keys()->front().sign(claims);
   if (!token) return std::unexpected(model::internal_error(token.error().message));
   return IssuedToken{std::move(*token), TimePoint(std::chrono::seconds(now + spec.expiration_seconds))};
 }
@@ -249,14 +264,33 @@ bool ServiceAccountTokens::is_own(std::string_view token) const {
   return issuer == impl_->options.issuer || issuer == kLegacyIssuer;
 }
 
+Result<void> ServiceAccountTokens::set_keys(const std::string& key_pem) {
+  auto keys = read_keys(key_pem);
+  if (!keys) return std::unexpected(keys.error());
+  const std::lock_guard lock(impl_->mutex);
+  impl_->keys = std::move(*keys);
+  impl_->remembered.clear();
+  return {};
+}
+
 std::string ServiceAccountTokens::openid_configuration() const {
+  json::Array algorithms;
+  for (const JwtKey& key : *impl_->present_keys())
+    if (std::ranges::find(algorithms, json::Value(key.algorithm())) == algorithms.end()) algorithms.emplace_back(key.algorithm());
   return json::serialize(json::Object{{"issuer", impl_->options.issuer},
                                       {"jwks_uri", impl_->options.issuer + "/openid/v1/jwks"},
                                       {"response_types_supported", json::Array{"id_token"}},
                                       {"subject_types_supported", json::Array{"public"}},
-                                      {"id_token_signing_alg_values_supported", json::Array{json::Value(impl_->key.algorithm())}}});
+                                      {"id_token_signing_alg_values_supported", std::move(algorithms)}});
 }
 
-std::string ServiceAccountTokens::json_web_keys() const { return json::serialize(impl_->key.public_keys()); }
+std::string ServiceAccountTokens::json_web_keys() const {
+  json::Array all;
+  for (const JwtKey& key : *impl_->present_keys()) {
+    json::Object one = key.public_keys();
+    for (json::Value& entry : one["keys"].get_array()) all.push_back(std::move(entry));
+  }
+  return json::serialize(json::Object{{"keys", std::move(all)}});
+}
 
 }  // namespace berth::apiserver::auth

@@ -10,7 +10,7 @@
 namespace berth::apiserver::auth {
 
 struct TokenOptions {
-  std::string key_pem;  ///< Private key, EC P-256 or RSA.
+  std::string key_pem;  ///< EC P-256 or RSA; the first is private and signs, all others, private or public, verify as well.
   std::string issuer;
   std::vector<std::string> api_audiences;  ///< Empty: the issuer.
 };
@@ -28,6 +28,8 @@ class ServiceAccountTokens final : public TokenIssuer {
   [[nodiscard]] model::ApiResult<UserInfo> verify(std::string_view token, const std::vector<std::string>& audiences) const;
   /// True when the token's unverified claims name this issuer (or the legacy one): whether verify is the one to ask.
   [[nodiscard]] bool is_own(std::string_view token) const;
+  /// Other keys from now on, in the same form; the error leaves all as it was.
+  Result<void> set_keys(const std::string& key_pem);
   /// Content of /.well-known/openid-configuration and /openid/v1/jwks.
   [[nodiscard]] std::string openid_configuration() const;
   [[nodiscard]] std::string json_web_keys() const;

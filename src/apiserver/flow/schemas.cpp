@@ -82,7 +82,7 @@ const std::vector<FlowSchema>& default_schemas() {
     const std::string kube_system = "system:serviceaccount:kube-system:*";
     const Rule leases{kLock, {"coordination.k8s.io"}, {"leases"}, {}};
     return std::vector<FlowSchema>{
-        schema("exempt", 1, "exempt", By::kNone, {}, {"system:masters"}, kEverything),
+        schema("exempt", 1, "exempt", By::kNone, {}, {"system:masters", "berth:cluster-admins"}, kEverything),
         schema("probes", 2, "exempt", By::kNone, {}, kEverybody, {{{"get"}, {}, {}, {"/healthz", "/readyz", "/livez"}}}),
         schema("system-leader-election", 100, "leader-election", By::kByUser, {"system:kube-controller-manager", "system:kube-scheduler"},
                {}, {leases}),

@@ -18,6 +18,9 @@ const std::vector<AdmVerb>& adm_verbs() {
       {"drain", "cordon nodes and evict their pods", run_drain},
       {"manage-node", "list or evacuate nodes' pods, mark nodes schedulable or not", run_manage_node},
       {"new-project", "make a namespace with a project node selector", run_adm_new_project},
+      {"kubeconfig", "make a kubeconfig for a user and groups, for as long as is said", run_adm_kubeconfig},
+      {"revoke", "refuse client certificates before they end", run_adm_revoke},
+      {"rotate", "exchange the cluster's authority or the key that signs tokens", run_adm_rotate},
       {"policy", "give roles to users, groups and accounts, and take them away", run_policy},
   };
   return table;

@@ -13,6 +13,10 @@ int run_manage_node(const std::vector<std::string>& args);  ///< OpenShift 3's: 
 int run_adm_new_project(const std::vector<std::string>& args);
 int run_policy(const std::vector<std::string>& args);  ///< add-role-to-user and its siblings.
 
+int run_adm_kubeconfig(const std::vector<std::string>& args);
+int run_adm_revoke(const std::vector<std::string>& args);
+int run_adm_rotate(const std::vector<std::string>& args);
+
 struct AdmVerb {
   std::string name, summary;
   int (*run)(const std::vector<std::string>& args);

@@ -245,7 +245,7 @@ namespace {
 std::string check_name(const KindInfo& kind, std::string_view name) {
   if (kind.kind == "Namespace" || kind.kind == "StatefulSet") return check_dns1123_label(name);
   if (kind.kind == "Service") return check_dns1035_label(name);
-  if (kind.group == "rbac.authorization.k8s.io" || kind.kind == "Event") return check_path_segment(name);
+  if (kind.group == "rbac.authorization.k8s.io" || kind.group == "certificates.k8s.io" || kind.kind == "Event") return check_path_segment(name);
   return check_dns1123_subdomain(name);
 }
 
@@ -465,6 +465,10 @@ FieldErrors validate_update(const KindInfo& kind, const json::Value& old, const 
   Errors errors;
   object_meta(kind, doc, errors);
   object_meta_update(old, doc, errors);
+  if (kind.group == "certificates.k8s.io") {
+    certificate_request(&old, doc, subresource, errors);
+    return errors.take();
+  }
   if (subresource == "status") status_update(kind, old, doc, errors);
   if (subresource == "status" || subresource == "finalize") return errors.take();
   if (kind.group.empty() && kind.kind == "Pod") {

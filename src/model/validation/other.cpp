@@ -262,6 +262,7 @@ void other(const KindInfo& kind, const Value* old, const Value& doc, Errors& err
     return old == nullptr ? event_create(doc, errors) : event_update(*old, doc, errors);
   }
   if (kind.kind == "EndpointSlice") return endpoint_slice(old, doc, errors);
+  if (kind.kind == "CertificateSigningRequest") return certificate_request(old, doc, "", errors);
   if (kind.kind == "ControllerRevision") return controller_revision(old, doc, errors);
   if (kind.kind == "HorizontalPodAutoscaler") return horizontal_pod_autoscaler(old, doc, errors);
   const Rules* rules = rules_of(kind);

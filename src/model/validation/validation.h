@@ -193,6 +193,8 @@ void network_policy(const Value& doc, Errors& errors);
 void endpoint_slice(const Value* old, const Value& doc, Errors& errors);
 void runtime_class(const Value& doc, Errors& errors);
 void api_service(const Value& doc, Errors& errors);
+/// A CertificateSigningRequest but for the X.509 in it, which the API server reads. `old`: null at creation.
+void certificate_request(const Value* old, const Value& doc, std::string_view subresource, Errors& errors);
 void service(const Value& doc, Errors& errors);
 void service_update(const Value& old, const Value& doc, Errors& errors);
 void endpoints(const Value& doc, Errors& errors);

@@ -1,0 +1,145 @@
+#include "apiserver/encryption/store.h"
+
+#include <map>
+
+namespace berth::apiserver::encryption {
+namespace {
+
+/// "/GROUP/PLURAL/…"
+std::pair<std::string_view, std::string_view> resource_of(std::string_view key) {
+  const auto first = key.find('/', 1);
+  const auto second = first == std::string_view::npos ? first : key.find('/', first + 1);
+  if (second == std::string_view::npos) return {};
+  return {key.substr(1, first - 1), key.substr(first + 1, second - first - 1)};
+}
+
+class EncryptedStore final : public store::Store {
+ public:
+  EncryptedStore(std::unique_ptr<store::Store> inner, Configuration configuration, std::shared_ptr<StaleKeys> stale)
+      : inner_(std::move(inner)), configuration_(std::move(configuration)), stale_(std::move(stale)) {}
+
+  [[nodiscard]] store::StoreState state() const override { return inner_->state(); }
+  Result<void> compact(store::Revision revision) override { return inner_->compact(revision); }
+
+  Result<void> commit(std::span<const store::Record> records, bool sync) override {
+    if (configuration_.rules.empty()) return inner_->commit(records, sync);
+    std::vector<store::Record> stored(records.begin(), records.end());
+    for (store::Record& record : stored) {
+      const ResourceRule* rule = record.value == nullptr ? nullptr : rule_of(record.key);
+      if (rule == nullptr) continue;
+      auto sealed = rule->providers.front()->encrypt(*record.value, record.key);
+      if (!sealed) return std::unexpected(sealed.error());
+      record.value = std::make_shared<const std::string>(std::move(*sealed));
+    }
+    auto done = inner_->commit(stored, sync);
+    if (done)
+      for (const store::Record& record : stored) stale_->set(record.key, false);
+    return done;
+  }
+
+  Result<void> read(store::Revision after, const std::function<Result<void>(store::Record)>& each) override {
+    std::map<std::string, std::string> unreadable;  // Keys whose last value does not decrypt, and why.
+    auto done = inner_->read(after, [&](store::Record record) -> Result<void> {
+      if (record.value == nullptr) {
+        unreadable.erase(record.key);
+        stale_->set(record.key, false);
+        return each(std::move(record));
+      }
+      if (configuration_.rules.empty() && !record.value->starts_with(kPrefix)) return each(std::move(record));
+      auto plain = open(record);
+      if (!plain) {
+        unreadable[record.key] = plain.error().message;
+        return {};
+      }
+      unreadable.erase(record.key);
+      stale_->set(record.key, plain->is_stale);
+      if (plain->value != *record.value) record.value = std::make_shared<const std::string>(std::move(plain->value));
+      return each(std::move(record));
+    });
+    if (!done || unreadable.empty()) return done;
+    const auto& [key, why] = *unreadable.begin();
+    const std::string others = unreadable.size() == 1 ? "" : fmt::format(" (and {} other objects)", unreadable.size() - 1);
+    return fail(ErrorCode::kCorrupt, fmt::format("{}{} cannot be read: {}. {}; nothing was changed", name_of(key), others, why, advice()));
+  }
+
+ private:
+  [[nodiscard]] const ResourceRule* rule_of(std::string_view key) const {
+    const auto [group, plural] = resource_of(key);
+    return configuration_.rule_of(group, plural);
+  }
+  [[nodiscard]] Result<Plain> open(const store::Record& record) const {
+    const ResourceRule* rule = rule_of(record.key);
+    if (rule == nullptr) {
+      // Of a resource that is no longer to be encrypted: whoever can reads it, and the next update writes it plain.
+      if (!record.value->starts_with(kPrefix)) return Plain{*record.value, false};
+      for (const ResourceRule& one : configuration_.rules)
+        for (const auto& provider : one.providers)
+          if (provider->wrote(*record.value)) {
+            auto plain = provider->decrypt(*record.value, record.key);
+            if (plain) plain->is_stale = true;
+            return plain;
+          }
+      return fail(ErrorCode::kCorrupt, fmt::format("it is encrypted ({}…)", prefix_of(*record.value)));
+    }
+    for (std::size_t i = 0; i < rule->providers.size(); ++i) {
+      if (!rule->providers[i]->wrote(*record.value)) continue;
+      auto plain = rule->providers[i]->decrypt(*record.value, record.key);
+      if (plain) plain->is_stale = plain->is_stale || i != 0;
+      return plain;
+    }
+    return fail(ErrorCode::kCorrupt,
+                record.value->starts_with(kPrefix)
+                    ? fmt::format("it is encrypted by a provider that is not there ({}…)", prefix_of(*record.value))
+                    : "it is stored as it is, and no identity provider is there (add `- identity: {}` as the last one)");
+  }
+  /// "k8s:enc:aescbc:v1:NAME:"
+  static std::string prefix_of(std::string_view stored) {
+    std::size_t end = 0;
+    for (int colons = 0; end < std::min<std::size_t>(stored.size(), 128) && colons < 5; ++end) colons += stored[end] == ':' ? 1 : 0;
+    return std::string(stored.substr(0, end));
+  }
+  static std::string name_of(std::string_view key) {
+    const auto [group, plural] = resource_of(key);
+    std::string_view rest = key.substr(std::min(key.size(), group.size() + plural.size() + 3));
+    if (rest.starts_with('/')) rest.remove_prefix(1);
+    return fmt::format("{} {}", plural, rest);
+  }
+  [[nodiscard]] std::string advice() const {
+    return configuration_.file.empty()
+               ? "Start with --encryption-provider-config FILE, the file that it was written with"
+               : fmt::format("Put the key, or the provider, back into {} (behind the first one: the first writes, all of them read)",
+                             configuration_.file);
+  }
+
+  std::unique_ptr<store::Store> inner_;
+  const Configuration configuration_;
+  std::shared_ptr<StaleKeys> stale_;
+};
+
+}  // namespace
+
+bool StaleKeys::contains(std::string_view key) const {
+  const std::lock_guard lock(mutex_);
+  return keys_.contains(key);
+}
+
+void StaleKeys::set(std::string_view key, bool is_stale) {
+  const std::lock_guard lock(mutex_);
+  if (is_stale) {
+    keys_.emplace(key);
+  } else if (!keys_.empty()) {
+    if (const auto found = keys_.find(key); found != keys_.end()) keys_.erase(found);
+  }
+}
+
+std::size_t StaleKeys::size() const {
+  const std::lock_guard lock(mutex_);
+  return keys_.size();
+}
+
+std::unique_ptr<store::Store> encrypt_store(std::unique_ptr<store::Store> inner, Configuration configuration,
+                                            std::shared_ptr<StaleKeys> stale) {
+  return std::make_unique<EncryptedStore>(std::move(inner), std::move(configuration), std::move(stale));
+}
+
+}  // namespace berth::apiserver::encryption

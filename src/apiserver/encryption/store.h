@@ -1,0 +1,30 @@
+// A store whose values are encrypted on their way to the disk: what is above sees them plain.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "apiserver/encryption/config.h"
+#include "store/store.h"
+
+namespace berth::apiserver::encryption {
+
+/// Which objects are not stored as the first provider writes: they are rewritten by any update, also by one that changes nothing, as in
+/// Kubernetes (`kubectl get secrets -A -o json | kubectl replace -f -`). Thread-safe.
+class StaleKeys {
+ public:
+  [[nodiscard]] bool contains(std::string_view key) const;
+  void set(std::string_view key, bool is_stale);
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string, std::less<>> keys_;
+};
+
+/// Reading ends with an error that says what to do when a live value cannot be decrypted; superseded ones that cannot are passed over.
+std::unique_ptr<store::Store> encrypt_store(std::unique_ptr<store::Store> inner, Configuration configuration,
+                                            std::shared_ptr<StaleKeys> stale);
+
+}  // namespace berth::apiserver::encryption

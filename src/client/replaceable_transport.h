@@ -1,0 +1,37 @@
+// A transport whose credentials can be exchanged while it is in use: what lies behind it is replaced as a whole.
+#pragma once
+#include <mutex>
+
+#include "client/transport.h"
+
+namespace berth::client {
+
+/// Thread-safe. What is under way goes on on the transport that it began on, which is kept until the replacement after next.
+class ReplaceableTransport final : public Transport {
+ public:
+  explicit ReplaceableTransport(std::shared_ptr<Transport> first) : now_(std::move(first)) {}
+  void replace(std::shared_ptr<Transport> next) {
+    const std::lock_guard lock(mutex_);
+    before_ = std::move(now_);
+    now_ = std::move(next);
+  }
+  void send(net::HttpRequest request, std::function<void(net::HttpResponse)> done) override {
+    present()->send(std::move(request), std::move(done));
+  }
+  std::unique_ptr<net::StreamHandle> stream(net::HttpRequest request, net::StreamCallbacks callbacks) override {
+    return present()->stream(std::move(request), std::move(callbacks));
+  }
+  void upgrade(net::HttpRequest request, std::function<void(std::unique_ptr<net::RawStream>, net::HttpResponse)> done) override {
+    present()->upgrade(std::move(request), std::move(done));
+  }
+
+ private:
+  std::shared_ptr<Transport> present() {
+    const std::lock_guard lock(mutex_);
+    return now_;
+  }
+  std::mutex mutex_;
+  std::shared_ptr<Transport> now_, before_;
+};
+
+}  // namespace berth::client
