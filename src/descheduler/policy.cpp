@@ -62,13 +62,22 @@ std::optional<Strategy> find_strategy(std::string_view name) {
 
 bool is_balance(Strategy strategy) {
   return strategy == Strategy::kRemoveDuplicates || strategy == Strategy::kLowNodeUtilization ||
-         strategy == Strategy::kHighNodeUtilization || strategy == Strategy::kRemovePodsViolatingTopologySpreadConstraint;
+         strategy == Strategy::kHighNodeUtilization || strategy == Strategy::kRemovePodsViolatingTopologySpreadConstraint ||
+         strategy == Strategy::kDefragmentation;
 }
 
 bool Policy::needs_metrics() const {
   return std::ranges::any_of(profiles, [](const Profile& profile) {
     return std::ranges::any_of(profile.balance, [](const Plugin& plugin) { return plugin.utilization.use_metrics; });
   });
+}
+
+std::set<std::string> Policy::prometheus_queries() const {
+  std::set<std::string> out;
+  for (const Profile& profile : profiles)
+    for (const Plugin& plugin : profile.balance)
+      if (!plugin.utilization.prometheus_query.empty()) out.insert(plugin.utilization.prometheus_query);
+  return out;
 }
 
 std::optional<std::uint64_t> read_unsigned(const Reader& at, std::string_view name) {

@@ -29,6 +29,7 @@ struct Engine::Impl {
   const Cluster& cluster;
   EngineOptions options;
   std::mt19937_64 random;
+  std::vector<std::mt19937_64> random_before;  ///< Of each attempt.
   std::unique_ptr<ClusterIndex> index;
   StaticColumns static_columns;
   struct ClassEntry {
@@ -375,6 +376,12 @@ Signature Engine::sign(const Framework& framework, const PodInfo& pod) {
 
 Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const {
   return placement::evaluate(framework, impl_->cluster, pod);
+}
+
+void Engine::begin_attempt() { impl_->random_before.push_back(impl_->random); }
+void Engine::end_attempt(bool draws_again) {
+  if (draws_again) impl_->random = impl_->random_before.back();
+  impl_->random_before.pop_back();
 }
 
 std::size_t Engine::memory_bytes() const {
