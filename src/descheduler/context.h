@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "descheduler/cycle.h"
-#include "descheduler/packing.h"
 
 namespace berth::descheduler {
 
 class Judge;
+struct Move;
+struct RoomPlan;
 
 /// A node that the policy operates on, and what is on it after the evictions so far.
 struct Node {

@@ -214,16 +214,16 @@ class RoomFinder {
   std::optional<Candidate> by_engine(const Source& source) {
     if (++tries_ > rules_.most_tries) return std::nullopt;
     const placement::Attempt attempt(trial_);
-    for (const Movable& one : source.movable) (void)trial_.evict(one.pod);
+    std::vector<placement::Eviction> gone;
+    for (const Movable& one : source.movable) gone.push_back(trial_.evict(one.pod));
     if (!trial_.fits(pod_, source.node).is_success()) return std::nullopt;
     Candidate out{.node = source.node};
-    for (auto at = source.movable.rbegin(); at != source.movable.rend(); ++at) {
-      placement::Cluster& cluster = trial_.cluster();
-      cluster.assume(at->pod, source.node);
+    for (std::size_t at = gone.size(); at-- > 0;) {
+      trial_.undo(gone[at]);
       if (trial_.fits(pod_, source.node).is_success()) continue;
-      cluster.forget(at->pod->key);
-      out.pods.push_back(at->pod);
-      out.share += at->share;
+      (void)trial_.evict(gone[at].pod);
+      out.pods.push_back(gone[at].pod);
+      out.share += source.movable[at].share;
     }
     return out;
   }

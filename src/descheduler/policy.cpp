@@ -120,8 +120,8 @@ Thresholds read_thresholds(const Reader& at) {
   for (const auto& member : at.value()->get_object()) {
     const std::string name(member.key());
     constexpr std::string_view kResources[] = {"cpu", "memory", "pods", "ephemeral-storage"};
-    const bool is_resource = std::ranges::find(kResources, std::string_view(name)) != std::end(kResources) || name.find('/') != name.npos ||
-                             name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
+    const bool is_resource = name == kMetricResource || std::ranges::find(kResources, std::string_view(name)) != std::end(kResources) ||
+                             name.find('/') != name.npos || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
     if (!is_resource)
       at.problem(name, fmt::format("\"{}\" is no resource of a node{}", name, config::suggestion(name, kResources)),
                  config::Refusal::kOfBerth);

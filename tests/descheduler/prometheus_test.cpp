@@ -16,7 +16,8 @@ json::Value vector_of(std::string_view samples) {
 }
 
 TEST(Prometheus, SamplesBecomeWholePercent) {
-  const auto usage = usage_of_answer(vector_of("[{metric: {instance: n1}, value: [1.5, '0.479']}, {metric: {instance: n2}, value: [1.5, '1']}]"));
+  const auto usage =
+      usage_of_answer(vector_of("[{metric: {instance: n1}, value: [1.5, '0.479']}, {metric: {instance: n2}, value: [1.5, '1']}]"));
   ASSERT_TRUE(usage) << usage.error().message;
   EXPECT_EQ(*usage, (Amounts{{"n1", 47}, {"n2", 100}}));
 }
@@ -32,7 +33,8 @@ TEST(Prometheus, AnswersThatMeanNothingAreRefusedInTheOriginalsWords) {
   EXPECT_NE(why(vector_of("[{metric: {instance: n1}, value: [1, 'NaN']}]")).find("has value nan outside"), std::string::npos);
   EXPECT_EQ(why(yaml("{status: success, data: {resultType: matrix, result: []}}")),
             "expected query results to be of type \"vector\", got \"matrix\" instead");
-  EXPECT_EQ(why(yaml("{status: error, errorType: bad_data, error: parse error}")), "unable to capture prometheus metrics: bad_data: parse error");
+  EXPECT_EQ(why(yaml("{status: error, errorType: bad_data, error: parse error}")),
+            "unable to capture prometheus metrics: bad_data: parse error");
   EXPECT_NE(why(vector_of("[{metric: {instance: n1}, value: [1]}]")), "");
   EXPECT_NE(why(json::Value("text")), "");
 }
@@ -99,7 +101,8 @@ TEST(Prometheus, WhatFailsIsSaidWithTheServersName) {
 
 constexpr std::string_view kProvider = "metricsProviders: [{source: Prometheus, prometheus: {url: 'http://p:9090'}}]\n";
 constexpr std::string_view kArgs =
-    "{thresholds: {MetricResource: 20}, targetThresholds: {MetricResource: 50}, metricsUtilization: {source: Prometheus, prometheus: {query: q}}";
+    "{thresholds: {MetricResource: 20}, targetThresholds: {MetricResource: 50}, metricsUtilization: {source: Prometheus, prometheus: "
+    "{query: q}}";
 
 std::string refusal(const std::string& args, std::string_view top = kProvider) {
   const auto policy = parse_policy(one_plugin("LowNodeUtilization", args, "{}", std::string(top)), "p");
@@ -123,27 +126,33 @@ TEST(Prometheus, BrokenSettingsAreRefused) {
   const auto says = [](const std::string& message, std::string_view words) { return message.find(words) != std::string::npos; };
   const std::string args = std::string(kArgs) + "}";
   EXPECT_EQ(refusal(args), "");
-  EXPECT_TRUE(says(refusal(args, "metricsProviders: [{source: Prometheus}]\n"), "prometheus configuration is required when prometheus source"));
+  EXPECT_TRUE(
+      says(refusal(args, "metricsProviders: [{source: Prometheus}]\n"), "prometheus configuration is required when prometheus source"));
   EXPECT_TRUE(says(refusal(args, "metricsProviders: [{source: Prometheus, prometheus: {}}]\n"), "prometheus URL is required"));
   EXPECT_TRUE(says(refusal(args, "metricsProviders: [{source: Prometheus, prometheus: {url: 'https://p', authToken: {}}}]\n"),
                    "prometheus authToken secret is expected to be set when authToken field is"));
-  EXPECT_TRUE(says(refusal(args, "metricsProviders: [{source: Prometheus, prometheus: {url: 'https://p', authToken: {secretReference: {name: x}}}}]\n"),
-                   "prometheus authToken secret reference does not set both namespace and name"));
+  EXPECT_TRUE(says(
+      refusal(args, "metricsProviders: [{source: Prometheus, prometheus: {url: 'https://p', authToken: {secretReference: {name: x}}}}]\n"),
+      "prometheus authToken secret reference does not set both namespace and name"));
   EXPECT_TRUE(says(refusal(args, ""), "there is no provider"));
-  EXPECT_TRUE(says(refusal("{thresholds: {MetricResource: 20}, targetThresholds: {MetricResource: 50}, metricsUtilization: {source: Prometheus}}"),
-                   "prometheus property is missing"));
-  EXPECT_TRUE(says(refusal("{thresholds: {MetricResource: 20}, targetThresholds: {MetricResource: 50}, metricsUtilization: {source: Prometheus, "
-                           "prometheus: {query: ''}}}"),
-                   "prometheus query is missing"));
-  EXPECT_TRUE(says(refusal("{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, metricsUtilization: {source: Prometheus, prometheus: {query: q}}}"),
-                   "thresholds are expected to specify a single instance of \"MetricResource\" resource, got [cpu] instead"));
+  EXPECT_TRUE(
+      says(refusal("{thresholds: {MetricResource: 20}, targetThresholds: {MetricResource: 50}, metricsUtilization: {source: Prometheus}}"),
+           "prometheus property is missing"));
+  EXPECT_TRUE(
+      says(refusal("{thresholds: {MetricResource: 20}, targetThresholds: {MetricResource: 50}, metricsUtilization: {source: Prometheus, "
+                   "prometheus: {query: ''}}}"),
+           "prometheus query is missing"));
+  EXPECT_TRUE(says(
+      refusal("{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}, metricsUtilization: {source: Prometheus, prometheus: {query: q}}}"),
+      "thresholds are expected to specify a single instance of \"MetricResource\" resource, got [cpu] instead"));
 }
 
 World measured(std::string_view usage) {
   World world;
   world.node("n1").node("n2").node("n3").pods("a", 3, "n1").pods("b", 3, "n2").pods("c", 1, "n3");
   Amounts amounts;
-  for (const auto& [name, value] : yaml(usage).get_object()) amounts[std::string(name)] = value.get_int64();
+  const json::Value percents = yaml(usage);
+  for (const auto& [name, value] : percents.get_object()) amounts[std::string(name)] = value.get_int64();
   world.snapshot().queried_usage.emplace("q", amounts);
   return world;
 }
@@ -151,10 +160,12 @@ World measured(std::string_view usage) {
 TEST(Prometheus, WithoutALimitOnePodOfEachNodeThatIsAboveGoes) {
   World world = measured("{n1: 90, n2: 60, n3: 10}");
   world.options.check = PlacementCheck::kOff;
-  EXPECT_EQ(evicted(world.run(one_plugin("LowNodeUtilization", std::string(kArgs) + "}", "{}", std::string(kProvider)))), (Names{"a-0", "b-0"}));
+  EXPECT_EQ(evicted(world.run(one_plugin("LowNodeUtilization", std::string(kArgs) + "}", "{}", std::string(kProvider)))),
+            (Names{"a-0", "b-0"}));
   World limited = measured("{n1: 90, n2: 60, n3: 10}");
   limited.options.check = PlacementCheck::kOff;
-  EXPECT_EQ(evicted(limited.run(one_plugin("LowNodeUtilization", std::string(kArgs) + ", evictionLimits: {node: 2}}", "{}", std::string(kProvider)))),
+  EXPECT_EQ(evicted(limited.run(
+                one_plugin("LowNodeUtilization", std::string(kArgs) + ", evictionLimits: {node: 2}}", "{}", std::string(kProvider)))),
             (Names{"a-0", "a-1", "b-0", "b-1"}));
 }
 
@@ -162,7 +173,8 @@ TEST(Prometheus, DeviationsCountFromTheAverage) {
   World world = measured("{n1: 80, n2: 40, n3: 30}");  // On average 50.
   world.options.check = PlacementCheck::kOff;
   const std::string args =
-      "{thresholds: {MetricResource: 5}, targetThresholds: {MetricResource: 20}, useDeviationThresholds: true, metricsUtilization: {source: "
+      "{thresholds: {MetricResource: 5}, targetThresholds: {MetricResource: 20}, useDeviationThresholds: true, metricsUtilization: "
+      "{source: "
       "Prometheus, prometheus: {query: q}}}";
   EXPECT_EQ(evicted(world.run(one_plugin("LowNodeUtilization", args, "{}", std::string(kProvider)))), Names{"a-0"});
 }
