@@ -132,7 +132,8 @@ struct PriceTable {
   void read(const std::optional<std::string>& text, std::vector<Warning>& warnings) {
     constexpr std::string_view kInvalid = "PriceConfigMapInvalid";
     if (!text) return;
-    const auto document = json::parse_yaml(*text);
+    // A text that begins with a brace would be read as JSON, whose keys have quotes.
+    const auto document = json::parse_yaml("# prices\n" + *text);
     if (!document || !document->is_object())
       return warnings.push_back(
           {kInvalid, "Wrong configuration for price expander: it is not a map of names to prices. Built-in prices hold."});

@@ -5,6 +5,8 @@
 #include <charconv>
 
 #include "autoscaler/own_writes.h"
+#include "autoscaler/scale_up.h"
+#include "autoscaler/world.h"
 #include "base/log.h"
 #include "client/response.h"
 

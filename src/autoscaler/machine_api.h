@@ -6,10 +6,11 @@
 #include <string>
 
 #include "autoscaler/provider.h"
-#include "autoscaler/world.h"
 #include "client/client.h"
 
 namespace berth::autoscaler {
+
+class World;
 
 /// Around every write that the next pass must see: the plural of what is written, and the revision that came of it (0: it failed).
 struct WriteCallbacks {

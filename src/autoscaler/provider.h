@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "autoscaler/scale_up.h"
+#include "autoscaler/options.h"
 #include "autoscaler/snapshot.h"
 
 namespace berth::autoscaler {
+
+struct Resize;
 
 /// What a provider says there is.
 struct ProviderState {

@@ -20,10 +20,13 @@ namespace {
 
 using external::KnownNode;
 
+/// A text that begins with a brace would be read as JSON.
+json::Value flow(const std::string& text) { return yaml("# YAML\n" + text); }
+
 /// A node's message as an old provider sends it, or a new one.
 std::string node_bytes(const std::string& text) {
   std::string out;
-  EXPECT_TRUE(model::encode_message(*model::protobuf_type("v1", "Node"), json::serialize(yaml(text)), out));
+  EXPECT_TRUE(model::encode_message(*model::protobuf_type("v1", "Node"), json::serialize(flow(text)), out));
   return base64_encode(out);
 }
 
@@ -41,7 +44,7 @@ struct Script {
     if (const auto found = failures.find(key); found != failures.end()) return std::unexpected(found->second);
     const auto found = answers.find(key);
     if (found == answers.end()) return fail(ErrorCode::kNotFound, "unimplemented");
-    return yaml(found->second);
+    return flow(found->second);
   }
 };
 
@@ -206,10 +209,10 @@ struct Served {
 
 TEST(ExternalGrpc, CallsAndErrorsCross) {
   Served served([](std::string_view method, const json::Value& request) -> Result<json::Value> {
-    if (method == "NodeGroupTargetSize") return yaml("{targetSize: 7}");
+    if (method == "NodeGroupTargetSize") return flow("{targetSize: 7}");
     if (method == "GPULabel") return fail(ErrorCode::kNotFound, "not here");
     if (method == "NodeGroupForNode")
-      return yaml("{nodeGroup: {id: " + std::string(json::get_string(request, {"node", "labels", "pool"})) + "}}");
+      return flow("{nodeGroup: {id: " + std::string(json::get_string(request, {"node", "labels", "pool"})) + "}}");
     return fail(ErrorCode::kInternal, "it broke");
   });
   if (served.service == nullptr) GTEST_SKIP() << "built without gRPC";
@@ -217,7 +220,7 @@ TEST(ExternalGrpc, CallsAndErrorsCross) {
       external::Channel::open({.address = served.address(), .certificate_pem = {}, .key_pem = {}, .ca_pem = {}}, external::kProviderProto);
   ASSERT_TRUE(channel) << channel.error().message;
   const auto call = [&](std::string_view method, const std::string& request) {
-    return (*channel)->call(fmt::format("{}/{}", external::kProvider, method), yaml(request), 5000);
+    return (*channel)->call(fmt::format("{}/{}", external::kProvider, method), flow(request), 5000);
   };
   const auto size = call("NodeGroupTargetSize", "{id: a}");
   ASSERT_TRUE(size) << size.error().message;
@@ -245,7 +248,7 @@ TEST(ExternalGrpc, GrowthAndRemovalAreAskedOfTheProvider) {
   });
   if (served.service == nullptr) GTEST_SKIP() << "built without gRPC";
   World world;
-  world.upsert(yaml("{kind: Node, metadata: {name: n1, labels: {pool: blue}}, spec: {providerID: 'p://1'}}"));
+  world.upsert(flow("{kind: Node, metadata: {name: n1, labels: {pool: blue}}, spec: {providerID: 'p://1'}}"));
   ThreadLoop loop("test");
   ExternalProviderConfig config;
   config.address.address = served.address();
@@ -271,7 +274,7 @@ TEST(ExternalGrpc, GrowthAndRemovalAreAskedOfTheProvider) {
 
 TEST(ExternalGrpc, TheExpanderIsAskedWithPodsAndNodes) {
   Served served(
-      [](std::string_view, const json::Value&) -> Result<json::Value> { return yaml("{options: [{nodeGroupId: MachineSet/m/b}]}"); },
+      [](std::string_view, const json::Value&) -> Result<json::Value> { return flow("{options: [{nodeGroupId: MachineSet/m/b}]}"); },
       external::kExpanderProto);
   if (served.service == nullptr) GTEST_SKIP() << "built without gRPC";
   TestCluster cluster;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "autoscaler/expander.h"
 #include "autoscaler/external/protocol.h"
 #include "base/base64.h"
 #include "model/protobuf.h"

@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "autoscaler/expander.h"
 #include "autoscaler/external/channel.h"
+
+namespace berth::autoscaler {
+struct ExpansionOption;
+}
 
 namespace berth::autoscaler::external {
 

@@ -4,6 +4,8 @@
 
 #include "autoscaler/external/protocol.h"
 #include "autoscaler/external/provider_state.h"
+#include "autoscaler/scale_up.h"
+#include "autoscaler/world.h"
 #include "base/config_reader.h"
 
 namespace berth::autoscaler {

@@ -5,10 +5,11 @@
 
 #include "autoscaler/external/external_config.h"
 #include "autoscaler/provider.h"
-#include "autoscaler/world.h"
 #include "base/event_loop.h"
 
 namespace berth::autoscaler {
+
+class World;
 
 /// Calls from a thread of its own; `world` must outlive it. The error: built without gRPC.
 Result<std::shared_ptr<Provider>> connect_external_provider(const ExternalProviderConfig& config, EventLoop& loop, const World& world);
