@@ -92,7 +92,18 @@ k apply -f "$here/autoscaler/machine-sets.yaml"
 kubectl wait --for=jsonpath='{.metadata.annotations.machine\.openshift\.io/cluster-api-autoscaler-node-group-max-size}'=6 machineset/burst-us-east-1a -n openshift-machine-api --timeout=20s >/dev/null
 began=$SECONDS
 run kubectl create -f - <<'YAML'
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: burst}, spec: {replicas: 6, selector: {matchLabels: {app: burst}}, template: {metadata: {labels: {app: burst}}, spec: {nodeSelector: {pool: burst}, terminationGracePeriodSeconds: 0, containers: [{name: web, image: nginx, resources: {requests: {cpu: 900m, memory: 256Mi}}}]}}}}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: burst}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: burst}}
+  template:
+    metadata: {labels: {app: burst}}
+    spec:
+      nodeSelector: {pool: burst}
+      terminationGracePeriodSeconds: 0
+      containers: [{name: web, image: nginx, resources: {requests: {cpu: 900m, memory: 256Mi}}}]
 YAML
 watch_until "six pods of 900m run, two on a node of 2 CPUs" all_run
 k scale deployment burst --replicas=0
