@@ -151,7 +151,7 @@ TEST(ExternalState, SizesThatCannotBeAreNotBelieved) {
            {"NodeGroupTargetSize a", "{targetSize: 1}", "its size is 1, and it lists 2 machines"},
            {"NodeGroups", "{nodeGroups: [{id: a, minSize: 4, maxSize: 1}]}", "sizes from 4 to 1 make no sense"},
            {"NodeGroups", "{nodeGroups: [{id: a, minSize: 0, maxSize: 5}, {id: a, minSize: 0, maxSize: 9}]}", "it is there twice"},
-           {"NodeGroupNodes b", "{instances: [{id: 'p://1'}]}", "p://1 is listed in b as well"}}) {
+           {"NodeGroupNodes b", "{instances: [{id: 'p://1'}]}", "p://1 is listed in a as well"}}) {
     Provided provided;
     provided.script.answers[answer] = text;
     const ProviderState state = provided.read();
@@ -225,7 +225,7 @@ TEST(ExternalGrpc, CallsAndErrorsCross) {
   const auto size = call("NodeGroupTargetSize", "{id: a}");
   ASSERT_TRUE(size) << size.error().message;
   EXPECT_EQ(json::get_int(*size, {"targetSize"}), 7);
-  const auto group = call("NodeGroupForNode", "{node: {name: n, providerID: 'p://1', labels: {pool: blue}}}");
+  const auto group = call("NodeGroupForNode", "{node: {name: node-1, providerID: 'p://1', labels: {pool: blue}}}");
   ASSERT_TRUE(group) << group.error().message;
   EXPECT_EQ(json::get_string(*group, {"nodeGroup", "id"}), "blue");
   EXPECT_EQ(call("GPULabel", "{}").error().code, ErrorCode::kNotFound);
