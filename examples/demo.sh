@@ -13,7 +13,7 @@ run() { printf '\033[2m$ %s\033[0m\n' "$*"; "$@"; }
 k() { run kubectl "$@"; }
 
 title "berth up: API server, scheduler, controllers and 9 simulated nodes in 3 zones, in one process"
-"$berth" up --nodes 9 --data-dir "$work/data" --listen 127.0.0.1:0 >"$work/up.log" 2>&1 &
+"$berth" up --nodes 9 --scan-interval 500ms --data-dir "$work/data" --listen 127.0.0.1:0 >"$work/up.log" 2>&1 &
 pid=$!
 for _ in $(seq 300); do
   grep -q '^export KUBECONFIG=' "$work/up.log" && break
@@ -67,6 +67,48 @@ run kubectl -n shop run urgent --image=pause --overrides='{"spec":{"priorityClas
 k -n shop wait --for=condition=Ready pod/urgent --timeout=20s
 k -n shop get pod urgent -o wide
 kubectl -n shop get events --field-selector reason=Preempted -o jsonpath='{range .items[*]}  {.involvedObject.name}: {.message}{"\n"}{end}'
+
+title "Load comes, nodes come; load goes, nodes go"
+nodes_of_pool() { kubectl get nodes -l pool=burst -o name | wc -l; }
+picture() { # A row a moment: # a node of the pool with its pods, . a pod that waits.
+  kubectl get pods -l app=burst -o jsonpath='{range .items[*]}{.spec.nodeName}{"\n"}{end}' >"$work/burst"
+  printf '  %2ds  %-42s %d nodes\n' "$((SECONDS - began))" \
+    "$(kubectl get nodes -l pool=burst -o name | sed 's,node/,,' | while read -r n; do printf '[%s] ' "$(grep -cx "$n" "$work/burst" | sed 's/^0$/ /')"; done)$(printf '%*s' "$(grep -cx '' "$work/burst")" '' | tr ' ' .)" "$(nodes_of_pool)"
+}
+watch_until() { # watch_until TEXT COMMAND...: the picture whenever it has changed, until the command succeeds
+  local what=$1 last= now; shift
+  for _ in $(seq 60); do
+    now=$(picture); [ "${now#*s}" = "${last#*s}" ] || echo "$now"
+    last=$now
+    if "$@"; then echo "       $what"; return; fi
+    sleep 0.3
+  done
+  echo "       (still under way)"
+}
+all_run() { [ "$(kubectl get deployment burst -o jsonpath='{.status.readyReplicas}')" = 6 ]; }
+pool_is_empty() { [ "$(nodes_of_pool)" = 0 ]; }
+sed 's/max: 128/max: 4096/; s/max: 1024/max: 65536/; s/delayAfterAdd: 2s, delayAfterDelete: 1s/delayAfterAdd: 1s, delayAfterDelete: 0s/; s/unneededTime: 3s/unneededTime: 1s/' "$here/autoscaler/quick.yaml" | kubectl apply -f - >/dev/null
+k apply -f "$here/autoscaler/machine-sets.yaml"
+kubectl wait --for=jsonpath='{.metadata.annotations.machine\.openshift\.io/cluster-api-autoscaler-node-group-max-size}'=6 machineset/burst-us-east-1a -n openshift-machine-api --timeout=20s >/dev/null
+began=$SECONDS
+run kubectl create -f - <<'YAML'
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: burst}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: burst}}
+  template:
+    metadata: {labels: {app: burst}}
+    spec:
+      nodeSelector: {pool: burst}
+      terminationGracePeriodSeconds: 0
+      containers: [{name: web, image: nginx, resources: {requests: {cpu: 900m, memory: 256Mi}}}]
+YAML
+watch_until "six pods of 900m run, two on a node of 2 CPUs" all_run
+k scale deployment burst --replicas=0
+watch_until "nobody needs the nodes, and they are gone" pool_is_empty
+kubectl get events -A --field-selector reason=ScaledUpGroup -o jsonpath='{range .items[*]}  {.message}{"\n"}{end}' | head -n 2
 
 title "Done: stopping the control plane"
 kill "$pid"; wait "$pid" || true

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
-#include "autoscaler/own_writes.h"
 #include "base/log.h"
 #include "client/response.h"
 
@@ -21,15 +19,6 @@ const model::Gvr kPods{"", "v1", "pods"};
 constexpr const char* kMergePatch = "application/merge-patch+json";
 /// Between two attempts to take back a mark that must not stay.
 constexpr Duration kTakeBackPause = std::chrono::seconds(10);
-
-/// The resourceVersion that a write made; 0 when it failed.
-std::int64_t revision_of(const ApiResult<json::Value>& result) {
-  std::int64_t out = 0;
-  if (!result) return out;
-  const std::string_view text = json::get_string(*result, {"metadata", "resourceVersion"});
-  std::from_chars(text.data(), text.data() + text.size(), out);
-  return out;
-}
 
 /// The node's taints without those of this key, and with one more when `effect` is given.
 json::Array taints_with(const json::Value& node, std::string_view key, std::string_view effect, TimePoint now) {
@@ -56,13 +45,14 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   };
   using RemovalPtr = std::shared_ptr<Removal>;
 
-  Impl(client::Client& c, const World& w, client::EventRecorder& e, ActuatorCallbacks cb)
-      : client(c), world(w), events(e), callbacks(std::move(cb)) {}
+  Impl(client::Client& c, const World& w, client::EventRecorder& e, ActuatorCallbacks cb, std::shared_ptr<Provider> p)
+      : client(c), world(w), events(e), callbacks(std::move(cb)), provider(std::move(p)) {}
 
   client::Client& client;
   const World& world;
   client::EventRecorder& events;
   ActuatorCallbacks callbacks;
+  std::shared_ptr<Provider> provider;
   client::ObjectReference status_object;
   std::set<std::string> removing;  ///< Nodes.
   bool stopped = false;
@@ -103,18 +93,6 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     say(Note{nullptr, "", is_warning, std::move(reason), std::move(message)});
   }
 
-  using Done = std::function<void(Impl&, ApiResult<json::Value>)>;
-
-  /// The next pass must see what comes of this: it waits from now until `done` was called and the watch has come that far.
-  Done awaited(const model::Gvr& gvr, Done done) {
-    const std::string resource = resource_name(gvr);
-    if (callbacks.write_started) callbacks.write_started(resource);
-    return [resource, done = std::move(done)](Impl& self, ApiResult<json::Value> result) {
-      if (self.callbacks.write_ended) self.callbacks.write_ended(resource, revision_of(result));
-      done(self, std::move(result));
-    };
-  }
-
   void patch_taints(const std::string& name, std::string_view key, std::string_view effect, std::optional<bool> cordon,
                     std::function<void(Impl&, ApiResult<json::Value>)> done, int tries = 5) {
     const json::Value* node = world.find("Node", "", name);
@@ -136,111 +114,17 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
                 }));
   }
 
-  /// What a write of replicas whose answer was lost would have made of the MachineSet.
-  struct Unanswered {
-    std::string revision_before;
-    std::int64_t replicas = 0;
-  };
-
-  /// `wanted` turns the replicas that the MachineSet has into those it should have; nullopt leaves it alone.
-  void set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done) {
-    try_set_replicas(group, std::move(wanted), awaited(world.place_of(group).scalable, std::move(done)), 20, std::nullopt);
-  }
-  void try_set_replicas(const std::string& group, std::function<std::optional<std::int64_t>(std::int64_t)> wanted, Done done, int tries,
-                        std::optional<Unanswered> unanswered) {
-    const GroupPlace place = world.place_of(group);
-    const auto again = [=](std::optional<Unanswered> open, Duration pause) {
-      return [=](Impl& self) { self.later(pause, [=](Impl& retry) { retry.try_set_replicas(group, wanted, done, tries - 1, open); }); };
-    };
-    Call get{.verb = "get", .gvr = place.scalable, .ns = place.ns, .name = place.name};
-    client.call(std::move(get), guarded([=](Impl& self, ApiResult<json::Value> found) {
-                  if (!found && client::is_uncertain(found.error()) && tries > 1) return again(unanswered, std::chrono::seconds(1))(self);
-                  if (!found) return done(self, std::move(found));
-                  const std::int64_t there = json::get_int(*found, {"spec", "replicas"}, 1);
-                  const std::string revision(json::get_string(*found, {"metadata", "resourceVersion"}));
-                  if (unanswered && revision != unanswered->revision_before && there == unanswered->replicas)
-                    return done(self, std::move(found));
-                  const auto replicas = wanted(there);
-                  if (!replicas) return done(self, std::move(found));
-                  const json::Value body = json::Object{{"metadata", json::Object{{"resourceVersion", revision}}},
-                                                        {"spec", json::Object{{"replicas", *replicas}}}};
-                  Call patch{.verb = "patch",
-                             .gvr = place.scalable,
-                             .ns = place.ns,
-                             .name = place.name,
-                             .body = json::serialize(body),
-                             .content_type = kMergePatch};
-                  patch.answer = client::Answer::kIdentity;
-                  self.client.call(std::move(patch), self.guarded([=](Impl& patched, ApiResult<json::Value> result) {
-                    if (!result && result.error().code == 409 && tries > 1)
-                      return again(std::nullopt, std::chrono::milliseconds(50))(patched);
-                    if (!result && client::is_uncertain(result.error()) && tries > 1)
-                      return again(Unanswered{revision, *replicas}, std::chrono::seconds(1))(patched);
-                    done(patched, std::move(result));
-                  }));
-                }));
-  }
-
   void grow(const Resize& resize) {
-    set_replicas(
-        resize.group,
-        [resize](std::int64_t replicas) {
-          // Somebody scaled it meanwhile: what they want is kept where it is more.
-          return replicas >= resize.to ? std::nullopt : std::optional(resize.to);
-        },
-        [resize](Impl& self, const ApiResult<json::Value>& result) {
-          if (result) {
-            self.say("ScaledUpGroup", fmt::format("Scale-up: group {} size set to {} instead of {} (max: {})", resize.group, resize.to,
-                                                  resize.from, resize.max));
-            self.callbacks.grown(resize.group, resize.to - resize.from);
-            return;
-          }
-          self.say("FailedToScaleUpGroup", fmt::format("Scale-up failed for group {}: {}", resize.group, result.error().message), true);
-          self.callbacks.grow_failed(resize.group, result.error().message);
-        });
-  }
-
-  static Call mark_call(const model::Gvr& machines, const std::string& instance, const json::Value& mark) {
-    const std::size_t slash = instance.find('/');
-    const json::Value body = json::Object{
-        {"metadata",
-         json::Object{{"annotations", json::Object{{kDeleteMachine, mark}, {kOldDeleteMachine, mark}, {kClusterApiDeleteMachine, mark}}}}}};
-    Call call{.verb = "patch",
-              .gvr = machines,
-              .ns = instance.substr(0, slash),
-              .name = instance.substr(slash + 1),
-              .body = json::serialize(body),
-              .content_type = kMergePatch};
-    call.answer = client::Answer::kIdentity;
-    return call;
-  }
-
-  /// Marks the machine and takes one replica away; the MachineSet's controller deletes the marked one. When that fails the mark goes
-  /// again: the next machine to be deleted would be this one otherwise, whatever it was chosen for.
-  void delete_machine(const std::string& group, const std::string& instance, std::function<void(Impl&, ApiResult<json::Value>)> done) {
-    const model::Gvr machines = world.place_of(group).machines;
-    Done marked = awaited(machines, [=](Impl& self, ApiResult<json::Value> result) {
-      if (!result) {
-        if (client::is_uncertain(result.error())) self.unmark(machines, instance);
-        return done(self, std::move(result));
-      }
-      self.set_replicas(
-          group, [](std::int64_t replicas) { return replicas > 0 ? std::optional(replicas - 1) : std::nullopt; },
-          [=](Impl& set, ApiResult<json::Value> lowered) {
-            if (!lowered) set.unmark(machines, instance);
-            done(set, std::move(lowered));
-          });
-    });
-    client.call(mark_call(machines, instance, json::Value(format_rfc3339(now()))),
-                guarded([marked = std::move(marked)](Impl& self, ApiResult<json::Value> result) { marked(self, std::move(result)); }));
-  }
-
-  void unmark(const model::Gvr& machines, const std::string& instance) {
-    client.call(mark_call(machines, instance, json::Value(nullptr)), guarded([=](Impl& self, const ApiResult<json::Value>& result) {
-                  if (result || result.error().code == 404) return;
-                  log::warning("autoscaler", "machine {}: its mark for deletion is not removed: {}", instance, result.error().message);
-                  self.later(kTakeBackPause, [=](Impl& again) { again.unmark(machines, instance); });
-                }));
+    provider->grow(resize, guarded([resize](Impl& self, const std::string& error) {
+                     if (error.empty()) {
+                       self.say("ScaledUpGroup", fmt::format("Scale-up: group {} size set to {} instead of {} (max: {})", resize.group,
+                                                             resize.to, resize.from, resize.max));
+                       self.callbacks.grown(resize.group, resize.to - resize.from);
+                       return;
+                     }
+                     self.say("FailedToScaleUpGroup", fmt::format("Scale-up failed for group {}: {}", resize.group, error), true);
+                     self.callbacks.grow_failed(resize.group, error);
+                   }));
   }
 
   void remove(const NodeRemoval& plan, const Options& options) {
@@ -386,17 +270,18 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
     const bool is_delayed = facts != world.nodes().end() && facts->second.delays_deletion;
     if (is_delayed && removal->evicted + removal->options.max_deletion_delay > now())
       return later(std::chrono::seconds(1), [removal](Impl& self) { self.wait_for_end(removal); });
-    delete_machine(removal->plan.group, removal->plan.instance, [removal](Impl& self, const ApiResult<json::Value>& result) {
-      if (!result) return self.fail(removal, "failed to delete the machine: " + result.error().message, true);
-      const std::string& node = removal->plan.node;
-      self.event(self.about_node(node), false, "ScaleDown", "nodes removed by cluster autoscaler");
-      if (removal->plan.is_empty)
-        self.say("ScaleDownEmpty", fmt::format("Scale-down: empty node {} removed", node));
-      else
-        self.say("ScaleDown", fmt::format("Scale-down: node {} removed with drain", node));
-      self.removing.erase(node);
-      self.callbacks.removal_ended(node, removal->plan.is_empty, true);
-    });
+    const NodeRemoval& plan = removal->plan;
+    provider->remove(plan.group, plan.instance, plan.node, guarded([removal](Impl& self, const std::string& error) {
+                       if (!error.empty()) return self.fail(removal, "failed to delete the machine: " + error, true);
+                       const std::string& node = removal->plan.node;
+                       self.event(self.about_node(node), false, "ScaleDown", "nodes removed by cluster autoscaler");
+                       if (removal->plan.is_empty)
+                         self.say("ScaleDownEmpty", fmt::format("Scale-down: empty node {} removed", node));
+                       else
+                         self.say("ScaleDown", fmt::format("Scale-down: node {} removed with drain", node));
+                       self.removing.erase(node);
+                       self.callbacks.removal_ended(node, removal->plan.is_empty, true);
+                     }));
   }
 
   void fail(const RemovalPtr& removal, const std::string& why, bool is_tainted) {
@@ -420,8 +305,9 @@ struct Actuator::Impl : std::enable_shared_from_this<Impl> {
   }
 };
 
-Actuator::Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks)
-    : impl_(std::make_shared<Impl>(client, world, events, std::move(callbacks))) {}
+Actuator::Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks,
+                   std::shared_ptr<Provider> provider)
+    : impl_(std::make_shared<Impl>(client, world, events, std::move(callbacks), std::move(provider))) {}
 Actuator::~Actuator() { impl_->stopped = true; }
 
 void Actuator::set_status_object(client::ObjectReference object) { impl_->status_object = std::move(object); }
@@ -430,14 +316,12 @@ void Actuator::carry_out(const Actions& actions, const Options& options) {
   for (const Note& note : actions.notes) impl_->say(note);
   for (const Resize& resize : actions.grow) impl_->grow(resize);
   for (const Resize& resize : actions.give_up)
-    impl_->set_replicas(
-        resize.group, [resize](std::int64_t replicas) { return replicas == resize.from ? std::optional(resize.to) : std::nullopt; },
-        [group = resize.group](Impl&, const ApiResult<json::Value>& result) {
-          if (!result) log::warning("autoscaler", "group {}: {}", group, result.error().message);
-        });
+    impl_->provider->give_up(resize, [group = resize.group](const std::string& error) {
+      if (!error.empty()) log::warning("autoscaler", "group {}: {}", group, error);
+    });
   for (const auto& [group, instance] : actions.delete_instances)
-    impl_->delete_machine(group, instance, [instance](Impl&, const ApiResult<json::Value>& result) {
-      if (!result) log::warning("autoscaler", "machine {}: {}", instance, result.error().message);
+    impl_->provider->remove(group, instance, "", [instance](const std::string& error) {
+      if (!error.empty()) log::warning("autoscaler", "machine {}: {}", instance, error);
     });
   for (const NodeRemoval& removal : actions.remove) impl_->remove(removal, options);
   for (const auto& [node, is_wanted] : actions.soft_taints)

@@ -1,4 +1,5 @@
-// Carries the autoscaler's actions out: MachineSets' replicas, taints, evictions, events. Lives on its client's loop.
+// Carries the autoscaler's actions out: taints, evictions and events; what becomes of machines is the provider's. Lives on its client's
+// loop.
 #pragma once
 #include <functional>
 #include <map>
@@ -6,6 +7,7 @@
 #include <string>
 
 #include "autoscaler/autoscaler.h"
+#include "autoscaler/provider.h"
 #include "autoscaler/world.h"
 #include "client/client.h"
 #include "client/event_recorder.h"
@@ -17,9 +19,6 @@ struct ActuatorCallbacks {
   std::function<void(const std::string& group, const std::string& message)> grow_failed;
   std::function<void(const std::string& node, bool was_empty, bool succeeded)> removal_ended;
   std::function<void(std::int64_t pods)> evicted;
-  /// Around every write that the next pass must see: the plural of what is written, and the revision that came of it (0: it failed).
-  std::function<void(const std::string& resource)> write_started;
-  std::function<void(const std::string& resource, std::int64_t revision)> write_ended;
 };
 
 /// The removal of a node:
@@ -33,7 +32,8 @@ struct ActuatorCallbacks {
 class Actuator {
  public:
   /// `world` and `events` must outlive it.
-  Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks);
+  Actuator(client::Client& client, const World& world, client::EventRecorder& events, ActuatorCallbacks callbacks,
+           std::shared_ptr<Provider> provider);
   ~Actuator();
   Actuator(const Actuator&) = delete;
   Actuator& operator=(const Actuator&) = delete;

@@ -194,7 +194,7 @@ class Autoscaler::Step {
                        .not_ready = {},
                        .limits = &limits,
                        .node_count = self_.state_.node_count(),
-                       .priorities = snapshot_.priorities,
+                       .expander = {snapshot_.priorities, snapshot_.prices, self_.ask_expander_},
                        .seed = self_.seed_ + self_.steps_,
                        .limit = limit_};
     for (const GroupStatus& group : out_.status.groups)

@@ -20,6 +20,11 @@ class Autoscaler {
  public:
   Autoscaler(placement::Profiles profiles, std::uint64_t seed) : profiles_(std::move(profiles)), seed_(seed) {}
 
+  /// Who is asked by the expander grpc.
+  void set_expander(std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>&)> ask) {
+    ask_expander_ = std::move(ask);
+  }
+
   /// One pass. When its time is over, what was not looked at is said in the status and comes first in the next one.
   Actions step(const Snapshot& snapshot, const Options& options, TimePoint now, const TimeLimit& limit = {});
 
@@ -36,6 +41,7 @@ class Autoscaler {
   placement::Profiles profiles_;
   std::uint64_t seed_;
   std::uint64_t steps_ = 0;
+  std::function<Result<std::vector<std::string>>(const std::vector<ExpansionOption>&)> ask_expander_;
   ClusterState state_;
   std::map<std::string, NodeTemplate, std::less<>> templates_;  ///< By group: of the last good node, or as the provider says.
   std::map<std::string, TimePoint> unneeded_;                   ///< Nodes, since when.

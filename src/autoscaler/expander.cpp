@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <random>
 
 namespace berth::autoscaler {
@@ -123,10 +124,81 @@ void keep_highest_priority(std::vector<ExpansionOption>& options, const std::opt
   options = std::move(kept);
 }
 
+/// What an hour costs, of what pods ask for and of nodes that nobody has priced (cloudprovider/gce's, as the default).
+struct PriceTable {
+  std::map<std::string, double, std::less<>> prices = {
+      {"cpu", 0.033174}, {"memory", 0.004446}, {"nvidia.com/gpu", 0.7}, {"amd.com/gpu", 0.7}};
+
+  void read(const std::optional<std::string>& text, std::vector<Warning>& warnings) {
+    constexpr std::string_view kInvalid = "PriceConfigMapInvalid";
+    if (!text) return;
+    // A text that begins with a brace would be read as JSON, whose keys have quotes.
+    const auto document = json::parse_yaml("# prices\n" + *text);
+    if (!document || !document->is_object())
+      return warnings.push_back(
+          {kInvalid, "Wrong configuration for price expander: it is not a map of names to prices. Built-in prices hold."});
+    for (const auto& [key, value] : document->get_object()) {
+      const std::string name(key.data(), key.size());
+      if (value.is_number() && value.to_number<double>() >= 0)
+        prices[name] = value.to_number<double>();
+      else
+        warnings.push_back(
+            {kInvalid, fmt::format("Wrong configuration for price expander: the price of {} is not a number of at least 0. The "
+                                   "other prices stand.",
+                                   name)});
+    }
+  }
+  [[nodiscard]] double of(std::string_view name) const {
+    const auto found = prices.find(name);
+    return found == prices.end() ? 0 : found->second;
+  }
+  [[nodiscard]] double of(const placement::Resource& amounts) const {
+    double out = static_cast<double>(amounts.cpu_milli) / 1000 * of("cpu");
+    out += static_cast<double>(amounts.memory_bytes) / (1LL << 30) * of("memory");
+    for (const auto& [name, amount] : amounts.scalars) out += static_cast<double>(amount) * of(name);
+    return out;
+  }
+  [[nodiscard]] double of_node(const ExpansionOption& option) const {
+    if (option.price_per_hour) return *option.price_per_hour;
+    if (const auto group = prices.find(option.group); group != prices.end()) return group->second;
+    const model::NodeView& node = *option.node_template->node;
+    for (const char* label : {"node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"})
+      if (const std::string* type = node.labels().get(label))
+        if (const auto known = prices.find(*type); known != prices.end()) return known->second;
+    return of(placement::Resource::from_list(node.capacity));
+  }
+};
+
+/// The price of an option's nodes over that of what its pods ask for: helping more pods may cost more (expander/price).
+void keep_cheapest(std::vector<ExpansionOption>& options, const std::optional<std::string>& text, std::vector<Warning>& warnings) {
+  PriceTable table;
+  table.read(text, warnings);
+  keep_lowest(options, [&](const ExpansionOption& option) {
+    double pods = 0;
+    for (const PodPtr& pod : option.pods) pods += table.of(pod->info->wanted());
+    // Pods that ask for nothing still have to be somewhere.
+    constexpr double kLeast = 1e-6;
+    return static_cast<double>(option.nodes) * table.of_node(option) / std::max(pods, kLeast);
+  });
+}
+
+void keep_asked(std::vector<ExpansionOption>& options, const ExpanderInput& input, std::vector<Warning>& warnings) {
+  constexpr std::string_view kFailed = "GrpcExpanderFailed";
+  if (!input.ask)
+    return warnings.push_back({kFailed, "Expander grpc: there is nobody to ask: --grpc-expander-url is not set. No options filtered."});
+  const auto chosen = input.ask(options);
+  if (!chosen) return warnings.push_back({kFailed, fmt::format("Expander grpc: {}. No options filtered.", chosen.error().message)});
+  const auto is_chosen = [&](const ExpansionOption& option) { return std::ranges::find(*chosen, option.group) != chosen->end(); };
+  if (std::ranges::none_of(options, is_chosen))
+    return warnings.push_back(
+        {kFailed, fmt::format("Expander grpc: the answer names none of the groups: [{}]. No options filtered.", fmt::join(*chosen, " "))});
+  std::erase_if(options, [&](const ExpansionOption& option) { return !is_chosen(option); });
+}
+
 }  // namespace
 
 std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const std::vector<Expander>& expanders,
-                                    const std::optional<std::string>& priorities, std::vector<Warning>& warnings) {
+                                    const ExpanderInput& input, std::vector<Warning>& warnings) {
   for (const Expander expander : expanders) {
     if (options.size() < 2) break;
     switch (expander) {
@@ -142,7 +214,13 @@ std::vector<ExpansionOption> narrow(std::vector<ExpansionOption> options, const 
         keep_lowest(options, [](const ExpansionOption& option) { return option.nodes; });
         break;
       case Expander::kPriority:
-        keep_highest_priority(options, priorities, warnings);
+        keep_highest_priority(options, input.priorities, warnings);
+        break;
+      case Expander::kPrice:
+        keep_cheapest(options, input.prices, warnings);
+        break;
+      case Expander::kGrpc:
+        keep_asked(options, input, warnings);
         break;
     }
   }

@@ -38,6 +38,8 @@ std::optional<Expander> parse_expander(std::string_view word) {
   if (word == "Priority" || word == "priority") return Expander::kPriority;
   if (word == "Random" || word == "random") return Expander::kRandom;
   if (word == "MostPods" || word == "most-pods") return Expander::kMostPods;
+  if (word == "Price" || word == "price") return Expander::kPrice;
+  if (word == "Grpc" || word == "grpc") return Expander::kGrpc;
   if (word == "LeastNodes" || word == "least-nodes") return Expander::kLeastNodes;
   return std::nullopt;
 }
@@ -99,7 +101,7 @@ void read_scale_down(const Reader& at, Options& out) {
 void read_expanders(const Reader& at, Options& out) {
   const auto words = at.strings("expanders");
   if (words.empty()) return;
-  constexpr std::string_view kWords[] = {"LeastWaste", "Priority", "Random", "MostPods", "LeastNodes"};
+  constexpr std::string_view kWords[] = {"LeastWaste", "Priority", "Random", "MostPods", "LeastNodes", "Price", "Grpc"};
   out.expanders.clear();
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (const auto expander = parse_expander(words[i]))
@@ -124,6 +126,10 @@ std::string_view expander_name(Expander expander) {
       return "least-nodes";
     case Expander::kPriority:
       return "priority";
+    case Expander::kPrice:
+      return "price";
+    case Expander::kGrpc:
+      return "grpc";
   }
   return "random";
 }

@@ -16,7 +16,7 @@ class Reader;
 namespace berth::autoscaler {
 
 /// How one of several groups that would help is chosen.
-enum class Expander { kRandom, kLeastWaste, kMostPods, kLeastNodes, kPriority };
+enum class Expander { kRandom, kLeastWaste, kMostPods, kLeastNodes, kPriority, kPrice, kGrpc };
 std::string_view expander_name(Expander expander);
 
 struct Bounds {

@@ -6,6 +6,9 @@
 #include <set>
 
 #include "autoscaler/actuator.h"
+#include "autoscaler/external/expander_client.h"
+#include "autoscaler/external/external_provider.h"
+#include "autoscaler/machine_api.h"
 #include "autoscaler/own_writes.h"
 #include "autoscaler/status_report.h"
 #include "base/log.h"
@@ -46,9 +49,28 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
                  {[this](const std::string&, std::int64_t nodes) { count("scaled_up_nodes_total", "nodes added by CA", nodes); },
                   [this](const std::string& group, const std::string& message) { grow_failed(group, message); },
                   [this](const std::string& node, bool was_empty, bool succeeded) { removed(node, was_empty, succeeded); },
-                  [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); },
-                  [this](const std::string& resource) { own_writes.started(resource); },
-                  [this](const std::string& resource, std::int64_t revision) { own_writes.ended(resource, revision); }}) {}
+                  [this](std::int64_t pods) { count("evicted_pods_total", "pods evicted by CA", pods); }},
+                 provider) {
+    if (options.grpc_expander_url.empty()) return;
+    if (auto ask = external::connect_expander(options.grpc_expander_url, options.grpc_expander_ca_pem))
+      core.set_expander(std::move(*ask));
+    else
+      log::error("autoscaler", "the expander grpc: {}", ask.error().message);
+  }
+
+  std::shared_ptr<Provider> make_provider() {
+    if (options.external) {
+      if (auto made = connect_external_provider(*options.external, *client.loop(), world))
+        return std::move(*made);
+      else
+        log::error("autoscaler", "the external provider: {}", made.error().message);
+    }
+    return std::make_shared<MachineApi>(
+        client, world,
+        WriteCallbacks{
+            .write_started = [this](const std::string& resource) { own_writes.started(resource); },
+            .write_ended = [this](const std::string& resource, std::int64_t revision) { own_writes.ended(resource, revision); }});
+  }
 
   RunnerOptions options;
   std::unique_ptr<client::Leadership> leadership;  ///< Null: nobody competes.
@@ -57,8 +79,9 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   World world{era_of(options.profiles)};
   Autoscaler core;
   client::EventRecorder events;
-  Actuator actuator;
   OwnWrites own_writes;
+  std::shared_ptr<Provider> provider = make_provider();
+  Actuator actuator;
   StatusReport report;
   std::vector<std::unique_ptr<client::Informer>> informers;
   std::map<std::string, const client::Informer*> informer_of;  ///< By resource.
@@ -68,7 +91,8 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
   std::string last_problem, last_said;
   std::optional<TimePoint> waiting_since;  ///< For own writes to be seen.
   std::vector<std::string> last_notes;
-  std::set<std::string> told;  ///< Why kinds are waited for.
+  std::set<std::string> told_problems, told_failures;  ///< Of the provider.
+  std::set<std::string> told;                          ///< Why kinds are waited for.
   bool stopped = false, leading = false, ready = false, has_machines = false, is_active = false, is_watching = false;
   TimerId timer = TimerId::kNone;
 
@@ -98,10 +122,15 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       if (options.options || one.kind != kRules) ++probes_open;
     for (const WatchedKind& one : watched_kinds())
       if (options.options || one.kind != kRules) probe(one);
-    // Only one object of the namespace's ConfigMaps matters.
+    // Only two objects of the namespace's ConfigMaps matter.
     informers.push_back(std::make_unique<client::Informer>(
         client, kConfigMaps,
         client::InformerOptions{.ns = options.ns, .field_selector = "metadata.name=cluster-autoscaler-priority-expander"}));
+    subscribe(*informers.back(), "ConfigMap");
+    informers.back()->start();
+    informers.push_back(std::make_unique<client::Informer>(
+        client, kConfigMaps,
+        client::InformerOptions{.ns = options.ns, .field_selector = "metadata.name=cluster-autoscaler-price-expander"}));
     subscribe(*informers.back(), "ConfigMap");
     informers.back()->start();
   }
@@ -156,7 +185,7 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
         return;
       }
     ready = true;
-    if (!has_machines)
+    if (!has_machines && !options.external)
       log::warning("autoscaler",
                    "this server serves no MachineSets, of machine.openshift.io or cluster.x-k8s.io: there is nothing to scale");
     elect();
@@ -199,7 +228,13 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
       timer = client.loop()->schedule_after(std::chrono::milliseconds(100), guarded([](Impl& self) { self.tick(); }));
       return;
     }
-    step();
+    provider->refresh(wanted().value_or(current), guarded([start](Impl& self, std::optional<ProviderState> state) {
+                        self.step(std::move(state));
+                        self.schedule_next(start);
+                      }));
+  }
+
+  void schedule_next(TimePoint start) {
     const Duration pause = options.scan_interval.value_or(current.scan_interval);
     // Never at once after a long pass: what waits on the loop comes first.
     const TimePoint next = std::max(start + pause, client.loop()->now() + pause / 10);
@@ -247,14 +282,23 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     return std::nullopt;
   }
 
-  void step() {
+  void step(std::optional<ProviderState> state) {
+    if (!leading) return;
     const auto options_now = wanted();
     if (!options_now) return retire();
     current = *options_now;
     current.enforce_min_sizes |= options.enforce_min_sizes;
     is_active = true;
     const TimePoint now = client.loop()->now();
-    const Snapshot snapshot = world.snapshot();
+    Snapshot snapshot = world.snapshot();
+    if (state) {
+      tell_problems(state->problems);
+      if (!state->is_usable) return stand_still(std::move(state->problems), now);
+      for (const auto& [group, why] : state->failed_growth)
+        if (told_failures.insert(group + " " + why).second) core.grow_failed(group, why, current, now);
+      snapshot.groups = std::move(state->groups);
+      std::ranges::move(state->problems, std::back_inserter(snapshot.problems));
+    }
     Actions actions = core.step(snapshot, current, now, {[loop = client.loop()] { return loop->now(); }, now + options.max_pass_time});
     if (options.dry_run) {
       for (const NodeRemoval& removal : actions.remove) core.removal_ended(removal.node, true, now);
@@ -282,6 +326,25 @@ struct Runner::Impl : std::enable_shared_from_this<Impl> {
     count("old_unregistered_nodes_removed_count", "unregistered nodes removed by CA",
           static_cast<std::int64_t>(actions.delete_instances.size()));
     write_status(report.write(actions.status, now), now);
+  }
+
+  /// Each in an event, once until it is over.
+  void tell_problems(const std::vector<std::string>& problems) {
+    Actions words;
+    for (const std::string& problem : problems)
+      if (!told_problems.contains(problem)) words.notes.push_back({{}, {}, true, "CloudProviderProblem", problem});
+    told_problems = {problems.begin(), problems.end()};
+    if (!words.notes.empty()) actuator.carry_out(words, current);
+  }
+
+  /// Nothing is known of the groups: no node is added or removed on a guess.
+  void stand_still(std::vector<std::string> problems, TimePoint now) {
+    Status status;
+    status.is_healthy = false;
+    status.problems = std::move(problems);
+    say_once(fmt::format("no pass: {}", fmt::join(status.problems, "; ")));
+    count("errors_total", "CA loops failed due to an error", 1, {{"type", "cloudProviderError"}});
+    write_status(report.write(status, now), now);
   }
 
   static void keep_only_words(Actions& actions) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "autoscaler/external/external_config.h"
 #include "autoscaler/options.h"
 #include "base/metrics.h"
 #include "client/leadership.h"
@@ -24,7 +25,10 @@ struct RunnerOptions {
   bool enforce_min_sizes = false;  ///< Groups below their minimum grow to it, pods or not.
   bool dry_run = false;            ///< Decides and says what it would do; writes nothing but its status and events.
   std::uint64_t seed = 0;
-  bool leader_elect = false;  ///< With the Lease cluster-autoscaler.
+  /// Instead of the Machine API: machines of whoever speaks the external gRPC protocol.
+  std::optional<ExternalProviderConfig> external;
+  std::string grpc_expander_url, grpc_expander_ca_pem;  ///< Whom the expander grpc asks: host:port, and its authority for TLS.
+  bool leader_elect = false;                            ///< With the Lease cluster-autoscaler.
   std::string identity;
 };
 

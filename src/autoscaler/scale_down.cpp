@@ -7,6 +7,9 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
+
+#include "placement/attempt.h"
 
 namespace berth::autoscaler {
 namespace {
@@ -102,24 +105,22 @@ class Remover {
   /// Moves the pods and takes the node away, or, when a pod finds no place, changes nothing and says which. Meanwhile the node stays,
   /// tainted, as it does while it is drained: spread constraints count it.
   std::optional<Unremovable> move_pods(const NodeInfo& node, const std::vector<PodPtr>& pods) {
-    placement::Trial& as_is = input_.trial();
-    // Most nodes cannot go: what their pods ask is worked out once, not on each fork.
-    for (const PodPtr& pod : pods) as_is.prepare(placement::successor_of(*pod->info, as_is.cluster().era()));
-    placement::Trial drained = as_is.fork();
+    placement::Trial& trial = input_.trial();
     const std::string name = node.name;
     auto tainted = std::make_shared<model::NodeView>(*node.node);
     tainted->taints.push_back({std::string(kToBeDeletedTaint), "", "NoSchedule"});
-    std::map<std::string, placement::Eviction, std::less<>> evicted;
-    for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node.pods)) evicted.emplace(pod->key, drained.evict(pod));
-    drained.cluster().upsert_node(std::move(tainted));
+    placement::Attempt attempt(trial);
+    std::unordered_map<std::string_view, placement::Eviction> evicted;
+    for (const PodInfoPtr& pod : std::vector<PodInfoPtr>(node.pods)) evicted.emplace(pod->key, trial.evict(pod));
+    trial.cluster().upsert_node(std::move(tainted));
     for (const PodPtr& pod : pods)
-      if (!drained.place(drained.renew(evicted.at(pod->key()))).is_placed())
+      if (!trial.place(trial.renew(evicted.at(pod->key()))).is_placed())
         return Unremovable{.node = name,
                            .reason = "NoPlaceToMovePods",
                            .blocking_pod = pod,
                            .detail = fmt::format("{} fits on no other node", pod->key())};
-    drained.cluster().remove_node(name);
-    input_.trial() = std::move(drained);
+    trial.cluster().remove_node(name);
+    attempt.keep();
     return std::nullopt;
   }
 

@@ -84,6 +84,7 @@ struct Planner {
       for (const NodeGroup* similar : similar_to(*group)) most += similar->max - similar->target;
       if (options.max_nodes_total > 0) most = std::min(most, std::max<std::int64_t>(options.max_nodes_total - input.node_count, 0));
       ExpansionOption option = estimate(*input.trial, group->id, template_of(group->id), std::move(pods), std::min(most, kMostNodesAtOnce));
+      option.price_per_hour = group->price_per_hour;
       if (option.nodes > 0 && !option.pods.empty()) out.push_back(std::move(option));
     }
     return out;
@@ -142,7 +143,7 @@ struct Planner {
     std::vector<ExpansionOption> found = expansion_options();
     for (const ExpansionOption& option : found) plan.options.push_back({option.group, option.nodes, option.pods.size()});
     if (found.empty()) return;
-    found = narrow(std::move(found), options.expanders, input.priorities, plan.warnings);
+    found = narrow(std::move(found), options.expanders, input.expander, plan.warnings);
     for (const ExpansionOption& option : found) plan.best.push_back(option.group);
     ExpansionOption best = draw(std::move(found), input.seed);
     std::int64_t new_nodes = best.nodes;

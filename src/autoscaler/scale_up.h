@@ -55,7 +55,7 @@ struct ScaleUpInput {
   std::map<std::string, std::string, std::less<>> not_ready;
   const ClusterLimits* limits = nullptr;
   std::int64_t node_count = 0;  ///< Of the cluster, with those on their way.
-  std::optional<std::string> priorities;
+  ExpanderInput expander;
   std::uint64_t seed = 0;
   TimeLimit limit;
 };

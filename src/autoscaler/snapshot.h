@@ -98,6 +98,7 @@ struct NodeGroup {
   /// What a new node would be when the group has none to look at; null: not known, such a group cannot grow from zero.
   model::NodeViewPtr template_node;
   GroupOverrides overrides;
+  std::optional<double> price_per_hour;  ///< Of one node, as the provider says.
 };
 
 /// Where a node belongs.
@@ -118,6 +119,8 @@ struct Snapshot {
   std::set<std::string, std::less<>> daemon_sets;
   /// ConfigMap cluster-autoscaler-priority-expander's data.priorities; nullopt when there is none.
   std::optional<std::string> priorities;
+  /// ConfigMap cluster-autoscaler-price-expander's data.prices; nullopt when there is none.
+  std::optional<std::string> prices;
   std::vector<std::string> problems;  ///< Why sets that somebody wants scaled are not.
 };
 

@@ -14,6 +14,7 @@ using json::get_string;
 
 constexpr std::string_view kCapacityPrefix = "capacity.cluster-autoscaler.kubernetes.io/";
 constexpr std::string_view kPriorityConfigMap = "cluster-autoscaler-priority-expander";
+constexpr std::string_view kPriceConfigMap = "cluster-autoscaler-price-expander";
 
 std::string key_of(std::string_view kind, std::string_view ns, std::string_view name) { return fmt::format("{}/{}/{}", kind, ns, name); }
 
@@ -277,6 +278,7 @@ void World::upsert(const json::Value& object) {
     jobs_.insert(fmt::format("{}/{}", ns, name));
   } else if (kind == "ConfigMap") {
     if (name == kPriorityConfigMap) priorities_ = std::string(get_string(object, {"data", "priorities"}));
+    if (name == kPriceConfigMap) prices_ = std::string(get_string(object, {"data", "prices"}));
   } else {
     (void)cluster_.upsert(object);
   }
@@ -305,6 +307,7 @@ void World::remove(std::string_view kind, std::string_view ns, std::string_view 
     jobs_.erase(key);
   } else if (kind == "ConfigMap") {
     if (name == kPriorityConfigMap) priorities_.reset();
+    if (name == kPriceConfigMap) prices_.reset();
   } else {
     (void)cluster_.remove(kind, ns, name);
   }
@@ -325,7 +328,7 @@ Instance World::instance_of(const std::string& key, const Machine& machine) cons
 }
 
 Snapshot World::snapshot() const {
-  Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_};
+  Snapshot out{.cluster = &cluster_, .pod_sets = &pods_, .nodes = &nodes_, .jobs = jobs_, .priorities = priorities_, .prices = prices_};
   for (const auto& [key, info] : daemons_) {
     out.daemons.push_back(info);
     out.daemon_sets.insert(key);

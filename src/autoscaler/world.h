@@ -93,7 +93,7 @@ class World {
   std::map<std::string, std::string> node_of_machine_, node_of_provider_id_;
   std::map<std::string, placement::PodInfoPtr> daemons_;
   std::set<std::string, std::less<>> jobs_;
-  std::optional<std::string> priorities_;
+  std::optional<std::string> priorities_, prices_;
   json::Value cluster_autoscaler_;
 };
 

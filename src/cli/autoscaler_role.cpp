@@ -135,6 +135,7 @@ struct AutoscalerFlags {
   autoscaler::RunnerOptions options;
   std::string interval, pass_time, options_file, output = "text";
   std::vector<std::string> cluster_files;
+  std::string cloud_provider, cloud_config, expander_ca_file;
   bool leader_elect = true, validate_only = false, is_once = false;
 
   void add_to(CLI::App& app) {
@@ -154,6 +155,14 @@ struct AutoscalerFlags {
     app.add_flag("--dry-run", options.dry_run, "Decides and says what it would do in its status and events; changes nothing");
     app.add_flag("--once", is_once, "With --dry-run: prints what it would do now, and ends");
     app.add_option("--options", options_file, "A file with a ClusterAutoscaler, instead of the object named default");
+    app.add_option("--cloud-provider", cloud_provider,
+                   "Whose machines: clusterapi (the Machine API's and Cluster API's objects) or externalgrpc (default: externalgrpc with "
+                   "--cloud-config, else clusterapi)")
+        ->check(CLI::IsMember({"clusterapi", "externalgrpc"}));
+    app.add_option("--cloud-config", cloud_config,
+                   "Of externalgrpc: the file that says where the provider is: address (host:port), cert, key, cacert, grpc_timeout");
+    app.add_option("--grpc-expander-url", options.grpc_expander_url, "Whom the expander grpc asks: host:port");
+    app.add_option("--grpc-expander-cert", expander_ca_file, "Who signs its certificate, PEM; without it the connection is plain");
     app.add_option("--seed", options.seed, "Of the draw among equally good groups")->capture_default_str();
     app.add_option("--cluster", cluster_files,
                    "Files with a cluster's objects and a ClusterAutoscaler: says what would be done, does nothing");
@@ -176,6 +185,16 @@ struct AutoscalerFlags {
     std::vector<std::string> notes;
     if (!options_file.empty()) options.options = findings.take(read_options_file(options_file, notes));
     findings.notes(notes);
+    if (cloud_provider == "externalgrpc" && cloud_config.empty())
+      findings.error("--cloud-provider externalgrpc needs --cloud-config, the file that says where the provider is");
+    if (cloud_provider == "clusterapi" && !cloud_config.empty())
+      findings.note("--cloud-config has no effect with --cloud-provider clusterapi");
+    if (!cloud_config.empty() && cloud_provider != "clusterapi")
+      options.external = findings.take(autoscaler::ExternalProviderConfig::load(cloud_config));
+    if (!expander_ca_file.empty())
+      if (auto pem = findings.take(config::read_whole_file(expander_ca_file))) options.grpc_expander_ca_pem = std::move(*pem);
+    if (is_look() && options.external)
+      findings.note("--cloud-config has no effect with --cluster and --once: groups are those of the objects");
     if (is_once && !options.dry_run) findings.error("--once goes with --dry-run");
     if (cluster_files.empty())
       check_connection(connection.kubeconfig, connection.context, findings);

@@ -30,6 +30,9 @@ int plan_for_files(const std::vector<json::Value>& objects, const descheduler::D
   descheduler::Snapshot snapshot(options.era);
   for (const json::Value& object : objects)
     if (!json::get_string(object, {"metadata", "name"}).empty()) snapshot.add(object);
+  for (const std::string& query : options.policy.prometheus_queries())
+    snapshot.queried_usage.emplace(query,
+                                   invalid("a dump has no answer of Prometheus: plan on the live cluster (--kubeconfig, --dry-run)"));
   snapshot.finish();
   descheduler::CycleOptions cycle;
   cycle.now = SystemClock().now();
@@ -51,6 +54,7 @@ struct Flags {
   ComponentPortFlags port;
   std::string policy_file, interval = "0", check = "better", output = "text", at;
   std::string lease_duration = "137s", renew_deadline = "107s", retry_period = "26s", lease_name = "descheduler", lease_ns = "kube-system";
+  int most_in_flight = 16;
   bool dry_run = false, leader_elect = false, disable_metrics = false, validate_only = false;
   int verbosity = 0;
 
@@ -66,6 +70,9 @@ struct Flags {
                    "off (always)")
         ->capture_default_str()
         ->check(CLI::IsMember({"better", "fits", "off"}));
+    app.add_option("--max-evictions-in-flight", most_in_flight, "Evictions asked for and not yet answered; 1: one after the other")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
     app.add_option("-o,--output", output, "text or json")->capture_default_str()->check(CLI::IsMember({"text", "json"}));
     app.add_option("--at", at, "With --cluster: the time at which pods' ages count (RFC 3339; default: now)");
     add_validate_flag(app, validate_only);
@@ -239,6 +246,7 @@ int run_descheduler(const std::vector<std::string>& args) {
                   : flags.check == "fits" ? PlacementCheck::kFits
                                           : PlacementCheck::kBetterPlace;
   options.dry_run = flags.dry_run;
+  options.most_in_flight = static_cast<std::size_t>(flags.most_in_flight);
   options.lists_everyone = flags.verbosity >= 4;
   options.host = host_name();
   const auto print = [&](const descheduler::CycleResult& result) {

@@ -119,18 +119,61 @@ Verdict Context::evict(const PodPtr& pod, std::string why, const DestinationRule
   eviction.destination = std::move(judgement.destination);
   std::optional<Answer> answer;
   if (options_.counts_budgets) answer = ask_budgets(*pod);
-  if (!answer && options_.evict) answer = options_.evict(eviction);
+  if (!answer && options_.begin_eviction)
+    begin(eviction);
+  else if (!answer && options_.evict)
+    answer = options_.evict(eviction);
   if (answer && answer->outcome != Outcome::kEvicted) {
     judge_->undo(*pod);
     return refuse(std::move(eviction), answer->outcome, std::move(answer->message), Verdict::kRefused);
   }
+  record(std::move(eviction));
+  return Verdict::kEvicted;
+}
+
+void Context::record(Eviction eviction) {
+  const PodPtr& pod = eviction.pod;
   ++evicted_total_;
   ++evicted_by_node_[pod->node];
-  ++evicted_by_namespace_[ns];
+  ++evicted_by_namespace_[pod->view().ns()];
   for (const auto& owner : pod->owners()) ++evicted_by_owner_[owner.uid];
   forget(pod);
   result_.attempts.push_back({std::move(eviction), Outcome::kEvicted, ""});
-  return Verdict::kEvicted;
+}
+
+/// The attempt is the next in the result's list.
+void Context::begin(const Eviction& eviction) {
+  settle_down_to(std::max<std::size_t>(options_.most_in_flight, 1) - 1);
+  in_flight_.push_back({result_.attempts.size(), options_.begin_eviction(eviction)});
+}
+
+void Context::settle_down_to(std::size_t most) {
+  while (!in_flight_.empty()) {
+    InFlight& oldest = in_flight_.front();
+    // Answers that are there already are taken without waiting: the sooner a failure is known the better.
+    if (in_flight_.size() <= most && oldest.answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+    Answer answer = oldest.answer.get();
+    if (answer.outcome != Outcome::kEvicted) take_back(result_.attempts[oldest.attempt], std::move(answer));
+    in_flight_.pop_front();
+  }
+}
+
+void Context::take_back(Attempt& attempt, Answer answer) {
+  const PodPtr& pod = attempt.eviction.pod;
+  attempt.outcome = answer.outcome;
+  attempt.message = std::move(answer.message);
+  judge_->undo(*pod);
+  --evicted_total_;
+  --evicted_by_node_[pod->node];
+  --evicted_by_namespace_[pod->view().ns()];
+  for (const auto& owner : pod->owners()) --evicted_by_owner_[owner.uid];
+  Node* node = find(pod->node);
+  if (node == nullptr) return;
+  node->pods.insert(
+      std::ranges::upper_bound(node->pods, pod->key(), {}, [](const PodPtr& one) -> const std::string& { return one->key(); }), pod);
+  if (pod->view().is_terminal()) return;
+  add(node->used, requests_of(*pod->info), 1);
+  ++node->used["pods"];
 }
 
 void Context::forget(const PodPtr& pod) {

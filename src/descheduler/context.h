@@ -1,5 +1,6 @@
 // What strategies work with: the nodes as the cycle has left them so far, and the evictor. Internal to this folder.
 #pragma once
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,8 @@
 namespace berth::descheduler {
 
 class Judge;
+struct Move;
+struct RoomPlan;
 
 /// A node that the policy operates on, and what is on it after the evictions so far.
 struct Node {
@@ -67,12 +70,24 @@ class Context {
 
   /// Limits, then the placement engine with `rule`, then the budget, then the eviction itself.
   Verdict evict(const PodPtr& pod, std::string why, const DestinationRule& rule = {});
+  /// Moves pods so that all of the gang, which waits, finds room; nothing unless the whole plan works. What came of it is an attempt for
+  /// each pod moved and a note.
+  void make_room(const std::vector<PodPtr>& gang, const Plugin& plugin);
+  /// Waits for the answers to all evictions under way.
+  void settle() { settle_down_to(0); }
   /// Of the last attempt: where the replacement goes; empty when it is not known.
   [[nodiscard]] const std::string& last_destination() const { return result_.attempts.back().eviction.destination; }
 
  private:
   Verdict refuse(Eviction eviction, Outcome outcome, std::string message, Verdict verdict);
   std::optional<Answer> ask_budgets(const Pod& pod);
+  void begin(const Eviction& eviction);
+  void record(Eviction eviction);
+  std::string why_not_moved(const placement::PodInfo& info, const Plugin& plugin);
+  std::string why_beyond_limits(const RoomPlan& plan);
+  bool evict_moved(const Move& move, const std::string& why);
+  void settle_down_to(std::size_t most);
+  void take_back(Attempt& attempt, Answer answer);
   void forget(const PodPtr& pod);
 
   const Policy& policy_;
@@ -86,6 +101,11 @@ class Context {
   std::set<std::string, std::less<>> evicted_;
   std::map<std::string, std::uint64_t, std::less<>> evicted_by_node_, evicted_by_namespace_, evicted_by_owner_;
   std::uint64_t evicted_total_ = 0;
+  struct InFlight {
+    std::size_t attempt;  ///< Of the result.
+    std::future<Answer> answer;
+  };
+  std::deque<InFlight> in_flight_;  ///< In the order of beginning.
   const Profile* profile_ = nullptr;
   std::optional<std::int64_t> priority_threshold_;
   Strategy strategy_ = Strategy::kRemoveDuplicates;
@@ -109,6 +129,7 @@ void remove_topology_spread(Context& ctx, const Plugin& plugin);
 void remove_too_many_restarts(Context& ctx, const Plugin& plugin);
 void remove_failed(Context& ctx, const Plugin& plugin);
 void remove_by_life_time(Context& ctx, const Plugin& plugin);
+void make_room_for_waiting(Context& ctx, const Plugin& plugin);
 /// The errors: metrics of a node are missing.
 Result<void> low_node_utilization(Context& ctx, const Plugin& plugin);
 Result<void> high_node_utilization(Context& ctx, const Plugin& plugin);

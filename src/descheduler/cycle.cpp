@@ -40,6 +40,9 @@ Result<void> run_strategy(Context& ctx, const Plugin& plugin) {
     case Strategy::kPodLifeTime:
       remove_by_life_time(ctx, plugin);
       break;
+    case Strategy::kDefragmentation:
+      make_room_for_waiting(ctx, plugin);
+      break;
   }
   return {};
 }
@@ -106,6 +109,7 @@ Result<CycleResult> run_cycle(const Policy& policy, const Snapshot& snapshot, co
         ctx.enter(plugin.strategy);
         const double start = options.stopwatch ? options.stopwatch() : 0;
         const auto ran = run_strategy(ctx, plugin);
+        ctx.settle();
         result.runs.push_back(
             {profile.name, plugin.strategy, options.stopwatch ? options.stopwatch() - start : 0, ran ? "" : ran.error().message});
       }

@@ -1,6 +1,7 @@
 // One descheduling cycle: policy and snapshot in, evictions out (SPEC G2–G4). Pure: what is evicted is asked of a function, time is given.
 #pragma once
 #include <functional>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,12 @@ struct CycleOptions {
   bool lists_everyone = false;
   /// Does it, or only pretends to. Empty: every eviction succeeds.
   std::function<Answer(const Eviction&)> evict;
+  /// Instead of `evict`: begins it and answers later. At most `most_in_flight` are under way; the oldest is waited for first, and all of a
+  /// strategy's before the next one begins. What fails is taken back then: the pod is where it was, and counts for no limit.
+  std::function<std::future<Answer>(const Eviction&)> begin_eviction;
+  std::size_t most_in_flight = 16;
+  /// Keeps the room on the node for the waiting pod (status.nominatedNodeName) before others are evicted for it. Empty: nobody does.
+  std::function<Answer(const Pod& pod, const std::string& node)> nominate;
   /// Seconds since some start, for the runs' durations; may be empty.
   std::function<double()> stopwatch;
 };

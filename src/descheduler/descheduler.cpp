@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
+#include "base/base64.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "client/list_all.h"
+#include "descheduler/prometheus.h"
 #include "placement/cluster_kinds.h"
 
 namespace berth::descheduler {
@@ -43,6 +47,27 @@ void count_attempt(metrics::Registry& registry, const Attempt& attempt) {
       "Number of total evicted pods, by the result, by the strategy, by the namespace, by the node name. 'error' result means a pod could "
       "not be evicted";
   for (const char* name : {"descheduler_pods_evicted", "descheduler_pods_evicted_total"}) registry.counter(name, help, labels).add();
+}
+
+Answer answer_of(const model::ApiResult<json::Value>& answer, bool is_plan) {
+  if (answer) return {Outcome::kEvicted, ""};
+  const model::ApiStatus& error = answer.error();
+  if (error.code == 429) return {Outcome::kProtected, error.message};
+  // Who may only look may still plan.
+  if (is_plan && (error.code == 403 || error.code == 401)) return {Outcome::kEvicted, ""};
+  return {Outcome::kFailed, error.message};
+}
+
+const std::string kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+std::string read_file_or_nothing(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -94,14 +119,17 @@ Result<CycleResult> Descheduler::run_once() {
         amount = std::llround(0.9 * static_cast<double>(before->second[name]) + 0.1 * static_cast<double>(amount));
   }
   smoothed_usage_ = snapshot->node_usage;
+  ask_for_usage(*snapshot);
 
   CycleOptions cycle;
   cycle.now = SystemClock().now();
   cycle.check = options_.check;
   cycle.lists_everyone = options_.lists_everyone;
-  // The API knows the budgets as they are now; a dry run changes none, so that the plan's own evictions must be counted here.
-  cycle.counts_budgets = options_.dry_run;
-  cycle.evict = [this](const Eviction& eviction) { return evict(eviction); };
+  // The API knows the budgets as they are now, but its answers come late, and on a dry run it counts nothing.
+  cycle.counts_budgets = true;
+  cycle.begin_eviction = [this](const Eviction& eviction) { return evict(eviction); };
+  cycle.most_in_flight = options_.most_in_flight;
+  if (!options_.dry_run) cycle.nominate = [this](const Pod& pod, const std::string& node) { return nominate(pod, node); };
   cycle.stopwatch = monotonic_seconds;
   auto result = run_cycle(options_.policy, *snapshot, options_.profiles, cycle);
   if (!result) return result;
@@ -111,7 +139,45 @@ Result<CycleResult> Descheduler::run_once() {
   return result;
 }
 
-Answer Descheduler::evict(const Eviction& eviction) {
+Answer Descheduler::nominate(const Pod& pod, const std::string& node) {
+  const model::PodView& view = pod.view();
+  const json::Object patch = {{"metadata", json::Object{{"uid", view.meta.uid}}}, {"status", json::Object{{"nominatedNodeName", node}}}};
+  client::Call call{.verb = "patch", .gvr = kPods, .ns = view.ns(), .name = view.name(), .subresource = "status"};
+  call.content_type = "application/merge-patch+json";
+  call.body = json::serialize(patch);
+  call.answer = client::Answer::kNone;
+  return answer_of(client_.call_and_wait(std::move(call)), false);
+}
+
+void Descheduler::ask_for_usage(Snapshot& snapshot) {
+  const auto queries = options_.policy.prometheus_queries();
+  if (queries.empty() || !options_.policy.prometheus) return;
+  const PrometheusProvider& provider = *options_.policy.prometheus;
+  const auto token = prometheus_token(provider);
+  for (const std::string& query : queries) {
+    if (!token) {
+      snapshot.queried_usage.emplace(query, std::unexpected(token.error()));
+      continue;
+    }
+    const PrometheusAddress address{.url = provider.url, .token = *token, .ca_pem = read_file_or_nothing(kServiceAccount + "/ca.crt")};
+    snapshot.queried_usage.emplace(query, ask_prometheus(address, query));
+  }
+}
+
+Result<std::string> Descheduler::prometheus_token(const PrometheusProvider& provider) {
+  if (provider.secret_name.empty()) return trimmed(read_file_or_nothing(kServiceAccount + "/token"));
+  const auto secret = client_.get_and_wait({"", "v1", "secrets"}, provider.secret_namespace, provider.secret_name);
+  const std::string name = provider.secret_namespace + "/" + provider.secret_name;
+  if (!secret)
+    return fail(ErrorCode::kUnavailable,
+                fmt::format("unable to get secret with prometheus authentication token {}: {}", name, secret.error().message));
+  const auto token = base64_decode(json::get_string(*secret, {"data", "prometheusAuthToken"}));
+  if (!token || token->empty())
+    return invalid(fmt::format("prometheus authentication token secret {} has no key prometheusAuthToken", name));
+  return trimmed(*token);
+}
+
+std::future<Answer> Descheduler::evict(const Eviction& eviction) {
   const model::PodView& pod = eviction.pod->view();
   json::Object options;
   if (options_.policy.grace_period_seconds) options["gracePeriodSeconds"] = *options_.policy.grace_period_seconds;
@@ -130,13 +196,12 @@ Answer Descheduler::evict(const Eviction& eviction) {
   if (options_.dry_run) call.query = "dryRun=All";
   call.body = json::serialize(body);
   call.answer = client::Answer::kNone;
-  const auto answer = client_.call_and_wait(std::move(call));
-  if (answer) return {Outcome::kEvicted, ""};
-  const model::ApiStatus& error = answer.error();
-  if (error.code == 429) return {Outcome::kProtected, error.message};
-  // Who may only look may still plan.
-  if (options_.dry_run && (error.code == 403 || error.code == 401)) return {Outcome::kEvicted, ""};
-  return {Outcome::kFailed, error.message};
+  auto answered = std::make_shared<std::promise<Answer>>();
+  auto out = answered->get_future();
+  client_.call(std::move(call), [answered, is_plan = options_.dry_run](const model::ApiResult<json::Value>& answer) {
+    answered->set_value(answer_of(answer, is_plan));
+  });
+  return out;
 }
 
 void Descheduler::tell(const CycleResult& result) {

@@ -18,8 +18,9 @@ struct DeschedulerOptions {
   placement::Era era = placement::Era::k136;
   PlacementCheck check = PlacementCheck::kBetterPlace;
   bool dry_run = false;
-  bool lists_everyone = false;  ///< As CycleOptions'.
-  std::string host;             ///< For the events' reporting instance.
+  bool lists_everyone = false;      ///< As CycleOptions'.
+  std::size_t most_in_flight = 16;  ///< Evictions asked for and not yet answered.
+  std::string host;                 ///< For the events' reporting instance.
 };
 
 /// Everything that a cycle reads. Nodes and pods must be listed; what else the server refuses or does not have is done without, and said in
@@ -37,7 +38,12 @@ class Descheduler {
   [[nodiscard]] const DeschedulerOptions& options() const { return options_; }
 
  private:
-  Answer evict(const Eviction& eviction);
+  /// Asks for the eviction; the answer comes from the transport's thread.
+  std::future<Answer> evict(const Eviction& eviction);
+  Answer nominate(const Pod& pod, const std::string& node);
+  /// What Prometheus says of nodes. A query that fails is its strategies' failure, and no other's.
+  void ask_for_usage(Snapshot& snapshot);
+  Result<std::string> prometheus_token(const PrometheusProvider& provider);
   void tell(const CycleResult& result);
   void write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note);
 

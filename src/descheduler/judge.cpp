@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "placement/attempt.h"
+
 namespace berth::descheduler {
 
 Judge::Judge(const Snapshot& snapshot, const placement::Profiles& profiles, PlacementCheck check)
@@ -68,6 +70,22 @@ Judgement Judge::decide(const Pod& pod, const placement::PodInfoPtr& replacement
       return {false, "", fmt::format("it {} go to {}, {}", best.nodes.size() == 1 ? "would" : "could", node.name, why), true};
   }
   return {true, std::move(destination), ""};
+}
+
+RoomPlan Judge::room_for(const std::vector<placement::PodInfoPtr>& gang, const PackingRules& rules) {
+  const placement::Attempt attempt(trial_);
+  return make_room(trial_, gang, rules);
+}
+
+void Judge::carry_out(std::span<const Move> moves, std::span<const RoomPlan::Place> placed) {
+  refusals_.clear();
+  std::vector<placement::Eviction> evicted;
+  for (const Move& move : moves) evicted.push_back(trial_.evict(move.pod));
+  const auto put = [&](const placement::PodInfoPtr& pod, const std::string& on) {
+    if (const placement::NodeInfo* node = trial_.cluster().find_node(on)) trial_.hold(pod, node->index);
+  };
+  for (const RoomPlan::Place& place : placed) put(place.pod, place.node);
+  for (std::size_t i = 0; i < moves.size(); ++i) put(trial_.renew(evicted[i]), moves[i].to);
 }
 
 void Judge::undo(const Pod& pod) {

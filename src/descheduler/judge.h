@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "descheduler/packing.h"
 #include "descheduler/placement_check.h"
 #include "descheduler/snapshot.h"
 #include "placement/trial.h"
@@ -25,6 +26,10 @@ class Judge {
 
   /// Accepted: in the trial the pod is gone and its replacement is at its destination. Refused: the trial is as before.
   Judgement judge(const Pod& pod, const DestinationRule& rule);
+  /// How the gang would find room; the trial is as before.
+  [[nodiscard]] RoomPlan room_for(const std::vector<placement::PodInfoPtr>& gang, const PackingRules& rules);
+  /// These moves of a plan were made, and these pods have their places.
+  void carry_out(std::span<const Move> moves, std::span<const RoomPlan::Place> placed);
   /// An accepted eviction that then did not happen.
   void undo(const Pod& pod);
   [[nodiscard]] const placement::Cluster& cluster() const { return trial_.cluster(); }

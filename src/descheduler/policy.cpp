@@ -62,13 +62,22 @@ std::optional<Strategy> find_strategy(std::string_view name) {
 
 bool is_balance(Strategy strategy) {
   return strategy == Strategy::kRemoveDuplicates || strategy == Strategy::kLowNodeUtilization ||
-         strategy == Strategy::kHighNodeUtilization || strategy == Strategy::kRemovePodsViolatingTopologySpreadConstraint;
+         strategy == Strategy::kHighNodeUtilization || strategy == Strategy::kRemovePodsViolatingTopologySpreadConstraint ||
+         strategy == Strategy::kDefragmentation;
 }
 
 bool Policy::needs_metrics() const {
   return std::ranges::any_of(profiles, [](const Profile& profile) {
     return std::ranges::any_of(profile.balance, [](const Plugin& plugin) { return plugin.utilization.use_metrics; });
   });
+}
+
+std::set<std::string> Policy::prometheus_queries() const {
+  std::set<std::string> out;
+  for (const Profile& profile : profiles)
+    for (const Plugin& plugin : profile.balance)
+      if (!plugin.utilization.prometheus_query.empty()) out.insert(plugin.utilization.prometheus_query);
+  return out;
 }
 
 std::optional<std::uint64_t> read_unsigned(const Reader& at, std::string_view name) {
@@ -111,8 +120,8 @@ Thresholds read_thresholds(const Reader& at) {
   for (const auto& member : at.value()->get_object()) {
     const std::string name(member.key());
     constexpr std::string_view kResources[] = {"cpu", "memory", "pods", "ephemeral-storage"};
-    const bool is_resource = std::ranges::find(kResources, std::string_view(name)) != std::end(kResources) || name.find('/') != name.npos ||
-                             name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
+    const bool is_resource = name == kMetricResource || std::ranges::find(kResources, std::string_view(name)) != std::end(kResources) ||
+                             name.find('/') != name.npos || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-");
     if (!is_resource)
       at.problem(name, fmt::format("\"{}\" is no resource of a node{}", name, config::suggestion(name, kResources)),
                  config::Refusal::kOfBerth);

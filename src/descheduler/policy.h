@@ -30,8 +30,9 @@ enum class Strategy : std::uint8_t {
   kRemovePodsHavingTooManyRestarts,
   kRemoveFailedPods,
   kPodLifeTime,
+  kDefragmentation,  ///< berth's own: room for pods that wait (packing.h).
 };
-inline constexpr std::array<std::string_view, 10> kStrategyNames = {"RemoveDuplicates",
+inline constexpr std::array<std::string_view, 11> kStrategyNames = {"RemoveDuplicates",
                                                                     "LowNodeUtilization",
                                                                     "HighNodeUtilization",
                                                                     "RemovePodsViolatingInterPodAntiAffinity",
@@ -40,7 +41,8 @@ inline constexpr std::array<std::string_view, 10> kStrategyNames = {"RemoveDupli
                                                                     "RemovePodsViolatingTopologySpreadConstraint",
                                                                     "RemovePodsHavingTooManyRestarts",
                                                                     "RemoveFailedPods",
-                                                                    "PodLifeTime"};
+                                                                    "PodLifeTime",
+                                                                    "Defragmentation"};
 inline std::string_view strategy_name(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
 /// Nullopt for a name that is none.
 std::optional<Strategy> find_strategy(std::string_view name);
@@ -63,7 +65,8 @@ struct UtilizationArgs {
   Thresholds thresholds, target_thresholds;
   bool use_deviation_thresholds = false;
   std::int64_t number_of_nodes = 0;
-  bool use_metrics = false;  ///< Actual use from metrics.k8s.io instead of requests.
+  bool use_metrics = false;      ///< Actual use from metrics.k8s.io instead of requests.
+  std::string prometheus_query;  ///< Actual use as this query tells it, in percent of a node (MetricResource); empty: not.
   bool only_thresholding_resources = false;
   std::optional<std::uint64_t> max_evictions_per_node;
 };
@@ -97,6 +100,11 @@ struct Plugin {
   std::optional<std::int64_t> max_lifetime_seconds;  ///< PodLifeTime, with the next two.
   std::set<std::string, std::less<>> include_owner_kinds;
   std::vector<ConditionFilter> conditions;
+
+  std::string gang_label =
+      "pod-group.scheduling.sigs.k8s.io";  ///< Defragmentation: waiting pods of one value get room together or not at all.
+  std::int64_t min_pending_seconds = 0;    ///< Defragmentation.
+  std::uint64_t max_moves = 20;            ///< Defragmentation: for one pod.
 };
 
 /// DefaultEvictor's arguments: which pods may be evicted at all.
@@ -122,16 +130,29 @@ struct Profile {
   std::vector<Plugin> deschedule, balance;  ///< In the order of running.
 };
 
+/// Where usage is asked for (metricsProviders, source Prometheus).
+struct PrometheusProvider {
+  std::string url;
+  /// Of the Secret whose key prometheusAuthToken is the bearer token; empty: the pod's own service account, where there is one.
+  std::string secret_namespace, secret_name;
+};
+
+/// What a threshold on the answer of a Prometheus query is called.
+inline constexpr std::string_view kMetricResource = "MetricResource";
+
 struct Policy {
   std::vector<Profile> profiles;
   model::Selector node_selector;  ///< Everything by default.
   std::optional<std::uint64_t> max_evictions_per_node, max_evictions_per_namespace, max_evictions_total;
   bool eviction_failure_events = false;
   std::optional<std::int64_t> grace_period_seconds;
+  std::optional<PrometheusProvider> prometheus;
   std::vector<std::string> warnings;  ///< What was read but is to be said.
 
-  /// Some strategy reads actual use.
+  /// Some strategy reads actual use from metrics.k8s.io.
   [[nodiscard]] bool needs_metrics() const;
+  /// Those of all strategies, each once.
+  [[nodiscard]] std::set<std::string> prometheus_queries() const;
 };
 
 /// Reads a policy, YAML or JSON, of either version. `file` is for the messages: all that is wrong, a line each, with file, line and field

@@ -84,6 +84,7 @@ void read_params(const Reader& params, Plugin& plugin) {
     case Strategy::kPodLifeTime:
       return read_legacy_life_time(params, plugin);
     case Strategy::kRemovePodsViolatingInterPodAntiAffinity:
+    case Strategy::kDefragmentation:
       break;
   }
 }
@@ -125,6 +126,10 @@ void read_version_1(const Reader& root, Policy& policy) {
     const auto strategy = find_strategy(name);
     if (!strategy) {
       at.problem(fmt::format("unknown strategy name: {}{}", name, config::suggestion(name, kStrategyNames)));
+      continue;
+    }
+    if (*strategy == Strategy::kDefragmentation) {
+      at.problem("Defragmentation needs a policy of descheduler/v1alpha2");
       continue;
     }
     if (at.is_present() && !at.expect_object()) continue;

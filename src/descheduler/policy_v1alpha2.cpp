@@ -5,6 +5,7 @@
 #include <map>
 
 #include "descheduler/policy_sections.h"
+#include "descheduler/prometheus.h"
 
 namespace berth::descheduler {
 namespace {
@@ -98,6 +99,25 @@ EvictorArgs read_evictor(const Reader& args) {
   return out;
 }
 
+void read_prometheus_query(const Reader& args, Plugin& plugin) {
+  const Reader at = args.field("metricsUtilization").field("prometheus");
+  if (!at.is_present())
+    args.field("metricsUtilization").problem("prometheus property is missing: its query says how much of each node is used");
+  else if (at.expect_object()) {
+    at.only({"query"});
+    plugin.utilization.prometheus_query = at.string("query");
+    if (plugin.utilization.prometheus_query.empty()) at.problem("query", "prometheus query is missing");
+  }
+  for (const auto& [field, thresholds] :
+       {std::pair("thresholds", &plugin.utilization.thresholds), std::pair("targetThresholds", &plugin.utilization.target_thresholds)}) {
+    if (thresholds->size() == 1 && thresholds->front().first == kMetricResource) continue;
+    std::vector<std::string> names;
+    for (const auto& [name, percent] : *thresholds) names.push_back(name);
+    args.problem(field, fmt::format("{} are expected to specify a single instance of \"{}\" resource, got [{}] instead", field,
+                                    kMetricResource, fmt::join(names, " ")));
+  }
+}
+
 void read_metrics_utilization(const Reader& args, Plugin& plugin) {
   const Reader at = args.field("metricsUtilization");
   if (!at.is_present() || !at.expect_object()) return;
@@ -107,11 +127,11 @@ void read_metrics_utilization(const Reader& args, Plugin& plugin) {
   if (source == "KubernetesMetrics" && server) at.problem("it is not allowed to set both \"KubernetesMetrics\" source and metricsServer");
   if (source == "KubernetesMetrics" && has_prometheus)
     at.problem("prometheus configuration is not allowed to set when source is set to \"KubernetesMetrics\"");
-  if (source == "Prometheus")
-    at.problem("source",
-               "usage from Prometheus is not supported; use \"KubernetesMetrics\" (metrics.k8s.io), or leave metricsUtilization out "
-               "to go by requests");
-  else if (!source.empty() && source != "KubernetesMetrics")
+  if (source == "Prometheus") {
+    read_prometheus_query(args, plugin);
+    return;
+  }
+  if (!source.empty() && source != "KubernetesMetrics")
     at.problem("source", "unrecognized metrics source");
   else if (source.empty() && !server)
     at.problem("source", "metrics source is empty");
@@ -258,6 +278,13 @@ Plugin read_plugin(Strategy strategy, const Reader& args) {
       if (!plugin.max_lifetime_seconds && plugin.states.empty() && plugin.conditions.empty() && plugin.exit_codes.empty())
         args.problem("at least one filtering criterion must be specified (maxPodLifeTimeSeconds, states, conditions, or exitCodes)");
       break;
+    case Strategy::kDefragmentation:
+      args.only({"apiVersion", "kind", "namespaces", "labelSelector", "gangLabel", "minPendingSeconds", "maxMovesPerPod"});
+      plugin.gang_label = args.string("gangLabel", plugin.gang_label);
+      if (const auto seconds = read_unsigned(args, "minPendingSeconds")) plugin.min_pending_seconds = static_cast<std::int64_t>(*seconds);
+      if (const auto moves = read_unsigned(args, "maxMovesPerPod")) plugin.max_moves = *moves;
+      if (plugin.max_moves == 0) args.problem("maxMovesPerPod", "must be 1 or more: nothing is ever moved otherwise");
+      break;
     default:
       break;
   }
@@ -323,20 +350,30 @@ void read_profile(const Reader& at, Profile& profile) {
     if (!enabled.contains(name)) at.note("pluginConfig", fmt::format("{} has arguments and is not enabled: it does not run", name));
 }
 
-void check_prometheus(const Reader& at) {
-  if (!at.is_present()) return at.problem("prometheus configuration is required when prometheus source is enabled");
-  if (!at.expect_object()) return;
+std::optional<PrometheusProvider> read_prometheus(const Reader& at) {
+  if (!at.is_present()) {
+    at.problem("prometheus configuration is required when prometheus source is enabled");
+    return std::nullopt;
+  }
+  PrometheusProvider out;
+  if (!at.expect_object()) return out;
   at.only({"url", "authToken"});
-  if (at.string("url").empty()) at.problem("url", "the URL is required when prometheus source is enabled");
+  out.url = at.string("url");
+  if (const std::string why = why_not_prometheus_url(out.url); !why.empty()) at.problem("url", why);
   const Reader token = at.field("authToken");
-  if (!token.is_present() || !token.expect_object()) return;
+  if (!token.is_present() || !token.expect_object()) return out;
   token.only({"secretReference"});
   const Reader secret = token.field("secretReference");
-  if (!secret.is_present()) return token.problem("prometheus authToken secret is expected to be set when authToken field is");
-  if (!secret.expect_object()) return;
-  secret.only({"namespace", "name"});
-  if (secret.string("namespace").empty() || secret.string("name").empty())
-    secret.problem("the secret reference of prometheus authToken needs both namespace and name");
+  if (!secret.is_present())
+    token.problem("prometheus authToken secret is expected to be set when authToken field is");
+  else if (secret.expect_object()) {
+    secret.only({"namespace", "name"});
+    out.secret_namespace = secret.string("namespace");
+    out.secret_name = secret.string("name");
+    if (out.secret_namespace.empty() || out.secret_name.empty())
+      secret.problem("prometheus authToken secret reference does not set both namespace and name");
+  }
+  return out;
 }
 
 /// Whether metrics.k8s.io is a source.
@@ -358,10 +395,9 @@ bool read_metrics_providers(const Reader& root, Policy& policy) {
       if (has_collector) item.problem("it is not allowed to combine metrics provider when metrics collector is enabled");
       has_kubernetes_metrics = true;
     } else if (source == "Prometheus") {
-      check_prometheus(item.field("prometheus"));
-      policy.warnings.push_back(fmt::format("{}: usage from Prometheus is not supported; the provider is not asked", item.path()));
+      policy.prometheus = read_prometheus(item.field("prometheus"));
     } else {
-      item.problem("source", fmt::format("\"{}\" is no source of metrics: use \"KubernetesMetrics\"", source));
+      item.problem("source", fmt::format("\"{}\" is no source of metrics: use \"KubernetesMetrics\" or \"Prometheus\"", source));
     }
   }
   return has_kubernetes_metrics;
@@ -387,6 +423,11 @@ void read_version_2(const Reader& root, Policy& policy) {
   for (const Reader& item : root.field("profiles").items()) read_profile(item, policy.profiles.emplace_back());
   if (policy.needs_metrics() && !has_metrics)
     root.problem("metricsProviders", "a plugin's metricsUtilization needs a provider: add \"- source: KubernetesMetrics\"",
+                 config::Refusal::kOfBerth);
+  if (!policy.prometheus && !policy.prometheus_queries().empty())
+    root.problem("metricsProviders",
+                 "a plugin's metricsUtilization asks Prometheus, and there is no provider: add \"- source: Prometheus\" "
+                 "with its url",
                  config::Refusal::kOfBerth);
 }
 

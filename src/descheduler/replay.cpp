@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "descheduler/cycle.h"
+#include "descheduler/prometheus.h"
 #include "placement/profiles.h"
 
 namespace berth::descheduler {
@@ -111,6 +113,18 @@ Snapshot read_cluster(const json::Value& file) {
   return out;
 }
 
+/// The recorded vector is the answer to whatever the policy asks.
+void read_prometheus_vector(const json::Value& file, const Policy& policy, Snapshot& snapshot) {
+  if (json::find(file, "prometheus") == nullptr || !policy.prometheus) return;
+  std::vector<std::pair<std::string, double>> samples;
+  for (const json::Value& sample : json::get_array(file, {"prometheus"})) {
+    const json::Value* value = json::find(sample, "value");
+    samples.emplace_back(json::get_string(sample, {"instance"}),
+                         value == nullptr || !value->is_number() ? NAN : value->to_number<double>());
+  }
+  for (const std::string& query : policy.prometheus_queries()) snapshot.queried_usage.emplace(query, usage_of_samples(samples));
+}
+
 Outline refused(const Error& error) {
   Outline out;
   out.is_refused = true;
@@ -136,6 +150,7 @@ Result<Outline> run(const json::Value& file) {
     return {};
   };
   Snapshot snapshot = read_cluster(file);
+  read_prometheus_vector(file, *policy, snapshot);
   // A fault of 0.36 (descheduler#1882): with this protection it knows of no budget.
   if (std::ranges::any_of(policy->profiles, [](const Profile& profile) { return profile.evictor.protects_without_budget; }))
     snapshot.budgets.clear();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "placement/cluster.h"
 
@@ -85,6 +86,8 @@ struct Snapshot {
   /// What metrics.k8s.io says; empty when it was not asked.
   std::map<std::string, Amounts, std::less<>> node_usage;
   std::map<std::string, Amounts, std::less<>> pod_usage;  ///< By "namespace/name".
+  /// What Prometheus says of nodes, in whole percent by node, or why it says nothing; by the query.
+  std::map<std::string, Result<Amounts>, std::less<>> queried_usage;
 
   explicit Snapshot(placement::Era era = placement::Era::k136) : cluster(era) {}
   /// Any kind: what is of no use is ignored. Call finish when all are in.

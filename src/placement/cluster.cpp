@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "placement/cluster_journal.h"
+
 namespace berth::placement {
 namespace {
 
@@ -41,12 +43,14 @@ Cluster& Cluster::operator=(Cluster&&) noexcept = default;
 Cluster Cluster::fork() const {
   Cluster out(*this);
   out.log_.restart(log_end());
+  out.journal_ = nullptr;
   return out;
 }
 
 // Nodes
 
 NodeInfo& Cluster::writable(NodeIndex index) {
+  keep_slot(index);
   auto& chunk = unshare(chunks_[index.value / kChunkNodes]);
   return unshare(chunk[index.value % kChunkNodes]);
 }
@@ -67,6 +71,7 @@ NodeIndex Cluster::slot_for(std::string_view name) {
   if (!free_slots_.empty()) {
     index = free_slots_.back();
     free_slots_.pop_back();
+    keep_slot(index);
   } else {
     index = NodeIndex{slot_count_++};
     if (index.value % kChunkNodes == 0) chunks_.push_back(std::make_shared<NodeChunk>());
@@ -75,14 +80,17 @@ NodeIndex Cluster::slot_for(std::string_view name) {
   auto info = std::make_shared<NodeInfo>();
   info->index = index;
   info->name = std::string(name);
+  keep_name(info->name);
+  names_[info->name] = index;
   unshare(chunks_[index.value / kChunkNodes])[index.value % kChunkNodes] = std::move(info);
-  names_[std::string(name)] = index;
   return index;
 }
 
 void Cluster::release_slot_if_empty(NodeIndex index) {
   const NodeInfo& info = *node(index);
   if (info.node != nullptr || !info.pods.empty()) return;
+  keep_slot(index);
+  keep_name(info.name);
   names_.erase(info.name);
   unshare(chunks_[index.value / kChunkNodes])[index.value % kChunkNodes] = nullptr;
   free_slots_.push_back(index);
@@ -293,6 +301,7 @@ void Cluster::record(Change::Kind kind, NodeIndex index, PodInfoPtr pod) {
   if (log_.size() >= std::max<std::size_t>(kMinLog, 2 * slot_count_)) {
     log_.drop_half();
   }
+  if (journal_ != nullptr) journal_->changes.push_back({kind, index, pod});
   log_.push_back({kind, index, std::move(pod)});
 }
 

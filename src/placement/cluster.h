@@ -260,10 +260,21 @@ class Cluster {
   };
 
   friend class Trial;
+  friend class Attempt;
   /// Copy on write: cheap, independent of this one from now on. Its change log starts empty. A Trial's alone: whoever wants a copy to try
   /// something on wants its engine too.
   [[nodiscard]] Cluster fork() const;
   Cluster(const Cluster&) = default;
+  // cluster_journal.cpp: what is changed after `begin` stays by `keep`, or is undone by `take_back`. In the opposite order of beginning.
+  struct Journal;
+  void begin(Journal& journal);
+  void keep(Journal& journal);
+  void take_back(Journal& journal);
+  void undo_changes(const Journal& journal);
+  /// Before the first write to a slot, and before each to a name.
+  void keep_slot(NodeIndex index);
+  void keep_name(const std::string& name);
+
   NodeInfo& writable(NodeIndex index);
   NodeIndex slot_for(std::string_view name);
   void release_slot_if_empty(NodeIndex index);
@@ -298,6 +309,7 @@ class Cluster {
   Objects objects_;
   std::shared_ptr<Allocations> pending_allocations_ = std::make_shared<Allocations>();
   PagedLog<Change> log_;
+  Journal* journal_ = nullptr;  ///< Of the innermost attempt; null mostly.
   std::uint64_t objects_version_ = 0, images_version_ = 0, namespaces_version_ = 0, workloads_version_ = 0, budgets_version_ = 0;
   std::uint64_t next_arrival_ = 0;
   Pages<std::uint64_t> arrivals_;  ///< By slot: order of arrival of the node object.

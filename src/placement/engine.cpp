@@ -6,6 +6,7 @@
 
 #include "placement/columns/cluster_index.h"
 #include "placement/columns/pod_class.h"
+#include "placement/name_order.h"
 #include "placement/plugins/pod_claims.h"
 
 namespace berth::placement {
@@ -29,6 +30,7 @@ struct Engine::Impl {
   const Cluster& cluster;
   EngineOptions options;
   std::mt19937_64 random;
+  std::vector<std::mt19937_64> random_before;  ///< Of each attempt.
   std::unique_ptr<ClusterIndex> index;
   StaticColumns static_columns;
   struct ClassEntry {
@@ -41,6 +43,8 @@ struct Engine::Impl {
   std::uint64_t tick = 0;
   boost::unordered_flat_set<std::uint64_t> seen;  ///< Hashes of signatures that were asked for.
   std::vector<std::int32_t> totals;               ///< Working space.
+  std::vector<NodeIndex> equals;                  ///< Likewise.
+  NameOrder name_order;
 
   Impl(const Cluster& over, EngineOptions with) : cluster(over), options(with), random(with.seed) {}
   Impl(const Impl& from, const Cluster& fork)
@@ -52,7 +56,8 @@ struct Engine::Impl {
         classes(from.classes),
         class_count(from.class_count),
         index_epoch(from.index_epoch),
-        tick(from.tick) {}
+        tick(from.tick),
+        name_order(from.name_order) {}
 
   /// `tied` gets every node that the pod could go to, unless null.
   Decision schedule(const FrameworkPtr& framework, const PodInfoPtr& pod, std::vector<NodeIndex>* tied);
@@ -71,6 +76,7 @@ struct Engine::Impl {
   void make_room();
   Decision as_decision(const PodClass::Choice& choice) const;
   std::optional<CycleState> prepare_checks(const Framework& framework, const PodInfo& pod);
+  PodClass::Choice choose_by_name(PodClass& columns, std::vector<NodeIndex>* tied);
   static Status check(const Framework& framework, const CycleState& state, const PodInfo& pod, const NodeInfo& node);
   std::optional<PodClass::Choice> choose_with_checks(const Framework& framework, const PodInfo& pod, PodClass& columns,
                                                      std::vector<NodeIndex>* tied);
@@ -175,7 +181,7 @@ std::optional<Decision> Engine::Impl::decide_by_columns(const FrameworkPtr& fram
   }
   PodClass::Choice choice;
   if (!has_checks) {
-    choice = columns->choose(choice_options(tied));
+    choice = choose_by_name(*columns, tied);
   } else {
     auto chosen = choose_with_checks(*framework, *pod, *columns, tied);
     if (!chosen) return std::nullopt;
@@ -236,7 +242,7 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework
   const bool none_matter = std::ranges::none_of(framework.filters(), [&](const Plugin* plugin) {
     return plugin->column_kind() == ColumnKind::kVolumes && !state->filter_skipped(plugin->slot());
   });
-  if (none_matter) return columns.choose(choice_options(tied));
+  if (none_matter) return choose_by_name(columns, tied);
   bool failed = false;
   PodClass::Options with_last_word = choice_options(tied);
   with_last_word.accept = [&](const NodeInfo& node) {
@@ -248,6 +254,22 @@ std::optional<PodClass::Choice> Engine::Impl::choose_with_checks(const Framework
   const PodClass::Choice choice = columns.choose(with_last_word);
   if (failed || !choice.node.is_valid()) return std::nullopt;
   return choice;
+}
+
+/// Of the columns' best nodes the first by name where that is wanted: columns compare names one by one, for each pod anew.
+PodClass::Choice Engine::Impl::choose_by_name(PodClass& columns, std::vector<NodeIndex>* tied) {
+  PodClass::Options how = choice_options(tied);
+  if (!how.first_by_name) return columns.choose(how);
+  equals.clear();
+  how.tied = &equals;
+  how.first_by_name = false;
+  how.random = nullptr;
+  PodClass::Choice out = columns.choose(how);
+  NameOrder::First first(name_order, cluster);
+  for (const NodeIndex node : equals) first.add(node.value);
+  if (!equals.empty()) out.node = first.result();
+  if (tied != nullptr) tied->insert(tied->end(), equals.begin(), equals.end());
+  return out;
 }
 
 void Engine::Impl::sync() {
@@ -362,7 +384,7 @@ void Engine::prepare(const FrameworkPtr& framework, const PodInfoPtr& pod) { imp
 BestNodes Engine::best(const FrameworkPtr& framework, const PodInfoPtr& pod) {
   BestNodes out;
   out.decision = impl_->schedule(framework, pod, &out.nodes);
-  std::ranges::sort(out.nodes, {}, [&](NodeIndex node) -> const std::string& { return impl_->cluster.node(node)->name; });
+  impl_->name_order.sort(impl_->cluster, out.nodes);
   return out;
 }
 
@@ -375,6 +397,12 @@ Signature Engine::sign(const Framework& framework, const PodInfo& pod) {
 
 Evaluation Engine::evaluate(const Framework& framework, const PodInfo& pod) const {
   return placement::evaluate(framework, impl_->cluster, pod);
+}
+
+void Engine::begin_attempt() { impl_->random_before.push_back(impl_->random); }
+void Engine::end_attempt(bool draws_again) {
+  if (draws_again) impl_->random = impl_->random_before.back();
+  impl_->random_before.pop_back();
 }
 
 std::size_t Engine::memory_bytes() const {

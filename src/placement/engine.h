@@ -111,6 +111,10 @@ class Engine {
   /// The pod's signature in this cluster as it is now: labels count as far as selectors in play see them.
   [[nodiscard]] Signature sign(const Framework& framework, const PodInfo& pod);
 
+  /// What is drawn among equals from here on is drawn again after `end_attempt(true)`. In pairs, which nest.
+  void begin_attempt();
+  void end_attempt(bool draws_again);
+
   /// Bytes held by the columns, for the benchmarks' count.
   [[nodiscard]] std::size_t memory_bytes() const;
 

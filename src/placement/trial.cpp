@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "placement/attempt.h"
+#include "placement/cluster_journal.h"
 #include "placement/plugins/pod_claims.h"
 #include "placement/plugins/volumes.h"
 #include "placement/preemptor.h"
@@ -342,6 +344,28 @@ void Trial::undo(const Eviction& eviction) {
   for (const ClaimPtr& claim : eviction.claims) cluster.upsert(claim);
   for (const auto& claim : eviction.volume_claims) cluster.upsert(claim);
   if (eviction.node.is_valid()) cluster.assume(eviction.pod, eviction.node);
+}
+
+struct Attempt::Impl {
+  Trial::Impl& trial;
+  Cluster::Journal journal;
+};
+
+Attempt::Attempt(Trial& trial) : impl_(std::make_unique<Impl>(*trial.impl_)) {
+  impl_->trial.cluster.begin(impl_->journal);
+  impl_->trial.engine.begin_attempt();
+}
+
+Attempt::~Attempt() {
+  if (impl_ == nullptr) return;
+  impl_->trial.cluster.take_back(impl_->journal);
+  impl_->trial.engine.end_attempt(true);
+}
+
+void Attempt::keep() {
+  impl_->trial.cluster.keep(impl_->journal);
+  impl_->trial.engine.end_attempt(false);
+  impl_ = nullptr;
 }
 
 std::size_t Trial::memory_bytes() const {

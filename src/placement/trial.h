@@ -4,6 +4,7 @@
 //     .decide(pod)                        where would it go?
 //     .place(pod) = decide + reserve      it is there now, with its devices and volumes
 //     .fork()                             what if? Change it, ask it, drop it: the base never notices
+//   Attempt(base)                         what if, in place: changed, asked, and taken back when it ends (attempt.h)
 //
 //   scheduler: decide, reserve, bind, or undo when binding fails      descheduler: fork, evict, best, place
 //   preemption: victims_for, confirmed on a fork                      autoscaler: fork, upsert_node, fits, place
@@ -137,6 +138,7 @@ class Trial {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
+  friend class Attempt;
   struct Impl;
   explicit Trial(std::unique_ptr<Impl> impl);
   /// What binding would write; a plugin that refuses gets the reservation undone.

@@ -1,6 +1,7 @@
 // What the actuator makes of a node's removal, against a server that can say no, say nothing, and change meanwhile.
 #include "autoscaler/actuator.h"
 
+#include "autoscaler/machine_api.h"
 #include "autoscaler/own_writes.h"
 #include "cluster_builder.h"
 
@@ -134,15 +135,18 @@ class ActuatorTest : public ::testing::Test {
   client::EventRecorder events{client, {.component = "cluster-autoscaler"}};
   std::vector<bool> ended;
   OwnWrites writes;
-  Actuator actuator{client,
-                    world,
-                    events,
-                    {.grown = [](const auto&...) {},
-                     .grow_failed = [](const auto&...) {},
-                     .removal_ended = [this](const auto&, bool, bool succeeded) { ended.push_back(succeeded); },
-                     .evicted = [](auto) {},
-                     .write_started = [this](const std::string& resource) { writes.started(resource); },
-                     .write_ended = [this](const std::string& resource, std::int64_t revision) { writes.ended(resource, revision); }}};
+  Actuator actuator{
+      client,
+      world,
+      events,
+      {.grown = [](const auto&...) {},
+       .grow_failed = [](const auto&...) {},
+       .removal_ended = [this](const auto&, bool, bool succeeded) { ended.push_back(succeeded); },
+       .evicted = [](auto) {}},
+      std::make_shared<MachineApi>(
+          client, world,
+          WriteCallbacks{.write_started = [this](const std::string& resource) { writes.started(resource); },
+                         .write_ended = [this](const std::string& resource, std::int64_t revision) { writes.ended(resource, revision); }})};
 };
 
 TEST_F(ActuatorTest, AnEmptyNodesMachineIsMarkedAndTheSetShrinks) {

@@ -82,7 +82,7 @@ TEST(Options, WrongValuesNameTheirField) {
   for (const auto& [spec, field] :
        {std::pair("{scaleDown: {enabled: true, unneededTime: soon}}", "scaleDown.unneededTime"),
         std::pair("{scaleDown: {enabled: true, utilizationThreshold: '7'}}", "utilizationThreshold"),
-        std::pair("{resourceLimits: {cores: {min: 9, max: 3}}}", "cores"), std::pair("{expanders: [Price]}", "expanders"),
+        std::pair("{resourceLimits: {cores: {min: 9, max: 3}}}", "cores"), std::pair("{expanders: [Cheapest]}", "expanders"),
         std::pair("{maxNodeProvisionTime: 3}", "maxNodeProvisionTime"),
         std::pair("{resourceLimits: {gpus: [{min: 1, max: 2}]}}", "gpus")}) {
     const auto parsed = Options::parse(yaml(std::string("spec: ") + spec));

@@ -122,7 +122,7 @@ TEST(LowNodeUtilization, NeverToANodeThatWouldBeOverTheTarget) {
   world.node("full")
       .node("empty")
       .pod("a", "full", big)
-      .pod("b", "full", "{spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: 1}}}]}}");
+      .pod("b", "full", "{spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: '1'}}}]}}");
   const CycleResult result = world.run(one_plugin("LowNodeUtilization", "{thresholds: {cpu: 20}, targetThresholds: {cpu: 50}}"));
   EXPECT_EQ(evicted(result), (Names{"b"}));
   EXPECT_EQ(kept_because(result, "a"), "it would go to empty, which would then be above the target for cpu");

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "placement/trial.h"
+#include "placement/attempt.h"
 #include "tests/placement/decision_check.h"
 #include "tests/placement/random_cluster.h"
 
@@ -61,6 +61,8 @@ class Forks {
         lines_.push_back({lines_[at].trial.fork(), lines_[at].history});
       } else if (what < 20 && lines_.size() > 1) {
         lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(at));
+      } else if (what < 24) {
+        attempt(lines_[at], 0);
       } else if (what < 40) {
         change(lines_[at]);
       } else {
@@ -76,6 +78,41 @@ class Forks {
   static void apply(Line& line, Step step) {
     step(line.trial);
     line.history.push_back(std::move(step));
+  }
+
+  /// Things done and taken back, or kept, with attempts within.
+  void attempt(Line& line, int depth) {
+    const std::vector<Step> history = line.history;
+    const std::string before = content(line.trial.cluster());
+    {
+      Attempt attempt_here(line.trial);
+      for (int i = 0; i < 5 && !::testing::Test::HasFatalFailure(); ++i) {
+        const int what = world_.below(100);
+        if (what < 15 && depth < 2)
+          attempt(line, depth + 1);
+        else if (what < 60)
+          change(line);
+        else
+          ask(line);
+      }
+      if (world_.chance(30)) return attempt_here.keep();
+    }
+    line.history = history;
+    ASSERT_EQ(content(line.trial.cluster()), before) << "seed " << setting_.seed << " step " << step_;
+  }
+
+  /// Nodes with their pods in order, and who waits for them.
+  static std::string content(const Cluster& cluster) {
+    std::string out;
+    for (const NodeInfo* node : cluster.nodes()) {
+      out += fmt::format("{} {} {} {}:", node->name, fmt::ptr(node->node.get()), node->requested.cpu_milli,
+                         cluster.find_node(node->name) == node);
+      for (const auto& pod : node->pods) out += fmt::format(" {}@{}", pod->key, cluster.pod_node(pod->key) == node->index);
+      for (const auto& pod : cluster.nominated(node->index)) out += " (" + pod->key + ")";
+      out += "\n";
+    }
+    return out + fmt::format("{} nodes {} pods {} claims {} services", cluster.node_count(), cluster.pod_count(), cluster.claims().size(),
+                             cluster.services().size());
   }
 
   void change(Line& line) {
@@ -119,7 +156,10 @@ class Forks {
           << "seed " << setting_.seed << " step " << step_;
     }
     if (decision.outcome != Decision::Outcome::kScheduled || world_.chance(20)) return;
-    apply(line, [pod, node = decision.node](Trial& trial) { (void)trial.reserve(pod, node); });
+    // By name: which slot a node has depends on what was taken back.
+    apply(line, [pod, name = std::string(decision.node_name)](Trial& trial) {
+      if (const NodeInfo* node = trial.cluster().find_node(name)) (void)trial.reserve(pod, node->index);
+    });
   }
 
   /// The best nodes, and what is said of one of them all, against the plain form.

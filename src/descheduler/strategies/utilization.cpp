@@ -23,28 +23,29 @@ struct NodeUsage {
 class Utilization {
  public:
   Utilization(Context& ctx, const Plugin& plugin) : ctx_(ctx), args_(plugin.utilization) {
-    resources_ = {"cpu", "memory", "pods"};
+    if (!is_queried()) resources_ = {"cpu", "memory", "pods"};
     for (const auto& [name, percent] : args_.thresholds) resources_.insert(name);
   }
+
+  /// Usage is what Prometheus says of whole nodes: nobody knows what one pod takes.
+  [[nodiscard]] bool is_queried() const { return !args_.prometheus_query.empty(); }
 
   /// The error: metrics of a node are missing.
   Result<void> measure() {
     for (Node& node : ctx_.nodes()) {
       NodeUsage one{.node = &node};
-      const auto& measured = ctx_.snapshot().node_usage;
-      const auto found = measured.find(node.name());
-      if (args_.use_metrics && found == measured.end())
-        return invalid(fmt::format("unable to find node \"{}\" in the collected metrics", node.name()));
-      const Amounts& from = args_.use_metrics ? found->second : node.used;
-      for (const std::string& name : resources_) {
-        const auto amount = from.find(name);
-        if (args_.use_metrics && amount == from.end() && name != "pods")
-          return invalid(fmt::format("unable to find \"{}\" resource for collected \"{}\" node metric", name, node.name()));
-        one.usage[name] = name == "pods" ? node.used["pods"] : amount == from.end() ? 0 : amount->second;
-        const auto capacity = node.capacity.find(name);
-        if (capacity == node.capacity.end()) continue;
-        one.percent[name] = capacity->second > 0 ? static_cast<double>(one.usage[name]) / static_cast<double>(capacity->second) * 100 : 0;
+      if (is_queried()) {
+        auto usage = queried(node);
+        if (!usage) return std::unexpected(usage.error());
+        one.usage = std::move(*usage);
+      } else {
+        auto usage = counted(node);
+        if (!usage) return std::unexpected(usage.error());
+        one.usage = std::move(*usage);
       }
+      for (const auto& [name, amount] : one.usage)
+        if (const auto capacity = capacity_of(node, name))
+          one.percent[name] = *capacity > 0 ? static_cast<double>(amount) / static_cast<double>(*capacity) * 100 : 0;
       nodes_.push_back(std::move(one));
     }
     return {};
@@ -65,12 +66,11 @@ class Utilization {
   void set_limits(const Percents& upper) {
     for (NodeUsage& one : nodes_) {
       for (const std::string& name : resources_) {
-        const auto capacity = one.node->capacity.find(name);
+        const auto capacity = capacity_of(*one.node, name);
         const auto percent = upper.find(name);
-        one.limit[name] = capacity == one.node->capacity.end() ? 0
-                          : percent == upper.end()
-                              ? capacity->second
-                              : static_cast<std::int64_t>(percent->second * 0.01 * static_cast<double>(capacity->second));
+        one.limit[name] = !capacity                ? 0
+                          : percent == upper.end() ? *capacity
+                                                   : static_cast<std::int64_t>(percent->second * 0.01 * static_cast<double>(*capacity));
       }
     }
   }
@@ -89,8 +89,9 @@ class Utilization {
     return found == nodes_.end() || found->node->name() != name ? nullptr : &*found;
   }
 
-  /// What the pod takes, "pods" with it; nullopt when nobody measured it.
+  /// What the pod takes, "pods" with it; nullopt when nobody measured it. Nothing where only whole nodes are measured.
   [[nodiscard]] std::optional<Amounts> usage_of(const Pod& pod) const {
+    if (is_queried()) return Amounts{{std::string(kMetricResource), 0}};
     Amounts all;
     if (args_.use_metrics) {
       const auto found = ctx_.snapshot().pod_usage.find(pod.key());
@@ -114,6 +115,42 @@ class Utilization {
   }
 
  private:
+  /// By requests, or by metrics.k8s.io.
+  Result<Amounts> counted(Node& node) const {
+    const auto& measured = ctx_.snapshot().node_usage;
+    const auto found = measured.find(node.name());
+    if (args_.use_metrics && found == measured.end())
+      return invalid(fmt::format("unable to find node \"{}\" in the collected metrics", node.name()));
+    const Amounts& from = args_.use_metrics ? found->second : node.used;
+    Amounts out;
+    for (const std::string& name : resources_) {
+      const auto amount = from.find(name);
+      if (args_.use_metrics && amount == from.end() && name != "pods")
+        return invalid(fmt::format("unable to find \"{}\" resource for collected \"{}\" node metric", name, node.name()));
+      out[name] = name == "pods" ? node.used["pods"] : amount == from.end() ? 0 : amount->second;
+    }
+    return out;
+  }
+  Result<Amounts> queried(const Node& node) const {
+    const auto& all = ctx_.snapshot().queried_usage;
+    const auto answer = all.find(args_.prometheus_query);
+    if (answer == all.end()) return invalid("error initializing usage client: prometheus client not initialized");
+    if (!answer->second) return std::unexpected(answer->second.error());
+    const auto found = answer->second->find(node.name());
+    if (found != answer->second->end()) return Amounts{{std::string(kMetricResource), found->second}};
+    // Scrape targets are called after their ports unless somebody relabels them.
+    const auto like = std::ranges::find_if(*answer->second, [&](const auto& entry) { return entry.first.starts_with(node.name() + ":"); });
+    const std::string hint =
+        like == answer->second->end()
+            ? ""
+            : fmt::format(": there is one for {}; the label instance must be the node's name (label_replace)", like->first);
+    return invalid(fmt::format("unable to find metric entry for {}{}", node.name(), hint));
+  }
+  [[nodiscard]] std::optional<std::int64_t> capacity_of(const Node& node, const std::string& name) const {
+    if (is_queried()) return 100;
+    const auto found = node.capacity.find(name);
+    return found == node.capacity.end() ? std::nullopt : std::optional(found->second);
+  }
   static double percent(const NodeUsage& one, const std::string& name) {
     const auto found = one.percent.find(name);
     return found == one.percent.end() ? 0 : found->second;
@@ -161,6 +198,8 @@ bool empty_node(Context& ctx, const Plugin& plugin, Utilization& all, const Move
     if (verdict == Verdict::kNodeLimit) return true;
     if (verdict != Verdict::kEvicted) continue;
     ++evicted;
+    // What the eviction changes cannot be known before the next measurement.
+    if (all.is_queried() && !plugin.utilization.max_evictions_per_node) return true;
     NodeUsage* to = all.find(ctx.last_destination());
     for (const auto& [name, amount] : *usage) {
       source.usage[name] -= amount;

@@ -1,0 +1,137 @@
+#include "autoscaler/external/external_provider.h"
+
+#include <fmt/format.h>
+
+#include "autoscaler/external/protocol.h"
+#include "autoscaler/external/provider_state.h"
+#include "autoscaler/scale_up.h"
+#include "autoscaler/world.h"
+#include "base/config_reader.h"
+
+namespace berth::autoscaler {
+namespace {
+
+using external::KnownNode;
+
+KnownNode known_node(const std::string& name, const json::Value* document, bool is_ready) {
+  KnownNode out{.name = name, .is_ready = is_ready};
+  if (document == nullptr) return out;
+  out.provider_id = json::get_string(*document, {"spec", "providerID"});
+  if (const json::Value* labels = json::find(*document, {"metadata", "labels"})) out.labels = *labels;
+  if (const json::Value* annotations = json::find(*document, {"metadata", "annotations"})) out.annotations = *annotations;
+  return out;
+}
+
+class ExternalProvider final : public Provider {
+ public:
+  ExternalProvider(std::unique_ptr<external::Channel> channel, Duration timeout, EventLoop& loop, const World& world)
+      : channel_(std::move(channel)),
+        timeout_ms_(static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count())),
+        loop_(loop),
+        world_(world),
+        worker_("external-provider") {}
+  ~ExternalProvider() override {
+    alive_.reset();
+    worker_.stop();
+    (void)ask("Cleanup", json::Object{}, std::min(timeout_ms_, 1000));
+  }
+  ExternalProvider(const ExternalProvider&) = delete;
+  ExternalProvider& operator=(const ExternalProvider&) = delete;
+
+  void refresh(const Options& options, std::function<void(std::optional<ProviderState>)> done) override {
+    std::vector<KnownNode> nodes;
+    for (const auto& [name, facts] : world_.nodes()) nodes.push_back(known_node(name, world_.find("Node", "", name), facts.is_ready));
+    worker_.post([this, nodes = std::move(nodes), options, now = loop_.now(), done = std::move(done)] {
+      const external::Ask ask_it = [this](std::string_view method, const json::Value& request) {
+        return ask(method, request, timeout_ms_);
+      };
+      auto state = std::make_shared<ProviderState>(external::read_state(ask_it, nodes, options, now, memory_));
+      answer([state, done] { done(std::move(*state)); });
+    });
+  }
+
+  void grow(const Resize& resize, Done done) override {
+    // Not repeated when no answer comes: it may have been done. The next pass reads the size anew.
+    send("NodeGroupIncreaseSize", json::Object{{"id", resize.group}, {"delta", resize.to - resize.from}}, std::move(done));
+  }
+  void give_up(const Resize& resize, Done done) override {
+    send("NodeGroupDecreaseTargetSize", json::Object{{"id", resize.group}, {"delta", resize.to - resize.from}}, std::move(done));
+  }
+  void remove(const std::string& group, const std::string& instance, const std::string& node, Done done) override {
+    KnownNode leaving = known_node(node.empty() ? instance : node, world_.find("Node", "", node), false);
+    leaving.provider_id = instance;
+    send("NodeGroupDeleteNodes", json::Object{{"id", group}, {"nodes", json::Array{external::to_message(leaving)}}}, std::move(done));
+  }
+
+ private:
+  Result<json::Value> ask(std::string_view method, const json::Value& request, int timeout_ms) {
+    return channel_->call(fmt::format("{}/{}", external::kProvider, method), request, timeout_ms);
+  }
+  void send(std::string method, json::Value request, Done done) {
+    worker_.post([this, method = std::move(method), request = std::move(request), done = std::move(done)] {
+      const auto result = ask(method, request, timeout_ms_);
+      answer([done, error = result ? "" : result.error().message] { done(error); });
+    });
+  }
+  /// On the autoscaler's loop, while this lives.
+  void answer(std::function<void()> task) {
+    loop_.post([alive = std::weak_ptr<int>(alive_), task = std::move(task)] {
+      if (!alive.expired()) task();
+    });
+  }
+
+  std::unique_ptr<external::Channel> channel_;
+  const int timeout_ms_;
+  EventLoop& loop_;
+  const World& world_;
+  external::Memory memory_;  ///< The worker's.
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+  ThreadLoop worker_;  ///< Last: what it runs uses the others.
+};
+
+}  // namespace
+
+Result<ExternalProviderConfig> ExternalProviderConfig::load(const std::string& path) {
+  const auto text = config::read_whole_file(path);
+  if (!text) return std::unexpected(text.error());
+  ExternalProviderConfig out;
+  std::string key, certificate, ca;
+  const auto read = config::read_text(*text, {.file = path}, [&](const config::Reader& root) {
+    if (!root.expect_object()) return;
+    root.only({"address", "key", "cert", "cacert", "grpc_timeout"});
+    out.address.address = root.string("address");
+    const std::size_t colon = out.address.address.rfind(':');
+    if (colon == std::string::npos || colon + 1 == out.address.address.size())
+      root.problem("address", fmt::format("\"{}\" is not host:port", out.address.address));
+    key = root.string("key");
+    certificate = root.string("cert");
+    ca = root.string("cacert");
+    if (certificate.empty() != key.empty()) root.problem(key.empty() ? "key" : "cert", "cert and key go together");
+    if (!certificate.empty() && ca.empty()) root.problem("cacert", "required with cert: who signs the provider's certificate");
+    const std::int64_t timeout = root.duration_ms("grpc_timeout", 5000);
+    if (timeout < 1) root.problem("grpc_timeout", "must be more than nothing");
+    out.timeout = std::chrono::milliseconds(timeout);
+  });
+  if (!read) return std::unexpected(read.error());
+  for (const auto& [file, target] : {std::pair(&key, &out.address.key_pem), std::pair(&certificate, &out.address.certificate_pem),
+                                     std::pair(&ca, &out.address.ca_pem)}) {
+    if (file->empty()) continue;
+    auto content = config::read_whole_file(*file);
+    if (!content) return std::unexpected(content.error());
+    *target = std::move(*content);
+  }
+  return out;
+}
+
+std::shared_ptr<Provider> make_external_provider(std::unique_ptr<external::Channel> channel, Duration timeout, EventLoop& loop,
+                                                 const World& world) {
+  return std::make_shared<ExternalProvider>(std::move(channel), timeout, loop, world);
+}
+
+Result<std::shared_ptr<Provider>> connect_external_provider(const ExternalProviderConfig& config, EventLoop& loop, const World& world) {
+  auto channel = external::Channel::open(config.address, external::kProviderProto);
+  if (!channel) return std::unexpected(channel.error());
+  return make_external_provider(std::move(*channel), config.timeout, loop, world);
+}
+
+}  // namespace berth::autoscaler

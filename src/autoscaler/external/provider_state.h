@@ -1,0 +1,41 @@
+// What an external provider says there is, read and checked. Pure but for the calls, which are asked of a function.
+#pragma once
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "autoscaler/options.h"
+#include "autoscaler/provider.h"
+#include "base/error.h"
+#include "base/json.h"
+
+namespace berth::autoscaler::external {
+
+/// Asks the provider: a method's short name ("NodeGroups") and its request. Errors as Channel::call's.
+using Ask = std::function<Result<json::Value>(std::string_view method, const json::Value& request)>;
+
+/// A node of the cluster, as the protocol knows it.
+struct KnownNode {
+  std::string name, provider_id;
+  json::Value labels, annotations;  ///< Objects of strings.
+  bool is_ready = false;
+};
+/// ExternalGrpcNode.
+json::Value to_message(const KnownNode& node);
+
+/// What is remembered between readings.
+struct Memory {
+  std::map<std::string, std::string> group_of;          ///< Provider ids that were listed, and where.
+  std::map<std::string, model::NodeViewPtr> templates;  ///< By group: asked once, as the real one does.
+  std::map<std::string, std::string> answers;           ///< Of NodeGroupForNode, by name and provider id.
+  std::set<std::string> missing_methods;                ///< That the provider does not have.
+};
+
+/// Asks everything anew: Refresh, the groups, of each its size, machines, options and template, and of nodes that nobody lists whose they
+/// are. What does not come, or cannot be, leaves its group out and is told: a size below what is listed or below zero, bounds that
+/// cross, a machine in two groups, a ready node that was listed and is no more. Several calls without an answer end the reading.
+ProviderState read_state(const Ask& ask, const std::vector<KnownNode>& nodes, const Options& options, TimePoint now, Memory& memory);
+
+}  // namespace berth::autoscaler::external

@@ -1,0 +1,13 @@
+# External providers and expanders are spoken to by gRPC. Without it everything else is built, and what wants one says so.
+find_package(Protobuf QUIET)
+find_package(PkgConfig QUIET)
+if(PkgConfig_FOUND)
+  pkg_check_modules(GRPCPP QUIET IMPORTED_TARGET grpc++ gpr absl_synchronization)
+endif()
+if(Protobuf_FOUND AND GRPCPP_FOUND)
+  target_link_libraries(berth_autoscaler PRIVATE PkgConfig::GRPCPP protobuf::libprotobuf)
+  target_compile_definitions(berth_autoscaler PRIVATE BERTH_WITH_GRPC=1)
+  foreach(source channel messages proto_text service)
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/autoscaler/external/${source}.cpp PROPERTIES COMPILE_OPTIONS "-O1;-Wno-error")
+  endforeach()
+endif()
