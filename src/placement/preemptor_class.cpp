@@ -18,6 +18,15 @@ constexpr std::size_t kPortsBit = 8, kAntiBit = 9, kExistingBit = 10;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
 
+/// The same as PreemptorClass::failure finds nothing, for a class whom nothing but base amounts concerns: what most time goes into.
+bool base_fits(const PreemptionAmounts& wanted, const PreemptionAmounts& used, const PreemptionAmounts& allocatable, Era era) {
+  if (saturating_add(wanted[3], used[3]) > allocatable[3]) return false;
+  if (wanted[0] == 0 && wanted[1] == 0 && wanted[2] == 0) return true;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (fit_amount(wanted[i], used[i], allocatable[i], era).is_short) return false;
+  return true;
+}
+
 bool is_well_formed(const model::PodView& view) {
   return std::ranges::all_of(view.required_anti_affinity, [](const auto& term) { return term.selector_error.empty(); });
 }
@@ -302,12 +311,10 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
     for (std::size_t i = 0; i < potential.size(); ++i) {
       if (!violates.empty() && violates[i] != violating) continue;
       const PreemptionRow& row = potential[i];
-      Load with = used;
-      put(with, *info, row);
-      if (failure(*info, node, with).reasons == 0) {
-        used = with;
-        continue;
-      }
+      const Load before = used;  // Absurd amounts saturate: what was added cannot be taken back.
+      put(used, *info, row);
+      if (has_extras_ ? failure(*info, node, used).reasons == 0 : base_fits(wanted_, used.base, node.allocatable, era_)) continue;
+      used = before;
       out.violations += violating;
       ++out.count;
       out.sum += static_cast<__int128>(row.priority) + (std::int64_t{1} << 31);
