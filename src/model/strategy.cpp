@@ -83,7 +83,10 @@ bool same_but_metadata_and_status(const Value& a, const Value& b) {
 }
 
 const Quantity* parse_resource(const Value& resources, std::string_view list, std::string_view name, Quantity& storage) {
-  const std::string_view text = json::get_string(resources, {list, name});
+  // A dump written by hand may have a plain number, which an API server has as text.
+  const Value* value = json::find(resources, {list, name});
+  const std::string number = value != nullptr && value->is_number() ? json::serialize(*value) : std::string();
+  const std::string_view text = number.empty() ? json::get_string(resources, {list, name}) : std::string_view(number);
   if (text.empty()) return nullptr;
   const auto quantity = Quantity::parse(text);
   if (!quantity || quantity->is_zero()) return nullptr;

@@ -32,6 +32,7 @@ TEST(PodQosClass, IsGuaranteedWhereEveryContainerIsLimitedToWhatItRequests) {
 
 TEST(PodQosClass, IsBurstableOtherwise) {
   EXPECT_EQ(qos_of(containers(R"({"requests":{"cpu":"1"}})")), "Burstable");
+  EXPECT_EQ(qos_of(containers(R"({"requests":{"cpu":1}})")), "Burstable") << "a number is an amount, too";
   EXPECT_EQ(qos_of(containers(R"({"requests":{"cpu":"1"},"limits":{"cpu":"1"}})")), "Burstable");
   EXPECT_EQ(qos_of(containers(R"({"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"2","memory":"1Gi"}})")), "Burstable");
   EXPECT_EQ(qos_of(containers(kFull, R"(,"initContainers":[{"name":"i"}])")), "Burstable");
