@@ -10,6 +10,7 @@
 #include "model/views/node_view.h"
 #include "model/views/pod_view.h"
 #include "placement/trial.h"
+#include "tests/support/stored_pods.h"
 
 namespace berth::bench {
 namespace {
@@ -21,31 +22,16 @@ constexpr const char* kZone = "topology.kubernetes.io/zone";
 constexpr const char* kHostname = "kubernetes.io/hostname";
 constexpr std::size_t kPodsOfNode = 30;
 
-/// What admission and the controllers leave on every pod: a token volume of a name of its own, tolerations, an owner, the template's
-/// labels.
-model::PodView stored_pod(const std::string& app, std::size_t number) {
+/// As a user writes it, in the template of the Deployment `app`.
+model::PodView written_pod(const std::string& app) {
   model::PodView out;
   out.meta.ns = "default";
-  out.meta.name = fmt::format("{}-6d5f7c9b8-{:07}", app, number);
-  out.meta.uid = out.meta.name;
-  out.meta.labels = model::Labels({{"app", app}, {"pod-template-hash", "6d5f7c9b8"}});
-  out.meta.owner_references = {{"apps/v1", "ReplicaSet", app + "-6d5f7c9b8", app + "-uid", true}};
-  out.scheduler_name = "default-scheduler";
+  out.meta.labels = model::Labels({{"app", app}});
   model::ContainerView container;
   container.name = "main";
   container.image = "registry.k8s.io/pause:3.10";
   container.requests = {{"cpu", Quantity::from_milli(100)}, {"memory", Quantity::from_value(500LL << 20)}};
   out.containers.push_back(std::move(container));
-  model::VolumeView token;
-  token.name = fmt::format("kube-api-access-{:05}", number % 100'000);
-  out.volumes.push_back(std::move(token));
-  for (const char* key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
-    model::Toleration toleration;
-    toleration.key = key;
-    toleration.op = "Exists";
-    toleration.effect = "NoExecute";
-    out.tolerations.push_back(std::move(toleration));
-  }
   return out;
 }
 
@@ -60,32 +46,37 @@ enum class Kind : std::uint8_t { kPlain, kSpread, kAffinity, kAntiAffinity };
 constexpr std::array<std::pair<Kind, const char*>, 4> kKinds = {
     {{Kind::kPlain, "plain"}, {Kind::kSpread, "spread"}, {Kind::kAffinity, "affinity"}, {Kind::kAntiAffinity, "anti_affinity"}}};
 
-PodInfoPtr make_pod(Kind kind, std::size_t number) {
-  const auto as_info = [](model::PodView view) { return PodInfo::make(std::make_shared<model::PodView>(std::move(view)), Era::k136); };
+/// A pod of one of twenty plain Deployments, or of that of its kind, as an API server stores it.
+PodInfoPtr make_pod(testing::StoredPods& stored, Kind kind, std::size_t number) {
+  const auto info = [&](model::PodView written, const std::string& app) {
+    return PodInfo::make(std::make_shared<model::PodView>(stored.of_deployment(std::move(written), app)), Era::k136);
+  };
   switch (kind) {
-    case Kind::kPlain:
-      return as_info(stored_pod(fmt::format("plain-{}", number % 20), number));
+    case Kind::kPlain: {
+      const std::string app = fmt::format("plain-{}", number % 20);
+      return info(written_pod(app), app);
+    }
     case Kind::kSpread: {
-      auto out = stored_pod("spread", number);
+      auto out = written_pod("spread");
       model::TopologySpreadConstraint constraint;
       constraint.max_skew = 5;
       constraint.topology_key = kZone;
       constraint.is_hard = true;
       constraint.selector = model::Selector({{"app", model::Requirement::Op::kIn, {"spread"}}});
       out.spread_constraints.push_back(std::move(constraint));
-      return as_info(std::move(out));
+      return info(std::move(out), "spread");
     }
     case Kind::kAffinity: {
-      auto out = stored_pod("affine", number);
+      auto out = written_pod("affine");
       out.required_affinity = {term_for("affine", kZone)};
-      return as_info(std::move(out));
+      return info(std::move(out), "affine");
     }
     case Kind::kAntiAffinity:
       break;
   }
-  auto out = stored_pod("lonely", number);
+  auto out = written_pod("lonely");
   out.required_anti_affinity = {term_for("lonely", kHostname)};
-  return as_info(std::move(out));
+  return info(std::move(out), "lonely");
 }
 
 model::NodeViewPtr make_node(std::size_t i) {
@@ -119,13 +110,15 @@ double percentile(std::vector<double> values, double part) {
 json::Object forks(std::size_t nodes, std::size_t count, std::uint64_t seed) {
   auto framework = Framework::create(default_profile(Era::k136));
   if (!framework) return {{"error", framework.error().message}};
+  testing::StoredPods stored(seed);
+  if (!stored.error().empty()) return {{"error", stored.error()}};
   Cluster cluster;
   std::vector<std::string> keys;
   std::size_t number = 0;
   for (std::size_t i = 0; i < nodes; ++i) {
     const NodeIndex index = cluster.upsert_node(make_node(i));
     for (std::size_t place = 0; place < kPodsOfNode; ++place) {
-      const PodInfoPtr pod = make_pod(kind_of(i, place), number++);
+      const PodInfoPtr pod = make_pod(stored, kind_of(i, place), number++);
       cluster.assume(pod, index);
       if (number % 97 == 0) keys.push_back(pod->key);
     }
@@ -137,11 +130,11 @@ json::Object forks(std::size_t nodes, std::size_t count, std::uint64_t seed) {
   std::vector<double> all;
   for (const auto& [kind, name] : kKinds) {
     const double first = fork_cpu_seconds();
-    base.prepare(make_pod(kind, number++));
+    base.prepare(make_pod(stored, kind, number++));
     out[fmt::format("{}_prepare_ms", name)] = std::round((fork_cpu_seconds() - first) * 1e4) / 10;
     std::vector<double> each;
     for (std::size_t i = 0; i < count; ++i) {
-      const PodInfoPtr pod = make_pod(kind, number++);
+      const PodInfoPtr pod = make_pod(stored, kind, number++);
       const PodInfoPtr leaving = cluster.find_pod(keys[random() % keys.size()]);
       const double start = fork_cpu_seconds();
       {

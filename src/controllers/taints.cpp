@@ -1,5 +1,7 @@
 #include "controllers/taints.h"
 
+#include "model/views/common.h"
+
 namespace berth::controllers {
 
 std::vector<Taint> node_taints(const json::Value& node) {
@@ -17,11 +19,8 @@ std::vector<Taint> node_taints(const json::Value& node) {
 }
 
 bool tolerates(const Toleration& toleration, const Taint& taint) {
-  if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
-  if (!toleration.key.empty() && toleration.key != taint.key) return false;
-  if (toleration.op == "Exists") return true;
-  // An empty key stands for all keys only together with Exists.
-  return (toleration.op.empty() || toleration.op == "Equal") && toleration.key == taint.key && toleration.value == taint.value;
+  return model::Toleration{toleration.key, toleration.op, toleration.value, toleration.effect, {}}.tolerates(
+      {taint.key, taint.value, taint.effect});
 }
 
 }  // namespace berth::controllers

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/schema.h"
 #include "placement/resource.h"
 
 namespace berth::descheduler {
@@ -13,29 +14,11 @@ constexpr std::string_view kMirror = "kubernetes.io/config.mirror";
 constexpr std::string_view kSource = "kubernetes.io/config.source";
 constexpr std::string_view kCritical = "scheduler.alpha.kubernetes.io/critical-pod";
 
-/// pkg/utils/qos.go: init containers count like the others; cpu and memory alone matter.
+/// As the API server wrote it, or would (pkg/utils/qos.go).
 Qos qos_of(const json::Value& document) {
-  const auto said = json::get_string(document, {"status", "qosClass"});
-  if (said == "BestEffort") return Qos::kBestEffort;
-  if (said == "Burstable") return Qos::kBurstable;
-  if (said == "Guaranteed") return Qos::kGuaranteed;
-  std::map<std::string, __int128> requests, limits;
-  bool is_guaranteed = true;
-  for (const std::string_view list : {"containers", "initContainers"}) {
-    for (const json::Value& container : json::get_array(document, {"spec", list})) {
-      int limited = 0;
-      for (const std::string_view field : {"requests", "limits"}) {
-        for (const auto& [name, quantity] : model::parse_resource_list(json::find(container, {"resources", field}))) {
-          if ((name != "cpu" && name != "memory") || quantity.nano() <= 0) continue;
-          (field == "requests" ? requests : limits)[name] += quantity.nano();
-          limited += field == "limits";
-        }
-      }
-      is_guaranteed &= limited == 2;
-    }
-  }
-  if (requests.empty() && limits.empty()) return Qos::kBestEffort;
-  return is_guaranteed && requests == limits ? Qos::kGuaranteed : Qos::kBurstable;
+  auto qos = json::get_string(document, {"status", "qosClass"});
+  if (qos != "BestEffort" && qos != "Burstable" && qos != "Guaranteed") qos = model::pod_qos_class(document);
+  return qos == "BestEffort" ? Qos::kBestEffort : qos == "Burstable" ? Qos::kBurstable : Qos::kGuaranteed;
 }
 
 void read_container_states(const json::Value& document, std::string_view list, ContainerState::Kind kind,

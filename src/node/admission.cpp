@@ -1,6 +1,6 @@
 #include "node/admission.h"
 
-#include "model/views/pod_view.h"
+#include "placement/node_match.h"
 
 namespace berth::node {
 namespace {
@@ -35,7 +35,9 @@ std::vector<HostPort> host_ports(const json::Value& pod) {
 }
 
 bool conflict(const HostPort& a, const HostPort& b) {
-  return a.port == b.port && a.protocol == b.protocol && (a.ip == b.ip || a.ip == "0.0.0.0" || b.ip == "0.0.0.0");
+  const auto as_view = [](const HostPort& one) { return model::HostPort{static_cast<std::int32_t>(one.port), one.protocol, one.ip}; };
+  const model::HostPort x = as_view(a), y = as_view(b);
+  return placement::ports_conflict({&x, 1}, {&y, 1});
 }
 
 Refusal predicate(std::string_view name, std::string_view why) {
@@ -49,9 +51,8 @@ bool is_static(const json::Value& pod) {
 
 bool tolerates_all(const std::vector<model::Taint>& taints, const json::Value& pod) {
   const std::vector<model::Toleration> tolerations = model::parse_tolerations(json::get_array(pod, {"spec", "tolerations"}));
-  return std::ranges::all_of(taints, [&](const model::Taint& taint) {
-    return taint.effect != "NoExecute" || std::ranges::any_of(tolerations, [&](const auto& t) { return t.tolerates(taint); });
-  });
+  constexpr std::string_view kEffects[] = {"NoExecute"};
+  return placement::find_untolerated_taint(taints, tolerations, kEffects) == nullptr;
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ struct Engine::Impl {
   std::uint64_t index_epoch = 0;
   std::uint64_t tick = 0;
   boost::unordered_flat_set<std::uint64_t> seen;  ///< Hashes of signatures that were asked for.
+  ScanTable scan_table;                           ///< A fork begins without.
   std::vector<std::int32_t> totals;               ///< Working space.
   std::vector<NodeIndex> equals;                  ///< Likewise.
   NameOrder name_order;
@@ -307,7 +308,7 @@ PodClass* Engine::Impl::class_of(const FrameworkPtr& framework, const PodInfoPtr
   auto made = PodClass::make(framework, pod, std::move(signature), *index, static_columns, options.lazy_ranking_nodes);
   if (made == nullptr) return nullptr;
   if (tied == nullptr && made->can_scan() && is_first(made->signature().columns_hash())) {
-    scanned = made->scan(choice_options(nullptr), totals);
+    scanned = made->scan(choice_options(nullptr), scan_table, totals);
     if (scanned) return nullptr;
   }
   return keep(std::move(made));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "placement/columns/topology_part.h"
+
 namespace berth::placement {
 namespace {
 
@@ -26,6 +28,8 @@ Status merge(std::vector<Status> statuses) {
 }
 
 }  // namespace
+
+TopologyOutcome Plugin::topology_part(const TopologySetup&) const { return {.plain_only = true}; }
 
 CycleState::CycleState(const CycleState& other)
     : cluster_(other.cluster_), data_(other.data_.size()), skip_filter_(other.skip_filter_), skip_score_(other.skip_score_) {

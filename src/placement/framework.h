@@ -136,6 +136,8 @@ struct Points {
 };
 
 struct ResourceColumns;
+struct TopologySetup;
+struct TopologyOutcome;
 
 /// How the columnar path may use a plugin.
 enum class ColumnKind : std::uint8_t {
@@ -143,11 +145,8 @@ enum class ColumnKind : std::uint8_t {
   kNothing,    ///< Neither rejects nor scores a pod without special claims.
   kStatic,     ///< Verdict and raw score depend on the class of pods and the node object alone.
   kNodeLocal,  ///< They depend on the node and what is on it.
-  kPodTopologySpread,
-  kInterPodAffinity,
-  kSelectorSpread,
-  kServiceAffinity,
-  kVolumes,  ///< Concerns pods with volumes or claims only; those are checked node by node, best node first.
+  kTopology,   ///< They depend on the nodes that share a domain with the node: the plugin has a `topology_part`.
+  kVolumes,    ///< Concerns pods with volumes or claims only; those are checked node by node, best node first.
 };
 /// How raw scores become 0–100.
 enum class Normalization : std::uint8_t { kNone, kByMax, kByMaxReversed, kOwn };
@@ -171,6 +170,9 @@ class Plugin {
   /// Puts this plugin's Filter or Score for the pod into the columnar form over node amounts; false when it does not fit in there.
   virtual bool join_filter(ResourceColumns& /*columns*/, const PodInfo& /*pod*/) const { return false; }
   virtual bool join_score(ResourceColumns& /*columns*/, const PodInfo& /*pod*/, std::int64_t /*weight*/) const { return false; }
+
+  /// Only where column_kind is kTopology: what columns of the pod's class go by beside the nodes themselves (columns/topology_part.h).
+  [[nodiscard]] virtual TopologyOutcome topology_part(const TopologySetup& setup) const;
 
   virtual Status pre_enqueue(const model::PodView& /*pod*/) const { return Status::success(); }
   /// As above, for what also depends on other objects.

@@ -7,6 +7,7 @@
 
 #include "base/config_reader.h"
 #include "placement/explain.h"
+#include "placement/node_match.h"
 
 namespace berth::placement {
 namespace {
@@ -15,11 +16,6 @@ constexpr std::string_view kHostname = "kubernetes.io/hostname";
 constexpr std::size_t kMostNames = 5;
 
 std::string text_of(const model::Requirement& requirement) { return model::Selector({requirement}).to_string(); }
-
-bool share_port(const model::HostPort& a, const model::HostPort& b) {
-  const auto any = [](const std::string& ip) { return ip.empty() || ip == "0.0.0.0"; };
-  return a.port == b.port && a.protocol == b.protocol && (any(a.host_ip) || any(b.host_ip) || a.host_ip == b.host_ip);
-}
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/') + 1); }
 
@@ -152,7 +148,7 @@ std::vector<std::string> Lacks::of_ports(const NodeInfo& node) const {
   std::vector<std::string> out;
   for (const model::HostPort& port : pod_.host_ports)
     for (const PodInfoPtr& other : node.pods)
-      if (std::ranges::any_of(other->host_ports, [&](const auto& held) { return share_port(port, held); })) {
+      if (ports_conflict(std::span(&port, 1), other->host_ports)) {
         out.push_back(
             fmt::format("the host port {}/{} (held by {})", port.port, port.protocol.empty() ? "TCP" : port.protocol, other->key));
         break;

@@ -34,9 +34,10 @@ struct Candidate {
 struct PostFilterResult {
   /// Success with a candidate; Unschedulable or Error otherwise. The message is what FailedScheduling appends (1.36).
   Status status;
-  std::vector<Candidate> candidates;    ///< In the order of the nodes' arrival. The fast path lists only the best.
-  std::optional<std::size_t> best;      ///< Into candidates: of the tied ones the first by name.
-  std::vector<NodeIndex> tied;          ///< Equally good by every criterion; sorted by name.
+  std::vector<Candidate> candidates;  ///< In the order of the nodes' arrival. The fast path lists only the best.
+  std::optional<std::size_t> best;    ///< Into candidates: of the tied ones the first by name.
+  /// Equally good by every criterion; sorted by name. The fast form lists the first 256 by slot, where there are more.
+  std::vector<NodeIndex> tied;
   std::optional<ClaimRelease> release;  ///< To be given back beside all that.
   [[nodiscard]] const Candidate* choice() const { return best ? &candidates[*best] : nullptr; }
 };
@@ -58,6 +59,18 @@ std::optional<Candidate> select_victims(const Framework& framework, const CycleS
 /// More important pods are reprieved first: higher priority, then earlier start.
 bool is_more_important(const PodInfo& a, const PodInfo& b);
 
+/// Whether preemption minds the budget when it evicts the pod: one without a selector, or with an empty one, protects nothing
+/// there, nor does any protect a pod without labels.
+bool minds_budget(const model::PodDisruptionBudgetView& budget, const model::PodView& pod);
+/// What budgets have left while pods are evicted one after the other. The budgets must outlive it.
+class BudgetsLeft {
+ public:
+  /// False when the pod's eviction breaks the budget, which minds it. One that it counts as disrupted already is not counted twice.
+  bool take(const model::PodDisruptionBudgetView& budget, const model::PodView& pod);
+
+ private:
+  std::vector<std::pair<const model::PodDisruptionBudgetView*, std::int64_t>> left_;
+};
 /// For each of `pods` (in order), whether evicting it breaks a disruption budget once those before it are gone
 /// (filterPodsWithPDBViolation).
 std::vector<bool> budget_violations(const Cluster& cluster, const std::vector<PodInfoPtr>& pods);

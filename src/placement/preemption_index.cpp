@@ -8,7 +8,8 @@ namespace berth::placement {
 namespace {
 
 constexpr std::size_t kMinTouched = 1 << 16;
-constexpr std::size_t kMaxTraits = 1 << 18;
+/// Kinds of pods that are gone, beyond this and as many as there were: worth starting over.
+constexpr std::size_t kSpareTraits = 1 << 18;
 
 bool covers_alike(const model::PodDisruptionBudgetView& a, const model::PodDisruptionBudgetView& b) {
   return a.meta.ns == b.meta.ns && a.selector_is_empty == b.selector_is_empty && a.selector == b.selector;
@@ -19,7 +20,8 @@ bool covers_alike(const model::PodDisruptionBudgetView& a, const model::PodDisru
 void PreemptionIndex::sync() {
   index_.sync();
   const bool same_budgets = update_budgets();
-  if (!same_budgets || index_epoch_ != index_.epoch() || index_position_ < index_.touched_begin()) return rebuild();
+  const bool is_overgrown = kind_count_ > 2 * kinds_at_start_ + kSpareTraits;
+  if (!same_budgets || is_overgrown || index_epoch_ != index_.epoch() || index_position_ < index_.touched_begin()) return rebuild();
   for (const std::uint64_t end = index_.touched_end(); index_position_ < end; ++index_position_) {
     const std::uint32_t node = index_.touched(index_position_).node;
     // Several changes of one node in a row cost one rebuild.
@@ -35,8 +37,11 @@ void PreemptionIndex::rebuild() {
   index_position_ = index_.touched_end();
   touched_.restart(0);
   nodes_.renew(cluster_->slot_count());
+  kinds_.clear();
+  kind_count_ = 0;
   take_budgets();
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) rebuild_node(i);
+  kinds_at_start_ = kind_count_;
 }
 
 void PreemptionIndex::rebuild_node(std::uint32_t node) {
@@ -53,9 +58,9 @@ void PreemptionIndex::rebuild_node(std::uint32_t node) {
   out.allocatable = preemption_amounts(info->allocatable, info->allocatable.allowed_pods);
   out.rows.reserve(info->pods.size());
   for (const auto& pod : info->pods) {
-    const std::uint32_t budgets = budgets_of(*pod);
-    if (budgets != 0) hold(budgets, node);
-    out.rows.push_back({pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), budgets,
+    const std::uint32_t kind = kind_of(*pod);
+    if (!budgets_.empty()) hold(budgets_of(kind, *pod), node);
+    out.rows.push_back({pod->view().priority, pod->start_time_ns, preemption_amounts(pod->request.total, 1), pod.get(), kind,
                         !pod->request.total.scalars.empty(), !pod->host_ports.empty(), !pod->required_anti_affinity.empty()});
   }
   std::ranges::stable_sort(out.rows, [](const auto& a, const auto& b) {
@@ -74,7 +79,8 @@ bool PreemptionIndex::update_budgets() {
   const auto& table = cluster_->disruption_budgets();
   if (table.size() != budgets_.size()) return false;
   const bool alike = std::ranges::equal(table, budgets_, [](const auto& entry, const auto& budget) {
-    return entry.second->meta.name == budget->view->meta.name && covers_alike(*entry.second, *budget->view);
+    return entry.second == budget->view ||
+           (entry.second->meta.name == budget->view->meta.name && covers_alike(*entry.second, *budget->view));
   });
   if (!alike) return false;
   budgets_version_ = cluster_->budgets_version();
@@ -97,26 +103,28 @@ void PreemptionIndex::take_budgets() {
   sets_.assign(1, {});
   set_index_.clear();
   set_index_.emplace(sets_[0], 0);
-  set_of_traits_.clear();
+  set_of_kind_.renew(kind_count_);
+}
+
+std::uint32_t PreemptionIndex::kind_of(const PodInfo& pod) {
+  if (const auto* bucket = kinds_.find(pod.traits_hash))
+    for (const auto& [example, kind] : *bucket)
+      if (example.get() == &pod || same_traits(*example, pod)) return kind;
+  const auto made = static_cast<std::uint32_t>(kind_count_++);
+  kinds_[pod.traits_hash].emplace_back(pod.shared_from_this(), made);
+  set_of_kind_.push_back(0);
+  return made;
 }
 
 /// Each kind of pod is tried once, not each pod.
-std::uint32_t PreemptionIndex::budgets_of(const PodInfo& pod) {
-  if (budgets_.empty() || pod.view().meta.labels.empty()) return 0;
-  if (set_of_traits_.size() > kMaxTraits) set_of_traits_.clear();
-  if (const auto* bucket = set_of_traits_.find(pod.traits_hash))
-    for (const auto& [example, set] : *bucket)
-      if (example.get() == &pod || same_traits(*example, pod)) return set;
+std::uint32_t PreemptionIndex::budgets_of(std::uint32_t kind, const PodInfo& pod) {
+  if (const std::uint32_t known = set_of_kind_[kind]; known != 0) return known - 1;
   std::vector<std::uint32_t> covering;
-  for (std::uint32_t i = 0; i < budgets_.size(); ++i) {
-    const auto& budget = *budgets_[i]->view;
-    // A budget without selector, or with an empty one, protects nothing.
-    if (budget.meta.ns != pod.view().ns() || budget.selector_is_empty || budget.selector.is_nothing()) continue;
-    if (budget.selector.matches(pod.view().meta.labels)) covering.push_back(i);
-  }
+  for (std::uint32_t i = 0; i < budgets_.size(); ++i)
+    if (minds_budget(*budgets_[i]->view, pod.view())) covering.push_back(i);
   const auto [at, is_new] = set_index_.try_emplace(covering, static_cast<std::uint32_t>(sets_.size()));
   if (is_new) sets_.push_back(std::move(covering));
-  set_of_traits_[pod.traits_hash].emplace_back(pod.shared_from_this(), at->second);
+  set_of_kind_.edit(kind) = at->second + 1;
   return at->second;
 }
 
@@ -140,18 +148,13 @@ void PreemptionIndex::tidy(Pages<std::uint32_t>& holders) {
 }
 
 std::vector<bool> PreemptionIndex::violations(std::span<const PreemptionRow> rows) const {
+  const auto set_of = [&](const PreemptionRow& row) -> const std::vector<std::uint32_t>& { return sets_[set_of_kind_[row.kind] - 1]; };
+  if (budgets_.empty() || std::ranges::all_of(rows, [&](const auto& row) { return set_of(row).empty(); })) return {};
   std::vector<bool> out(rows.size(), false);
-  std::vector<std::pair<std::uint32_t, std::int64_t>> allowed;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (const auto id : sets_[rows[i].budgets]) {
-      const auto& budget = *budgets_[id]->view;
-      // A pod that the budget already counts as disrupted is not counted twice.
-      if (!budget.disrupted_pods.empty() && std::ranges::binary_search(budget.disrupted_pods, rows[i].pod->view().name())) continue;
-      auto left = std::ranges::find(allowed, id, &std::pair<std::uint32_t, std::int64_t>::first);
-      if (left == allowed.end()) left = allowed.insert(left, {id, budget.disruptions_allowed});
-      if (--left->second < 0) out[i] = true;
-    }
-  }
+  BudgetsLeft left;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (const auto id : set_of(rows[i]))
+      if (!left.take(*budgets_[id]->view, rows[i].pod->view())) out[i] = true;
   return out;
 }
 

@@ -24,7 +24,7 @@ struct PreemptionRow {
   std::int64_t priority, start_time_ns;
   PreemptionAmounts request;
   const PodInfo* pod;
-  std::uint32_t budgets;  ///< The set of budgets that cover it; 0: none.
+  std::uint32_t kind;  ///< Of its traits: pods of one kind match the same selectors and hold the same terms.
   bool has_scalars, has_ports, has_anti_affinity;
 };
 
@@ -51,7 +51,10 @@ class PreemptionIndex {
         budgets_(other.budgets_),
         sets_(other.sets_),
         set_index_(other.set_index_),
-        set_of_traits_(other.set_of_traits_) {}
+        kinds_(other.kinds_),
+        kind_count_(other.kind_count_),
+        kinds_at_start_(other.kinds_at_start_),
+        set_of_kind_(other.set_of_kind_) {}
 
   void sync();
   /// Counts how often everything started over; what was derived from nodes before is void.
@@ -66,8 +69,10 @@ class PreemptionIndex {
   [[nodiscard]] std::uint64_t touched_end() const { return touched_.end(); }
   [[nodiscard]] std::uint32_t touched(std::uint64_t position) const { return touched_[position]; }
 
-  [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
-  /// For each of `rows`, in order, whether evicting it breaks a budget once those before it are gone (budget_violations).
+  /// One past the largest PreemptionRow::kind.
+  [[nodiscard]] std::size_t kind_count() const { return kind_count_; }
+  /// For each of `rows`, in order, whether evicting it breaks a budget once those before it are gone (budget_violations). Empty when no
+  /// budget covers any.
   [[nodiscard]] std::vector<bool> violations(std::span<const PreemptionRow> rows) const;
   [[nodiscard]] std::size_t memory_bytes() const;
 
@@ -83,7 +88,9 @@ class PreemptionIndex {
   void touch(std::uint32_t node);
   bool update_budgets();
   void take_budgets();
-  std::uint32_t budgets_of(const PodInfo& pod);
+  std::uint32_t kind_of(const PodInfo& pod);
+  /// The set of budgets that cover such pods.
+  std::uint32_t budgets_of(std::uint32_t kind, const PodInfo& pod);
   void hold(std::uint32_t set, std::uint32_t node);
   static void tidy(Pages<std::uint32_t>& holders);
 
@@ -95,9 +102,11 @@ class PreemptionIndex {
 
   std::uint64_t budgets_version_ = 0;
   std::vector<std::shared_ptr<Budget>> budgets_;
-  std::vector<std::vector<std::uint32_t>> sets_;  ///< Of places in budgets_.
+  std::vector<std::vector<std::uint32_t>> sets_;  ///< Of places in budgets_; the first is empty.
   std::map<std::vector<std::uint32_t>, std::uint32_t> set_index_;
-  ShardedMap<std::uint64_t, std::vector<std::pair<PodInfoPtr, std::uint32_t>>, NumberHash> set_of_traits_;
+  ShardedMap<std::uint64_t, std::vector<std::pair<PodInfoPtr, std::uint32_t>>, NumberHash> kinds_;  ///< By hash of the traits.
+  std::size_t kind_count_ = 0, kinds_at_start_ = 0;
+  Pages<std::uint32_t> set_of_kind_;  ///< Plus one; 0: not looked for yet.
 };
 
 }  // namespace berth::placement

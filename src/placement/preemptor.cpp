@@ -10,36 +10,24 @@ namespace berth::placement {
 namespace {
 
 constexpr std::size_t kMaxClasses = 64;
+/// Where thousands of nodes are equally good, their names are not worth sorting.
+constexpr std::size_t kMostTied = 256;
 using Kind = PreemptionAnswer::Kind;
 
-/// Counts why evicting helps nowhere.
-class Reasons {
- public:
-  explicit Reasons(const PreemptorClass& one) : one_(one) {}
-  void add(const PreemptionAnswer& answer) {
-    ++kinds_[static_cast<std::size_t>(answer.kind)];
-    for (std::size_t bit = 0; answer.kind == Kind::kTooSmall && bit < PreemptorClass::kReasonCount; ++bit)
-      missing_[bit] += answer.missing >> bit & 1;
-  }
-  void add_not_helpful(std::size_t count) { kinds_[static_cast<std::size_t>(Kind::kNotHelpful)] += count; }
-  [[nodiscard]] std::map<std::string, std::size_t> counts() const {
-    std::map<std::string, std::size_t> out;
-    const auto put = [&](std::string_view reason, std::size_t count) {
-      if (count != 0) out[std::string(reason)] += count;
-    };
-    put(words::kNotHelpful, kinds_[static_cast<std::size_t>(Kind::kNotHelpful)]);
-    put(words::kNoVictims, kinds_[static_cast<std::size_t>(Kind::kNoVictims)]);
-    put(words::kHardBudget, kinds_[static_cast<std::size_t>(Kind::kBudget)]);
-    for (std::size_t bit = 0; bit < PreemptorClass::kReasonCount; ++bit)
-      if (missing_[bit] != 0) put(one_.reason(bit), missing_[bit]);
-    return out;
-  }
-
- private:
-  const PreemptorClass& one_;
-  std::array<std::size_t, 5> kinds_{};
-  std::array<std::size_t, PreemptorClass::kReasonCount> missing_{};
-};
+/// Why evicting helps nowhere.
+std::map<std::string, std::size_t> reasons_of(const PreemptorClass& one, const PreemptionTally& tally) {
+  std::map<std::string, std::size_t> out;
+  const auto put = [&](std::string_view reason, std::int64_t count) {
+    if (count != 0) out[std::string(reason)] += static_cast<std::size_t>(count);
+  };
+  const auto count_of = [&](Kind kind) { return tally.kinds[static_cast<std::size_t>(kind)]; };
+  put(words::kNotHelpful, count_of(Kind::kNotHelpful));
+  put(words::kNoVictims, count_of(Kind::kNoVictims));
+  put(words::kHardBudget, count_of(Kind::kBudget));
+  for (std::size_t bit = 0; bit < PreemptorClass::kReasonCount; ++bit)
+    if (tally.missing[bit] != 0) put(one.reason(bit), tally.missing[bit]);
+  return out;
+}
 
 }  // namespace
 
@@ -118,45 +106,38 @@ PostFilterResult Preemptor::Impl::fast(PreemptorClass& one, const PodInfo& pod) 
   if (pod.view().preemption_never) return refuse(words::kNever), out;
   if (waits_for_victims(one, pod)) return refuse(words::kTerminating), out;
 
-  // The pod's own nomination stands in the way of all others of its class, but not in its own.
-  const NodeIndex own = cluster.has_nominations() ? cluster.nominated_node(pod.key) : NodeIndex{};
-  const PreemptionAnswer own_answer = own.is_valid() ? one.answer(own, nullptr, pod.key) : PreemptionAnswer{};
-  const PreemptionAnswer* best = nullptr;
-  std::vector<PreemptionAnswer> named;
-  const auto consider = [&](NodeIndex node, const PreemptionAnswer& answer) {
-    if (answer.kind != Kind::kCandidate) return;
-    if (best != nullptr && best->rank() < answer.rank()) return;
-    if (best == nullptr || answer.rank() < best->rank()) out.tied.clear();
-    best = &answer;
-    out.tied.push_back(node);
-  };
-  const auto for_each = [&](auto&& visit) {
-    if (one.only_nodes()) {
-      for (std::size_t i = 0; i < named.size(); ++i) visit((*one.only_nodes())[i], named[i]);
-    } else {
-      for (std::uint32_t i = 0; i < one.answers().size(); ++i) visit(NodeIndex{i}, i == own.value ? own_answer : one.answers()[i]);
-    }
-  };
+  std::optional<PreemptionAnswer> best;
+  PreemptionTally tally;
   if (one.only_nodes()) {
-    for (const NodeIndex node : *one.only_nodes()) named.push_back(one.answer(node, nullptr, pod.key));
+    std::vector<PreemptionAnswer> named;
+    for (const NodeIndex node : *one.only_nodes()) {
+      const PreemptionAnswer& answer = named.emplace_back(one.answer(node, nullptr, pod.key));
+      tally.add(answer, 1);
+      if (answer.kind == Kind::kCandidate && (!best || answer.rank() < best->rank())) best = answer;
+    }
+    for (std::size_t i = 0; i < named.size(); ++i)
+      if (best && named[i].kind == Kind::kCandidate && named[i].rank() == best->rank()) out.tied.push_back((*one.only_nodes())[i]);
+    PreemptionAnswer elsewhere;
+    elsewhere.kind = Kind::kNotHelpful;
+    tally.add(elsewhere, static_cast<std::int64_t>(cluster.node_count() - named.size()));
   } else {
     one.catch_up();
+    // The pod's own nomination stands in the way of all others of its class, but not in its own.
+    PreemptorClass::Exception own;
+    if (cluster.has_nominations()) own.node = cluster.nominated_node(pod.key);
+    if (own.node.is_valid()) own.answer = one.answer(own.node, nullptr, pod.key);
+    best = one.best(own, kMostTied, out.tied);
+    if (!best) tally = one.tally(own);
   }
-  for_each(consider);
-  if (best != nullptr) {
-    std::ranges::sort(out.tied, {}, [&](NodeIndex node) -> const std::string& { return cluster.node(node)->name; });
-    Candidate candidate{out.tied[0], {}, best->violations};
-    (void)one.answer(out.tied[0], &candidate.victims, pod.key);
-    out.candidates.push_back(std::move(candidate));
-    out.best = 0;
+  if (!best) {
+    out.status = words::rejected(cluster.node_count(), reasons_of(one, tally), one.framework().profile());
     return out;
   }
-  Reasons reasons(one);
-  for_each([&](NodeIndex node, const PreemptionAnswer& answer) {
-    if (index->node(node.value).is_candidate) reasons.add(answer);
-  });
-  if (one.only_nodes()) reasons.add_not_helpful(cluster.node_count() - named.size());
-  out.status = words::rejected(cluster.node_count(), reasons.counts(), one.framework().profile());
+  std::ranges::sort(out.tied, {}, [&](NodeIndex node) -> const std::string& { return cluster.node(node)->name; });
+  Candidate candidate{out.tied[0], {}, best->violations};
+  (void)one.answer(out.tied[0], &candidate.victims, pod.key);
+  out.candidates.push_back(std::move(candidate));
+  out.best = 0;
   return out;
 }
 

@@ -3,7 +3,8 @@
 //
 // The fast form covers pods whose fit on a node depends on that node alone: node selectors and affinity, taints, native and extended
 // resources, host ports, and anti-affinity (theirs, or that of pods that are there) over topologies whose every domain is one node.
-// Required pod affinity, hard topology spread, anti-affinity over wider domains and volumes take the plain form.
+// Required pod affinity, hard topology spread, anti-affinity over wider domains and volumes take the plain form: their answers would have
+// to be given anew for every node of a domain with each pod that comes or goes there (docs/scheduling.md says what it costs).
 #pragma once
 #include <memory>
 

@@ -18,6 +18,15 @@ constexpr std::size_t kPortsBit = 8, kAntiBit = 9, kExistingBit = 10;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
 
+/// The same as PreemptorClass::failure finds nothing, for a class whom nothing but base amounts concerns: what most time goes into.
+bool base_fits(const PreemptionAmounts& wanted, const PreemptionAmounts& used, const PreemptionAmounts& allocatable, Era era) {
+  if (saturating_add(wanted[3], used[3]) > allocatable[3]) return false;
+  if (wanted[0] == 0 && wanted[1] == 0 && wanted[2] == 0) return true;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (fit_amount(wanted[i], used[i], allocatable[i], era).is_short) return false;
+  return true;
+}
+
 bool is_well_formed(const model::PodView& view) {
   return std::ranges::all_of(view.required_anti_affinity, [](const auto& term) { return term.selector_error.empty(); });
 }
@@ -177,19 +186,46 @@ PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PodInfo
   return out;
 }
 
+/// Kinds of pods are asked once, not pods; their number is what makes a first look at a large cluster long.
+bool PreemptorClass::is_foe(const PreemptionRow& row) const {
+  if (!row.has_anti_affinity && own_anti_.empty()) return false;
+  if (row.kind >= foes_.size()) foes_.resize(index_->kind_count(), kUnknown);
+  Foe& known = foes_[row.kind];
+  if (known != kUnknown) return known == kFoe;
+  const PodInfo& pod = *row.pod;
+  const auto minds = [&](const AffinityTerm& term) { return term.matches(pod_->view(), *own_namespace_labels_); };
+  bool is_one = std::ranges::any_of(pod.required_anti_affinity, minds);
+  if (!is_one && !own_anti_.empty()) {
+    const auto& labels = cluster_->namespace_labels(pod.view().ns());
+    is_one = std::ranges::any_of(own_anti_, [&](const AffinityTerm& term) { return term.matches(pod.view(), labels); });
+  }
+  known = is_one ? kFoe : kFriend;
+  return is_one;
+}
+
 PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PreemptionRow& row) const {
-  if (has_extras(row)) return load_of(node, *row.pod, row.request);
+  const bool takes_more = (row.has_scalars && !pod_->request.total.scalars.empty()) || (row.has_ports && !pod_->host_ports.empty());
+  if (takes_more || (labels_matter_ && is_foe(row))) return load_of(node, *row.pod, row.request);
   Load out;
   out.base = row.request;
   return out;
+}
+
+void PreemptorClass::put(Load& load, const NodeInfo& node, const PreemptionRow& row) const {
+  if (has_extras_) return load.add(load_of(node, row));
+  for (std::size_t i = 0; i < row.request.size(); ++i) load.base[i] = saturating_add(load.base[i], row.request[i]);
+}
+
+void PreemptorClass::take(Load& load, const NodeInfo& node, const PreemptionRow& row) const {
+  if (has_extras_) return load.subtract(load_of(node, row));
+  for (std::size_t i = 0; i < row.request.size(); ++i) load.base[i] = saturating_sub(load.base[i], row.request[i]);
 }
 
 /// All pods of the node, and those nominated to it that the class must make room for.
 PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const PreemptionNode& rows, std::string_view except) const {
   Load out;
   if (has_extras_)
-    for (const auto& row : rows.rows)
-      if (has_extras(row)) out.add(load_of(node, *row.pod, row.request));
+    for (const auto& row : rows.rows) out.add(load_of(node, row));
   out.base = rows.used;
   for (const auto& nominated : cluster_->nominated(node.index))
     if (nominated->view().priority >= pod_->view().priority && nominated->key != except)
@@ -200,19 +236,18 @@ PreemptorClass::Load PreemptorClass::load_of(const NodeInfo& node, const Preempt
 PreemptorClass::Failure PreemptorClass::lacks_resources(const NodeInfo& node, const PreemptionNode& rows, const Load& load) const {
   const auto& scalars = pod_->request.total.scalars;
   const bool asks = wanted_[0] != 0 || wanted_[1] != 0 || wanted_[2] != 0 || !scalars.empty();
-  const bool checks_zero = era_ == Era::k120;
   Failure out;
   const auto check = [&](std::size_t bit, std::int64_t wanted, std::int64_t used, std::int64_t allocatable) {
-    if (saturating_add(wanted, used) <= allocatable) return;
+    const AmountVerdict verdict = fit_amount(wanted, used, allocatable, era_);
+    if (!verdict.is_short) return;
     out.reasons |= static_cast<std::uint16_t>(1U << bit);
-    out.is_unresolvable |= bit != 3 && wanted > allocatable && era_ != Era::k120;
+    out.is_unresolvable |= bit != 3 && verdict.exceeds_node && era_ != Era::k120;
   };
   check(3, wanted_[3], load.base[3], rows.allocatable[3]);
   if (!asks) return out;
-  for (std::size_t i = 0; i < 3; ++i)
-    if (wanted_[i] != 0 || checks_zero) check(i, wanted_[i], load.base[i], rows.allocatable[i]);
+  for (std::size_t i = 0; i < 3; ++i) check(i, wanted_[i], load.base[i], rows.allocatable[i]);
   for (std::size_t i = 0; i < scalars.size(); ++i)
-    if (scalars[i].second != 0 || checks_zero) check(4 + i, scalars[i].second, load.scalars[i], node.allocatable.scalar(scalars[i].first));
+    check(4 + i, scalars[i].second, load.scalars[i], node.allocatable.scalar(scalars[i].first));
   return out;
 }
 
@@ -249,6 +284,7 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
   const PreemptionNode& node = index_->node(index.value);
   const NodeInfo* info = cluster_->node(index);
   if (!node.is_candidate || info == nullptr) return out;
+  out.kind = PreemptionAnswer::Kind::kNotHelpful;
   Load used = load_of(*info, node, except);
   const Failure now = failure(*info, node, used);
   if (now.reasons == 0 || now.is_unresolvable || !static_filters_pass(*info)) return out;
@@ -258,14 +294,14 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
     out.kind = PreemptionAnswer::Kind::kNoVictims;
     return out;
   }
-  for (auto row = lower; row != node.rows.end(); ++row) used.subtract(load_of(*info, *row));
+  for (auto row = lower; row != node.rows.end(); ++row) take(used, *info, *row);
   if (const Failure left = failure(*info, node, used); left.reasons != 0) {
     out.kind = PreemptionAnswer::Kind::kTooSmall;
     out.missing = left.reasons;
     return out;
   }
   const std::span<const PreemptionRow> potential(lower, node.rows.end());
-  const std::vector<bool> violates = index_->has_budgets() ? index_->violations(potential) : std::vector<bool>();
+  const std::vector<bool> violates = index_->violations(potential);
   const bool sorts = era_ != Era::k120;
   bool is_first = true;
   std::int64_t earliest_of = 0, earliest = 0;
@@ -275,12 +311,10 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
     for (std::size_t i = 0; i < potential.size(); ++i) {
       if (!violates.empty() && violates[i] != violating) continue;
       const PreemptionRow& row = potential[i];
-      Load with = used;
-      with.add(load_of(*info, row));
-      if (failure(*info, node, with).reasons == 0) {
-        used = with;
-        continue;
-      }
+      const Load before = used;  // Absurd amounts saturate: what was added cannot be taken back.
+      put(used, *info, row);
+      if (has_extras_ ? failure(*info, node, used).reasons == 0 : base_fits(wanted_, used.base, node.allocatable, era_)) continue;
+      used = before;
       out.violations += violating;
       ++out.count;
       out.sum += static_cast<__int128>(row.priority) + (std::int64_t{1} << 31);
@@ -304,16 +338,81 @@ PreemptionAnswer PreemptorClass::answer(NodeIndex index, std::vector<PodInfoPtr>
 void PreemptorClass::catch_up() {
   const std::uint64_t end = index_->touched_end();
   if (answers_.empty() || seen_ < index_->touched_begin() || end - seen_ > index_->slot_count()) {
-    answers_.resize(index_->slot_count());
-    for (std::uint32_t i = 0; i < answers_.size(); ++i) answers_.edit(i) = answer(NodeIndex{i}, nullptr);
+    answers_.renew(index_->slot_count());
+    blocks_.assign(answers_.size() / kBlock + 1, {});
+    tally_ = {};
+    tally_.add({}, static_cast<std::int64_t>(answers_.size()));
+    for (std::uint32_t i = 0; i < answers_.size(); ++i) set_answer(i);
     seen_ = end;
     return;
   }
-  answers_.resize(index_->slot_count());
-  for (; seen_ < end; ++seen_) {
-    const std::uint32_t node = index_->touched(seen_);
-    answers_.edit(node) = answer(NodeIndex{node}, nullptr);
+  if (answers_.size() < index_->slot_count()) {
+    tally_.add({}, static_cast<std::int64_t>(index_->slot_count() - answers_.size()));
+    answers_.resize(index_->slot_count());
+    blocks_.resize(answers_.size() / kBlock + 1);
   }
+  for (; seen_ < end; ++seen_) {
+    // A node that changed several times in a row is asked once.
+    const std::uint32_t node = index_->touched(seen_);
+    if (seen_ + 1 == end || index_->touched(seen_ + 1) != node) set_answer(node);
+  }
+}
+
+void PreemptorClass::set_answer(std::uint32_t node) {
+  PreemptionAnswer& known = answers_.edit(node);
+  tally_.add(known, -1);
+  known = answer(NodeIndex{node}, nullptr);
+  tally_.add(known, 1);
+  blocks_[node / kBlock].is_known = false;
+}
+
+const PreemptorClass::Block& PreemptorClass::block(std::size_t at) {
+  Block& out = blocks_[at];
+  if (out.is_known) return out;
+  out = {{}, true};
+  for (std::size_t i = at * kBlock; i < std::min(answers_.size(), (at + 1) * kBlock); ++i) {
+    const PreemptionAnswer& one = answers_[i];
+    if (one.kind != PreemptionAnswer::Kind::kCandidate) continue;
+    if (out.best.kind != PreemptionAnswer::Kind::kCandidate || one.rank() < out.best.rank()) out.best = one;
+  }
+  return out;
+}
+
+std::optional<PreemptionAnswer> PreemptorClass::best(const Exception& own, std::size_t most, std::vector<NodeIndex>& nodes) {
+  using Kind = PreemptionAnswer::Kind;
+  nodes.clear();
+  std::optional<PreemptionAnswer> out;
+  const auto consider = [&](const PreemptionAnswer& one) {
+    if (one.kind == Kind::kCandidate && (!out || one.rank() < out->rank())) out = one;
+  };
+  const auto for_nodes = [&](std::size_t at, auto&& visit) {
+    for (std::size_t i = at * kBlock; i < std::min(answers_.size(), (at + 1) * kBlock); ++i) visit(static_cast<std::uint32_t>(i));
+  };
+  const std::size_t special = own.node.is_valid() ? own.node.value / kBlock : SIZE_MAX;
+  for (std::size_t at = 0; at < blocks_.size(); ++at) {
+    if (at != special)
+      consider(block(at).best);
+    else
+      for_nodes(at, [&](std::uint32_t node) { consider(answer_of(node, own)); });
+  }
+  if (!out) return out;
+  for (std::size_t at = 0; at < blocks_.size() && nodes.size() < most; ++at) {
+    const PreemptionAnswer& there = blocks_[at].best;
+    if (at != special && (there.kind != Kind::kCandidate || there.rank() != out->rank())) continue;
+    for_nodes(at, [&](std::uint32_t node) {
+      const PreemptionAnswer& one = answer_of(node, own);
+      if (nodes.size() < most && one.kind == Kind::kCandidate && one.rank() == out->rank()) nodes.push_back(NodeIndex{node});
+    });
+  }
+  return out;
+}
+
+PreemptionTally PreemptorClass::tally(const Exception& own) const {
+  PreemptionTally out = tally_;
+  if (!own.node.is_valid() || own.node.value >= answers_.size()) return out;
+  out.add(answers_[own.node.value], -1);
+  out.add(own.answer, 1);
+  return out;
 }
 
 std::string PreemptorClass::reason(std::size_t bit) const {

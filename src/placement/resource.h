@@ -22,6 +22,18 @@ inline std::int64_t saturating_sub(std::int64_t a, std::int64_t b) {
   return out;
 }
 
+/// How one amount of a request goes with what is taken and what there is (noderesources/fit.go).
+struct AmountVerdict {
+  bool is_short = false;      ///< It does not fit beside what is taken,
+  bool exceeds_node = false;  ///< nor on the node alone.
+};
+/// 1.20 looks at every native resource as soon as the pod asks for any: an overcommitted one rejects even a request of zero.
+inline AmountVerdict fit_amount(std::int64_t wanted, std::int64_t used, std::int64_t allocatable, Era era) {
+  if (wanted == 0 && era != Era::k120) return {};
+  if (saturating_add(wanted, used) <= allocatable) return {};
+  return {true, wanted > allocatable};
+}
+
 struct Resource {
   std::int64_t cpu_milli = 0;
   std::int64_t memory_bytes = 0;

@@ -61,14 +61,10 @@ bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeIn
   const auto found = waiting.find(uid);
   if (found == waiting.end()) return true;
   const placement::PodInfoPtr& info = found->second.info;
-  const placement::FrameworkPtr& framework = frameworks.at(info->view().scheduler_name);
-  auto state = framework->new_cycle(cluster);
-  const auto outcome = framework->run_pre_filter(state, *info);
-  if (!outcome.status.is_success() && !outcome.status.is_skip()) return true;  // About more than this node.
-  if (outcome.node_names && !outcome.node_names->contains(node.name)) return false;
-  const auto status = framework->run_filter_with_nominated(state, *info, node);
-  if (status.is_success()) return true;
-  if (status.code != placement::Code::kUnschedulable || info->view().preemption_never || framework->profile().post_filter.empty())
+  const placement::Status status = trial.fits(info, node.index);
+  if (status.is_success() || status.is_error()) return true;
+  if (status.code != placement::Code::kUnschedulable || info->view().preemption_never ||
+      frameworks.at(info->view().scheduler_name)->profile().post_filter.empty())
     return false;
   if (const std::string& nominated = found->second.nominated; !nominated.empty()) {
     const placement::NodeInfo* promised = cluster.find_node(nominated);
@@ -79,8 +75,9 @@ bool Scheduler::Impl::node_takes(const std::string& uid, const placement::NodeIn
     if (promised == &node) return true;  // The room did not come: somebody else is there.
   }
   // The event may have been what a preemption here lacked.
+  const auto could_go = [&](const placement::PodInfoPtr& other) { return other->view().priority < info->view().priority; };
   placement::Status why;
-  return placement::select_victims(*framework, state, *info, node, why).has_value();
+  return std::ranges::any_of(node.pods, could_go) && trial.victims_on(*info, node.index, why).has_value();
 }
 
 void Scheduler::Impl::wake_for_nomination(const placement::PodInfoPtr& pod, const std::string& node_name) {

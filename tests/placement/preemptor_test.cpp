@@ -227,6 +227,44 @@ TEST(Preemptor, AsksOnlyTheNodeThatADaemonPodNames) {
   EXPECT_NE(none.status.message().find("1 No preemption victims found for incoming pod, 2 Preemption is not helpful"), std::string::npos);
 }
 
+/// Nodes enough for several blocks of answers: the best of all is the best of the blocks, whatever changes in them.
+TEST(Preemptor, FindsTheBestAmongManyNodes) {
+  const auto framework = framework_of(Era::k136);
+  std::mt19937_64 random(7);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+  constexpr int kNodes = 600;
+  const auto name_of = [](int node) { return fmt::format("n{:03}", node); };
+  Cluster cluster;
+  for (int i = 0; i < kNodes; ++i) {
+    cluster.upsert(node_document(name_of(i), 2, 10, i % 7 == 0 ? "hdd" : "ssd"));
+    cluster.upsert(pod_document(fmt::format("p{}", i), 2000, i % 5, name_of(i), i % 3));
+  }
+  Preemptor preemptor(cluster);
+  for (int step = 0; step < 40; ++step) {
+    const int node = below(kNodes);
+    if (step % 4 == 0) cluster.remove_node(name_of(node));
+    if (step % 4 == 1) cluster.upsert(pod_document(fmt::format("p{}", node), 1500 + below(2) * 500, below(8), name_of(node), below(3)));
+    if (step % 4 == 2) cluster.nominate(pod_of(pod_document(fmt::format("high{}", step % 3), 1000, 9), Era::k136), name_of(node));
+    if (step % 4 == 3) cluster.upsert(node_document(fmt::format("m{:03}", step), 2, 10, "ssd"));
+    if (step % 4 == 3) cluster.upsert(pod_document(fmt::format("q{}", step), 2000, below(3), fmt::format("m{:03}", step), below(3)));
+    // Every fifth finds nobody whom it may evict: then the reasons of all nodes are counted.
+    json::Value wanted = pod_document(fmt::format("high{}", step % 3), 2000, step % 5 == 4 ? 0 : 1 + below(9));
+    json::set(wanted, {"spec", "nodeSelector", "disk"}, "ssd");
+    const auto pod = pod_of(wanted, Era::k136);
+    const auto failed = evaluate(*framework, cluster, *pod);
+    if (!failed.feasible.empty()) continue;
+    const auto plain = run_post_filter(framework, cluster, pod, failed);
+    const auto quick = preemptor.find(framework, pod);
+    ASSERT_TRUE(preemptor.was_fast());
+    ASSERT_EQ(plain.status.message(), quick.status.message()) << "step " << step;
+    ASSERT_EQ(std::min<std::size_t>(plain.tied.size(), 256), quick.tied.size()) << "step " << step;
+    for (const NodeIndex one : quick.tied) ASSERT_NE(std::ranges::find(plain.tied, one), plain.tied.end()) << "step " << step;
+    if (plain.tied.size() <= 256) {
+      ASSERT_EQ(keys(plain.choice()), keys(quick.choice())) << "step " << step;
+    }
+  }
+}
+
 TEST(Preemptor, AWaitingPodsOwnNominationDoesNotCountAgainstIt) {
   Cluster cluster;
   const auto framework = framework_of(Era::k136);

@@ -2,34 +2,6 @@
 
 namespace berth::apiserver {
 
-Qos pod_qos(const json::Value& pod) {
-  // With pod-level resources those alone decide.
-  bool any = false;
-  bool guaranteed = true;
-  auto look = [&](const json::Value& holder) {
-    for (std::string_view resource : {"cpu", "memory"}) {
-      std::optional<model::Quantity> request, limit;
-      for (auto [field, into] : {std::pair{std::string_view("requests"), &request}, std::pair{std::string_view("limits"), &limit}}) {
-        const auto* value = json::find(holder, {"resources", field, resource});
-        if (value != nullptr && value->is_string()) *into = model::Quantity::parse(json::as_view(*value));
-        if (value != nullptr && value->is_int64()) *into = model::Quantity::from_value(value->get_int64());
-      }
-      const bool has_request = request && request->sign() > 0;
-      const bool has_limit = limit && limit->sign() > 0;
-      any = any || has_request || has_limit;
-      if (!has_limit || (has_request && *request != *limit)) guaranteed = false;
-    }
-  };
-  if (const auto* spec = json::find(pod, "spec"); spec != nullptr && json::find(*spec, "resources") != nullptr) {
-    look(*spec);
-  } else {
-    for (std::string_view list : {"containers", "initContainers"})
-      for (const auto& container : json::get_array(pod, {"spec", list})) look(container);
-  }
-  if (!any) return Qos::kBestEffort;
-  return guaranteed ? Qos::kGuaranteed : Qos::kBurstable;
-}
-
 const json::Value* pod_spec_of(std::string_view kind, const json::Value& object) {
   if (kind == "Pod") return json::find(object, {"spec"});
   if (kind == "PodTemplate") return json::find(object, {"template", "spec"});
@@ -45,16 +17,6 @@ json::Value* pod_spec_of(std::string_view kind, json::Value& object) {
 
 bool is_mirror_pod(const json::Value& pod) {
   return json::find(pod, {"metadata", "annotations", "kubernetes.io/config.mirror"}) != nullptr;
-}
-
-bool tolerates(const json::Value& toleration, std::string_view key, std::string_view value, std::string_view effect) {
-  const auto its_effect = json::get_string(toleration, {"effect"});
-  if (!its_effect.empty() && !effect.empty() && its_effect != effect) return false;
-  const auto its_key = json::get_string(toleration, {"key"});
-  if (!its_key.empty() && its_key != key) return false;
-  const auto op = json::get_string(toleration, {"operator"});
-  if (op == "Exists") return true;
-  return !its_key.empty() && json::get_string(toleration, {"value"}) == value;
 }
 
 namespace {

@@ -9,10 +9,6 @@
 
 namespace berth::apiserver {
 
-enum class Qos { kGuaranteed, kBurstable, kBestEffort };
-/// The pod's QoS class from its containers' cpu and memory (pkg/apis/core/v1/helper/qos).
-Qos pod_qos(const json::Value& pod);
-
 using model::amounts_of;
 using model::pod_total;
 using model::ResourceAmounts;
@@ -22,9 +18,6 @@ const json::Value* pod_spec_of(std::string_view kind, const json::Value& object)
 json::Value* pod_spec_of(std::string_view kind, json::Value& object);
 
 bool is_mirror_pod(const json::Value& pod);
-
-/// Does a toleration tolerate a taint (key, value, effect)? With effect empty: any effect.
-bool tolerates(const json::Value& toleration, std::string_view key, std::string_view value, std::string_view effect);
 
 /// All tolerations but those that another one covers (pkg/util/tolerations).
 json::Array merge_tolerations(const json::Array& all);

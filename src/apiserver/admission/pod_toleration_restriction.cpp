@@ -2,6 +2,7 @@
 // pressure (SPEC D5; plugin/pkg/admission/podtolerationrestriction).
 #include "apiserver/admission/plugins.h"
 #include "apiserver/admission/pod_helpers.h"
+#include "model/schema.h"
 
 namespace berth::apiserver {
 namespace {
@@ -60,7 +61,7 @@ class PodTolerationRestriction final : public AdmissionPlugin {
       for (const auto& theirs : extra)
         if (!json::get_string(theirs, {"key"}).empty() && conflicts(mine, theirs))
           return std::unexpected(request.forbidden("namespace tolerations and pod tolerations conflict"));
-    if (pod_qos(request.object) != Qos::kBestEffort)
+    if (model::pod_qos_class(request.object) != "BestEffort")
       extra.push_back(json::Object{{"key", kMemoryPressure}, {"operator", "Exists"}, {"effect", "NoSchedule"}});
     for (auto& toleration : extra) {
       const auto& now = json::get_array(request.object, {"spec", "tolerations"});

@@ -1,5 +1,10 @@
 #include "node/eviction/pod_facts.h"
 
+#include <algorithm>
+
+#include "model/schema.h"
+#include "model/views/common.h"
+
 namespace berth::node::eviction {
 namespace {
 
@@ -18,11 +23,6 @@ bool is_compute(std::string_view name) { return name == "cpu" || name == "memory
 /// What a pod as a whole can ask for.
 bool is_pod_level_resource(std::string_view name) { return is_compute(name) || name.starts_with("hugepages-"); }
 
-void add_positive(ResourceList& total, const ResourceList& part) {
-  for (const auto& [name, quantity] : part)
-    if (is_compute(name) && quantity.sign() > 0) total[name] += quantity;
-}
-
 /// The first amount of a resource keeps its text.
 void add(ResourceList& list, const std::string& name, const Amount& amount) {
   if (const auto [at, added] = list.emplace(name, amount); !added) at->second += amount;
@@ -37,48 +37,11 @@ std::optional<Amount> read_amount(std::string_view text) {
   return parsed ? std::optional<Amount>(*parsed) : std::nullopt;
 }
 
-bool has_both_limits(const ResourceList& limits) {
-  const auto positive = [&](std::string_view name) {
-    const auto found = limits.find(name);
-    return found != limits.end() && found->second.sign() > 0;
-  };
-  return positive("cpu") && positive("memory");
-}
-
-QosClass compute_qos(const PodFacts& pod) {
-  ResourceList requests, limits;
-  bool guaranteed = true;
-  if (pod.has_resources_field) {
-    add_positive(requests, pod.pod_requests);
-    add_positive(limits, pod.pod_limits);
-    if (!pod.pod_limits.empty() && !has_both_limits(pod.pod_limits)) guaranteed = false;
-  } else {
-    for (const ContainerFacts& container : pod.containers) {
-      add_positive(requests, container.requests);
-      add_positive(limits, container.limits);
-      if (!has_both_limits(container.limits)) guaranteed = false;
-    }
-  }
-  if (requests.empty() && limits.empty()) return QosClass::kBestEffort;
-  for (const auto& [name, request] : requests) {
-    const auto limit = limits.find(name);
-    if (limit == limits.end() || limit->second != request) guaranteed = false;
-  }
-  return guaranteed && requests.size() == limits.size() ? QosClass::kGuaranteed : QosClass::kBurstable;
-}
-
-/// Nothing, or this one toleration, for the node.kubernetes.io/memory-pressure:NoSchedule taint.
+/// Of the node.kubernetes.io/memory-pressure:NoSchedule taint.
 bool tolerates_memory_pressure(const json::Value& pod) {
-  static constexpr std::string_view kTaint = "node.kubernetes.io/memory-pressure";
-  for (const json::Value& toleration : json::get_array(pod, {"spec", "tolerations"})) {
-    const std::string_view key = json::get_string(toleration, {"key"}), effect = json::get_string(toleration, {"effect"}),
-                           op = json::get_string(toleration, {"operator"});
-    if (!effect.empty() && effect != "NoSchedule") continue;
-    if (!key.empty() && key != kTaint) continue;
-    if (op == "Exists") return true;
-    if ((op.empty() || op == "Equal") && json::get_string(toleration, {"value"}).empty()) return true;
-  }
-  return false;
+  const model::Taint taint{"node.kubernetes.io/memory-pressure", "", "NoSchedule"};
+  return std::ranges::any_of(model::parse_tolerations(json::get_array(pod, {"spec", "tolerations"})),
+                             [&](const model::Toleration& one) { return one.tolerates(taint); });
 }
 
 VolumeFacts read_volume(const json::Value& volume) {
@@ -192,10 +155,10 @@ PodFacts read_pod_facts(const json::Value& pod) {
   facts.has_pod_level_resources =
       std::ranges::any_of(facts.pod_requests, is_pod_level) || std::ranges::any_of(facts.pod_limits, is_pod_level);
   facts.overhead = read_resources(json::get_object(pod, {"spec", "overhead"}));
-  facts.qos = compute_qos(facts);
-  const std::string_view reported = json::get_string(pod, {"status", "qosClass"});
-  for (const QosClass qos : {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort})
-    if (to_string(qos) == reported) facts.qos = qos;
+  const std::string_view reported = json::get_string(pod, {"status", "qosClass"}), computed = model::pod_qos_class(pod);
+  for (const std::string_view said : {computed, reported})
+    for (const QosClass qos : {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort})
+      if (to_string(qos) == said) facts.qos = qos;
   facts.tolerates_memory_pressure = tolerates_memory_pressure(pod);
   return facts;
 }

@@ -71,8 +71,8 @@ struct ResourceColumns {
 
  private:
   static unsigned lacks(std::int64_t wanted, std::int64_t used, std::int64_t allocatable, unsigned bit) {
-    if (wanted == 0 || saturating_add(wanted, used) <= allocatable) return 0;
-    return wanted > allocatable ? bit | 16U : bit;
+    const AmountVerdict verdict = fit_amount(wanted, used, allocatable, Era::k136);
+    return !verdict.is_short ? 0 : verdict.exceeds_node ? bit | 16U : bit;
   }
   /// (capacity - requested) * 100 / capacity, rounded down. The product is off by one at most, which is put right.
   static std::int64_t least(std::int64_t requested, std::int64_t capacity, double per_capacity) {

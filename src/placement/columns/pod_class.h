@@ -3,7 +3,7 @@
 // What a node's standing depends on falls into two parts. Its own: static labels and taints, what runs on it; that is evaluated when the
 // node changes, by the plugins' own Filter and Score. The rest of the cluster: counts over topology domains, and the extremes by which
 // raw scores are normalized. Nodes that are alike in what the second part looks at form a group, so that the second part is computed per
-// group when a pod is placed, and never per node:
+// group when a pod is placed, and never per node. What it looks at are a plugin's matter (topology_part.h):
 //
 //   total(node) = own score (bucketed per group) + normalized(raw scores of the group)
 //   feasible(node) = own verdict && gate(group)
@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "placement/columns/cluster_index.h"
-#include "placement/columns/domain_sum.h"
 #include "placement/columns/ranking.h"
+#include "placement/columns/scan_table.h"
 #include "placement/columns/static_column.h"
+#include "placement/columns/topology_part.h"
 #include "placement/engine.h"
-#include "placement/plugins/pod_topology_spread.h"
 
 namespace berth::placement {
 
@@ -47,9 +47,9 @@ class PodClass {
 
   /// Columns of this class are not worth keeping until a second pod of it comes: one walk over the amounts decides.
   [[nodiscard]] bool can_scan() const;
-  /// Decides without columns; requires can_scan and a synced index. Nullopt: only columns can tell, or nothing fits. `totals` is working
-  /// space.
-  std::optional<Choice> scan(const Options& options, std::vector<std::int32_t>& totals) const;
+  /// Decides without columns; requires can_scan and a synced index, which `table` follows. Nullopt: only columns can tell, or nothing fits.
+  /// `totals` is working space.
+  std::optional<Choice> scan(const Options& options, ScanTable& table, std::vector<std::int32_t>& totals) const;
   /// Builds the columns, of a class that was made.
   void build();
 
@@ -75,10 +75,6 @@ class PodClass {
   /// Some nominated pod counts for more than the room it takes on its node: for topology, for affinity. The plain form must decide.
   [[nodiscard]] bool is_swayed_by_nominations() const;
 
-  [[nodiscard]] bool has_domains() const {
-    return !hard_spread_.empty() || !soft_spread_.empty() || selected_count_.is_valid() || !service_topologies_.empty() ||
-           has_affinity_domains();
-  }
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
@@ -91,42 +87,15 @@ class PodClass {
     std::uint32_t position = 0;
     std::uint16_t verdict = kFits;
   };
-  struct Inclusion {
-    std::uint16_t constraints = 0;  ///< Bit i: counts for spread constraint i (hard first, then soft).
-    std::uint8_t has_hard_keys = 0;
-    std::uint8_t has_soft_keys = 0;
-  };
   struct Verdict {
     Status status;
     std::uint32_t order = 0;  ///< Filter's place times four, plus the step inside the plugin.
   };
   struct Group {
-    std::vector<std::int64_t> key;
+    std::vector<std::int64_t> key;                                  ///< Raw scores, then the slots of each part.
     std::vector<std::pair<std::uint16_t, std::uint32_t>> verdicts;  ///< Verdict to number of nodes.
     std::uint32_t members = 0;
     std::uint32_t live_at = UINT32_MAX;  ///< Position in live_ while some node fits by itself.
-  };
-  struct HardSpread {
-    SpreadConstraint constraint;
-    DomainSum sum;
-    bool self_match = false;
-    std::int64_t minimum = 0;  ///< Of the current choice.
-  };
-  struct SoftSpread {
-    SpreadConstraint constraint;
-    std::optional<DomainSum> sum;  ///< Not for the hostname: that counts on the node itself.
-    CountId node_count;
-    std::vector<std::uint64_t> stamp;  ///< Which values the current choice has met.
-    double weight = 0;
-  };
-  struct Candidate {
-    std::uint32_t group;
-    std::int64_t raw[2];
-    std::int64_t spread_raw, affinity_raw;
-    std::int64_t bonus;  ///< Normalized, weighted scores of the group.
-    std::size_t nodes;   ///< That fit.
-    std::size_t rank = 0;
-    bool spread_ignored;
   };
   struct PositionOf {
     Pages<NodeRecord>* records;
@@ -137,29 +106,23 @@ class PodClass {
   bool prepare(StaticColumns& shared);
   bool prepare_filters();
   bool prepare_scorers();
-  bool prepare_spread();
-  void prepare_selector_spread();
-  bool prepare_service_affinity();
-  void prepare_affinity();
-  void intern_group_verdicts();
+  bool prepare_topology();
   void prepare_amounts();
   bool adopt_held_terms();
-  void add_affinity_source(std::vector<DomainSum>& sums, const std::string& topology_key, DomainSum::Source source, bool& layout_changed);
+  void look_for_domains();
   bool is_outdated();
 
   void build_by_amounts();
   void refill();
   void evaluate(std::uint32_t node, bool is_static);
   void evaluate_amounts(std::uint32_t node, NodeRecord& record, std::uint32_t group);
-  void include(std::uint32_t node, const NodeInfo& info);
-  void update_sums(std::uint32_t node);
   /// Nominated pods count, but for the one of key `except`.
   std::uint16_t local_verdict(const NodeInfo& info, std::uint32_t node, std::string_view except = {});
   std::uint16_t filter_on(const NodeInfo& info, std::uint16_t static_verdict);
   std::uint16_t static_verdict(std::uint32_t node);
   std::uint16_t shortage_verdict(unsigned shortage, std::uint32_t node);
   std::int32_t local_score(const NodeInfo& info, std::uint32_t node) const;
-  void make_key(std::uint32_t node);
+  void make_static_key(std::uint32_t node);
   void settle(std::uint32_t node, NodeRecord& record, std::uint16_t verdict, std::uint32_t group, std::int32_t score);
   std::uint32_t group_of_key(std::uint32_t current);
   void leave(std::uint32_t node, NodeRecord& record);
@@ -168,23 +131,13 @@ class PodClass {
   void drop_live(std::uint32_t group);
 
   std::uint16_t gate(const Group& group) const;
-  std::uint16_t spread_gate(const Group& group) const;
-  std::uint16_t affinity_gate(const Group& group) const;
-  std::uint16_t service_gate(const Group& group) const;
-  void follow_service();
-  void look_at_domains();
   void collect_candidates();
-  void weigh_spread();
-  std::int64_t spread_raw(const Group& group, bool& ignored) const;
-  std::int64_t affinity_raw(const Group& group) const;
-  void normalize();
-  void normalize_selector_spread();
+  void score_groups();
   Diagnosis diagnose_counted() const;
   Choice pick(const Options& options);
   Choice pick_accepted(const Options& options);
   bool depends_on_every_node(const std::function<bool(std::uint32_t)>& accepted) const;
   void keep_accepted(const std::function<bool(std::uint32_t)>& accepted);
-  bool has_affinity_domains() const { return !affinity_.empty() || !anti_.empty() || !existing_anti_.empty() || !score_sums_.empty(); }
 
   FrameworkPtr framework_;
   PodInfoPtr pod_;  ///< The one asked for last; stands for all.
@@ -216,46 +169,28 @@ class PodClass {
   };
   std::vector<RawScorer> raw_scorers_;  ///< At most two.
   std::int64_t constant_score_ = 0;
-  std::uint32_t spread_order_ = 0, affinity_order_ = 0;
-  std::int64_t spread_weight_ = 0, affinity_weight_ = 0, selector_weight_ = 0;
-  CountId selected_count_;  ///< SelectorSpread: pods on the node that the pod's selectors pick; not valid when it has no say.
-  // ServiceAffinity: the labels that the pods of a service share, and what the pod must have of each now.
-  std::uint32_t service_order_ = 0;
-  std::vector<std::size_t> service_topologies_;
-  std::vector<std::int64_t> service_wanted_;  ///< Ids of values; kAnyValue, or kNoValue where no node has it.
-  static constexpr std::int64_t kAnyValue = -3, kNoValue = -2;
-  bool has_service_ = false;
-  CountId service_pods_;
-  std::vector<std::uint32_t> service_node_order_;  ///< Empty: to be made.
-  struct Zone {
-    std::int32_t value = -1;  ///< -1: in no zone.
+  /// A topology plugin's roles, until its part is made.
+  struct TopologyRole {
+    const Plugin* plugin;
+    std::uint32_t order = 0;  ///< Among the filters; 0: not asked there.
+    std::int64_t weight = 0;
   };
-  Pages<Zone> zone_of_;  ///< By node.
-  std::unordered_map<std::string, std::int32_t> zones_;
-  std::vector<HardSpread> hard_spread_;
-  std::vector<SoftSpread> soft_spread_;
-  bool spread_requires_all_keys_ = true;
-  bool filters_affinity_ = false, scores_affinity_ = false, self_affinity_ = false;
-  bool counts_held_scores_ = true;
-  std::vector<DomainSum> affinity_, anti_, existing_anti_, score_sums_;
-  std::uint16_t verdict_spread_ = 0, verdict_spread_label_ = 0, verdict_affinity_ = 0, verdict_anti_ = 0, verdict_existing_ = 0,
-                verdict_service_ = 0;
+  TopologyRole& topology_role(const Plugin* plugin);
+  std::vector<TopologyRole> topology_roles_;
+  std::vector<TopologySlot> topology_;
+  bool has_domains_ = false;  ///< Some part has something to say.
 
   std::uint64_t position_ = 0, epoch_ = 0;
   std::size_t held_seen_ = 0;
-  std::uint64_t workloads_version_ = 0;
-  model::Selector default_selector_;
 
   Pages<NodeRecord> records_;
-  Pages<Inclusion> inclusion_;  ///< Only where the class has spread constraints.
   Ranking<PositionOf> ranking_{PositionOf{&records_}};
   std::vector<Group> groups_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> group_index_;
   std::vector<std::uint32_t> live_;
   std::vector<Verdict> verdicts_;
   std::vector<std::int64_t> key_;
-  std::vector<Candidate> candidates_;
-  std::uint64_t stamp_ = 0;
+  std::vector<TopologyCandidate> candidates_;
 };
 
 }  // namespace berth::placement

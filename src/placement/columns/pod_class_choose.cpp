@@ -1,13 +1,10 @@
 // Choosing among the groups of a class.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "placement/columns/pod_class.h"
-#include "placement/plugins/inter_pod_affinity.h"
 #include "placement/plugins/normalize.h"
-#include "placement/plugins/service_affinity.h"
 
 namespace berth::placement {
 
@@ -16,233 +13,54 @@ PodClass::Choice PodClass::choose(const Options& options) {
   if (ranks_lazily_) refill();
   collect_candidates();
   if (candidates_.empty()) return {};
-  normalize();
+  score_groups();
   return options.accept ? pick_accepted(options) : pick(options);
 }
 
 Status PodClass::verdict(NodeIndex node) {
   if (!pre_filter_.is_success()) return pre_filter_;
   if (node.value >= records_.size() || records_[node.value].group == kNoGroup) return Status::unresolvable("node is gone");
-  look_at_domains();
+  if (has_domains_)
+    for (auto& slot : topology_) slot.part->begin_choice(*pod_);
   const NodeRecord& record = records_[node.value];
   const std::uint16_t closed = gate(groups_[record.group]);
   const bool gate_first = record.verdict == kFits || (closed != kFits && verdicts_[closed].order < verdicts_[record.verdict].order);
   return verdicts_[gate_first ? closed : record.verdict].status;
 }
 
-/// What the gates go by.
-void PodClass::look_at_domains() {
-  if (!service_topologies_.empty()) follow_service();
-  for (auto& one : hard_spread_) {
-    const bool too_few = era_ != Era::k120 && one.sum.domains() < one.constraint.min_domains;
-    one.minimum = too_few ? 0 : one.sum.minimum();
-  }
-}
-
 void PodClass::collect_candidates() {
   candidates_.clear();
-  look_at_domains();
+  if (has_domains_)
+    for (auto& slot : topology_) slot.part->begin_choice(*pod_);
   for (const auto group : live_) {
     const Group& owner = groups_[group];
-    if (gate(owner) != kFits) continue;
-    Candidate candidate{group, {0, 0}, 0, 0, constant_score_, ranking_.size(group), 0, false};
-    for (std::size_t i = 0; i < raw_scorers_.size(); ++i) candidate.raw[i] = owner.key[i];
-    candidate.affinity_raw = score_sums_.empty() ? 0 : affinity_raw(owner);
-    candidates_.push_back(candidate);
+    if (gate(owner) == kFits) candidates_.push_back({owner.key.data(), ranking_.size(group), constant_score_, group, 0});
   }
-  if (!soft_spread_.empty()) weigh_spread();
 }
 
 /// The verdict of what the group's domains say; kFits when nothing there rejects.
 std::uint16_t PodClass::gate(const Group& group) const {
-  const auto first_of = [&](std::uint16_t a, std::uint16_t b) {
-    if (a == kFits || b == kFits) return a == kFits ? b : a;
-    return verdicts_[a].order < verdicts_[b].order ? a : b;
-  };
-  const std::uint16_t spread = hard_spread_.empty() ? kFits : spread_gate(group);
-  const std::uint16_t affinity = affinity_.empty() && anti_.empty() && existing_anti_.empty() ? kFits : affinity_gate(group);
-  const std::uint16_t closed = first_of(spread, affinity);
-  return service_topologies_.empty() ? closed : first_of(closed, service_gate(group));
-}
-
-/// What ServiceAffinity wants of each label now.
-void PodClass::follow_service() {
-  const Cluster& cluster = index_->cluster();
-  const auto& labels = framework_->profile().args.service_affinity.affinity_labels;
-  const auto id_of = [&](std::size_t label, const std::string& value) -> std::int64_t {
-    const auto& ids = index_->topology_column(service_topologies_[label]).ids;
-    const std::int32_t* id = ids.find(value);
-    return id == nullptr ? kNoValue : *id;
-  };
-  bool is_complete = true;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto& selector = pod_->view().node_selector;
-    const auto own = std::ranges::find(selector, labels[i], &std::pair<std::string, std::string>::first);
-    service_wanted_[i] = own == selector.end() ? kAnyValue : id_of(i, own->second);
-    is_complete &= own != selector.end();
-  }
-  if (is_complete || !has_service_) return;
-  if (service_node_order_.empty())
-    for (const NodeInfo* node : zone_interleaved(cluster.nodes())) service_node_order_.push_back(node->index.value);
-  const auto first =
-      std::ranges::find_if(service_node_order_, [&](std::uint32_t node) { return index_->counts(service_pods_)[node] != 0; });
-  if (first == service_node_order_.end()) return;
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    if (const auto* value = cluster.node(NodeIndex{*first})->label(labels[i]); value != nullptr && service_wanted_[i] == kAnyValue)
-      service_wanted_[i] = id_of(i, *value);
-}
-
-std::uint16_t PodClass::service_gate(const Group& group) const {
-  const auto shared = std::ranges::count_if(score_sums_, [](const auto& sum) { return !sum.is_local(); });
-  const std::size_t after = (score_sums_.empty() ? 0 : static_cast<std::size_t>(shared) + 1) + (selected_count_.is_valid() ? 2 : 0);
-  const std::size_t first = group.key.size() - after - service_wanted_.size();
-  for (std::size_t i = 0; i < service_wanted_.size(); ++i)
-    if (service_wanted_[i] != kAnyValue && group.key[first + i] != service_wanted_[i]) return verdict_service_;
-  return kFits;
-}
-
-std::uint16_t PodClass::spread_gate(const Group& group) const {
-  std::size_t at = raw_scorers_.size();
-  for (const auto& one : hard_spread_) {
-    const std::int64_t part = group.key[at++];
-    if (part < 0) return verdict_spread_label_;
-    const std::int64_t there = one.sum.is_local() ? part : one.sum.sum(part, era_ == Era::k120);
-    if (there + (one.self_match ? 1 : 0) - one.minimum > one.constraint.max_skew) return verdict_spread_;
-  }
-  return kFits;
-}
-
-std::uint16_t PodClass::affinity_gate(const Group& group) const {
-  std::size_t at = raw_scorers_.size() + hard_spread_.size() + soft_spread_.size();
-  bool has_keys = true;
-  bool all_there = true;
-  std::int64_t matching = 0;
-  for (const auto& sum : affinity_) {
-    const std::int64_t part = group.key[at++];
-    has_keys &= part >= 0;
-    all_there &= part >= 0 && (sum.is_local() ? part > 0 : sum.sum(part) > 0);
-    matching += sum.total();
-  }
-  // The first of a group whose members want each other may go anywhere that has the keys.
-  if (!has_keys || (!all_there && (matching != 0 || !self_affinity_))) return verdict_affinity_;
-  const auto anyone_in = [&](const DomainSum& sum) {
-    if (sum.is_local()) return false;
-    const std::int64_t part = group.key[at++];
-    return part >= 0 && sum.sum(part) > 0;
-  };
-  if (std::ranges::any_of(anti_, anyone_in)) return verdict_anti_;
-  at = raw_scorers_.size() + hard_spread_.size() + soft_spread_.size() + affinity_.size();
-  for (const auto& sum : anti_) at += sum.is_local() ? 0 : 1;
-  return std::ranges::any_of(existing_anti_, anyone_in) ? verdict_existing_ : kFits;
-}
-
-std::int64_t PodClass::affinity_raw(const Group& group) const {
-  // The score's places are the last ones: one for each shared key, then the sum over keys of single nodes.
-  std::size_t at = group.key.size() - 1;
-  std::int64_t out = group.key[at];
-  for (auto sum = score_sums_.rbegin(); sum != score_sums_.rend(); ++sum) {
-    if (sum->is_local()) continue;
-    const std::int64_t part = group.key[--at];
-    if (part >= 0) out += sum->sum(part);
+  std::uint16_t out = kFits;
+  if (!has_domains_) return out;
+  for (const auto& slot : topology_) {
+    if (slot.verdicts.empty()) continue;
+    const TopologyPart::Verdict rejected = slot.part->gate(group.key.data() + slot.first);
+    if (rejected == TopologyPart::kNone) continue;
+    const std::uint16_t verdict = slot.verdicts[rejected - 1U];
+    if (out == kFits || verdicts_[verdict].order < verdicts_[out].order) out = verdict;
   }
   return out;
 }
 
-/// Each soft constraint's weight by the number of domains among the nodes that fit, and the candidates' raw scores with it.
-void PodClass::weigh_spread() {
-  ++stamp_;
-  const std::size_t first = raw_scorers_.size() + hard_spread_.size();
-  std::vector<std::size_t> domains(soft_spread_.size());
-  for (auto& candidate : candidates_) {
-    const Group& group = groups_[candidate.group];
-    candidate.spread_ignored = false;
-    if (spread_requires_all_keys_) {
-      for (std::size_t i = 0; i < soft_spread_.size(); ++i) candidate.spread_ignored |= group.key[first + i] < 0;
-    }
-    if (candidate.spread_ignored) continue;
-    for (std::size_t i = 0; i < soft_spread_.size(); ++i) {
-      SoftSpread& soft = soft_spread_[i];
-      if (soft.constraint.topology_key == kHostnameLabel) {
-        domains[i] += candidate.nodes;
-        continue;
-      }
-      // Nodes without the label (system defaults) are one domain together.
-      const auto place = static_cast<std::size_t>(group.key[first + i] + 1);
-      if (place >= soft.stamp.size()) soft.stamp.resize(place + 1);
-      if (soft.stamp[place] == stamp_) continue;
-      soft.stamp[place] = stamp_;
-      ++domains[i];
-    }
-  }
-  for (std::size_t i = 0; i < soft_spread_.size(); ++i) soft_spread_[i].weight = spread_weight(domains[i]);
-  for (auto& candidate : candidates_) candidate.spread_raw = spread_raw(groups_[candidate.group], candidate.spread_ignored);
-}
-
-std::int64_t PodClass::spread_raw(const Group& group, bool& ignored) const {
-  if (ignored) return 0;
-  std::size_t at = raw_scorers_.size() + hard_spread_.size();
-  double sum = 0;
-  for (const auto& soft : soft_spread_) {
-    const std::int64_t part = group.key[at++];
-    if (part < 0) continue;
-    const std::int64_t count = soft.constraint.topology_key == kHostnameLabel ? part : soft.sum->sum(part);
-    sum += static_cast<double>(count) * soft.weight + static_cast<double>(soft.constraint.max_skew - 1);
-  }
-  return static_cast<std::int64_t>(era_ == Era::k120 ? sum : std::round(sum));
-}
-
-void PodClass::normalize() {
+void PodClass::score_groups() {
   for (std::size_t i = 0; i < raw_scorers_.size(); ++i) {
     std::int64_t max = 0;
-    for (const auto& candidate : candidates_) max = std::max(max, candidate.raw[i]);
+    for (const auto& candidate : candidates_) max = std::max(max, candidate.key[i]);
     for (auto& candidate : candidates_)
-      candidate.bonus += raw_scorers_[i].weight * normalized_by_max(candidate.raw[i], max, raw_scorers_[i].reversed);
+      candidate.bonus += raw_scorers_[i].weight * normalized_by_max(candidate.key[i], max, raw_scorers_[i].reversed);
   }
-  if (!soft_spread_.empty()) {
-    std::int64_t min = INT64_MAX;
-    std::int64_t max = 0;
-    for (const auto& candidate : candidates_) {
-      if (candidate.spread_ignored) continue;
-      min = std::min(min, candidate.spread_raw);
-      max = std::max(max, candidate.spread_raw);
-    }
-    for (auto& candidate : candidates_)
-      if (!candidate.spread_ignored) candidate.bonus += spread_weight_ * spread_normalized(candidate.spread_raw, min, max);
-  }
-  if (selected_count_.is_valid()) normalize_selector_spread();
-  if (!score_sums_.empty()) {
-    std::int64_t min = era_ == Era::k120 ? 0 : INT64_MAX;
-    std::int64_t max = era_ == Era::k120 ? 0 : INT64_MIN;
-    for (const auto& candidate : candidates_) {
-      min = std::min(min, candidate.affinity_raw);
-      max = std::max(max, candidate.affinity_raw);
-    }
-    for (auto& candidate : candidates_) candidate.bonus += affinity_weight_ * affinity_normalized(candidate.affinity_raw, min, max);
-  }
-}
-
-/// Over the nodes that fit: a node is the better the fewer selected pods it has, its zone likewise.
-void PodClass::normalize_selector_spread() {
-  // The places before those of the affinity scores: one for each shared key and one for the sum, if there are any.
-  const auto shared = std::ranges::count_if(score_sums_, [](const auto& sum) { return !sum.is_local(); });
-  const std::size_t after = score_sums_.empty() ? 0 : static_cast<std::size_t>(shared) + 1;
-  const auto count_of = [&](const Group& group) { return group.key[group.key.size() - after - 1]; };
-  const auto zone_of = [&](const Group& group) { return group.key[group.key.size() - after - 2]; };
-  std::vector<std::int64_t> by_zone(zones_.size());
-  std::int64_t max_node = 0;
-  for (const auto& candidate : candidates_) {
-    const Group& group = groups_[candidate.group];
-    max_node = std::max(max_node, count_of(group));
-    if (zone_of(group) >= 0)
-      by_zone[static_cast<std::size_t>(zone_of(group))] += count_of(group) * static_cast<std::int64_t>(candidate.nodes);
-  }
-  const std::int64_t max_zone = by_zone.empty() ? 0 : *std::ranges::max_element(by_zone);
-  for (auto& candidate : candidates_) {
-    const Group& group = groups_[candidate.group];
-    const std::int64_t zone = zone_of(group);
-    candidate.bonus += selector_weight_ * selector_spread_score(count_of(group), max_node, zone >= 0,
-                                                                zone >= 0 ? by_zone[static_cast<std::size_t>(zone)] : 0, max_zone);
-  }
+  if (!has_domains_) return;
+  for (auto& slot : topology_) slot.part->score(candidates_, slot.first);
 }
 
 PodClass::Choice PodClass::pick(const Options& options) {
@@ -338,10 +156,9 @@ PodClass::Choice PodClass::pick_accepted(const Options& options) {
 /// Normalizing looked at every group, and in places at the number of its nodes: each that could have set an extreme must hold an accepted
 /// node.
 bool PodClass::depends_on_every_node(const std::function<bool(std::uint32_t)>& accepted) const {
-  const auto counts_nodes = [](const auto& soft) { return soft.constraint.topology_key == kHostnameLabel; };
-  if (selected_count_.is_valid() || std::ranges::any_of(soft_spread_, counts_nodes)) return true;
+  if (std::ranges::any_of(topology_, [](const TopologySlot& slot) { return slot.part->counts_nodes(); })) return true;
   if (candidates_.size() == 1) return false;
-  return !std::ranges::all_of(candidates_, [&](const Candidate& candidate) {
+  return !std::ranges::all_of(candidates_, [&](const TopologyCandidate& candidate) {
     for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group); ++rank)
       if (std::ranges::any_of(ranking_.bucket(candidate.group, rank).nodes, accepted)) return true;
     return false;
@@ -356,30 +173,14 @@ void PodClass::keep_accepted(const std::function<bool(std::uint32_t)>& accepted)
     for (std::size_t rank = 0; rank < ranking_.bucket_count(candidate.group); ++rank)
       candidate.nodes += static_cast<std::size_t>(std::ranges::count_if(ranking_.bucket(candidate.group, rank).nodes, accepted));
   }
-  std::erase_if(candidates_, [](const Candidate& candidate) { return candidate.nodes == 0; });
+  std::erase_if(candidates_, [](const TopologyCandidate& candidate) { return candidate.nodes == 0; });
   if (candidates_.empty()) return;
-  if (!soft_spread_.empty()) weigh_spread();
-  normalize();
+  score_groups();
 }
 
 bool PodClass::is_swayed_by_nominations() const {
-  const Cluster& cluster = index_->cluster();
-  const auto& view = pod_->view();
-  const auto& own_namespace = cluster.namespace_labels(view.ns());
   return std::ranges::any_of(index_->nominated_kinds(), [&](const auto& kind) {
-    const model::PodView& other = kind.example->view();
-    const auto spreads_with = [&](const auto& one) {
-      return other.ns() == view.ns() && one.constraint.selector.matches(other.meta.labels);
-    };
-    if (std::ranges::any_of(hard_spread_, spreads_with)) return true;
-    if (!service_topologies_.empty() && other.ns() == view.ns() && has_labels_of(other, view)) return true;
-    if (!filters_affinity_) return false;
-    const auto& labels = cluster.namespace_labels(other.ns());
-    const auto matches_other = [&](const AffinityTerm& term) { return term.matches(other, labels); };
-    return std::ranges::any_of(pod_->required_affinity, matches_other) ||
-           std::ranges::any_of(pod_->required_anti_affinity, matches_other) ||
-           std::ranges::any_of(kind.example->required_anti_affinity,
-                               [&](const AffinityTerm& term) { return term.matches(view, own_namespace); });
+    return std::ranges::any_of(topology_, [&](const TopologySlot& slot) { return slot.part->is_swayed_by(*kind.example, *pod_); });
   });
 }
 

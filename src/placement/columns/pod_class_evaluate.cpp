@@ -2,8 +2,6 @@
 #include <algorithm>
 
 #include "placement/columns/pod_class.h"
-#include "placement/plugins/default_selector.h"
-#include "placement/plugins/inter_pod_affinity.h"
 
 namespace berth::placement {
 namespace {
@@ -21,18 +19,13 @@ std::uint64_t hash_key(const std::vector<std::int64_t>& key) {
 }  // namespace
 
 void PodClass::evaluate(std::uint32_t node, bool is_static) {
-  if (node >= records_.size()) {
-    records_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
-    if (!inclusion_.empty()) inclusion_.resize(records_.size());
-    if (selected_count_.is_valid()) zone_of_.resize(records_.size());
-  }
+  if (node >= records_.size()) records_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
   NodeRecord& record = records_.edit(node);
-  if (is_static) service_node_order_.clear();
   // Amounts and static columns say it all: the node itself need not be touched.
-  if (by_amounts_ && !has_domains() && !index_->cluster().has_nominations() && index_->amounts(node).is_plain) {
+  if (by_amounts_ && !has_domains_ && !index_->cluster().has_nominations() && index_->amounts(node).is_plain) {
     std::uint32_t group = record.group;
     if (is_static || group == kNoGroup) {
-      make_key(node);
+      make_static_key(node);
       group = last_group_ = group_of_key(last_group_);
     }
     return evaluate_amounts(node, record, group);
@@ -41,17 +34,13 @@ void PodClass::evaluate(std::uint32_t node, bool is_static) {
   if (info == nullptr || info->node == nullptr) {
     leave(node, record);
     record = {};
-    if (!inclusion_.empty()) inclusion_.edit(node) = {};
-    update_sums(node);
+    if (has_domains_)
+      for (auto& slot : topology_) slot.part->remove(node);
     return;
   }
-  if (!inclusion_.empty() && (is_static || record.group == kNoGroup)) include(node, *info);
-  if (selected_count_.is_valid() && (is_static || record.group == kNoGroup)) {
-    const std::string zone = zone_key(info->labels());
-    zone_of_.edit(node).value = zone.empty() ? -1 : zones_.try_emplace(zone, static_cast<std::int32_t>(zones_.size())).first->second;
-  }
-  update_sums(node);
-  make_key(node);
+  make_static_key(node);
+  if (has_domains_)
+    for (auto& slot : topology_) slot.part->place(*pod_, *info, is_static || record.group == kNoGroup, key_);
   const std::uint32_t group = group_of_key(record.group);
   const std::uint16_t verdict = local_verdict(*info, node);
   settle(node, record, verdict, group, verdict == kFits ? local_score(*info, node) : 0);
@@ -71,37 +60,6 @@ std::uint16_t PodClass::shortage_verdict(unsigned shortage, std::uint32_t node) 
   std::uint16_t& verdict = shortage_verdicts_[shortage];
   if (verdict == kFits) verdict = filter_on(*index_->cluster().node(NodeIndex{node}), kFits);
   return verdict;
-}
-
-void PodClass::include(std::uint32_t node, const NodeInfo& info) {
-  Inclusion& out = inclusion_.edit(node);
-  out = {0, 1, 1};
-  unsigned bit = 0;
-  for (const auto& one : hard_spread_) {
-    out.has_hard_keys &= info.label(one.constraint.topology_key) != nullptr;
-    out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod_->view(), info, era_) << bit++);
-  }
-  for (const auto& one : soft_spread_) {
-    out.has_soft_keys &= info.label(one.constraint.topology_key) != nullptr;
-    out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod_->view(), info, era_) << bit++);
-  }
-}
-
-void PodClass::update_sums(std::uint32_t node) {
-  unsigned bit = 0;
-  for (auto& one : hard_spread_) {
-    const Inclusion& in = inclusion_[node];
-    const bool member = (in.constraints >> bit++ & 1) != 0 && in.has_hard_keys != 0;
-    // 1.20 counts all pods of a domain that exists, whatever node of it they are on.
-    one.sum.update(node, member || (era_ == Era::k120 && !one.sum.is_local()), member);
-  }
-  for (auto& one : soft_spread_) {
-    const Inclusion& in = inclusion_[node];
-    const bool counted = (in.constraints >> bit++ & 1) != 0 && (in.has_soft_keys != 0 || !spread_requires_all_keys_);
-    one.sum->update(node, counted, false);
-  }
-  for (auto* sums : {&affinity_, &anti_, &existing_anti_, &score_sums_})
-    for (auto& sum : *sums) sum.update(node, true, false);
 }
 
 /// The first rejection of the static filters, as this class numbers verdicts.
@@ -128,13 +86,13 @@ std::uint16_t PodClass::local_verdict(const NodeInfo& info, std::uint32_t node, 
     const bool quick = by_amounts_ && index_->amounts(node).is_plain;
     out = quick && resources_.shortage(index_->amounts(node)) == 0 ? fixed : filter_on(info, fixed);
   }
-  const auto consider = [&](const std::vector<DomainSum>& sums, std::uint16_t verdict) {
-    if (sums.empty() || (out != kFits && verdicts_[out].order <= verdicts_[verdict].order)) return;
-    const auto anyone_here = [&](const DomainSum& sum) { return sum.is_local() && sum.value_of(node) >= 0 && sum.amount_of(node) > 0; };
-    if (std::ranges::any_of(sums, anyone_here)) out = verdict;
-  };
-  consider(anti_, verdict_anti_);
-  consider(existing_anti_, verdict_existing_);
+  if (!has_domains_) return out;
+  for (const auto& slot : topology_) {
+    const TopologyPart::Verdict rejected = slot.part->reject_node(node);
+    if (rejected == TopologyPart::kNone) continue;
+    const std::uint16_t verdict = slot.verdicts[rejected - 1U];
+    if (out == kFits || verdicts_[verdict].order < verdicts_[out].order) out = verdict;
+  }
   return out;
 }
 
@@ -156,40 +114,10 @@ std::int32_t PodClass::local_score(const NodeInfo& info, std::uint32_t node) con
   return narrow_score(sum);
 }
 
-/// What the group part of the total looks at, in fixed places.
-void PodClass::make_key(std::uint32_t node) {
+/// The raw scores, which stand first in a group's key.
+void PodClass::make_static_key(std::uint32_t node) {
   key_.clear();
   for (std::size_t i = 0; i < raw_scorers_.size(); ++i) key_.push_back((*static_)[node].raw[i]);
-  for (const auto& one : hard_spread_) {
-    const std::int32_t value = one.sum.value_of(node);
-    key_.push_back(one.sum.is_local() && value >= 0 ? one.sum.amount_of(node) : value);
-  }
-  for (const auto& one : soft_spread_) {
-    const std::int32_t value = one.sum->value_of(node);
-    const bool on_node = one.constraint.topology_key == kHostnameLabel;
-    key_.push_back(on_node && value >= 0 ? static_cast<std::int64_t>(index_->counts(one.node_count)[node]) : value);
-  }
-  for (const auto& sum : affinity_) {
-    const std::int32_t value = sum.value_of(node);
-    key_.push_back(!sum.is_local() || value < 0 ? value : sum.amount_of(node) > 0 ? 1 : 0);
-  }
-  for (const auto* sums : {&anti_, &existing_anti_})
-    for (const auto& sum : *sums)
-      if (!sum.is_local()) key_.push_back(sum.value_of(node));
-  for (const auto topology : service_topologies_) key_.push_back(index_->topology_column(topology).value_of(node));
-  if (selected_count_.is_valid()) {
-    key_.push_back(zone_of_[node].value);
-    key_.push_back(index_->counts(selected_count_)[node]);
-  }
-  std::int64_t local_sum = 0;
-  for (const auto& sum : score_sums_) {
-    if (!sum.is_local()) {
-      key_.push_back(sum.value_of(node));
-    } else if (sum.value_of(node) >= 0) {
-      local_sum += sum.amount_of(node);
-    }
-  }
-  if (!score_sums_.empty()) key_.push_back(local_sum);
 }
 
 std::uint32_t PodClass::group_of_key(std::uint32_t current) {

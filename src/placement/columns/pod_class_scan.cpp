@@ -7,7 +7,7 @@
 namespace berth::placement {
 namespace {
 
-constexpr std::int32_t kUnfit = INT32_MIN;
+constexpr std::int32_t kUnfit = ScanTable::kUnfit;
 
 /// The weighted scores that are normalized by the highest among the nodes that fit. Neighbours mostly have the same raw scores.
 class Bonus {
@@ -38,36 +38,58 @@ class Bonus {
 }  // namespace
 
 bool PodClass::can_scan() const {
-  return pre_filter_.is_success() && by_amounts_ && !has_domains() && !signature_.has_checks() && !index_->cluster().has_nominations();
+  return pre_filter_.is_success() && by_amounts_ && !has_domains_ && !signature_.has_checks() && !index_->cluster().has_nominations();
 }
 
-std::optional<PodClass::Choice> PodClass::scan(const Options& options, std::vector<std::int32_t>& totals) const {
+std::optional<PodClass::Choice> PodClass::scan(const Options& options, ScanTable& table, std::vector<std::int32_t>& totals) const {
   const Cluster& cluster = index_->cluster();
   const std::uint32_t slots = cluster.slot_count();
-  totals.assign(slots, kUnfit);
-  std::int64_t max_raw[2] = {0, 0};
+  table.sync(*index_);
+  table.score(resources_, *index_, totals);
+  std::int32_t max_raw[2] = {0, 0}, best = kUnfit;
+  bool is_even = true;  // All have the same raw scores.
+  StaticColumn::Entry before;
   Choice out;
-  for (std::uint32_t i = 0; i < slots; ++i) {
-    const NodeAmounts& amounts = index_->amounts(i);
-    const StaticColumn::Entry& fixed = (*static_)[i];
-    if (fixed.verdict != 0 || resources_.shortage(amounts) != 0) continue;
-    if (!amounts.is_plain) return std::nullopt;
-    totals[i] = static_cast<std::int32_t>(fixed.score + resources_.score(amounts));
-    max_raw[0] = std::max<std::int64_t>(max_raw[0], fixed.raw[0]);
-    max_raw[1] = std::max<std::int64_t>(max_raw[1], fixed.raw[1]);
-    ++out.feasible_nodes;
+  constexpr std::uint32_t kRun = Pages<StaticColumn::Entry>::kPage;  // Entries of a page stand side by side.
+  for (std::uint32_t first = 0; first < slots; first += kRun) {
+    const StaticColumn::Entry* const entries = &(*static_)[first];
+    std::int32_t* const of_page = totals.data() + first;
+    for (std::uint32_t i = 0; i < std::min(kRun, slots - first); ++i) {
+      if (of_page[i] == kUnfit) continue;
+      const StaticColumn::Entry& fixed = entries[i];
+      if (fixed.verdict != 0) {
+        of_page[i] = kUnfit;
+        continue;
+      }
+      if (of_page[i] == ScanTable::kNotPlain) return std::nullopt;
+      if (fixed.raw[0] != before.raw[0] || fixed.raw[1] != before.raw[1]) {
+        is_even &= out.feasible_nodes == 0;
+        max_raw[0] = std::max(max_raw[0], fixed.raw[0]);
+        max_raw[1] = std::max(max_raw[1], fixed.raw[1]);
+        before = fixed;
+      }
+      ++out.feasible_nodes;
+      const std::int32_t total = of_page[i] += fixed.score;
+      if (total > best) best = total, out.tied_nodes = 0;
+      out.tied_nodes += total == best;
+    }
   }
   if (out.feasible_nodes == 0) return std::nullopt;
   Bonus bonus;
   for (std::size_t i = 0; i < raw_scorers_.size(); ++i) bonus.add({raw_scorers_[i].weight, max_raw[i], raw_scorers_[i].reversed});
-  std::int32_t best = kUnfit;
-  for (std::uint32_t i = 0; i < slots; ++i) {
-    if (totals[i] == kUnfit) continue;
-    totals[i] += bonus.of((*static_)[i]);
-    if (totals[i] > best) best = totals[i], out.tied_nodes = 0;
-    out.tied_nodes += totals[i] == best;
+  out.score = constant_score_;
+  if (is_even) {
+    out.score += best + bonus.of(before);
+  } else {
+    best = kUnfit;
+    for (std::uint32_t i = 0; i < slots; ++i) {
+      if (totals[i] == kUnfit) continue;
+      totals[i] += bonus.of((*static_)[i]);
+      if (totals[i] > best) best = totals[i], out.tied_nodes = 0;
+      out.tied_nodes += totals[i] == best;
+    }
+    out.score += best;
   }
-  out.score = best + constant_score_;
   std::size_t nth = 0;
   if (options.random != nullptr && !options.first_by_name && out.tied_nodes > 1)
     nth = std::uniform_int_distribution<std::size_t>(0, out.tied_nodes - 1)(*options.random);

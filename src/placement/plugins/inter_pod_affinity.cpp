@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "placement/columns/topology_part.h"
 #include "placement/plugins/factories.h"
 
 namespace berth::placement {
@@ -83,7 +84,8 @@ class InterPodAffinity final : public Plugin {
   std::string_view name() const override { return "InterPodAffinity"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo& pod) const override;
-  ColumnKind column_kind() const override { return ColumnKind::kInterPodAffinity; }
+  ColumnKind column_kind() const override { return ColumnKind::kTopology; }
+  TopologyOutcome topology_part(const TopologySetup& setup) const override { return make_affinity_part(setup, args_, era_); }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     if (const auto error = parse_error(pod.view()); !error.empty()) return {Status::unresolvable("parsing pod: " + error), {}};

@@ -23,6 +23,8 @@ inline std::int64_t affinity_normalized(std::int64_t raw, std::int64_t min, std:
   if (max <= min) return 0;
   return static_cast<std::int64_t>(static_cast<double>(kMaxNodeScore) * (static_cast<double>(raw - min) / static_cast<double>(max - min)));
 }
+/// The columnar form for a class of pods.
+TopologyOutcome make_affinity_part(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era);
 /// The rejection with the release's reasons.
 Status affinity_rejection(Code code, std::string_view reason, Era era);
 

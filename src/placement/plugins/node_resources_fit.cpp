@@ -91,11 +91,10 @@ class NodeResourcesFit final : public Plugin {
   };
 
   void check(std::string_view resource, std::int64_t wanted, std::int64_t used, std::int64_t allocatable, Verdict& out) const {
-    // 1.20 looks at every native resource as soon as the pod asks for any: an overcommitted one rejects even a request of zero.
-    if (wanted == 0 && era_ != Era::k120) return;
-    if (saturating_add(wanted, used) <= allocatable) return;
+    const AmountVerdict verdict = fit_amount(wanted, used, allocatable, era_);
+    if (!verdict.is_short) return;
     out.reasons.push_back(fmt::format("Insufficient {}", resource));
-    out.exceeds_node |= wanted > allocatable;
+    out.exceeds_node |= verdict.exceeds_node;
   }
 
   void check_request(const Resource& wanted, const NodeInfo& node, Verdict& out) const {

@@ -40,7 +40,7 @@ class NodeVolumeLimits final : public Plugin {
     Status status = collect(cluster, csi_node, pod.view(), true, added);
     if (!status.is_success() || added.empty()) return status;
     const auto limits = limits_of(csi_node, node);
-    if (limits.empty()) return Status::success();
+    if (limits.empty() || has_ample_room(cluster, limits, node, added)) return Status::success();
     for (const auto& other : node.pods) {
       status = collect(cluster, csi_node, other->view(), false, attached);
       if (!status.is_success()) return status;
@@ -79,6 +79,22 @@ class NodeVolumeLimits final : public Plugin {
       for (const auto& driver : csi_node->drivers)
         if (driver.count) out[driver.name] = *driver.count;
     return out;
+  }
+
+  /// Even if each claim of each pod there were another volume of the same driver. Says nothing of what would have to be looked at closer.
+  bool has_ample_room(const Cluster& cluster, const std::map<std::string, std::int64_t, std::less<>>& limits, const NodeInfo& node,
+                      const Attached& added) const {
+    auto most = static_cast<std::int64_t>(added.size());
+    for (const auto& other : node.pods) {
+      for (const auto& volume : other->view().volumes) {
+        if (volume.kind == model::VolumeView::Kind::kEphemeral || !volumes::in_tree_plugin(volume).empty()) return false;
+        if (volume.kind != model::VolumeView::Kind::kPersistentVolumeClaim) continue;
+        if (volume.id.empty()) return false;
+        ++most;
+      }
+    }
+    if (era_ != Era::k120) most += attachment_count(cluster, node.name);
+    return std::ranges::all_of(limits, [&](const auto& limit) { return most <= limit.second; });
   }
 
   Status collect(const Cluster& cluster, const model::CsiNodeView* csi_node, const model::PodView& pod, bool is_new, Attached& out) const {
@@ -121,13 +137,23 @@ class NodeVolumeLimits final : public Plugin {
       add(std::string(volumes::csi_driver_of(plugin)), volumes::csi_handle(*volume), out);
   }
 
-  static void collect_attachments(const Cluster& cluster, const std::string& node_name, Attached& out) {
-    const std::string prefix = node_name + "/";
+  template <typename Visit>
+  static void for_attachments(const Cluster& cluster, const std::string& node_name, Visit&& visit) {
     const auto& all = cluster.volume_attachments();
-    for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix); ++at) {
-      const auto* volume = volumes::find_volume(cluster, at->second->volume_name);
-      if (volume != nullptr && !volume->csi_driver.empty()) add(at->second->attacher, volume->csi_handle, out);
-    }
+    if (all.empty()) return;
+    const std::string prefix = node_name + "/";
+    for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix); ++at) visit(*at->second);
+  }
+  static std::int64_t attachment_count(const Cluster& cluster, const std::string& node_name) {
+    std::int64_t out = 0;
+    for_attachments(cluster, node_name, [&](const auto&) { ++out; });
+    return out;
+  }
+  static void collect_attachments(const Cluster& cluster, const std::string& node_name, Attached& out) {
+    for_attachments(cluster, node_name, [&](const model::VolumeAttachmentView& one) {
+      const auto* volume = volumes::find_volume(cluster, one.volume_name);
+      if (volume != nullptr && !volume->csi_driver.empty()) add(one.attacher, volume->csi_handle, out);
+    });
   }
 
   /// Without a volume yet the class tells the driver, and the claim stands for the volume.

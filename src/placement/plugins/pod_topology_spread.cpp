@@ -11,6 +11,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "placement/columns/topology_part.h"
 #include "placement/node_match.h"
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/factories.h"
@@ -93,7 +94,8 @@ class PodTopologySpread final : public Plugin {
   std::string_view name() const override { return "PodTopologySpread"; }
   Points points() const override { return {.pre_filter = true, .filter = true, .pre_score = true, .score = true}; }
   void sign(Signer& signer, const PodInfo& pod) const override;
-  ColumnKind column_kind() const override { return ColumnKind::kPodTopologySpread; }
+  ColumnKind column_kind() const override { return ColumnKind::kTopology; }
+  TopologyOutcome topology_part(const TopologySetup& setup) const override { return make_spread_part(setup, args_, era_); }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     auto [constraints, error] = spread_constraints(pod.view(), state.cluster(), args_, era_, true);

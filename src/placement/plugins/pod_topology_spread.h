@@ -31,7 +31,6 @@ SpreadConstraints spread_constraints(const model::PodView& pod, const Cluster& c
 /// Whether the node counts for the constraint: nodeAffinityPolicy and nodeTaintsPolicy.
 bool spread_includes_node(const SpreadConstraint& constraint, const model::PodView& pod, const NodeInfo& node, Era era);
 bool has_all_topology_keys(const NodeInfo& node, const std::vector<SpreadConstraint>& constraints);
-/// Pods of the namespace on the node that match and are not terminating.
 /// Pods of the namespace that the selector matches, those in termination left out.
 std::int64_t count_matching_pods(const NodeInfo& node, const model::Selector& selector, std::string_view ns);
 /// log(domains + 2): big topologies do not water down small ones.
@@ -40,6 +39,9 @@ double spread_weight(std::size_t domains);
 inline std::int64_t spread_normalized(std::int64_t raw, std::int64_t min, std::int64_t max) {
   return max == 0 ? kMaxNodeScore : kMaxNodeScore * (max + min - raw) / max;
 }
+
+/// The columnar form for a class of pods.
+TopologyOutcome make_spread_part(const TopologySetup& setup, const PodTopologySpreadArgs& args, Era era);
 
 inline constexpr std::string_view kReasonSpread = "node(s) didn't match pod topology spread constraints";
 inline constexpr std::string_view kReasonSpreadLabel = "node(s) didn't match pod topology spread constraints (missing required label)";

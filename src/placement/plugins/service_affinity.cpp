@@ -1,16 +1,41 @@
 // ServiceAffinity of 1.20: pods of one service on nodes with the same values of the given labels (filter), or spread over the values of
 // others (score) (pkg/scheduler/framework/plugins/serviceaffinity; arguments serviceAffinity and serviceAntiAffinity of a Policy).
-#include "placement/plugins/service_affinity.h"
-
 #include <algorithm>
 #include <map>
 
+#include "placement/columns/topology_part.h"
 #include "placement/plugins/default_selector.h"
 #include "placement/plugins/factories.h"
 #include "placement/plugins/pod_topology_spread.h"
 
 namespace berth::placement {
 namespace {
+
+constexpr std::string_view kReasonServiceAffinity = "node(s) didn't match service affinity";
+
+/// 1.20's node tree: nodes grouped by (region, zone) in order of first appearance, then one of each group in turn.
+std::vector<const NodeInfo*> zone_interleaved(const std::vector<const NodeInfo*>& nodes) {
+  std::vector<std::vector<const NodeInfo*>> groups;
+  std::map<std::string, std::size_t> group_of;
+  for (const NodeInfo* node : nodes) {
+    const auto [at, is_new] = group_of.try_emplace(zone_key(node->labels()), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(node);
+  }
+  std::vector<const NodeInfo*> out;
+  for (std::size_t round = 0; out.size() < nodes.size(); ++round)
+    for (const auto& group : groups)
+      if (round < group.size()) out.push_back(group[round]);
+  return out;
+}
+
+/// `other` has every label of `pod`, with its value.
+bool has_labels_of(const model::PodView& other, const model::PodView& pod) {
+  return std::ranges::all_of(pod.meta.labels.pairs(), [&](const auto& pair) {
+    const auto* value = other.meta.labels.get(pair.first);
+    return value != nullptr && *value == pair.second;
+  });
+}
 
 struct MatchingPod {
   std::string key;
@@ -23,6 +48,93 @@ struct ServiceFilterState : Cloneable<ServiceFilterState> {
   bool has_service = false;
 };
 
+/// Its filter's columnar form (columns/topology_part.h): the labels' values of the node where the service's first pod is, unless the pod
+/// selects them itself. Slots: one a label.
+class ServicePart final : public TopologyPart {
+ public:
+  ServicePart(const TopologySetup& setup, const std::vector<std::string>& labels)
+      : index_(&setup.index), labels_(labels), wanted_(labels.size(), kAnyValue) {
+    const auto& view = setup.pod.view();
+    const Cluster& cluster = index_->cluster();
+    workloads_version_ = cluster.workloads_version();
+    has_service_ = !pod_services(view, cluster).empty();
+    std::vector<model::Requirement> own;
+    for (const auto& [key, value] : view.meta.labels.pairs()) own.push_back({key, model::Requirement::Op::kIn, {value}});
+    pods_ = index_->matcher({own_namespace_term(view, model::Selector(std::move(own)))}, false);
+    for (const auto& label : labels_) topologies_.push_back(index_->topology(label));
+  }
+  [[nodiscard]] std::unique_ptr<TopologyPart> clone() const override { return std::make_unique<ServicePart>(*this); }
+  void bind(ClusterIndex& index) override { index_ = &index; }
+  [[nodiscard]] std::vector<Rejection> rejections() const override {
+    return {{Status::unschedulable(std::string(kReasonServiceAffinity))}};
+  }
+  /// Another default selector is another signature; whether there is a service at all is not told by it.
+  [[nodiscard]] bool is_outdated(const PodInfo& pod) override {
+    const Cluster& cluster = index_->cluster();
+    if (workloads_version_ == cluster.workloads_version()) return false;
+    workloads_version_ = cluster.workloads_version();
+    return has_service_ == pod_services(pod.view(), cluster).empty();
+  }
+
+  void reset() override { node_order_.clear(); }
+  [[nodiscard]] std::size_t slot_count() const override { return labels_.size(); }
+  void place(const PodInfo&, const NodeInfo& node, bool is_new, std::vector<std::int64_t>& key) override {
+    if (is_new) node_order_.clear();
+    for (const auto topology : topologies_) key.push_back(index_->topology_column(topology).value_of(node.index.value));
+  }
+  void remove(std::uint32_t) override { node_order_.clear(); }
+
+  /// What is wanted of each label now.
+  void begin_choice(const PodInfo& pod) override {
+    const Cluster& cluster = index_->cluster();
+    const auto id_of = [&](std::size_t label, const std::string& value) -> std::int64_t {
+      const std::int32_t* id = index_->topology_column(topologies_[label]).ids.find(value);
+      return id == nullptr ? kNoValue : *id;
+    };
+    bool is_complete = true;
+    for (std::size_t i = 0; i < labels_.size(); ++i) {
+      const auto& selector = pod.view().node_selector;
+      const auto own = std::ranges::find(selector, labels_[i], &std::pair<std::string, std::string>::first);
+      wanted_[i] = own == selector.end() ? kAnyValue : id_of(i, own->second);
+      is_complete &= own != selector.end();
+    }
+    if (is_complete || !has_service_) return;
+    if (node_order_.empty())
+      for (const NodeInfo* node : zone_interleaved(cluster.nodes())) node_order_.push_back(node->index.value);
+    const auto first = std::ranges::find_if(node_order_, [&](std::uint32_t node) { return index_->counts(pods_)[node] != 0; });
+    if (first == node_order_.end()) return;
+    for (std::size_t i = 0; i < labels_.size(); ++i)
+      if (const auto* value = cluster.node(NodeIndex{*first})->label(labels_[i]); value != nullptr && wanted_[i] == kAnyValue)
+        wanted_[i] = id_of(i, *value);
+  }
+  [[nodiscard]] Verdict gate(const std::int64_t* slots) const override {
+    for (const std::int64_t wanted : wanted_)
+      if (const std::int64_t value = *slots++; wanted != kAnyValue && value != wanted) return 1;
+    return kNone;
+  }
+  [[nodiscard]] bool is_swayed_by(const PodInfo& nominated, const PodInfo& pod) const override {
+    return nominated.view().ns() == pod.view().ns() && has_labels_of(nominated.view(), pod.view());
+  }
+
+ private:
+  static constexpr std::int64_t kAnyValue = -3, kNoValue = -2;
+  ClusterIndex* index_;  ///< As of the last bind().
+  std::vector<std::string> labels_;
+  std::vector<std::size_t> topologies_;
+  std::vector<std::int64_t> wanted_;  ///< Ids of values; kAnyValue, or kNoValue where no node has it.
+  std::uint64_t workloads_version_ = 0;
+  bool has_service_ = false;
+  CountId pods_;
+  std::vector<std::uint32_t> node_order_;  ///< Empty: to be made.
+};
+
+TopologyOutcome make_service_part(const TopologySetup& setup, const ServiceAffinityArgs& args) {
+  // Without labels to spread over it gives every node nothing; with them only the plain form knows how.
+  if (setup.weight != 0 && !args.anti_affinity_labels_preference.empty()) return {.plain_only = true};
+  if (!setup.filters || args.affinity_labels.empty()) return {};
+  return {.part = std::make_unique<ServicePart>(setup, args.affinity_labels)};
+}
+
 class ServiceAffinity final : public Plugin {
  public:
   explicit ServiceAffinity(ServiceAffinityArgs args) : args_(std::move(args)) {}
@@ -34,7 +146,8 @@ class ServiceAffinity final : public Plugin {
     signer.labels();
     signer.node_selection();
   }
-  ColumnKind column_kind() const override { return ColumnKind::kServiceAffinity; }
+  ColumnKind column_kind() const override { return ColumnKind::kTopology; }
+  TopologyOutcome topology_part(const TopologySetup& setup) const override { return make_service_part(setup, args_); }
 
   PreFilterOutcome pre_filter(CycleState& state, const PodInfo& pod) const override {
     if (args_.affinity_labels.empty()) return {};
@@ -136,28 +249,6 @@ class ServiceAffinity final : public Plugin {
 };
 
 }  // namespace
-
-std::vector<const NodeInfo*> zone_interleaved(const std::vector<const NodeInfo*>& nodes) {
-  std::vector<std::vector<const NodeInfo*>> groups;
-  std::map<std::string, std::size_t> group_of;
-  for (const NodeInfo* node : nodes) {
-    const auto [at, is_new] = group_of.try_emplace(zone_key(node->labels()), groups.size());
-    if (is_new) groups.emplace_back();
-    groups[at->second].push_back(node);
-  }
-  std::vector<const NodeInfo*> out;
-  for (std::size_t round = 0; out.size() < nodes.size(); ++round)
-    for (const auto& group : groups)
-      if (round < group.size()) out.push_back(group[round]);
-  return out;
-}
-
-bool has_labels_of(const model::PodView& other, const model::PodView& pod) {
-  return std::ranges::all_of(pod.meta.labels.pairs(), [&](const auto& pair) {
-    const auto* value = other.meta.labels.get(pair.first);
-    return value != nullptr && *value == pair.second;
-  });
-}
 
 Result<PluginPtr> make_service_affinity(const Profile& profile) { return std::make_unique<ServiceAffinity>(profile.args.service_affinity); }
 

@@ -1,0 +1,214 @@
+// InterPodAffinity's columnar form (columns/topology_part.h). Slots: a domain for each key of required affinity (or whether somebody is
+// there, where domains are single nodes); one for each shared key of anti-affinity, the pod's own and that of pods that are there; and of
+// the score one for each shared key, then the sum over keys of single nodes.
+#include <algorithm>
+
+#include "placement/columns/domain_sum.h"
+#include "placement/columns/topology_part.h"
+#include "placement/plugins/inter_pod_affinity.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr TopologyPart::Verdict kNoCompany = 1, kOwnAnti = 2, kExistingAnti = 3;
+
+bool is_well_formed(const model::PodView& pod) {
+  const auto good_term = [](const model::PodAffinityTerm& term) { return term.selector_error.empty(); };
+  const auto good_weighted = [&](const model::WeightedPodAffinityTerm& weighted) { return good_term(weighted.term); };
+  return std::ranges::all_of(pod.required_affinity, good_term) && std::ranges::all_of(pod.required_anti_affinity, good_term) &&
+         std::ranges::all_of(pod.preferred_affinity, good_weighted) && std::ranges::all_of(pod.preferred_anti_affinity, good_weighted);
+}
+
+class AffinityPart final : public TopologyPart {
+ public:
+  AffinityPart(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era)
+      : index_(&setup.index),
+        era_(era),
+        weight_(setup.weight),
+        hard_weight_(std::max<std::int64_t>(args.hard_pod_affinity_weight, 0)),
+        filters_(setup.filters),
+        scores_(setup.weight != 0) {
+    const Cluster& cluster = index_->cluster();
+    const PodInfo& pod = setup.pod;
+    if (filters_) {
+      const auto affinity = resolve_namespaces(pod.required_affinity, cluster);
+      const auto anti = resolve_namespaces(pod.required_anti_affinity, cluster);
+      self_matches_ = matches_all_terms(pod.view(), cluster.namespace_labels(pod.view().ns()), affinity);
+      // Only pods that match all affinity terms count, for each of the keys.
+      for (const auto& term : affinity) add_source(affinity_, term.topology_key, {index_->matcher(affinity, false), 1});
+      for (const auto& term : anti) add_source(anti_, term.topology_key, {index_->matcher({term}, false), 1});
+    }
+    const bool has_preferences = !pod.preferred_affinity.empty() || !pod.preferred_anti_affinity.empty();
+    if (era_ != Era::k120 && args.ignore_preferred_terms_of_existing_pods && !has_preferences) scores_ = false;
+    if (!scores_) return;
+    for (const auto& term : resolve_namespaces(pod.preferred_affinity, cluster))
+      add_source(score_sums_, term.topology_key, {index_->matcher({term}, false), term.weight});
+    for (const auto& term : resolve_namespaces(pod.preferred_anti_affinity, cluster))
+      add_source(score_sums_, term.topology_key, {index_->matcher({term}, false), -term.weight});
+  }
+  [[nodiscard]] std::unique_ptr<TopologyPart> clone() const override { return std::make_unique<AffinityPart>(*this); }
+
+  void bind(ClusterIndex& index) override {
+    index_ = &index;
+    for (auto* sums : all_sums())
+      for (auto& sum : *sums) sum.bind(index);
+  }
+  [[nodiscard]] std::vector<Rejection> rejections() const override {
+    return {{affinity_rejection(Code::kUnschedulableAndUnresolvable, kReasonAffinityRules, era_), 0},
+            {affinity_rejection(Code::kUnschedulable, kReasonAntiAffinityRules, era_), 1},
+            {affinity_rejection(Code::kUnschedulable, kReasonExistingAntiAffinity, era_), 2}};
+  }
+  bool adopt_terms(std::span<const std::uint32_t> terms) override {
+    bool has_new_key = false;
+    for (const auto id : terms) {
+      const HeldTerm& held = index_->held_term(id);
+      const CountId counts = ClusterIndex::held_counts(id);
+      const bool rejects = filters_ && held.kind == HeldTerm::Kind::kRequiredAntiAffinity;
+      const std::int64_t weight = held.kind == HeldTerm::Kind::kPreferred          ? held.term.weight
+                                  : held.kind == HeldTerm::Kind::kRequiredAffinity ? hard_weight_
+                                                                                   : 0;
+      if (rejects) has_new_key |= add_source(existing_anti_, held.term.topology_key, {counts, 1});
+      if (scores_ && weight != 0) has_new_key |= add_source(score_sums_, held.term.topology_key, {counts, weight});
+    }
+    return has_new_key;
+  }
+  [[nodiscard]] bool is_stale() const override {
+    return std::ranges::any_of(all_sums(), [](const auto* sums) { return std::ranges::any_of(*sums, &DomainSum::is_stale); });
+  }
+  [[nodiscard]] bool is_empty() const override {
+    return std::ranges::all_of(all_sums(), [](const auto* sums) { return sums->empty(); });
+  }
+
+  void reset() override {
+    for (auto* sums : all_sums())
+      for (auto& sum : *sums) sum.reset();
+  }
+  [[nodiscard]] std::size_t slot_count() const override {
+    return affinity_.size() + shared(anti_) + shared(existing_anti_) + (score_sums_.empty() ? 0 : shared(score_sums_) + 1);
+  }
+  void place(const PodInfo&, const NodeInfo& info, bool, std::vector<std::int64_t>& key) override {
+    const std::uint32_t node = info.index.value;
+    update(node);
+    for (const auto& sum : affinity_) {
+      const std::int32_t value = sum.value_of(node);
+      key.push_back(!sum.is_local() || value < 0 ? value : sum.amount_of(node) > 0 ? 1 : 0);
+    }
+    for (const auto* sums : {&anti_, &existing_anti_})
+      for (const auto& sum : *sums)
+        if (!sum.is_local()) key.push_back(sum.value_of(node));
+    if (score_sums_.empty()) return;
+    std::int64_t on_node = 0;
+    for (const auto& sum : score_sums_) {
+      if (!sum.is_local()) {
+        key.push_back(sum.value_of(node));
+      } else if (sum.value_of(node) >= 0) {
+        on_node += sum.amount_of(node);
+      }
+    }
+    key.push_back(on_node);
+  }
+  void remove(std::uint32_t node) override { update(node); }
+  [[nodiscard]] Verdict reject_node(std::uint32_t node) const override {
+    const auto anyone_here = [&](const DomainSum& sum) { return sum.is_local() && sum.value_of(node) >= 0 && sum.amount_of(node) > 0; };
+    if (std::ranges::any_of(anti_, anyone_here)) return kOwnAnti;
+    return std::ranges::any_of(existing_anti_, anyone_here) ? kExistingAnti : kNone;
+  }
+
+  [[nodiscard]] Verdict gate(const std::int64_t* slots) const override {
+    bool has_keys = true;
+    bool all_there = true;
+    std::int64_t matching = 0;
+    for (const auto& sum : affinity_) {
+      const std::int64_t part = *slots++;
+      has_keys &= part >= 0;
+      all_there &= part >= 0 && (sum.is_local() ? part > 0 : sum.sum(part) > 0);
+      matching += sum.total();
+    }
+    // The first of a group whose members want each other may go anywhere that has the keys.
+    if (!has_keys || (!all_there && (matching != 0 || !self_matches_))) return kNoCompany;
+    bool is_kept_off = false;
+    for (const auto* sums : {&anti_, &existing_anti_}) {
+      for (const auto& sum : *sums) {
+        if (sum.is_local()) continue;
+        const std::int64_t part = *slots++;
+        is_kept_off |= part >= 0 && sum.sum(part) > 0;
+      }
+      if (is_kept_off) return sums == &anti_ ? kOwnAnti : kExistingAnti;
+    }
+    return kNone;
+  }
+  void score(std::span<TopologyCandidate> candidates, std::size_t first) override {
+    if (score_sums_.empty()) return;
+    const std::size_t at = first + slot_count() - shared(score_sums_) - 1;
+    std::int64_t min = era_ == Era::k120 ? 0 : INT64_MAX;
+    std::int64_t max = era_ == Era::k120 ? 0 : INT64_MIN;
+    raw_.clear();
+    for (const auto& candidate : candidates) {
+      raw_.push_back(raw_score(candidate.key + at));
+      min = std::min(min, raw_.back());
+      max = std::max(max, raw_.back());
+    }
+    for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i].bonus += weight_ * affinity_normalized(raw_[i], min, max);
+  }
+  [[nodiscard]] bool is_swayed_by(const PodInfo& nominated, const PodInfo& pod) const override {
+    if (!filters_) return false;
+    const Cluster& cluster = index_->cluster();
+    const auto& labels = cluster.namespace_labels(nominated.view().ns());
+    const auto& own_labels = cluster.namespace_labels(pod.view().ns());
+    const auto matches_other = [&](const AffinityTerm& term) { return term.matches(nominated.view(), labels); };
+    return std::ranges::any_of(pod.required_affinity, matches_other) || std::ranges::any_of(pod.required_anti_affinity, matches_other) ||
+           std::ranges::any_of(nominated.required_anti_affinity,
+                               [&](const AffinityTerm& term) { return term.matches(pod.view(), own_labels); });
+  }
+
+ private:
+  using Sums = std::vector<DomainSum>;
+  [[nodiscard]] std::array<Sums*, 4> all_sums() { return {&affinity_, &anti_, &existing_anti_, &score_sums_}; }
+  [[nodiscard]] std::array<const Sums*, 4> all_sums() const { return {&affinity_, &anti_, &existing_anti_, &score_sums_}; }
+  static std::size_t shared(const Sums& sums) {
+    return static_cast<std::size_t>(std::ranges::count_if(sums, [](const auto& sum) { return !sum.is_local(); }));
+  }
+  /// True when the key is new among the sums.
+  bool add_source(Sums& sums, const std::string& topology_key, DomainSum::Source source) {
+    const std::size_t topology = index_->topology(topology_key);
+    const auto known = std::ranges::find(sums, topology, &DomainSum::topology);
+    if (known != sums.end()) {
+      known->add_source(source);
+      return false;
+    }
+    sums.emplace_back(*index_, topology).add_source(source);
+    return true;
+  }
+  void update(std::uint32_t node) {
+    for (auto* sums : all_sums())
+      for (auto& sum : *sums) sum.update(node, true, false);
+  }
+  [[nodiscard]] std::int64_t raw_score(const std::int64_t* slots) const {
+    std::int64_t out = 0;
+    for (const auto& sum : score_sums_) {
+      if (sum.is_local()) continue;
+      const std::int64_t part = *slots++;
+      if (part >= 0) out += sum.sum(part);
+    }
+    return out + *slots;
+  }
+
+  ClusterIndex* index_;  ///< As of the last bind().
+  Era era_;
+  std::int64_t weight_, hard_weight_;
+  bool filters_, scores_;
+  bool self_matches_ = false;  ///< The pod matches all of its own affinity terms.
+  Sums affinity_, anti_, existing_anti_, score_sums_;
+  std::vector<std::int64_t> raw_;  ///< Working space.
+};
+
+}  // namespace
+
+TopologyOutcome make_affinity_part(const TopologySetup& setup, const InterPodAffinityArgs& args, Era era) {
+  // What cannot be parsed is reported by the plain form.
+  if (!is_well_formed(setup.pod.view())) return {.plain_only = true};
+  setup.index.note_namespace_selectors(setup.pod);
+  return {.part = std::make_unique<AffinityPart>(setup, args, era)};
+}
+
+}  // namespace berth::placement

@@ -1,0 +1,255 @@
+// PodTopologySpread's columnar form (columns/topology_part.h). Slots: one a constraint, hard ones first: the node's domain, or what is on
+// the node where domains are single nodes.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "placement/columns/domain_sum.h"
+#include "placement/columns/topology_part.h"
+#include "placement/plugins/pod_topology_spread.h"
+
+namespace berth::placement {
+namespace {
+
+constexpr TopologyPart::Verdict kSpreadLabel = 1, kSpreadSkew = 2;
+constexpr std::size_t kMostConstraints = 16;
+
+bool has_repeated_key(const std::vector<SpreadConstraint>& constraints) {
+  for (std::size_t i = 0; i < constraints.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (constraints[i].topology_key == constraints[j].topology_key) return true;
+  return false;
+}
+
+class SpreadPart final : public TopologyPart {
+ public:
+  SpreadPart(Era era, std::int64_t weight, bool requires_all_keys) : era_(era), weight_(weight), requires_all_keys_(requires_all_keys) {}
+  [[nodiscard]] std::unique_ptr<TopologyPart> clone() const override { return std::make_unique<SpreadPart>(*this); }
+
+  void add_hard(ClusterIndex& index, const model::PodView& pod, SpreadConstraint constraint) {
+    DomainSum sum(index, index.topology(constraint.topology_key));
+    sum.add_source({index.matcher({own_namespace_term(pod, constraint.selector)}, true), 1});
+    const bool self = constraint.selector.matches(pod.meta.labels);
+    hard_.push_back({std::move(constraint), std::move(sum), self, 0});
+  }
+  void add_soft(ClusterIndex& index, const model::PodView& pod, SpreadConstraint constraint) {
+    const CountId matcher = index.matcher({own_namespace_term(pod, constraint.selector)}, true);
+    DomainSum sum(index, index.topology(constraint.topology_key));
+    sum.add_source({matcher, 1});
+    const bool on_node = constraint.topology_key == kHostnameLabel;
+    soft_.push_back({std::move(constraint), std::move(sum), matcher, on_node, {}, 0});
+  }
+  [[nodiscard]] std::size_t constraint_count() const { return hard_.size() + soft_.size(); }
+
+  void bind(ClusterIndex& index) override {
+    index_ = &index;
+    for (auto& one : hard_) one.sum.bind(index);
+    for (auto& one : soft_) one.sum.bind(index);
+  }
+  [[nodiscard]] std::vector<Rejection> rejections() const override {
+    return {{Status::unresolvable(std::string(kReasonSpreadLabel))}, {Status::unschedulable(std::string(kReasonSpread))}};
+  }
+  /// A label with an empty value and a missing label are told apart in one place and not in another: the plain form knows where.
+  [[nodiscard]] bool is_outdated(const PodInfo&) override {
+    const auto has_empty_value = [](const auto& one) { return one.sum.column().empty_value >= 0; };
+    return std::ranges::any_of(hard_, has_empty_value) || std::ranges::any_of(soft_, has_empty_value);
+  }
+  [[nodiscard]] bool is_stale() const override {
+    return std::ranges::any_of(hard_, [](const auto& one) { return one.sum.is_stale(); });
+  }
+
+  void reset() override {
+    for (auto& one : hard_) one.sum.reset();
+    for (auto& one : soft_) one.sum.reset();
+    inclusion_.renew(index_->cluster().slot_count());
+  }
+  [[nodiscard]] std::size_t slot_count() const override { return constraint_count(); }
+
+  void place(const PodInfo& pod, const NodeInfo& node, bool is_new, std::vector<std::int64_t>& key) override {
+    const std::uint32_t at = node.index.value;
+    if (at >= inclusion_.size()) inclusion_.resize(std::max<std::size_t>(at + 1, index_->cluster().slot_count()));
+    if (is_new) include(pod, node);
+    update(at);
+    for (const auto& one : hard_) {
+      const std::int32_t value = one.sum.value_of(at);
+      key.push_back(one.sum.is_local() && value >= 0 ? one.sum.amount_of(at) : value);
+    }
+    for (const auto& one : soft_) {
+      const std::int32_t value = one.sum.value_of(at);
+      key.push_back(one.on_node && value >= 0 ? static_cast<std::int64_t>(index_->counts(one.node_count)[at]) : value);
+    }
+  }
+  void remove(std::uint32_t node) override {
+    if (node >= inclusion_.size()) inclusion_.resize(std::max<std::size_t>(node + 1, index_->cluster().slot_count()));
+    inclusion_.edit(node) = {};
+    update(node);
+  }
+
+  void begin_choice(const PodInfo&) override {
+    for (auto& one : hard_) {
+      const bool too_few = era_ != Era::k120 && one.sum.domains() < one.constraint.min_domains;
+      one.minimum = too_few ? 0 : one.sum.minimum();
+    }
+  }
+  [[nodiscard]] Verdict gate(const std::int64_t* slots) const override {
+    for (const auto& one : hard_) {
+      const std::int64_t part = *slots++;
+      if (part < 0) return kSpreadLabel;
+      const std::int64_t there = one.sum.is_local() ? part : one.sum.sum(part, era_ == Era::k120);
+      if (there + (one.self_match ? 1 : 0) - one.minimum > one.constraint.max_skew) return kSpreadSkew;
+    }
+    return kNone;
+  }
+
+  void score(std::span<TopologyCandidate> candidates, std::size_t first) override {
+    if (soft_.empty()) return;
+    weigh(candidates, first + hard_.size());
+    std::int64_t min = INT64_MAX;
+    std::int64_t max = 0;
+    for (const std::int64_t raw : raw_) {
+      if (raw == kIgnored) continue;
+      min = std::min(min, raw);
+      max = std::max(max, raw);
+    }
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (raw_[i] != kIgnored) candidates[i].bonus += weight_ * spread_normalized(raw_[i], min, max);
+  }
+  [[nodiscard]] bool counts_nodes() const override {
+    return std::ranges::any_of(soft_, [](const auto& one) { return one.on_node; });
+  }
+  [[nodiscard]] bool is_swayed_by(const PodInfo& nominated, const PodInfo& pod) const override {
+    return std::ranges::any_of(hard_, [&](const auto& one) {
+      return nominated.view().ns() == pod.view().ns() && one.constraint.selector.matches(nominated.view().meta.labels);
+    });
+  }
+  [[nodiscard]] std::size_t memory_bytes() const override { return inclusion_.memory_bytes(); }
+
+ private:
+  static constexpr std::int64_t kIgnored = INT64_MIN;
+  struct Hard {
+    SpreadConstraint constraint;
+    DomainSum sum;
+    bool self_match = false;
+    std::int64_t minimum = 0;  ///< Of the current choice.
+  };
+  struct Soft {
+    SpreadConstraint constraint;
+    DomainSum sum;
+    CountId node_count;
+    bool on_node = false;              ///< By hostname: counted on the node itself.
+    std::vector<std::uint64_t> stamp;  ///< Which values the current choice has met.
+    double weight = 0;
+  };
+  struct Inclusion {
+    std::uint16_t constraints = 0;  ///< Bit i: the node counts for constraint i.
+    std::uint8_t has_hard_keys = 0, has_soft_keys = 0;
+  };
+
+  void include(const PodInfo& pod, const NodeInfo& node) {
+    Inclusion& out = inclusion_.edit(node.index.value);
+    out = {0, 1, 1};
+    unsigned bit = 0;
+    for (const auto& one : hard_) {
+      out.has_hard_keys &= node.label(one.constraint.topology_key) != nullptr;
+      out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod.view(), node, era_) << bit++);
+    }
+    for (const auto& one : soft_) {
+      out.has_soft_keys &= node.label(one.constraint.topology_key) != nullptr;
+      out.constraints |= static_cast<std::uint16_t>(spread_includes_node(one.constraint, pod.view(), node, era_) << bit++);
+    }
+  }
+
+  void update(std::uint32_t node) {
+    const Inclusion in = inclusion_[node];
+    unsigned bit = 0;
+    for (auto& one : hard_) {
+      const bool member = (in.constraints >> bit++ & 1) != 0 && in.has_hard_keys != 0;
+      // 1.20 counts all pods of a domain that exists, whatever node of it they are on.
+      one.sum.update(node, member || (era_ == Era::k120 && !one.sum.is_local()), member);
+    }
+    for (auto& one : soft_) {
+      const bool counted = (in.constraints >> bit++ & 1) != 0 && (in.has_soft_keys != 0 || !requires_all_keys_);
+      one.sum.update(node, counted, false);
+    }
+  }
+
+  /// Each soft constraint's weight by the number of domains among the nodes that fit, and the candidates' raw scores with it.
+  void weigh(std::span<const TopologyCandidate> candidates, std::size_t first) {
+    ++stamp_;
+    raw_.assign(candidates.size(), 0);
+    domains_.assign(soft_.size(), 0);
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      const std::int64_t* const slots = candidates[c].key + first;
+      if (requires_all_keys_ && std::any_of(slots, slots + soft_.size(), [](std::int64_t part) { return part < 0; })) {
+        raw_[c] = kIgnored;
+        continue;
+      }
+      for (std::size_t i = 0; i < soft_.size(); ++i) {
+        Soft& soft = soft_[i];
+        if (soft.on_node) {
+          domains_[i] += candidates[c].nodes;
+          continue;
+        }
+        // Nodes without the label (system defaults) are one domain together.
+        const auto place = static_cast<std::size_t>(slots[i] + 1);
+        if (place >= soft.stamp.size()) soft.stamp.resize(place + 1);
+        if (soft.stamp[place] == stamp_) continue;
+        soft.stamp[place] = stamp_;
+        ++domains_[i];
+      }
+    }
+    for (std::size_t i = 0; i < soft_.size(); ++i) soft_[i].weight = spread_weight(domains_[i]);
+    for (std::size_t c = 0; c < candidates.size(); ++c)
+      if (raw_[c] != kIgnored) raw_[c] = raw_score(candidates[c].key + first);
+  }
+
+  [[nodiscard]] std::int64_t raw_score(const std::int64_t* slots) const {
+    double sum = 0;
+    for (const auto& soft : soft_) {
+      const std::int64_t part = *slots++;
+      if (part < 0) continue;
+      const std::int64_t count = soft.on_node ? part : soft.sum.sum(part);
+      sum += static_cast<double>(count) * soft.weight + static_cast<double>(soft.constraint.max_skew - 1);
+    }
+    return static_cast<std::int64_t>(era_ == Era::k120 ? sum : std::round(sum));
+  }
+
+  Era era_;
+  std::int64_t weight_;
+  bool requires_all_keys_;
+  ClusterIndex* index_ = nullptr;  ///< As of the last bind().
+  std::vector<Hard> hard_;
+  std::vector<Soft> soft_;
+  Pages<Inclusion> inclusion_;  ///< By node slot.
+  std::uint64_t stamp_ = 0;
+  std::vector<std::int64_t> raw_;     ///< Working space.
+  std::vector<std::size_t> domains_;  ///< Working space.
+};
+
+}  // namespace
+
+TopologyOutcome make_spread_part(const TopologySetup& setup, const PodTopologySpreadArgs& args, Era era) {
+  const auto& view = setup.pod.view();
+  const Cluster& cluster = setup.index.cluster();
+  const auto is_good = [](const auto& one) { return one.selector_error.empty() && !one.selector.is_everything(); };
+  if (!std::ranges::all_of(view.spread_constraints, is_good)) return {.plain_only = true};
+  const bool requires_all_keys = era == Era::k120 || !view.spread_constraints.empty() || !args.system_defaulting;
+  auto part = std::make_unique<SpreadPart>(era, setup.weight, requires_all_keys);
+  TopologyOutcome out;
+  for (const bool hard : {true, false}) {
+    if (hard ? !setup.filters : setup.weight == 0) continue;
+    auto [constraints, error] = spread_constraints(view, cluster, args, era, hard, &setup.default_selector);
+    if (!error.empty() || (era == Era::k120 && has_repeated_key(constraints))) return {.plain_only = true};
+    if (!hard && constraints.empty() && era == Era::k120) out.constant_score = setup.weight * kMaxNodeScore;
+    for (auto& constraint : constraints)
+      hard ? part->add_hard(setup.index, view, std::move(constraint)) : part->add_soft(setup.index, view, std::move(constraint));
+  }
+  if (part->constraint_count() > kMostConstraints) return {.plain_only = true};
+  if (part->constraint_count() == 0) return out;
+  part->bind(setup.index);
+  if (part->is_outdated(setup.pod)) return {.plain_only = true};
+  out.part = std::move(part);
+  return out;
+}
+
+}  // namespace berth::placement
