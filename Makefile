@@ -3,7 +3,7 @@ PRESET ?= release
 BUILD  := build/$(PRESET)
 JOBS   ?= 2
 
-.PHONY: help setup build demo test documents parity simulate bench kill-test overload attack asan tsan fuzz format-check clean
+.PHONY: help setup build install plugin openb demo test documents parity simulate bench kill-test overload attack asan tsan fuzz format-check clean
 help:
 	@sed -n 's/^## //p' Makefile
 
@@ -14,7 +14,21 @@ setup:
 build: setup
 	@mkdir -p build
 	@cmake --preset $(PRESET) >build/configure-$(PRESET).log 2>&1 || { cat build/configure-$(PRESET).log; exit 1; }
-	@tools/compile $(BUILD) $(JOBS) build/build-$(PRESET).log berth
+	@tools/compile $(BUILD) $(JOBS) build/build-$(PRESET).log berth openb
+
+## make install PREFIX=DIR   berth, and what scheduler plugins are built with (docs/plugins.md): find_package(berth) finds it in DIR
+install: build
+	@tools/compile $(BUILD) $(JOBS) build/build-sdk.log sdk
+	@cmake --install $(BUILD) --prefix $(or $(PREFIX),$(error make install PREFIX=DIR)) >build/install.log || { tail -5 build/install.log; exit 1; }
+
+## make plugin     build examples/plugin against an installation, as its author would, and run its test
+plugin: build
+	@rm -rf $(BUILD)/plugin && $(MAKE) --no-print-directory install PREFIX=$(CURDIR)/$(BUILD)/plugin/prefix
+	@cmake -S examples/plugin -B $(BUILD)/plugin/build -DCMAKE_PREFIX_PATH=$(CURDIR)/$(BUILD)/plugin/prefix >build/plugin.log && cmake --build $(BUILD)/plugin/build >>build/plugin.log || { tail -20 build/plugin.log; exit 1; }
+	@ctest --test-dir $(BUILD)/plugin/build --output-on-failure
+
+openb: setup
+	@mkdir -p build && cmake --preset $(PRESET) >build/configure-$(PRESET).log && tools/compile $(BUILD) $(JOBS) build/build-openb.log openb
 
 ## make bench      build build/release/bin/berth-bench and list its scenarios
 bench: build

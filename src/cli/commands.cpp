@@ -8,6 +8,7 @@
 #include "cli/kubectl_words.h"
 #include "cli/parse.h"
 #include "cli/placement_commands.h"
+#include "cli/plugins.h"
 #include "cli/roles.h"
 #include "cli/verbs/adm.h"
 #include "cli/verbs/create_named.h"
@@ -85,7 +86,7 @@ int run_completion(const std::vector<std::string>& args) {
 void print_help(std::FILE* out) {
   std::fprintf(out,
                "berth places pods on nodes and keeps them well placed: a Kubernetes-compatible control plane in one binary.\n\nUsage: "
-               "%s COMMAND [flags]\n",
+               "%s [--plugin FILE.so …] COMMAND [flags]\n",
                program_name().c_str());
   std::string group;
   for (const Command& command : commands()) {
@@ -113,6 +114,11 @@ int run_unknown(const std::string& name, const std::vector<std::string>& args) {
   for (const Command& command : commands()) names.push_back(command.name);
   std::fprintf(stderr, "error: unknown %s \"%s\"%s\nRun %s --help for the commands.\n", name.starts_with('-') ? "flag" : "command",
                name.c_str(), did_you_mean(name, names).c_str(), program_name().c_str());
+  return 2;
+}
+
+int refuse(const Error& error) {
+  std::fprintf(stderr, "error: %s\n", error.message.c_str());
   return 2;
 }
 
@@ -167,9 +173,21 @@ const std::vector<Command>& commands() {
 
 int main(int argc, char** argv) {
   if (argc > 0) set_program_name(argv[0]);
-  std::string name = argc > 1 ? argv[1] : "--help";
+  std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  const auto plugins = take_plugin_flags(args);
+  if (!plugins) return refuse(plugins.error());
+  for (const std::string& file : *plugins)
+    if (const auto loaded = load_plugins(file); !loaded) return refuse(loaded.error());
+  std::string name = "--help";
+  if (!args.empty()) {
+    name = args.front();
+    args.erase(args.begin());
+  }
   if (name == "--version") name = "version";
-  std::vector<std::string> args(argv + std::min(argc, 2), argv + argc);
+  if (const auto late =
+          std::ranges::find_if(args, [](const std::string& arg) { return arg == "--plugin" || arg.starts_with("--plugin="); });
+      late != args.end())
+    return refuse({ErrorCode::kInvalid, fmt::format("--plugin goes before the command: {} --plugin FILE.so {} …", program_name(), name)});
   if (name == "help" && !args.empty() && !args.front().starts_with('-')) {
     name = args.front();  // berth help COMMAND …
     args.erase(args.begin());

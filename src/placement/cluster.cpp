@@ -52,7 +52,9 @@ Cluster Cluster::fork() const {
 NodeInfo& Cluster::writable(NodeIndex index) {
   keep_slot(index);
   auto& chunk = unshare(chunks_[index.value / kChunkNodes]);
-  return unshare(chunk[index.value % kChunkNodes]);
+  NodeInfo& out = unshare(chunk[index.value % kChunkNodes]);
+  out.notes.clear();
+  return out;
 }
 
 const NodeInfo* Cluster::node(NodeIndex index) const {

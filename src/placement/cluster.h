@@ -15,6 +15,7 @@
 #include "model/views/pod_view.h"
 #include "model/views/storage_views.h"
 #include "model/views/workload_views.h"
+#include "placement/node_notes.h"
 #include "placement/pages.h"
 #include "placement/resource.h"
 #include "placement/sharded_map.h"
@@ -90,6 +91,7 @@ struct NodeInfo {
   /// 1.20 alone: each image as the cluster had it when this node was added or last changed (that release never refreshes the count).
   std::vector<std::pair<std::string, ImageState>> image_states;
   std::map<std::string, int, std::less<>> claim_references;  ///< "namespace/claim" to the number of pods using it.
+  NodeNotes notes;                                           ///< What plugins worked out of all this.
 
   void add_pod(PodInfoPtr pod);
   /// By key; false when not here.

@@ -32,9 +32,21 @@ Status merge(std::vector<Status> statuses) {
 TopologyOutcome Plugin::topology_part(const TopologySetup&) const { return {.plain_only = true}; }
 
 CycleState::CycleState(const CycleState& other)
-    : cluster_(other.cluster_), data_(other.data_.size()), skip_filter_(other.skip_filter_), skip_score_(other.skip_score_) {
+    : cluster_(other.cluster_),
+      data_(other.data_.size()),
+      skip_filter_(other.skip_filter_),
+      skip_score_(other.skip_score_),
+      annotations_(other.annotations_) {
   for (std::size_t i = 0; i < data_.size(); ++i)
     if (other.data_[i] != nullptr) data_[i] = other.data_[i]->clone();
+}
+
+void CycleState::annotate(std::string key, std::string value, std::string_view plugin) {
+  const auto at = std::ranges::find(annotations_, key, &PodAnnotation::key);
+  if (at != annotations_.end())
+    *at = {std::move(key), std::move(value), plugin};
+  else
+    annotations_.push_back({std::move(key), std::move(value), plugin});
 }
 
 Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std::span<const PluginRegistration> more) {
@@ -46,7 +58,7 @@ Result<std::shared_ptr<const Framework>> Framework::create(Profile profile, std:
     const auto own = std::ranges::find(more, name, &PluginRegistration::name);
     const auto* registration = own == more.end() ? find_plugin(name) : &*own;
     if (registration == nullptr) return invalid(fmt::format("plugin \"{}\" does not exist", name));
-    auto made = registration->make(p);
+    auto made = make_plugin(*registration, p);
     if (!made) return std::unexpected(made.error());
     (*made)->slot_ = out->plugins_.size();
     out->plugins_.push_back(std::move(*made));
@@ -336,6 +348,7 @@ Status Framework::run_reserve(CycleState& state, const PodInfo& pod, const NodeI
 
 void Framework::run_unreserve(CycleState& state, const PodInfo& pod, const NodeInfo& node, Cluster& cluster) const {
   for (std::size_t i = reservers_.size(); i-- > 0;) reservers_[i]->unreserve(state, pod, node, cluster);
+  state.clear_annotations();
 }
 
 Status Framework::run_permit(CycleState& state, const PodInfo& pod, const NodeInfo& node, WaitingPods& waiting,

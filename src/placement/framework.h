@@ -28,6 +28,10 @@
 #include "placement/signature.h"
 #include "placement/status.h"
 
+namespace berth::config {
+class Reader;
+}
+
 namespace berth::placement {
 
 inline constexpr std::int64_t kMaxNodeScore = 100;
@@ -42,6 +46,12 @@ struct StateData {
 template <typename T>
 struct Cloneable : StateData {
   [[nodiscard]] std::unique_ptr<StateData> clone() const override { return std::make_unique<T>(static_cast<const T&>(*this)); }
+};
+
+/// An annotation that a pod gets with its place.
+struct PodAnnotation {
+  std::string key, value;
+  std::string_view plugin;  ///< Whose it is.
 };
 
 /// One pod's cycle over one cluster: the plugins' states by slot. The cluster must outlive it and not change meanwhile.
@@ -70,10 +80,17 @@ class CycleState {
   [[nodiscard]] bool score_skipped(std::size_t slot) const { return skip_score_[slot] != 0; }
   void clear_score_skips() { std::ranges::fill(skip_score_, 0); }
 
+  /// From Reserve: the pod gets this annotation with its place. Whoever looks at the node finds the pod with it from now on, and it is
+  /// written before the pod is bound. The last word on a key counts; a reservation that is undone takes it back.
+  void annotate(std::string key, std::string value, std::string_view plugin);
+  [[nodiscard]] std::span<const PodAnnotation> annotations() const { return annotations_; }
+  void clear_annotations() { annotations_.clear(); }
+
  private:
   const Cluster* cluster_;
   std::vector<std::unique_ptr<StateData>> data_;
   std::vector<std::uint8_t> skip_filter_, skip_score_;
+  std::vector<PodAnnotation> annotations_;
 };
 
 /// PreFilter's answer: a status, and optionally the only nodes worth filtering (names that may not exist).
@@ -202,7 +219,8 @@ class Plugin {
     return Status::success();
   }
 
-  /// The pod goes to `node`: change the assumed objects of `cluster` (volumes). Undone by unreserve.
+  /// The pod goes to `node`: change the assumed objects of `cluster` (volumes), or what the pod says of itself from now on
+  /// (`state.annotate`). Undone by unreserve.
   virtual Status reserve(CycleState& /*state*/, const PodInfo& /*pod*/, const NodeInfo& /*node*/, Cluster& /*cluster*/) const {
     return Status::success();
   }
@@ -251,16 +269,23 @@ class Plugin {
 using PluginPtr = std::unique_ptr<Plugin>;
 /// Makes a plugin for a profile: its arguments and era. The error says what is wrong with the arguments.
 using PluginFactory = Result<PluginPtr> (*)(const Profile& profile);
+/// The same for a plugin whose arguments berth does not know (pluginConfig[].args): it reads them from `args`, which is not present where
+/// none are given, and tells `args` what is wrong with them; a plugin it returns all the same. It is asked both when a configuration is
+/// read, so that problems have their file, line and field, and when the profile's objects are made.
+using PluginBuilder = PluginPtr (*)(const config::Reader& args, const Profile& profile);
 struct PluginRegistration {
   std::string_view name;
-  PluginFactory make;
+  PluginFactory make = nullptr;
+  PluginBuilder build = nullptr;  ///< Instead of `make`.
 };
+/// The plugin for the profile, by whichever of the two the registration has.
+Result<PluginPtr> make_plugin(const PluginRegistration& registration, const Profile& profile);
 /// Every plugin of both eras by its Kubernetes name (placement/registry.cpp: one line each), and those that were added.
 std::vector<PluginRegistration> plugin_registry();
 /// Adds one of somebody's own, for the whole process and for good. Before the first framework is made, from one thread. False: the name is
 /// taken.
 bool register_plugin(const PluginRegistration& registration);
-/// Null when unknown.
+/// Null when unknown. The pointer holds for good.
 const PluginRegistration* find_plugin(std::string_view name);
 
 /// A profile with its plugin objects: runs extension points in order. Immutable; shared by engines.

@@ -172,7 +172,13 @@ bool same_traits(const PodInfo& a, const PodInfo& b) {
          a.preferred_affinity == b.preferred_affinity && a.preferred_anti_affinity == b.preferred_anti_affinity;
 }
 
+std::atomic<std::uint64_t>& NoteId::next() {
+  static std::atomic<std::uint64_t> id{1};
+  return id;
+}
+
 void NodeInfo::add_pod(PodInfoPtr pod) {
+  notes.clear();
   requested.add(pod->request.total);
   nonzero_cpu_milli = saturating_add(nonzero_cpu_milli, pod->request.nonzero_cpu_milli);
   nonzero_memory_bytes = saturating_add(nonzero_memory_bytes, pod->request.nonzero_memory_bytes);
@@ -190,6 +196,7 @@ bool NodeInfo::remove_pod(std::string_view key) {
   const auto at = std::ranges::find_if(pods, [&](const PodInfoPtr& pod) { return pod->key == key; });
   if (at == pods.end()) return false;
   const PodInfoPtr pod = *at;
+  notes.clear();
   pods.erase(at);
   pods_with_affinity -= pod->has_affinity();
   pods_with_required_anti_affinity -= !pod->required_anti_affinity.empty();

@@ -1,11 +1,13 @@
 // One scheduling profile as data: which plugins run at which extension point, with weights and arguments (SPEC B2, B5).
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "model/views/pod_view.h"
 #include "placement/status.h"
 
@@ -90,6 +92,8 @@ struct PluginArgs {
   VolumeBindingArgs volume_binding;
   NodeLabelArgs node_label;
   ServiceAffinityArgs service_affinity;
+  /// Of plugins whose arguments berth does not know: as given, by the plugin's name.
+  std::map<std::string, json::Value, std::less<>> own;
 };
 
 /// A plugin at one extension point; the weight counts at Score only.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "base/config_reader.h"
 #include "placement/plugins/factories.h"
 
 namespace berth::placement {
@@ -53,6 +54,17 @@ std::vector<PluginRegistration> plugin_registry() {
   std::vector<PluginRegistration> out(std::begin(kPlugins), std::end(kPlugins));
   out.insert(out.end(), added().begin(), added().end());
   return out;
+}
+
+Result<PluginPtr> make_plugin(const PluginRegistration& registration, const Profile& profile) {
+  if (registration.make != nullptr) return registration.make(profile);
+  const auto given = profile.args.own.find(registration.name);
+  // Who made the profile without a file has no lines to tell.
+  config::Problems problems(fmt::format("arguments of plugin {}", registration.name), [](const std::string&) { return 0; });
+  auto made = registration.build(config::Reader(given == profile.args.own.end() ? nullptr : &given->second, "args", problems), profile);
+  if (!problems.empty()) return invalid(problems.text());
+  if (made == nullptr) return invalid(fmt::format("plugin {} was not made, and does not say why", registration.name));
+  return made;
 }
 
 bool register_plugin(const PluginRegistration& registration) {

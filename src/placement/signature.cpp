@@ -242,6 +242,12 @@ void Signer::volumes() {
   }
 }
 
+void Signer::annotation(std::string_view key) {
+  const std::string* value = pod_.view().meta.annotation(key);
+  add(static_cast<std::int64_t>(value != nullptr));
+  if (value != nullptr) add(*value);
+}
+
 void Signer::resource_claims() {
   const auto& claims = pod_.view().resource_claims;
   if (claims.empty() || !begin(kResourceClaims)) return;

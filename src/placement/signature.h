@@ -93,6 +93,8 @@ class Signer {
   /// Disks and claims, as far as any plugin looks at volumes: projected ones, secrets and the like are no matter.
   void volumes();
   void resource_claims();
+  /// Whether it has the annotation, and what it says.
+  void annotation(std::string_view key);
   /// Name and uid: the pod is like no other.
   void identity();
 

@@ -62,12 +62,38 @@ void settle(Cluster& cluster, const PodInfo& pod, const PreBindWrite& write) {
   cluster.upsert(ClaimPtr(std::move(claim)));
 }
 
+/// The pod as it is once its place is written.
+PodInfoPtr annotated(const PodInfo& pod, std::span<const PodAnnotation> annotations, Era era) {
+  auto view = std::make_shared<model::PodView>(pod.view());
+  auto& all = view->meta.annotations;  // Sorted by key.
+  for (const PodAnnotation& one : annotations) {
+    const auto at = std::ranges::lower_bound(all, one.key, {}, &std::pair<std::string, std::string>::first);
+    if (at != all.end() && at->first == one.key)
+      at->second = one.value;
+    else
+      all.emplace(at, one.key, one.value);
+  }
+  return PodInfo::make(std::move(view), era);
+}
+
+/// Of the pod that had the place reserved and no other of its name.
+PreBindWrite write_of(std::span<const PodAnnotation> annotations, const PodInfo& pod) {
+  const model::ObjectMeta& meta = pod.view().meta;
+  json::Object texts;
+  for (const PodAnnotation& one : annotations) texts[one.key] = one.value;
+  PreBindWrite out{"", "pods", meta.ns, meta.name, json::Object{{"metadata", json::Object{{"uid", meta.uid}, {"annotations", texts}}}}};
+  out.plugin = annotations.front().plugin;
+  return out;
+}
+
 }  // namespace
 
 std::expected<std::vector<PreBindWrite>, Status> Reservation::pre_bind(const Cluster& cluster) const {
   const NodeInfo* there = cluster.node(node);
   if (there == nullptr) return std::vector<PreBindWrite>();
-  return framework->run_pre_bind(state, *pod, *there);
+  auto out = framework->run_pre_bind(state, *pod, *there);
+  if (out && !state.annotations().empty()) out->push_back(write_of(state.annotations(), *pod));
+  return out;
 }
 
 PodInfoPtr successor_of(const PodInfo& pod, Era era, const model::Labels* labels) {
@@ -237,7 +263,8 @@ std::expected<Reservation, Status> Trial::reserve(const PodInfoPtr& pod, NodeInd
   Status status = framework->prepare_reserve(out.state, *pod, *there);
   if (status.is_success()) status = framework->run_reserve(out.state, *pod, *there, cluster);
   if (!status.is_success()) return std::unexpected(std::move(status));
-  cluster.assume(pod, node);
+  if (!out.state.annotations().empty()) out.pod = annotated(*pod, out.state.annotations(), cluster.era());
+  cluster.assume(out.pod, node);
   return out;
 }
 

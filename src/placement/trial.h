@@ -32,7 +32,7 @@ struct TrialOptions {
 /// A pod that has its place: on its node in the cluster, its devices and volumes given to it. Owner: the asker, who drops it once the pod
 /// is bound (or for good, in a what-if), or gives it back to `Trial::undo`.
 struct Reservation {
-  PodInfoPtr pod;
+  PodInfoPtr pod;  ///< With the annotations that Reserve gave it.
   FrameworkPtr framework;
   NodeIndex node;
   CycleState state;  ///< What the Reserve plugins keep for PreBind and Unreserve.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "berth/plugin_testing.h"
 #include "placement/columns/cluster_index.h"
 #include "placement/preemption.h"
 #include "tests/placement/random_cluster.h"
@@ -13,126 +14,6 @@ namespace berth::placement::testing {
 namespace {
 
 using model::PodView;
-
-struct Change {
-  const char* what;
-  void (*make)(PodView& pod, RandomWorld& world);
-};
-
-void relabel(PodView& pod, const std::string& key, const std::string& value) {
-  auto pairs = pod.meta.labels.pairs();
-  std::erase_if(pairs, [&](const auto& pair) { return pair.first == key; });
-  pairs.emplace_back(key, value);
-  pod.meta.labels = model::Labels(std::move(pairs));
-}
-
-/// Of every field of a pod that a plugin could read; what its own nomination says is the one thing that stands beside the signature.
-constexpr Change kChanges[] = {
-    {"name", [](PodView& pod, RandomWorld&) { pod.meta.name += "-other"; }},
-    {"uid", [](PodView& pod, RandomWorld&) { pod.meta.uid += "-other"; }},
-    {"namespace", [](PodView& pod, RandomWorld& world) { pod.meta.ns = world.chance(50) ? "team-a" : "elsewhere"; }},
-    {"a label of its own", [](PodView& pod, RandomWorld& world) { relabel(pod, "controller-uid", std::to_string(world.below(1000))); }},
-    {"the app label", [](PodView& pod, RandomWorld& world) { relabel(pod, "app", world.chance(50) ? "web" : "batch"); }},
-    {"the tier label", [](PodView& pod, RandomWorld& world) { relabel(pod, "tier", world.chance(50) ? "gold" : "tin"); }},
-    {"no labels", [](PodView& pod, RandomWorld&) { pod.meta.labels = {}; }},
-    {"an annotation",
-     [](PodView& pod, RandomWorld& world) {
-       pod.meta.annotations = {{"team", std::to_string(world.below(9))}};
-     }},
-    {"the owner",
-     [](PodView& pod, RandomWorld& world) {
-       constexpr const char* kKinds[] = {"ReplicaSet", "Job", "StatefulSet"};
-       pod.meta.owner_references = {{"apps/v1", kKinds[world.below(3)], "owner", std::to_string(world.below(5)), true}};
-     }},
-    {"its age", [](PodView& pod, RandomWorld&) { pod.meta.creation_timestamp = "2026-01-01T00:00:00Z"; }},
-    {"deletion", [](PodView& pod, RandomWorld&) { pod.meta.is_deleting = !pod.meta.is_deleting; }},
-    {"the priority class", [](PodView& pod, RandomWorld&) { pod.priority_class_name = "other"; }},
-    {"the priority", [](PodView& pod, RandomWorld& world) { pod.priority = world.below(3) * 10; }},
-    {"the preemption policy", [](PodView& pod, RandomWorld&) { pod.preemption_never = !pod.preemption_never; }},
-    {"the phase", [](PodView& pod, RandomWorld&) { pod.phase = "Pending"; }},
-    {"the start", [](PodView& pod, RandomWorld&) { pod.start_time = "2026-01-01T00:00:00Z"; }},
-    {"the host's network", [](PodView& pod, RandomWorld&) { pod.host_network = !pod.host_network; }},
-    {"the grace period", [](PodView& pod, RandomWorld&) { pod.termination_grace_period_seconds = 7; }},
-    {"a container's name", [](PodView& pod, RandomWorld&) { pod.containers[0].name = "other"; }},
-    {"an image that nobody has",
-     [](PodView& pod, RandomWorld& world) { pod.containers[0].image = "job:" + std::to_string(world.below(99)); }},
-    {"an image", [](PodView& pod, RandomWorld& world) { pod.containers[0].image = world.chance(50) ? "app:v1" : "big:latest"; }},
-    {"limits",
-     [](PodView& pod, RandomWorld&) {
-       pod.containers[0].limits = {{"cpu", model::Quantity::from_value(9)}};
-     }},
-    {"a request",
-     [](PodView& pod, RandomWorld& world) {
-       pod.containers[0].requests = {{"cpu", model::Quantity::from_milli(50 + world.below(3))}};
-     }},
-    {"a host port",
-     [](PodView& pod, RandomWorld& world) {
-       pod.containers[0].host_ports = {{8000 + world.below(2), "TCP", ""}};
-     }},
-    {"a projected volume",
-     [](PodView& pod, RandomWorld& world) {
-       model::VolumeView volume;
-       volume.name = "kube-api-access-" + std::to_string(world.below(1000));
-       pod.volumes.push_back(std::move(volume));
-     }},
-    {"the volumes' names",
-     [](PodView& pod, RandomWorld& world) {
-       for (auto& volume : pod.volumes) volume.name = "v" + std::to_string(world.below(1000));
-     }},
-    {"no volumes", [](PodView& pod, RandomWorld&) { pod.volumes.clear(); }},
-    {"the patience of tolerations",
-     [](PodView& pod, RandomWorld& world) {
-       for (auto& toleration : pod.tolerations) toleration.toleration_seconds = world.below(600);
-     }},
-    {"a toleration",
-     [](PodView& pod, RandomWorld&) {
-       pod.tolerations.push_back({"dedicated", "Exists", "", "", {}});
-     }},
-    {"the node selector",
-     [](PodView& pod, RandomWorld&) {
-       pod.node_selector = {{"disk", "ssd"}};
-     }},
-    {"preferred nodes", [](PodView& pod, RandomWorld&) { pod.node_affinity.preferred.clear(); }},
-    {"required nodes", [](PodView& pod, RandomWorld&) { pod.node_affinity.required.reset(); }},
-    {"its anti-affinity", [](PodView& pod, RandomWorld&) { pod.required_anti_affinity.clear(); }},
-    {"its affinity", [](PodView& pod, RandomWorld&) { pod.required_affinity.clear(); }},
-    {"its preferences",
-     [](PodView& pod, RandomWorld&) {
-       for (auto& term : pod.preferred_affinity) ++term.weight;
-     }},
-    {"its spreading",
-     [](PodView& pod, RandomWorld&) {
-       for (auto& constraint : pod.spread_constraints) constraint.is_hard = !constraint.is_hard;
-     }},
-    {"the node's name", [](PodView& pod, RandomWorld&) { pod.node_name = "n1"; }},
-    {"a gate", [](PodView& pod, RandomWorld&) { pod.scheduling_gates = {"wait"}; }},
-    {"features", [](PodView& pod, RandomWorld&) { pod.required_features = {"Something"}; }},
-    {"an infeasible resize", [](PodView& pod, RandomWorld&) { pod.resize_infeasible = !pod.resize_infeasible; }},
-};
-
-std::string describe(const Cluster& cluster, const Framework& framework, const PodInfo& pod) {
-  const Status gate = framework.run_pre_enqueue(pod.view(), &cluster);
-  std::string out = "gate " + gate.message();
-  const Evaluation found = evaluate(framework, cluster, pod);
-  out += "\npre " + found.pre_filter.message();
-  if (!found.errors.empty()) return out + "\nan error";  // Its words may name the pod.
-  for (const auto& one : found.feasible) {
-    out += fmt::format("\n{} fits", one.node.value);
-    for (const auto score : one.scores) out += fmt::format(" {}", score);
-  }
-  for (const auto& one : found.rejected)
-    out += fmt::format("\n{} {} {}", one.node.value, static_cast<int>(one.status.code), one.status.message());
-  return out;
-}
-
-std::string describe(const PostFilterResult& result) {
-  std::string out = result.status.message();
-  for (const auto& candidate : result.candidates) {
-    out += fmt::format("\n{} breaks {}:", candidate.node.value, candidate.budget_violations);
-    for (const auto& victim : candidate.victims) out += " " + victim->key;
-  }
-  return out;
-}
 
 struct Search {
   std::string difference;  ///< Of two pods of one signature; empty when there is none.
@@ -156,31 +37,14 @@ Search search(const Profile& profile, std::uint64_t seed, bool with_cluster, std
   ClusterIndex index(cluster);
   Onlookers* onlookers = with_cluster ? &index : nullptr;
   Search out;
+  plugin_testing::Dice dice(world.random());
   for (int i = 0; i < 12 && out.difference.empty(); ++i) {
     const auto view = world.pod("asking");
-    const auto pod = PodInfo::make(view, profile.era);
-    index.note_namespace_selectors(*pod);
-    const Signature signature = framework->sign(*pod, onlookers);
-    const Signature filters = framework->sign_filters(*pod, onlookers);
-    const std::string said = describe(cluster, *framework, *pod);
-    for (const Change& change : kChanges) {
-      auto changed_view = std::make_shared<PodView>(*view);
-      change.make(*changed_view, world);
-      const auto changed = PodInfo::make(std::move(changed_view), profile.era);
-      if (framework->sign(*changed, onlookers) == signature) {
-        ++out.alike;
-        const std::string says = describe(cluster, *framework, *changed);
-        if (says != said) out.difference = fmt::format("{}:\n{}\nnot\n{}", change.what, says, said);
-      } else {
-        ++out.different;
-      }
-      if (framework->sign_filters(*changed, onlookers) != filters) continue;
-      const auto victims = [&](const PodInfoPtr& one) {
-        return describe(run_post_filter(framework, cluster, one, evaluate(*framework, cluster, *one, false), {.confirm = false}));
-      };
-      if (const auto a = victims(pod), b = victims(changed); a != b)
-        out.difference = fmt::format("preemption by {}:\n{}\nnot\n{}", change.what, b, a);
-    }
+    index.note_namespace_selectors(*PodInfo::make(view, profile.era));
+    const auto found = plugin_testing::compare_alike(framework, cluster, onlookers, view, plugin_testing::common_changes(), dice);
+    out.difference = found.difference;
+    out.alike += found.alike;
+    out.different += found.different;
   }
   return out;
 }

@@ -42,7 +42,13 @@ constexpr Point kPoints[] = {
 Points points_of(std::string_view name, const Profile& profile) {
   const auto* registration = placement::find_plugin(name);
   if (registration == nullptr) return {};
-  const auto plugin = registration->make(profile);
+  if (registration->build != nullptr) {  // What is wrong with its arguments was told where they stand.
+    berth::config::Problems told("", [](const std::string&) { return 0; });
+    const auto given = profile.args.own.find(name);
+    const auto built = registration->build(Reader(given == profile.args.own.end() ? nullptr : &given->second, "", told), profile);
+    return built != nullptr ? built->points() : Points{};
+  }
+  const auto plugin = placement::make_plugin(*registration, profile);
   return plugin ? (*plugin)->points() : Points{};
 }
 
@@ -67,6 +73,12 @@ std::string plugin_suggestion(std::string_view name) {
   std::vector<std::string_view> names;
   for (const auto& one : placement::plugin_registry()) names.push_back(one.name);
   return suggestion(name, names);
+}
+
+/// The name that was meant; or how one comes by a plugin of one's own.
+std::string where_from(std::string_view name) {
+  const std::string meant = plugin_suggestion(name);
+  return meant.empty() ? "; a plugin of your own is loaded first: berth --plugin FILE.so COMMAND" : meant;
 }
 
 bool contains(const Uses& uses, std::string_view name) {
@@ -103,7 +115,7 @@ PluginSet read_set(const Reader& at, bool has_old_plugins) {
     }
     if (placement::find_plugin(use.name) == nullptr) {
       item.problem("name", use.name.empty() ? std::string("Required value: a plugin has a name")
-                                            : fmt::format("plugin \"{}\" does not exist{}", use.name, plugin_suggestion(use.name)));
+                                            : fmt::format("plugin \"{}\" does not exist{}", use.name, where_from(use.name)));
       continue;
     }
     if (use.weight < 0) item.problem("weight", fmt::format("Invalid value: {}: a weight must be positive", use.weight));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/validation/validation.h"
+#include "placement/framework.h"
 
 namespace berth::scheduler::config {
 namespace {
@@ -268,6 +269,13 @@ void read_plugin_args(std::string_view plugin, const Reader& args, Era era, Plug
     if (args.duration_ms("filterTimeout", 0) < 0) args.problem("filterTimeout", "Invalid value: must be zero or positive");
     if (args.duration_ms("bindingTimeout", 1000) < 1000) args.problem("bindingTimeout", "Invalid value: must be at least 1 second");
     args.without_effect({"filterTimeout", "bindingTimeout"}, "claims are allocated at once");
+    return;
+  }
+  if (const auto* registration = placement::find_plugin(plugin); registration != nullptr && registration->build != nullptr) {
+    placement::Profile alone;
+    alone.era = era;
+    (void)registration->build(args, alone);
+    out.own.insert_or_assign(std::string(plugin), *args.value());
     return;
   }
   // The others have no arguments: as in Kubernetes, what is given is not looked at.

@@ -5,8 +5,8 @@
 
 namespace berth::scheduler::config {
 
-/// Reads `args` of the named plugin into `out`. What a plugin without arguments is given is not looked at; a wrong field
-/// or value is a problem.
+/// Reads `args` of the named plugin into `out`. A plugin that is not berth's reads them itself and finds their problems. What a plugin
+/// without arguments is given is not looked at; a wrong field or value is a problem.
 void read_plugin_args(std::string_view plugin, const Reader& args, placement::Era era, placement::PluginArgs& out);
 /// A shape: at least one point, utilization strictly rising within 0–100, score within 0–10.
 std::vector<placement::UtilizationShapePoint> read_shape(const Reader& list, bool is_required);
