@@ -96,7 +96,7 @@ Result<CycleResult> Descheduler::run_once() {
   smoothed_usage_ = snapshot->node_usage;
 
   CycleOptions cycle;
-  cycle.now = SystemClock().now();
+  cycle.now = now();
   cycle.check = options_.check;
   cycle.lists_everyone = options_.lists_everyone;
   // The API knows the budgets as they are now; a dry run changes none, so that the plan's own evictions must be counted here.
@@ -164,7 +164,7 @@ void Descheduler::tell(const CycleResult& result) {
 
 void Descheduler::write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note) {
   const model::PodView& pod = eviction.pod->view();
-  const TimePoint now = SystemClock().now();
+  const TimePoint now = this->now();
   const auto suffix = static_cast<std::uint64_t>(now.time_since_epoch().count()) * 1000 + events_++ % 1000;
   const json::Object event = {
       {"apiVersion", "events.k8s.io/v1"},

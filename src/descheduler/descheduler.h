@@ -18,8 +18,9 @@ struct DeschedulerOptions {
   placement::Era era = placement::Era::k136;
   PlacementCheck check = PlacementCheck::kBetterPlace;
   bool dry_run = false;
-  bool lists_everyone = false;  ///< As CycleOptions'.
-  std::string host;             ///< For the events' reporting instance.
+  bool lists_everyone = false;   ///< As CycleOptions'.
+  std::string host;              ///< For the events' reporting instance.
+  const Clock* clock = nullptr;  ///< Of pods' ages and events; null: the machine's. Must outlive the descheduler.
 };
 
 /// Everything that a cycle reads. Nodes and pods must be listed; what else the server refuses or does not have is done without, and said in
@@ -37,6 +38,7 @@ class Descheduler {
   [[nodiscard]] const DeschedulerOptions& options() const { return options_; }
 
  private:
+  [[nodiscard]] TimePoint now() const { return options_.clock != nullptr ? options_.clock->now() : SystemClock().now(); }
   Answer evict(const Eviction& eviction);
   void tell(const CycleResult& result);
   void write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note);
