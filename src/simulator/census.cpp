@@ -217,7 +217,8 @@ void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_n
     pod.is_bound = true;
     pod.node = node;
     ++now_.bound;
-    if (now > start_) waits_.push_back(static_cast<float>(static_cast<double>((now - pod.created).count()) / 1e6));
+    // Who comes with a node has not waited for one.
+    if (now >= start_ && !is_new) waits_.push_back(static_cast<float>(static_cast<double>((now - pod.created).count()) / 1e6));
   }
   const std::string_view phase = plain(raw[kPhase]);
   const bool was_over = pod.is_over();
@@ -341,7 +342,10 @@ Sample Census::sample() {
   for (const auto& [reason, count] : pending_by_reason_)
     if (count > 0) out.pending_by_reason[texts_[reason]] += count;
   out.evictions = evictions_;
-  for (const auto& [app, counts] : apps_) out.workloads[texts_[app]] = counts;
+  // Few are told even when they have no pods any more; of many that come and go only those that have some.
+  constexpr std::size_t kFew = 200;
+  for (const auto& [app, counts] : apps_)
+    if (apps_.size() <= kFew || counts[0] != 0) out.workloads[texts_[app]] = counts;
   std::vector<float> recent(waits_.begin() + static_cast<std::ptrdiff_t>(waits_before_), waits_.end());
   waits_before_ = waits_.size();
   std::ranges::sort(recent);

@@ -53,7 +53,6 @@ struct Loader {
     }
     if (!owners.empty()) json::set(written, {"metadata", "ownerReferences"}, std::move(owners));
     const std::string ns(json::get_string(object, {"metadata", "namespace"}));
-    if (kind_name == "Namespace") return story.make_namespace(std::string(json::get_string(object, {"metadata", "name"})));
     story.create(std::move(written), ns.empty() ? "default" : ns);
     remember(object, ns);
   }

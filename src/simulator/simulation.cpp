@@ -145,6 +145,8 @@ Result<Outcome> run(const Scenario& scenario, const RunOptions& options) {
   }
   out.failures.insert(out.failures.end(), checker.failures().begin(), checker.failures().end());
   sum_up(out, census, cluster, story);
+  for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler", "descheduler"})
+    cluster.link(name).on_event = nullptr;
   census.on_happening = nullptr;
   cluster.on_server = nullptr;
   census.attach(nullptr);

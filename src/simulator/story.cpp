@@ -126,10 +126,12 @@ void Story::submit(client::Call call, const std::string& what, bool may_exist) {
     ++refusals_[what + ": " + answer.error().message];
 }
 
-void Story::make_namespace(const std::string& name) {
+void Story::make_namespace(const std::string& name, const json::Value& as) {
   if (name.empty() || !namespaces_.insert(name).second) return;
   client::Call call{.verb = "create", .gvr = {"", "v1", "namespaces"}};
-  call.body = json::serialize(json::Object{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", json::Object{{"name", name}}}});
+  call.body = json::serialize(
+      as.is_object() ? as
+                     : json::Value(json::Object{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", json::Object{{"name", name}}}}));
   submit(std::move(call), "namespace " + name, true);
   // Its controller would make it; pods may come before the controller has.
   client::Call account{.verb = "create", .gvr = {"", "v1", "serviceaccounts"}, .ns = name};
@@ -145,6 +147,7 @@ void Story::create(json::Value object, const std::string& default_ns) {
                             json::get_string(object, {"kind"}))];
     return;
   }
+  if (kind->kind == "Namespace") return make_namespace(std::string(name), object);
   client::Call call{.verb = "create", .gvr = kind->gvr()};
   if (kind->namespaced) {
     call.ns = json::get_string(object, {"metadata", "namespace"}, default_ns);

@@ -36,7 +36,8 @@ class Story {
   void apply(const json::Value& object);
   void remove(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name);
   void patch(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name, json::Value body);
-  void make_namespace(const std::string& name);
+  /// `as`: the Namespace as it is to be; null: with its name alone.
+  void make_namespace(const std::string& name, const json::Value& as = {});
   void keep_track(const std::string& ns, const std::string& name, Duration keep_finished);
   Cluster& cluster() { return cluster_; }
   [[nodiscard]] Duration now() const;

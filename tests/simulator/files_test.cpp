@@ -72,7 +72,6 @@ workloads:
 - {name: web, deployment: {replicas: 5}, pod: {cpu: 500m, memory: 512Mi}}
 - {name: batch, pod: {cpu: 1, memory: 1Gi}, arrivals: {rate: 30/h}, runFor: {mean: 20m}}
 - {name: night, job: {completions: 4}, pod: {cpu: 1, memory: 1Gi}, arrivals: {at: 1h}, runFor: 10m}
-faults: [{at: 2h, lose: 1, for: 20m}]
 )yaml";
 
 TEST_F(Files, ARecordedDayRunsAgain) {
@@ -106,7 +105,7 @@ TEST_F(Files, ARecordedDayRunsAgain) {
 }
 
 TEST_F(Files, TwoRecordingsOfOneSeedAreTheSameBytes) {
-  const Scenario day = scenario_of(kDay);
+  const Scenario day = scenario_of(std::string(kDay) + "faults: [{at: 2h, lose: 1, for: 20m}]\n");
   for (const char* name : {"a.jsonl", "b.jsonl"})
     ASSERT_TRUE(run(day, {.on_progress = {}, .recording_file = path(name), .writes_heartbeats = false}));
   const auto text = [&](const char* name) {
