@@ -148,6 +148,7 @@ double Census::price_of(const std::string& instance_type) const {
 
 void Census::pay() {
   const TimePoint now = clock_.now();
+  if (now <= start_) return;  // What was bought before is paid from the start on.
   now_.cost += now_.price_per_hour * static_cast<double>((now - paid_until_).count()) / 3.6e9;
   paid_until_ = now;
 }

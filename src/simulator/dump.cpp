@@ -53,7 +53,10 @@ struct Loader {
     }
     if (!owners.empty()) json::set(written, {"metadata", "ownerReferences"}, std::move(owners));
     const std::string ns(json::get_string(object, {"metadata", "namespace"}));
-    story.create(std::move(written), ns.empty() ? "default" : ns);
+    // Addresses are this cluster's own; what every cluster has is here already.
+    if (kind_name == "Service")
+      for (const char* field : {"clusterIP", "clusterIPs", "healthCheckNodePort"}) json::erase(written, {"spec", field});
+    story.create(std::move(written), ns.empty() ? "default" : ns, true);
     remember(object, ns);
   }
 

@@ -139,7 +139,7 @@ void Story::make_namespace(const std::string& name, const json::Value& as) {
   submit(std::move(account), "service account of " + name, true);
 }
 
-void Story::create(json::Value object, const std::string& default_ns) {
+void Story::create(json::Value object, const std::string& default_ns, bool may_exist) {
   const model::KindInfo* kind = kind_of_object(object);
   const std::string_view name = json::get_string(object, {"metadata", "name"});
   if (kind == nullptr || kind->is_virtual) {
@@ -155,7 +155,7 @@ void Story::create(json::Value object, const std::string& default_ns) {
   }
   const std::string what = fmt::format("{} {}", kind->kind, name);
   call.body = json::serialize(object);
-  submit(std::move(call), what);
+  submit(std::move(call), what, may_exist);
 }
 
 void Story::apply(const json::Value& object) {

@@ -32,7 +32,8 @@ class Story {
   [[nodiscard]] std::int64_t arrivals() const { return arrivals_; }
 
   // For whoever replays.
-  void create(json::Value object, const std::string& ns);
+  /// `may_exist`: one that is there already is left as it is.
+  void create(json::Value object, const std::string& ns, bool may_exist = false);
   void apply(const json::Value& object);
   void remove(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name);
   void patch(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name, json::Value body);

@@ -5,7 +5,7 @@
 namespace berth::simulator {
 namespace {
 
-constexpr const char* kHead = "duration: 1h\nnodes: [{name: n, count: 1}]\n";
+constexpr const char* kHead = "duration: 1h\nnodes: [{name: node, count: 1}]\n";
 
 void expect_problem(const std::string& text, const std::string& problem) {
   const std::string all = problems_of(text);
