@@ -166,8 +166,8 @@ workloads:
   hpa: {min: 2, max: 30, cpu: 70%}
   load: {0h: 500m, 6h: 500m, 12h: 8, 18h: 8, 23h: 500m}
 assert:
-- {name: night, that: workloads["default/web"].running <= 4, at: 6h}
-- {name: day, that: workloads["default/web"].running >= 18, at: 15h}
+- {name: night, that: 'workloads["default/web"].running <= 4', at: 6h}
+- {name: day, that: 'workloads["default/web"].running >= 18', at: 15h}
 )yaml");
   EXPECT_TRUE(outcome.ok()) << to_text(outcome);
 }
