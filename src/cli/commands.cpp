@@ -10,6 +10,7 @@
 #include "cli/placement_commands.h"
 #include "cli/plugins.h"
 #include "cli/roles.h"
+#include "cli/simulate.h"
 #include "cli/verbs/adm.h"
 #include "cli/verbs/create_named.h"
 #include "cli/verbs/verbs.h"
@@ -164,6 +165,8 @@ const std::vector<Command>& commands() {
       {"token", "tokens that machines join with: create, list, delete", "Who and where", run_token},
       {"explain", "why a pod is where it is, or why it is pending", "Ask about placement", run_explain},
       {"place", "where pods would go, and how many more fit", "Ask about placement", run_place},
+      {"simulate", "a cluster's days in seconds, from a scenario", "Ask about placement", run_simulate},
+      {"record", "what happens to a cluster, as a file that simulate and the dashboard replay", "Ask about placement", run_record},
       {"parity", "replay recorded decisions of kube-scheduler and kubelet", "Ask about placement", run_parity},
       {"version", "print the version", "Other", run_version},
       {"completion", "print shell completion (bash, zsh)", "Other", run_completion},

@@ -11,6 +11,8 @@ namespace berth::controllers {
 namespace {
 
 constexpr const char* kLeaseNamespace = "kube-node-lease";
+/// On the Lease of a simulated node (node/simulated/fleet.h, kHeartbeatsAnnotation): "steady" or "ended 3s ago".
+constexpr std::string_view kHeartbeats = "sim.berth.dev/heartbeats";
 constexpr const char* kNoSchedule = "NoSchedule";
 constexpr const char* kNoExecute = "NoExecute";
 /// Nodes with this label do not count for their zone's health.
@@ -57,6 +59,7 @@ class NodeLifecycleController final : public Controller {
  private:
   /// What was seen of a node's signs of life, by our own clock: a node's clock may be wrong.
   struct Health {
+    bool is_steady = false;  ///< Its Lease counts as renewed until it says otherwise (kHeartbeats).
     TimePoint probed{};      ///< When the last sign of life came.
     std::string heartbeat;   ///< Ready's lastHeartbeatTime.
     std::string renewed;     ///< The Lease's renewTime.
@@ -68,6 +71,7 @@ class NodeLifecycleController final : public Controller {
     bool fell_silent = false;  ///< We turned it from Ready to Unknown, and have not told of it yet.
   };
   void see_node(const Event& event, TimePoint now, KeySink& sink);
+  void see_lease(const Object& lease, TimePoint now, KeySink& sink);
   void count(const Health& health, int sign);
   void update_zones(Plan& plan, TimePoint now, const Cache& cache);
   Plan look_at_node(const std::string& name, TimePoint now, const Cache& cache);
@@ -126,11 +130,23 @@ void NodeLifecycleController::on_event(const Event& event, const Cache&, TimePoi
   if (event.kind == kinds().node) {
     see_node(event, now, sink);
   } else if (event.kind == kinds().lease && event.after && event.after->ns() == kLeaseNamespace) {
-    std::string renewed(json::get_string(event.after->document(), {"spec", "renewTime"}));
-    Health& health = nodes_[event.after->name()];
-    if (renewed != health.renewed) health.probed = now;
-    health.renewed = std::move(renewed);
+    see_lease(*event.after, now, sink);
   }
+}
+
+void NodeLifecycleController::see_lease(const Object& lease, TimePoint now, KeySink& sink) {
+  const json::Value document = lease.document();
+  std::string renewed(json::get_string(document, {"spec", "renewTime"}));
+  Health& health = nodes_[lease.name()];
+  if (renewed != health.renewed) health.probed = now;
+  health.renewed = std::move(renewed);
+  const std::string_view heartbeats = json::get_string(document, {"metadata", "annotations", kHeartbeats});
+  const bool was_steady = std::exchange(health.is_steady, heartbeats == "steady");
+  if (!was_steady || health.is_steady) return;
+  // "ended 3s ago": by our own clock, as if each of its heartbeats had been seen.
+  if (heartbeats.starts_with("ended ") && heartbeats.ends_with(" ago"))
+    health.probed = now - parse_go_duration(heartbeats.substr(6, heartbeats.size() - 10)).value_or(Duration{0});
+  sink.add("node/" + lease.name());
 }
 
 void NodeLifecycleController::see_node(const Event& event, TimePoint now, KeySink& sink) {
@@ -192,7 +208,9 @@ Plan NodeLifecycleController::look_at_node(const std::string& name, TimePoint no
   const json::Value document = node->document();
   const Duration grace = health.ready.empty() ? options_.startup_grace_period : options_.monitor_grace_period;
   const TimePoint lost_at = health.probed + grace;
-  if (now > lost_at) {
+  if (health.is_steady) {
+    // Neither lost nor to be looked at again before it says so.
+  } else if (now > lost_at) {
     mark_unknown(plan, *node, document, now);
     if (!plan.writes.empty()) {
       health.fell_silent |= health.ready == "True";

@@ -13,10 +13,17 @@ class PodGarbageCollector final : public Controller {
   [[nodiscard]] std::string_view name() const override { return "pod-garbage-collector-controller"; }
   [[nodiscard]] std::vector<Kind> watches() const override { return {kinds().pod, kinds().node}; }
   void on_event(const Event& event, const Cache& cache, TimePoint now, KeySink&) override {
-    if (event.kind == kinds().node && !event.after) missing_since_[event.object().name()] = now;
-    if (event.kind == kinds().node && event.after) {
-      missing_since_.erase(event.after->name());
-      confirmed_.erase(event.after->name());
+    if (event.kind == kinds().pod) return see_pod(event, cache);
+    const std::string& name = event.object().name();
+    suspects_.erase(name);
+    if (!event.after) {
+      missing_since_[name] = now;
+      homeless_.insert(name);
+    } else {
+      missing_since_.erase(name);
+      confirmed_.erase(name);
+      homeless_.erase(name);
+      if (event.after->bytes().find("node.kubernetes.io/out-of-service") != std::string::npos) suspects_.insert(name);
     }
   }
   void on_start(const Cache&, TimePoint, KeySink& sink) override { sink.add("gc"); }
@@ -26,11 +33,21 @@ class PodGarbageCollector final : public Controller {
   }
 
  private:
+  void see_pod(const Event& event, const Cache& cache) {
+    finished_ -= event.pod_before && event.pod_before->is_finished();
+    finished_ += event.pod_after && event.pod_after->is_finished();
+    if (event.pod_after && !event.pod_after->node.empty() && !cache.get(kinds().node, "", event.pod_after->node))
+      homeless_.insert(event.pod_after->node);
+  }
   void remove(Plan& plan, const PodInfo& pod, std::string_view why, TimePoint now) const;
   void collect_orphans(Plan& plan, const Cache& cache, TimePoint now);
   void collect_finished(Plan& plan, const Cache& cache, TimePoint now) const;
 
   PodGarbageCollectorOptions options_;
+  // Kept as objects change: a look at everything, every period, costs more than all that is ever found.
+  std::set<std::string> suspects_;                  ///< Nodes whose objects mention the out-of-service taint.
+  std::set<std::string> homeless_;                  ///< Nodes that the cache does not have and that pods may name.
+  std::int64_t finished_ = 0;                       ///< Pods that have ended.
   std::map<std::string, TimePoint> missing_since_;  ///< Nodes named by pods that the cache does not have.
   std::set<std::string> confirmed_;                 ///< Of those, the ones the server does not have either.
 };
@@ -40,13 +57,14 @@ Plan PodGarbageCollector::reconcile(const std::string&, TimePoint now, const Cac
   plan.requeue_after = options_.period;
   collect_orphans(plan, cache, now);
   std::set<std::string> out_of_service;
-  cache.for_each(kinds().node, [&](const ObjectRef& node) {
-    if (node->bytes().find("node.kubernetes.io/out-of-service") == std::string::npos) return;
+  for (const std::string& name : suspects_) {
+    const ObjectRef node = cache.get(kinds().node, "", name);
+    if (!node) continue;
     const json::Value document = node->document();
-    if (condition_status(document, "Ready") == "True") return;
+    if (condition_status(document, "Ready") == "True") continue;
     for (const Taint& taint : node_taints(document))
-      if (taint.key == "node.kubernetes.io/out-of-service") out_of_service.insert(node->name());
-  });
+      if (taint.key == "node.kubernetes.io/out-of-service") out_of_service.insert(name);
+  }
   for (const std::string& node : out_of_service)
     for (const auto& [key, pod] : cache.pods_on(node))
       if (pod->deleting) remove(plan, *pod, "PodGC: node is out of service", now);
@@ -57,12 +75,9 @@ Plan PodGarbageCollector::reconcile(const std::string&, TimePoint now, const Cac
 }
 
 void PodGarbageCollector::collect_orphans(Plan& plan, const Cache& cache, TimePoint now) {
-  std::set<std::string_view> seen;
-  cache.for_each_pod([&](const PodRef& pod) {
-    if (pod->node.empty() || !seen.insert(pod->node).second || cache.get(kinds().node, "", pod->node)) return;
-    missing_since_.emplace(pod->node, now);
-  });
-  std::erase_if(missing_since_, [&](const auto& entry) { return !seen.contains(entry.first); });
+  std::erase_if(homeless_, [&](const std::string& node) { return cache.pods_on(node).empty(); });
+  for (const std::string& node : homeless_) missing_since_.emplace(node, now);
+  std::erase_if(missing_since_, [&](const auto& entry) { return !homeless_.contains(entry.first); });
   for (const auto& [name, since] : missing_since_) {
     const Duration left = since + options_.quarantine - now;
     if (left > Duration{0}) {
@@ -84,7 +99,7 @@ void PodGarbageCollector::collect_orphans(Plan& plan, const Cache& cache, TimePo
 }
 
 void PodGarbageCollector::collect_finished(Plan& plan, const Cache& cache, TimePoint now) const {
-  if (options_.terminated_pod_threshold <= 0) return;
+  if (options_.terminated_pod_threshold <= 0 || finished_ <= options_.terminated_pod_threshold) return;
   std::vector<PodRef> finished;
   cache.for_each_pod([&](const PodRef& pod) {
     if (pod->is_finished()) finished.push_back(pod);

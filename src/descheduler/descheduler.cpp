@@ -122,7 +122,7 @@ Result<CycleResult> Descheduler::run_once() {
   ask_for_usage(*snapshot);
 
   CycleOptions cycle;
-  cycle.now = SystemClock().now();
+  cycle.now = now();
   cycle.check = options_.check;
   cycle.lists_everyone = options_.lists_everyone;
   // The API knows the budgets as they are now, but its answers come late, and on a dry run it counts nothing.
@@ -229,7 +229,7 @@ void Descheduler::tell(const CycleResult& result) {
 
 void Descheduler::write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note) {
   const model::PodView& pod = eviction.pod->view();
-  const TimePoint now = SystemClock().now();
+  const TimePoint now = this->now();
   const auto suffix = static_cast<std::uint64_t>(now.time_since_epoch().count()) * 1000 + events_++ % 1000;
   const json::Object event = {
       {"apiVersion", "events.k8s.io/v1"},

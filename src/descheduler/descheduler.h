@@ -21,6 +21,7 @@ struct DeschedulerOptions {
   bool lists_everyone = false;      ///< As CycleOptions'.
   std::size_t most_in_flight = 16;  ///< Evictions asked for and not yet answered.
   std::string host;                 ///< For the events' reporting instance.
+  const Clock* clock = nullptr;     ///< Of pods' ages and events; null: the machine's. Must outlive the descheduler.
 };
 
 /// Everything that a cycle reads. Nodes and pods must be listed; what else the server refuses or does not have is done without, and said in
@@ -44,6 +45,7 @@ class Descheduler {
   /// What Prometheus says of nodes. A query that fails is its strategies' failure, and no other's.
   void ask_for_usage(Snapshot& snapshot);
   Result<std::string> prometheus_token(const PrometheusProvider& provider);
+  [[nodiscard]] TimePoint now() const { return options_.clock != nullptr ? options_.clock->now() : SystemClock().now(); }
   void tell(const CycleResult& result);
   void write_event(const Eviction& eviction, std::string_view type, std::string_view reason, std::string_view note);
 

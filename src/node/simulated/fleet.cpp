@@ -68,7 +68,7 @@ void Fleet::observe_node(const json::Value& document, TimePoint now) {
     enqueue(node);
   }
   see_labels(*node, document);
-  set_dead(node, is_marked_dead(document));
+  set_dead(node, is_marked_dead(document), now);
   for (const json::Value& condition : json::get_array(document, {"status", "conditions"})) {
     if (json::get_string(condition, {"type"}) != "Ready") continue;
     const bool is_ready = json::get_string(condition, {"status"}) == "True";
@@ -84,10 +84,32 @@ void Fleet::see_labels(Node& node, const json::Value& document) {
   for (const json::Value& taint : json::get_array(document, {"spec", "taints"})) node.taints.push_back(model::parse_taint(taint));
 }
 
-void Fleet::set_dead(const NodeRef& node, bool dead) {
+void Fleet::set_dead(const NodeRef& node, bool dead, TimePoint now) {
   if (node->is_dead == dead) return;
   node->is_dead = dead;
+  if (dead) end_steadiness(node, now);
   if (!dead) report_again(node);
+}
+
+void Fleet::set_steady_heartbeats(bool steady, TimePoint now) {
+  options_.steady_heartbeats = steady;
+  std::vector<NodeRef> all;
+  for (const auto& [name, node] : nodes_) all.push_back(node);
+  std::ranges::sort(all, {}, [](const NodeRef& node) { return node->arrival; });
+  for (const NodeRef& node : all) {
+    if (!steady) end_steadiness(node, now);
+    enqueue(node);
+  }
+}
+
+/// The heartbeats that were not written are as if they had been: the last of them at its own time.
+void Fleet::end_steadiness(const NodeRef& node, TimePoint now) {
+  if (!node->is_steady) return;
+  node->is_steady = false;
+  while (node->next_lease <= now) node->next_lease += options_.lease_period;
+  while (node->next_status <= now) node->next_status += options_.status_period;
+  node->last_word = std::max(now - (node->next_lease - options_.lease_period), Duration(0));
+  enqueue(node);
 }
 
 /// As a kubelet that is back: the control plane marked the node Unknown and its pods not Ready meanwhile.
@@ -285,9 +307,9 @@ std::optional<Write> Fleet::next_write(TimePoint now) {
       node->is_writing = true;
       return write;
     }
-    TimePoint next = std::min(node->next_lease, node->next_status);
+    TimePoint next = node->is_steady && !node->is_dead ? TimePoint::max() : std::min(node->next_lease, node->next_status);
     if (node->pods_with_usage > 0 || !node->pressure.empty()) next = std::min(next, node->next_check);
-    schedule(node, std::max(node->not_before, next));
+    if (next != TimePoint::max()) schedule(node, std::max(node->not_before, next));
   }
   while (!pod_queue_.empty()) {
     const PodRef pod = pod_queue_.front();
@@ -315,6 +337,11 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
   if (node.not_before > now) return std::nullopt;
   const std::string& name = node.spec.name;
   if (node.needs_create) return Write{Write::Kind::kCreateNode, "", name, "", node_body(node)};
+  if (node.last_word) {
+    const std::string body = lease_body(node, now - *node.last_word, fmt::format("ended {} ago", format_go_duration(*node.last_word)));
+    node.last_word.reset();
+    return Write{Write::Kind::kRenewLease, "kube-node-lease", name, "", body};
+  }
   if (node.is_dead) {
     node.next_lease = now + options_.lease_period;
     node.next_status = now + options_.status_period;
@@ -325,16 +352,20 @@ std::optional<Write> Fleet::node_write(Node& node, TimePoint now) {
     return Write{Write::Kind::kNodeLabels, "", name, node.uid,
                  json::serialize(json::Object{{"metadata", json::Object{{"labels", labels}}}})};
   }
-  if (node.needs_status || node.next_status <= now) {
+  if (node.needs_status || (node.next_status <= now && !node.is_steady)) {
     node.needs_status = false;
     node.next_status = now + options_.status_period;
     return Write{Write::Kind::kNodeStatus, "", name, node.uid, node_status_body(node, now)};
   }
-  if (node.needs_lease || node.next_lease <= now) {
+  const bool becomes_steady = options_.steady_heartbeats && !node.is_steady;
+  if (node.needs_lease || becomes_steady || (node.next_lease <= now && !node.is_steady)) {
     while (node.next_lease <= now) node.next_lease += options_.lease_period;
     const bool create = node.needs_lease;
     node.needs_lease = false;
-    return Write{create ? Write::Kind::kCreateLease : Write::Kind::kRenewLease, "kube-node-lease", name, "", lease_body(node, now)};
+    node.is_steady = options_.steady_heartbeats;
+    node.was_steady |= node.is_steady;
+    return Write{create ? Write::Kind::kCreateLease : Write::Kind::kRenewLease, "kube-node-lease", name, "",
+                 lease_body(node, now, node.is_steady ? "steady" : "")};
   }
   return std::nullopt;
 }
@@ -405,12 +436,14 @@ void Fleet::finish_node_write(Node& node, const Write& write, const WriteOutcome
     case Write::Kind::kCreateLease:
     case Write::Kind::kRenewLease:
       if (ok || outcome.code == 409) {
+        if (!ok) node.is_steady = false;  // The Lease of an earlier node of this name: it has to be told.
         if (!node.is_counted) {
           node.is_counted = true;
           ++ready_count_;
         }
         return;
       }
+      node.is_steady = false;
       // A lost lease is made anew; a renewal that failed is repeated soon, as the kubelet does, or the node would be taken for dead.
       if (outcome.code == 404)
         node.needs_lease = true;
@@ -447,6 +480,11 @@ const PodSimulation* Fleet::find_pod(std::string_view ns, std::string_view name)
   for (const auto& [uid, pod] : pods_)
     if (pod->sim.spec().name == name && pod->sim.spec().ns == ns) return &pod->sim;
   return nullptr;
+}
+
+const PodSimulation* Fleet::find_pod(std::string_view uid) const {
+  const auto found = pods_.find(std::string(uid));
+  return found == pods_.end() ? nullptr : &found->second->sim;
 }
 
 void Fleet::collect_events(Pod& pod, TimePoint now) {

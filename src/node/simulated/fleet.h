@@ -31,6 +31,8 @@ inline constexpr std::string_view kIndexAnnotation = "sim.berth.dev/index";
 inline constexpr std::string_view kCapacityAnnotation = "sim.berth.dev/capacity";
 /// "true" on a node: it gets no heartbeats and its pods stand still, as if its machine had died. "false" or removal brings it back.
 inline constexpr std::string_view kDeadAnnotation = "sim.berth.dev/dead";
+/// On a Lease: "steady": as if it were renewed in every period from now on; "ended 3s ago": the last renewal was so long before this write.
+inline constexpr std::string_view kHeartbeatsAnnotation = "sim.berth.dev/heartbeats";
 
 struct NodeTemplate {
   std::map<std::string, std::string> capacity = {{"cpu", "32"}, {"memory", "256Gi"}, {"pods", "110"}, {"ephemeral-storage", "200Gi"}};
@@ -47,6 +49,9 @@ struct FleetOptions {
   Duration lease_period = std::chrono::seconds(10);
   int lease_duration_seconds = 40;
   Duration status_period = std::chrono::minutes(5);
+  /// Leases say that they are renewed until they say otherwise, and are not (kHeartbeatsAnnotation): who reads them by that rule sees the
+  /// same, and a day of a thousand idle nodes costs nothing. For simulations.
+  bool steady_heartbeats = false;
   Duration start_delay = std::chrono::milliseconds(0);
   Duration stop_delay = std::chrono::milliseconds(200);
   enum class Events { kNone, kWarnings, kAll } events = Events::kWarnings;
@@ -109,6 +114,8 @@ class Fleet {
   /// Forgets a node and its pods; writes nothing (a machine that is switched off).
   void remove_node(std::string_view name);
   void observe_node(const json::Value& node, TimePoint now);
+  /// FleetOptions::steady_heartbeats from now on.
+  void set_steady_heartbeats(bool steady, TimePoint now);
   /// Sees a node that is not of this fleet, so that no node of this one gets its addresses.
   void observe_stranger(const json::Value& node);
   void forget_stranger(std::string_view name);
@@ -137,6 +144,7 @@ class Fleet {
   /// Nodes whose object, status and lease have all been written at least once.
   [[nodiscard]] std::size_t ready_count() const { return ready_count_; }
   [[nodiscard]] const PodSimulation* find_pod(std::string_view ns, std::string_view name) const;
+  [[nodiscard]] const PodSimulation* find_pod(std::string_view uid) const;
   /// Where a pod's document can be had again: asked only for pods of nodes under a closer look.
   using DocumentSource = std::function<std::optional<json::Value>(const std::string& ns, const std::string& name)>;
   void set_document_source(DocumentSource source) { documents_ = std::move(source); }
@@ -164,8 +172,9 @@ class Fleet {
   void follow_programs(Pod& pod);
   void stop_pod(const PodRef& pod, const json::Value& document, TimePoint now);
   static void see_labels(Node& node, const json::Value& document);
-  void set_dead(const NodeRef& node, bool dead);
+  void set_dead(const NodeRef& node, bool dead, TimePoint now);
   void report_again(const NodeRef& node);
+  void end_steadiness(const NodeRef& node, TimePoint now);
   std::optional<Write> node_write(Node& node, TimePoint now);
   std::optional<Write> pod_write(Pod& pod, TimePoint now);
   void finish_node_write(Node& node, const Write& write, const WriteOutcome& outcome, TimePoint now);
@@ -181,7 +190,8 @@ class Fleet {
   void offer(Node& node) const;
   [[nodiscard]] std::string node_body(const Node& node) const;
   [[nodiscard]] std::string node_status_body(const Node& node, TimePoint now) const;
-  [[nodiscard]] std::string lease_body(const Node& node, TimePoint now) const;
+  /// `heartbeats`: kHeartbeatsAnnotation's value; empty: without.
+  [[nodiscard]] std::string lease_body(const Node& node, TimePoint renewed, const std::string& heartbeats) const;
 
   FleetOptions options_;
   DocumentSource documents_;

@@ -231,12 +231,17 @@ std::string Fleet::node_status_body(const Node& node, TimePoint now) const {
   return json::serialize(json::Object{{"status", std::move(status)}});
 }
 
-std::string Fleet::lease_body(const Node& node, TimePoint now) const {
+std::string Fleet::lease_body(const Node& node, TimePoint now, const std::string& heartbeats) const {
+  // A Lease that was steady is told that it is not any more; others have no annotations at all.
+  const std::string annotations =
+      heartbeats.empty() && !node.was_steady
+          ? std::string()
+          : fmt::format(R"("annotations":{{"{}":{}}},)", kHeartbeatsAnnotation, heartbeats.empty() ? "null" : '"' + heartbeats + '"');
   const std::string spec = fmt::format(R"("spec":{{"holderIdentity":"{}","leaseDurationSeconds":{},"renewTime":"{}"}})", node.spec.name,
                                        options_.lease_duration_seconds, format_rfc3339_micro(now));
-  return fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{0}","namespace":"kube-node-lease",)"
+  return fmt::format(R"({{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{0}","namespace":"kube-node-lease",{3})"
                      R"("ownerReferences":[{{"apiVersion":"v1","kind":"Node","name":"{0}","uid":"{1}"}}]}},{2}}})",
-                     node.spec.name, node.uid, spec);
+                     node.spec.name, node.uid, spec, annotations);
 }
 
 }  // namespace berth::node::simulated

@@ -17,6 +17,9 @@ struct Fleet::Node {
   bool needs_create = true, needs_status = true, needs_lease = true;
   bool is_writing = false, is_queued = false, is_dead = false, is_removed = false, is_foreign = false, is_counted = false;
   bool is_ready_seen = false;
+  bool was_steady = false;            ///< Its Lease has kHeartbeatsAnnotation.
+  bool is_steady = false;             ///< Its Lease says so (FleetOptions::steady_heartbeats).
+  std::optional<Duration> last_word;  ///< To be written: so long ago was the last heartbeat.
   TimePoint next_lease{}, next_status{}, ready_since{}, wake{}, not_before{};
   std::array<bool, 256> used_ips{};
   std::set<std::string> pods;  ///< uids

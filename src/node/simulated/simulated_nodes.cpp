@@ -289,6 +289,11 @@ SimulatedNodes::~SimulatedNodes() {
 }
 
 void SimulatedNodes::start() { impl_->start(); }
+void SimulatedNodes::set_steady_heartbeats(bool steady) {
+  impl_->fleet.set_steady_heartbeats(steady, impl_->loop.now());
+  impl_->pump();
+}
+const Fleet& SimulatedNodes::fleet() const { return impl_->fleet; }
 std::size_t SimulatedNodes::ready_nodes() const { return impl_->ready; }
 std::size_t SimulatedNodes::node_count() const { return impl_->count; }
 

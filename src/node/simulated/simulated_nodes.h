@@ -42,6 +42,10 @@ class SimulatedNodes {
   SimulatedNodes& operator=(const SimulatedNodes&) = delete;
 
   void start();
+  /// FleetOptions::steady_heartbeats from now on; on the loop.
+  void set_steady_heartbeats(bool steady);
+  /// What is played; on the loop.
+  [[nodiscard]] const Fleet& fleet() const;
   /// Nodes that have reported status and lease. Any thread.
   [[nodiscard]] std::size_t ready_nodes() const;
   /// All nodes played. Any thread.

@@ -1,0 +1,402 @@
+#include "simulator/census.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json_scan.h"
+#include "model/pod_resources.h"
+
+namespace berth::simulator {
+namespace {
+
+enum PodField : std::size_t { kNodeName, kPhase, kConditions, kDeletion, kCreated, kContainers, kPodFields };
+
+const json::PathScanner& pod_scanner() {
+  static const json::PathScanner scanner({"spec.nodeName", "status.phase", "status.conditions", "metadata.deletionTimestamp",
+                                          "metadata.creationTimestamp", "spec.containers"});
+  return scanner;
+}
+
+bool has(std::string_view raw) { return !raw.empty() && raw != "null"; }
+
+std::string_view plain(std::string_view raw) {
+  return raw.size() >= 2 && raw.front() == '"' ? raw.substr(1, raw.size() - 2) : std::string_view();
+}
+
+/// Figures with six digits behind the point: what machines could differ in is behind them.
+double rounded(double value) { return std::floor(value * 1e6 + 0.5) / 1e6; }
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? rounded(static_cast<double>(part) / static_cast<double>(whole)) : 0;
+}
+
+/// Adds a resource's amount to those that are counted.
+void add_amount(Amounts& amounts, std::string_view resource, const model::Quantity& amount) {
+  if (resource == "cpu") amounts[kCpu] += amount.milli_value();
+  if (resource == "memory") amounts[kMemory] += amount.value();
+  if (resource.ends_with("/gpu")) amounts[kGpu] += amount.milli_value();
+}
+
+/// What keeps most nodes from taking a pod, out of the scheduler's sentence
+/// "0/6 nodes are available: 4 Insufficient cpu, 2 node(s) had untolerated taint {…}. preemption: …".
+std::string main_reason(std::string_view message) {
+  const std::size_t colon = message.find(": ");
+  if (!message.starts_with("0/") || colon == std::string_view::npos) return std::string(message.substr(0, message.find_first_of(".:")));
+  std::string_view rest = message.substr(colon + 2);
+  if (const std::size_t end = rest.find(". "); end != std::string_view::npos) rest = rest.substr(0, end);
+  if (rest.ends_with('.')) rest.remove_suffix(1);
+  std::int64_t most = -1;
+  std::string_view reason;
+  while (!rest.empty()) {
+    // A part begins with its count; a comma inside a reason is followed by none.
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    std::size_t stop = rest.size();
+    for (std::size_t comma = rest.find(", "); comma != std::string_view::npos; comma = rest.find(", ", comma + 2))
+      if (comma + 2 < rest.size() && rest[comma + 2] >= '0' && rest[comma + 2] <= '9') {
+        stop = comma;
+        break;
+      }
+    const auto digits = static_cast<std::size_t>(end - rest.data());
+    if (error == std::errc() && number > most) {
+      most = number;
+      reason = rest.substr(digits, stop - digits);
+    }
+    rest = stop < rest.size() ? rest.substr(stop + 2) : std::string_view();
+  }
+  while (reason.starts_with(' ')) reason.remove_prefix(1);
+  return reason.empty() ? "no node fits" : std::string(reason);
+}
+
+/// The condition DisruptionTarget's reason in a word; empty: not one that moves pods.
+std::string_view cause_of(std::string_view reason) {
+  if (reason == "EvictionByEvictionAPI") return "api";
+  if (reason == "PreemptionByScheduler") return "preemption";
+  if (reason == "DeletionByTaintManager") return "taint";
+  if (reason == "TerminationByKubelet") return "pressure";
+  if (reason == "DeletionByPodGC") return "lostNode";
+  return {};
+}
+
+}  // namespace
+
+struct Census::Pod {
+  enum class Phase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed };
+  Phase phase = Phase::kPending;
+  bool is_bound = false, is_deleting = false, is_disrupted = false;
+  std::uint32_t reason = 0, app = 0;
+  TimePoint created{};
+  std::string node;
+  std::shared_ptr<const Amounts> requests;
+  [[nodiscard]] bool is_over() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
+};
+
+struct Census::Node {
+  bool is_there = false, is_ready = false, is_cordoned = false;
+  Amounts allocatable{}, requested{};
+  double price = 0;
+  [[nodiscard]] bool is_over() const {
+    return is_there &&
+           (requested[kCpu] > allocatable[kCpu] || requested[kMemory] > allocatable[kMemory] || requested[kGpu] > allocatable[kGpu]);
+  }
+};
+
+class Census::Sink final : public apiserver::WatchSink {
+ public:
+  Sink(Census& census, void (Census::*see)(const apiserver::WatchEvent&)) : census_(census), see_(see) {}
+  bool deliver(const apiserver::WatchEvent& event) override {
+    if (event.object) (census_.*see_)(event);
+    return true;
+  }
+
+ private:
+  Census& census_;
+  void (Census::*see_)(const apiserver::WatchEvent&);
+};
+
+Census::Census(const Clock& clock, TimePoint start, std::map<std::string, double> prices)
+    : clock_(clock), start_(start), prices_(std::move(prices)), paid_until_(start) {
+  intern("");
+}
+Census::~Census() = default;
+
+void Census::attach(apiserver::ObjectCache* cache) {
+  watches_.clear();
+  if (cache == nullptr) return;
+  is_replacing_ = !nodes_.empty();
+  // A server that is back has everything again; objects cannot have gone meanwhile.
+  for (const auto& [plural, see] : {std::pair("nodes", &Census::see_node), std::pair("pods", &Census::see_pod)}) {
+    apiserver::WatchFilter filter;
+    filter.prefix = apiserver::make_prefix("", plural);
+    watches_.push_back(cache->watch(filter, 0, true, std::make_shared<Sink>(*this, see)));
+  }
+  is_replacing_ = false;
+}
+
+std::uint32_t Census::intern(std::string_view text) {
+  const auto [found, is_new] = text_numbers_.try_emplace(std::string(text), static_cast<std::uint32_t>(texts_.size()));
+  if (is_new) texts_.emplace_back(text);
+  return found->second;
+}
+
+double Census::price_of(const std::string& instance_type) const {
+  const auto found = prices_.find(instance_type);
+  return found == prices_.end() ? 0 : found->second;
+}
+
+void Census::pay() {
+  const TimePoint now = clock_.now();
+  if (now <= start_) return;  // What was bought before is paid from the start on.
+  now_.cost += now_.price_per_hour * static_cast<double>((now - paid_until_).count()) / 3.6e9;
+  paid_until_ = now;
+}
+
+void Census::count(const Pod& pod, int sign) {
+  if (!pod.is_over()) {
+    if (!pod.is_bound) {
+      now_.pending += sign;
+      pending_by_reason_[pod.reason] += sign;
+    } else {
+      (pod.phase == Pod::Phase::kRunning ? now_.running : now_.starting) += sign;
+    }
+    auto& app = apps_[pod.app];
+    app[0] += sign;
+    if (pod.phase == Pod::Phase::kRunning && !pod.is_deleting) app[1] += sign;
+  } else {
+    (pod.phase == Pod::Phase::kSucceeded ? now_.succeeded : now_.failed) += sign;
+  }
+  if (pod.is_deleting) now_.terminating += sign;
+  if (!pod.is_bound || pod.is_over()) return;
+  auto& node = nodes_[pod.node];
+  if (!node) node = std::make_unique<Node>();
+  const bool was_over = node->is_over();
+  for (std::size_t i = 0; i < kResources; ++i) {
+    node->requested[i] += sign * (*pod.requests)[i];
+    if (node->is_there) now_.requested[i] += sign * (*pod.requests)[i];
+  }
+  now_.overcommitted_nodes += node->is_over() - was_over;
+}
+
+void Census::see_pod(const apiserver::WatchEvent& event) {
+  const apiserver::StoredObject& object = *event.object;
+  const std::string key = fmt::format("{}/{}", object.meta.ns, object.meta.name);
+  if (event.type == apiserver::WatchEventType::kDeleted) {
+    const auto found = pods_.find(key);
+    if (found == pods_.end()) return;
+    count(*found->second, -1);
+    pods_.erase(found);
+    return;
+  }
+  auto& slot = pods_[key];
+  const bool is_new = slot == nullptr;
+  if (is_new)
+    slot = std::make_unique<Pod>();
+  else
+    count(*slot, -1);
+  read_pod(*slot, object, is_new);
+  count(*slot, 1);
+}
+
+void Census::read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_new) {
+  std::array<std::string_view, kPodFields> raw;
+  const std::string_view text(object.value->data(), object.value->size());
+  if (!pod_scanner().scan(text, raw)) return;
+  const TimePoint now = clock_.now();
+  if (is_new) {
+    ++now_.created;
+    pod.created = now;
+    const std::string* app = object.meta.labels().get("app");
+    if (app == nullptr) app = object.meta.labels().get("app.kubernetes.io/name");
+    if (app == nullptr) app = object.meta.labels().get("job-name");
+    pod.app = intern(fmt::format("{}/{}", object.meta.ns, app == nullptr ? std::string_view("other") : std::string_view(*app)));
+    pod.requests = amounts_of(raw[kContainers], object);
+  }
+  const std::string_view node = plain(raw[kNodeName]);
+  if (!pod.is_bound && !node.empty()) {
+    pod.is_bound = true;
+    pod.node = node;
+    ++now_.bound;
+    // Who comes with a node has not waited for one.
+    if (now >= start_ && !is_new) waits_.push_back(static_cast<float>(static_cast<double>((now - pod.created).count()) / 1e6));
+  }
+  const std::string_view phase = plain(raw[kPhase]);
+  const bool was_over = pod.is_over();
+  pod.phase = phase == "Running"     ? Pod::Phase::kRunning
+              : phase == "Succeeded" ? Pod::Phase::kSucceeded
+              : phase == "Failed"    ? Pod::Phase::kFailed
+                                     : Pod::Phase::kPending;
+  if (pod.is_over() && !was_over) {
+    ++now_.finished;
+    if (on_pod_over) on_pod_over(object.meta.ns, object.meta.name);
+  }
+  pod.is_deleting = has(raw[kDeletion]);
+  if (!pod.is_bound || (!pod.is_disrupted && raw[kConditions].find("DisruptionTarget") != std::string_view::npos))
+    read_conditions(pod, object, raw[kConditions]);
+}
+
+void Census::read_conditions(Pod& pod, const apiserver::StoredObject& object, std::string_view raw) {
+  static const json::PathScanner scanner({"type", "status", "reason", "message"});
+  std::string_view reason = "not tried yet";
+  std::string kept;
+  json::for_each_element(raw, [&](std::string_view condition) {
+    std::array<std::string_view, 4> fields;
+    if (!scanner.scan(condition, fields)) return;
+    const std::string_view type = plain(fields[0]), status = plain(fields[1]);
+    if (type == "PodScheduled" && status == "False") {
+      kept = plain(fields[2]) == "SchedulingGated" ? std::string("held by a scheduling gate") : main_reason(json::unquote(fields[3]));
+      reason = kept;
+    } else if (type == "DisruptionTarget" && status == "True" && !pod.is_disrupted) {
+      const std::string_view cause = cause_of(plain(fields[2]));
+      if (cause.empty()) return;
+      pod.is_disrupted = true;
+      ++evictions_[std::string(cause)];
+      if (on_happening && !is_replacing_)
+        on_happening({std::chrono::duration_cast<Duration>(clock_.now() - start_), "eviction",
+                      fmt::format("{}/{} leaves {} ({})", object.meta.ns, object.meta.name, pod.node, cause)});
+    }
+  });
+  if (!pod.is_bound) pod.reason = intern(reason);
+}
+
+std::shared_ptr<const Amounts> Census::amounts_of(std::string_view containers, const apiserver::StoredObject& object) {
+  // Pods of one template differ in their volumes' mounts alone: what stands before them is the key.
+  constexpr std::size_t kMostShapes = 10'000;
+  std::string key(containers);
+  for (std::size_t at = key.find("kube-api-access-"); at != std::string::npos; at = key.find("kube-api-access-", at + 1))
+    if (at + 21 <= key.size()) key.replace(at + 16, 5, 5, '-');
+  if (const auto found = shapes_.find(key); found != shapes_.end()) return found->second;
+  auto out = std::make_shared<Amounts>();
+  if (const auto document = json::parse(std::string_view(object.value->data(), object.value->size())))
+    for (const auto& [name, amount] : model::pod_total(*document, "requests")) add_amount(*out, name, amount);
+  if (shapes_.size() >= kMostShapes) shapes_.clear();
+  shapes_.emplace(std::move(key), out);
+  return out;
+}
+
+void Census::see_node(const apiserver::WatchEvent& event) {
+  const std::string name(event.object->meta.name);
+  auto& slot = nodes_[name];
+  if (!slot) slot = std::make_unique<Node>();
+  Node& node = *slot;
+  pay();
+  const bool was_over = node.is_over(), was_there = node.is_there, was_ready = node.is_ready;
+  const auto count_node = [&](int sign) {
+    if (!node.is_there) return;
+    now_.nodes += sign;
+    now_.ready_nodes += node.is_ready ? sign : 0;
+    now_.cordoned_nodes += node.is_cordoned ? sign : 0;
+    now_.price_per_hour += sign * node.price;
+    for (std::size_t i = 0; i < kResources; ++i) {
+      now_.allocatable[i] += sign * node.allocatable[i];
+      now_.requested[i] += sign * node.requested[i];
+    }
+  };
+  count_node(-1);
+  node.is_there = event.type != apiserver::WatchEventType::kDeleted;
+  if (node.is_there) {
+    const auto document = json::parse(std::string_view(event.object->value->data(), event.object->value->size()));
+    if (!document) return;
+    node.is_ready = false;
+    for (const json::Value& condition : json::get_array(*document, {"status", "conditions"}))
+      if (json::get_string(condition, {"type"}) == "Ready") node.is_ready = json::get_string(condition, {"status"}) == "True";
+    node.is_cordoned = json::get_bool(*document, {"spec", "unschedulable"});
+    node.allocatable = {};
+    for (const auto& [resource, amount] : model::amounts_of(json::find(*document, {"status", "allocatable"})))
+      add_amount(node.allocatable, resource, amount);
+    node.price = price_of(std::string(json::get_string(*document, {"metadata", "labels", "node.kubernetes.io/instance-type"})));
+  }
+  count_node(1);
+  now_.overcommitted_nodes += node.is_over() - was_over;
+  if (!on_happening || is_replacing_) return;
+  const Duration at = std::chrono::duration_cast<Duration>(clock_.now() - start_);
+  if (!node.is_there)
+    on_happening({at, "node", name + " is gone"});
+  else if (!was_there && at > Duration(0))
+    on_happening({at, "node", name + " is new"});
+  else if (was_ready != node.is_ready && at > Duration(0))
+    on_happening({at, "node", name + (node.is_ready ? " is ready" : " is not ready")});
+}
+
+std::string Census::overcommitted() const {
+  std::vector<std::string> names;
+  for (const auto& [name, node] : nodes_)
+    if (node->is_over()) names.push_back(name);
+  std::ranges::sort(names);
+  const std::size_t count = names.size();
+  if (count > 5) names.resize(5);
+  return count == 0 ? std::string() : fmt::format("{}{}", fmt::join(names, ", "), count > 5 ? ", …" : "");
+}
+
+std::int64_t Census::running_of(const std::string& ns_and_app) const {
+  const auto number = text_numbers_.find(ns_and_app);
+  if (number == text_numbers_.end()) return 0;
+  const auto found = apps_.find(number->second);
+  return found == apps_.end() ? 0 : found->second[1];
+}
+
+Sample Census::sample() {
+  pay();
+  Sample out = now_;
+  out.at = std::chrono::duration_cast<Duration>(clock_.now() - start_);
+  for (const auto& [reason, count] : pending_by_reason_)
+    if (count > 0) out.pending_by_reason[texts_[reason]] += count;
+  out.evictions = evictions_;
+  // Few are told even when they have no pods any more; of many that come and go only those that have some.
+  constexpr std::size_t kFew = 200;
+  for (const auto& [app, counts] : apps_)
+    if (apps_.size() <= kFew || counts[0] != 0) out.workloads[texts_[app]] = counts;
+  std::vector<float> recent(waits_.begin() + static_cast<std::ptrdiff_t>(waits_before_), waits_.end());
+  waits_before_ = waits_.size();
+  std::ranges::sort(recent);
+  if (!recent.empty()) {
+    out.wait_p50 = recent[recent.size() / 2];
+    out.wait_p99 = recent[std::min(recent.size() - 1, recent.size() * 99 / 100)];
+    out.wait_max = recent.back();
+  }
+  return out;
+}
+
+json::Value Sample::to_json() const {
+  json::Object pending_reasons, evicted, apps;
+  std::int64_t all_evictions = 0;
+  for (const auto& [reason, count] : pending_by_reason) pending_reasons[reason] = count;
+  for (const char* cause : {"api", "preemption", "taint", "pressure", "lostNode"}) {
+    const auto found = evictions.find(cause);
+    const std::int64_t count = found == evictions.end() ? 0 : found->second;
+    evicted[cause] = count;
+    all_evictions += count;
+  }
+  evicted["total"] = all_evictions;
+  for (const auto& [app, counts] : workloads) apps[app] = json::Object{{"pods", counts[0]}, {"running", counts[1]}};
+  const auto shares = [&](const Amounts& amounts) {
+    json::Object out{{"cpu", share(amounts[kCpu], allocatable[kCpu])}, {"memory", share(amounts[kMemory], allocatable[kMemory])}};
+    if (allocatable[kGpu] > 0) out["gpu"] = share(amounts[kGpu], allocatable[kGpu]);
+    return out;
+  };
+  return json::Object{{"time", rounded(static_cast<double>(at.count()) / 1e6)},
+                      {"nodes", json::Object{{"total", nodes},
+                                             {"ready", ready_nodes},
+                                             {"notReady", nodes - ready_nodes},
+                                             {"cordoned", cordoned_nodes},
+                                             {"overcommitted", overcommitted_nodes}}},
+                      {"pods", json::Object{{"pending", pending},
+                                            {"starting", starting},
+                                            {"running", running},
+                                            {"succeeded", succeeded},
+                                            {"failed", failed},
+                                            {"terminating", terminating},
+                                            {"created", created},
+                                            {"bound", bound},
+                                            {"finished", finished}}},
+                      {"pending", std::move(pending_reasons)},
+                      {"requested", shares(requested)},
+                      {"used", shares(used)},
+                      {"evictions", std::move(evicted)},
+                      {"cost", json::Object{{"perHour", rounded(price_per_hour)}, {"total", rounded(cost)}}},
+                      {"wait", json::Object{{"p50", rounded(wait_p50)}, {"p99", rounded(wait_p99)}, {"max", rounded(wait_max)}}},
+                      {"workloads", std::move(apps)}};
+}
+
+}  // namespace berth::simulator

@@ -1,0 +1,96 @@
+// Who is where: counts of nodes and pods kept as their objects change, never by walking them.
+#pragma once
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "apiserver/object_cache.h"
+#include "base/event_loop.h"
+#include "base/json.h"
+
+namespace berth::simulator {
+
+/// What is counted of resources: cpu in thousandths of cores, memory in bytes, GPUs in thousandths.
+enum Resource : std::size_t { kCpu, kMemory, kGpu, kResources };
+using Amounts = std::array<std::int64_t, kResources>;
+
+/// The cluster at one moment.
+struct Sample {
+  Duration at{};
+  std::int64_t nodes = 0, ready_nodes = 0, cordoned_nodes = 0;
+  std::int64_t overcommitted_nodes = 0;  ///< With more requested than they have: never, if all is well.
+  /// Pods by what they do: without a node; bound and not started; running; ended well; failed; on their way out (these count twice).
+  std::int64_t pending = 0, starting = 0, running = 0, succeeded = 0, failed = 0, terminating = 0;
+  std::int64_t created = 0, bound = 0, finished = 0;  ///< Since the start.
+  std::map<std::string, std::int64_t> pending_by_reason, evictions;
+  std::map<std::string, std::array<std::int64_t, 2>> workloads;  ///< Pods and running pods by app.
+  Amounts requested{}, allocatable{}, used{};
+  double price_per_hour = 0, cost = 0;
+  double wait_p50 = 0, wait_p99 = 0, wait_max = 0;  ///< Seconds from creation to node, of pods bound since the last sample.
+  [[nodiscard]] json::Value to_json() const;
+};
+
+/// Something worth a line in the story of a run.
+struct Happening {
+  Duration at{};
+  std::string kind, text;  ///< "fault", "change", "node", "eviction", …
+};
+
+/// Sees the cache's own events: for the loop's thread alone.
+class Census {
+ public:
+  Census(const Clock& clock, TimePoint start, std::map<std::string, double> prices);
+  ~Census();
+  /// Watches a server's cache, from its present state on; null: it is gone.
+  void attach(apiserver::ObjectCache* cache);
+  /// Counts up to now, and begins a new span for the waits.
+  Sample sample();
+  /// All waits from creation to node, in seconds, in the order of binding.
+  [[nodiscard]] const std::vector<float>& waits() const { return waits_; }
+  /// The pods and running pods of an app in a namespace.
+  [[nodiscard]] std::int64_t running_of(const std::string& ns_and_app) const;
+  std::function<void(Happening)> on_happening;
+  /// A pod has ended; called while its change is published: only note it.
+  std::function<void(std::string_view ns, std::string_view name)> on_pod_over;
+  /// More requested than there is, at this moment; names the first few. Empty: nowhere.
+  [[nodiscard]] std::string overcommitted() const;
+
+ private:
+  struct Pod;
+  struct Node;
+  class Sink;
+  void see_pod(const apiserver::WatchEvent& event);
+  void see_node(const apiserver::WatchEvent& event);
+  void count(const Pod& pod, int sign);
+  void read_pod(Pod& pod, const apiserver::StoredObject& object, bool is_new);
+  void read_conditions(Pod& pod, const apiserver::StoredObject& object, std::string_view raw);
+  void pay();
+  std::uint32_t intern(std::string_view text);
+  std::shared_ptr<const Amounts> amounts_of(std::string_view containers, const apiserver::StoredObject& object);
+  [[nodiscard]] double price_of(const std::string& instance_type) const;
+
+  const Clock& clock_;
+  TimePoint start_;
+  std::map<std::string, double> prices_;
+  std::vector<std::unique_ptr<apiserver::Watch>> watches_;
+  std::unordered_map<std::string, std::unique_ptr<Pod>> pods_;
+  std::unordered_map<std::string, std::unique_ptr<Node>> nodes_;
+  std::unordered_map<std::string, std::shared_ptr<const Amounts>> shapes_;  ///< By the containers' text.
+  std::vector<std::string> texts_;
+  std::unordered_map<std::string, std::uint32_t> text_numbers_;
+  std::map<std::uint32_t, std::int64_t> pending_by_reason_;
+  std::map<std::string, std::int64_t> evictions_;
+  std::map<std::uint32_t, std::array<std::int64_t, 2>> apps_;
+  Sample now_;
+  TimePoint paid_until_;
+  std::vector<float> waits_;
+  std::size_t waits_before_ = 0;
+  bool is_replacing_ = false;  ///< A server's whole state comes: nothing of it is news.
+};
+
+}  // namespace berth::simulator

@@ -1,0 +1,42 @@
+// Configurations side by side: the same seeds for each, means with their confidence, and whether a difference is one.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "simulator/simulation.h"
+
+namespace berth::simulator {
+
+/// The mean of some runs, and how sure it is.
+struct Estimate {
+  double mean = 0;
+  double half_width = 0;  ///< Of the 95% confidence interval, by Student's distribution; 0 of one run.
+};
+Estimate estimate(const std::vector<double>& values);
+
+struct Side {
+  std::string name;
+  std::vector<Outcome> outcomes;  ///< By seed.
+};
+
+/// All variants over seeds S, S+1, …: S is each scenario's own. `on_progress` gets who runs.
+Result<std::vector<Side>> compare(const std::vector<Variant>& variants, std::int64_t seeds,
+                                  const std::function<void(const std::string& who, const Progress&)>& on_progress);
+
+struct ComparedFigure {
+  std::string name, unit;
+  std::vector<Estimate> sides;
+  /// Of each side less the first, seed by seed; of the first nothing.
+  std::vector<Estimate> differences;
+  /// "better", "worse", "more", "less", or empty: no difference can be told.
+  std::vector<std::string> verdicts;
+};
+std::vector<ComparedFigure> compared_figures(const std::vector<Side>& sides);
+
+std::string to_text(const std::vector<Side>& sides);
+json::Value to_json(const std::vector<Side>& sides);
+/// A line a side, seed and figure.
+std::string to_csv(const std::vector<Side>& sides);
+
+}  // namespace berth::simulator

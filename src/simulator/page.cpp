@@ -1,0 +1,268 @@
+#include "simulator/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "simulator/plot.h"
+#include "simulator/report.h"
+
+namespace berth::simulator {
+namespace {
+
+constexpr std::string_view kStyle =
+    R"css(:root{color-scheme:light dark;--ink:#1c2430;--dim:#667;--paper:#fff;--card:#f5f7fa;--line:#dde3ea;--bad:#b3261e;--good:#1b7f4b;
+--c0:#2563eb;--c1:#d97706;--c2:#059669;--c3:#dc2626;--c4:#7c3aed;--c5:#0891b2;--c6:#be185d;--c7:#65a30d}
+@media(prefers-color-scheme:dark){:root{--ink:#e6eaf0;--dim:#9aa5b4;--paper:#12161c;--card:#1a2029;--line:#2c3542;--bad:#ff8a80;--good:#6fd6a0;
+--c0:#6ea0ff;--c1:#f5b041;--c2:#4ad9a4;--c3:#ff7b72;--c4:#b69cff;--c5:#5ad1ea;--c6:#ff8dc0;--c7:#b5d85a}}
+*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
+main{max-width:1360px;margin:0 auto;padding:24px 20px 60px}h1{font-size:26px;margin:0}h2{font-size:18px;margin:34px 0 10px}p.sub{color:var(--dim);margin:2px 0 20px}
+.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px}.cards div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}
+.cards b{display:block;font-size:22px;font-variant-numeric:tabular-nums}.cards span{color:var(--dim);font-size:13px}
+.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,560px),1fr));gap:14px}.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr))}
+figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px}figcaption{font-weight:600;margin-bottom:4px}figcaption small{color:var(--dim);font-weight:400}
+svg{width:100%;height:auto;display:block}.grid{stroke:var(--line);fill:none}.tick{fill:var(--dim);font-size:11px}.mark{stroke:var(--dim);stroke-dasharray:3 3;fill:none}
+.line{fill:none;stroke-width:1.8;stroke-linejoin:round}.area{stroke:none;opacity:.75}.band{stroke:none;opacity:.2}
+.legend{display:flex;flex-wrap:wrap;gap:2px 14px;font-size:13px;color:var(--dim)}.legend i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}td.n,th.n{text-align:right}
+.wide{overflow-x:auto}.bad{color:var(--bad)}.good{color:var(--good)}ul.fails{padding-left:20px}code{font-size:13px}
+)css";
+
+std::string colour_rules() {
+  std::string out;
+  for (int i = 0; i < 8; ++i)
+    out += fmt::format(".line.c{0}{{stroke:var(--c{0})}}.area.c{0},.band.c{0}{{fill:var(--c{0})}}i.c{0}{{background:var(--c{0})}}", i);
+  return out;
+}
+
+std::string page(const std::string& title, const std::string& body) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'\">\n<title>{}</title>\n<style>{}{}</style></head>\n"
+      "<body><main>\n{}</main></body></html>\n",
+      escaped(title), kStyle, colour_rules(), body);
+}
+
+double percent_of(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+template <typename Value>
+Course course(const Outcome& outcome, const char* name, Value value) {
+  Course out{name, {}, {}, {}};
+  for (const Sample& sample : outcome.samples) out.values.push_back(value(sample));
+  return out;
+}
+
+/// The most frequent names of a map over all samples, the rest in one.
+std::vector<Course> courses_by_name(const Outcome& outcome,
+                                    const std::function<const std::map<std::string, std::int64_t>&(const Sample&)>& of) {
+  std::map<std::string, std::int64_t> sums;
+  for (const Sample& sample : outcome.samples)
+    for (const auto& [name, count] : of(sample)) sums[name] += count;
+  std::vector<std::pair<std::int64_t, std::string>> sorted;
+  for (const auto& [name, sum] : sums)
+    if (sum > 0) sorted.emplace_back(-sum, name);
+  std::ranges::sort(sorted);
+  constexpr std::size_t kMost = 7;
+  std::vector<Course> out;
+  std::vector<double> rest(outcome.samples.size(), 0);
+  for (std::size_t k = 0; k < sorted.size(); ++k) {
+    Course one{sorted[k].second, {}, {}, {}};
+    for (std::size_t i = 0; i < outcome.samples.size(); ++i) {
+      const auto& counts = of(outcome.samples[i]);
+      const auto found = counts.find(sorted[k].second);
+      const double value = found == counts.end() ? 0.0 : static_cast<double>(found->second);
+      one.values.push_back(value);
+      if (k >= kMost) rest[i] += value;
+    }
+    if (k < kMost) out.push_back(std::move(one));
+  }
+  if (sorted.size() > kMost) out.push_back({"other", std::move(rest), {}, {}});
+  return out;
+}
+
+Plot plot_of(const Outcome& outcome, const char* title, const char* unit) {
+  Plot out;
+  out.title = title;
+  out.unit = unit;
+  for (const Sample& sample : outcome.samples) out.times.push_back(sample.at);
+  constexpr std::size_t kMostMarks = 40;
+  for (const Happening& one : outcome.happenings)
+    if ((one.kind == "fault" || one.kind == "change") && out.marks.size() < kMostMarks)
+      out.marks.emplace_back(one.at, show_time(one.at) + " " + one.text);
+  return out;
+}
+
+std::string plots(const Outcome& outcome) {
+  Plot use = plot_of(outcome, "Utilisation", "% of allocatable");
+  use.top = 100;
+  use.courses = {
+      course(outcome, "cpu requested", [](const Sample& s) { return percent_of(s.requested[kCpu], s.allocatable[kCpu]); }),
+      course(outcome, "memory requested", [](const Sample& s) { return percent_of(s.requested[kMemory], s.allocatable[kMemory]); }),
+      course(outcome, "cpu used", [](const Sample& s) { return percent_of(s.used[kCpu], s.allocatable[kCpu]); }),
+      course(outcome, "memory used", [](const Sample& s) { return percent_of(s.used[kMemory], s.allocatable[kMemory]); })};
+  if (std::ranges::any_of(outcome.samples, [](const Sample& s) { return s.allocatable[kGpu] > 0; }))
+    use.courses.push_back(
+        course(outcome, "gpu requested", [](const Sample& s) { return percent_of(s.requested[kGpu], s.allocatable[kGpu]); }));
+  Plot pods = plot_of(outcome, "Pods", "");
+  pods.courses = {course(outcome, "running", [](const Sample& s) { return static_cast<double>(s.running); }),
+                  course(outcome, "waiting for a node", [](const Sample& s) { return static_cast<double>(s.pending); }),
+                  course(outcome, "starting", [](const Sample& s) { return static_cast<double>(s.starting); })};
+  Plot pending = plot_of(outcome, "Pods without a node, by reason", "");
+  pending.is_stacked = true;
+  pending.courses =
+      courses_by_name(outcome, [](const Sample& s) -> const std::map<std::string, std::int64_t>& { return s.pending_by_reason; });
+  Plot evictions = plot_of(outcome, "Pods that had to leave, by cause", "since the start");
+  evictions.is_stacked = true;
+  evictions.courses = courses_by_name(outcome, [](const Sample& s) -> const std::map<std::string, std::int64_t>& { return s.evictions; });
+  Plot nodes = plot_of(outcome, "Nodes", "");
+  nodes.courses = {course(outcome, "all", [](const Sample& s) { return static_cast<double>(s.nodes); }),
+                   course(outcome, "ready", [](const Sample& s) { return static_cast<double>(s.ready_nodes); })};
+  Plot waits = plot_of(outcome, "From creation to node", "seconds, of the pods of each span");
+  waits.courses = {course(outcome, "median", [](const Sample& s) { return s.wait_p50; }),
+                   course(outcome, "99%", [](const Sample& s) { return s.wait_p99; })};
+  std::string out = to_svg(use) + to_svg(pods) + to_svg(pending) + to_svg(evictions) + to_svg(nodes) + to_svg(waits);
+  if (!outcome.samples.empty() && outcome.samples.back().cost > 0) {
+    Plot cost = plot_of(outcome, "Cost", "since the start");
+    cost.courses = {course(outcome, "cost", [](const Sample& s) { return s.cost; })};
+    Plot price = plot_of(outcome, "Cost", "per hour");
+    price.courses = {course(outcome, "per hour", [](const Sample& s) { return s.price_per_hour; })};
+    out += to_svg(cost) + to_svg(price);
+  }
+  return out;
+}
+
+std::string figure_text(double value, const std::string& unit) {
+  return (std::abs(value) >= 1000 || value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{:.2f}", value)) +
+         (unit.empty() ? "" : " " + unit);
+}
+
+std::string failures_of(const Outcome& outcome, const std::string& who) {
+  std::string out;
+  for (const auto& [message, count] : outcome.refusals)
+    out += fmt::format("<li class=\"bad\">{}refused: {}{}</li>", escaped(who), escaped(message),
+                       count > 1 ? fmt::format(" ({} times)", count) : "");
+  for (const CheckFailure& failure : outcome.failures)
+    out += fmt::format("<li class=\"bad\">{}at {}: {} — <code>{}</code></li>", escaped(who), show_time(failure.at), escaped(failure.name),
+                       escaped(failure.message));
+  return out;
+}
+
+std::string happenings_table(const Outcome& outcome) {
+  constexpr std::size_t kMost = 500;
+  std::string rows;
+  std::size_t count = 0;
+  for (const Happening& one : outcome.happenings)
+    if (one.kind != "eviction" && ++count <= kMost)
+      rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", show_time(one.at), escaped(one.kind), escaped(one.text));
+  if (rows.empty()) return {};
+  if (count > kMost) rows += fmt::format("<tr><td></td><td></td><td>{} more</td></tr>", count - kMost);
+  return "<h2>What happened</h2><div class=\"wide\"><table><tr><th>time</th><th>what</th><th></th></tr>\n" + rows + "</table></div>\n";
+}
+
+/// Mean and interval of one value over the runs of a side, sample by sample.
+template <typename Value>
+Course course_over(const Side& side, Value value) {
+  Course out{side.name, {}, {}, {}};
+  std::size_t count = SIZE_MAX;
+  for (const Outcome& outcome : side.outcomes) count = std::min(count, outcome.samples.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<double> values;
+    for (const Outcome& outcome : side.outcomes) values.push_back(value(outcome.samples[i]));
+    const Estimate one = estimate(values);
+    out.values.push_back(one.mean);
+    out.low.push_back(std::max(one.mean - one.half_width, 0.0));
+    out.high.push_back(one.mean + one.half_width);
+  }
+  return out;
+}
+
+/// One small plot a side, all to one scale, in the side's colour.
+template <typename Value>
+std::string multiples(const std::vector<Side>& sides, const char* title, const char* unit, double top, Value value) {
+  std::string out = fmt::format("<h2>{} <small>{}</small></h2><div class=\"plots small\">", escaped(title), escaped(unit));
+  std::vector<Course> courses;
+  double most = 0;
+  for (const Side& side : sides) {
+    courses.push_back(course_over(side, value));
+    for (const double high : courses.back().high) most = std::max(most, high);
+  }
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    if (sides[i].outcomes.empty()) continue;
+    Plot plot = plot_of(sides[i].outcomes.front(), sides[i].name.c_str(), "");
+    plot.width = 420;
+    plot.height = 150;
+    plot.top = top > 0 ? top : std::max(most * 1.05, 1.0);
+    plot.courses = {courses[i]};
+    plot.courses.front().name = "mean of the runs, with its 95% confidence";
+    out += to_svg(plot);
+  }
+  return out + "</div>\n";
+}
+
+}  // namespace
+
+std::string to_html(const Outcome& outcome) {
+  std::string body = fmt::format("<h1>{}</h1>\n<p class=\"sub\">{} from {}, seed {}. Simulated by berth.</p>\n", escaped(outcome.title),
+                                 format_go_duration(outcome.duration), format_rfc3339(outcome.start), outcome.seed);
+  const std::string failures = failures_of(outcome, "");
+  body += failures.empty() ? "" : "<h2 class=\"bad\">Failed</h2><ul class=\"fails\">" + failures + "</ul>\n";
+  body += "<div class=\"cards\">";
+  for (const Figure& figure : figures_of(outcome))
+    body += fmt::format("<div><b>{}</b><span>{}</span></div>", figure_text(figure.value, figure.unit), escaped(figure.name));
+  body += "</div>\n<h2>Over time</h2>\n<div class=\"plots\">" + plots(outcome) + "</div>\n" + happenings_table(outcome);
+  for (const std::string& note : outcome.notes) body += "<p class=\"sub\">" + escaped(note) + "</p>";
+  return page(outcome.title, body);
+}
+
+std::string to_html(const std::vector<Side>& sides) {
+  if (sides.empty() || sides.front().outcomes.empty()) return page("comparison", "");
+  const Outcome& first = sides.front().outcomes.front();
+  std::string names, failures, rows;
+  for (const Side& side : sides) {
+    names += (names.empty() ? "" : " · ") + side.name;
+    for (const Outcome& outcome : side.outcomes) failures += failures_of(outcome, fmt::format("{}, seed {}, ", side.name, outcome.seed));
+  }
+  std::string body = fmt::format(
+      "<h1>{}: {}</h1>\n<p class=\"sub\">{} runs of each over {}, the same seeds; ± and bands are the 95% confidence of the mean.</p>\n",
+      escaped(first.title), escaped(names), sides.front().outcomes.size(), format_go_duration(first.duration));
+  body += failures.empty() ? "" : "<h2 class=\"bad\">Failed</h2><ul class=\"fails\">" + failures + "</ul>\n";
+  body += "<div class=\"wide\"><table><tr><th></th>";
+  for (const Side& side : sides) body += fmt::format("<th class=\"n\">{}</th>", escaped(side.name));
+  for (std::size_t i = 1; i < sides.size(); ++i)
+    body += fmt::format("<th class=\"n\">{} − {}</th><th></th>", escaped(sides[i].name), escaped(sides.front().name));
+  body += "</tr>\n";
+  for (const ComparedFigure& figure : compared_figures(sides)) {
+    body += fmt::format("<tr><td>{}{}</td>", escaped(figure.name), figure.unit.empty() ? "" : " (" + figure.unit + ")");
+    for (const Estimate& one : figure.sides)
+      body += fmt::format("<td class=\"n\">{} ± {}</td>", figure_text(one.mean, ""), figure_text(one.half_width, ""));
+    for (std::size_t i = 1; i < sides.size(); ++i) {
+      const std::string& verdict = figure.verdicts[i];
+      body += fmt::format("<td class=\"n\">{} ± {}</td><td class=\"{}\">{}</td>", figure_text(figure.differences[i].mean, ""),
+                          figure_text(figure.differences[i].half_width, ""),
+                          verdict == "better"  ? "good"
+                          : verdict == "worse" ? "bad"
+                                               : "",
+                          verdict);
+    }
+    body += "</tr>\n";
+  }
+  body += "</table></div>\n";
+  body += multiples(sides, "CPU requested", "% of allocatable", 100,
+                    [](const Sample& s) { return percent_of(s.requested[kCpu], s.allocatable[kCpu]); });
+  body += multiples(sides, "Pods without a node", "", 0, [](const Sample& s) { return static_cast<double>(s.pending); });
+  body += multiples(sides, "Nodes", "", 0, [](const Sample& s) { return static_cast<double>(s.nodes); });
+  body += multiples(sides, "Pods that had to leave", "since the start", 0, [](const Sample& s) {
+    std::int64_t sum = 0;
+    for (const auto& [cause, count] : s.evictions) sum += count;
+    return static_cast<double>(sum);
+  });
+  if (first.samples.back().cost > 0) body += multiples(sides, "Cost", "since the start", 0, [](const Sample& s) { return s.cost; });
+  return page(first.title, body);
+}
+
+}  // namespace berth::simulator

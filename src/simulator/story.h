@@ -1,0 +1,88 @@
+// What a scenario lets happen to a cluster: users who create and delete, faults that come and go, changes on purpose.
+#pragma once
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "simulator/census.h"
+#include "simulator/cluster.h"
+
+namespace berth::simulator {
+
+/// Lives on the cluster's loop.
+class Story {
+ public:
+  Story(const Scenario& scenario, Cluster& cluster, std::function<void(std::string kind, std::string text)> tell);
+  ~Story();
+  Story(const Story&) = delete;
+  Story& operator=(const Story&) = delete;
+
+  /// What is there before anything happens; with the server up and nobody else.
+  void set_up();
+  /// The scenario's time begins now.
+  void begin();
+  /// A pod has ended: of those that it created, the user takes it away after a while.
+  void pod_is_over(std::string_view ns, std::string_view name);
+  /// Objects that the server refused, with its words: the first few of each kind of refusal.
+  [[nodiscard]] const std::map<std::string, std::int64_t>& refusals() const { return refusals_; }
+  [[nodiscard]] std::int64_t arrivals() const { return arrivals_; }
+
+  // For whoever replays.
+  /// `may_exist`: one that is there already is left as it is.
+  void create(json::Value object, const std::string& ns, bool may_exist = false);
+  void apply(const json::Value& object);
+  void remove(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name);
+  void patch(const std::string& group, const std::string& resource, const std::string& ns, const std::string& name, json::Value body);
+  /// `as`: the Namespace as it is to be; null: with its name alone.
+  void make_namespace(const std::string& name, const json::Value& as = {});
+  void keep_track(const std::string& ns, const std::string& name, Duration keep_finished);
+  Cluster& cluster() { return cluster_; }
+  [[nodiscard]] Duration now() const;
+  void at(Duration when, std::function<void()> what);
+
+ private:
+  struct Source;
+  void make_nodes(const NodeSet& set);
+  void make_group(const NodeGroup& group);
+  void start_workload(const Workload& workload);
+  void arm(const std::shared_ptr<Source>& source);
+  void arrive(Source& source);
+  void arrive(Source& source, const TraceRow& row);
+  void create_all(const std::vector<json::Value>& objects, const std::string& ns);
+  void remove_all(const std::vector<json::Value>& objects, const std::string& ns);
+  void submit(client::Call call, const std::string& what, bool may_exist = false);
+
+  void start_fault(const Fault& fault, std::size_t number);
+  void strike(const Fault& fault, Random& random);
+  void strike_nodes(const Fault& fault, Random& random);
+  void strike_links(const Fault& fault);
+  void strike_component(const Fault& fault);
+  /// `what`, once nodes write their heartbeats again.
+  void unsteadily(std::function<void()> what);
+  void steady_again();
+  [[nodiscard]] std::vector<std::string> choose(const NodeChoice& choice, Random& random) const;
+  void set_taint(const std::string& node, const json::Value& taint, bool present);
+  void carry_out(const Change& change);
+  void drain(const std::string& node, TimePoint until);
+
+  const Scenario& scenario_;
+  Cluster& cluster_;
+  std::function<void(std::string, std::string)> tell_;
+  TimePoint start_{};
+  std::set<std::string> namespaces_;
+  std::map<std::string, std::int64_t> refusals_;
+  std::unordered_map<std::string, Duration> own_pods_;  ///< Those to be taken away when they are over, and after how long.
+  std::int64_t arrivals_ = 0;
+  int unsteady_ = 0;
+  std::map<std::string, std::int64_t> added_;  ///< Nodes ever made of a set.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+/// A dump's objects, made anew in a cluster whose server is up and empty. What was left out, and why, for a note.
+std::vector<std::string> load_dump(const std::vector<json::Value>& objects, Story& story);
+
+}  // namespace berth::simulator

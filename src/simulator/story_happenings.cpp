@@ -1,0 +1,251 @@
+// Faults and changes of a story.
+#include <fmt/format.h>
+
+#include "model/selector.h"
+#include "model/topology_labels.h"
+#include "simulator/story.h"
+
+namespace berth::simulator {
+namespace {
+
+/// After a fault, before heartbeats may go without being written: longer than any grace period.
+constexpr Duration kSettle = std::chrono::minutes(2);
+constexpr Duration kDrainRetry = std::chrono::seconds(5), kDrainLimit = std::chrono::hours(1);
+
+json::Value annotation(const char* key, json::Value value) {
+  return json::Object{{"metadata", json::Object{{"annotations", json::Object{{key, std::move(value)}}}}}};
+}
+
+}  // namespace
+
+std::vector<std::string> Story::choose(const NodeChoice& choice, Random& random) const {
+  apiserver::ObjectCache* cache = cluster_.cache();
+  if (cache == nullptr) return {};
+  apiserver::WatchFilter filter;
+  filter.prefix = apiserver::make_prefix("", "nodes");
+  if (auto selector = model::Selector::parse(choice.selector)) filter.labels = std::move(*selector);
+  std::vector<std::string> out;
+  for (const apiserver::ObjectPtr& node : cache->list(filter, "", 0).items) {
+    const std::string* zone = node->meta.labels().get(model::kZoneLabel.present);
+    const bool is_in_zone = choice.zone.empty() || (zone != nullptr && (*zone == choice.zone || *zone == "zone-" + choice.zone));
+    const bool is_named = choice.names.empty() || std::ranges::find(choice.names, std::string(node->meta.name)) != choice.names.end();
+    if (is_in_zone && is_named) out.emplace_back(node->meta.name);
+  }
+  if (choice.count > 0 && static_cast<std::size_t>(choice.count) < out.size()) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(choice.count); ++i) std::swap(out[i], out[i + random.below(out.size() - i)]);
+    out.resize(static_cast<std::size_t>(choice.count));
+    std::ranges::sort(out);
+  }
+  return out;
+}
+
+void Story::start_fault(const Fault& fault, std::size_t number) {
+  const Duration day_offset = scenario_.start.time_since_epoch() % Duration(std::chrono::hours(24));
+  const std::string name = fmt::format("fault {}", number);
+  auto stream = std::make_shared<ArrivalStream>(fault.when, Random(scenario_.seed, name), day_offset, scenario_.duration);
+  auto random = std::make_shared<Random>(scenario_.seed, name + "/choice");
+  auto next = std::make_shared<std::function<void()>>();
+  *next = [this, &fault, stream, random, weak = std::weak_ptr(next)] {
+    const auto again = weak.lock();
+    const auto when = stream->next();
+    if (!when || !again) return;
+    at(*when, [this, &fault, random, again] {
+      strike(fault, *random);
+      (*again)();
+    });
+  };
+  (*next)();
+}
+
+void Story::strike(const Fault& fault, Random& random) {
+  switch (fault.what) {
+    case Fault::What::kLose:
+    case Fault::What::kDelete:
+    case Fault::What::kTaint:
+    case Fault::What::kCordon:
+      return strike_nodes(fault, random);
+    case Fault::What::kSlowApi:
+    case Fault::What::kFailingApi:
+    case Fault::What::kCut:
+      tell_("fault", fault.text);
+      return unsteadily([this, &fault] { strike_links(fault); });
+    case Fault::What::kRestart:
+    case Fault::What::kClock:
+      tell_("fault", fault.text);
+      return unsteadily([this, &fault] { strike_component(fault); });
+  }
+}
+
+void Story::strike_nodes(const Fault& fault, Random& random) {
+  const std::vector<std::string> nodes = choose(fault.nodes, random);
+  tell_("fault", nodes.empty()
+                     ? fault.text + ": there is none"
+                     : fmt::format("{}{}", fault.text,
+                                   fault.nodes.names.empty() && nodes.size() <= 5 ? fmt::format(" ({})", fmt::join(nodes, ", ")) : ""));
+  const auto each = [this, nodes, &fault](bool begins) {
+    for (const std::string& node : nodes) {
+      if (fault.what == Fault::What::kLose)
+        patch("", "nodes", "", node, annotation("sim.berth.dev/dead", begins ? json::Value("true") : json::Value(nullptr)));
+      if (fault.what == Fault::What::kCordon)
+        patch("", "nodes", "", node,
+              json::Object{{"spec", json::Object{{"unschedulable", begins ? json::Value(true) : json::Value(nullptr)}}}});
+      if (fault.what == Fault::What::kTaint) set_taint(node, fault.taint, begins);
+      if (fault.what == Fault::What::kDelete) remove("", "nodes", "", node);
+    }
+  };
+  each(true);
+  if (!fault.lasts) return;
+  at(now() + fault.lasts->draw(random), [this, each, &fault, nodes] {
+    if (!nodes.empty()) tell_("fault", fault.text + ": over");
+    each(false);
+  });
+}
+
+void Story::set_taint(const std::string& node, const json::Value& taint, bool present) {
+  apiserver::ObjectCache* cache = cluster_.cache();
+  if (cache == nullptr) return at(now() + std::chrono::seconds(1), [this, node, taint, present] { set_taint(node, taint, present); });
+  const apiserver::ObjectPtr object = cache->get(apiserver::make_key("", "nodes", "", node));
+  const auto document = object ? json::parse(*object->value) : Result<json::Value>(json::Value());
+  if (!object || !document) return;
+  json::Array taints;
+  for (const json::Value& one : json::get_array(*document, {"spec", "taints"}))
+    if (json::get_string(one, {"key"}) != json::get_string(taint, {"key"}) ||
+        json::get_string(one, {"effect"}) != json::get_string(taint, {"effect"}))
+      taints.push_back(one);
+  if (present) taints.push_back(taint);
+  patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"taints", std::move(taints)}}}});
+}
+
+void Story::unsteadily(std::function<void()> what) {
+  if (unsteady_++ == 0) cluster_.set_steady_heartbeats(false);
+  // Once what heartbeats had to say is written.
+  at(now() + std::chrono::milliseconds(1), std::move(what));
+}
+
+void Story::steady_again() {
+  at(now() + kSettle, [this] {
+    if (--unsteady_ == 0) cluster_.set_steady_heartbeats(true);
+  });
+}
+
+void Story::strike_links(const Fault& fault) {
+  const auto each = [this, &fault](bool begins) {
+    for (const std::string_view name : {"scheduler", "controllers", "nodes", "autoscaler"}) {
+      Link& link = cluster_.link(name);
+      if (fault.what == Fault::What::kSlowApi) link.set_delay(begins ? fault.delay : Duration(0));
+      if (fault.what == Fault::What::kFailingApi) link.set_failing(begins ? fault.share : 0);
+      if (fault.what == Fault::What::kCut && name == fault.component) begins ? link.cut() : link.heal();
+    }
+  };
+  each(true);
+  if (!fault.lasts) return;
+  Random random(scenario_.seed, fault.text);
+  at(now() + fault.lasts->draw(random), [this, each, &fault] {
+    tell_("fault", fault.text + ": over");
+    each(false);
+    steady_again();
+  });
+}
+
+void Story::strike_component(const Fault& fault) {
+  Random random(scenario_.seed, fault.text);
+  const std::string component = fault.component;
+  const auto restart = [this, component](Duration away) {
+    cluster_.stop(component);
+    at(now() + away, [this, component] {
+      if (const auto started = cluster_.start(component); !started)
+        tell_("fault", fmt::format("{} does not start: {}", component, started.error().message));
+    });
+  };
+  if (fault.what == Fault::What::kRestart) {
+    const Duration away = fault.lasts ? fault.lasts->draw(random) : Duration(std::chrono::seconds(10));
+    restart(away);
+    at(now() + away, [this, component] {
+      tell_("fault", component + " is back");
+      steady_again();
+    });
+    return;
+  }
+  // A machine whose clock is wrong takes over.
+  const auto set_clock = [this, restart](Duration ahead) {
+    cluster_.stop("controllers");
+    cluster_.set_clock_ahead(ahead);
+    restart(std::chrono::seconds(1));
+  };
+  set_clock(fault.delay);
+  if (fault.lasts)
+    at(now() + fault.lasts->draw(random), [this, set_clock, &fault] {
+      tell_("fault", fault.text + ": over");
+      set_clock(Duration(0));
+      steady_again();
+    });
+  else
+    steady_again();
+}
+
+void Story::carry_out(const Change& change) {
+  tell_("change", change.text);
+  Random random(scenario_.seed, change.text);
+  switch (change.what) {
+    case Change::What::kApply:
+      for (const json::Value& object : change.objects) apply(object);
+      return;
+    case Change::What::kDelete:
+      return remove(change.group, change.resource, change.ns, change.name);
+    case Change::What::kPatch:
+      return patch(change.group, change.resource, change.ns, change.name, change.patch);
+    case Change::What::kScheduler:
+      if (const auto set = cluster_.set_scheduler(*change.scheduler); !set) ++refusals_["scheduler: " + set.error().message];
+      return;
+    case Change::What::kDescheduler:
+      return cluster_.set_descheduler(change.descheduler);
+    case Change::What::kAddNodes:
+      return make_nodes(change.node_set);
+    case Change::What::kRemoveNodes:
+      for (const std::string& node : choose(change.nodes, random)) remove("", "nodes", "", node);
+      return;
+    case Change::What::kDrain:
+      for (const std::string& node : choose(change.nodes, random)) {
+        patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", true}}}});
+        drain(node, cluster_.loop().now() + kDrainLimit);
+      }
+      return;
+    case Change::What::kUncordon:
+      for (const std::string& node : choose(change.nodes, random))
+        patch("", "nodes", "", node, json::Object{{"spec", json::Object{{"unschedulable", nullptr}}}});
+      return;
+  }
+}
+
+/// As kubectl drain: through the eviction API, again and again while budgets hold a pod, for an hour.
+void Story::drain(const std::string& node, TimePoint until) {
+  if (cluster_.loop().now() >= until)
+    return tell_("change", fmt::format("{} is not empty after {}", node, format_go_duration(kDrainLimit)));
+  bool is_left = false;
+  if (apiserver::ObjectCache* cache = cluster_.cache()) {
+    apiserver::WatchFilter filter;
+    filter.prefix = apiserver::make_prefix("", "pods");
+    for (const apiserver::ObjectPtr& pod : cache->list(filter, "", 0).items) {
+      if (pod->meta.field("spec.nodeName") != node || pod->meta.field("status.phase") == "Succeeded" ||
+          pod->meta.field("status.phase") == "Failed")
+        continue;
+      if (pod->value->find("\"kind\":\"DaemonSet\"") != std::string::npos || pod->value->find("\"deletionTimestamp\"") != std::string::npos)
+        continue;
+      client::Call call{.verb = "create",
+                        .gvr = {"", "v1", "pods"},
+                        .ns = std::string(pod->meta.ns),
+                        .name = std::string(pod->meta.name),
+                        .subresource = "eviction"};
+      call.body =
+          fmt::format(R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{}","namespace":"{}"}}}})", call.name, call.ns);
+      call.answer = client::Answer::kNone;
+      const auto answer = cluster_.client().call_and_wait(std::move(call));
+      is_left |= !answer && answer.error().code == 429;
+    }
+  } else {
+    is_left = true;
+  }
+  if (is_left) at(now() + kDrainRetry, [this, node, until] { drain(node, until); });
+}
+
+}  // namespace berth::simulator
