@@ -106,6 +106,23 @@ void empty_nodes(World& world, const std::vector<std::string>& nodes, json::Arra
   }
 }
 
+/// Evicting what nobody makes anew is not safe: such nodes stay.
+std::vector<std::string> without_bare_pods(World& world, const std::vector<std::string>& nodes) {
+  std::vector<std::string> out;
+  for (const std::string& node : nodes) {
+    std::string bare;
+    for (const std::string& pod : world.pods_on(node)) {
+      const Record& record = *world.find(pod);
+      if (record.owner() == nullptr && !record.facts.is_mirror && !record.view().meta.is_deleting) bare = pod;
+    }
+    if (bare.empty())
+      out.push_back(node);
+    else
+      world.note(fmt::format("{} stays: nobody would make {} anew", node, bare));
+  }
+  return out;
+}
+
 /// Nodes that can be emptied one after the other with nobody pending, lost or refused; the emptiest first.
 std::vector<std::string> nodes_to_empty(World& world) {
   World scratch = world.fork();
@@ -148,6 +165,9 @@ Result<json::Object> pack_into(World& world, const json::Value& shapes) {
     if (const json::Value* price = json::find(world.options().prices, shape->name); price != nullptr && price->is_number()) {
       cost = price->to_number<double>() * static_cast<double>(count);
       entry["cost"] = std::round(cost * 1e6) / 1e6;
+    } else if (world.options().prices.is_object()) {
+      cost += 1e12;  // Whatever has a price comes first.
+      world.note(fmt::format("no price is known of {}: it is taken only when no other shape will do", shape->name));
     }
     tried.push_back(std::move(entry));
     if (count == 0) {
@@ -164,7 +184,7 @@ Result<json::Object> pack_into(World& world, const json::Value& shapes) {
   json::Array steps;
   for (const std::string& node : add_many(world, *best, fewest))
     steps.push_back(json::Object{{"step", "add"}, {"node", node}, {"shape", best->name}});
-  empty_nodes(world, old, steps);
+  empty_nodes(world, without_bare_pods(world, old), steps);
   return json::Object{{"shape", best->name},        {"nodesNow", static_cast<std::int64_t>(old.size())},
                       {"nodesNeeded", fewest},      {"lowerBound", least},
                       {"shapes", std::move(tried)}, {"steps", std::move(steps)}};
