@@ -113,6 +113,8 @@ NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, con
   return out;
 }
 
+model::NodeViewPtr node_like(const model::NodeView& node, const std::string& name) { return named(*cleaned(node), name); }
+
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name) {
   placement::Cluster& cluster = trial.cluster();
   const auto index = cluster.upsert_node(named(*node_template.node, name));

@@ -20,6 +20,8 @@ struct NodeTemplate {
 /// on the snapshot's cluster, asked for only where daemons must be tried.
 NodeTemplate make_template(const NodeGroup& group, const Snapshot& snapshot, const std::function<placement::Trial&()>& base,
                            const NodeTemplate* known, TimePoint now);
+/// A new node of that name like this one: without what happened to it (cordons, taints of conditions, annotations).
+model::NodeViewPtr node_like(const model::NodeView& node, const std::string& name);
 /// Puts a node like that, with its daemons, into the trial.
 placement::NodeIndex add_node(placement::Trial& trial, const NodeTemplate& node_template, const std::string& name);
 /// Equal but for size within tolerance and labels that always differ (processors/nodegroupset).

@@ -7,6 +7,9 @@ namespace berth::cli {
 
 int run_explain(const std::vector<std::string>& args);
 int run_place(const std::vector<std::string>& args);
+int run_what_if(const std::vector<std::string>& args);
+int run_capacity(const std::vector<std::string>& args);
+int run_pack(const std::vector<std::string>& args);
 int run_parity(const std::vector<std::string>& args);
 
 }  // namespace berth::cli

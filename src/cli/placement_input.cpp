@@ -12,13 +12,10 @@
 
 #include "base/config_reader.h"
 #include "client/list_all.h"
-#include "model/schema.h"
 #include "placement/cluster_kinds.h"
 
 namespace berth::cli {
 namespace {
-
-constexpr std::int64_t kMaxReplicas = 1'000'000;
 
 Result<std::string> read_text(const std::string& path) {
   std::ostringstream text;
@@ -30,6 +27,20 @@ Result<std::string> read_text(const std::string& path) {
   if (!in || std::filesystem::is_directory(path)) return fail(ErrorCode::kNotFound, fmt::format("{}: cannot be read", path));
   if (in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
   return text.str();
+}
+
+/// Files below a folder, such as a must-gather's; a file is itself.
+std::vector<std::string> dump_files(const std::string& path) {
+  std::error_code error;
+  if (path == "-" || !std::filesystem::is_directory(path, error)) return {path};
+  std::vector<std::string> out;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(path, std::filesystem::directory_options::skip_permission_denied, error)) {
+    const std::string extension = entry.path().extension();
+    if (entry.is_regular_file(error) && (extension == ".yaml" || extension == ".yml" || extension == ".json")) out.push_back(entry.path());
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 void take_apart(json::Value document, std::vector<json::Value>& out) {
@@ -114,22 +125,42 @@ void warn_of_ignored(const PlacementInput& input) {
 
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files) {
   std::vector<json::Value> out;
+  auto read = for_each_object(files, [&](json::Value object, const std::string&) { out.push_back(std::move(object)); });
+  if (!read) return std::unexpected(read.error());
+  return out;
+}
+
+Result<void> for_each_object(const std::vector<std::string>& paths, const std::function<void(json::Value, const std::string&)>& each) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    const auto below = dump_files(path);
+    if (below.empty()) return invalid(fmt::format("{}: there is no .yaml, .yml or .json file in this folder", path));
+    files.insert(files.end(), below.begin(), below.end());
+  }
   for (const auto& file : files) {
     auto text = read_text(file);
     if (!text) return std::unexpected(text.error());
+    std::vector<json::Value> objects;
     const auto first = text->find_first_not_of(" \t\r\n");
-    if (first != std::string::npos && (*text)[first] == '{') {
+    const bool is_json = first != std::string::npos && (*text)[first] == '{';
+    std::string problem;
+    if (is_json) {
       // Dumps are big: JSON is read as such when it is.
-      if (auto document = json::parse(*text)) {
-        take_apart(std::move(*document), out);
-        continue;
-      }
+      auto document = json::parse(*text);
+      if (document)
+        take_apart(std::move(*document), objects);
+      else
+        problem = document.error().message;
     }
-    auto documents = config::parse_stream(*text);
-    if (!documents) return invalid(fmt::format("{}: {}", file, documents.error().message));
-    for (auto& document : *documents) take_apart(std::move(document), out);
+    if (!is_json || !problem.empty()) {
+      auto documents = config::parse_stream(*text);
+      if (!documents) return invalid(fmt::format("{}: {}", file, is_json ? problem : documents.error().message));
+      for (auto& document : *documents) take_apart(std::move(document), objects);
+    }
+    text = std::string();
+    for (json::Value& object : objects) each(std::move(object), file);
   }
-  return out;
+  return {};
 }
 
 Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const KnownSchedulers& known, std::string_view scheduler) {
@@ -233,57 +264,6 @@ Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::st
   }
   out.objects = std::move(*objects);
   return input;
-}
-
-json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace) {
-  if (json::get_string(pod, {"metadata", "namespace"}).empty())
-    json::set(pod, {"metadata", "namespace"}, json::Value(default_namespace.empty() ? "default" : default_namespace));
-  if (json::get_string(pod, {"metadata", "name"}).empty()) {
-    const std::string prefix(json::get_string(pod, {"metadata", "generateName"}, "pod"));
-    json::set(pod, {"metadata", "name"}, json::Value(prefix));
-  }
-  if (const auto* kind = model::find_kind("", "v1", "Pod")) {
-    json::Value decoded = pod;
-    model::DecodeReport report;
-    if (model::decode(*kind, decoded, report)) {
-      model::apply_defaults(*kind, decoded);
-      pod = std::move(decoded);
-    }
-  }
-  if (json::find(pod, {"spec", "priority"}) == nullptr) {
-    const std::string class_name(json::get_string(pod, {"spec", "priorityClassName"}));
-    std::int64_t value = class_name == "system-node-critical" ? 2'000'001'000 : class_name == "system-cluster-critical" ? 2'000'000'000 : 0;
-    for (const auto& [name, one] : cluster.priority_classes()) {
-      if (class_name.empty() ? !one->global_default : name != class_name) continue;
-      value = one->value;
-      if (!one->preemption_policy.empty() && json::find(pod, {"spec", "preemptionPolicy"}) == nullptr)
-        json::set(pod, {"spec", "preemptionPolicy"}, json::Value(one->preemption_policy));
-    }
-    json::set(pod, {"spec", "priority"}, json::Value(value));
-  }
-  return pod;
-}
-
-std::vector<json::Value> pods_of(const json::Value& document) {
-  const auto kind = json::get_string(document, {"kind"});
-  if (kind == "Pod") return {document};
-  const bool is_workload =
-      kind == "Deployment" || kind == "ReplicaSet" || kind == "StatefulSet" || kind == "ReplicationController" || kind == "Job";
-  if (!is_workload) return {};
-  const auto* pod_template = json::find(document, {"spec", "template"});
-  if (pod_template == nullptr || !pod_template->is_object()) return {};
-  const std::int64_t wanted = json::get_int(document, {"spec", kind == "Job" ? "parallelism" : "replicas"}, 1);
-  const std::string name(json::get_string(document, {"metadata", "name"}));
-  std::vector<json::Value> out;
-  for (std::int64_t i = 0; i < std::clamp<std::int64_t>(wanted, 0, kMaxReplicas); ++i) {
-    json::Value pod = *pod_template;
-    pod.get_object()["kind"] = "Pod";
-    pod.get_object()["apiVersion"] = "v1";
-    json::set(pod, {"metadata", "name"}, json::Value(fmt::format("{}-{}", name, i)));
-    json::set(pod, {"metadata", "namespace"}, json::Value(std::string(json::get_string(document, {"metadata", "namespace"}))));
-    out.push_back(std::move(pod));
-  }
-  return out;
 }
 
 }  // namespace berth::cli

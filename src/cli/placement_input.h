@@ -1,5 +1,6 @@
 // A cluster to ask about: from files (`kubectl get -o yaml/json` dumps, manifests) or from a live API server.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "placement/cluster.h"
 #include "placement/profiles.h"
 #include "scheduler/config/config.h"
+#include "whatif/manifests.h"
 
 namespace CLI {
 class App;
@@ -49,7 +51,10 @@ struct PlacementInput {
 
 /// Says on standard error what of the input was no use; a long list is cut.
 void warn_of_ignored(const PlacementInput& input);
-/// All documents of the files; Lists (also typed ones such as NodeList) are taken apart. Errors name the file.
+/// Hands over every document of the files, with the file it is from; a folder stands for all .yaml, .yml and .json files below it (a
+/// must-gather). Lists (also typed ones such as NodeList) are taken apart. Errors name the file.
+Result<void> for_each_object(const std::vector<std::string>& paths, const std::function<void(json::Value, const std::string&)>& each);
+/// The same, all of them.
 Result<std::vector<json::Value>> read_objects(const std::vector<std::string>& files);
 /// The configuration alone; the cluster is empty: what the flags say, or else what schedulers have published, `scheduler`'s first, or else
 /// the defaults.
@@ -59,9 +64,7 @@ Result<PlacementInput> read_placement_config(const PlacementFlags& flags, const 
 Result<PlacementInput> read_placement_input(const PlacementFlags& flags, std::string_view scheduler = "default-scheduler");
 /// "note: …" on standard error: with whose configuration the answer is, and the notes.
 void tell_configuration(const PlacementInput& input, std::string_view scheduler);
-/// What the API server would have done to a pod of a manifest: defaults, namespace, priority by class. Requires a document of kind Pod.
-json::Value complete_pod(json::Value pod, const placement::Cluster& cluster, const std::string& default_namespace);
-/// The pods that a document asks for: a Pod itself; a workload's template as often as it has replicas. Empty for other kinds.
-std::vector<json::Value> pods_of(const json::Value& document);
+using whatif::complete_pod;
+using whatif::pods_of;
 
 }  // namespace berth::cli

@@ -5,8 +5,8 @@
 //     .add(object) … .finish()
 //     .ask(question)                     as often as wanted: the present stays as it is
 //
-// The question and the answer are JSON documents; docs/what-if.md has both formats. The command `berth what-if`, the dashboard and the tests
-// ask alike.
+// The question and the answer are JSON documents; docs/what-if.md has both formats. The command `berth what-if`, the dashboard and the
+// tests ask alike.
 #pragma once
 #include <memory>
 #include <span>
@@ -29,6 +29,7 @@ struct Options {
   std::string default_namespace = "default";        ///< Of manifests and names without one.
   json::Value prices;                               ///< A price an hour by instance type ({"m5.large": 0.096}); null: no cost is told.
   std::vector<std::string> kinds_that_were_listed;  ///< Plural names whose absence means "there are none": of a live cluster.
+  bool keeps_documents = true;                      ///< Of nodes and pods: the changes descheduler and autoscaler need them.
 };
 
 /// A cluster as it is. Single-threaded.

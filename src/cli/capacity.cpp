@@ -1,0 +1,70 @@
+// `berth capacity` and `berth pack`: how much more fits, and with how little it would do (SPEC I2).
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/parse.h"
+#include "cli/placement_commands.h"
+#include "cli/whatif_input.h"
+
+namespace berth::cli {
+namespace {
+
+int answer_question(json::Object question, const WhatIfFlags& flags) {
+  auto present = read_present(flags);
+  if (!present) return report(present.error());
+  auto answer = present->ask(json::Value(std::move(question)));
+  if (!answer) return report(answer.error());
+  print_answer(*answer, flags);
+  return 0;
+}
+
+}  // namespace
+
+int run_capacity(const std::vector<std::string>& args) {
+  CLI::App app(
+      "How many more of a pod fit, where the scheduler would put them, and what stops the next one. Changes nothing.\n"
+      "  berth capacity --pod pod.yaml\n"
+      "  berth capacity --pod deployment.yaml --cluster dump.yaml -o json     # a workload: a pod of its template",
+      "berth capacity");
+  WhatIfFlags flags;
+  std::string file;
+  std::int64_t most = 0;
+  app.add_option("--pod,--podspec,-f,--filename", file, "The pod, or a workload whose pod it is (the first of the file)")->required();
+  app.add_option("--max-limit", most, "Stop at so many");
+  flags.add_to(app, "--config,--scheduler-config", {"text", "json", "yaml"});
+  if (const auto code = parse_args(app, args)) return *code;
+  auto documents = read_objects({file});
+  if (!documents) return report(documents.error());
+  for (json::Value& document : *documents) {
+    if (json::get_string(document, {"kind"}) != "Pod" && json::find(document, {"spec", "template"}) == nullptr) continue;
+    json::Object request{{"pod", std::move(document)}};
+    if (app.count("--max-limit") > 0) request["most"] = most;
+    return answer_question({{"capacity", std::move(request)}}, flags);
+  }
+  return report(Error{ErrorCode::kInvalid, file + ": there is no Pod and no workload in it"});
+}
+
+int run_pack(const std::vector<std::string>& args) {
+  CLI::App app(
+      "The fewest nodes for what runs, and the order of safe evictions that gets there: budgets are honoured, and every pod that goes has "
+      "a\n"
+      "place. Changes nothing.\n"
+      "  berth pack                                         # which of the nodes can go\n"
+      "  berth pack --shape m5.4xlarge --shape cpu=64,memory=256Gi --prices prices.yaml    # the cheapest of these instead of what is "
+      "there",
+      "berth pack");
+  WhatIfFlags flags;
+  std::vector<std::string> shapes;
+  app.add_option("--shape", shapes,
+                 "New nodes of this shape instead of those that are there; several: the cheapest is taken (the fewest, without prices)")
+      ->allow_extra_args(false);
+  flags.add_to(app, "--config,--scheduler-config", {"text", "json", "yaml", "html"});
+  if (const auto code = parse_args(app, args)) return *code;
+  json::Object request;
+  json::Array list;
+  for (const std::string& shape : shapes) list.emplace_back(shape);
+  if (!list.empty()) request["shapes"] = std::move(list);
+  return answer_question({{"pack", std::move(request)}}, flags);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,156 @@
+#include "cli/whatif_input.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <set>
+
+#include "autoscaler/world.h"
+#include "base/config_reader.h"
+#include "client/list_all.h"
+#include "placement/cluster_kinds.h"
+
+namespace berth::cli {
+namespace {
+
+/// {"m5.large": 0.096}, or lines of TYPE,PRICE.
+Result<json::Value> read_prices(const std::string& path) {
+  const auto text = config::read_whole_file(path);
+  if (!text) return std::unexpected(text.error());
+  json::Object out;
+  const auto put = [&](std::string_view type, std::string_view price, std::string_view where) -> Result<void> {
+    double value = 0;
+    const auto [end, error] = std::from_chars(price.data(), price.data() + price.size(), value);
+    if (error != std::errc{} || end != price.data() + price.size() || value < 0)
+      return invalid(fmt::format("{}: {}: \"{}\" is no price", path, where, price));
+    out[type] = value;
+    return {};
+  };
+  if (auto document = json::parse_yaml(*text); document && document->is_object()) {
+    const json::Value* inner = json::find(*document, "prices");
+    for (const auto& [type, price] : (inner != nullptr && inner->is_object() ? *inner : *document).get_object()) {
+      const std::string words = price.is_string() ? std::string(json::as_view(price)) : json::serialize(price);
+      if (auto done = put(type, words, type); !done) return std::unexpected(done.error());
+    }
+    return json::Value(std::move(out));
+  }
+  int number = 0;
+  for (std::size_t begin = 0; begin < text->size();) {
+    const std::size_t end = std::min(text->find('\n', begin), text->size());
+    std::string_view line = std::string_view(*text).substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::size_t comma = line.find(',');
+    if (comma == std::string_view::npos) return invalid(fmt::format("{}:{}: TYPE,PRICE is wanted", path, number));
+    std::string_view price = line.substr(comma + 1);
+    while (price.starts_with(' ')) price.remove_prefix(1);
+    if (number == 1 && !price.empty() && (price[0] < '0' || price[0] > '9') && price[0] != '.') continue;  // A head.
+    if (auto done = put(line.substr(0, comma), price, fmt::format("line {}", number)); !done) return std::unexpected(done.error());
+  }
+  return json::Value(std::move(out));
+}
+
+/// Everything that an answer may depend on. Kinds that could be listed are told.
+Result<void> read_live_objects(client::Client& client, std::vector<std::string>& listed, const std::function<void(json::Value)>& each) {
+  std::set<std::pair<std::string, std::string>> wanted;
+  for (const auto& [group, plural] : placement::kClusterResources) wanted.emplace(group, plural);
+  for (const autoscaler::WatchedKind& one : autoscaler::watched_kinds()) wanted.emplace(one.gvr.group, one.gvr.resource);
+  for (const auto& [group, plural] : {std::pair("apps", "deployments"), std::pair("apps", "daemonsets"), std::pair("batch", "jobs"),
+                                      std::pair("autoscaling", "horizontalpodautoscalers"), std::pair("", "resourcequotas")})
+    wanted.emplace(group, plural);
+  for (const auto& [group, plural] : wanted) {
+    const auto read = client::list_all(client, group, plural, each);
+    if (read) {
+      listed.push_back(plural);
+      continue;
+    }
+    if (plural == "nodes" || plural == "pods")
+      return fail(ErrorCode::kUnavailable, fmt::format("listing {}: {}", plural, read.error().message));
+    if (read.error().code != 404) std::fprintf(stderr, "warning: listing %s: %s\n", plural.c_str(), read.error().message.c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
+void WhatIfFlags::add_to(CLI::App& app, const std::string& present_config_flag, const std::vector<std::string>& formats) {
+  placement.connection.add_to(app);
+  app.add_option(
+         "--cluster", placement.cluster_files,
+         "Dumps of a cluster instead of a live one: files of `kubectl get nodes,pods,… -A -o yaml` or json, folders such as a must-gather; "
+         "\"-\" is standard input")
+      ->allow_extra_args(false);
+  app.add_option(present_config_flag, placement.config_file,
+                 "The configuration by which the cluster's scheduler decides (default: what it has published, else the defaults)");
+  placement.compatibility.add_to(app, "The scheduler's plugins and formulas");
+  app.add_option("--prices", prices_file, "A price an hour by instance type: a YAML or JSON map, or lines of TYPE,PRICE");
+  app.add_option("--at", at, "The moment that is asked about (RFC 3339; default: now): ages of pods count from it");
+  app.add_option("-o,--output", output, fmt::format("{}", fmt::join(formats, ", ")))->capture_default_str()->check(CLI::IsMember(formats));
+  app.add_option("--rows", most_rows, "Of text: the most rows of a table")->capture_default_str();
+}
+
+Result<whatif::Present> read_present(const WhatIfFlags& flags) {
+  whatif::Options options;
+  options.now = SystemClock().now();
+  if (!flags.at.empty()) {
+    const auto at = parse_rfc3339(flags.at);
+    if (!at) return invalid(fmt::format("--at {}: not a time such as 2026-01-02T03:04:05Z", flags.at));
+    options.now = *at;
+  }
+  if (!flags.prices_file.empty()) {
+    auto prices = read_prices(flags.prices_file);
+    if (!prices) return std::unexpected(prices.error());
+    options.prices = std::move(*prices);
+  }
+  options.keeps_documents = flags.keeps_documents;
+  if (!flags.placement.connection.ns.empty()) options.default_namespace = flags.placement.connection.ns;
+  const bool is_live = flags.placement.cluster_files.empty();
+  std::vector<std::pair<json::Value, std::string>> objects;
+  KnownSchedulers known;
+  if (is_live) {
+    auto session = Session::open(flags.placement.connection);
+    if (!session) return std::unexpected(session.error());
+    if (!flags.placement.has_configuration()) known = read_known_schedulers((*session)->client());
+    options.default_namespace = (*session)->ns();
+    auto read = read_live_objects((*session)->client(), options.kinds_that_were_listed,
+                                  [&](json::Value object) { objects.emplace_back(std::move(object), std::string()); });
+    if (!read) return std::unexpected(read.error());
+  } else {
+    std::vector<json::Value> config_maps;
+    auto read = for_each_object(flags.placement.cluster_files, [&](json::Value object, const std::string& file) {
+      if (json::get_string(object, {"kind"}) == "ConfigMap") config_maps.push_back(object);
+      objects.emplace_back(std::move(object), file);
+    });
+    if (!read) return std::unexpected(read.error());
+    known = known_schedulers_of(config_maps);
+  }
+  auto input = read_placement_config(flags.placement, known);
+  if (!input) return std::unexpected(input.error());
+  tell_configuration(*input, "default-scheduler");
+  if (!input->config.extenders.empty())
+    std::fprintf(stderr, "note: the configuration has %zu extenders, which are not asked\n", input->config.extenders.size());
+  options.profiles = input->profiles_for_all();
+  options.era = input->config.era;
+  options.budgets_are_hard = input->budgets_are_hard;
+  whatif::Present present(std::move(options));
+  for (auto& [object, file] : objects) {
+    present.add(object, file);
+    object = nullptr;
+  }
+  if (auto done = present.finish(); !done) return std::unexpected(done.error());
+  return present;
+}
+
+void print_answer(const json::Value& answer, const WhatIfFlags& flags) {
+  const std::string text = flags.output == "json"   ? json::serialize_pretty(answer)
+                           : flags.output == "yaml" ? json::to_yaml(answer)
+                           : flags.output == "html" ? whatif::to_html(answer)
+                                                    : whatif::to_text(answer, flags.most_rows);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace berth::cli

@@ -1,0 +1,17 @@
+// What the other components would do today: another scheduler configuration, the descheduler, the autoscaler, each by its own core.
+#pragma once
+#include <string_view>
+
+#include "whatif/world.h"
+
+namespace berth::whatif {
+
+/// The profiles of a KubeSchedulerConfiguration or Policy decide from here on. `from`: "pending": for what waits; "empty": every pod that a
+/// scheduler places is placed anew, by both configurations, and the difference is told as moves.
+Result<void> change_config(World& world, const json::Value& document, std::string_view from);
+/// One cycle of a DeschedulerPolicy; what it would evict goes.
+Result<void> run_descheduler(World& world, const json::Value& policy);
+/// One pass of a ClusterAutoscaler (true: the cluster's own).
+Result<void> run_autoscaler(World& world, const json::Value& cluster_autoscaler);
+
+}  // namespace berth::whatif

@@ -1,0 +1,210 @@
+// An answer as one page: no script, nothing from elsewhere; every text of the cluster is escaped.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "whatif/whatif.h"
+
+namespace berth::whatif {
+namespace {
+
+constexpr std::size_t kMostRows = 2000, kMostBars = 400;
+
+constexpr std::string_view kHead = R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>What if?</title><style>
+:root{color-scheme:light dark;--back:#fff;--text:#1c2430;--dim:#5b6675;--line:#d9dee5;--card:#f5f7fa;--before:#b6c2d1;--after:#2f6fde;--bad:#c62f3b;--good:#1f8a4c}
+@media (prefers-color-scheme:dark){:root{--back:#12161c;--text:#e6eaf0;--dim:#9aa6b5;--line:#2c343f;--card:#1a2028;--before:#4a5666;--after:#6aa1ff;--bad:#ff7b84;--good:#5fd08d}}
+body{margin:0 auto;max-width:72rem;padding:1.5rem 1rem 4rem;background:var(--back);color:var(--text);font:16px/1.5 system-ui,sans-serif}
+h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2rem 0 .5rem}
+.tiles{display:flex;flex-wrap:wrap;gap:.75rem;padding:0;margin:1rem 0;list-style:none}
+.tiles li{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem 1rem;min-width:7rem}
+.tiles b{display:block;font-size:1.5rem;font-variant-numeric:tabular-nums}.tiles span{color:var(--dim);font-size:.9rem}.bad b{color:var(--bad)}.good b{color:var(--good)}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:anywhere}
+th{color:var(--dim);font-weight:600}svg{max-width:100%;height:auto;font:12px system-ui,sans-serif}svg text{fill:var(--text)}.key{color:var(--dim);font-size:.9rem}
+.swatch{display:inline-block;width:.8rem;height:.8rem;border-radius:.15rem;vertical-align:-.1rem;margin:0 .3rem 0 .8rem}
+</style></head><body><main>
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string field(const json::Value& value, std::string_view key) { return escaped(json::get_string(value, {key})); }
+
+double number_at(const json::Value& entry, std::string_view when, std::string_view key) {
+  const json::Value* value = json::find(entry, {when, key});
+  return value != nullptr && value->is_number() ? value->to_number<double>() : 0;
+}
+
+/// Cells are HTML already.
+std::string html_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows) {
+  std::string out = "<div class=wide><table><thead><tr>";
+  for (const std::string& cell : head) out += "<th scope=col>" + cell;
+  out += "<tbody>";
+  for (std::size_t i = 0; i < std::min(kMostRows, rows.size()); ++i) {
+    out += "<tr>";
+    for (const std::string& cell : rows[i]) out += "<td>" + cell;
+  }
+  out += "</table></div>\n";
+  if (rows.size() > kMostRows) out += fmt::format("<p>{} more are not shown; -o json has all.</p>\n", rows.size() - kMostRows);
+  return out;
+}
+
+/// Two bars a row, before and after, of a share from 0 to 1.
+std::string bars(const json::Array& entries, std::string_view key, std::string_view title) {
+  constexpr int kRow = 26, kLeft = 190, kWidth = 560;
+  const std::size_t count = std::min(kMostBars, entries.size());
+  const int height = static_cast<int>(count) * kRow + 8;
+  std::string out =
+      fmt::format("<h3>{0}</h3><svg role=img aria-label=\"{0} before and after\" viewBox=\"0 0 {1} {2}\" width={1} height={2}>", title,
+                  kLeft + kWidth + 90, height);
+  for (std::size_t i = 0; i < count; ++i) {
+    const json::Value& one = entries[i];
+    const double before = number_at(one, "before", key), after = number_at(one, "after", key);
+    const int y = static_cast<int>(i) * kRow + 4;
+    std::string name(json::get_string(one, {"name"}));
+    if (name.empty()) name = "no zone";
+    std::string shown = name.size() > 26 ? name.substr(0, 24) + "…" : name;
+    const auto width = [&](double share) { return std::clamp(share, 0.0, 1.0) * kWidth; };
+    out += fmt::format("<g><title>{}: {:.1f}% before, {:.1f}% after</title><text x=0 y={}>{}</text>", escaped(name), before * 100,
+                       after * 100, y + 14, escaped(shown));
+    out += fmt::format(
+        "<rect x={0} y={1} width={2:.1f} height=9 fill=\"var(--before)\"/><rect x={0} y={3} width={4:.1f} height=9 fill=\"var({5})\"/>",
+        kLeft, y, width(before), y + 10, width(after), after > 1 ? "--bad" : "--after");
+    out += fmt::format("<text x={} y={}>{:.0f}% → {:.0f}%</text></g>", kLeft + kWidth + 8, y + 14, before * 100, after * 100);
+  }
+  out += "</svg>\n";
+  if (entries.size() > count) out += fmt::format("<p>{} more are not drawn.</p>\n", entries.size() - count);
+  return out;
+}
+
+void tile(std::string& out, std::int64_t count, std::string_view words, bool is_bad) {
+  if (count > 0) out += fmt::format("<li{}><b>{}</b><span>{}</span>", is_bad ? " class=bad" : "", count, words);
+}
+
+std::string tiles(const json::Value& answer) {
+  const auto count = [&](std::string_view key) { return json::get_int(answer, {"summary", key}); };
+  std::string out = "<ul class=tiles>";
+  const std::size_t empty = out.size();
+  tile(out, count("moves"), "pods move", false);
+  tile(out, count("placed"), "new or waiting pods are placed", false);
+  tile(out, count("pending"), "pods stay pending", true);
+  tile(out, count("blocked"), "evictions are refused", true);
+  tile(out, count("preempted"), "pods are preempted", true);
+  tile(out, count("lost"), "pods are lost for good", true);
+  tile(out, count("deleted"), "pods are deleted", false);
+  tile(out, count("budgetsBroken"), "budgets are broken", true);
+  tile(out, json::get_int(answer, {"eachPending"}), "single losses leave something pending", true);
+  if (out.size() == empty) out += "<li class=good><b>0</b><span>changes</span>";
+  const std::int64_t before = json::get_int(answer, {"summary", "nodes", "before"}),
+                     after = json::get_int(answer, {"summary", "nodes", "after"});
+  out += fmt::format("<li><b>{}</b><span>nodes</span>", before == after ? std::to_string(after) : fmt::format("{} → {}", before, after));
+  if (json::find(answer, "cost") != nullptr)
+    out += fmt::format("<li><b>{:.2f} → {:.2f}</b><span>cost an hour</span>", number_at(answer, "cost", "before"),
+                       number_at(answer, "cost", "after"));
+  return out + "</ul>\n";
+}
+
+using Rows = std::vector<std::vector<std::string>>;
+
+void section(std::string& out, std::string_view title, const std::vector<std::string>& head, const Rows& rows) {
+  if (!rows.empty()) out += fmt::format("<h2>{}</h2>\n", title) + html_table(head, rows);
+}
+
+std::string pods_of_page(const json::Value& answer) {
+  Rows pending, refused, others, moves, losses;
+  for (const json::Value& one : json::get_array(answer, {"pending"}))
+    pending.push_back(
+        {field(one, "pod"), field(one, "from"), json::get_bool(one, {"before"}) ? "before" : field(one, "reason"), field(one, "message")});
+  for (const json::Value& one : json::get_array(answer, {"evictions"})) {
+    const std::string_view outcome = json::get_string(one, {"outcome"});
+    if (outcome == "blocked")
+      refused.push_back({field(one, "pod"), field(one, "node"), field(one, "budget"), field(one, "reason")});
+    else if (outcome != "evicted")
+      others.push_back({field(one, "pod"), field(one, "node"), field(one, "outcome"), field(one, "reason")});
+  }
+  for (const json::Value& one : json::get_array(answer, {"moves"})) {
+    const std::string when = field(one, "when");
+    moves.push_back(
+        {field(one, "pod"), field(one, "from"), field(one, "to"), field(one, "reason") + (when.empty() ? "" : " (" + when + ")")});
+  }
+  for (const json::Value& one : json::get_array(answer, {"each"})) {
+    const auto& examples = json::get_array(one, {"pending"});
+    losses.push_back({field(one, "lost"), std::to_string(json::get_int(one, {"moves"})),
+                      std::to_string(json::get_int(one, {"pendingCount"})), std::to_string(json::get_int(one, {"lostPodsCount"})),
+                      std::to_string(json::get_int(one, {"blockedCount"})),
+                      examples.empty() ? "" : field(examples[0], "pod") + ": " + field(examples[0], "message")});
+  }
+  std::string out;
+  section(out, "Single losses that leave something", {"Loss", "Moves", "Pending", "Lost", "Refused", "For example"}, losses);
+  section(out, "Pending", {"Pod", "Was on", "Because", "Message"}, pending);
+  section(out, "Refused evictions", {"Pod", "Node", "Budget", "Reason"}, refused);
+  section(out, "Pods that go", {"Pod", "Node", "Outcome", "Reason"}, others);
+  section(out, "Moves", {"Pod", "From", "To", "Because"}, moves);
+  return out;
+}
+
+std::string plan_of_page(const json::Value& answer) {
+  Rows steps;
+  for (const json::Value& one : json::get_array(answer, {"pack", "steps"})) {
+    std::string pods;
+    for (const json::Value& pod : json::get_array(one, {"evictions"})) pods += (pods.empty() ? "" : "<br>") + escaped(json::as_view(pod));
+    steps.push_back({std::to_string(steps.size() + 1), field(one, "step"), field(one, "node"), pods});
+  }
+  std::string out;
+  if (json::find(answer, "pack") != nullptr)
+    out += fmt::format("<p>{} nodes are there; {} {} do.</p>\n", json::get_int(answer, {"pack", "nodesNow"}),
+                       json::get_int(answer, {"pack", "nodesNeeded"}), escaped(json::get_string(answer, {"pack", "shape"})));
+  section(out, "Steps, in this order", {"", "Step", "Node", "Evictions"}, steps);
+  return out;
+}
+
+std::string fullness_of_page(const json::Value& answer) {
+  std::string out =
+      "<h2>How full</h2>\n<p class=key>Requests of what can be allocated: <span class=swatch "
+      "style=\"background:var(--before)\"></span>before "
+      "<span class=swatch style=\"background:var(--after)\"></span>after</p>\n";
+  const auto &zones = json::get_array(answer, {"zones"}), &nodes = json::get_array(answer, {"nodes"});
+  if (!zones.empty()) out += bars(zones, "cpu", "Zones: CPU") + bars(zones, "memory", "Zones: memory");
+  if (!nodes.empty()) out += bars(nodes, "cpu", "Nodes that change: CPU") + bars(nodes, "memory", "Nodes that change: memory");
+  Rows budgets;
+  for (const json::Value& one : json::get_array(answer, {"budgets"}))
+    budgets.push_back({field(one, "budget"),
+                       fmt::format("{} → {}", json::get_int(one, {"before", "healthy"}), json::get_int(one, {"after", "healthy"})),
+                       std::to_string(json::get_int(one, {"lowest"})), std::to_string(json::get_int(one, {"after", "desired"})),
+                       json::get_bool(one, {"broken"}) ? "broken" : "kept"});
+  section(out, "Budgets", {"Budget", "Healthy", "Lowest", "Wanted", ""}, budgets);
+  return out;
+}
+
+}  // namespace
+
+std::string to_html(const json::Value& answer) {
+  std::string out(kHead);
+  out += "<h1>What if?</h1>\n" + tiles(answer) + plan_of_page(answer) + pods_of_page(answer) + fullness_of_page(answer);
+  if (const auto& notes = json::get_array(answer, {"notes"}); !notes.empty()) {
+    out += "<h2>Notes</h2>\n<ul>";
+    for (const json::Value& note : notes) out += "<li>" + escaped(json::as_view(note));
+    out += "</ul>\n";
+  }
+  return out + "</main></body></html>\n";
+}
+
+}  // namespace berth::whatif

@@ -1,0 +1,223 @@
+// Fewest nodes for what runs, and the order of evictions that gets there: budgets honoured, every evicted pod with a place before the next.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "whatif/answer.h"
+#include "whatif/question.h"
+#include "whatif/steps.h"
+
+namespace berth::whatif {
+namespace {
+
+struct Load {
+  double cpu = 0, memory = 0;
+  std::int64_t pods = 0;
+};
+
+/// What has to stand somewhere: all but daemons' and mirror pods.
+Load load_of(World& world) {
+  Load out;
+  for (const std::string& node : world.node_names())
+    for (const std::string& pod : world.pods_on(node)) {
+      const Record& record = *world.find(pod);
+      if (record.is_daemon() || record.facts.is_mirror) continue;
+      const placement::Resource& request = record.info->request.total;
+      out.cpu += static_cast<double>(request.cpu_milli) / 1000;
+      out.memory += static_cast<double>(request.memory_bytes);
+      ++out.pods;
+    }
+  return out;
+}
+
+/// No fewer nodes than this can do, whatever the scheduler.
+std::int64_t lower_bound_of(const Load& load, const model::NodeView& node) {
+  const auto amount = [&](std::string_view name) {
+    const model::Quantity* quantity = model::find_resource(node.allocatable, name);
+    return quantity == nullptr ? 0.0 : quantity->as_double();
+  };
+  double out = 1;
+  for (const auto& [wanted, there] : {std::pair(load.cpu, amount("cpu")), std::pair(load.memory, amount("memory")),
+                                      std::pair(static_cast<double>(load.pods), amount("pods"))})
+    if (there > 0) out = std::max(out, std::ceil(wanted / there - 1e-9));
+  return static_cast<std::int64_t>(out);
+}
+
+std::vector<std::string> add_many(World& world, const Shape& shape, std::int64_t count) {
+  std::vector<std::string> out;
+  for (std::int64_t i = 0; i < count; ++i)
+    out.push_back(add_node(world, shape, shape.zones.empty() ? "" : shape.zones[static_cast<std::size_t>(i) % shape.zones.size()]));
+  keep_daemons(world, out);
+  world.settle();
+  return out;
+}
+
+/// Whether everybody finds a place on so many new nodes alone.
+bool is_enough(World& world, const Shape& shape, std::int64_t count) {
+  World scratch = world.fork();
+  const auto old = scratch.node_names();
+  const std::size_t waiting = scratch.all_waiting().size();
+  add_many(scratch, shape, count);
+  cordon(scratch, old, true);
+  remove_nodes(scratch, old);
+  return scratch.all_waiting().size() <= waiting;
+}
+
+/// 0: however many there are, somebody finds none of them good enough.
+std::int64_t fewest_of(World& world, const Shape& shape, std::int64_t least) {
+  std::int64_t enough = least;
+  const std::int64_t most = std::max<std::int64_t>(least * 4, static_cast<std::int64_t>(world.node_names().size()) * 4) + 16;
+  while (enough <= most && !is_enough(world, shape, enough)) enough = std::max(enough + 1, enough + enough / 2);
+  if (enough > most) return 0;
+  std::int64_t too_few = least - 1;
+  for (std::int64_t low = least; low < enough;) {
+    const std::int64_t middle = low + (enough - low) / 2;
+    if (is_enough(world, shape, middle))
+      enough = middle;
+    else
+      too_few = middle, low = middle + 1;
+  }
+  (void)too_few;
+  return enough;
+}
+
+/// Drains and removes, one after the other; each is a step with its evictions in their order.
+void empty_nodes(World& world, const std::vector<std::string>& nodes, json::Array& steps) {
+  cordon(world, nodes, true);
+  for (const std::string& node : nodes) {
+    const std::size_t first = world.departures.size();
+    world.set_reason(fmt::format("{} is emptied", node));
+    drain(world, {node});
+    json::Array evictions;
+    bool is_empty = true;
+    for (std::size_t i = first; i < world.departures.size(); ++i) {
+      const Departure& one = world.departures[i];
+      is_empty &= one.outcome != "blocked";
+      if (one.outcome == "evicted" || one.outcome == "lost") evictions.emplace_back(one.pod);
+    }
+    steps.push_back(json::Object{{"step", "drain"}, {"node", node}, {"evictions", std::move(evictions)}});
+    if (!is_empty) {
+      world.note(fmt::format("{} cannot be emptied: a budget refuses (see evictions); it stays, cordoned", node));
+      continue;
+    }
+    remove_nodes(world, {node});
+    steps.push_back(json::Object{{"step", "remove"}, {"node", node}});
+  }
+}
+
+/// Evicting what nobody makes anew is not safe: such nodes stay.
+std::vector<std::string> without_bare_pods(World& world, const std::vector<std::string>& nodes) {
+  std::vector<std::string> out;
+  for (const std::string& node : nodes) {
+    std::string bare;
+    for (const std::string& pod : world.pods_on(node)) {
+      const Record& record = *world.find(pod);
+      if (record.owner() == nullptr && !record.facts.is_mirror && !record.view().meta.is_deleting) bare = pod;
+    }
+    if (bare.empty())
+      out.push_back(node);
+    else
+      world.note(fmt::format("{} stays: nobody would make {} anew", node, bare));
+  }
+  return out;
+}
+
+/// Nodes that can be emptied one after the other with nobody pending, lost or refused; the emptiest first.
+std::vector<std::string> nodes_to_empty(World& world) {
+  World scratch = world.fork();
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto* node : scratch.cluster().nodes()) {
+    Use use;
+    use.add(*node);
+    order.emplace_back(std::max(use.cpu_of > 0 ? use.cpu / use.cpu_of : 0, use.memory_of > 0 ? use.memory / use.memory_of : 0), node->name);
+  }
+  std::ranges::sort(order);
+  std::vector<std::string> out;
+  for (const auto& [use, node] : order) {
+    if (out.size() + 1 == order.size()) break;  // Somebody has to stay.
+    const std::size_t departures = scratch.departures.size();
+    scratch.begin_thought();
+    drain(scratch, {node});
+    bool is_good = scratch.waiting_since_thought().empty();
+    for (std::size_t i = departures; i < scratch.departures.size(); ++i) is_good &= scratch.departures[i].outcome == "evicted";
+    scratch.end_thought();
+    if (!is_good) continue;
+    drain(scratch, {node});
+    out.push_back(node);
+  }
+  return out;
+}
+
+Result<json::Object> pack_into(World& world, const json::Value& shapes) {
+  const std::vector<std::string> old = world.node_names();
+  const Load load = load_of(world);
+  json::Array tried;
+  std::optional<Shape> best;
+  std::int64_t fewest = 0, least = 0;
+  double best_cost = 0;
+  for (const json::Value& wanted : shapes.is_array() ? shapes.get_array() : json::Array{shapes}) {
+    auto shape = shape_of(world, wanted);
+    if (!shape) return std::unexpected(shape.error());
+    const std::int64_t bound = lower_bound_of(load, *shape->node), count = fewest_of(world, *shape, bound);
+    json::Object entry{{"shape", shape->name}, {"nodesNeeded", count}, {"lowerBound", bound}};
+    double cost = static_cast<double>(count);
+    if (const json::Value* price = json::find(world.options().prices, shape->name); price != nullptr && price->is_number()) {
+      cost = price->to_number<double>() * static_cast<double>(count);
+      entry["cost"] = std::round(cost * 1e6) / 1e6;
+    } else if (world.options().prices.is_object()) {
+      cost += 1e12;  // Whatever has a price comes first.
+      world.note(fmt::format("no price is known of {}: it is taken only when no other shape will do", shape->name));
+    }
+    tried.push_back(std::move(entry));
+    if (count == 0) {
+      world.note(fmt::format("no number of {} takes everybody: some pods want other nodes than these", shape->name));
+      continue;
+    }
+    if (best && cost >= best_cost) continue;
+    best = std::move(*shape);
+    fewest = count;
+    least = bound;
+    best_cost = cost;
+  }
+  if (!best) return invalid("none of the shapes takes everybody: see what keeps pods away with --add and --drain");
+  json::Array steps;
+  for (const std::string& node : add_many(world, *best, fewest))
+    steps.push_back(json::Object{{"step", "add"}, {"node", node}, {"shape", best->name}});
+  empty_nodes(world, without_bare_pods(world, old), steps);
+  return json::Object{{"shape", best->name},        {"nodesNow", static_cast<std::int64_t>(old.size())},
+                      {"nodesNeeded", fewest},      {"lowerBound", least},
+                      {"shapes", std::move(tried)}, {"steps", std::move(steps)}};
+}
+
+}  // namespace
+
+Result<json::Object> pack(World& world, const json::Value& request) {
+  if (!request.is_object()) return invalid("pack: an object is wanted: {} or {\"shapes\": [\"m5.2xlarge\"]}");
+  for (const auto& [key, value] : request.get_object())
+    if (key != "shapes") return invalid(fmt::format("pack.{}: no such field; there is: shapes", std::string_view(key)));
+  const auto waiting = static_cast<std::int64_t>(world.all_waiting().size());
+  if (waiting > 0) world.note(fmt::format("{} pods are pending already: the plan gives them no room", waiting));
+  const json::Value* shapes = json::find(request, "shapes");
+  const bool has_shapes = shapes != nullptr && !(shapes->is_array() && shapes->get_array().empty());
+  if (has_shapes) return pack_into(world, *shapes);
+  const std::vector<std::string> all = world.node_names();
+  std::vector<std::string> go = nodes_to_empty(world);
+  json::Array steps;
+  // With all of them cordoned nobody moves twice. Where that leaves somebody without a place, the last ones stay.
+  for (;;) {
+    World scratch = world.fork();
+    json::Array ignored;
+    empty_nodes(scratch, go, ignored);
+    if (go.empty() || static_cast<std::int64_t>(scratch.all_waiting().size()) <= waiting) break;
+    go.pop_back();
+  }
+  empty_nodes(world, go, steps);
+  const auto left = static_cast<std::int64_t>(world.node_names().size());
+  world.note(
+      "the emptiest nodes are emptied first, and evicted pods go where the scheduler puts them: fewer nodes may be possible, not by "
+      "evictions alone");
+  return json::Object{{"nodesNow", static_cast<std::int64_t>(all.size())}, {"nodesNeeded", left}, {"steps", std::move(steps)}};
+}
+
+}  // namespace berth::whatif

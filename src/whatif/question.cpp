@@ -1,0 +1,290 @@
+#include "whatif/question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "whatif/components.h"
+#include "whatif/steps.h"
+
+namespace berth::whatif {
+namespace {
+
+struct Verb {
+  std::string_view name;
+  std::vector<std::string_view> fields;  ///< Beside its own.
+  Result<void> (*run)(World& world, const json::Value& change, const json::Value& what);
+};
+
+std::string told(const json::Value& what) {
+  if (what.is_string()) return std::string(json::as_view(what));
+  std::string out;
+  if (what.is_array())
+    for (const json::Value& one : what.get_array())
+      if (one.is_string()) out += (out.empty() ? "" : ", ") + std::string(json::as_view(one));
+  return out;
+}
+
+/// For changes of nodes: chosen, then done.
+template <typename Do>
+Result<void> on_nodes(World& world, const json::Value& what, std::string_view done, Do&& run) {
+  auto nodes = choose_nodes(world, what);
+  if (!nodes) return std::unexpected(nodes.error());
+  world.set_reason(fmt::format("{} {} {}", told(what), what.is_array() ? "are" : "is", done));
+  if constexpr (std::is_void_v<decltype(run(*nodes))>) {
+    run(*nodes);
+    return {};
+  } else {
+    return run(*nodes);
+  }
+}
+
+Result<void> run_scale(World& world, const json::Value& change, const json::Value& what) {
+  const json::Value* replicas = json::find(change, "replicas");
+  if (!what.is_string()) return invalid("NAMESPACE/NAME is wanted");
+  if (replicas == nullptr || !replicas->is_number() || replicas->is_double()) return invalid("\"replicas\": a whole number is wanted");
+  world.set_reason(fmt::format("{} is scaled to {}", told(what), json::get_int(change, {"replicas"})));
+  return scale(world, told(what), std::string(json::get_string(change, {"kind"})), json::get_int(change, {"replicas"}));
+}
+
+const json::Value& field_of(const json::Value& change, std::string_view name) {
+  static const json::Value kNone;
+  const json::Value* out = json::find(change, name);
+  return out == nullptr ? kNone : *out;
+}
+
+const std::vector<Verb>& verbs() {
+  using V = const json::Value&;
+  static const std::vector<Verb> table = {
+      {"drain", {}, [](World& w, V, V what) { return on_nodes(w, what, "drained", [&](const auto& nodes) { drain(w, nodes); }); }},
+      {"fail", {}, [](World& w, V, V what) { return on_nodes(w, what, "lost", [&](const auto& nodes) { fail_nodes(w, nodes); }); }},
+      {"remove", {}, [](World& w, V, V what) { return on_nodes(w, what, "removed", [&](const auto& nodes) { remove_nodes(w, nodes); }); }},
+      {"cordon", {}, [](World& w, V, V what) { return on_nodes(w, what, "cordoned", [&](const auto& nodes) { cordon(w, nodes, true); }); }},
+      {"uncordon",
+       {},
+       [](World& w, V, V what) { return on_nodes(w, what, "uncordoned", [&](const auto& nodes) { cordon(w, nodes, false); }); }},
+      {"add",
+       {"count", "zone"},
+       [](World& w, V change, V) {
+         w.set_reason("nodes are added");
+         return add_nodes(w, change);
+       }},
+      {"label",
+       {"labels"},
+       [](World& w, V change, V what) {
+         return on_nodes(w, what, "labelled", [&](const auto& nodes) { return label_nodes(w, nodes, field_of(change, "labels")); });
+       }},
+      {"taint",
+       {"taints"},
+       [](World& w, V change, V what) {
+         return on_nodes(w, what, "tainted", [&](const auto& nodes) { return taint_nodes(w, nodes, field_of(change, "taints")); });
+       }},
+      {"allocatable",
+       {"resources"},
+       [](World& w, V change, V what) {
+         return on_nodes(w, what, "resized", [&](const auto& nodes) { return set_allocatable(w, nodes, field_of(change, "resources")); });
+       }},
+      {"apply",
+       {},
+       [](World& w, V, V what) {
+         w.set_reason(fmt::format("{} {} is applied", json::get_string(what, {"kind"}), json::get_string(what, {"metadata", "name"})));
+         return apply(w, what);
+       }},
+      {"scale", {"replicas", "kind"}, run_scale},
+      {"delete",
+       {},
+       [](World& w, V, V what) {
+         w.set_reason(told(what) + " is deleted");
+         return remove(w, told(what));
+       }},
+      {"evict",
+       {},
+       [](World& w, V, V what) {
+         w.set_reason(told(what) + " is evicted");
+         return evict_pod(w, told(what));
+       }},
+      {"config",
+       {"from"},
+       [](World& w, V change, V what) {
+         w.set_reason("another configuration decides");
+         return change_config(w, what, json::get_string(change, {"from"}, "pending"));
+       }},
+      {"descheduler",
+       {},
+       [](World& w, V, V what) {
+         w.set_reason("the descheduler evicts it");
+         return run_descheduler(w, what);
+       }},
+      {"autoscaler",
+       {},
+       [](World& w, V, V what) {
+         w.set_reason("the autoscaler acts");
+         return run_autoscaler(w, what);
+       }},
+  };
+  return table;
+}
+
+Result<void> apply_one(World& world, const json::Value& change, int number) {
+  const std::string path = fmt::format("changes[{}]", number);
+  if (!change.is_object()) return invalid(path + ": an object such as {\"drain\": \"node-7\"} is wanted");
+  const Verb* verb = nullptr;
+  std::vector<std::string_view> names;
+  for (const Verb& one : verbs()) {
+    names.push_back(one.name);
+    if (!change.get_object().contains(one.name)) continue;
+    // A field of one verb may be the name of another: whoever comes first in the table of verbs that has the others among its fields.
+    if (verb != nullptr)
+      return invalid(fmt::format("{}: \"{}\" and \"{}\" are two changes: each stands in an object of its own", path, verb->name, one.name));
+    verb = &one;
+  }
+  if (verb == nullptr) {
+    const std::string first = change.get_object().empty() ? std::string() : std::string(change.get_object().begin()->key());
+    return invalid(
+        fmt::format("{}: \"{}\" is no change{}; there are: {}", path, first, config::suggestion(first, names), fmt::join(names, ", ")));
+  }
+  for (const auto& [key, value] : change.get_object()) {
+    const std::string_view name = key;
+    if (name == verb->name || std::ranges::find(verb->fields, name) != verb->fields.end()) continue;
+    std::vector<std::string_view> known = verb->fields;
+    known.push_back(verb->name);
+    return invalid(fmt::format("{}.{}: no such field of \"{}\"{}", path, name, verb->name, config::suggestion(name, known)));
+  }
+  world.begin_change(number, {});
+  const auto done = verb->run(world, change, *json::find(change, verb->name));
+  if (!done) return std::unexpected(Error{done.error().code, fmt::format("{}.{}: {}", path, verb->name, done.error().message)});
+  return {};
+}
+
+/// One loss: its name, and the nodes.
+using Loss = std::pair<std::string, std::vector<std::string>>;
+
+Result<std::vector<Loss>> losses_of(const World& world, const std::string& each) {
+  std::vector<Loss> out;
+  if (each == "node") {
+    for (std::string& name : world.node_names()) out.push_back({name, {name}});
+    return out;
+  }
+  const std::string label = label_meant(world, each);
+  std::map<std::string, std::vector<std::string>> values;
+  for (const auto* node : world.cluster().nodes())
+    if (const std::string* value = node->label(label)) values[*value].push_back(node->name);
+  if (values.empty()) return invalid(fmt::format("each: no node has a label \"{}\" (\"node\", \"zone\", or a label's key)", label));
+  for (auto& [value, nodes] : values) {
+    std::ranges::sort(nodes);
+    out.push_back({each + "=" + value, std::move(nodes)});
+  }
+  return out;
+}
+
+json::Object outcome_of(World& world, const std::string& lost, std::size_t first_move, std::size_t first_departure) {
+  constexpr std::int64_t kMostListed = 20;
+  json::Array pending, gone, blocked, broken;
+  std::int64_t pending_count = 0, gone_count = 0, blocked_count = 0;
+  for (const std::string& pod : world.waiting_since_thought())
+    if (++pending_count <= kMostListed) pending.push_back(json::Object{{"pod", pod}, {"message", world.find(pod)->message}});
+  for (std::size_t i = first_departure; i < world.departures.size(); ++i) {
+    const Departure& one = world.departures[i];
+    if (one.outcome == "lost" && ++gone_count <= kMostListed) gone.push_back(json::Object{{"pod", one.pod}, {"reason", one.reason}});
+    if (one.outcome == "blocked" && ++blocked_count <= kMostListed)
+      blocked.push_back(json::Object{{"pod", one.pod}, {"reason", one.reason}});
+  }
+  for (const Budgets::Id id : world.dipped) broken.emplace_back(world.tables().budgets[id].key());
+  json::Object out{{"lost", lost}, {"moves", static_cast<std::int64_t>(world.moves.size() - first_move)}};
+  out["pendingCount"] = pending_count;
+  out["pending"] = std::move(pending);
+  out["lostPodsCount"] = gone_count;
+  out["lostPods"] = std::move(gone);
+  out["blockedCount"] = blocked_count;
+  out["blocked"] = std::move(blocked);
+  out["broken"] = std::move(broken);
+  return out;
+}
+
+}  // namespace
+
+Result<void> apply_changes(World& world, const json::Value& question) {
+  if (!question.is_object()) return invalid("a question is an object: {\"changes\": [{\"drain\": \"node-7\"}]}");
+  static constexpr std::array<std::string_view, 6> kFields = {"changes", "each", "by", "preempt", "capacity", "pack"};
+  for (const auto& [key, value] : question.get_object()) {
+    const std::string_view name = key;
+    if (std::ranges::find(kFields, name) == kFields.end())
+      return invalid(fmt::format("{}: no such field of a question{}", name, config::suggestion(name, kFields)));
+  }
+  const json::Value* changes = json::find(question, "changes");
+  if (changes != nullptr && !changes->is_array()) return invalid("changes: a list is wanted");
+  int number = 0;
+  if (changes != nullptr)
+    for (const json::Value& change : changes->get_array())
+      if (auto done = apply_one(world, change, number++); !done) return done;
+  return {};
+}
+
+Result<json::Object> each_loss(World& world, const json::Value& question) {
+  const std::string each(json::get_string(question, {"each"})), by(json::get_string(question, {"by"}, "fail"));
+  if (json::find(question, "each") == nullptr) return json::Object();
+  if (each.empty()) return invalid("each: \"node\", \"zone\" or a label's key is wanted");
+  static constexpr std::array<std::string_view, 3> kWays = {"fail", "remove", "drain"};
+  if (std::ranges::find(kWays, by) == kWays.end())
+    return invalid(fmt::format("by: \"{}\" is none of fail, remove, drain{}", by, config::suggestion(by, kWays)));
+  auto losses = losses_of(world, each);
+  if (!losses) return std::unexpected(losses.error());
+  json::Array found;
+  std::int64_t failing = 0;
+  for (const auto& [lost, nodes] : *losses) {
+    if (nodes.size() == world.cluster().node_count() && nodes.size() > 1)
+      world.note(fmt::format("{} is all there is: nothing survives its loss", lost));
+    const std::size_t moves = world.moves.size(), departures = world.departures.size();
+    world.begin_thought();
+    world.begin_change(world.change(), fmt::format("{} is {}", lost, by == "drain" ? "drained" : by == "remove" ? "removed" : "lost"));
+    if (by == "fail")
+      fail_nodes(world, nodes);
+    else if (by == "remove")
+      remove_nodes(world, nodes);
+    else
+      drain(world, nodes);
+    json::Object outcome = outcome_of(world, lost, moves, departures);
+    world.end_thought();
+    const json::Value& entry = found.emplace_back(std::move(outcome));
+    const bool fails = json::get_int(entry, {"pendingCount"}) > 0;
+    failing += fails;
+    if (!fails && json::get_int(entry, {"lostPodsCount"}) == 0 && json::get_int(entry, {"blockedCount"}) == 0 &&
+        json::get_array(entry, {"broken"}).empty())
+      found.pop_back();
+  }
+  return json::Object{{"eachCount", static_cast<std::int64_t>(losses->size())}, {"eachPending", failing}, {"each", std::move(found)}};
+}
+
+void add_preemption(World& world, json::Array& pending) {
+  constexpr std::size_t kMost = 100;
+  std::size_t done = 0;
+  for (json::Value& entry : pending) {
+    if (++done > kMost) {
+      entry.get_object()["wouldHaveToGo"] = json::Object{{"message", fmt::format("not asked: only the first {} are", kMost)}};
+      continue;
+    }
+    const Record& record = *world.find(std::string(json::get_string(entry, {"pod"})));
+    // As if it were more important than everybody.
+    auto view = std::make_shared<model::PodView>(record.view());
+    view->priority = INT32_MAX;
+    view->preemption_never = false;
+    const auto pod = placement::PodInfo::make(std::move(view), world.cluster().era());
+    const placement::PostFilterResult result = world.trial().victims_for(pod);
+    const placement::Candidate* choice = result.choice();
+    if (choice == nullptr) {
+      entry.get_object()["wouldHaveToGo"] = json::Object{{"message", "evicting pods does not help: " + result.status.message()}};
+      continue;
+    }
+    json::Array victims;
+    for (const auto& victim : choice->victims)
+      victims.push_back(json::Object{
+          {"pod", victim->key}, {"priority", victim->view().priority}, {"controlled", victim->view().meta.controller() != nullptr}});
+    entry.get_object()["wouldHaveToGo"] = json::Object{{"node", world.cluster().node(choice->node)->name},
+                                                       {"pods", std::move(victims)},
+                                                       {"budgetsBroken", static_cast<std::int64_t>(choice->budget_violations)},
+                                                       {"priority", record.view().priority}};
+  }
+}
+
+}  // namespace berth::whatif

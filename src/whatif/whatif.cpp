@@ -1,0 +1,289 @@
+#include "whatif/whatif.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "whatif/answer.h"
+#include "whatif/question.h"
+
+namespace berth::whatif {
+namespace {
+
+/// What no answer needs: much of a dump by bytes.
+bool is_left_out(const json::Value& object, std::string_view kind) {
+  static const std::set<std::string_view> kOut = {
+      "Event",       "Secret",      "EndpointSlice",      "Endpoints",      "Lease",      "ControllerRevision", "Role",
+      "RoleBinding", "ClusterRole", "ClusterRoleBinding", "ServiceAccount", "PodMetrics", "NodeMetrics"};
+  if (kind == "ConfigMap") return json::get_string(object, {"metadata", "name"}) != "cluster-autoscaler-priority-expander";
+  return kOut.contains(kind);
+}
+
+std::uint64_t revision_of(const json::Value& object) {
+  const std::string_view text = json::get_string(object, {"metadata", "resourceVersion"});
+  std::uint64_t out = 0;
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
+
+std::string some_of(const std::vector<std::string>& all, std::size_t most = 3) {
+  std::vector<std::string> shown(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(most, all.size())));
+  return fmt::format("{}{}", fmt::join(shown, ", "), all.size() > most ? fmt::format(" and {} more", all.size() - most) : "");
+}
+
+}  // namespace
+
+struct Present::Impl {
+  Options options;
+  placement::Cluster cluster;
+  std::optional<placement::Trial> trial;
+  Tables tables;
+  std::vector<std::string> notes;
+  struct Seen {
+    std::string uid, source;
+    std::uint64_t revision = 0;
+  };
+  std::map<std::string, Seen, std::less<>> seen;
+  std::vector<std::string> mixed, cut_off, unnamed;
+  std::size_t without_kind = 0, finished = 0, terminating = 0, repeated = 0;
+  bool uses_claims = false, uses_classes = false;
+
+  explicit Impl(Options given) : options(std::move(given)), cluster(options.era) {}
+
+  void add(const json::Value& object, std::string_view source);
+  void add_pod(const json::Value& object, const std::string& key);
+  Result<void> finish();
+  void check_places();
+  void check_owners();
+  void tell_what_lacks();
+  void count_budgets();
+};
+
+void Present::Impl::add(const json::Value& object, std::string_view source) {
+  const std::string kind(json::get_string(object, {"kind"})), name(json::get_string(object, {"metadata", "name"}));
+  if (kind.empty()) {
+    if (json::find(object, "items") != nullptr)
+      cut_off.push_back(fmt::format("{}: a list without its kind", source.empty() ? "the objects" : source));
+    else
+      ++without_kind;
+    return;
+  }
+  if (name.empty()) {
+    unnamed.push_back(kind);
+    return;
+  }
+  const std::string ns(json::get_string(object, {"metadata", "namespace"}));
+  const std::string key = Tables::key(kind, ns, name);
+  const std::string uid(json::get_string(object, {"metadata", "uid"}));
+  const std::uint64_t revision = revision_of(object);
+  const auto [known, is_new] = seen.try_emplace(key, Seen{uid, std::string(source), revision});
+  if (!is_new) {
+    if (!uid.empty() && !known->second.uid.empty() && uid != known->second.uid) {
+      mixed.push_back(fmt::format("{} has uid {}{} and uid {}{}", key, known->second.uid,
+                                  known->second.source.empty() ? "" : " in " + known->second.source, uid,
+                                  source.empty() ? "" : fmt::format(" in {}", source)));
+      return;
+    }
+    ++repeated;
+    if (revision < known->second.revision) return;
+    known->second.revision = revision;
+  }
+  if (is_left_out(object, kind)) return;
+  tables.kinds.insert(kind);
+  if (kind == "Pod") return add_pod(object, ns + "/" + name);
+  if (kind == "Node") {
+    cluster.upsert(object);
+    if (options.keeps_documents)
+      tables.texts.insert_or_assign("Node/" + name, std::make_shared<const std::string>(json::serialize(object)));
+    return;
+  }
+  cluster.upsert(object);
+  if (kind == "PodDisruptionBudget") tables.budgets.put(object);
+  tables.objects.insert_or_assign(key, std::make_shared<const json::Value>(object));
+}
+
+void Present::Impl::add_pod(const json::Value& object, const std::string& key) {
+  auto view = std::make_shared<const model::PodView>(model::PodView::parse(object));
+  if (view->containers.empty()) {
+    cut_off.push_back(fmt::format("Pod {} has no spec.containers", key));
+    return;
+  }
+  if (view->is_terminal()) {
+    ++finished;
+    return;
+  }
+  terminating += view->meta.is_deleting;
+  uses_classes |= !view->priority_class_name.empty() && !view->priority_class_name.starts_with("system-");
+  for (const model::VolumeView& volume : view->volumes)
+    uses_claims |= volume.kind == model::VolumeView::Kind::kPersistentVolumeClaim || volume.kind == model::VolumeView::Kind::kEphemeral;
+  const auto info = placement::PodInfo::make(std::move(view), cluster.era());
+  cluster.upsert_pod(info);
+  Record& record = tables.pods[key];
+  record = Record{};
+  record.info = info;
+  record.facts = Facts::parse(object);
+  record.node = info->view().node_name;
+  record.was_waiting = record.node.empty();
+  record.reason = "it waited before";
+  if (record.was_waiting) record.facts.is_ready = false;
+  if (options.keeps_documents) tables.texts.insert_or_assign("Pod/" + key, std::make_shared<const std::string>(json::serialize(object)));
+}
+
+void Present::Impl::check_places() {
+  std::map<std::string, std::vector<std::string>> lost;
+  for (const auto& [key, record] : tables.pods) {
+    if (record.node.empty()) continue;
+    const auto* node = cluster.find_node(record.node);
+    if (node == nullptr || node->node == nullptr) lost[record.node].push_back(key);
+  }
+  for (auto& [node, pods] : lost) {
+    std::ranges::sort(pods);
+    notes.push_back(
+        fmt::format("{} pods are on node {}, which is not among the objects: they are left out ({})", pods.size(), node, some_of(pods)));
+    for (const std::string& pod : pods) {
+      cluster.remove_pod(pod);
+      tables.pods.erase(pod);
+      tables.texts.erase("Pod/" + pod);
+    }
+  }
+}
+
+void Present::Impl::check_owners() {
+  std::vector<std::string> strangers;
+  for (const auto& [key, record] : tables.pods) {
+    const model::OwnerReference* owner = record.owner();
+    if (owner == nullptr) continue;
+    tables.pods_of_owner[owner->uid].push_back(key);
+    const json::Value* object = tables.find(owner->kind, record.view().ns(), owner->name);
+    if (object == nullptr) continue;
+    const std::string_view uid = json::get_string(*object, {"metadata", "uid"});
+    if (!uid.empty() && !owner->uid.empty() && uid != owner->uid) strangers.push_back(key);
+  }
+  std::ranges::sort(strangers);
+  if (!strangers.empty())
+    notes.push_back(fmt::format(
+        "{} pods belong to a controller of another uid than the one of that name here: the objects are of several moments, or of "
+        "several clusters ({})",
+        strangers.size(), some_of(strangers)));
+}
+
+void Present::Impl::tell_what_lacks() {
+  std::vector<std::string> empty_nodes;
+  for (const auto* node : cluster.nodes())
+    if (node->node->allocatable.empty()) empty_nodes.push_back(node->name);
+  if (!empty_nodes.empty())
+    notes.push_back(fmt::format("{} nodes have no status.allocatable: nothing fits there ({})", empty_nodes.size(), some_of(empty_nodes)));
+  std::map<std::string, std::size_t> strangers;
+  for (const auto& [key, record] : tables.pods)
+    if (!options.profiles.by_name().empty() &&
+        !options.profiles.contains(record.view().scheduler_name.empty() ? "default-scheduler" : record.view().scheduler_name))
+      ++strangers[record.view().scheduler_name];
+  for (const auto& [name, count] : strangers)
+    notes.push_back(
+        fmt::format("{} pods are scheduler {}'s, of which no configuration is known: the first profile decides for it", count, name));
+  const auto lacks = [&](std::string_view kind, std::string_view plural) {
+    return !tables.kinds.contains(kind) &&
+           std::ranges::find(options.kinds_that_were_listed, plural) == options.kinds_that_were_listed.end();
+  };
+  const auto tell = [&](std::string_view kind, std::string_view plural, std::string_view what) {
+    if (lacks(kind, plural)) notes.push_back(fmt::format("no {} among the objects: {}", plural, what));
+  };
+  tell("Pod", "pods", "every node counts as empty");
+  tell("PodDisruptionBudget", "poddisruptionbudgets", "no eviction is refused and no budget is broken");
+  std::set<std::string> owners;
+  for (const auto& [key, record] : tables.pods)
+    if (record.owner() != nullptr) owners.insert(record.owner()->kind);
+  for (const auto& [kind, plural] : {std::pair("ReplicaSet", "replicasets"), std::pair("StatefulSet", "statefulsets"),
+                                     std::pair("Job", "jobs"), std::pair("ReplicationController", "replicationcontrollers")})
+    if (owners.contains(kind)) tell(kind, plural, "pods that name one are supposed to be made anew by it");
+  if (uses_classes) tell("PriorityClass", "priorityclasses", "pods keep the priority that they have; new pods of a class get 0");
+  if (uses_claims) {
+    tell("PersistentVolumeClaim", "persistentvolumeclaims", "pods with claims find no volume");
+    tell("PersistentVolume", "persistentvolumes", "what volumes are bound to is not known");
+    tell("StorageClass", "storageclasses", "claims without a volume find none");
+  }
+  if (!unnamed.empty()) notes.push_back(fmt::format("{} objects without a name are left out ({})", unnamed.size(), some_of(unnamed)));
+  if (without_kind > 0) notes.push_back(fmt::format("{} documents without a kind are left out", without_kind));
+  if (repeated > 0) notes.push_back(fmt::format("{} objects are there more than once: the newest of each counts", repeated));
+  if (terminating > 0)
+    notes.push_back(fmt::format("{} pods are on their way out: they hold their room, and nothing comes after them", terminating));
+}
+
+void Present::Impl::count_budgets() {
+  const std::vector<Tally> counted = tally(tables);
+  for (Budgets::Id id = 0; id < tables.budgets.size(); ++id) {
+    Budget& budget = tables.budgets.at(id);
+    const json::Value& document = budget.document;
+    budget.computed = counted[id].desired;
+    budget.desired = json::get_int(document, {"status", "desiredHealthy"}, counted[id].desired);
+    budget.healthy = json::get_int(document, {"status", "currentHealthy"}, counted[id].healthy);
+    const json::Value* allowed = json::find(document, {"status", "disruptionsAllowed"});
+    if (allowed == nullptr) continue;
+    const std::int64_t said = json::get_int(document, {"status", "disruptionsAllowed"});
+    if (json::find(document, {"status", "desiredHealthy"}) == nullptr) budget.desired = budget.healthy - said;
+    budget.held = std::max<std::int64_t>(0, budget.allowed() - said);
+  }
+}
+
+Result<void> Present::Impl::finish() {
+  if (!cut_off.empty()) return invalid(fmt::format("{}: the file seems to be cut off", cut_off.front()));
+  if (!mixed.empty())
+    return invalid(
+        fmt::format("the objects are of several clusters, or of several moments: {}. Give one dump of one cluster", some_of(mixed)));
+  if (cluster.nodes().empty()) return invalid("there is no Node among the objects: `kubectl get nodes,pods,… -A -o yaml` gives them");
+  check_places();
+  check_owners();
+  tell_what_lacks();
+  count_budgets();
+  seen.clear();
+  placement::Profiles profiles = options.profiles;
+  trial.emplace(cluster, std::move(profiles),
+                placement::TrialOptions{.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName},
+                                        .preemption = {.budgets_are_hard = options.budgets_are_hard}});
+  return {};
+}
+
+Present::Present(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Present::~Present() = default;
+Present::Present(Present&&) noexcept = default;
+Present& Present::operator=(Present&&) noexcept = default;
+
+void Present::add(const json::Value& object, std::string_view source) { impl_->add(object, source); }
+Result<void> Present::finish() { return impl_->finish(); }
+const std::vector<std::string>& Present::notes() const { return impl_->notes; }
+
+Result<json::Value> Present::ask(const json::Value& question) {
+  World world(impl_->trial->fork(), impl_->tables, impl_->options);
+  world.tables().budgets.start();
+  const Fullness before = Fullness::of(world.cluster());
+  world.begin_change(-1, "it waited, and fits already");
+  world.settle();
+  if (auto done = apply_changes(world, question); !done) return std::unexpected(done.error());
+  auto each = each_loss(world, question);
+  if (!each) return std::unexpected(each.error());
+  json::Object more = std::move(*each);
+  if (const json::Value* request = json::find(question, "capacity")) {
+    auto capacity = capacity_for(world, *request);
+    if (!capacity) return std::unexpected(capacity.error());
+    more["capacity"] = std::move(*capacity);
+  }
+  if (const json::Value* request = json::find(question, "pack")) {
+    auto packed = pack(world, *request);
+    if (!packed) return std::unexpected(packed.error());
+    more["pack"] = std::move(*packed);
+  }
+  json::Object out = answer_of(world, world.baseline != nullptr ? *world.baseline : before, impl_->notes);
+  if (json::get_bool(question, {"preempt"})) add_preemption(world, out["pending"].get_array());
+  for (auto& [key, value] : more) out[key] = std::move(value);
+  return json::Value(std::move(out));
+}
+
+Result<json::Value> ask(std::span<const json::Value> objects, const json::Value& question, Options options) {
+  Present present(std::move(options));
+  for (const json::Value& object : objects) present.add(object);
+  if (auto done = present.finish(); !done) return std::unexpected(done.error());
+  return present.ask(question);
+}
+
+}  // namespace berth::whatif

@@ -1,0 +1,224 @@
+// The cluster that changes in thought: a trial of the engine, and beside it what placement does not know of pods, their controllers and
+// budgets. What leaves its node comes back by its controller; what has no node is scheduled, by priority, then age.
+//
+//   there -- leave --> waiting -- settle --> there        a controller made it anew, the scheduler placed it
+//     |                   |
+//     |                   +--> pending                    nothing took it, and preempting did not help
+//     +--------------------> gone                         nothing makes it anew
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "placement/trial.h"
+#include "whatif/budgets.h"
+#include "whatif/whatif.h"
+
+namespace berth::whatif {
+
+struct Fullness;
+
+/// What placement's view of a pod leaves out.
+struct Facts {
+  bool is_mirror = false, is_ready = false, has_local_storage = false;
+  std::int32_t restarts = 0, deletion_cost = 0;
+  TimePoint created{}, ready_since{};
+  static Facts parse(const json::Value& pod);
+};
+
+/// One pod that is not finished.
+struct Record {
+  placement::PodInfoPtr info;
+  Facts facts;
+  std::string node;                   ///< Empty: it waits for one.
+  std::string from;                   ///< Of one that waits: where it was before.
+  std::string reason, when, message;  ///< Why it waits; what must happen first; the scheduler's words.
+  int change = -1;                    ///< By which it waits or came.
+  bool was_waiting = false;           ///< It had no node at the beginning.
+  bool is_new = false;                ///< It came with the question.
+  bool is_parked = false;             ///< Its controller does not make it yet.
+  std::uint64_t budget_generation = UINT64_MAX;
+  std::vector<Budgets::Id> budgets;
+
+  [[nodiscard]] const model::PodView& view() const { return info->view(); }
+  /// Null: nobody controls it.
+  [[nodiscard]] const model::OwnerReference* owner() const { return view().meta.controller(); }
+  [[nodiscard]] bool is_daemon() const { return owner() != nullptr && owner()->kind == "DaemonSet"; }
+  [[nodiscard]] bool is_healthy() const { return !node.empty() && facts.is_ready && !view().meta.is_deleting; }
+};
+
+/// All but the trial. A value.
+struct Tables {
+  std::unordered_map<std::string, Record> pods;                                    ///< By "namespace/name".
+  std::map<std::string, std::shared_ptr<const json::Value>, std::less<>> objects;  ///< By "Kind/namespace/name"; not nodes and pods.
+  std::map<std::string, std::shared_ptr<const std::string>, std::less<>> texts;    ///< The same of nodes and pods, as JSON text.
+  std::unordered_map<std::string, std::vector<std::string>> pods_of_owner;         ///< By the owner's uid: pods that are or were there.
+  std::set<std::string, std::less<>> kinds;                                        ///< Of which there is one at least.
+  Budgets budgets;
+
+  /// Null when absent; `kind` as Kubernetes writes it.
+  [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view ns, std::string_view name) const;
+  /// "Kind/namespace/name"
+  static std::string key(std::string_view kind, std::string_view ns, std::string_view name);
+};
+
+/// The budgets that select the pod; looked up once.
+const std::vector<Budgets::Id>& budgets_of(const Tables& tables, Record& pod);
+/// What the disruption controller would count for one budget.
+struct Tally {
+  std::int64_t pods = 0, healthy = 0, scale = 0, desired = 0;
+};
+/// Of every budget, by its number.
+std::vector<Tally> tally(Tables& tables);
+
+struct Move {
+  std::string pod, from, to, reason, when;
+  int change = -1;
+};
+/// A pod that went from its node, or was to go.
+struct Departure {
+  std::string pod, node, outcome, reason, budget, by;
+  int change = -1;
+};
+
+/// How a pod leaves.
+struct Leaving {
+  std::string_view outcome = "evicted";  ///< "evicted", "preempted", "deleted"; empty: nothing is told of it.
+  std::string reason, by;
+  bool comes_back = true;  ///< If its controller makes it anew.
+  bool is_parked = false;  ///< It will, but not yet: `when` says what must happen first.
+  std::string when;
+};
+
+/// Why the eviction API keeps a pod where it is.
+struct Refusal {
+  std::string why, budget;  ///< budget: "namespace/name"; empty where several select the pod.
+};
+
+/// Single-threaded; deterministic.
+class World {
+ public:
+  World(placement::Trial trial, Tables tables, const Options& options);
+
+  /// Independent from now on; nothing that was told comes along.
+  [[nodiscard]] World fork();
+
+  [[nodiscard]] placement::Trial& trial() { return trial_; }
+  [[nodiscard]] placement::Cluster& cluster() { return trial_.cluster(); }
+  [[nodiscard]] const placement::Cluster& cluster() const { return trial_.cluster(); }
+  [[nodiscard]] Tables& tables() { return tables_; }
+  [[nodiscard]] const Tables& tables() const { return tables_; }
+  [[nodiscard]] const Options& options() const { return *options_; }
+  [[nodiscard]] Record* find(const std::string& pod);
+
+  /// What follows belongs to this change.
+  void begin_change(int number, std::string reason);
+  [[nodiscard]] int change() const { return change_; }
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+  void set_reason(std::string reason) { reason_ = std::move(reason); }
+  /// Told once.
+  void note(std::string text);
+
+  // Nodes.
+  void put_node(model::NodeViewPtr node);
+  /// Its pods must have left.
+  void drop_node(const std::string& name);
+  [[nodiscard]] model::NodeViewPtr node(std::string_view name) const;
+  /// In order of name.
+  [[nodiscard]] std::vector<std::string> node_names() const;
+  /// Pods on the node, in order of key.
+  [[nodiscard]] std::vector<std::string> pods_on(std::string_view node) const;
+  /// In order of key; waiting ones too.
+  [[nodiscard]] std::vector<std::string> pods_of(const std::string& owner_uid) const;
+
+  // Pods.
+  /// A new pod, which waits. False: there is one of this name.
+  bool add(placement::PodInfoPtr pod, std::string reason);
+  /// The pod runs on the node, whatever the scheduler would say.
+  void hold(const std::string& pod, const std::string& node);
+  /// It leaves its node, or stops waiting. True when it waits for another now.
+  bool leave(const std::string& pod, const Leaving& how);
+  /// Through the eviction API; the answer is why not.
+  std::optional<Refusal> evict(const std::string& pod, const std::string& reason);
+  /// It stays where it is for that: told.
+  void block(const std::string& pod, const Refusal& refusal);
+  /// What was parked may be placed from here on.
+  void unpark();
+  /// Schedules what waits until nothing more finds a place.
+  void settle();
+  /// In order of the scheduler's queue; parked ones left out.
+  [[nodiscard]] std::vector<std::string> waiting() const;
+  [[nodiscard]] const std::set<std::string>& all_waiting() const { return waiting_; }
+
+  /// The pod waits again, as it is: nobody evicted it.
+  void requeue(const std::string& pod);
+  /// Other profiles decide from here on, perhaps by another release's rules.
+  void decide_by(placement::Profiles profiles, placement::Era era);
+
+  // Budgets.
+  /// A budget's document is new, or another one: counted from its pods.
+  void put_budget(const json::Value& document);
+  void recount_budget(Budgets::Id id);
+  /// How much pods' controllers want was changed.
+  void recount_scales();
+
+  // Thoughts within thoughts: everything after `begin_thought` is taken back by `end_thought`. Only pods that come to wait meanwhile are
+  // scheduled, and nothing may be added.
+  void begin_thought();
+  void end_thought();
+  /// In order of key.
+  [[nodiscard]] std::vector<std::string> waiting_since_thought() const;
+
+  std::vector<Move> moves;
+  std::vector<Departure> departures;
+  std::vector<std::string> notes;
+  std::map<std::string, std::string> node_states;  ///< "lost", "drained", "removed", "added", "changed", by name.
+  std::shared_ptr<const Fullness> baseline;        ///< What the answer compares with, where it is not how all began.
+  std::set<Budgets::Id> dipped;                    ///< Budgets that had fewer healthy pods than they want; of this thought.
+
+ private:
+  struct Remaking {
+    bool comes_back = true;
+    std::string why;  ///< Why not.
+  };
+  using Reserved = std::shared_ptr<std::optional<placement::Reservation>>;
+
+  Remaking remaking_of(const Record& record);
+  placement::PodInfoPtr take_off(Record& record, bool renews);
+  bool attempt(const std::string& pod);
+  placement::Placement put(const placement::PodInfoPtr& pod);
+  bool preempt(const std::string& pod, std::string& words);
+  void arrive(const std::string& pod, placement::NodeIndex node);
+  void count_health(Record& record, int by);
+  /// A pod was taken by force: which of its budgets have fewer healthy pods than they want.
+  void watch_budgets(Record& record);
+  void sync_budgets();
+  void save(const std::string& pod);
+  void remember(std::function<void()> undo) {
+    if (is_thinking_) undo_.push_back(std::move(undo));
+  }
+
+  placement::Trial trial_;
+  Tables tables_;
+  const Options* options_;
+  int change_ = -1;
+  std::string reason_;
+  std::set<std::string> waiting_, told_;
+  std::set<Budgets::Id> unsynced_;
+  std::uint64_t epoch_ = 0;  ///< Counts everything that may change a verdict.
+  std::uint64_t failed_epoch_ = 0;
+  std::map<const placement::Framework*, std::unordered_map<placement::Signature, std::string, placement::SignatureHash>> failed_;
+  bool is_thinking_ = false;
+  std::vector<std::function<void()>> undo_;
+  std::set<std::string> resting_;  ///< Waiting since before the thought.
+  std::map<std::string, Reserved> reserved_;
+  std::size_t first_move_ = 0, first_departure_ = 0, first_note_ = 0;
+  std::map<std::string, std::string> former_states_;
+};
+
+}  // namespace berth::whatif

@@ -1,0 +1,251 @@
+// How waiting pods get places, and how budgets are counted.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "placement/engine.h"
+#include "whatif/world.h"
+
+namespace berth::whatif {
+namespace {
+
+using placement::Decision;
+using placement::Placement;
+using placement::PodInfoPtr;
+using placement::Status;
+
+/// Placed with its devices and volumes, and so that it can be undone to the last bit.
+Placement place_for_now(placement::Trial& trial, const PodInfoPtr& pod, std::shared_ptr<std::optional<placement::Reservation>>& reserved) {
+  Placement out;
+  out.status = trial.admits(*pod);
+  if (!out.status.is_success()) return out;
+  out.decision = trial.decide(pod);
+  if (out.decision.outcome == Decision::Outcome::kError) {
+    out.status = Status::error(out.decision.error);
+    return out;
+  }
+  if (out.decision.outcome == Decision::Outcome::kUnschedulable) {
+    out.status = Status::unschedulable(
+        out.decision.diagnosis == nullptr ? "" : placement::fit_error_message(*out.decision.diagnosis, trial.cluster().era(), ""));
+    return out;
+  }
+  auto done = trial.reserve(pod, out.decision.node);
+  if (!done) {
+    out.status = done.error();
+    return out;
+  }
+  reserved = std::make_shared<std::optional<placement::Reservation>>(std::move(*done));
+  out.node = out.decision.node;
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> World::waiting_since_thought() const {
+  std::vector<std::string> out;
+  std::ranges::set_difference(waiting_, resting_, std::back_inserter(out));
+  return out;
+}
+
+std::vector<std::string> World::waiting() const {
+  struct Waiter {
+    std::int64_t priority;
+    TimePoint created;
+    const std::string* key;
+  };
+  std::vector<Waiter> all;
+  for (const std::string& key : waiting_) {
+    const Record& record = tables_.pods.at(key);
+    if (!record.is_parked && !resting_.contains(key)) all.push_back({record.view().priority, record.facts.created, &key});
+  }
+  std::ranges::sort(all, [](const Waiter& a, const Waiter& b) {
+    if (a.priority != b.priority) return a.priority > b.priority;
+    return a.created != b.created ? a.created < b.created : *a.key < *b.key;
+  });
+  std::vector<std::string> out;
+  out.reserve(all.size());
+  for (const Waiter& one : all) out.push_back(*one.key);
+  return out;
+}
+
+void World::settle() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const std::string& pod : waiting())
+      if (waiting_.contains(pod)) moved |= attempt(pod);
+  }
+}
+
+Placement World::put(const PodInfoPtr& pod) {
+  if (!is_thinking_) return trial_.place(pod);
+  Reserved reserved;
+  Placement out = place_for_now(trial_, pod, reserved);
+  if (reserved == nullptr) return out;
+  reserved_[pod->key] = reserved;
+  undo_.push_back([this, reserved, key = pod->key] {
+    if (*reserved) trial_.undo(**reserved);
+    reserved_.erase(key);
+  });
+  return out;
+}
+
+bool World::attempt(const std::string& pod) {
+  Record& record = tables_.pods.at(pod);
+  if (failed_epoch_ != epoch_) {
+    failed_.clear();
+    failed_epoch_ = epoch_;
+  }
+  // A pod like one that has just failed fails for the same reason.
+  const placement::Framework* framework = trial_.profiles().of(*record.info).get();
+  const placement::Signature signature = trial_.sign(*record.info);
+  auto& failures = failed_[framework];
+  if (const auto known = failures.find(signature); known != failures.end() && !cluster().is_nominated(pod)) {
+    if (record.message != known->second) save(pod);
+    record.message = known->second;
+    return false;
+  }
+  const Placement placement = put(record.info);
+  if (placement.is_placed()) {
+    arrive(pod, placement.node);
+    return true;
+  }
+  std::string words = placement.status.message();
+  if (placement.decision.diagnosis != nullptr && placement.decision.outcome == Decision::Outcome::kUnschedulable) {
+    std::string preemption_words;
+    if (preempt(pod, preemption_words)) return true;
+    words = placement::fit_error_message(*placement.decision.diagnosis, cluster().era(), preemption_words);
+  }
+  save(pod);
+  tables_.pods.at(pod).message = words;
+  if (failed_epoch_ == epoch_) failed_[framework].insert_or_assign(signature, std::move(words));
+  return false;
+}
+
+bool World::preempt(const std::string& pod, std::string& words) {
+  sync_budgets();
+  const PodInfoPtr info = tables_.pods.at(pod).info;
+  const placement::PostFilterResult result = trial_.victims_for(info);
+  const placement::Candidate* choice = result.choice();
+  if (choice == nullptr) {
+    words = result.status.message();
+    return false;
+  }
+  const placement::NodeIndex node = choice->node;
+  const std::vector<PodInfoPtr> victims = choice->victims;
+  for (const PodInfoPtr& victim : victims)
+    if (find(victim->key) != nullptr)
+      leave(victim->key,
+            {.outcome = "preempted",
+             .reason = fmt::format("preempted by {} (priority {} over {})", pod, info->view().priority, victim->view().priority),
+             .by = pod,
+             .comes_back = true,
+             .is_parked = false,
+             .when = {}});
+  // It has the node's room by its nomination; nothing can come between.
+  cluster().nominate(info, cluster().node(node)->name);
+  remember([this, info] { cluster().nominate(info, ""); });
+  const Placement placement = put(info);
+  if (!placement.is_placed()) {
+    words = placement.status.message();
+    return false;
+  }
+  arrive(pod, placement.node);
+  return true;
+}
+
+// Budgets
+
+void World::put_budget(const json::Value& document) {
+  const Budgets::Id id = tables_.budgets.put(document);
+  tables_.budgets.at(id).is_touched = true;
+  recount_budget(id);
+  cluster().upsert(document);
+}
+
+std::vector<Tally> tally(Tables& tables) {
+  std::vector<Tally> out(tables.budgets.size());
+  std::vector<std::map<std::string, std::int64_t>> scales(out.size());
+  for (auto& [key, record] : tables.pods) {
+    for (const Budgets::Id id : budgets_of(tables, record)) {
+      ++out[id].pods;
+      out[id].healthy += record.is_healthy();
+      const model::OwnerReference* owner = record.owner();
+      if (owner == nullptr) continue;
+      const json::Value* object = tables.find(owner->kind, record.view().ns(), owner->name);
+      std::string who = owner->kind + "/" + owner->name;
+      if (object != nullptr && owner->kind == "ReplicaSet")
+        for (const json::Value& above : json::get_array(*object, {"metadata", "ownerReferences"})) {
+          if (json::get_string(above, {"kind"}) != "Deployment") continue;
+          const std::string name(json::get_string(above, {"name"}));
+          if (const json::Value* deployment = tables.find("Deployment", record.view().ns(), name)) object = deployment;
+          who = "Deployment/" + name;
+        }
+      if (object != nullptr)
+        scales[id][who] = json::get_int(*object, {"spec", "replicas"}, 1);
+      else
+        ++scales[id][who];  // As many as there are: its size is not known.
+    }
+  }
+  for (std::size_t id = 0; id < out.size(); ++id) {
+    for (const auto& [who, count] : scales[id]) out[id].scale += count;
+    out[id].desired = desired_healthy(tables.budgets[static_cast<Budgets::Id>(id)].document, out[id].scale, out[id].pods);
+  }
+  return out;
+}
+
+void World::recount_budget(Budgets::Id id) {
+  Budget& budget = tables_.budgets.at(id);
+  const Tally counted = tally(tables_)[id];
+  budget.healthy = counted.healthy;
+  budget.held = 0;
+  budget.desired = counted.desired;
+  budget.computed = counted.desired;
+  budget.lowest = std::min(budget.lowest, budget.healthy);
+  unsynced_.insert(id);
+}
+
+void World::recount_scales() {
+  if (tables_.budgets.empty()) return;
+  const std::vector<Tally> counted = tally(tables_);
+  for (Budgets::Id id = 0; id < tables_.budgets.size(); ++id) {
+    Budget& budget = tables_.budgets.at(id);
+    if (budget.is_gone) continue;
+    // What the status says differs perhaps; what was changed since is counted on top of it.
+    const std::int64_t before = budget.computed.value_or(counted[id].desired);
+    budget.desired += counted[id].desired - before;
+    budget.computed = counted[id].desired;
+    budget.is_touched |= counted[id].desired != before;
+    unsynced_.insert(id);
+  }
+}
+
+// Thoughts
+
+void World::begin_thought() {
+  is_thinking_ = true;
+  resting_ = waiting_;
+  first_move_ = moves.size();
+  first_departure_ = departures.size();
+  first_note_ = notes.size();
+  dipped.clear();
+  former_states_ = node_states;
+}
+
+void World::end_thought() {
+  while (!undo_.empty()) {
+    const auto undo = std::move(undo_.back());
+    undo_.pop_back();
+    undo();
+  }
+  is_thinking_ = false;
+  reserved_.clear();
+  resting_.clear();
+  moves.resize(first_move_);
+  departures.resize(first_departure_);
+  for (std::size_t i = first_note_; i < notes.size(); ++i) told_.erase(notes[i]);
+  notes.resize(first_note_);
+  node_states = former_states_;
+  ++epoch_;
+}
+
+}  // namespace berth::whatif
