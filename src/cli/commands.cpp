@@ -138,6 +138,7 @@ const std::vector<Command>& commands() {
       {"autoscaler", "adds nodes for pods without room, removes nodes without need", "Run a control plane", run_autoscaler},
       {"node", "this machine as a node: real containers through containerd", "Run a control plane", run_node},
       {"nodes", "simulated nodes, thousands in one process", "Run a control plane", run_nodes},
+      {"dashboard", "a cluster in the browser: its map, pending pods, what happens, what if", "Run a control plane", run_dashboard},
       {"webhook", "an admission webhook that gives pods tolerations and node affinity by rules", "Run a control plane", run_webhook},
       {"create", "create the objects of files", "Work with objects", run_create},
       {"apply", "apply the objects of files (server-side)", "Work with objects", run_apply},
