@@ -23,6 +23,7 @@ const scale = ["#3b6fb6", "#4aa3b5", "#7cc09b", "#d9c85b", "#e08c3f", "#cf4a3c"]
 export class Colouring {
   legend: LegendEntry[] = [];
   private readonly ofCategory = new Map<string, string>();
+  private readonly ranks = new Map([...palette, ...scale].map((colour, i) => [colour, i]));
 
   constructor(readonly by: ColourBy) {}
 
@@ -52,6 +53,11 @@ export class Colouring {
   colourOf(pod: PodRow, node: NodeState, now: number): string {
     if (this.by === "age") return scale[ageBand(pod, now)] ?? otherColour;
     return this.ofCategory.get(this.category(pod, node)) ?? otherColour;
+  }
+
+  /** In which order colours stand in a node, from below. */
+  rankOf(colour: string): number {
+    return this.ranks.get(colour) ?? this.ranks.size;
   }
 
   private fixedColour(name: string): string | undefined {

@@ -51,3 +51,8 @@ export function dateAndClock(ms: number): string {
   const date = new Date(ms);
   return `${date.toISOString().slice(0, 10)} ${date.toLocaleTimeString("en-GB")}`;
 }
+
+/** By which names sort as people count: node-2 before node-10. */
+export function sortKey(name: string): string {
+  return name.replace(/\d+/g, (digits) => digits.padStart(9, "0"));
+}

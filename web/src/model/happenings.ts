@@ -76,7 +76,7 @@ export function ofPod(before: PodRow | undefined, pod: PodRow, at: number): Happ
   }
   if (pod.node && !before?.node && pod.phase !== "Succeeded" && pod.phase !== "Failed") {
     const waited = pod.bound && pod.created ? Math.max(0, pod.bound - pod.created) : undefined;
-    return { at, what: "placed", text: "placed", pod: key, node: pod.node, waited };
+    return { at, what: "placed", text: waited === undefined ? "" : `after ${waited} s`, pod: key, node: pod.node, waited };
   }
   if (pod.phase === "Failed" && before?.phase !== "Failed" && pod.reason === "Evicted")
     return { at, what: "evicted", text: pod.message ?? "evicted by its node", pod: key, node: pod.node };

@@ -1,4 +1,5 @@
 // Why a pod is where it is, or why it is pending: berth explain's answer (src/placement/explain_output.cpp).
+import { sortKey } from "../model/format";
 import { getJson } from "../net/api";
 import { useAnswer, useApp } from "./hooks";
 import { NodeLink } from "./lists";
@@ -28,7 +29,7 @@ interface Explanation {
 }
 
 const columns: Column<NodeReport>[] = [
-  { title: "Node", grow: 1.4, cell: (node) => <NodeLink name={node.name} />, sort: (node) => node.name },
+  { title: "Node", grow: 1.4, cell: (node) => <NodeLink name={node.name} />, sort: (node) => sortKey(node.name) },
   { title: "Fits", grow: 0.6, cell: (node) => (node.feasible ? <span class="good">yes</span> : <span class="bad">no</span>), sort: (node) => (node.feasible ? 1 : 0) },
   { title: "Score", grow: 0.6, rank: 2, isNumber: true, cell: (node) => (node.total === undefined ? "" : String(node.total)), sort: (node) => node.total ?? -1 },
   { title: "Why", grow: 5, cell: (node) => <span title={why(node)}>{why(node)}</span>, sort: why },

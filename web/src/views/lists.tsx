@@ -1,7 +1,7 @@
 // All nodes, all pods: tables of what the search finds.
 import { useMemo } from "preact/hooks";
 import type { NodeState } from "../model/cluster";
-import { amount, count, duration, percent } from "../model/format";
+import { amount, count, duration, percent, sortKey } from "../model/format";
 import { type PodRow, type Resource, keyOf, statusOf } from "../model/rows";
 import { Search } from "../model/search";
 import { useApp, useChanges } from "./hooks";
@@ -60,7 +60,7 @@ export function NodesView() {
   );
   const now = source.now() / 1000;
   const columns: Column<NodeState>[] = [
-    { title: "Node", grow: 2.2, cell: (node) => <NodeLink name={node.name} />, sort: (node) => node.name },
+    { title: "Node", grow: 2.2, cell: (node) => <NodeLink name={node.name} />, sort: (node) => sortKey(node.name) },
     { title: "Zone", grow: 1, rank: 4, cell: (node) => node.zone, sort: (node) => node.zone },
     { title: "State", grow: 1.4, rank: 1, cell: (node) => <span class={node.row?.ready ? "" : "bad"}>{stateOf(node)}</span>, sort: stateOf },
     fillColumn("cpu", 1),
@@ -86,7 +86,7 @@ export function podColumns(now: number): Column<PodRow>[] {
     { title: "Namespace", grow: 1.2, rank: 3, cell: (pod) => pod.ns, sort: (pod) => pod.ns },
     { title: "Pod", grow: 2.6, cell: (pod) => <a href={podHref(keyOf(pod))} title={keyOf(pod)}>{pod.name}</a>, sort: (pod) => pod.name },
     { title: "Status", grow: 1.2, rank: 1, cell: (pod) => <span class={pod.phase === "Failed" ? "bad" : pod.node ? "" : "warn"}>{statusOf(pod)}</span>, sort: statusOf },
-    { title: "Node", grow: 1.6, rank: 2, cell: (pod) => <NodeLink name={pod.node} />, sort: (pod) => pod.node ?? "" },
+    { title: "Node", grow: 1.6, rank: 2, cell: (pod) => <NodeLink name={pod.node} />, sort: (pod) => sortKey(pod.node ?? "") },
     { title: "CPU", grow: 0.7, rank: 4, isNumber: true, cell: (pod) => amount("cpu", pod.cpu ?? 0), sort: (pod) => pod.cpu ?? 0 },
     { title: "Memory", grow: 0.9, rank: 5, isNumber: true, cell: (pod) => amount("memory", pod.memory ?? 0), sort: (pod) => pod.memory ?? 0 },
     { title: "Priority", grow: 0.9, rank: 7, isNumber: true, cell: (pod) => count(pod.priority ?? 0), sort: (pod) => pod.priority ?? 0 },

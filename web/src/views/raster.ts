@@ -93,20 +93,27 @@ export class Raster {
     else if (node.row.cordoned) this.stripes(x, y, size, pixel(isDark ? "#aab2bd" : "#5b6470"), 5);
   }
 
-  /** Pods one above the other, each as high as its part of the node. */
+  /** Pods one above the other, each as high as its part of the node; those of one colour together. */
   private stack(picture: Picture, node: NodeState, at: { x: number; y: number; size: number; capacity: number; isFound: boolean; ground: number }): void {
     const { resource, search, colouring, now } = picture;
-    let sum = 0;
-    let from = at.y + at.size;
+    const slices: { rank: number; colour: number; amount: number }[] = [];
     for (const pod of node.pods) {
       const amount = amountOf(pod, resource);
       if (amount <= 0) continue;
-      sum += amount;
-      const to = Math.max(at.y, at.y + at.size - Math.round((Math.min(1, sum / at.capacity)) * at.size));
+      const colour = colouring.colourOf(pod, node, now);
+      const isFaded = !search.isEmpty && !at.isFound && !search.hasPod(pod, node);
+      slices.push({ rank: colouring.rankOf(colour) + (isFaded ? 100 : 0), colour: isFaded ? faded(pixel(colour), at.ground) : pixel(colour), amount });
+    }
+    slices.sort((a, b) => a.rank - b.rank);
+    let sum = 0;
+    let from = at.y + at.size;
+    for (const slice of slices) {
+      sum += slice.amount;
+      const to = Math.max(at.y, at.y + at.size - Math.round(Math.min(1, sum / at.capacity) * at.size));
       if (to >= from) continue;
-      let colour = pixel(colouring.colourOf(pod, node, now));
-      if (!search.isEmpty && !at.isFound && !search.hasPod(pod, node)) colour = faded(colour, at.ground);
-      this.fill(at.x, to, at.size, from - to, colour);
+      // A line between pods where there is room for one.
+      const line = from - to >= 5 ? 1 : 0;
+      this.fill(at.x, to + line, at.size, from - to - line, slice.colour);
       from = to;
       if (from <= at.y) break;
     }
