@@ -1,7 +1,6 @@
 #include "dashboard/relay.h"
 
 #include "dashboard/sessions.h"
-#include "net/held_stream.h"
 #include "net/onward.h"
 
 namespace berth::dashboard {
@@ -49,7 +48,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
       return drop(std::move(made));
     }
     handle = std::move(made);
-    if (is_held) net::hold(*handle, true);
+    if (is_held) handle->pause();
   }
 
   void answer(int status, const net::Headers& from) {
@@ -73,12 +72,12 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
       std::lock_guard lock(mutex);
       if (is_held || is_over) return;
       is_held = true;
-      if (handle) net::hold(*handle, true);
+      if (handle) handle->pause();
     }
     writer->on_drain([self = shared_from_this()] {
       std::lock_guard lock(self->mutex);
       self->is_held = false;
-      if (self->handle) net::hold(*self->handle, false);
+      if (self->handle) self->handle->resume();
     });
   }
 
