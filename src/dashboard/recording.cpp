@@ -122,7 +122,9 @@ std::string RecordingRows::end() const {
   json::Array problems;
   for (const std::string& one : problems_) problems.emplace_back(one);
   if (problem_count_ > problems_.size()) problems.emplace_back(fmt::format("and {} more", problem_count_ - problems_.size()));
-  return json::serialize(json::Object{{"kind", "end"}, {"lines", lines_}, {"shown", shown_}, {"problems", std::move(problems)}}) + "\n";
+  return json::serialize(
+             json::Object{{"kind", "end"}, {"length", last_ms_}, {"lines", lines_}, {"shown", shown_}, {"problems", std::move(problems)}}) +
+         "\n";
 }
 
 void send_recording(std::string text, EventLoop& loop, std::shared_ptr<net::ResponseWriter> writer) {

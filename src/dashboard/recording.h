@@ -14,7 +14,7 @@ namespace berth::dashboard {
 /// Single-threaded.
 ///
 /// Rows are those of rows.h with "t", milliseconds since the start. First {"kind":"recording","start":<ms since 1970>,"source"}, last
-/// {"kind":"end","lines","shown","problems":[…]}: what was wrong with lines that were left out.
+/// {"kind":"end","length" (ms),"lines","shown","problems":[…]}: what was wrong with lines that were left out.
 class RecordingRows {
  public:
   /// Appends the rows of the line; nothing for events that change nothing that the page shows. The error: it is no recording at all.

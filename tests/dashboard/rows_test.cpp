@@ -84,7 +84,7 @@ TEST_F(RecordingTest, EventsBecomeRowsWithTimes) {
   take(R"({"at":9.5,"type":"DELETED","object":{"kind":"Node","metadata":{"name":"n"}}})");
   EXPECT_EQ(out, "{\"kind\":\"node\",\"name\":\"n\",\"t\":5}\n{\"gone\":\"node\",\"name\":\"n\",\"t\":9}\n")
       << "what changes nothing is left out";
-  EXPECT_EQ(rows.end(), "{\"kind\":\"end\",\"lines\":5,\"shown\":2,\"problems\":[]}\n");
+  EXPECT_EQ(rows.end(), "{\"kind\":\"end\",\"length\":9,\"lines\":5,\"shown\":2,\"problems\":[]}\n");
 }
 
 TEST_F(RecordingTest, BadLinesAreLeftOutAndSaid) {

@@ -41,6 +41,8 @@ views() { # views MODE URL [MORE]: runs the browser, doing with the cluster what
   local views_pid=$!
   while kill -0 "$views_pid" 2>/dev/null; do
     if [ -e "$REQUESTS/happen" ]; then rm "$REQUESTS/happen"; happen >"$work/happen.log" 2>&1; fi
+    if [ -e "$REQUESTS/freeze" ]; then rm "$REQUESTS/freeze"; kill -STOP "$up_pid"; fi
+    if [ -e "$REQUESTS/thaw" ]; then rm "$REQUESTS/thaw"; kill -CONT "$up_pid"; fi
     if [ -e "$REQUESTS/stop" ]; then rm "$REQUESTS/stop"; stop_up; fi
     if [ -e "$REQUESTS/start" ]; then rm "$REQUESTS/start"; start_up --nodes 12 --zones 3 --dashboard-port 0; fi
     sleep 0.1

@@ -157,10 +157,6 @@ export class Page {
     await this.send("DOM.setFileInputFiles", { nodeId, files });
   }
 
-  async offline(isOffline) {
-    await this.send("Network.emulateNetworkConditions", { offline: isOffline, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
-  }
-
   /** Different colours in the first canvas: a blank one has one or two. */
   coloursOfCanvas() {
     return this.eval(`(() => { const canvas = document.querySelector("canvas"); const data = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer); return new Set(data).size; })()`);

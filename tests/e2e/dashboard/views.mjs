@@ -44,7 +44,7 @@ async function small() {
   });
   await check("the map shows nodes and pods as they fill", async () => {
     await page.until("document.querySelector('.totals dd')?.innerText === '12'", 30);
-    await page.says("Deployment/web");
+    await page.says("web · shop");
     await page.until("!document.body.innerText.includes('Reading the cluster')");
     return (await page.coloursOfCanvas()) >= 4;
   });
@@ -142,11 +142,11 @@ async function small() {
   await check("the relay answers with the user's rights", async () => (await page.eval(`fetch("/api/v1/namespaces/shop/pods?limit=1").then((answer) => answer.json()).then((list) => list.kind)`)) === "PodList");
   await goTo("map");
   await check("loss of the connection is said", async () => {
-    await page.offline(true);
+    please("freeze");
     await page.says("connection is lost", 40);
   });
   await check("and mended", async () => {
-    await page.offline(false);
+    please("thaw");
     await page.until("!document.body.innerText.includes('connection is lost')", 40);
     await page.until("document.querySelector('.totals dd')?.innerText === '12'", 30);
   });

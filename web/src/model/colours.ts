@@ -67,7 +67,10 @@ export class Colouring {
   }
 
   private searchFor(name: string): string | undefined {
-    if (this.by === "workload") return name === "no controller" ? undefined : `workload:${name.split(" ").pop()?.toLowerCase() ?? ""}`;
+    if (this.by === "workload") {
+      const [workload, ns] = name.split(" · ");
+      return ns === undefined ? undefined : `workload:${workload?.replace(/ \(.*/, "") ?? ""} ns:${ns}`;
+    }
     if (this.by === "namespace") return `ns:${name}`;
     if (this.by === "taint") return name === "none" ? undefined : `taint:${name}`;
     return undefined;
@@ -76,7 +79,7 @@ export class Colouring {
   private category(pod: PodRow | undefined, node: NodeState): string {
     switch (this.by) {
       case "workload":
-        return pod?.workload ? `${pod.ns} ${pod.workload}` : "no controller";
+        return pod ? workloadOf(pod) : "";
       case "namespace":
         return pod?.ns ?? "";
       case "priority":
@@ -113,6 +116,20 @@ export class Colouring {
       }
     this.legend = counts.map((count, i) => ({ label: ages[i]?.[1] ?? "", colour: scale[i] ?? otherColour, count })).reverse();
   }
+}
+
+const workloads = new WeakMap<PodRow, string>();
+
+/** "web · shop"; the kind where it is no Deployment: "db (StatefulSet) · shop". */
+function workloadOf(pod: PodRow): string {
+  let out = workloads.get(pod);
+  if (out === undefined) {
+    const slash = pod.workload?.indexOf("/") ?? -1;
+    const kind = pod.workload?.slice(0, slash);
+    out = pod.workload ? `${pod.workload.slice(slash + 1)}${kind === "Deployment" ? "" : ` (${kind})`} · ${pod.ns}` : "no controller";
+    workloads.set(pod, out);
+  }
+  return out;
 }
 
 const ages: [number, string][] = [

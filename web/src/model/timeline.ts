@@ -19,8 +19,11 @@ export class Timeline {
 
   constructor(readonly cluster: Cluster = new Cluster()) {}
 
+  /** Milliseconds: to the recording's last line, whether or not that changed anything that is shown. */
+  end = 0;
+
   get length(): number {
-    return this.rows[this.rows.length - 1]?.t ?? 0;
+    return Math.max(this.end, this.rows[this.rows.length - 1]?.t ?? 0);
   }
 
   /** To the state at `time`: on by single rows, back from the latest keyframe. Going back empties the log. */

@@ -194,6 +194,7 @@ export class Replay extends Source {
       this.timeline.source = row["source"] as string;
     } else if (row.kind === "end") {
       this.timeline.problems = row["problems"] as string[];
+      this.timeline.end = row["length"] as number;
     } else {
       this.timeline.rows.push(row as unknown as TimedRow);
     }
