@@ -13,6 +13,8 @@ export interface Layout {
   /** Of a node's cell, without the gap. */
   cell: number;
   gap: number;
+  /** Room below a cell for its node's name; 0 where cells are too small for names. */
+  label: number;
   columns: number;
   zones: Zone[];
 }
@@ -20,7 +22,8 @@ export interface Layout {
 export const zoneHeader = 24;
 const zoneGap = 10;
 const smallest = 6;
-const largest = 64;
+const largest = 128;
+const labelFrom = 72;
 
 const byName = new Intl.Collator("en", { numeric: true });
 
@@ -39,17 +42,18 @@ export function zonesOf(cluster: Cluster): Map<string, NodeState[]> {
 /** The largest cells with which all fits `height`; with the smallest ones the map may become higher. */
 export function layOut(zones: Map<string, NodeState[]>, width: number, height: number): Layout {
   const place = (cell: number): Layout => {
-    const gap = cell >= 24 ? 4 : cell >= 12 ? 2 : 1;
+    const gap = cell >= labelFrom ? 8 : cell >= 24 ? 4 : cell >= 12 ? 2 : 1;
+    const label = cell >= labelFrom ? 16 : 0;
     const columns = Math.max(1, Math.floor((width + gap) / (cell + gap)));
     let y = 0;
     const out: Zone[] = [];
     for (const [name, nodes] of zones) {
       const rows = Math.ceil(nodes.length / columns);
-      const high = zoneHeader + rows * (cell + gap);
+      const high = zoneHeader + rows * (cell + gap + label);
       out.push({ name, y, height: high, nodes });
       y += high + zoneGap;
     }
-    return { width, height: y, cell, gap, columns, zones: out };
+    return { width, height: y, cell, gap, label, columns, zones: out };
   };
   for (let cell = largest; cell > smallest; --cell) {
     const layout = place(cell);
@@ -61,7 +65,7 @@ export function layOut(zones: Map<string, NodeState[]>, width: number, height: n
 /** The upper left corner of the cell. */
 export function positionOf(layout: Layout, zone: Zone, index: number): { x: number; y: number } {
   const step = layout.cell + layout.gap;
-  return { x: (index % layout.columns) * step, y: zone.y + zoneHeader + Math.floor(index / layout.columns) * step };
+  return { x: (index % layout.columns) * step, y: zone.y + zoneHeader + Math.floor(index / layout.columns) * (step + layout.label) };
 }
 
 export function nodeAt(layout: Layout, x: number, y: number): NodeState | undefined {
@@ -69,7 +73,7 @@ export function nodeAt(layout: Layout, x: number, y: number): NodeState | undefi
   const zone = layout.zones.find((one) => y >= one.y + zoneHeader && y < one.y + one.height);
   const column = Math.floor(x / step);
   if (!zone || column < 0 || column >= layout.columns) return undefined;
-  return zone.nodes[Math.floor((y - zone.y - zoneHeader) / step) * layout.columns + column];
+  return zone.nodes[Math.floor((y - zone.y - zoneHeader) / (step + layout.label)) * layout.columns + column];
 }
 
 /** The neighbour for an arrow key; across zones, too. */

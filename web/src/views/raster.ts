@@ -75,6 +75,7 @@ export class Raster {
         this.cell(picture, node, x, y);
       });
     context.putImageData(this.image, 0, 0);
+    if (picture.layout.label > 0) this.names(context, picture);
     this.marks(context, picture);
   }
 
@@ -128,6 +129,18 @@ export class Raster {
     for (let row = 0; row < size; ++row) for (let column = 0; column < size; ++column) if ((row + column) % every === 0) this.pixels[(y + row) * this.width + x + column] = value;
   }
 
+  private names(context: CanvasRenderingContext2D, picture: Picture): void {
+    const { cell, zones } = picture.layout;
+    context.font = `${12 * this.scale}px system-ui, sans-serif`;
+    context.textBaseline = "top";
+    context.fillStyle = picture.isDark ? "#a3acb8" : "#5b6470";
+    for (const zone of zones)
+      zone.nodes.forEach((node, i) => {
+        const { x, y } = positionOf(picture.layout, zone, i);
+        context.fillText(shortened(context, node.name, cell * this.scale), x * this.scale, (y + cell + 2) * this.scale);
+      });
+  }
+
   private marks(context: CanvasRenderingContext2D, picture: Picture): void {
     if (picture.marks.size === 0) return;
     const { cell, zones } = picture.layout;
@@ -141,4 +154,15 @@ export class Raster {
         context.strokeRect((x - 0.5) * this.scale, (y - 0.5) * this.scale, (cell + 1) * this.scale, (cell + 1) * this.scale);
       });
   }
+}
+
+/** The end of a name tells nodes apart: what is too long loses its middle. */
+function shortened(context: CanvasRenderingContext2D, name: string, width: number): string {
+  if (context.measureText(name).width <= width) return name;
+  for (let kept = name.length - 1; kept > 4; --kept) {
+    const head = Math.ceil(kept / 3);
+    const text = `${name.slice(0, head)}…${name.slice(name.length - (kept - head))}`;
+    if (context.measureText(text).width <= width) return text;
+  }
+  return name.slice(-4);
 }
