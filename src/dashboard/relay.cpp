@@ -7,7 +7,7 @@ namespace berth::dashboard {
 namespace {
 
 /// More than this queued for the browser: the cluster waits.
-constexpr std::size_t kMostQueued = 1024 * 1024;
+constexpr std::size_t kMostRelayed = 1024 * 1024;
 
 std::vector<std::string_view> segments_of(std::string_view path) {
   std::vector<std::string_view> out;
@@ -67,7 +67,7 @@ struct Exchange : std::enable_shared_from_this<Exchange> {
 
   void pass(std::string_view data) {
     if (!writer->write(make_bytes(std::string(data)))) return let_go();
-    if (writer->queued_bytes() <= kMostQueued) return;
+    if (writer->queued_bytes() <= kMostRelayed) return;
     {
       std::lock_guard lock(mutex);
       if (is_held || is_over) return;

@@ -74,7 +74,7 @@ async function small() {
     await page.until("document.querySelector('[aria-sort=descending]')?.innerText.includes('CPU')");
   });
   await check("a table is gone through by keys", async () => {
-    await page.eval("document.querySelector('.table-body').focus()");
+    await page.eval("document.querySelector('[role=grid]').focus()");
     await page.key("ArrowDown");
     await page.key("ArrowDown");
     await page.key("Enter");
@@ -219,7 +219,7 @@ async function recording() {
     return (await page.eval("document.querySelectorAll('.table-row').length")) < 80 && (await page.eval("Number(document.querySelector('[role=grid]').getAttribute('aria-rowcount'))")) === Number(more) + 1;
   });
   await check("its end is reached by one key", async () => {
-    await page.eval("document.querySelector('.table-body').focus()");
+    await page.eval("document.querySelector('[role=grid]').focus()");
     await page.key("End");
     await page.until(`[...document.querySelectorAll('.table-row')].some((row) => row.getAttribute('aria-rowindex') === '${Number(more) + 1}')`);
   });

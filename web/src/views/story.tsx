@@ -204,20 +204,40 @@ export function PodPage(props: { ns: string; name: string }) {
   );
 }
 
+const scaled: Record<string, string> = { Deployment: "deployments", ReplicaSet: "replicasets", StatefulSet: "statefulsets" };
+
+function Scale(props: { path: string; what: string; present: number }) {
+  const { about } = useApp();
+  const [replicas, setReplicas] = useState(String(props.present));
+  if (!about.allowsChanges) return null;
+  return (
+    <>
+      <label>
+        Replicas of {props.what} <input type="number" min="0" max="100000" value={replicas} onInput={(event) => setReplicas(event.currentTarget.value)} />
+      </label>
+      <Action label="Scale" run={() => sendJson("PATCH", props.path, { spec: { replicas: Number(replicas) } }, "application/merge-patch+json")} />
+    </>
+  );
+}
+
 function PodActions(props: { pod: PodRow; isLive: boolean }) {
   const { pod } = props;
   const { about } = useApp();
-  const [kind, workload] = pod.workload?.split("/") ?? [];
+  const { live } = useApp();
+  const [kind = "", workload] = pod.workload?.split("/") ?? [];
+  const isScaled = workload !== undefined && scaled[kind] !== undefined;
+  const replicas = useMemo(() => (isScaled ? [...live.cluster.pods.values()].filter((one) => one.ns === pod.ns && one.workload === pod.workload).length : 0), [pod.workload]);
   return (
     <div class="actions">
       {props.isLive && about.whatIf && pod.node && <a class="button" href={ask([{ evict: keyOf(pod) }])}>What if it is evicted?</a>}
-      {props.isLive && about.whatIf && workload && ["Deployment", "ReplicaSet", "StatefulSet"].includes(kind ?? "") && (
-        <a class="button" href={ask([{ scale: `${pod.ns}/${workload}`, kind, replicas: 10 }])}>What if {workload} is scaled?</a>
+      {props.isLive && about.whatIf && isScaled && (
+        <a class="button" href={ask([{ scale: `${pod.ns}/${workload}`, kind, replicas: 2 * replicas }])}>What if {workload} has {count(2 * replicas)} replicas?</a>
       )}
       <Action
         label="Evict"
         run={() => sendJson("POST", `${podPath(pod.ns, pod.name)}/eviction`, { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: pod.name, namespace: pod.ns } })}
       />
+      {isScaled && <Scale path={`/apis/apps/v1/namespaces/${encodeURIComponent(pod.ns)}/${scaled[kind]}/${encodeURIComponent(workload)}/scale`} what={workload} present={replicas} />}
     </div>
   );
 }

@@ -71,12 +71,13 @@ export function Table<T>(props: Props<T>) {
     const page = Math.max(1, Math.floor(height / kRow) - 1);
     const steps: Record<string, number> = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: rows.length - 1 };
     const to = steps[event.key];
-    if (to !== undefined && event.target === body.current) {
+    const isOwn = event.target === event.currentTarget;
+    if (to !== undefined && isOwn) {
       event.preventDefault();
       move(to);
     }
     const row = rows[active];
-    if (event.key === "Enter" && event.target === body.current && row !== undefined && props.hrefOf) location.hash = props.hrefOf(row);
+    if (event.key === "Enter" && isOwn && row !== undefined && props.hrefOf) location.hash = props.hrefOf(row);
   };
   useEffect(() => {
     if (active >= rows.length) setActive(rows.length - 1);
@@ -85,7 +86,16 @@ export function Table<T>(props: Props<T>) {
   const shown = rows.slice(first, last);
   const style = props.most === undefined ? undefined : { height: `${Math.min(props.most, Math.max(1, rows.length)) * kRow + 2}px` };
   return (
-    <div class={props.most === undefined ? "table fills" : "table"} role="grid" aria-label={props.label} aria-rowcount={rows.length + 1} aria-colcount={columns.length}>
+    <div
+      class={props.most === undefined ? "table fills" : "table"}
+      role="grid"
+      tabIndex={0}
+      aria-label={`${props.label}: ${count(rows.length)}`}
+      aria-rowcount={rows.length + 1}
+      aria-colcount={columns.length}
+      aria-activedescendant={active >= first && active < last ? `${id}-${active}` : undefined}
+      onKeyDown={onKeyDown}
+    >
       <div class="table-head" role="row" aria-rowindex={1} style={{ gridTemplateColumns: template }}>
         {columns.map((column) => {
           const isOrder = order.column === column.title;
@@ -106,16 +116,13 @@ export function Table<T>(props: Props<T>) {
       <div
         class="table-body"
         ref={body}
-        tabIndex={0}
+        tabIndex={-1}
         role="rowgroup"
-        aria-label={`${props.label}: ${count(rows.length)} rows`}
-        aria-activedescendant={active >= first && active < last ? `${id}-${active}` : undefined}
         style={style}
         onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-        onKeyDown={onKeyDown}
       >
         {rows.length === 0 && <p class="empty">{props.empty}</p>}
-        <div class="table-space" style={{ height: `${rows.length * kRow}px` }}>
+        <div class="table-space" role="presentation" style={{ height: `${rows.length * kRow}px` }}>
           {shown.map((row, i) => (
             <div
               class={first + i === active ? "table-row active" : "table-row"}
