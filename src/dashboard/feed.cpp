@@ -9,7 +9,7 @@
 namespace berth::dashboard {
 namespace {
 
-constexpr std::size_t kChunkBytes = 64 * 1024, kMostQueued = 512 * 1024, kMostEvents = 1000;
+constexpr std::size_t kChunkBytes = 64 * 1024, kMostUnread = 512 * 1024, kMostEvents = 1000;
 constexpr auto kBatch = std::chrono::milliseconds(50);
 constexpr auto kAskAgain = std::chrono::seconds(10);
 
@@ -209,7 +209,7 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   void send(const std::shared_ptr<Page>& page) {
     if (page->drains) return;
     while (!page->waiting.empty()) {
-      if (page->writer->queued_bytes() > kMostQueued) return wait_for(page);
+      if (page->writer->queued_bytes() > kMostUnread) return wait_for(page);
       std::string chunk;
       while (chunk.size() < kChunkBytes && !page->waiting.empty()) {
         const std::string key = std::move(page->waiting.front());
