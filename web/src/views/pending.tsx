@@ -15,7 +15,7 @@ export function gist(pod: PodRow): string {
   const colon = pod.message.indexOf(": ");
   const text = /^\d+\/\d+ nodes are available/.test(pod.message) && colon > 0 ? pod.message.slice(colon + 2) : pod.message;
   return text
-    .split(/\.? ?preemption: /)[0]!
+    .split(/[.,]? ?(?:no new claims to deallocate,? ?)?preemption: /)[0]!
     .replace(/\b\d+ (?=[A-Z]|node)/g, "")
     .replace(/\.$/, "");
 }
@@ -44,6 +44,7 @@ export function PendingView() {
     {
       title: "Explain",
       grow: 0.8,
+      width: "78px",
       rank: 0,
       cell: (pod) => (
         <button type="button" class="small" aria-label={`Explain ${keyOf(pod)}`} onClick={() => setChosen(keyOf(pod))}>

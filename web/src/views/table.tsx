@@ -8,6 +8,8 @@ export interface Column<T> {
   title: string;
   /** Share of the width. */
   grow: number;
+  /** Instead of a share: what its content needs ("78px"). */
+  width?: string;
   /** Columns of a higher number are left out first where there is no room. 0: never. */
   rank?: number;
   isNumber?: boolean;
@@ -57,7 +59,7 @@ export function Table<T>(props: Props<T>) {
   const columns = width > 0 ? columnsFor(props.columns, width) : props.columns;
   const first = Math.max(0, Math.floor(top / kRow) - 5);
   const last = Math.min(rows.length, Math.ceil((top + (height || 600)) / kRow) + 5);
-  const template = columns.map((column) => `minmax(0, ${column.grow}fr)`).join(" ");
+  const template = columns.map((column) => column.width ?? `minmax(0, ${column.grow}fr)`).join(" ");
 
   const move = (to: number) => {
     const at = Math.max(0, Math.min(rows.length - 1, to));
