@@ -106,7 +106,7 @@ struct Feed::Impl : std::enable_shared_from_this<Impl> {
   }
 
   void stop() {
-    is_running = false;
+    is_running = flush_posted = false;
     ++run;
     watched.clear();
     rows.clear();

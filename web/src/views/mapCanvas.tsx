@@ -37,7 +37,7 @@ export function MapCanvas(props: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const raster = useRef(new Raster());
-  const painted = useRef({ key: "", at: 0 });
+  const painted = useRef<{ key: string; at: number; layout?: Layout; context?: CanvasRenderingContext2D }>({ key: "", at: 0 });
   const { width, height } = useSize(frame);
   const [focus, setFocus] = useState<NodeState>();
   const [hover, setHover] = useState<{ node: NodeState; x: number; y: number }>();
@@ -55,12 +55,12 @@ export function MapCanvas(props: Props) {
     if (focus) marks.set(focus.name, "selected");
     const key = `${props.resource} ${props.colouring.by} ${props.colouring.legend.map((one) => one.label + one.colour).join()} ${props.search.text} ${props.isDark} ${scale}`;
     const state = painted.current;
-    const isFresh = state.key === key && context === (state as { context?: unknown }).context && layout === (state as { layout?: unknown }).layout;
+    const isFresh = state.key === key && state.context === context && state.layout === layout;
     const isYoung = performance.now() - state.at < kAllAgainMs;
     const only = isFresh && isYoung ? new Set(props.cluster.dirty) : undefined;
     props.cluster.dirty.clear();
     raster.current.paint(context, { ...props, layout, marks }, scale, only);
-    painted.current = { key, at: only ? state.at : performance.now(), ...{ context, layout } };
+    painted.current = { key, at: only ? state.at : performance.now(), layout, context };
   });
 
   const point = (event: MouseEvent): NodeState | undefined => {
