@@ -9,7 +9,7 @@
 namespace berth::dashboard {
 namespace {
 
-constexpr std::size_t kChunkBytes = 64 * 1024, kMostUnread = 512 * 1024, kMostEvents = 1000;
+constexpr std::size_t kChunkBytes = 64 * 1024, kMostUnread = 4 * 1024 * 1024, kMostEvents = 1000;
 constexpr auto kBatch = std::chrono::milliseconds(50);
 constexpr auto kAskAgain = std::chrono::seconds(10);
 

@@ -8,7 +8,7 @@
 namespace berth::dashboard {
 namespace {
 
-constexpr std::size_t kMostProblems = 20, kPieceBytes = 256 * 1024, kMostQueuedRows = 1024 * 1024;
+constexpr std::size_t kMostProblems = 20, kPieceBytes = 256 * 1024, kMostQueuedRows = 8 * 1024 * 1024;
 
 /// One answer under way.
 class Sending : public std::enable_shared_from_this<Sending> {

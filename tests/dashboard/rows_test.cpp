@@ -57,7 +57,7 @@ TEST(Rows, EventsOfBothApisAreTheSame) {
     "lastTimestamp":"1970-01-01T00:00:05Z","type":"Warning","source":{"component":"c"}})");
   EXPECT_EQ(
       core,
-      R"({"kind":"event","ns":"a","name":"e","at":5E0,"type":"Warning","reason":"R","object":"Pod","on":"p","message":"m","source":"c"})");
+      R"({"kind":"event","ns":"a","name":"e","at":5,"type":"Warning","reason":"R","object":"Pod","on":"p","message":"m","source":"c"})");
   EXPECT_EQ(row(RowKind::kEvent, R"({"metadata":{"namespace":"a","name":"e"},"regarding":{"kind":"Pod","name":"p"},"reason":"R","note":"m",
     "eventTime":"1970-01-01T00:00:05.000000Z","type":"Warning","reportingComponent":"c"})"),
             core);

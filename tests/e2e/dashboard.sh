@@ -82,8 +82,9 @@ find_chromium || skip "Chromium is not there and cannot be installed ($(tail -n 
 kubectl create namespace shop >/dev/null
 kubectl create priorityclass urgent --value=1000 >/dev/null
 kubectl -n shop create deployment web --image=pause --replicas=20 >/dev/null
-kubectl -n shop set resources deployment web --requests=cpu=2,memory=8Gi >/dev/null
+kubectl -n shop set resources deployment web --requests=cpu=7,memory=32Gi >/dev/null
 kubectl create deployment catalogue --image=pause --replicas=8 >/dev/null
+kubectl set resources deployment catalogue --requests=cpu=4,memory=24Gi >/dev/null
 kubectl run far-too-large --image=pause --overrides='{"spec":{"containers":[{"name":"c","image":"pause","resources":{"requests":{"cpu":"400"}}}]}}' >/dev/null
 all_run() { [ "$(kubectl get pods -A --field-selector status.phase=Running -o name | wc -l)" -ge 28 ]; }
 eventually 60 all_run

@@ -45,7 +45,8 @@ function why(node: NodeReport): string {
   return (node.rejections ?? []).map((one) => `${one.plugin}: ${one.reasons.join(", ")}`).join("; ");
 }
 
-export function Explain(props: { ns: string; name: string }) {
+/** `said`: the message that stands on the page already. */
+export function Explain(props: { ns: string; name: string; said?: string | undefined }) {
   const { about } = useApp();
   const key = `${props.ns}/${props.name}`;
   const asked = useAnswer(about.explain ? key : undefined, () =>
@@ -59,17 +60,17 @@ export function Explain(props: { ns: string; name: string }) {
         {asked.isAsking ? "Asking every node…" : "Ask again"}
       </button>
       {asked.error && <p class="bad" role="alert">{asked.error}</p>}
-      {answer && <Answer answer={answer} />}
+      {answer && <Answer answer={answer} said={props.said} />}
     </div>
   );
 }
 
-function Answer({ answer }: { answer: Explanation }) {
+function Answer({ answer, said }: { answer: Explanation; said?: string | undefined }) {
   return (
     <>
       <p>
         <strong>{answer.summary}.</strong>
-        {answer.message && ` ${answer.message}`}
+        {answer.message && answer.message !== said && ` ${answer.message}`}
       </p>
       {answer.notes?.map((note) => <p>{note}.</p>)}
       {answer.whyWinner && answer.whyWinner.length > 0 && (

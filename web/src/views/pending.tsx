@@ -78,7 +78,7 @@ export function PendingView() {
         <div class="card">
           <h2>{chosen}</h2>
           {pod.message && <p>{pod.message}</p>}
-          <Explain ns={pod.ns} name={pod.name} />
+          <Explain ns={pod.ns} name={pod.name} said={pod.message} />
         </div>
       )}
     </section>

@@ -149,9 +149,12 @@ export class Raster {
         const mark = picture.marks.get(node.name);
         if (!mark) return;
         const { x, y } = positionOf(picture.layout, zone, i);
-        context.lineWidth = Math.max(1.5, Math.min(3, cell / 8)) * this.scale;
+        // Large cells have the frame within, so that neighbours' frames do not touch; small ones have no room for it.
+        const width = Math.max(1.5, Math.min(3, cell / 8));
+        const inset = cell >= 24 ? width / 2 : -0.5;
+        context.lineWidth = width * this.scale;
         context.strokeStyle = markColours[mark];
-        context.strokeRect((x - 0.5) * this.scale, (y - 0.5) * this.scale, (cell + 1) * this.scale, (cell + 1) * this.scale);
+        context.strokeRect((x + inset) * this.scale, (y + inset) * this.scale, (cell - 2 * inset) * this.scale, (cell - 2 * inset) * this.scale);
       });
   }
 }

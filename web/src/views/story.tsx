@@ -194,7 +194,7 @@ export function PodPage(props: { ns: string; name: string }) {
       {pod && isLive && about.explain && (
         <>
           <h2>{pod.node ? `Why ${pod.node}?` : "Why no node?"}</h2>
-          {wantsWhy || !pod.node ? <Explain ns={props.ns} name={props.name} /> : <button type="button" onClick={() => setWantsWhy(true)}>Explain</button>}
+          {wantsWhy || !pod.node ? <Explain ns={props.ns} name={props.name} said={pod.message} /> : <button type="button" onClick={() => setWantsWhy(true)}>Explain</button>}
         </>
       )}
       <h2>Story</h2>
