@@ -25,6 +25,10 @@ std::string encode_path(std::string_view path) {
 class StreamHandleImpl final : public StreamHandle {
  public:
   StreamHandleImpl(std::shared_ptr<ClientPool> pool, ClientOpPtr op) : pool_(std::move(pool)), op_(std::move(op)) {}
+  void pause() override { op_->stream->is_paused = true; }
+  void resume() override {
+    pool_->reactor().post([pool = pool_, op = op_] { pool->resume(op); });
+  }
   ~StreamHandleImpl() override {
     StreamCallbacks dropped;
     {
@@ -47,7 +51,7 @@ class HttpClientImpl final : public HttpClient {
   ~HttpClientImpl() override {
     for (const auto& pool : pools_) {
       pool->reactor().post([pool] { pool->shut_down(); });
-      pool->reactor().stop();
+      if (config_.reactor == nullptr) pool->reactor().stop();
     }
   }
 
@@ -58,13 +62,20 @@ class HttpClientImpl final : public HttpClient {
       if (!made) return std::unexpected(made.error());
       tls = std::move(*made);
     }
-    const int threads = std::max(1, config_.io_threads);
+    const int threads = config_.reactor != nullptr ? 1 : std::max(1, config_.io_threads);
     const auto per_thread = static_cast<std::size_t>((std::max(1, config_.max_connections) + threads - 1) / threads);
-    const auto& name = config_.server_name.empty() ? url_.host : config_.server_name;
+    const ClientPool::Options options{.url = url_,
+                                      .tls = std::move(tls),
+                                      .server_name = config_.server_name.empty() ? url_.host : config_.server_name,
+                                      .verify = !config_.insecure_skip_verify,
+                                      .max_connections = per_thread,
+                                      .max_answer_bytes = config_.max_answer_bytes,
+                                      .refuse_address = config_.refuse_address,
+                                      .node_name = config_.node_name};
     for (int i = 0; i < threads; ++i) {
-      auto reactor = Reactor::start(fmt::format("http-client-{}", i));
+      auto reactor = config_.reactor != nullptr ? config_.reactor : Reactor::start(fmt::format("http-client-{}", i));
       if (!reactor) return fail(ErrorCode::kInternal, "cannot start an I/O thread");
-      pools_.push_back(std::make_shared<ClientPool>(std::move(reactor), url_, tls, name, !config_.insecure_skip_verify, per_thread));
+      pools_.push_back(std::make_shared<ClientPool>(std::move(reactor), options));
     }
     return {};
   }
@@ -84,11 +95,16 @@ class HttpClientImpl final : public HttpClient {
     return std::make_unique<StreamHandleImpl>(std::move(pool), std::move(op));
   }
 
-  void upgrade(HttpRequest request, std::function<void(std::unique_ptr<RawStream>, HttpResponse)> done) override {
+  std::function<void()> upgrade(HttpRequest request, std::function<void(std::unique_ptr<RawStream>, HttpResponse)> done) override {
     auto op = make_op(ClientOp::Kind::kUpgrade, std::move(request));
     op->upgraded = std::move(done);
     op->deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(config_.timeout_ms);
-    start(std::move(op));
+    const auto pool = start(op);
+    return [weak_pool = std::weak_ptr(pool), weak_op = std::weak_ptr(op)] {
+      const auto owner = weak_pool.lock();
+      const auto cancelled = weak_op.lock();
+      if (owner && cancelled) owner->reactor().post([owner, cancelled] { owner->cancel(cancelled); });
+    };
   }
 
  private:

@@ -9,6 +9,9 @@
 
 namespace berth::net {
 
+class Reactor;
+struct SocketAddress;
+
 struct ClientConfig {
   std::string url;  ///< scheme://host[:port], optionally with a path that goes before every request's.
   std::string ca_pem;
@@ -18,6 +21,14 @@ struct ClientConfig {
   int max_connections = 64;  ///< For exchanges; streams have connections of their own.
   int timeout_ms = 60'000;   ///< Per exchange; streams have none.
   int io_threads = 1;
+  std::size_t max_answer_bytes = std::size_t{1} << 30;  ///< Of the body of an exchange; more fails it. Streams have no limit.
+  /// The I/O thread, shared with other clients; null: threads of this client's own. Then what is under way when the client is destroyed
+  /// ends soon after, not before.
+  std::shared_ptr<Reactor> reactor;
+  /// Asked on an I/O thread of every address before it is connected to, after names were resolved: why it must not be; empty: it may.
+  std::function<std::string(const SocketAddress& address)> refuse_address;
+  /// When not empty and the server's certificate calls itself a node's (system:node:NAME), it must be this name.
+  std::string node_name;
 };
 
 /// A response that arrives in pieces. Callbacks come from the client's I/O thread, one at a time.
@@ -31,6 +42,10 @@ struct StreamCallbacks {
 class StreamHandle {
  public:
   virtual ~StreamHandle() = default;
+  /// Holds the peer back: soon no on_data comes (what was read already may), and what the peer sends waits in the kernel. Both may be
+  /// called from within callbacks.
+  virtual void pause() {}
+  virtual void resume() {}
 };
 
 /// Thread-safe. The destructor cancels what is under way.
@@ -43,8 +58,9 @@ class HttpClient {
   /// have acted on them. The request's path is encoded here; Host, Content-Length and the like are added.
   virtual void send(HttpRequest request, std::function<void(HttpResponse)> done) = 0;
   virtual std::unique_ptr<StreamHandle> stream(HttpRequest request, StreamCallbacks callbacks) = 0;
-  /// Opens a connection of its own for a protocol upgrade; `done` gets the stream on 101, otherwise null and the response.
-  virtual void upgrade(HttpRequest request, std::function<void(std::unique_ptr<RawStream>, HttpResponse)> done) = 0;
+  /// Opens a connection of its own for a protocol upgrade; `done` gets the stream on 101, otherwise null and the response (of at most a
+  /// megabyte). The function that is returned calls the attempt off; it may be called at any time, or never.
+  virtual std::function<void()> upgrade(HttpRequest request, std::function<void(std::unique_ptr<RawStream>, HttpResponse)> done) = 0;
 };
 
 }  // namespace berth::net

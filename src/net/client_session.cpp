@@ -8,11 +8,27 @@
 namespace berth::net {
 namespace {
 
-constexpr ParserLimits kResponseLimits{256 * 1024, std::size_t{1} << 30};
-constexpr ParserLimits kStreamLimits{256 * 1024, std::numeric_limits<std::size_t>::max()};
+constexpr std::size_t kMaxHeaderBytes = 256 * 1024;
+constexpr std::size_t kMaxRefusalBytes = 1024 * 1024;  // What comes instead of an upgrade.
+constexpr int kMaxLookups = 32;
 constexpr auto kIdleTimeout = std::chrono::seconds(90);  // net/http's default for client-go
 constexpr auto kConnectTimeout = std::chrono::seconds(30);
 constexpr auto kAddressesKept = std::chrono::seconds(30);
+
+/// Look-ups of names under way in this process, each on a thread of its own: the system's resolver blocks.
+std::atomic<int> lookups{0};
+
+ParserLimits limits_of(ClientOp::Kind kind, const ClientPool& pool) {
+  switch (kind) {
+    case ClientOp::Kind::kStream:
+      return {kMaxHeaderBytes, std::numeric_limits<std::size_t>::max()};
+    case ClientOp::Kind::kUpgrade:
+      return {kMaxHeaderBytes, kMaxRefusalBytes};
+    case ClientOp::Kind::kExchange:
+      break;
+  }
+  return {kMaxHeaderBytes, pool.options().max_answer_bytes};
+}
 
 }  // namespace
 
@@ -69,14 +85,7 @@ void ClientOp::fail(std::string why) {
 
 // --- ClientPool ---
 
-ClientPool::ClientPool(std::shared_ptr<Reactor> reactor, Url url, TlsContext tls, std::string server_name, bool verify,
-                       std::size_t max_connections)
-    : reactor_(std::move(reactor)),
-      url_(std::move(url)),
-      tls_(std::move(tls)),
-      server_name_(std::move(server_name)),
-      verify_(verify),
-      max_connections_(std::max<std::size_t>(1, max_connections)) {}
+ClientPool::ClientPool(std::shared_ptr<Reactor> reactor, Options options) : reactor_(std::move(reactor)), options_(std::move(options)) {}
 
 void ClientPool::submit(ClientOpPtr op) {
   if (is_shut_down_) return op->fail("the client is closed");
@@ -97,7 +106,7 @@ void ClientPool::run_queue() {
       auto op = std::move(queue_.front());
       queue_.pop_front();
       session->begin(std::move(op));
-    } else if (exchange_connections_ + waiting_for_address_.size() < max_connections_) {
+    } else if (exchange_connections_ + waiting_for_address_.size() < std::max<std::size_t>(1, options_.max_connections)) {
       auto op = std::move(queue_.front());
       queue_.pop_front();
       open_connection(std::move(op));
@@ -145,29 +154,55 @@ std::vector<ClientPool::Address> ClientPool::resolve(const std::string& host, st
 void ClientPool::open_connection(ClientOpPtr op) {
   if (addresses_.empty() || reactor_->now() > addresses_until_) {
     std::string problem;
-    if (!is_resolving_) addresses_ = resolve(url_.host, url_.port, true, problem);
+    const auto& url = options_.url;
+    if (!is_resolving_) addresses_ = resolve(url.host, url.port, true, problem);
     addresses_until_ = MonotonicTime::max();
     if (addresses_.empty()) {
+      if (!is_resolving_ && lookups.fetch_add(1) >= kMaxLookups) {
+        --lookups;
+        return op->fail(fmt::format("cannot look up host {}: too many names are being looked up", url.host));
+      }
       waiting_for_address_.push_back(std::move(op));
       if (std::exchange(is_resolving_, true)) return;
       // The system's resolver blocks, for seconds when the network is away.
       std::thread([self = shared_from_this()] {
         std::string why;
-        auto found = resolve(self->url_.host, self->url_.port, false, why);
+        auto found = resolve(self->options_.url.host, self->options_.url.port, false, why);
+        --lookups;
         self->reactor_->post(
             [self, found = std::move(found), why = std::move(why)]() mutable { self->resolved(std::move(found), std::move(why)); });
       }).detach();
       return;
     }
   }
+  // Judged anew each time: what this machine's addresses are changes.
+  auto allowed = addresses_;
+  if (const auto refusal = drop_refused(allowed); !refusal.empty()) return op->fail(refusal);
+  addresses_ = std::move(allowed);
+  const auto stream = op->stream;
   auto session = std::make_shared<ClientSession>(shared_from_this(), std::move(op));
+  if (stream) stream->session = session;
   sessions_.insert(session);
   if (session->is_exchange()) ++exchange_connections_;
   connect(session, 0);
 }
 
+std::string ClientPool::drop_refused(std::vector<Address>& addresses) const {
+  if (!options_.refuse_address) return {};
+  std::string refusal;
+  std::erase_if(addresses, [&](const Address& one) {
+    const auto address = SocketAddress::of(*reinterpret_cast<const sockaddr*>(one.bytes.data()));
+    auto why = address ? options_.refuse_address(*address) : std::string("neither IPv4 nor IPv6");
+    if (why.empty()) return false;
+    refusal = std::move(why);
+    return true;
+  });
+  return addresses.empty() ? refusal : std::string();
+}
+
 void ClientPool::resolved(std::vector<Address> addresses, std::string problem) {
   is_resolving_ = false;
+  if (auto refusal = drop_refused(addresses); !refusal.empty()) problem = std::move(refusal);
   addresses_ = std::move(addresses);
   addresses_until_ = reactor_->now() + kAddressesKept;
   for (auto& op : std::exchange(waiting_for_address_, {})) {
@@ -184,7 +219,7 @@ void ClientPool::resolved(std::vector<Address> addresses, std::string problem) {
 bool ClientPool::connect(const std::shared_ptr<ClientSession>& session, std::size_t index) {
   if (index >= addresses_.size() || is_shut_down_) return false;
   const auto& address = addresses_[index].bytes;
-  SSL* ssl = tls_ ? new_client_session(tls_.get(), server_name_, verify_) : nullptr;
+  SSL* ssl = options_.tls ? new_client_session(options_.tls.get(), options_.server_name, options_.verify) : nullptr;
   auto connection =
       Connection::connecting(*reactor_, reinterpret_cast<const sockaddr*>(address.data()), static_cast<unsigned>(address.size()), ssl);
   session->attach(connection);
@@ -210,12 +245,17 @@ void ClientPool::gone(const std::shared_ptr<ClientSession>& session, const Clien
 }
 
 void ClientPool::cancel(const ClientOpPtr& op) {
-  std::erase(waiting_for_address_, op);
+  if (std::erase(waiting_for_address_, op) > 0) return op->fail("cancelled");
   for (const auto& session : sessions_) {
     if (session->op() != op) continue;
     const auto keep = session;
     return keep->close("cancelled");
   }
+}
+
+void ClientPool::resume(const ClientOpPtr& op) {
+  op->stream->is_paused = false;
+  if (const auto session = op->stream->session.lock(); session && session->op() == op) session->resume();
 }
 
 void ClientPool::shut_down() {
@@ -230,7 +270,7 @@ void ClientPool::shut_down() {
 ClientSession::ClientSession(std::shared_ptr<ClientPool> pool, ClientOpPtr op)
     : pool_(std::move(pool)),
       op_(std::move(op)),
-      parser_(op_->kind == ClientOp::Kind::kStream ? kStreamLimits : kResponseLimits),
+      parser_(limits_of(op_->kind, *pool_)),
       is_exchange_(op_->kind == ClientOp::Kind::kExchange),
       connect_until_(pool_->reactor().now() + kConnectTimeout) {
   parser_.expect(op_->method);
@@ -238,6 +278,12 @@ ClientSession::ClientSession(std::shared_ptr<ClientPool> pool, ClientOpPtr op)
 
 void ClientSession::on_open() {
   was_open_ = true;
+  if (const auto& node = pool_->options().node_name; !node.empty()) {
+    constexpr std::string_view kNodes = "system:node:";
+    const auto peer = connection_->peer();
+    if (peer && peer->common_name.starts_with(kNodes) && peer->common_name != fmt::format("{}{}", kNodes, node))
+      return connection_->close(fmt::format("what answers there is {}, not node {}", peer->common_name, node));
+  }
   // A replayable request is kept for a second sending.
   connection_->write(op_->is_replayable ? std::string(op_->wire) : std::move(op_->wire));
 }
@@ -269,6 +315,7 @@ std::size_t ClientSession::on_input(std::string_view data) {
   }
   std::size_t at = 0;
   while (at < data.size() && op_) {
+    if (is_paused()) return at;
     at += parser_.feed(data.substr(at));
     if (op_->kind == ClientOp::Kind::kUpgrade && parser_.state() == ResponseParser::State::kDone && parser_.response().status == 101) {
       hand_over();
@@ -286,6 +333,13 @@ std::size_t ClientSession::on_input(std::string_view data) {
     }
   }
   return data.size();
+}
+
+void ClientSession::resume() {
+  const auto keep = shared_from_this();
+  if (!connection_ || !connection_->is_open()) return;
+  connection_->resume_input();
+  if (eof_waits_ && !is_paused() && connection_ && !connection_->has_unread_input()) on_eof();
 }
 
 void ClientSession::progress_stream() {
@@ -340,6 +394,8 @@ void ClientSession::hand_over() {
 void ClientSession::on_eof() {
   const auto keep = shared_from_this();
   if (!op_) return connection_->close("");
+  eof_waits_ = is_paused() && connection_->has_unread_input();
+  if (eof_waits_) return;
   parser_.end_of_input();
   if (parser_.state() == ResponseParser::State::kDone)
     finish(true);
@@ -362,7 +418,7 @@ void ClientSession::on_closed(const std::string& why) {
   const bool repeat = op && is_reused_ && op->is_replayable && !parser_.has_started() && why != "cancelled";
   pool_->gone(keep, op, repeat);
   if (op && !repeat) {
-    op->fail(was_open_ ? why : fmt::format("cannot connect to {}: {}", pool_->url().host_header, why));
+    op->fail(was_open_ ? why : fmt::format("cannot connect to {}: {}", pool_->options().url.host_header, why));
   }
 }
 

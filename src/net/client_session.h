@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "net/address.h"
 #include "net/client.h"
 #include "net/connection.h"
 #include "net/http_parser.h"
@@ -22,11 +23,15 @@ struct Url {
 };
 Result<Url> parse_url(std::string_view text);
 
+class ClientSession;
+
 /// What a stream's handle and its session share; the mutex is held during callbacks.
 struct StreamControl {
   std::recursive_mutex mutex;
   bool is_cancelled = false;
   StreamCallbacks callbacks;
+  std::atomic<bool> is_paused{false};
+  std::weak_ptr<ClientSession> session;  ///< On the reactor's thread only.
 };
 
 /// One request on its way.
@@ -45,16 +50,24 @@ struct ClientOp {
 };
 using ClientOpPtr = std::shared_ptr<ClientOp>;
 
-class ClientSession;
-
 /// The connections of one reactor to one server. Used on the reactor's thread only, except for the constant members.
 class ClientPool : public std::enable_shared_from_this<ClientPool> {
  public:
-  ClientPool(std::shared_ptr<Reactor> reactor, Url url, TlsContext tls, std::string server_name, bool verify, std::size_t max_connections);
+  struct Options {
+    Url url;
+    TlsContext tls;
+    std::string server_name;  ///< To be verified.
+    bool verify = true;
+    std::size_t max_connections = 1, max_answer_bytes = 0;
+    std::function<std::string(const SocketAddress&)> refuse_address;
+    std::string node_name;
+  };
+  ClientPool(std::shared_ptr<Reactor> reactor, Options options);
 
   /// Starts the operation on an idle connection, a new one, or queues it.
   void submit(ClientOpPtr op);
   void cancel(const ClientOpPtr& op);
+  void resume(const ClientOpPtr& op);
   /// Fails everything, now and later.
   void shut_down();
 
@@ -64,7 +77,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   void gone(const std::shared_ptr<ClientSession>& session, const ClientOpPtr& op, bool repeat);
   /// Starts connecting to the address at `index`; false when there is none.
   bool connect(const std::shared_ptr<ClientSession>& session, std::size_t index);
-  [[nodiscard]] const Url& url() const { return url_; }
+  [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] Reactor& reactor() { return *reactor_; }
   [[nodiscard]] const std::shared_ptr<Reactor>& reactor_ptr() const { return reactor_; }
 
@@ -75,15 +88,13 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   static std::vector<Address> resolve(const std::string& host, std::uint16_t port, bool numeric_only, std::string& problem);
   void open_connection(ClientOpPtr op);
   void resolved(std::vector<Address> addresses, std::string problem);
+  /// Leaves out the addresses that must not be connected to; the reason when none is left.
+  std::string drop_refused(std::vector<Address>& addresses) const;
   void run_queue();
   void watch_queue();
 
   std::shared_ptr<Reactor> reactor_;
-  Url url_;
-  TlsContext tls_;
-  std::string server_name_;
-  bool verify_;
-  std::size_t max_connections_;
+  const Options options_;
 
   std::vector<std::shared_ptr<ClientSession>> idle_;  ///< Last used last.
   std::unordered_set<std::shared_ptr<ClientSession>> sessions_;
@@ -102,6 +113,8 @@ class ClientSession final : public Driver, public std::enable_shared_from_this<C
   /// Sends a further request on the idle connection.
   void begin(ClientOpPtr op);
   void close(const std::string& why);
+  /// Goes on reading after a pause.
+  void resume();
   [[nodiscard]] const ClientOpPtr& op() const { return op_; }
   [[nodiscard]] bool is_exchange() const { return is_exchange_; }
   /// Whether an idle connection can still be used.
@@ -115,6 +128,7 @@ class ClientSession final : public Driver, public std::enable_shared_from_this<C
   void on_closed(const std::string& why) override;
 
  private:
+  [[nodiscard]] bool is_paused() const { return op_ && op_->stream && op_->stream->is_paused; }
   void progress_stream();
   void finish(bool leftover);
   void hand_over();
@@ -123,7 +137,7 @@ class ClientSession final : public Driver, public std::enable_shared_from_this<C
   std::shared_ptr<Connection> connection_;
   ClientOpPtr op_;
   ResponseParser parser_;
-  bool is_exchange_, is_reused_ = false, was_open_ = false, header_told_ = false;
+  bool is_exchange_, is_reused_ = false, was_open_ = false, header_told_ = false, eof_waits_ = false;
   std::size_t address_index_ = 0;
   MonotonicTime idle_since_{}, connect_until_{};
 };
