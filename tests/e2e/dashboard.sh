@@ -91,6 +91,15 @@ eventually 60 all_run
 url=$(sed -n 's/^dashboard opened; for another browser: //p' "$work/up.log" | tail -n 1)
 views small "$url"
 
+start_dashboard --kubeconfig "$KUBECONFIG" --allow-changes
+base=${url%%/\?*}
+curl -s -o /dev/null -c "$work/jar2" "$url"
+patch() { code -b "$work/jar2" -X PATCH -H 'Content-Type: application/merge-patch+json' -d '{"spec":{"unschedulable":true}}' "$@" "$base/api/v1/nodes/node-12"; }
+check "with --allow-changes the session changes things" test "$(patch)" = 200
+check "another origin still does not" test "$(patch -H 'Origin: http://evil.example')" = 403
+check "exec is never relayed" test "$(code -b "$work/jar2" -X POST "$base/api/v1/namespaces/default/pods/far-too-large/exec?command=id")" = 403
+kubectl uncordon node-12 >/dev/null
+stop_dashboard
 start_dashboard --kubeconfig "$KUBECONFIG"
 kubectl -n shop delete pod urgent --now >/dev/null 2>&1
 views cluster "$url"
