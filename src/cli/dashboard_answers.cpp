@@ -5,10 +5,7 @@
 #include "autoscaler/advice.h"
 #include "cli/placement_input.h"
 #include "cli/scaling_view.h"
-#if __has_include("cli/whatif_input.h")
 #include "cli/whatif_input.h"
-#define BERTH_HAS_WHATIF
-#endif
 #include "placement/explain.h"
 
 namespace berth::cli {
@@ -65,7 +62,6 @@ dashboard::Answers dashboard_answers(const ConnectionFlags& connection) {
   flags.connection.ns.clear();
   dashboard::Answers out;
   out.explain = [flags](const std::string& ns, const std::string& pod) { return explain_live(flags, ns, pod); };
-#ifdef BERTH_HAS_WHATIF
   out.what_if = [flags](const json::Value& question) -> Result<json::Value> {
     WhatIfFlags wanted;
     wanted.placement = flags;
@@ -73,7 +69,6 @@ dashboard::Answers dashboard_answers(const ConnectionFlags& connection) {
     if (!present) return std::unexpected(present.error());
     return present->ask(question);
   };
-#endif
   out.node = [flags](const std::string& node) { return node_live(flags, node); };
   return out;
 }
