@@ -144,7 +144,7 @@ TEST_F(RelayTest, AnswersAreDataAndTheUsersCredentialsAreTheKubeconfigs) {
 }
 
 TEST_F(RelayTest, SlowBrowserMakesTheClusterWaitAndGetsEverythingInTheEnd) {
-  constexpr std::size_t kChunk = 256 * 1024, kChunks = 400;  // 100 MB
+  constexpr std::size_t kChunk = 256 * 1024, kChunks = 64;  // 16 MB
   std::atomic<std::size_t> made{0};
   net::test::Signal is_full;
   struct Endless : std::enable_shared_from_this<Endless> {
