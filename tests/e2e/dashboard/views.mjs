@@ -201,7 +201,8 @@ async function recording() {
   await check("the slider goes to any time", async () => {
     await slide(0.55);
     await page.until(`Number(document.querySelectorAll('.totals dd')[1].innerText.replace(/,/g, '')) === ${more}`, 30);
-    return (await page.coloursOfCanvas()) >= 3;
+    await page.until("document.querySelectorAll('.legend li').length >= 7", 10);
+    return (await page.coloursOfCanvas()) >= 6;
   });
   await shots("map", [[1280, 800, false], [1280, 800, true], [390, 844, false]]);
   await slide(0.68);

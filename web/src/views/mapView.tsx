@@ -6,7 +6,7 @@ import { amount, count, counted, percent } from "../model/format";
 import type { What } from "../model/happenings";
 import { type Resource, resources } from "../model/rows";
 import { Search } from "../model/search";
-import { remember, remembered, useApp, useChanges } from "./hooks";
+import { remember, remembered, useApp, useChanges, useEvery } from "./hooks";
 import { MapCanvas } from "./mapCanvas";
 
 const kLookMs = 1500;
@@ -17,7 +17,7 @@ function useColouring(by: ColourBy, version: number): Colouring {
   const { source } = useApp();
   const colouring = useMemo(() => new Colouring(by), [by, source]);
   const looked = useRef<{ at: number; of: Colouring | undefined; cluster: unknown }>({ at: 0, of: undefined, cluster: undefined });
-  const isDue = performance.now() - looked.current.at > kLookMs || looked.current.of !== colouring || looked.current.cluster !== source.cluster;
+  const isDue = performance.now() - looked.current.at >= kLookMs - 100 || looked.current.of !== colouring || looked.current.cluster !== source.cluster;
   if (isDue && version >= 0) {
     colouring.look(source.cluster, source.now());
     looked.current = { at: performance.now(), of: colouring, cluster: source.cluster };
@@ -39,6 +39,9 @@ export function useMapChoices() {
 export function MapView() {
   const { source, search, setSearch, isDark, about } = useApp();
   const version = useChanges(source, source.cluster.pods.size > 20_000 ? 150 : 60);
+  // What stands still (a paused recording) is looked at again, too: its colours may be of a moment before.
+  const [, setRound] = useState(0);
+  useEvery(kLookMs, () => setRound((round) => round + 1));
   const { resource, by, setResource, setBy } = useMapChoices();
   const colouring = useColouring(by, version);
   const parsed = useMemo(() => new Search(search), [search]);
