@@ -14,5 +14,6 @@ int run_nodes(const std::vector<std::string>& args);
 int run_webhook(const std::vector<std::string>& args);
 int run_autoscaler(const std::vector<std::string>& args);
 int run_node(const std::vector<std::string>& args);
+int run_dashboard(const std::vector<std::string>& args);
 
 }  // namespace berth::cli

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/autoscaler_role.h"
 #include "cli/controllers_role.h"
+#include "cli/dashboard_role.h"
 #include "cli/findings.h"
 #include "cli/node_settings.h"
 #include "cli/parse.h"
@@ -106,7 +107,7 @@ struct UpFlags {
   SimulatedNodesOptions nodes;
   RealNodeFlags real;
   std::string scenario, devices, descheduler_policy, descheduling_interval = "5m", scan_interval = "10s";
-  std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto";
+  std::string scheduler_port = "auto", controllers_port = "auto", autoscaler_port = "auto", dashboard_port = "auto";
 
   void add_to(CLI::App& app);
   /// Reads all files and looks at all flags; changes nothing but the nodes' options.
@@ -138,6 +139,8 @@ void UpFlags::add_to(CLI::App& app) {
   app.add_option("--descheduling-interval", descheduling_interval, "Pause between the starts of two of its cycles")->capture_default_str();
   app.add_option("--autoscaler-secure-port", autoscaler_port, "The same of the cluster autoscaler; auto: 8085 or any free one; 0: none")
       ->capture_default_str();
+  app.add_option("--dashboard-port", dashboard_port, "Port of the dashboard on 127.0.0.1; auto: 6480 or any free one; 0: no dashboard")
+      ->capture_default_str();
   app.add_option("--scan-interval", scan_interval, "How often the cluster autoscaler looks, where a ClusterAutoscaler named default is")
       ->capture_default_str();
 }
@@ -163,7 +166,7 @@ UpPlan UpFlags::plan(Findings& findings) {
   out.scan_interval = scan.value_or(Duration::zero());
   for (const auto& [flag, port] :
        {std::pair("--scheduler-secure-port", scheduler_port), std::pair("--controllers-secure-port", controllers_port),
-        std::pair("--autoscaler-secure-port", autoscaler_port)})
+        std::pair("--autoscaler-secure-port", autoscaler_port), std::pair("--dashboard-port", dashboard_port)})
     findings.take(check_component_port(flag, port));
   if (!real.config.empty() || !real.kubelet_arguments.empty())
     if (const auto settings = findings.take(read_kubelet_settings(real.config, real.kubelet_arguments))) {
@@ -173,6 +176,23 @@ UpPlan UpFlags::plan(Findings& findings) {
   if (!descheduler_policy.empty())
     out.descheduler = UpDescheduler::plan(descheduler_policy, descheduling_interval, out.scheduler_config, findings);
   return out;
+}
+
+/// Says where it is; a cluster without one is a cluster.
+std::unique_ptr<dashboard::Dashboard> start_dashboard_of_up(const std::string& port, const std::string& kubeconfig,
+                                                            std::function<std::string()> metrics) {
+  if (port == "0") return nullptr;
+  DashboardPlan plan;
+  plan.connection.kubeconfig = kubeconfig;
+  plan.port = port;
+  plan.metrics = std::move(metrics);
+  auto started = start_dashboard(std::move(plan));
+  if (!started) {
+    std::printf("no dashboard: %s\n", started.error().message.c_str());
+    return nullptr;
+  }
+  std::printf("dashboard: %s\n", (*started)->url().c_str());
+  return std::move(*started);
 }
 
 }  // namespace
@@ -265,6 +285,9 @@ int run_up(const std::vector<std::string>& args) {
   }
   std::printf("berth is up: %s, API server on %s\n", shown.c_str(), role.url().c_str());
   for (const std::string& note : remembered->notes()) std::printf("%s\n", note.c_str());
+  // It asks the server and the scheduler: it goes first.
+  const auto dashboard =
+      start_dashboard_of_up(flags.dashboard_port, role.kubeconfig_path(), scheduler_role.port_options(plan.scheduler_config).metrics);
   if (!no_real_node.empty()) std::printf("no real node: %s\n", no_real_node.c_str());
   std::printf("export KUBECONFIG=%s\n", shell_word(role.kubeconfig_path()).c_str());
   std::fflush(stdout);

@@ -1,0 +1,270 @@
+#include "dashboard/feed.h"
+
+#include <future>
+
+#include "client/informer.h"
+#include "dashboard/rows.h"
+#include "dashboard/sessions.h"
+
+namespace berth::dashboard {
+namespace {
+
+constexpr std::size_t kChunkBytes = 64 * 1024, kMostUnread = 4 * 1024 * 1024, kMostEvents = 1000;
+constexpr auto kBatch = std::chrono::milliseconds(50);
+constexpr auto kAskAgain = std::chrono::seconds(10);
+
+/// What happens to every pod, by the thousand; the page sees it by the pods themselves, and a pod's own page asks for all of its events.
+constexpr std::string_view kEventSelector =
+    "reason!=Scheduled,reason!=Pulling,reason!=Pulled,reason!=Created,reason!=Started,reason!=SuccessfulCreate,reason!=SuccessfulDelete";
+
+struct Watched {
+  RowKind kind;
+  model::Gvr gvr;
+  std::string field_selector;
+  std::unique_ptr<client::Informer> informer;
+  std::string problem;  ///< Why it is not watched.
+};
+
+/// "0/node-1", "1shop/web-1": a row's name among all rows, in the order in which a page wants them.
+std::string key_of(RowKind kind, std::string_view ns, std::string_view name) {
+  return fmt::format("{}{}/{}", static_cast<int>(kind), ns, name);
+}
+
+std::string line_of_gone(std::string_view key) {
+  const auto slash = key.find('/');
+  return json::serialize(gone_row(static_cast<RowKind>(key[0] - '0'), key.substr(1, slash - 1), key.substr(slash + 1))) + "\n";
+}
+
+struct Page {
+  std::shared_ptr<net::ResponseWriter> writer;
+  std::deque<std::string> waiting;  ///< Keys of what changed, oldest first.
+  std::unordered_set<std::string> is_waiting;
+  bool drains = false, wants_state = true;
+};
+
+}  // namespace
+
+struct Feed::Impl : std::enable_shared_from_this<Impl> {
+  Impl(std::shared_ptr<client::Transport> transport, EventLoop& loop, FeedOptions options)
+      : loop(loop), options(std::move(options)), client(std::move(transport), &loop, "berth-dashboard") {}
+
+  EventLoop& loop;
+  FeedOptions options;
+  client::Client client;
+  std::vector<std::unique_ptr<Watched>> watched;
+  std::unordered_map<std::string, Bytes> rows;
+  std::vector<std::shared_ptr<Page>> pages;
+  std::string unreachable;
+  bool is_running = false, flush_posted = false, is_stopped = false;
+  std::uint64_t run = 0;  ///< Of which start timers and answers are.
+
+  // --- starting and stopping ---
+
+  void open(std::shared_ptr<net::ResponseWriter> writer) {
+    if (is_stopped) return;
+    auto page = std::make_shared<Page>();
+    page->writer = std::move(writer);
+    net::Headers headers;
+    headers.add("Content-Type", "application/x-ndjson");
+    headers.add("Cache-Control", "no-store");
+    add_security_headers(headers);
+    page->writer->start_stream(200, std::move(headers));
+    page->writer->on_close([weak = weak_from_this(), gone = std::weak_ptr(page)] {
+      if (const auto self = weak.lock())
+        self->loop.post([weak, gone] {
+          if (const auto it = weak.lock()) it->close(gone.lock());
+        });
+    });
+    pages.push_back(page);
+    if (!is_running) start();
+    std::vector<std::string> keys;
+    keys.reserve(rows.size());
+    for (const auto& [key, row] : rows) keys.push_back(key);
+    std::ranges::sort(keys);
+    for (std::string& key : keys) mark(*page, key);
+    flush_soon();
+  }
+
+  void close(const std::shared_ptr<Page>& page) {
+    if (std::erase(pages, page) == 0 || !pages.empty()) return;
+    in(options.linger, [](Impl& self) {
+      if (self.pages.empty()) self.stop();
+    });
+  }
+
+  void start() {
+    is_running = true;
+    ++run;
+    const auto watch = [&](RowKind kind, std::string resource, std::string selector) {
+      watched.push_back(std::make_unique<Watched>(Watched{kind, {"", "v1", std::move(resource)}, std::move(selector), nullptr, ""}));
+      ask(watched.back().get());
+    };
+    watch(RowKind::kNode, "nodes", "");
+    watch(RowKind::kPod, "pods", "");
+    watch(RowKind::kEvent, "events", std::string(kEventSelector));
+    beat();
+  }
+
+  void stop() {
+    is_running = flush_posted = false;
+    ++run;
+    watched.clear();
+    rows.clear();
+  }
+
+  /// Runs later, on the loop, unless the feed was stopped meanwhile.
+  void in(Duration delay, std::function<void(Impl&)> step) {
+    loop.schedule_after(delay, [weak = weak_from_this(), step = std::move(step), of = run] {
+      const auto self = weak.lock();
+      if (self && !self->is_stopped && self->run == of) step(*self);
+    });
+  }
+
+  // --- the cluster ---
+
+  /// Whether the user may: an informer would try for ever and tell only the log.
+  void ask(Watched* one) {
+    client.list(one->gvr, namespace_of(*one), {.limit = 1},
+                [weak = weak_from_this(), one, of = run](client::ApiResult<client::ListPage> page) {
+                  const auto self = weak.lock();
+                  if (!self || self->is_stopped || self->run != of) return;
+                  if (page) return self->watch(*one);
+                  self->set_problem(*one, page.error().message);
+                  self->in(kAskAgain, [one](Impl& again) { again.ask(one); });
+                });
+  }
+
+  [[nodiscard]] std::string namespace_of(const Watched& one) const { return one.kind == RowKind::kNode ? std::string() : options.ns; }
+
+  void watch(Watched& one) {
+    set_problem(one, "");
+    one.informer = std::make_unique<client::Informer>(
+        client, one.gvr,
+        client::InformerOptions{.ns = namespace_of(one), .label_selector = {}, .field_selector = one.field_selector, .page = 1000});
+    const RowKind kind = one.kind;
+    one.informer->add_handler({[this, kind](const client::ObjectRef& object) { changed(kind, object); },
+                               [this, kind](const client::ObjectRef&, const client::ObjectRef& object) { changed(kind, object); },
+                               [this, kind](const client::ObjectRef& object) { gone(kind, *object); }});
+    one.informer->on_synced([this] { tell_state(); });
+    one.informer->start();
+  }
+
+  void set_problem(Watched& one, const std::string& problem) {
+    if (std::exchange(one.problem, problem) != problem) tell_state();
+  }
+
+  void changed(RowKind kind, const client::ObjectRef& object) {
+    std::string line = json::serialize(row_of(kind, object->document())) + "\n";
+    std::string key = key_of(kind, object->ns(), object->name());
+    Bytes& row = rows[key];
+    if (row && *row == line) return;  // Heartbeats and the like.
+    row = make_bytes(std::move(line));
+    mark_all(key);
+  }
+
+  void gone(RowKind kind, const client::Object& object) {
+    const std::string key = key_of(kind, object.ns(), object.name());
+    if (rows.erase(key) > 0 && kind != RowKind::kEvent) mark_all(key);  // What happened has happened, though the record of it expires.
+  }
+
+  void beat() {
+    net::HttpRequest request;
+    request.method = "GET";
+    request.path = "/version";
+    client.transport()->send(std::move(request), [weak = weak_from_this(), loop = &loop](const net::HttpResponse& response) {
+      std::string problem = response.status == 0     ? response.body
+                            : response.status == 401 ? "the cluster does not accept the kubeconfig's credentials"
+                            : response.status >= 500 ? fmt::format("the cluster answers {}", response.status)
+                                                     : "";
+      loop->post([weak, problem = std::move(problem)] {
+        if (const auto self = weak.lock()) self->unreachable = problem;
+      });
+    });
+    tell_state();
+    in(options.heartbeat, [](Impl& self) { self.beat(); });
+  }
+
+  // --- the pages ---
+
+  static void mark(Page& page, const std::string& key) {
+    if (page.is_waiting.insert(key).second) page.waiting.push_back(key);
+  }
+  void mark_all(const std::string& key) {
+    for (const auto& page : pages) mark(*page, key);
+    flush_soon();
+  }
+  void tell_state() {
+    for (const auto& page : pages) page->wants_state = true;
+    flush_soon();
+  }
+
+  void flush_soon() {
+    if (pages.empty() || std::exchange(flush_posted, true)) return;
+    in(kBatch, [](Impl& self) {
+      self.flush_posted = false;
+      for (const auto& page : std::vector(self.pages)) self.send(page);
+    });
+  }
+
+  void send(const std::shared_ptr<Page>& page) {
+    if (page->drains) return;
+    while (!page->waiting.empty()) {
+      if (page->writer->queued_bytes() > kMostUnread) return wait_for(page);
+      std::string chunk;
+      while (chunk.size() < kChunkBytes && !page->waiting.empty()) {
+        const std::string key = std::move(page->waiting.front());
+        page->waiting.pop_front();
+        page->is_waiting.erase(key);
+        const auto row = rows.find(key);
+        chunk += row == rows.end() ? line_of_gone(key) : *row->second;
+      }
+      if (!page->writer->write(make_bytes(std::move(chunk)))) return close(page);
+    }
+    if (std::exchange(page->wants_state, false)) page->writer->write(make_bytes(state_line()));
+  }
+
+  void wait_for(const std::shared_ptr<Page>& page) {
+    page->drains = true;
+    page->writer->on_drain([weak = weak_from_this(), waiting = std::weak_ptr(page), loop = &loop] {
+      loop->post([weak, waiting] {
+        const auto self = weak.lock();
+        const auto it = waiting.lock();
+        if (!self || !it) return;
+        it->drains = false;
+        self->send(it);
+      });
+    });
+  }
+
+  [[nodiscard]] std::string state_line() const {
+    json::Array problems;
+    bool is_synced = !watched.empty();
+    for (const auto& one : watched) {
+      if (!one->problem.empty()) problems.push_back(json::Object{{"what", one->gvr.resource}, {"message", one->problem}});
+      is_synced = is_synced && (!one->problem.empty() || (one->informer && one->informer->has_synced()));
+    }
+    if (!unreachable.empty()) problems.push_back(json::Object{{"what", "cluster"}, {"message", unreachable}});
+    return json::serialize(json::Object{{"kind", "state"}, {"synced", is_synced}, {"problems", std::move(problems)}}) + "\n";
+  }
+};
+
+Feed::Feed(std::shared_ptr<client::Transport> transport, EventLoop& loop, FeedOptions options)
+    : impl_(std::make_shared<Impl>(std::move(transport), loop, std::move(options))) {}
+
+Feed::~Feed() {
+  std::promise<void> stopped;
+  impl_->loop.post([this, &stopped] {
+    impl_->is_stopped = true;
+    for (const auto& page : impl_->pages) page->writer->finish();
+    impl_->pages.clear();
+    impl_->stop();
+    stopped.set_value();
+  });
+  stopped.get_future().wait();
+}
+
+void Feed::subscribe(std::shared_ptr<net::ResponseWriter> writer) {
+  impl_->loop.post([impl = impl_, writer = std::move(writer)]() mutable { impl->open(std::move(writer)); });
+}
+
+}  // namespace berth::dashboard

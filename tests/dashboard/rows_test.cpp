@@ -1,0 +1,129 @@
+#include "dashboard/rows.h"
+
+#include <gtest/gtest.h>
+
+#include "dashboard/recording.h"
+#include "tests/apiserver/server_fixture.h"
+
+namespace berth::dashboard {
+namespace {
+
+json::Value parsed(std::string_view text) { return *json::parse(text); }
+std::string row(RowKind kind, std::string_view object) { return json::serialize(row_of(kind, parsed(object))); }
+
+TEST(Rows, NodeHasItsZoneRoomTaintsAndState) {
+  EXPECT_EQ(
+      row(RowKind::kNode, R"({"kind":"Node","metadata":{"name":"n1","creationTimestamp":"2026-01-01T00:00:10Z","labels":{
+    "failure-domain.beta.kubernetes.io/zone":"b","node.kubernetes.io/instance-type":"m5.large"}},
+    "spec":{"unschedulable":true,"taints":[{"key":"gpu","value":"a100","effect":"NoSchedule"},{"key":"x","effect":"NoExecute"}]},
+    "status":{"allocatable":{"cpu":"3900m","memory":"8Gi","pods":"110","nvidia.com/gpu":"4"},"capacity":{"cpu":"4"},
+    "conditions":[{"type":"Ready","status":"True"},{"type":"MemoryPressure","status":"True"},{"type":"DiskPressure","status":"False"}]}})"),
+      R"({"kind":"node","name":"n1","zone":"b","cpu":3900,"memory":8589934592,"pods":110,"gpu":4,"ready":true,"pressure":["MemoryPressure"],)"
+      R"("taints":["gpu=a100:NoSchedule","x:NoExecute"],"cordoned":true,"type":"m5.large","created":1767225610})");
+}
+
+TEST(Rows, PodBelongsToItsDeployment) {
+  const std::string text = row(
+      RowKind::kPod, R"({"kind":"Pod","metadata":{"namespace":"shop","name":"web-5d8f-x2x","uid":"u","labels":{"pod-template-hash":"5d8f"},
+    "ownerReferences":[{"kind":"ReplicaSet","name":"web-5d8f","controller":true}]},
+    "spec":{"nodeName":"n1","priority":5,"schedulerName":"default-scheduler","containers":[{"resources":{"requests":{"cpu":"250m","memory":"1Mi"}}}]},
+    "status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"},{"type":"PodScheduled","status":"True","lastTransitionTime":"1970-01-01T00:01:00Z"}]}})");
+  EXPECT_EQ(
+      text,
+      R"({"kind":"pod","ns":"shop","name":"web-5d8f-x2x","uid":"u","node":"n1","phase":"Running","cpu":250,"memory":1048576,"priority":5,)"
+      R"("workload":"Deployment/web","ready":true,"bound":60})");
+}
+
+TEST(Rows, PendingPodSaysWhyAndVictimBecauseOfWhat) {
+  const std::string text =
+      row(RowKind::kPod, R"({"kind":"Pod","metadata":{"namespace":"a","name":"b","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{},
+    "status":{"phase":"Pending","nominatedNodeName":"n2","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/1"},
+    {"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}]}})");
+  EXPECT_EQ(
+      text,
+      R"({"kind":"pod","ns":"a","name":"b","phase":"Pending","reason":"Unschedulable","message":"0/1","disruption":"PreemptionByScheduler",)"
+      R"("nominated":"n2","deleting":true})");
+}
+
+TEST(Rows, WhatIsNoObjectMakesARowNotACrash) {
+  for (const char* text :
+       {"{}", "[]", "null", R"({"metadata":7,"spec":[],"status":"x"})", R"({"status":{"conditions":[1,null,{}],"allocatable":[]}})"})
+    for (const RowKind kind : {RowKind::kNode, RowKind::kPod, RowKind::kEvent}) EXPECT_NE(row(kind, text), "") << text;
+}
+
+TEST(Rows, EventsOfBothApisAreTheSame) {
+  const std::string core = row(
+      RowKind::kEvent, R"({"metadata":{"namespace":"a","name":"e"},"involvedObject":{"kind":"Pod","name":"p"},"reason":"R","message":"m",
+    "lastTimestamp":"1970-01-01T00:00:05Z","type":"Warning","source":{"component":"c"}})");
+  EXPECT_EQ(
+      core,
+      R"({"kind":"event","ns":"a","name":"e","at":5,"type":"Warning","reason":"R","object":"Pod","on":"p","message":"m","source":"c"})");
+  EXPECT_EQ(row(RowKind::kEvent, R"({"metadata":{"namespace":"a","name":"e"},"regarding":{"kind":"Pod","name":"p"},"reason":"R","note":"m",
+    "eventTime":"1970-01-01T00:00:05.000000Z","type":"Warning","reportingComponent":"c"})"),
+            core);
+}
+
+class RecordingTest : public ::testing::Test {
+ protected:
+  RecordingRows rows;
+  std::string out;
+  void take(std::string_view line) { ASSERT_TRUE(rows.take(line, out)); }
+  void begin() {
+    take(R"({"recording":"berth/v1","start":"1970-01-01T00:00:01Z","source":"test"})");
+    out.clear();
+  }
+};
+
+TEST_F(RecordingTest, EventsBecomeRowsWithTimes) {
+  take(R"({"recording":"berth/v1","start":"1970-01-01T00:00:01Z","source":"test"})");
+  EXPECT_EQ(out, "{\"kind\":\"recording\",\"start\":1000,\"source\":\"test\"}\n");
+  out.clear();
+  take(R"({"at":5,"type":"ADDED","object":{"kind":"Node","metadata":{"name":"n"}}})");
+  take(R"({"at":6,"type":"MODIFIED","object":{"kind":"Node","metadata":{"name":"n","annotations":{"heartbeat":"1"}}}})");
+  take(R"({"at":7,"type":"ADDED","object":{"kind":"Lease","metadata":{"name":"n"}}})");
+  take(R"({"at":9.5,"type":"DELETED","object":{"kind":"Node","metadata":{"name":"n"}}})");
+  EXPECT_EQ(out, "{\"kind\":\"node\",\"name\":\"n\",\"t\":5}\n{\"gone\":\"node\",\"name\":\"n\",\"t\":9}\n")
+      << "what changes nothing is left out";
+  EXPECT_EQ(rows.end(), "{\"kind\":\"end\",\"length\":9,\"lines\":5,\"shown\":2,\"problems\":[]}\n");
+}
+
+TEST_F(RecordingTest, BadLinesAreLeftOutAndSaid) {
+  begin();
+  take("{\"at\":1,");
+  take("{\"at\":\"x\",\"type\":\"ADDED\",\"object\":{}}");
+  take("{\"at\":1,\"type\":\"BOOKMARK\",\"object\":{}}");
+  take(R"({"at":9,"type":"ADDED","object":{"kind":"Node","metadata":{"name":"n"}}})");
+  take(R"({"at":3,"type":"ADDED","object":{"kind":"Node","metadata":{"name":"m"}}})");
+  take("");
+  EXPECT_EQ(out, "{\"kind\":\"node\",\"name\":\"n\",\"t\":9}\n{\"kind\":\"node\",\"name\":\"m\",\"t\":9}\n");
+  const auto end = parsed(rows.end());
+  ASSERT_EQ(json::get_array(end, {"problems"}).size(), 4U) << rows.end();
+  EXPECT_TRUE(json::as_view(json::get_array(end, {"problems"})[0]).starts_with("line 2: "));
+  EXPECT_EQ(json::as_view(json::get_array(end, {"problems"})[3]), "line 6: at 3 is before the line above it (9); shown at that time");
+}
+
+TEST_F(RecordingTest, WhatIsNoRecordingIsRefused) {
+  for (const char* line : {"", "{}", "apiVersion: v1", R"({"recording":"berth/v2","start":"1970-01-01T00:00:01Z"})",
+                           R"({"recording":"berth/v1","start":"yesterday"})"})
+    EXPECT_FALSE(RecordingRows().take(line, out)) << line;
+}
+
+TEST(SendRecording, GoesAtTheReadersPace) {
+  std::string text = R"({"recording":"berth/v1","start":"1970-01-01T00:00:01Z"})";
+  for (int i = 0; i < 20'000; ++i)
+    text += fmt::format("\n{{\"at\":{},\"type\":\"ADDED\",\"object\":{{\"kind\":\"Node\",\"metadata\":{{\"name\":\"n{}\"}}}}}}", i, i);
+  VirtualLoop loop{TimePoint{}};
+  auto reader = std::make_shared<apiserver::testing::RecordedResponse>();
+  reader->stalled = true;
+  send_recording(text, loop, reader);
+  loop.run_ready();
+  EXPECT_LT(reader->body.size(), 400'000U);
+  reader->stalled = false;
+  std::exchange(reader->drain, nullptr)();
+  loop.run_ready();
+  EXPECT_EQ(std::ranges::count(reader->body, '\n'), 20'002);
+  EXPECT_TRUE(reader->body.ends_with("\"shown\":20000,\"problems\":[]}\n"));
+}
+
+}  // namespace
+}  // namespace berth::dashboard
