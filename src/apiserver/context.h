@@ -33,8 +33,8 @@ struct Request {
   FieldValidation field_validation = FieldValidation::kWarn;
   std::string field_manager;  ///< The parameter, or what the user agent says.
   bool field_manager_given = false;
-  bool force = false;                 ///< Apply takes fields over.
-  std::vector<std::string> warnings;  ///< Become Warning headers.
+  bool force = false;                   ///< Apply takes fields over.
+  std::vector<std::string> warnings;    ///< Become Warning headers.
   std::shared_ptr<audit::Trail> audit;  ///< Null: nothing is written of it.
   bool answered = false;
   const flow::FlowSchema* flow_schema = nullptr;  ///< Null where no flow control is.

@@ -362,8 +362,9 @@ void ApiServer::Impl::run_update(const WritePtr& operation) {
 void ApiServer::Impl::commit_update(const WritePtr& operation) {
   auto& object = operation->admission.object;
   const auto& kind = *operation->kind;
-  const bool has_strategy = operation->subresource == "status" || operation->subresource == "approval" || operation->subresource == "finalize" ||
-                            operation->subresource == "ephemeralcontainers" || operation->subresource == "resize";
+  const bool has_strategy = operation->subresource == "status" || operation->subresource == "approval" ||
+                            operation->subresource == "finalize" || operation->subresource == "ephemeralcontainers" ||
+                            operation->subresource == "resize";
   const auto strategy = has_strategy ? std::string_view(operation->subresource) : std::string_view();
   if (auto refused = check_escalation(*options.authorizer, *operation, object, &operation->admission.old_object))
     return operation->fail(std::move(*refused));

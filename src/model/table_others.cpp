@@ -37,11 +37,10 @@ Array certificate_request_cells(const Value& o, TimePoint now) {
   if (failed) state += ",Failed";
   if (!get_string(o, {"status", "certificate"}).empty()) state += ",Issued";
   const Value* seconds = json::find(o, {"spec", "expirationSeconds"});
-  const std::string duration = seconds == nullptr || seconds->is_null()
-                                   ? "<none>"
-                                   : human_duration(std::chrono::seconds(get_int(o, {"spec", "expirationSeconds"})));
-  return {name_of(o), age_of(o, now), Value(get_string(o, {"spec", "signerName"})), Value(get_string(o, {"spec", "username"})), duration,
-          state};
+  const std::string duration =
+      seconds == nullptr || seconds->is_null() ? "<none>" : human_duration(std::chrono::seconds(get_int(o, {"spec", "expirationSeconds"})));
+  return {name_of(o), age_of(o, now), Value(get_string(o, {"spec", "signerName"})), Value(get_string(o, {"spec", "username"})),
+          duration,   state};
 }
 
 Array storage_class_cells(const Value& o, TimePoint now) {

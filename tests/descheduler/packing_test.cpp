@@ -20,7 +20,8 @@ struct Ground {
   std::optional<placement::Trial> trial;
 
   static std::string asks(const std::string& cpu, std::string_view more = "") {
-    return "{spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: '" + cpu + "', memory: 64Mi}}}]}" + std::string(more) + "}";
+    return "{spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: '" + cpu + "', memory: 64Mi}}}]}" + std::string(more) +
+           "}";
   }
   placement::Trial& ask() {
     if (!trial) {
@@ -61,7 +62,9 @@ TEST(MakeRoom, TheFewestGoAndAmongThemTheSmallest) {
   ground.world.node("n1").node("n2").node("n3");
   // On n1 two would have to go, on n2 one of either size.
   ground.world.pods("a", 8, "n1", Ground::asks("500m"));
-  ground.world.pod("b-large", "n2", Ground::asks("1500m")).pod("b-small", "n2", Ground::asks("1")).pod("b-rest", "n2", Ground::asks("1500m"));
+  ground.world.pod("b-large", "n2", Ground::asks("1500m"))
+      .pod("b-small", "n2", Ground::asks("1"))
+      .pod("b-rest", "n2", Ground::asks("1500m"));
   ground.world.pod("c", "n3", Ground::asks("2500m"));
   ground.world.pod("c2", "n3", Ground::asks("300m", ", metadata: {ownerReferences: []}"));
   const PodInfoPtr large = ground.waiting("large", Ground::asks("1", ", spec: {nodeSelector: {kubernetes.io/hostname: n2}}"));
@@ -88,14 +91,16 @@ TEST(MakeRoom, NothingUnlessTheWholeGangFits) {
 TEST(MakeRoom, BudgetsAndHigherPrioritiesHold) {
   Ground ground;
   ground.world.node("n1").node("n2").pods("a", 4, "n1", Ground::asks("1")).pod("b", "n2", Ground::asks("2"));
-  ground.world.add("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: default, name: held}, spec: {selector: "
-                   "{matchLabels: {app: web}}}, status: {disruptionsAllowed: 0}}");
+  ground.world.add(
+      "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {namespace: default, name: held}, spec: {selector: "
+      "{matchLabels: {app: web}}}, status: {disruptionsAllowed: 0}}");
   const PodInfoPtr wanting = ground.waiting("wanting", Ground::asks("3"));
   const RoomPlan plan = make_room(ground.ask(), std::span(&wanting, 1));
   EXPECT_NE(plan.why_not.find("PodDisruptionBudget held allows no disruption"), plan.why_not.npos) << plan.why_not;
 
   Ground high;
-  high.world.node("n1").node("n2").pod("a", "n1", "{spec: {priority: 5, containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}}");
+  high.world.node("n1").node("n2").pod("a", "n1",
+                                       "{spec: {priority: 5, containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}}");
   high.world.pod("b", "n2", Ground::asks("1"));
   const PodInfoPtr lower = high.waiting("wanting", Ground::asks("3500m"));
   const RoomPlan other = make_room(high.ask(), std::span(&lower, 1));
@@ -126,7 +131,8 @@ std::size_t fewest_by_search(placement::Trial& trial, const PodInfoPtr& wanting)
         const placement::Attempt attempt(trial);
         std::vector<placement::Eviction> gone = {trial.evict(pods[a])};
         if (b != a) gone.push_back(trial.evict(pods[b]));
-        const auto index = trial.cluster().find_node(node->name) == nullptr ? placement::NodeIndex{} : trial.cluster().find_node(node->name)->index;
+        const auto index =
+            trial.cluster().find_node(node->name) == nullptr ? placement::NodeIndex{} : trial.cluster().find_node(node->name)->index;
         bool works = index.is_valid() && trial.place_on(wanting, index).is_success();
         for (const auto& one : gone) {
           if (!works) break;
@@ -184,7 +190,8 @@ TEST(Consolidate, TheEmptiestGoFirstAndNoPodMovesTwice) {
 TEST(Consolidate, SaysWhatHoldsANode) {
   Ground ground;
   ground.world.node("n1").node("n2").pod("bare", "n1", "{metadata: {ownerReferences: []}}").pod("web", "n2");
-  ground.world.pod("daemon", "n2", "{metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]}}");
+  ground.world.pod("daemon", "n2",
+                   "{metadata: {ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: d, controller: true}]}}");
   const ConsolidationPlan plan = consolidate(ground.ask());
   ASSERT_EQ(plan.emptied.size(), 1U);
   EXPECT_EQ(plan.emptied[0].node, "n2");
@@ -195,8 +202,9 @@ TEST(Consolidate, SaysWhatHoldsANode) {
 
 TEST(Defragmentation, MovesForPodsThatWaitUnderTheEvictorsRules) {
   const std::string policy = one_plugin("Defragmentation", "{}");
-  const std::string waits = "{spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}, status: {phase: Pending, conditions: "
-                            "[{type: PodScheduled, status: 'False', reason: Unschedulable}]}}";
+  const std::string waits =
+      "{spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}, status: {phase: Pending, conditions: "
+      "[{type: PodScheduled, status: 'False', reason: Unschedulable}]}}";
   World world;
   world.node("n1").node("n2").pods("a", 2, "n1", Ground::asks("1")).pod("b", "n2", Ground::asks("2")).pod("wanting", "", waits);
   std::vector<std::string> nominated;
@@ -210,7 +218,8 @@ TEST(Defragmentation, MovesForPodsThatWaitUnderTheEvictorsRules) {
   EXPECT_EQ(result.attempts.at(0).eviction.why, "room for default/wanting");
 
   World held;
-  held.node("n1").node("n2").pods("a", 2, "n1", "{spec: {priority: 2000000000, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
+  held.node("n1").node("n2").pods("a", 2, "n1",
+                                  "{spec: {priority: 2000000000, containers: [{name: c, image: i, resources: {requests: {cpu: '1'}}}]}}");
   held.pod("b", "n2", Ground::asks("2", ", metadata: {ownerReferences: []}")).pod("wanting", "", waits);
   const CycleResult none = held.run(policy);
   EXPECT_TRUE(none.attempts.empty());

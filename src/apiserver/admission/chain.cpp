@@ -64,14 +64,14 @@ constexpr std::array<Entry, 29> kOrder = {{
 
 // Plugins of real clusters that are known here by name alone: naming them in an enable or disable list is no error.
 constexpr std::array<std::string_view, 9> kAcceptedNames = {"NamespaceExists",
-                                                             "NamespaceAutoProvision",
-                                                             "AlwaysAdmit",
-                                                             "ClusterTrustBundleAttest",
-                                                             "OwnerReferencesPermissionEnforcement",
-                                                             "EventRateLimit",
-                                                             "MutatingAdmissionPolicy",
-                                                             "LimitPodHardAntiAffinityTopology",
-                                                             "ImagePolicyWebhook"};
+                                                            "NamespaceAutoProvision",
+                                                            "AlwaysAdmit",
+                                                            "ClusterTrustBundleAttest",
+                                                            "OwnerReferencesPermissionEnforcement",
+                                                            "EventRateLimit",
+                                                            "MutatingAdmissionPolicy",
+                                                            "LimitPodHardAntiAffinityTopology",
+                                                            "ImagePolicyWebhook"};
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -32,8 +32,8 @@ struct AuthOptions {
   std::shared_ptr<WebhookAuthenticator> webhook;  ///< Or null.
   std::vector<std::string> anonymous_paths;       ///< See AuthenticatorOptions.
   std::vector<AuthorizerChain::Link> links;       ///< Who is asked; empty: Node and RBAC alone.
-  std::string revoked_file;  ///< Serials of client certificates that are refused (revoked.h). Empty: none.
-  bool anonymous = true;     ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
+  std::string revoked_file;                       ///< Serials of client certificates that are refused (revoked.h). Empty: none.
+  bool anonymous = true;  ///< Requests without credentials go to the authorizer as system:anonymous; otherwise they are 401.
   bool reconcile_default_roles = true;
 };
 

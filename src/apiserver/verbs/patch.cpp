@@ -69,8 +69,8 @@ std::string converter_reason(std::string_view reason) {
   return fmt::format("cannot restore struct from: {}", source);
 }
 
-/// What an error may show: the patched document to those who may read it, to others their own patch. (Who may patch but not read an object is
-/// stopped by admission, which comes later: a node at other nodes' pods.)
+/// What an error may show: the patched document to those who may read it, to others their own patch. (Who may patch but not read an object
+/// is stopped by admission, which comes later: a node at other nodes' pods.)
 json::Value shown_to(Authorizer& authorizer, const Request& request, json::Value patched) {
   Attributes reading;
   reading.verb = "get";

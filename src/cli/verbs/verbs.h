@@ -14,7 +14,7 @@ int run_delete(const std::vector<std::string>& args);    ///< delete TYPE NAME�
 int run_label(const std::vector<std::string>& args);     ///< label TYPE NAME key=value… key-…
 int run_annotate(const std::vector<std::string>& args);  ///< annotate TYPE NAME key=value… key-…
 int run_adm(const std::vector<std::string>& args);       ///< adm VERB
-int run_token(const std::vector<std::string>& args);      ///< token create | list | delete
+int run_token(const std::vector<std::string>& args);     ///< token create | list | delete
 int run_new_project(const std::vector<std::string>& args);
 int run_project(const std::vector<std::string>& args);
 int run_projects(const std::vector<std::string>& args);

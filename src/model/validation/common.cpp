@@ -245,7 +245,8 @@ namespace {
 std::string check_name(const KindInfo& kind, std::string_view name) {
   if (kind.kind == "Namespace" || kind.kind == "StatefulSet") return check_dns1123_label(name);
   if (kind.kind == "Service") return check_dns1035_label(name);
-  if (kind.group == "rbac.authorization.k8s.io" || kind.group == "certificates.k8s.io" || kind.kind == "Event") return check_path_segment(name);
+  if (kind.group == "rbac.authorization.k8s.io" || kind.group == "certificates.k8s.io" || kind.kind == "Event")
+    return check_path_segment(name);
   return check_dns1123_subdomain(name);
 }
 

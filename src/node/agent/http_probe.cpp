@@ -1,5 +1,6 @@
 #include "node/agent/http_probe.h"
 
+#include <atomic>
 #include <chrono>
 #include <future>
 
@@ -8,6 +9,7 @@
 namespace berth::node::agent {
 namespace {
 
+constexpr std::size_t kMostRead = 10 * 1024;
 constexpr int kMaxRedirects = 10;  // As many as Go's client follows.
 
 bool is_redirect(int status) { return status == 301 || status == 302 || status == 303 || status == 307 || status == 308; }
@@ -42,6 +44,34 @@ std::optional<HttpPlace> read_authority(bool is_tls, std::string_view rest) {
   return place;
 }
 
+/// The answer, of whose body no more is read than a probe looks at (k8s.io/kubernetes/pkg/probe/http maxRespBodyLength): what runs in a pod
+/// may go on for ever. Status 0: there was none, for the reason in the body.
+net::HttpResponse beginning_of(net::HttpClient& client, net::HttpRequest request, int timeout_ms) {
+  std::promise<void> done;
+  std::atomic<bool> is_done{false};
+  net::HttpResponse answer{.status = 0, .headers = {}, .body = {}};
+  std::size_t bytes = 0;
+  const auto finish = [&] {
+    if (!is_done.exchange(true)) done.set_value();
+  };
+  net::StreamCallbacks callbacks;
+  callbacks.on_header = [&](int status, const net::Headers& headers) { answer.status = status, answer.headers = headers; };
+  callbacks.on_data = [&](std::string_view data) {
+    bytes += data.size();
+    if (bytes > kMostRead) finish();
+  };
+  callbacks.on_end = [&](std::string error) {
+    if (!error.empty() && !is_done) answer = {.status = 0, .headers = {}, .body = std::move(error)};
+    finish();
+  };
+  auto over = done.get_future();
+  auto stream = client.stream(std::move(request), std::move(callbacks));
+  const bool in_time = over.wait_for(std::chrono::milliseconds(timeout_ms)) == std::future_status::ready;
+  stream.reset();  // From here on nothing is called back.
+  if (!in_time && !is_done) return {.status = 0, .headers = {}, .body = "timeout awaiting the response"};
+  return answer;
+}
+
 net::HttpResponse ask(const HttpPlace& place, const net::Headers& headers, int timeout_ms) {
   net::ClientConfig config{.url = place.origin(), .insecure_skip_verify = true, .timeout_ms = timeout_ms};
   auto client = net::HttpClient::create(config);
@@ -57,9 +87,7 @@ net::HttpResponse ask(const HttpPlace& place, const net::Headers& headers, int t
   request.path = place.path.substr(0, question);
   if (question != std::string::npos) request.query = place.path.substr(question + 1);
   request.headers = headers;
-  std::promise<net::HttpResponse> promise;
-  (*client)->send(std::move(request), [&](net::HttpResponse response) { promise.set_value(std::move(response)); });
-  return promise.get_future().get();
+  return beginning_of(**client, std::move(request), timeout_ms);
 }
 
 }  // namespace
