@@ -33,6 +33,20 @@ cp "$so" "$work/twice.so"
 check "a name is given once" says 'there is a plugin "GpuShare" already' "$berth" --plugin "$so" --plugin "$work/twice.so" version
 check "one file twice is one file" says "berth" "$berth" --plugin "$so" --plugin="$so" version
 
+cat >"$work/shared.yaml" <<S
+title: shared GPUs
+duration: 10m
+nodes:
+- {name: gpu, count: 1, cpu: "32", memory: 256Gi, labels: {alibabacloud.com/gpu-card-model: V100}, capacity: {alibabacloud.com/gpu-count: "2"}}
+scheduler: $example/gpu-share.yaml
+workloads:
+- {name: part, pod: {cpu: 1, memory: 1Gi, annotations: {alibabacloud.com/gpu-milli: "600"}}, arrivals: {at: [1m, 2m, 3m]}}
+S
+check "simulate gives two GPUs away and no more" says "3 pods came, 2 were placed" "$berth" --plugin "$so" simulate "$work/shared.yaml"
+check "and says what the third waits for" says "Insufficient GPU" "$berth" --plugin "$so" simulate "$work/shared.yaml"
+check "what-if places by it" says "Insufficient GPU" by_plugin what-if -f "$example/pods.yaml"
+check "capacity counts by it" says "Insufficient GPU" by_plugin capacity --pod "$example/pods.yaml"
+
 real=$berth
 cat >"$work/with_plugin" <<W
 #!/bin/sh
