@@ -44,7 +44,7 @@ workloads:
 S
 check "simulate gives two GPUs away and no more" says "3 pods came, 2 were placed" "$berth" --plugin "$so" simulate "$work/shared.yaml"
 check "and says what the third waits for" says "Insufficient GPU" "$berth" --plugin "$so" simulate "$work/shared.yaml"
-check "what-if places by it" says "Insufficient GPU" by_plugin what-if -f "$example/pods.yaml"
+check "what-if places by it" says "Insufficient GPU" "$berth" --plugin "$so" what-if --cluster "$example/cluster.yaml" --config "$example/gpu-share.yaml" -f "$example/pods.yaml"
 check "capacity counts by it" says "Insufficient GPU" by_plugin capacity --pod "$example/pods.yaml"
 
 real=$berth
