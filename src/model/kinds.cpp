@@ -229,6 +229,15 @@ std::vector<KindInfo> make_groups() {
           .shorts({"ma"})
           .subs({"scale", "status"})
           .generation(),
+      Entry("autoscaling.x-k8s.io", "v1", "ProvisioningRequest", "provisioningrequests")
+          .shorts({"provreq", "provreqs"})
+          .subs({"status"})
+          .generation(),
+      Entry("autoscaling.x-k8s.io", "v1beta1", "ProvisioningRequest", "provisioningrequests")
+          .shorts({"provreq", "provreqs"})
+          .subs({"status"})
+          .generation()
+          .stored_as("autoscaling.x-k8s.io", "v1"),
   };
 }
 

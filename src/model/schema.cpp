@@ -48,7 +48,7 @@ class Tables {
 
   /// Kinds that are custom resources elsewhere keep what they were given, as those do; so do metrics, which have a server of their own.
   static bool is_custom(std::string_view type) {
-    return type.starts_with("autoscaling.openshift.") || type.starts_with("machine.") || type.starts_with("metrics.") ||
+    return type.starts_with("autoscaling.openshift.") || type.starts_with("autoscaling.x.") || type.starts_with("machine.") || type.starts_with("metrics.") ||
            type.starts_with("meta.v1.Status");
   }
   void mark_zeros() {
@@ -187,7 +187,8 @@ std::string package_of(const KindInfo& kind) {
                                                                       {"storage.k8s.io", "storage"},
                                                                       {"metrics.k8s.io", "metrics"},
                                                                       {"machine.openshift.io", "machine"},
-                                                                      {"autoscaling.openshift.io", "autoscaling.openshift"}};
+                                                                      {"autoscaling.openshift.io", "autoscaling.openshift"},
+                                                                      {"autoscaling.x-k8s.io", "autoscaling.x"}};
   const auto found = kShort.find(kind.group);
   return found == kShort.end() ? kind.group : std::string(found->second);
 }
@@ -240,6 +241,7 @@ std::string TypeDef::openapi_name() const {
   if (name.starts_with("machine.")) return "io.openshift." + name;
   if (name.starts_with("autoscaling.openshift."))
     return "io.openshift.autoscaling." + name.substr(std::string_view("autoscaling.openshift.").size());
+  if (name.starts_with("autoscaling.x.")) return "io.x-k8s.autoscaling." + name.substr(std::string_view("autoscaling.x.").size());
   if (name.starts_with("metrics.")) return "io.k8s.metrics.pkg.apis." + name;
   return "io.k8s.api." + name;
 }

@@ -396,7 +396,8 @@ void prepare_for_update(const KindInfo& kind, const Value& old, Value& doc, std:
     // volume attachments and claims, stay.
     Value kept = old;
     copy_member(doc, kept, "status");
-    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group == "resource.k8s.io" || kind.group.ends_with(".openshift.io");
+    const bool keeps_metadata = kind.kind == "VolumeAttachment" || kind.group == "resource.k8s.io" || kind.group.ends_with(".openshift.io") ||
+                                kind.group == "autoscaling.x-k8s.io";
     for (const std::string_view key : {"labels", "annotations", "finalizers", "ownerReferences"}) {
       if (keeps_metadata || (kind.kind == "Deployment" && key == "labels") || (kind.kind == "Pod" && key == "ownerReferences")) continue;
       if (const Value* value = json::find(doc, {"metadata", key})) {

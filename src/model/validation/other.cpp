@@ -1,6 +1,7 @@
 // Everything that is neither a pod, a node nor a workload.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/clock.h"
@@ -149,9 +150,10 @@ void cluster_autoscaler(const Value& doc, Errors& errors) {
   std::size_t i = 0;
   for (const Value& expander : get_array(doc, {"spec", "expanders"})) {
     const std::string_view word = expander.is_string() ? json::as_view(expander) : "";
-    // Beyond OpenShift's three, the cluster autoscaler's others that need no cloud's prices.
-    if (word != "LeastWaste" && word != "Priority" && word != "Random" && word != "MostPods" && word != "LeastNodes")
-      errors.not_supported((at / "expanders")[i], word, {"LeastNodes", "LeastWaste", "MostPods", "Priority", "Random"});
+    // Beyond OpenShift's three, the cluster autoscaler's others.
+    constexpr std::string_view kExpanders[] = {"Grpc", "LeastNodes", "LeastWaste", "MostPods", "Price", "Priority", "Random"};
+    if (std::ranges::find(kExpanders, word) == std::end(kExpanders))
+      errors.not_supported((at / "expanders")[i], word, {std::begin(kExpanders), std::end(kExpanders)});
     ++i;
   }
 }
@@ -247,6 +249,7 @@ const Rules* rules_of(const KindInfo& kind) {
       {"APIService", {api_service}},
       {"ClusterAutoscaler", {cluster_autoscaler}},
       {"MachineAutoscaler", {machine_autoscaler}},
+      {"ProvisioningRequest", {provisioning_request, provisioning_request_update}},
       {"PodTemplate", {[](const Value& doc, Errors& e) { pod_template(doc, Path(""), e); }}},
   };
   const auto found = kRules.find(kind.kind);
