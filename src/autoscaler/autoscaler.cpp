@@ -29,6 +29,7 @@ class Autoscaler::Step {
     out_.status.problems = snapshot_.problems;
     for (const NodeGroup& group : snapshot_.groups)
       for (const std::string& problem : group.overrides.problems) out_.status.problems.push_back(fmt::format("{}: {}", group.id, problem));
+    tell_of_gone_groups();
     self_.provisioning_.begin(snapshot_.requests, options_, now_, out_.status.problems);
     const ClusterLimits limits(snapshot_, self_.templates_, options_);
     out_.status.totals = limits.totals();
@@ -55,7 +56,8 @@ class Autoscaler::Step {
   static void nobody_asks(const PodPtr&, placement::NodeIndex) {}
 
   void look_for_growth(const ClusterLimits& limits) {
-    // Pods may wait for nodes that are on their way, but no pod may be moved to one: first what fits on the nodes that are there.
+    // Pods may wait for nodes that are on their way, but no pod may be moved to
+    // one: first what fits on the nodes that are there.
     std::vector<PodPtr> pending = find_pending();
     const std::size_t waiting = pending.size();
     std::optional<Kinds> kinds;
@@ -66,7 +68,8 @@ class Autoscaler::Step {
       for (const GroupStatus& group : out_.status.groups)
         if (const NodeTemplate& known = template_of(group.id); known.node != nullptr)
           for (int i = 0; i < group.upcoming; ++i) add_node(soon, known, fmt::format("upcoming-{}-{}", group.id, i));
-      // Who has room booked comes first: pods that are left get nodes of their own, pods that take a request's room never do.
+      // Who has room booked comes first: pods that are left get nodes of their
+      // own, pods that take a request's room never do.
       for (Provisioning::Booking& booking : bookings) {
         Kinds of_booking(soon, booking.pods);
         place_waiting(soon, booking.pods, of_booking, nobody_asks);
@@ -90,6 +93,17 @@ class Autoscaler::Step {
     out_.notes.push_back({std::move(pod), std::move(node), is_warning, std::move(reason), std::move(message)});
   }
 
+  /// Nobody knows any more how their nodes would go: they stay.
+  void tell_of_gone_groups() {
+    std::map<std::string, std::size_t> now;
+    for (const NodeGroup& group : snapshot_.groups) now[group.id] = group.instances.size();
+    for (const auto& [id, nodes] : self_.groups_)
+      if (!now.contains(id))
+        note({}, {}, true, "NodeGroupGone",
+             fmt::format("Node group {} is gone or no longer scaled: its {} machines are left alone", id, nodes));
+    self_.groups_ = std::move(now);
+  }
+
   void make_templates() {
     std::map<std::string, NodeTemplate, std::less<>> made;
     for (const NodeGroup& group : snapshot_.groups) {
@@ -109,7 +123,8 @@ class Autoscaler::Step {
 
   // --- ProvisioningRequests ---
 
-  /// What of the booked room is on nodes that are there; the bookings that are not whole with that, with the pods that are left.
+  /// What of the booked room is on nodes that are there; the bookings that are
+  /// not whole with that, with the pods that are left.
   std::vector<Provisioning::Booking> book_here() {
     std::vector<Provisioning::Booking> out;
     for (Provisioning::Booking& booking : self_.provisioning_.bookings(snapshot_.pod_sets->consumers)) {
@@ -149,7 +164,8 @@ class Autoscaler::Step {
     if (!answer.why.empty()) note_request(request, "NotTriggerScaleUp", "the cluster has no room for it: " + answer.why);
   }
 
-  /// The room of all its pods at once: what there is, and one group's (or similar groups') growth for the rest
+  /// The room of all its pods at once: what there is, and one group's (or
+  /// similar groups') growth for the rest
   /// (provisioningrequest/besteffortatomic).
   void provision(Trial& soon, const RequestPtr& request, const ClusterLimits& limits) {
     self_.provisioning_.accept(request, now_);
@@ -195,7 +211,8 @@ class Autoscaler::Step {
                               {.engine = {.tie_break = placement::EngineOptions::TieBreak::kFirstByName}, .preemption = {}});
     return *as_is_;
   }
-  /// As it counts: without pods that hold no node and without nodes that have not started, with pods that have a place to come to.
+  /// As it counts: without pods that hold no node and without nodes that have
+  /// not started, with pods that have a place to come to.
   Trial& here() {
     if (!here_) {
       here_ = as_is().fork();
@@ -233,7 +250,8 @@ class Autoscaler::Step {
       if (name.empty() || is_expendable(pod->view())) continue;
       const NodeInfo* node = trial.cluster().find_node(name);
       if (node == nullptr || node->node == nullptr) continue;
-      // Its victims hold what it will have until they are gone: then it counts there all the same.
+      // Its victims hold what it will have until they are gone: then it counts
+      // there all the same.
       trial.hold(pod->info, node->index);
     }
   }
@@ -245,8 +263,9 @@ class Autoscaler::Step {
     const std::string key = pod->view().ns() + "/" + pod->facts.consumes;
     const bool is_there = std::ranges::any_of(snapshot_.requests, [&](const RequestPtr& request) { return request->key() == key; });
     note(pod, {}, false, "NotTriggerScaleUp",
-         fmt::format("Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {}{}", key,
-                     is_there ? "" : ", which is not there"));
+         fmt::format("Unschedulable pod didn't trigger scale-up, because it's "
+                     "consuming ProvisioningRequest {}{}",
+                     key, is_there ? "" : ", which is not there"));
   }
 
   /// Pods that the scheduler found no room for, most important first.
@@ -270,7 +289,8 @@ class Autoscaler::Step {
     return out;
   }
 
-  /// Not yet old enough that a node is added for it; its own delay counts where it is longer.
+  /// Not yet old enough that a node is added for it; its own delay counts where
+  /// it is longer.
   [[nodiscard]] bool is_too_young(const Pod& pod) const {
     const Duration delay = std::max(pod.facts.scale_up_delay.value_or(Duration::zero()), options_.new_pod_scale_up_delay);
     return delay > Duration::zero() && pod.facts.created + delay >= now_;
@@ -281,7 +301,9 @@ class Autoscaler::Step {
   [[nodiscard]] std::string why_not_helped(const ScaleUpPlan& plan, const Refusals& why) const {
     if (plan.result == ScaleUpPlan::Result::kLimitedByMaxNodesTotal) return std::string(kMaxNodesTotalReached);
     // No group refused the pod, so there is none to grow.
-    if (why.empty()) return "there is no node group: a MachineSet becomes one by a MachineAutoscaler that names it";
+    if (why.empty())
+      return "there is no node group: a MachineSet becomes one by a "
+             "MachineAutoscaler that names it";
     return fmt::format("{}", fmt::join(count_reasons(why), ", "));
   }
 
@@ -346,7 +368,8 @@ class Autoscaler::Step {
     self_.last_growth_ = now_;
   }
 
-  /// Nodes of groups; those that the last pass had no time for have their turn first.
+  /// Nodes of groups; those that the last pass had no time for have their turn
+  /// first.
   [[nodiscard]] std::vector<ScaleDownInput::Candidate> candidates() const {
     std::map<std::string_view, std::size_t> turn;
     for (const std::string& name : self_.left_) turn.emplace(name, turn.size());
@@ -354,7 +377,8 @@ class Autoscaler::Step {
     const auto left = left_in_groups();
     std::vector<ScaleDownInput::Candidate> out;
     for (const auto& [name, member] : memberships()) {
-      // A group at its minimum keeps all its nodes: thought away first, they would take the places of pods that could move.
+      // A group at its minimum keeps all its nodes: thought away first, they
+      // would take the places of pods that could move.
       if (left.find(member.group->id)->second <= member.group->min || not_started.contains(name) || self_.removing_.contains(name))
         continue;
       const auto place = turn.find(name);
@@ -468,7 +492,8 @@ class Autoscaler::Step {
     }
   }
 
-  /// Why a node that could go does not go now; empty when it may, and then it is taken off the group's and the cluster's sums.
+  /// Why a node that could go does not go now; empty when it may, and then it
+  /// is taken off the group's and the cluster's sums.
   std::string_view why_kept(const Removable& one, std::map<std::string, std::int64_t, std::less<>>& left, ClusterLimits& limits) const {
     const NodeInfo* node = snapshot_.cluster->find_node(one.node);
     const auto& [group, instance] = memberships().find(one.node)->second;
@@ -506,8 +531,9 @@ class Autoscaler::Step {
       std::vector<std::string> names;
       for (const PodPtr& pod : removal.evict) names.push_back(pod->view().name());
       note({}, {}, false, "ScaleDown",
-           fmt::format("Scale-down: removing node {}, utilization: {:.3g}, pods to reschedule: {}", one.node, one.utilization,
-                       fmt::join(names, ",")));
+           fmt::format("Scale-down: removing node {}, utilization: {:.3g}, "
+                       "pods to reschedule: {}",
+                       one.node, one.utilization, fmt::join(names, ",")));
     }
     self_.removing_[one.node] = !removal.is_empty;
     self_.unneeded_.erase(one.node);
@@ -548,7 +574,8 @@ class Autoscaler::Step {
   const TimeLimit& limit_;
   std::optional<Trial> as_is_, here_;
   PodMap imagined_;            ///< Pods of bookings that have their places in here().
-  bool has_promised_ = false;  ///< A request found room in this pass: no node goes before that is booked.
+  bool has_promised_ = false;  ///< A request found room in this pass: no node
+                               ///< goes before that is booked.
   int noted_consumers_ = 0;
   Actions out_;
 };
@@ -557,6 +584,14 @@ Actions Autoscaler::step(const Snapshot& snapshot, const Options& options, TimeP
   ++steps_;
   std::erase_if(removing_, [&](const auto& entry) { return snapshot.cluster->find_node(entry.first) == nullptr; });
   return Step(*this, snapshot, options, now, limit).run();
+}
+
+void Autoscaler::shift_times(Duration jump) {
+  for (auto& [node, since] : unneeded_) since += jump;
+  for (auto* time : {&last_growth_, &last_removal_, &last_removal_failure_})
+    if (*time) **time += jump;
+  state_.shift_times(jump);
+  provisioning_.shift_times(jump);
 }
 
 void Autoscaler::removal_ended(const std::string& node, bool succeeded, TimePoint now) {

@@ -7,7 +7,8 @@
 namespace berth::autoscaler {
 namespace {
 
-/// More than three, and more than 45 of a hundred (--ok-total-unready-count, --max-total-unready-percentage).
+/// More than three, and more than 45 of a hundred (--ok-total-unready-count,
+/// --max-total-unready-percentage).
 bool are_too_many(std::int64_t broken, std::int64_t all) { return broken > 3 && broken * 100 > all * 45; }
 
 }  // namespace
@@ -46,7 +47,7 @@ class ClusterState::Update {
   }
   static void count(GroupStatus& status, const NodeFacts& node, Readiness readiness) {
     ++(readiness == Readiness::kReady ? status.ready : readiness == Readiness::kUnready ? status.unready : status.not_started);
-    if (readiness == Readiness::kUnready && node.is_ready && node.lacks_device) ++status.resource_unready;
+    if (readiness == Readiness::kUnready && node.is_ready && (node.lacks_device || node.lacks_slices)) ++status.resource_unready;
   }
 
   void count_group(const NodeGroup& group) {
@@ -91,7 +92,8 @@ class ClusterState::Update {
     }
   }
 
-  /// Growth has arrived, or did not become nodes in time: then the group pauses.
+  /// Growth has arrived, or did not become nodes in time: then the group
+  /// pauses.
   void end_growth(const NodeGroup& group, const GroupStatus& status) {
     const auto growth = self_.growing_.find(group.id);
     if (growth == self_.growing_.end()) return;
@@ -109,7 +111,8 @@ class ClusterState::Update {
     }
   }
 
-  /// Healthy: what is missing of ready nodes is accounted for by growth under way, or little (IsNodeGroupHealthy).
+  /// Healthy: what is missing of ready nodes is accounted for by growth under
+  /// way, or little (IsNodeGroupHealthy).
   void judge(const NodeGroup& group, GroupStatus& status) const {
     const auto growth = self_.growing_.find(group.id);
     const std::int64_t expected = group.target - status.long_unregistered - (growth == self_.growing_.end() ? 0 : growth->second.nodes);
@@ -182,6 +185,16 @@ void ClusterState::describe(std::vector<GroupStatus>& groups, TimePoint now) con
     group.is_in_backoff = pause != backoffs_.end() && pause->second.until > now;
     if (group.is_in_backoff) group.backoff_message = pause->second.message;
   }
+}
+
+void ClusterState::shift_times(Duration jump) {
+  for (auto& [group, growth] : growing_) growth.since += jump;
+  for (auto& [group, backoff] : backoffs_) {
+    backoff.until += jump;
+    backoff.last += jump;
+  }
+  for (auto* times : {&missing_since_, &unregistered_since_})
+    for (auto& [name, since] : *times) since += jump;
 }
 
 }  // namespace berth::autoscaler

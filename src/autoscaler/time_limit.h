@@ -1,4 +1,5 @@
-// How long a pass may take. Cores have no clock of their own: the caller gives one.
+// How long a pass may take. Cores have no clock of their own: the caller gives
+// one.
 #pragma once
 #include <functional>
 
